@@ -1,0 +1,47 @@
+# `make demo` and `make test` are each enough on a bare checkout with Python >= 3.11 and make.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+JOBS ?= 2
+
+.PHONY: demo test lint types unit bench docs format clean
+
+demo: $(VENV)/.installed-demo
+	$(BIN)/tamiz demo
+
+test: lint types unit
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed-test
+	$(BIN)/mypy
+
+unit: $(VENV)/.installed-test
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup --cov --cov-report=term -q
+
+bench: $(VENV)/.installed-test
+	$(BIN)/python benchmarks/run.py
+
+format: $(VENV)/.installed-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# The demonstration needs no torch: scikit-learn, numba and the command line are enough.
+$(VENV)/.installed-demo: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e ".[cli]"
+	touch $@
+
+# torch first and by its exact version: a range would fetch gigabytes of accelerator libraries.
+$(VENV)/.installed-test: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) torch==2.13.0
+	$(PIP) -e ".[test]"
+	touch $@ $(VENV)/.installed-demo

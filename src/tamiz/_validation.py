@@ -1,0 +1,195 @@
+"""Checks of what users hand in, with messages that say what to do; shared by the estimators and all baselines."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array
+from sklearn.utils.validation import _get_feature_names, validate_data
+
+
+def resolve_n_features_to_select(value: Any, n_features: int) -> int:
+    """The number M that ``n_features_to_select`` means for a table with ``n_features`` columns.
+
+    Parameters
+    ----------
+    value : int, float or None
+        An integer is taken as it is, a float in (0, 1) as a fraction (at least one feature), None as half.
+    n_features : int
+        The number of columns there are.
+
+    Examples
+    --------
+    >>> resolve_n_features_to_select(10, 200), resolve_n_features_to_select(0.25, 200), resolve_n_features_to_select(None, 7)
+    (10, 50, 3)
+    """
+    if value is None:
+        return max(1, n_features // 2)
+    if isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_)):
+        if value < 1:
+            raise ValueError(f"n_features_to_select must be at least 1, got {value}.")
+        if value > n_features:
+            raise ValueError(
+                f"n_features_to_select={value} is more than the {n_features} feature(s) there are; "
+                f"ask for at most {n_features}."
+            )
+        return int(value)
+    if isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)):
+        if not 0.0 < value < 1.0:
+            raise ValueError(
+                f"n_features_to_select={value!r} is a fraction out of range: give a number in (0, 1), "
+                f"or an integer from 1 to {n_features}."
+            )
+        return max(1, int(n_features * value))
+    raise ValueError(
+        f"n_features_to_select must be an integer, a fraction in (0, 1) or None (half of the features), got {value!r}."
+    )
+
+
+def column_label(index: int, names: np.ndarray | None) -> str:
+    """How to call a column in a message: by its name if it has one."""
+    return f"column {index}" if names is None else f"column {names[index]!r}"
+
+
+def _first_bad_column(X: Any) -> tuple[int, str] | None:
+    """Index of the first column with a NaN or infinity, and which of the two it is; None if all is finite."""
+    if sp.issparse(X):
+        coo = X.tocoo()
+        bad = ~np.isfinite(coo.data)
+        if not bad.any():
+            return None
+        column = int(coo.col[bad].min())
+        return column, "NaN" if np.isnan(coo.data[bad & (coo.col == column)]).any() else "infinity"
+    # A sum is finite only if all entries are (short of overflow), and costs one pass without temporaries.
+    with np.errstate(all="ignore"):
+        if np.isfinite(X.sum(dtype=np.float64)):
+            return None
+        bad = ~np.isfinite(X).all(axis=0)
+    if not bad.any():
+        return None
+    column = int(np.argmax(bad))
+    return column, "NaN" if np.isnan(X[:, column]).any() else "infinity"
+
+
+def check_finite(X: Any, names: np.ndarray | None = None, allow_nan: bool = False) -> None:
+    """Refuse NaN and infinity, naming the first column that has one.
+
+    Examples
+    --------
+    >>> check_finite(np.array([[1.0, np.nan]]), np.array(["age", "dose"], dtype=object))
+    Traceback (most recent call last):
+    ValueError: Input X contains NaN in column 'dose'. Impute it ...
+    """
+    found = _first_bad_column(X)
+    if found is None:
+        return
+    column, kind = found
+    if kind == "NaN" and allow_nan:
+        dense = X.toarray() if sp.issparse(X) else X
+        infinite = np.isinf(dense).any(axis=0)
+        if not infinite.any():
+            return
+        column, kind = int(np.argmax(infinite)), "infinity"
+    advice = "Impute it (for example with SimpleImputer) or drop the column." if kind == "NaN" else "Clip or drop it."
+    raise ValueError(f"Input X contains {kind} in {column_label(column, names)}. {advice}")
+
+
+def _object_columns(X: Any) -> list[str]:
+    """Columns of a data frame that hold text or other objects and cannot be read as numbers."""
+    found = []
+    for name in getattr(X, "columns", []):
+        column = X[name]
+        if getattr(column, "ndim", 1) != 1:  # two columns of one name: the array check speaks about those
+            continue
+        values = np.asarray(column)
+        if values.dtype.kind in "OUSTMm":
+            try:
+                values.astype(np.float64)
+            except (TypeError, ValueError):
+                found.append(repr(str(name)))
+    return found
+
+
+def _refuse_objects(X: Any) -> None:
+    if not hasattr(X, "columns"):
+        return
+    found = _object_columns(X)
+    if found:
+        shown = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+        raise ValueError(
+            f"could not convert string to float: column(s) {shown} hold text or objects. "
+            "Encode them first (for example with OneHotEncoder or OrdinalEncoder), or drop them."
+        )
+    columns = list(X.columns)
+    if len(set(columns)) != len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        raise ValueError(f"Two columns are called {str(twice)!r}. Rename one of them: names must be unique.")
+
+
+def check_table(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool,
+    accept_sparse: Any = False,
+    allow_nan: bool = False,
+    dtype: Any = (np.float64, np.float32),
+    min_samples: int = 1,
+) -> Any:
+    """The feature table, checked, as an array or sparse matrix; sets or compares ``feature_names_in_``.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose ``n_features_in_`` and ``feature_names_in_`` are set (``reset=True``) or compared with.
+    X : array-like, sparse matrix or data frame
+        What the user handed in.
+    reset : bool
+        True in ``fit``, False in ``predict`` and ``transform``.
+    accept_sparse : bool or list of str
+        As in scikit-learn.
+    allow_nan : bool
+        Whether NaN stands for a missing value.
+    dtype : dtype or tuple of dtype
+        Accepted types; the first is converted to.
+    min_samples : int
+        How many rows there must be.
+    """
+    _refuse_objects(X)
+    checked = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse=accept_sparse,
+        dtype=list(dtype) if isinstance(dtype, tuple) else dtype,
+        ensure_all_finite=False,
+        ensure_min_samples=min_samples,
+    )
+    check_finite(checked, _get_feature_names(X), allow_nan=allow_nan)
+    return checked
+
+
+def check_target_length(X: Any, y: Any) -> None:
+    """Refuse a missing target, a single number as target, and one of another length than the table."""
+    if y is None:
+        raise ValueError("This estimator requires y to be passed, but the target y is None.")
+    if np.ndim(y) == 0:
+        raise ValueError(f"y must have one entry for each row of X, got a single value: {y!r}.")
+    n_rows, n_targets = X.shape[0], len(y) if not hasattr(y, "shape") else y.shape[0]
+    if n_rows != n_targets:
+        raise ValueError(f"X and y have inconsistent numbers of samples: {n_rows} rows of X, {n_targets} entries of y.")
+
+
+def check_numeric_target(y: Any, *, multi_output: bool = False) -> np.ndarray:
+    """A target of numbers, finite; one or (with ``multi_output``) several columns."""
+    y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y", allow_nd=False)
+    if not np.isfinite(y).all():
+        kind = "NaN" if np.isnan(y).any() else "infinity"
+        row = int(np.argmax(~np.isfinite(y.reshape(y.shape[0], -1)).all(axis=1)))
+        raise ValueError(f"Input y contains {kind} (first in row {row}). Drop those rows or mend the target.")
+    if y.ndim == 2 and y.shape[1] == 1 and not multi_output:
+        y = y.ravel()
+    return y

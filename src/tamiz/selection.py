@@ -1,0 +1,192 @@
+"""What every fit returns: which features were kept, in which order the rest went, and how the run got there."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+#: The columns of a history, one row a recorded step. ``phase`` is 0 in warm-up, 1 in selection, 2 in closing, 3 in refinement.
+HISTORY_COLUMNS = ("step", "phase", "loss", "n_alive", "gamma_sum", "alpha")
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The record of one selection.
+
+    Parameters
+    ----------
+    support : ndarray of bool, shape (n_features,)
+        True for the features that were kept; exactly ``n_features_to_select`` of them.
+    ranking : ndarray of int, shape (n_features,)
+        A permutation of 1 .. n_features; 1 is the best. Kept features hold 1 .. M; of the others, what died later
+        ranks before what died earlier.
+    variant : str
+        "hard", "soft" or "ranking", or the name of the method where it is not E2E-FS.
+    converged : bool
+        False if the step limit had to decide.
+    n_steps : int
+        Training steps of the whole run.
+    closed_at : int
+        The step at which gamma became binary with exactly M ones.
+    seed : int or None
+        The seed that repeats the run.
+    seconds : float
+        Wall time of the run.
+    history : mapping of str to ndarray
+        ``HISTORY_COLUMNS``, thinned; may also hold ``gamma_path`` (one row a recorded step, one column for each of
+        ``gamma_path_features``).
+    feature_names : ndarray of str or None
+        The names of the columns, if the data had names.
+    shape : tuple of int or None
+        The shape of the mask where the inputs are not plain vectors.
+    engine : str
+        Which engine ran.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> selection = Selection(support=np.array([False, True, True]), ranking=np.array([3, 2, 1]))
+    >>> selection.n_features_to_select, selection.indices.tolist(), selection.ordered.tolist()
+    (2, [1, 2], [2, 1])
+    >>> selection
+    Selection(2 of 3 features, variant='soft', steps=0, converged=True)
+    """
+
+    support: np.ndarray
+    ranking: np.ndarray
+    variant: str = "soft"
+    converged: bool = True
+    n_steps: int = 0
+    closed_at: int = 0
+    seed: int | None = None
+    seconds: float = 0.0
+    history: Mapping[str, np.ndarray] = field(default_factory=dict)
+    feature_names: np.ndarray | None = None
+    shape: tuple[int, ...] | None = None
+    engine: str = "linear"
+
+    def __post_init__(self) -> None:
+        support = np.asarray(self.support, dtype=bool).ravel()
+        ranking = np.asarray(self.ranking, dtype=np.int64).ravel()
+        if support.shape != ranking.shape:
+            raise ValueError(f"support has {support.size} entries, ranking has {ranking.size}")
+        if not np.array_equal(np.sort(ranking), np.arange(1, ranking.size + 1)):
+            raise ValueError("ranking must be a permutation of 1 .. n_features")
+        if not np.array_equal(support, ranking <= support.sum()):
+            raise ValueError("support must hold the features of the smallest ranks")
+        object.__setattr__(self, "support", support)
+        object.__setattr__(self, "ranking", ranking)
+        if self.feature_names is not None:
+            names = np.asarray(self.feature_names, dtype=object).ravel()
+            if names.size != support.size:
+                raise ValueError(f"there are {names.size} feature names for {support.size} features")
+            object.__setattr__(self, "feature_names", names)
+
+    @property
+    def n_features(self) -> int:
+        """How many features there were."""
+        return self.support.size
+
+    @property
+    def n_features_to_select(self) -> int:
+        """How many features were kept (the paper's M)."""
+        return int(self.support.sum())
+
+    @property
+    def gamma(self) -> np.ndarray:
+        """The mask as it ended: ones and zeros."""
+        return self.support.astype(np.float32)
+
+    @property
+    def indices(self) -> np.ndarray:
+        """The kept features, in the order of the columns."""
+        return np.flatnonzero(self.support)
+
+    @property
+    def ordered(self) -> np.ndarray:
+        """All features that were kept, the best first."""
+        return np.argsort(self.ranking, kind="stable")[: self.n_features_to_select]
+
+    def name_of(self, index: int) -> str:
+        """The name of a column, or ``x<index>`` where the data had no names."""
+        return f"x{index}" if self.feature_names is None else str(self.feature_names[index])
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the kept features, the best first."""
+        return [self.name_of(i) for i in self.ordered]
+
+    def with_names(self, names: Sequence[str] | np.ndarray | None) -> Selection:
+        """The same selection with other column names."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return Selection(**{**values, "feature_names": names})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain lists and numbers, ready for JSON."""
+        return {
+            "support": np.flatnonzero(self.support).tolist(),
+            "ranking": self.ranking.tolist(),
+            "variant": self.variant,
+            "converged": bool(self.converged),
+            "n_steps": int(self.n_steps),
+            "closed_at": int(self.closed_at),
+            "seed": None if self.seed is None else int(self.seed),
+            "seconds": float(self.seconds),
+            "history": {key: np.asarray(value).tolist() for key, value in self.history.items()},
+            "feature_names": None if self.feature_names is None else [str(n) for n in self.feature_names],
+            "shape": None if self.shape is None else list(self.shape),
+            "engine": self.engine,
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Selection:
+        """The inverse of :meth:`to_dict`."""
+        values = dict(record)
+        support = np.zeros(len(values["ranking"]), dtype=bool)
+        support[np.asarray(values["support"], dtype=np.int64)] = True
+        values["support"] = support
+        values["history"] = {key: np.asarray(value) for key, value in values.get("history", {}).items()}
+        if values.get("shape") is not None:
+            values["shape"] = tuple(values["shape"])
+        return cls(**values)
+
+    def to_json(self) -> str:
+        """The record as JSON text."""
+        return json.dumps(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> Selection:
+        """The inverse of :meth:`to_json`."""
+        return cls.from_dict(json.loads(text))
+
+    def __repr__(self) -> str:
+        return (
+            f"Selection({self.n_features_to_select} of {self.n_features} features, variant={self.variant!r}, "
+            f"steps={self.n_steps}, converged={self.converged})"
+        )
+
+    def _repr_html_(self) -> str:
+        """A short table for notebooks; every name is escaped."""
+        shown = self.ordered[:20]
+        rows = "".join(
+            f"<tr><td>{rank}</td><td>{html.escape(self.name_of(i))}</td><td>{i}</td></tr>"
+            for rank, i in enumerate(shown, start=1)
+        )
+        more = self.n_features_to_select - shown.size
+        tail = f"<p>and {more} more</p>" if more > 0 else ""
+        return (
+            f"<p><b>{self.n_features_to_select} of {self.n_features} features</b> kept by "
+            f"{html.escape(self.variant)} in {self.n_steps} steps ({self.seconds:.3g} s)</p>"
+            f"<table><thead><tr><th>rank</th><th>feature</th><th>column</th></tr></thead><tbody>{rows}</tbody></table>{tail}"
+        )
+
+    def plot(self, kind: str = "sieve", ax: Any = None) -> Any:
+        """Draw the run with matplotlib. ``kind``: "sieve" (features alive and loss by step) or "gamma" (paths of gamma)."""
+        from tamiz.report.plots import plot_selection
+
+        return plot_selection(self, kind=kind, ax=ax)

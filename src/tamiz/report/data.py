@@ -1,0 +1,375 @@
+"""What the report pages show, and nothing else: plain frozen records that go to JSON and back.
+
+Whoever has numbers to show (the estimators, the command line, a benchmark) fills one of the two big records,
+:class:`SelectReport` or :class:`CompareReport`; every part that is None or empty is left out of the page.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from tamiz.selection import Selection
+
+Scalar = str | int | float | bool | None
+
+
+def to_plain(value: Any) -> Any:
+    """A record as dictionaries, lists and numbers; NaN and infinity, which JSON has no word for, become None.
+
+    Examples
+    --------
+    >>> to_plain(Score(0.5, low=float("nan")))
+    {'value': 0.5, 'low': None, 'high': None}
+    """
+    if isinstance(value, Selection):
+        return to_plain(value.to_dict())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {item.name: to_plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(entry) for key, entry in value.items()}
+    if isinstance(value, np.ndarray):
+        return to_plain(value.tolist())
+    if isinstance(value, np.generic):
+        return to_plain(value.item())
+    if isinstance(value, (list, tuple)):
+        return [to_plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return str(value)
+
+
+def _from_plain(kind: Any, value: Any) -> Any:
+    """The inverse of :func:`to_plain` for a field of type ``kind``."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if value is None or kind is Any:
+        return value
+    if origin in (types.UnionType, typing.Union):
+        # Unions here are "record or None" and plain scalars; only a record needs building.
+        records = [entry for entry in arguments if entry is not types.NoneType]
+        return _from_plain(records[0], value) if len(records) == 1 else value
+    if kind is Selection:
+        return Selection.from_dict(value)
+    if dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        return kind(**{name: _from_plain(hints[name], entry) for name, entry in value.items()})  # type: ignore[operator]
+    if origin is tuple:
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            return tuple(_from_plain(arguments[0], entry) for entry in value)
+        return tuple(_from_plain(part, entry) for part, entry in zip(arguments, value, strict=True))
+    return value
+
+
+class _Record:
+    """To JSON and back, for the two big records."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain lists and numbers."""
+        return to_plain(self)
+
+    def to_json(self) -> str:
+        """The record as JSON text."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """The inverse of :meth:`to_dict`."""
+        return _from_plain(cls, record)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inverse of :meth:`to_json`."""
+        return cls.from_dict(json.loads(text))
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number with its interval; ``low`` and ``high`` are None where nobody measured them."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def of(cls, values: Sequence[float] | np.ndarray, confidence: float = 0.95) -> Score:
+        """The mean of scores over folds or splits, with a Student t interval.
+
+        Examples
+        --------
+        >>> Score.of([0.8, 0.9, 1.0])
+        Score(value=0.9, low=0.65..., high=1.14...)
+        """
+        from scipy import stats
+
+        array = np.asarray(values, dtype=np.float64).ravel()
+        array = array[np.isfinite(array)]
+        if array.size == 0:
+            return cls(None)
+        mean = float(array.mean())
+        if array.size == 1:
+            return cls(mean)
+        standard_error = float(array.std(ddof=1)) / math.sqrt(array.size)
+        reach = float(stats.t.ppf(0.5 + confidence / 2, array.size - 1)) * standard_error
+        return cls(mean, mean - reach, mean + reach)
+
+
+@dataclass(frozen=True)
+class Group:
+    """One class (or third of a numeric target) in the distribution of a feature.
+
+    ``quantiles`` holds five numbers: the 5th, 25th, 50th, 75th and 95th percentile; ``counts`` one number
+    for each bin of the distribution.
+    """
+
+    label: str
+    n_rows: int
+    quantiles: tuple[float, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """How a feature is spread, by class; all groups share ``edges`` (one more than there are bins)."""
+
+    edges: tuple[float, ...]
+    groups: tuple[Group, ...]
+    n_missing: int = 0
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """A feature that was not kept and could replace one that was: Pearson correlation over the rows."""
+
+    name: str
+    correlation: float
+
+
+@dataclass(frozen=True)
+class KeptFeature:
+    """One kept feature.
+
+    ``effect`` is signed (the weight of the standardised feature in a linear model, or what ``effect_name`` of
+    the report says); ``fold_share`` is the share of cross-validation folds that kept the feature, in [0, 1].
+    """
+
+    name: str
+    index: int
+    rank: int
+    effect: float | None = None
+    fold_share: float | None = None
+    stand_ins: tuple[StandIn, ...] = ()
+    distribution: Distribution | None = None
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Cross-validated scores, the selection made inside each fold.
+
+    ``difference`` is *kept minus all*, ``difference_random`` *kept minus random*; both paired over folds.
+    """
+
+    metric: str
+    kept: Score
+    all_features: Score | None = None
+    random_features: Score | None = None
+    difference: Score | None = None
+    difference_random: Score | None = None
+    n_folds: int | None = None
+    higher_is_better: bool = True
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """The score with ``n_features`` features."""
+
+    n_features: int
+    score: Score
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Score against M, with the chosen M."""
+
+    metric: str
+    points: tuple[CurvePoint, ...]
+    chosen: int | None = None
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Confusion matrix: ``counts[i][j]`` rows of class ``labels[i]`` were predicted as ``labels[j]``."""
+
+    labels: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Actual and predicted values of a numeric target, from held-out folds."""
+
+    actual: tuple[float, ...]
+    predicted: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class ImageMask:
+    """The mean image of an image-shaped input, row by row, in any scale; the selection holds the mask."""
+
+    height: int
+    width: int
+    mean: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class SelectReport(_Record):
+    """Everything the page of one selection shows.
+
+    Parameters
+    ----------
+    title : str
+        The heading, usually the name of the table.
+    task : str
+        "classification" or "regression" (shown as it is).
+    n_rows, n_features : int
+        Shape of the table as the selector saw it.
+    selection : Selection
+        What was kept and how the run went.
+    kept : tuple of KeptFeature
+        One record for each kept feature, best first.
+    notes : tuple of str
+        What was said aloud: how the task was found, which columns were encoded, what was imputed.
+    settings, versions : mapping
+        Shown as two small tables.
+    command : str
+        What to type to repeat the run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> selection = Selection(support=np.array([False, True]), ranking=np.array([2, 1]))
+    >>> kept = (KeptFeature("x1", index=1, rank=1, effect=-0.5),)
+    >>> page = SelectReport("toy", "classification", 10, 2, selection, kept)
+    >>> SelectReport.from_json(page.to_json()).kept[0].effect
+    -0.5
+    """
+
+    title: str
+    task: str
+    n_rows: int
+    n_features: int
+    selection: Selection
+    kept: tuple[KeptFeature, ...]
+    scores: Scores | None = None
+    curve: Curve | None = None
+    confusion: Confusion | None = None
+    residuals: Residuals | None = None
+    image: ImageMask | None = None
+    target: str | None = None
+    effect_name: str = "weight of the standardised feature"
+    notes: tuple[str, ...] = ()
+    settings: Mapping[str, Scalar] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    seed: int | None = None
+    command: str | None = None
+    created: str | None = None
+
+
+@dataclass(frozen=True)
+class MethodRank:
+    """The mean rank of a method over splits and M (1 is best).
+
+    ``significant`` marks a difference to the best method of the table; ``p_value`` is the test's, corrected.
+    """
+
+    method: str
+    mean_rank: float
+    p_value: float | None = None
+    significant: bool = False
+
+
+@dataclass(frozen=True)
+class PairTest:
+    """Wilcoxon signed-rank test of two methods over paired splits; ``difference`` is first minus second."""
+
+    first: str
+    second: str
+    difference: float
+    p_value: float | None
+    significant: bool = False
+    n_features: int | None = None
+
+
+@dataclass(frozen=True)
+class CompareReport(_Record):
+    """Everything the page of a comparison shows.
+
+    Parameters
+    ----------
+    methods : tuple of str
+        Names, in the order of all nested tables below.
+    m_values : tuple of int
+        The numbers of features compared.
+    scores : nested tuple, ``scores[method][m][split]``
+        One number for each split; None where a method failed.
+    seconds : nested tuple, ``seconds[method][m]``
+        Mean wall time of one selection.
+    agreement : nested tuple, ``agreement[method][method]``
+        Mean share of kept features two methods have in common, in [0, 1]; ``agreement_at`` is the M it
+        was taken at.
+    ranks : tuple of MethodRank
+        Mean ranks, with significance marks.
+    tests : tuple of PairTest
+        Wilcoxon tests.
+
+    Examples
+    --------
+    >>> scores = (((0.9, 1.0),), ((0.5, 0.6),))
+    >>> page = CompareReport("toy", "classification", 10, 5, "accuracy", ("a", "b"), (2,), scores)
+    >>> CompareReport.from_json(page.to_json()) == page
+    True
+    """
+
+    title: str
+    task: str
+    n_rows: int
+    n_features: int
+    metric: str
+    methods: tuple[str, ...]
+    m_values: tuple[int, ...]
+    scores: tuple[tuple[tuple[float | None, ...], ...], ...]
+    seconds: tuple[tuple[float | None, ...], ...] = ()
+    agreement: tuple[tuple[float | None, ...], ...] = ()
+    agreement_at: int | None = None
+    ranks: tuple[MethodRank, ...] = ()
+    tests: tuple[PairTest, ...] = ()
+    target: str | None = None
+    alpha: float = 0.05
+    higher_is_better: bool = True
+    notes: tuple[str, ...] = ()
+    settings: Mapping[str, Scalar] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    seed: int | None = None
+    command: str | None = None
+    created: str | None = None
+
+    def __post_init__(self) -> None:
+        n_methods, n_values = len(self.methods), len(self.m_values)
+        for name, table, width in (
+            ("scores", self.scores, n_values),
+            ("seconds", self.seconds, n_values),
+            ("agreement", self.agreement, n_methods),
+        ):
+            if not table and name != "scores":  # the other two may be left out
+                continue
+            if len(table) != n_methods or any(len(row) != width for row in table):
+                raise ValueError(f"{name} must be nested as {n_methods} methods by {width} values")

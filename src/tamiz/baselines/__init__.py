@@ -1,7 +1,7 @@
 """The paper's competitors and a few more, one file a method, behind one interface.
 
-Every method is a scikit-learn selector with ``scores_``, ``ranking_`` and ``selection_``; :func:`available` lists them,
-:func:`make` builds one by name.
+Every method is a scikit-learn selector with ``scores_``, ``ranking_`` and ``selection_``; :func:`available`
+lists them, :func:`make` builds one by name.
 
 Examples
 --------
@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamiz.baselines.registry import METHODS, available, make
+from tamiz.baselines.registry import METHODS, available, load, make
 
 # Classes are loaded when they are first used: listing the methods needs neither numba nor torch.
-_HOMES = dict(reversed(path.split(":")) for path in METHODS.values())
+_HOMES = {path.partition(":")[2]: path.partition(":")[0] for path in METHODS.values()}
 
 __all__ = ["available", "make", *_HOMES]
 
@@ -26,8 +26,6 @@ __all__ = ["available", "make", *_HOMES]
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'tamiz.baselines' has no attribute {name!r}")
-    from tamiz.baselines.registry import load
-
     value = globals()[name] = load(name)
     return value
 

@@ -1,4 +1,4 @@
-"""What all selectors of this room share: checked input, scores to ranks, exactly M features, one record of the run."""
+"""What all selectors of this room share: checked input, scores to ranks, exactly M features, one record."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def scores_from_order(order: np.ndarray) -> np.ndarray:
 def decide_task(y: np.ndarray, task: str) -> Literal["classification", "regression"]:
     """Whether a target names classes or measures something.
 
-    With ``task="auto"``, numbers with a fractional part mean regression; integers, booleans and text mean classes.
+    With ``task="auto"``, numbers with a fractional part mean regression; integers, booleans and text mean
+    classes.
 
     Examples
     --------
@@ -88,7 +89,8 @@ def encode_classes(y: Any) -> tuple[np.ndarray, np.ndarray]:
         check_numeric_target(y)
         if np.any(y != np.rint(y)):
             raise ValueError(
-                "Unknown label type: continuous. The target has numbers with a fractional part, but this selection needs classes. "
+                "Unknown label type: continuous. The target has numbers with a fractional part, but this "
+                "selection needs classes. "
                 "Bin the target, or use a method for regression (such as MIM, ReliefF, Lasso or MRMR)."
             )
     elif y.dtype.kind == "O":
@@ -104,13 +106,13 @@ def encode_classes(y: Any) -> tuple[np.ndarray, np.ndarray]:
 class BaselineSelector(SelectorMixin, BaseEstimator):
     """Base of all selectors here. A method writes ``__init__`` (which only stores) and ``_score_features``.
 
-    Class attributes say what the method takes: ``method_name`` (its name in the registry), ``_accept_sparse`` (formats,
-    the first is converted to), ``_allow_nan`` (NaN means missing), ``_min_samples``, ``_engine``, and ``_target``:
-    "classes", "either" (the method then has a parameter ``task``) or "none" (y is ignored).
+    Class attributes say what the method takes: ``method_name`` (its name in the registry), ``_accept_sparse``
+    (formats, the first is converted to), ``_allow_nan`` (NaN means missing), ``_min_samples``, ``_engine``, and
+    ``_target``: "classes", "either" (the method then has a parameter ``task``) or "none" (y is ignored).
 
-    When ``_score_features(X, y)`` is called, X is a checked float array or sparse matrix, y is one of class codes
-    0 .. C-1 (int64), numbers (float64) or None, and ``n_features_to_select_``, ``task_`` and, for classes,
-    ``classes_`` are set. It returns one score a feature, larger is better, infinities allowed, NaN not.
+    When ``_score_features(X, y)`` is called, X is a checked float array or sparse matrix, y is one of class
+    codes 0 .. C-1 (int64), numbers (float64) or None, and ``n_features_to_select_``, ``task_`` and, for
+    classes, ``classes_`` are set. It returns one score a feature, larger is better, infinities allowed, NaN not.
 
     Attributes
     ----------
@@ -138,11 +140,11 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
     n_features_to_select: int | float | None
 
     @abstractmethod
-    def _score_features(self, X: Any, y: np.ndarray | None) -> np.ndarray:
+    def _score_features(self, X: Any, y: Any) -> np.ndarray:
         """One score a feature, larger is better."""
 
     def _selection_facts(self) -> dict[str, Any]:
-        """More fields of the :class:`~tamiz.selection.Selection` (``n_steps``, ``converged``, ``history``)."""
+        """More fields of the :class:`~tamiz.selection.Selection`: ``n_steps``, ``converged``, ``history``."""
         return {}
 
     def fit(self, X: Any, y: Any = None) -> BaselineSelector:
@@ -173,7 +175,7 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
         scores = np.asarray(self._score_features(X, codes_or_numbers), dtype=np.float64)
         if scores.shape != (X.shape[1],) or np.isnan(scores).any():
             raise FloatingPointError(
-                f"{type(self).__name__} could not score every feature: the numbers in X are too large or too small. "
+                f"{type(self).__name__} could not score every feature: numbers in X are too large or too small. "
                 "Scale the columns first (for example with StandardScaler)."
             )
         self.scores_ = scores
@@ -188,7 +190,6 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
         if self._target == "classes":
             self.task_ = "classification"
         else:
-            # A column of text or of numbers read as objects is told apart after conversion, as in scikit-learn.
             self.task_ = decide_task(np.asarray(y), getattr(self, "task", "auto"))
         if self.task_ == "classification":
             self.classes_, codes = encode_classes(y)

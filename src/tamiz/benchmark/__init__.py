@@ -1,0 +1,1 @@
+"""Protocols: splits, scores, statistics and the tables of the paper."""

@@ -53,7 +53,7 @@ def _as_supports(supports: Any) -> np.ndarray:
 def nogueira_stability(supports: Any) -> float:
     """How alike several selections are, after Nogueira, Sechidis and Brown (JMLR 18, 2018); 1: the same.
 
-    0 is what random selections of the same sizes give on average. The sizes may differ. When every selection keeps
+    0 is what random selections of the same sizes give on average. The sizes may differ. When every one keeps
     all features (or none) there is nothing to choose, and the answer is NaN.
 
     Parameters

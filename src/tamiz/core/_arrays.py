@@ -1,0 +1,65 @@
+"""A thin shim: the few array operations that NumPy and PyTorch spell differently.
+
+The rule is written once, in terms of methods that both kinds of arrays share and of these functions. PyTorch is never
+imported here: a tensor brings its own module along.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+Array = Any
+"""A NumPy array or a torch tensor."""
+
+
+def namespace(x: Array) -> Any:
+    """The module that ``x`` belongs to: ``torch`` for tensors, else ``numpy``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> namespace(np.zeros(2)).__name__
+    'numpy'
+    """
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and isinstance(x, torch.Tensor) else np
+
+
+def argsort(x: Array) -> Array:
+    """Indices that sort ``x`` upwards; equal values keep their order."""
+    xp = namespace(x)
+    return xp.argsort(x, kind="stable") if xp is np else xp.argsort(x, stable=True)
+
+
+def arange(n: int, like: Array) -> Array:
+    """0 .. n-1 as integers, where ``like`` lives."""
+    xp = namespace(like)
+    return xp.arange(n) if xp is np else xp.arange(n, device=like.device)
+
+
+def as_array(x: float | int | bool, like: Array) -> Array:
+    """A number as a 0-d array where ``like`` lives."""
+    xp = namespace(like)
+    return np.asarray(x) if xp is np else xp.asarray(x, device=like.device)
+
+
+def cast(x: Array, like: Array) -> Array:
+    """``x`` in the number type of ``like``."""
+    return x.astype(like.dtype, copy=False) if namespace(x) is np else x.to(like.dtype)
+
+
+def positions(order: Array) -> Array:
+    """The inverse of a permutation: where each index stands in ``order``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> positions(np.array([2, 0, 1])).tolist()
+    [1, 2, 0]
+    """
+    place = namespace(order).empty_like(order)
+    place[order] = arange(order.shape[0], order)
+    return place

@@ -1,0 +1,45 @@
+r"""The mixed gradient of gamma (paper, eq. 5), with its degenerate cases.
+
+.. math::
+    \beta\left((1-\alpha)\, z(\partial L_f/\partial\gamma) + \alpha\, z(\partial L_\gamma/\partial\gamma)\right),
+    \qquad z(x) = x / \|x\|
+"""
+
+from __future__ import annotations
+
+from tamiz.core._arrays import Array, namespace
+
+
+def unit(x: Array) -> Array:
+    r""":math:`z(x) = x / \|x\|`; a zero vector stays zero instead of turning into NaN.
+
+    The entries are scaled by the largest one first, so that gradients of size 1e-30 or 1e30 neither vanish nor overflow
+    in their squares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> unit(np.array([3.0, 4.0])).tolist(), unit(np.zeros(2)).tolist()
+    ([0.6, 0.8], [0.0, 0.0])
+    """
+    xp = namespace(x)
+    if x.shape[0] == 0:
+        return x
+    largest = abs(x).max()
+    scaled = x / xp.where(largest > 0, largest, xp.ones_like(largest))
+    norm = (scaled * scaled).sum() ** 0.5
+    return scaled / xp.where(norm > 0, norm, xp.ones_like(norm))
+
+
+def mixed_gradient(
+    loss_gradient: Array, penalty_gradient: Array, alpha: Array | float, beta: float = 1.0
+) -> Array:
+    """The gradient that gamma follows: both parts brought to length one, then weighed by alpha.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mixed_gradient(np.array([0.0, 2.0]), np.array([5.0, 0.0]), alpha=0.25).tolist()
+    [0.25, 0.75]
+    """
+    return beta * ((1 - alpha) * unit(loss_gradient) + alpha * unit(penalty_gradient))

@@ -1,0 +1,1 @@
+"""The compiled engine for linear models (numba): dense and sparse, all losses."""

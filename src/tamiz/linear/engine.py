@@ -1,0 +1,351 @@
+"""The compiled training loop: a linear model and its mask, one pass forward, one backward, one fused update a step.
+
+With the mask folded into the weights (``v = gamma * w``) the gradient of ``w`` is ``gamma * g`` and that of gamma is
+``w * g`` for the same ``g = X^T d``, so no gradient with respect to the input is ever formed. The loop runs in pieces:
+Python looks in between for an interrupt, for progress, and for dead columns to drop.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from tamiz.linear.gamma import AGE, CLOSED, N_COUNTERS, OPEN, STEP, Drive, adam, adam_constants, mixture, settle
+from tamiz.linear.losses import evaluate
+from tamiz.linear.matrix import FAST, scores_of, slopes_of
+
+# Places in the counters beyond those of gamma.
+WIDTH, POSITION, RECORDS, STRIDE, SINCE, CLOSED_AT, REFINED, WEIGHT_AGE = range(N_COUNTERS, N_COUNTERS + 8)
+ALL_COUNTERS = N_COUNTERS + 8
+
+HARD, SOFT, RANKING = range(3)
+RUNNING, COMPACT, DONE, DIVERGED = range(4)
+WARMUP_PHASE, SELECTION_PHASE, CLOSING_PHASE, REFINEMENT_PHASE = range(4)
+
+
+class Plan(NamedTuple):
+    """The settings of a run; numbers only, so that compiled code can take them."""
+
+    loss: int
+    variant: int
+    n_features: int
+    m: int
+    mu: float
+    rho: float
+    beta: float
+    warmup_steps: int
+    ramp_steps: int
+    max_steps: int
+    mask_learning_rate: float
+    mask_beta1: float
+    mask_beta2: float
+    mask_epsilon: float
+    learning_rate: float
+    l2: float
+    batch_size: int
+    refinement_steps: int
+    refinement_l2: float
+    fit_intercept: bool
+
+
+class Memory(NamedTuple):
+    """Everything that the loop changes, allocated once."""
+
+    weights: np.ndarray
+    """(outputs, columns): w."""
+    folded: np.ndarray
+    """(outputs, columns): v = gamma * w."""
+    gradient: np.ndarray
+    """(outputs, columns): g."""
+    weights_first: np.ndarray
+    weights_second: np.ndarray
+    gamma: np.ndarray
+    gamma_first: np.ndarray
+    gamma_second: np.ndarray
+    pull: np.ndarray
+    """Gradient of the loss by gamma; scratch after that."""
+    rank: np.ndarray
+    order: np.ndarray
+    """Scratch for sorting."""
+    column: np.ndarray
+    """The original number of each column of the working set."""
+    ranking: np.ndarray
+    """Final ranks by original number."""
+    intercept: np.ndarray
+    """(3, outputs): value and moments."""
+    rows: np.ndarray
+    """The order of the samples in this epoch."""
+    random: np.ndarray
+    """State of the generator."""
+    counters: np.ndarray
+    history: np.ndarray
+    """(records, columns of a history)."""
+    path: np.ndarray
+    """(records, features) gamma in 255 steps, or no columns where the table is too wide."""
+    scores: np.ndarray
+    slope: np.ndarray
+    batch_targets: np.ndarray
+    batch_weights: np.ndarray
+    tally: np.ndarray
+    """Sum of the losses since the last line of the history."""
+
+
+@njit(cache=True, nogil=True)
+def next_random(state):
+    """SplitMix64: a small generator of our own, so that a seed means the same on every machine and thread."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True)
+def shuffle(rows, state):
+    """Fisher and Yates; the bias of the remainder is below 1e-9 for any number of rows that fits in memory."""
+    for i in range(rows.shape[0] - 1, 0, -1):
+        j = np.int64(next_random(state) % np.uint64(i + 1))
+        rows[i], rows[j] = rows[j], rows[i]
+
+
+@njit(cache=True, nogil=True)
+def aim_of(plan, since, n_open):
+    """``tamiz.core.target``."""
+    if n_open == 0 or plan.variant == HARD:
+        return float(plan.m)
+    if plan.variant == SOFT:
+        rho = min(1.0, plan.rho + (1.0 - plan.rho) * max(0.0, since / plan.ramp_steps - 1.0))
+        return (1.0 - rho) * plan.m
+    return float(plan.n_features) ** max(0.0, 1.0 - 4.0 * since / plan.ramp_steps)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _pull_of(weights, gradient, pull):
+    """Gradient by gamma: w * g, added over the outputs."""
+    outputs, width = weights.shape
+    for j in range(width):
+        pull[j] = weights[0, j] * gradient[0, j]
+    for c in range(1, outputs):
+        for j in range(width):
+            pull[j] += weights[c, j] * gradient[c, j]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _update_weights(w, g, first, second, gamma, constants, l2):
+    """Adam on one row of weights."""
+    for j in range(w.shape[0]):
+        slope = gamma[j] * g[j] + l2 * w[j]
+        first[j], second[j], step = adam(first[j], second[j], slope, True, constants)
+        w[j] = w[j] - step
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _fold(w, v, gamma):
+    for j in range(w.shape[0]):
+        v[j] = max(gamma[j], np.float32(0.0)) * w[j]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _update_with_gamma(w, v, g, first, second, gamma, gamma_first, gamma_second, rank, pull, constants, l2, counters, drive):
+    """The fused update of one row of weights, gamma and all their moments; returns how many gamma fell to zero."""
+    of_loss, of_penalty, lift = mixture(gamma, rank, pull, drive)
+    counters[AGE] += 1
+    mask = adam_constants(drive.learning_rate, drive.beta1, drive.beta2, drive.epsilon, counters[AGE])
+    one, two, zero = np.float32(1.0), np.float32(2.0), np.float32(0.0)
+    m = np.int32(drive.m)
+    n_low = 0
+    for j in range(w.shape[0]):
+        alive = rank[j] <= m
+        old = gamma[j]
+        first[j], second[j], step = adam(first[j], second[j], old * g[j] + l2 * w[j], alive, constants)
+        w[j] = w[j] - step
+        mixed = of_loss * pull[j] + of_penalty * (lift - two * old)
+        gamma_first[j], gamma_second[j], step = adam(gamma_first[j], gamma_second[j], mixed, alive, mask)
+        value = old - step
+        new = min(value, one) if alive else zero
+        gamma[j] = new
+        v[j] = max(new, zero) * w[j]
+        n_low += 1 if alive and value <= zero else 0
+    return n_low
+
+
+@njit(cache=True, nogil=True)
+def _record(memory, k, plan, phase, weight):
+    """Add a line to the history; when it is full, every other line goes and the stride doubles."""
+    counters, history = memory.counters, memory.history
+    counters[SINCE] += 1
+    if counters[STEP] % counters[STRIDE] != 0:
+        return
+    if counters[RECORDS] == history.shape[0]:
+        half = history.shape[0] // 2
+        for r in range(half):
+            history[r] = history[2 * r + 1]
+            memory.path[r] = memory.path[2 * r + 1]
+        counters[RECORDS] = half
+        counters[STRIDE] *= 2
+        if counters[STEP] % counters[STRIDE] != 0:
+            return
+    r = counters[RECORDS]
+    total = 0.0
+    n_alive = 0
+    for j in range(k):
+        if memory.rank[j] <= plan.m:
+            total += memory.gamma[j]
+            n_alive += 1
+    history[r, 0] = counters[STEP]
+    history[r, 1] = phase
+    history[r, 2] = memory.tally[0] / counters[SINCE]
+    history[r, 3] = n_alive
+    history[r, 4] = total
+    history[r, 5] = weight
+    if memory.path.shape[1] > 0:
+        memory.path[r] = 0
+        for j in range(k):
+            memory.path[r, memory.column[j]] = np.uint8(memory.gamma[j] * 255.0 + 0.5)
+    counters[RECORDS] += 1
+    memory.tally[0] = 0.0
+    counters[SINCE] = 0
+
+
+@njit(cache=True, nogil=True)
+def _batch(memory, plan, targets, weights):
+    """The rows of the next batch; a new order when the epoch is over. The last batch of an epoch may be smaller."""
+    counters, rows = memory.counters, memory.rows
+    n = rows.shape[0]
+    if counters[POSITION] >= n:
+        shuffle(rows, memory.random)
+        counters[POSITION] = 0
+    begin = counters[POSITION]
+    end = min(n, begin + plan.batch_size)
+    counters[POSITION] = end
+    for i in range(begin, end):
+        memory.batch_targets[i - begin] = targets[rows[i]]
+        memory.batch_weights[i - begin] = weights[rows[i]]
+    return rows[begin:end]
+
+
+@njit(cache=True, nogil=True)
+def _update_intercept(memory, size, constants):
+    for c in range(memory.intercept.shape[1]):
+        slope = np.float32(0.0)
+        for i in range(size):
+            slope += memory.slope[i, c]
+        a, b, step = adam(memory.intercept[1, c], memory.intercept[2, c], slope, True, constants)
+        memory.intercept[1, c], memory.intercept[2, c] = a, b
+        memory.intercept[0, c] -= step
+
+
+@njit(cache=True, nogil=True)
+def _refinement_rate(plan, refined):
+    """The paper's: a third of the steps each at the full rate, a fifth of it, a fifth of that."""
+    third = 3 * refined // max(1, plan.refinement_steps)
+    return plan.learning_rate / 5.0 ** min(third, 2)
+
+
+@njit(cache=True, nogil=True)
+def run(matrix, targets, sample_weights, memory, plan, n_steps):
+    """Train for at most ``n_steps`` steps. Returns RUNNING, COMPACT (many dead columns: drop them), DONE or DIVERGED."""
+    counters = memory.counters
+    k = counters[WIDTH]
+    gamma, rank, pull = memory.gamma[:k], memory.rank[:k], memory.pull[:k]
+    weights, folded, gradient = memory.weights[:, :k], memory.folded[:, :k], memory.gradient[:, :k]
+    first, second = memory.weights_first[:, :k], memory.weights_second[:, :k]
+    gamma_first, gamma_second, order = memory.gamma_first[:k], memory.gamma_second[:k], memory.order[:k]
+    outputs = weights.shape[0]
+    for _ in range(n_steps):
+        counters[STEP] += 1
+        rows = _batch(memory, plan, targets, sample_weights)
+        size = rows.shape[0]
+        scores, slope = memory.scores[:size], memory.slope[:size]
+        scores_of(matrix, rows, folded, memory.intercept[0], scores)
+        loss = evaluate(plan.loss, scores, memory.batch_targets[:size], memory.batch_weights[:size], slope)
+        if not np.isfinite(loss):
+            return DIVERGED
+        memory.tally[0] += loss
+        slopes_of(matrix, rows, slope, gradient)
+
+        refining = counters[CLOSED] == 1 and counters[STEP] > plan.warmup_steps
+        rate, l2 = plan.learning_rate, plan.l2
+        if refining:
+            rate, l2 = _refinement_rate(plan, counters[REFINED]), plan.refinement_l2
+            counters[REFINED] += 1
+        counters[WEIGHT_AGE] += 1
+        constants = adam_constants(rate, 0.9, 0.999, 1e-7, counters[WEIGHT_AGE])
+        decay = np.float32(2.0 * l2)
+        if plan.fit_intercept:
+            _update_intercept(memory, size, constants)
+
+        if refining or counters[STEP] <= plan.warmup_steps:
+            for c in range(outputs):
+                _update_weights(weights[c], gradient[c], first[c], second[c], gamma, constants, decay)
+                _fold(weights[c], folded[c], gamma)
+            phase = REFINEMENT_PHASE if refining else WARMUP_PHASE
+            _record(memory, k, plan, phase, 1.0 if refining else 0.0)
+            if counters[REFINED] >= plan.refinement_steps and refining:
+                return DONE
+            continue
+
+        since = counters[STEP] - plan.warmup_steps
+        selecting = counters[OPEN] > 0
+        weight = min(1.0, since / plan.ramp_steps) if selecting else 1.0
+        drive = Drive(
+            weight,
+            aim_of(plan, since, counters[OPEN]),
+            plan.mu,
+            plan.beta,
+            plan.mask_learning_rate,
+            plan.mask_beta1,
+            plan.mask_beta2,
+            plan.mask_epsilon,
+            plan.m,
+            since >= plan.max_steps,
+        )
+        _pull_of(weights, gradient, pull)
+        for c in range(1, outputs):
+            _update_weights(weights[c], gradient[c], first[c], second[c], gamma, constants, decay)
+        n_low = _update_with_gamma(
+            weights[0], folded[0], gradient[0], first[0], second[0], gamma, gamma_first, gamma_second,
+            rank, pull, constants, decay, counters, drive,
+        )  # fmt: skip
+        settle(gamma, gamma_first, gamma_second, rank, pull, order, counters, drive, n_low)
+        for c in range(1, outputs):
+            _fold(weights[c], folded[c], gamma)
+        _record(memory, k, plan, SELECTION_PHASE if selecting else CLOSING_PHASE, weight)
+        if counters[CLOSED] == 1:
+            counters[CLOSED_AT] = counters[STEP]
+            return COMPACT if plan.refinement_steps > 0 else DONE
+        n_alive = counters[OPEN] if counters[OPEN] > 0 else plan.m
+        if n_alive < k - k // 8 or (n_alive < k and counters[OPEN] == 0):
+            return COMPACT
+    return RUNNING
+
+
+@njit(cache=True, nogil=True)
+def compact_vectors(memory, m):
+    """Move the living columns to the front of every vector; the ranks of the dead go into the final ranking.
+
+    Returns the new width; ``order`` then holds the old place of each column that stays.
+    """
+    k = memory.counters[WIDTH]
+    outputs = memory.weights.shape[0]
+    free = 0
+    for j in range(k):
+        if memory.rank[j] > m:
+            memory.ranking[memory.column[j]] = memory.rank[j]
+            continue
+        memory.order[free] = j
+        memory.column[free] = memory.column[j]
+        memory.rank[free] = memory.rank[j]
+        memory.gamma[free] = memory.gamma[j]
+        memory.gamma_first[free] = memory.gamma_first[j]
+        memory.gamma_second[free] = memory.gamma_second[j]
+        for c in range(outputs):
+            memory.weights[c, free] = memory.weights[c, j]
+            memory.folded[c, free] = memory.folded[c, j]
+            memory.weights_first[c, free] = memory.weights_first[c, j]
+            memory.weights_second[c, free] = memory.weights_second[c, j]
+        free += 1
+    memory.counters[WIDTH] = free
+    return free

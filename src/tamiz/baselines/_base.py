@@ -97,9 +97,7 @@ def encode_classes(y: Any) -> tuple[np.ndarray, np.ndarray]:
         check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if classes.size < 2:
-        raise ValueError(
-            f"y holds one class only ({classes[0]!r}); at least two are needed to tell them apart."
-        )
+        raise ValueError(f"y holds one class only ({classes[0]!r}); at least two are needed to tell them apart.")
     return classes, codes.reshape(-1).astype(np.int64)
 
 
@@ -107,12 +105,12 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
     """Base of all selectors here. A method writes ``__init__`` (which only stores) and ``_score_features``.
 
     Class attributes say what the method takes: ``method_name`` (its name in the registry), ``_accept_sparse``
-    (formats, the first is converted to), ``_allow_nan`` (NaN means missing), ``_min_samples``, ``_engine``, and
-    ``_target``: "classes", "either" (the method then has a parameter ``task``) or "none" (y is ignored).
+    (formats, the first is converted to), ``_allow_nan`` (NaN means missing), ``_min_samples``, ``_engine``,
+    and ``_target``: "classes", "either" (the method then has a parameter ``task``) or "none" (y is ignored).
 
     When ``_score_features(X, y)`` is called, X is a checked float array or sparse matrix, y is one of class
     codes 0 .. C-1 (int64), numbers (float64) or None, and ``n_features_to_select_``, ``task_`` and, for
-    classes, ``classes_`` are set. It returns one score a feature, larger is better, infinities allowed, NaN not.
+    classes, ``classes_`` are set. It returns one score a feature, larger is better; infinities are allowed.
 
     Attributes
     ----------
@@ -171,17 +169,20 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
             min_samples=self._min_samples,
         )
         codes_or_numbers = self._check_target(X, y)
-        self.n_features_to_select_ = resolve_n_features_to_select(self.n_features_to_select, X.shape[1])
+        self.n_features_to_select_ = self._resolve_n_features_to_select(X.shape[1])
         scores = np.asarray(self._score_features(X, codes_or_numbers), dtype=np.float64)
         if scores.shape != (X.shape[1],) or np.isnan(scores).any():
             raise FloatingPointError(
-                f"{type(self).__name__} could not score every feature: numbers in X are too large or too small. "
+                f"{type(self).__name__} could not score every feature: X holds numbers too large or too small. "
                 "Scale the columns first (for example with StandardScaler)."
             )
         self.scores_ = scores
         self.ranking_ = ranking_from_scores(scores)
         self.selection_ = self._make_selection(time.perf_counter() - started)
         return self
+
+    def _resolve_n_features_to_select(self, n_features: int) -> int:
+        return resolve_n_features_to_select(self.n_features_to_select, n_features)
 
     def _check_target(self, X: Any, y: Any) -> np.ndarray | None:
         if self._target == "none":
@@ -194,7 +195,10 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
         if self.task_ == "classification":
             self.classes_, codes = encode_classes(y)
             return codes
-        return check_numeric_target(column_or_1d(y, warn=True))
+        numbers_ = check_numeric_target(column_or_1d(y, warn=True))
+        if np.ptp(numbers_) == 0:
+            raise ValueError(f"y is {numbers_[0]} in every row; there is nothing to select features for.")
+        return numbers_
 
     def _make_selection(self, seconds: float) -> Selection:
         seed = getattr(self, "random_state", None)

@@ -3,5 +3,7 @@
 from __future__ import annotations
 
 from tamiz.report.data import CompareReport, SelectReport
+from tamiz.report.pages import render
+from tamiz.report.write import report, select_report
 
-__all__ = ["CompareReport", "SelectReport"]
+__all__ = ["CompareReport", "SelectReport", "render", "report", "select_report"]

@@ -1,0 +1,140 @@
+"""What the page of a comparison says: sentences, rows and charts, made from a `CompareReport`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tamiz.report.data import CompareReport, Score
+from tamiz.report.lines import describe_score, method_curves, method_scores
+from tamiz.report.marks import heat_map, legend_swatch, rank_chart, time_chart
+from tamiz.report.select_view import both_widths
+from tamiz.report.text import format_number, format_p_value, format_seconds
+
+
+def compare_view(data: CompareReport) -> dict[str, Any]:
+    """Everything the template ``compare.html.j2`` asks for."""
+    scores = method_scores(data)
+    times = [_mean(row) for row in data.seconds]
+    return {
+        "headline": f"{len(data.methods)} methods, {len(data.m_values)} numbers of features",
+        "verdict": verdict(data, scores),
+        "facts": facts(data),
+        "legend_entries": [{"name": m, "key": str(i), "swatch": legend_swatch(i)} for i, m in enumerate(data.methods)],
+        "curves": both_widths(method_curves, data),
+        "score_rows": score_rows(data, scores),
+        "time_chart": time_chart(list(zip(data.methods, times, strict=True))) if data.seconds else None,
+        "time_rows": [
+            (method, [(s, format_seconds(s)) for s in row])
+            for method, row in zip(data.methods, data.seconds, strict=True)
+        ]
+        if data.seconds
+        else [],
+        "agreement": agreement_view(data),
+        "rank_chart": _ranks(data),
+        "ranks": [(r.method, format_number(r.mean_rank), format_p_value(r.p_value), r.significant) for r in data.ranks],
+        "tests": [
+            {
+                "test": t,
+                "difference": format_number(t.difference, signed=True),
+                "p_value": format_p_value(t.p_value),
+                "m": "all" if t.n_features is None else f"{t.n_features:,}",
+            }
+            for t in data.tests
+        ],
+        "payload": payload(data),
+    }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [v for v in values if v is not None and math.isfinite(v)]
+    return sum(known) / len(known) if known else None
+
+
+def _best(data: CompareReport, scores: list[list[Score]], column: int) -> int | None:
+    """The method with the best mean score at one M."""
+    known = [(row[column].value, i) for i, row in enumerate(scores)]
+    values = [(v, i) for v, i in known if v is not None]
+    if not values:
+        return None
+    return (max if data.higher_is_better else min)(values, key=lambda entry: entry[0])[1]
+
+
+def verdict(data: CompareReport, scores: list[list[Score]]) -> str:
+    """Who came first at each M, and how many the tests cannot tell from the best."""
+    wins: dict[int, list[int]] = {}
+    for column, m in enumerate(data.m_values):
+        best = _best(data, scores, column)
+        if best is not None:
+            wins.setdefault(best, []).append(m)
+    said = []
+    for best, sizes in sorted(wins.items(), key=lambda entry: -len(entry[1])):
+        listed = ", ".join(f"{m:,}" for m in sizes)
+        said.append(f"{data.methods[best]} has the best mean {data.metric} at M = {listed}.")
+    if data.ranks:
+        first = min(data.ranks, key=lambda rank: rank.mean_rank)
+        said.append(f"Best mean rank: {first.method} ({format_number(first.mean_rank)}).")
+        behind = sum(rank.significant for rank in data.ranks)
+        said.append(f"{behind} of the other {len(data.ranks) - 1} methods are significantly behind it.")
+    return " ".join(said)
+
+
+def facts(data: CompareReport) -> list[tuple[str, str]]:
+    """The key figures at the top of the page."""
+    n_splits = max((len(splits) for by_m in data.scores for splits in by_m), default=0)
+    return [
+        ("Table", f"{data.n_rows:,} rows, {data.n_features:,} features"),
+        ("Task", f"{data.task} of {data.target}" if data.target else data.task),
+        ("Splits", f"{n_splits:,}, the same for all methods"),
+        ("Score", data.metric + ("" if data.higher_is_better else " (lower is better)")),
+    ]
+
+
+def score_rows(data: CompareReport, scores: list[list[Score]]) -> list[dict[str, Any]]:
+    """One row for each method; the best of each column is marked."""
+    best = [_best(data, scores, column) for column in range(len(data.m_values))]
+    return [
+        {
+            "method": method,
+            "cells": [
+                {"value": s.value, "shown": format_number(s.value), "interval": describe_score(s), "best": best[j] == i}
+                for j, s in enumerate(row)
+            ],
+        }
+        for i, (method, row) in enumerate(zip(data.methods, scores, strict=True))
+    ]
+
+
+def agreement_view(data: CompareReport) -> dict[str, Any] | None:
+    """Agreement between methods as a chart and as a table."""
+    if not data.agreement:
+        return None
+    labels = [["–" if v is None else f"{100 * v:.0f}" for v in row] for row in data.agreement]
+    at = f" at M = {data.agreement_at:,}" if data.agreement_at is not None else ""
+    tips = [
+        [f"{first} and {second} share {labels[i][j]} %{at}" for j, second in enumerate(data.methods)]
+        for i, first in enumerate(data.methods)
+    ]
+    chart = heat_map(data.methods, data.methods, data.agreement, labels, tips, f"share of features in common{at}")
+    return {"chart": chart, "at": at, "rows": list(zip(data.methods, labels, strict=True))}
+
+
+def _ranks(data: CompareReport) -> str | None:
+    if not data.ranks:
+        return None
+    ordered = sorted(data.ranks, key=lambda rank: rank.mean_rank)
+    # A method keeps the colour it has in the other charts; one that is only ranked gets the next free one.
+    known = {method: i for i, method in enumerate(data.methods)}
+    return rank_chart(ordered, [known.get(rank.method, len(known)) for rank in ordered])
+
+
+def payload(data: CompareReport) -> dict[str, Any]:
+    """The data block for the script: one row for each method, M and split."""
+    rows = [
+        [method, m, split, score]
+        for method, by_m in zip(data.methods, data.scores, strict=True)
+        for m, splits in zip(data.m_values, by_m, strict=True)
+        for split, score in enumerate(splits)
+    ]
+    return {"kind": "compare", "header": ["method", "n_features", "split", data.metric], "rows": rows}

@@ -1,0 +1,297 @@
+"""From a selection and the table it was made on to what the page shows of each kept feature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import is_classifier, is_regressor
+from sklearn.utils import check_array
+from sklearn.utils.multiclass import type_of_target
+
+from tamiz._validation import check_target_length
+from tamiz.report.data import Distribution, Group, ImageMask, KeptFeature, StandIn
+from tamiz.report.image import image_plane
+from tamiz.selection import Selection
+
+#: Pictures are drawn of so many kept features; the others are in the table only.
+N_PICTURED = 48
+#: Stand-ins are sought for so many kept features, over at most so many rows.
+N_WITH_STAND_INS = 200
+N_ROWS_SAMPLED = 5000
+_N_BINS = 24
+
+
+def read_table(X: Any, selection: Selection) -> Any:
+    """The table as a float array or sparse matrix (CSC) with one column for each feature of the selection."""
+    if not sp.issparse(X) and selection.shape is not None and np.ndim(X) == len(selection.shape) + 1:
+        X = np.asarray(X).reshape(len(X), -1)
+    try:
+        table = check_array(X, accept_sparse="csc", dtype=np.float64, ensure_all_finite=False, ensure_min_features=1)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"The report needs X as a table of numbers, as the selector saw it: {error}") from error
+    if table.shape[1] != selection.n_features:
+        raise ValueError(
+            f"X has {table.shape[1]} columns, the selection was made on {selection.n_features}. "
+            "Hand in the table the selector was fitted on."
+        )
+    return table
+
+
+def find_task(y: Any, estimator: Any = None) -> str:
+    """ "classification" or "regression": from the estimator if it says so, else from the target.
+
+    Examples
+    --------
+    >>> find_task(["ill", "well"]), find_task([0.1, 2.7])
+    ('classification', 'regression')
+    """
+    if estimator is not None and is_classifier(estimator):
+        return "classification"
+    if (estimator is not None and is_regressor(estimator)) or type_of_target(y).startswith("continuous"):
+        return "regression"
+    target = np.asarray(y)
+    many = np.issubdtype(target.dtype, np.number) and np.unique(target).size > 20
+    return "regression" if many else "classification"
+
+
+def group_rows(y: Any, task: str) -> list[tuple[str, np.ndarray]]:
+    """The classes with their rows; for a numeric target its lower, middle and upper third.
+
+    Examples
+    --------
+    >>> [(label, rows.tolist()) for label, rows in group_rows(["b", "a", "b"], "classification")]
+    [('a', [False, True, False]), ('b', [True, False, True])]
+    """
+    target = np.asarray(y)
+    if target.ndim == 2 and target.shape[1] == 1:
+        target = target.ravel()
+    if target.ndim != 1:
+        return [("all rows", np.ones(target.shape[0], dtype=bool))]
+    if task == "classification":
+        if target.dtype.kind == "O":
+            target = target.astype(str)
+        labels, codes = np.unique(target, return_inverse=True)
+        return [(str(label), codes == i) for i, label in enumerate(labels)]
+    target = target.astype(np.float64)
+    low, high = np.nanquantile(target, [1 / 3, 2 / 3])
+    thirds = [("lowest third", target <= low), ("middle third", (target > low) & (target <= high))]
+    return [(label, rows) for label, rows in [*thirds, ("highest third", target > high)] if rows.any()]
+
+
+def describe_distribution(values: np.ndarray, groups: Sequence[tuple[str, np.ndarray]]) -> Distribution | None:
+    """Histograms and quantiles of one feature by group; the outermost bins hold what lies beyond the 0.5 % tails.
+
+    Examples
+    --------
+    >>> shown = describe_distribution(np.array([0.0, 1.0, 2.0]), [("all", np.ones(3, dtype=bool))])
+    >>> shown.groups[0].quantiles[2], sum(shown.groups[0].counts)
+    (1.0, 3)
+    """
+    finite = np.isfinite(values)
+    if not finite.any():
+        return None
+    low, high = np.quantile(values[finite], [0.005, 0.995])
+    if low == high:
+        low, high = values[finite].min(), values[finite].max()
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    distinct = np.unique(values[finite][:N_ROWS_SAMPLED])
+    edges = np.linspace(low, high, min(_N_BINS, max(distinct.size, 2)) + 1)
+    described = []
+    for label, rows in groups:
+        held = values[rows & finite]
+        if held.size == 0:
+            described.append(Group(label, 0, (float("nan"),) * 5, (0,) * (edges.size - 1)))
+            continue
+        counts, _ = np.histogram(np.clip(held, low, high), bins=edges)
+        quantiles = np.quantile(held, [0.05, 0.25, 0.5, 0.75, 0.95])
+        described.append(Group(label, held.size, tuple(quantiles.tolist()), tuple(counts.tolist())))
+    return Distribution(tuple(edges.tolist()), tuple(described), int((~finite).sum()))
+
+
+def _column(table: Any, index: int) -> np.ndarray:
+    return table[:, [index]].toarray().ravel() if sp.issparse(table) else table[:, index]
+
+
+def _standardised(table: Any, columns: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Columns with mean 0 and length 1; missing entries count as the mean, constant columns as zeros."""
+    block = table[rows][:, columns]
+    dense = np.array(block.toarray() if sp.issparse(block) else block, dtype=np.float64)
+    dense[~np.isfinite(dense)] = np.nan
+    known = np.isfinite(dense)
+    mean = np.where(known, dense, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    dense = np.where(known, dense - mean, 0.0)
+    # Scaled by the largest entry first: squares of 1e200 would be infinite, those of 1e-200 nothing.
+    dense /= np.maximum(np.abs(dense).max(axis=0, initial=0.0), np.finfo(float).tiny)
+    return dense / np.maximum(np.linalg.norm(dense, axis=0), 1e-12)
+
+
+def find_stand_ins(
+    X: Any, selection: Selection, n_stand_ins: int = 3, threshold: float = 0.5
+) -> list[tuple[StandIn, ...]]:
+    """For each kept feature, best first, the features left out that correlate with it most.
+
+    Parameters
+    ----------
+    X : table
+        As :func:`read_table` gives it.
+    selection : Selection
+        What was kept.
+    n_stand_ins : int
+        How many to name at most for each.
+    threshold : float
+        The smallest absolute correlation worth a mention.
+
+    Examples
+    --------
+    >>> selection = Selection(support=np.array([True, False, False]), ranking=np.array([1, 2, 3]))
+    >>> find_stand_ins(np.array([[0.0, 1, 5], [1, 3, 1], [2, 5, 3]]), selection)
+    [(StandIn(name='x1', correlation=1.0), StandIn(name='x2', correlation=-0.5))]
+    """
+    rows = np.arange(X.shape[0])
+    if rows.size > N_ROWS_SAMPLED:
+        rows = np.sort(np.random.default_rng(0).choice(rows, N_ROWS_SAMPLED, replace=False))
+    kept = selection.ordered[:N_WITH_STAND_INS]
+    others = np.flatnonzero(~selection.support)
+    found: list[list[tuple[float, int]]] = [[] for _ in range(kept.size)]
+    if others.size and rows.size > 2:
+        wanted = _standardised(X, kept, rows)
+        for start in range(0, others.size, 2048):  # in pieces, so that a wide table is never copied whole
+            piece = others[start : start + 2048]
+            correlations = np.clip(np.round(wanted.T @ _standardised(X, piece, rows), 12), -1.0, 1.0)
+            for i, row in enumerate(correlations):
+                best = np.argsort(-np.abs(row), kind="stable")[:n_stand_ins]
+                found[i].extend((float(row[j]), int(piece[j])) for j in best if abs(row[j]) >= threshold)
+    return [
+        tuple(StandIn(selection.name_of(j), r) for r, j in sorted(entry, key=lambda e: -abs(e[0]))[:n_stand_ins])
+        for entry in found
+    ]
+
+
+def measure_effects(X: Any, y: Any, selection: Selection, task: str) -> tuple[list[float | None], str]:
+    """How each kept feature goes with the target by itself, best first, and the name of that measure.
+
+    Two classes: the difference of the class means in standard deviations. More classes: the same for the class that
+    differs most from the rest. A numeric target: the correlation.
+    """
+    target = np.asarray(y)
+    groups = group_rows(y, task)
+    if (target.ndim == 2 and target.shape[1] > 1) or len(groups) < 2:
+        return [None] * selection.n_features_to_select, "effect"
+    columns = [_column(X, int(index)) for index in selection.ordered]
+    if task == "regression":
+        return [_correlation(c, target.ravel().astype(float)) for c in columns], "correlation with the target"
+    if len(groups) == 2:
+        (first, _), (second, rows) = groups
+        return [
+            _difference(c, rows) for c in columns
+        ], f"mean of {second} minus mean of {first}, in standard deviations"
+    effects: list[float | None] = []
+    for column in columns:
+        sizes = [d for d in (_difference(column, rows) for _, rows in groups) if d is not None]
+        effects.append(max(sizes, key=abs) if sizes else None)
+    return effects, "mean of the class that differs most minus mean of the rest, in standard deviations"
+
+
+def _correlation(values: np.ndarray, target: np.ndarray) -> float | None:
+    fine = np.isfinite(values) & np.isfinite(target)
+    if fine.sum() < 3 or np.ptp(values[fine]) == 0 or np.ptp(target[fine]) == 0:
+        return None
+    return float(np.corrcoef(values[fine], target[fine])[0, 1])
+
+
+def _difference(values: np.ndarray, rows: np.ndarray) -> float | None:
+    fine = np.isfinite(values)
+    inside, outside = values[rows & fine], values[~rows & fine]
+    if inside.size == 0 or outside.size == 0:
+        return None
+    within = np.concatenate([inside - inside.mean(), outside - outside.mean()])
+    spread = float(np.sqrt(np.mean(within**2)))
+    return float((inside.mean() - outside.mean()) / spread) if spread > 0 else None
+
+
+def read_coefficients(estimator: Any, selection: Selection) -> list[float | None] | None:
+    """The weights a fitted linear model gives the kept features, best first; with several rows the largest of each."""
+    weights = getattr(estimator, "coef_", None)
+    if weights is None:
+        return None
+    weights = np.atleast_2d(np.asarray(weights, dtype=np.float64))
+    if weights.ndim != 2:
+        return None
+    if weights.shape[1] == selection.n_features:
+        weights = weights[:, selection.ordered]
+    elif weights.shape[1] == selection.n_features_to_select:
+        weights = weights[:, np.searchsorted(selection.indices, selection.ordered)]
+    else:
+        return None
+    largest = np.abs(weights).argmax(axis=0)
+    return weights[largest, np.arange(weights.shape[1])].tolist()
+
+
+def describe_kept(
+    selection: Selection,
+    X: Any = None,
+    y: Any = None,
+    *,
+    task: str | None = None,
+    effects: Sequence[float | None] | None = None,
+    fold_share: Mapping[int, float] | Sequence[float] | np.ndarray | None = None,
+) -> tuple[KeptFeature, ...]:
+    """One record for each kept feature, best first.
+
+    Parameters
+    ----------
+    selection : Selection
+        What was kept.
+    X, y : table and target, optional
+        For distributions and stand-ins; X as :func:`read_table` gives it.
+    task : str, optional
+        "classification" or "regression"; found from y if it is not given.
+    effects : sequence of float, optional
+        The signed effect of each kept feature, best first.
+    fold_share : mapping or sequence, optional
+        For each feature of the table, the share of folds that kept it.
+
+    Examples
+    --------
+    >>> selection = Selection(support=np.array([False, True]), ranking=np.array([2, 1]))
+    >>> describe_kept(selection, effects=[-0.5])[0].effect
+    -0.5
+    """
+    stand_ins = find_stand_ins(X, selection) if X is not None else []
+    groups: list[tuple[str, np.ndarray]] = []
+    if X is not None:
+        if y is not None:
+            check_target_length(X, y)
+        groups = (
+            group_rows(y, task or find_task(y)) if y is not None else [("all rows", np.ones(X.shape[0], dtype=bool))]
+        )
+    kept = []
+    for position, index in enumerate(int(i) for i in selection.ordered):
+        pictured = X is not None and position < N_PICTURED
+        kept.append(
+            KeptFeature(
+                name=selection.name_of(index),
+                index=index,
+                rank=int(selection.ranking[index]),
+                effect=None if effects is None else effects[position],
+                fold_share=None if fold_share is None else float(fold_share[index]),
+                stand_ins=stand_ins[position] if position < len(stand_ins) else (),
+                distribution=describe_distribution(_column(X, index), groups) if pictured else None,
+            )
+        )
+    return tuple(kept)
+
+
+def mean_image(X: Any, selection: Selection) -> ImageMask | None:
+    """The mean of the rows as one grey image, where the inputs have the shape of one."""
+    plane = image_plane(selection.shape or ())
+    if plane is None:
+        return None
+    height, width, axis = plane
+    mean = np.asarray(X.mean(axis=0)).reshape(selection.shape)
+    mean = mean if axis < 0 else mean.mean(axis=axis)
+    return ImageMask(height, width, tuple(np.nan_to_num(mean).ravel().tolist()))

@@ -1,0 +1,230 @@
+"""Line charts: score against M, the sieve at work, paths of gamma, several methods against M."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tamiz.report.data import CompareReport, Curve, Score
+from tamiz.report.svg import Frame, Scale, axes, element, marker, picture, polyline, series_class, text
+from tamiz.report.text import format_number, shorten
+from tamiz.selection import Selection
+
+PHASES = ("warm-up", "selection", "closing", "refinement")
+#: Enough for the eye at any width a page has; keeps long runs small.
+N_POINTS = 180
+N_PATHS = 40
+
+
+def describe_score(score: Score) -> str:
+    """A score and its interval in words.
+
+    Examples
+    --------
+    >>> describe_score(Score(0.91, 0.88, 0.94))
+    '0.910 (0.880 to 0.940)'
+    """
+    if score.value is None or score.low is None or score.high is None:
+        return format_number(score.value)
+    return f"{format_number(score.value)} ({format_number(score.low)} to {format_number(score.high)})"
+
+
+def _bounds(scores: Sequence[Score]) -> list[float]:
+    """Every number a scale has to hold."""
+    return [v for score in scores for v in (score.value, score.low, score.high) if v is not None]
+
+
+def _is_wide_range(values: Sequence[float]) -> bool:
+    """Whether numbers of features span so much that only a logarithmic axis shows them all."""
+    return len(values) > 1 and max(values) / max(min(values), 1) >= 20
+
+
+def score_curve(curve: Curve, width: int, height: int = 300) -> str:
+    """Score against M with its interval as a band and the chosen M marked."""
+    points = sorted(curve.points, key=lambda point: point.n_features)
+    frame = Frame(width, height, top=30)
+    sizes = [float(point.n_features) for point in points]
+    x = Scale.over(sizes, *frame.x_range, log=_is_wide_range(sizes), pad=0.04)
+    y = Scale.over(_bounds([point.score for point in points]), *frame.y_range, pad=0.06)
+    parts = [axes(frame, x, y, "features kept (M)", curve.metric, x_ticks=sizes)]
+    banded = [p for p in points if p.score.low is not None and p.score.high is not None]
+    if len(banded) > 1:
+        upper = [f"{x(p.n_features):.1f} {y(p.score.high):.1f}" for p in banded if p.score.high is not None]
+        lower = [f"{x(p.n_features):.1f} {y(p.score.low):.1f}" for p in reversed(banded) if p.score.low is not None]
+        parts.append(element("path", d=f"M{'L'.join(upper + lower)}Z", class_="band s0"))
+    if curve.chosen is not None:
+        at = x(curve.chosen)
+        bottom, top = frame.y_range
+        parts.append(element("line", x1=at, x2=at, y1=bottom, y2=top, class_="chosen"))
+        anchor = "end" if at > width * 0.7 else "start"
+        parts.append(
+            text(
+                f"M = {curve.chosen:,}",
+                at + (-6 if anchor == "end" else 6),
+                top + 10,
+                text_anchor=anchor,
+                class_="note",
+            )
+        )
+    drawn = [(x(p.n_features), y(p.score.value)) for p in points if p.score.value is not None]
+    parts.append(polyline(drawn, class_="line s0"))
+    for point in points:
+        if point.score.value is not None:
+            tip = f"M = {point.n_features:,}: {describe_score(point.score)}"
+            chosen = " ring" if point.n_features == curve.chosen else ""
+            size = 5.0 if chosen else 3.4
+            parts.append(
+                marker(0, x(point.n_features), y(point.score.value), size, class_=f"mark s0{chosen}", data_tip=tip)
+            )
+    return picture(frame, f"{curve.metric} against the number of features kept", *parts)
+
+
+def _thin(n_rows: int) -> np.ndarray:
+    """Indices of at most ``N_POINTS`` rows, first and last among them."""
+    return np.unique(np.linspace(0, n_rows - 1, min(n_rows, N_POINTS)).round().astype(np.int64))
+
+
+def _phase_bands(frame: Frame, x: Scale, steps: np.ndarray, phases: np.ndarray | None) -> str:
+    """Shaded columns behind a chart that tell the phases apart, with their names where there is room."""
+    if phases is None or len(phases) != len(steps):
+        return ""
+    bottom, top = frame.y_range
+    borders = np.flatnonzero(np.diff(phases)) + 1
+    parts = []
+    for first, last in zip([0, *borders], [*borders, len(steps) - 1], strict=True):
+        phase = int(phases[first])
+        left, right = x(float(steps[first])), x(float(steps[last]))
+        if right <= left or not 0 <= phase < len(PHASES):
+            continue
+        parts.append(
+            element("rect", x=left, y=top, width=right - left, height=bottom - top, class_=f"phase phase{phase % 2}")
+        )
+        if right - left > 7 * len(PHASES[phase]):
+            middle = (left + right) / 2
+            parts.append(text(PHASES[phase], middle, top + 12, text_anchor="middle", class_="phase-name"))
+    return "".join(parts)
+
+
+def has_history(selection: Selection, column: str) -> bool:
+    """Whether a run recorded a column at two steps or more, with a finite number among them."""
+    history = selection.history
+    if "step" not in history or column not in history or len(history["step"]) < 2:
+        return False
+    values = np.asarray(history[column], dtype=np.float64)
+    return len(values) == len(history["step"]) and bool(np.isfinite(values).any())
+
+
+def history_chart(selection: Selection, column: str, width: int, height: int = 250) -> str:
+    """One column of the history against the training step: ``n_alive`` (logarithmic, with M marked) or ``loss``."""
+    steps = np.asarray(selection.history["step"], dtype=np.float64)
+    values = np.asarray(selection.history[column], dtype=np.float64)
+    phases = np.asarray(selection.history["phase"]) if "phase" in selection.history else None
+    frame = Frame(width, height, top=30)
+    alive = column == "n_alive"
+    n_kept = selection.n_features_to_select
+    held = [*values, float(n_kept)] if alive else list(values)
+    x = Scale.over(list(steps), *frame.x_range)
+    y = Scale.over(held, *frame.y_range, log=alive and _is_wide_range([n_kept, selection.n_features]), pad=0.06)
+    label = "features alive" if alive else column
+    parts = [_phase_bands(frame, x, steps, phases), axes(frame, x, y, "training step", label)]
+    if alive:
+        at = y(n_kept)
+        parts.append(element("line", x1=frame.left, x2=width - frame.right, y1=at, y2=at, class_="chosen"))
+        parts.append(text(f"M = {n_kept:,}", frame.left + 6, at - 6, class_="note"))
+    rows = _thin(len(steps))
+    series = "s0" if alive else "s1"
+    parts.append(
+        polyline(
+            [(x(steps[i]), y(values[i]) if math.isfinite(values[i]) else math.nan) for i in rows],
+            class_=f"line {series}",
+        )
+    )
+    parts.extend(
+        marker(
+            0,
+            x(steps[i]),
+            y(values[i]),
+            2.5,
+            class_=f"mark ghost {series}",
+            data_tip=f"step {int(steps[i]):,}: {format_number(values[i])}{' alive' if alive else ''}",
+        )
+        for i in rows[:: max(1, len(rows) // 60)]
+        if math.isfinite(values[i])
+    )
+    return picture(frame, f"{label} against the training step", *parts)
+
+
+def has_gamma(selection: Selection) -> bool:
+    """Whether a run recorded paths of gamma."""
+    path = selection.history.get("gamma_path")
+    features = selection.history.get("gamma_path_features")
+    if path is None or features is None or "step" not in selection.history:
+        return False
+    return (
+        np.ndim(path) == 2 and np.shape(path) == (len(selection.history["step"]), len(features)) and np.size(path) > 1
+    )
+
+
+def gamma_paths(selection: Selection) -> list[tuple[int, bool, np.ndarray]]:
+    """The paths worth drawing, the dropped first so that the kept lie on top: column, kept or not, gamma by step."""
+    features = np.asarray(selection.history["gamma_path_features"], dtype=np.int64)
+    path = np.asarray(selection.history["gamma_path"], dtype=np.float64)
+    order = np.argsort(selection.ranking[features], kind="stable")
+    kept = [i for i in order if selection.support[features[i]]][:N_PATHS]
+    dropped = [i for i in order if not selection.support[features[i]]][:N_PATHS]
+    return [(int(features[i]), bool(selection.support[features[i]]), path[:, i]) for i in [*dropped[::-1], *kept[::-1]]]
+
+
+def gamma_chart(selection: Selection, width: int, height: int = 300) -> str:
+    """Gamma of some features against the training step; kept ones end at 1, the others at 0."""
+    steps = np.asarray(selection.history["step"], dtype=np.float64)
+    phases = np.asarray(selection.history["phase"]) if "phase" in selection.history else None
+    paths = gamma_paths(selection)
+    frame = Frame(width, height, top=30)
+    x = Scale.over(list(steps), *frame.x_range)
+    y = Scale.over([0.0, 1.0, *(float(v) for _, _, path in paths for v in path)], *frame.y_range, pad=0.04)
+    parts = [_phase_bands(frame, x, steps, phases), axes(frame, x, y, "training step", "gamma")]
+    rows = _thin(len(steps))
+    for column, kept, path in paths:
+        drawn = [(x(steps[i]), y(path[i]) if math.isfinite(path[i]) else math.nan) for i in rows]
+        tip = f"{selection.name_of(column)}: {'kept' if kept else 'left out'}, rank {selection.ranking[column]:,}"
+        state = "kept" if kept else "dropped"
+        parts.append(polyline(drawn, class_=f"path {state}", data_series=state, data_tip=tip))
+    return picture(frame, "gamma of single features against the training step", *parts)
+
+
+def method_scores(data: CompareReport) -> list[list[Score]]:
+    """The mean score and interval of each method at each M."""
+    return [[Score.of([v for v in splits if v is not None]) for splits in by_m] for by_m in data.scores]
+
+
+def method_curves(data: CompareReport, width: int, height: int = 360) -> str:
+    """Score against M for every method, with intervals as whiskers, set a little apart."""
+    scores = method_scores(data)
+    frame = Frame(width, height, top=30)
+    sizes = [float(m) for m in data.m_values]
+    x = Scale.over(sizes, *frame.x_range, log=_is_wide_range(sizes), pad=0.06)
+    y = Scale.over(_bounds([score for row in scores for score in row]), *frame.y_range, pad=0.05)
+    parts = [axes(frame, x, y, "features kept (M)", data.metric, x_ticks=sizes)]
+    n_methods = len(data.methods)
+    apart = min(5.0, 22.0 / max(n_methods, 1))
+    for position, (method, row) in enumerate(zip(data.methods, scores, strict=True)):
+        shift = (position - (n_methods - 1) / 2) * apart
+        colour = series_class(position)
+        inner = []
+        drawn = [(x(m) + shift, y(s.value)) for m, s in zip(sizes, row, strict=True) if s.value is not None]
+        for m, score in zip(sizes, row, strict=True):
+            if score.low is not None and score.high is not None:
+                at = x(m) + shift
+                inner.append(
+                    element("line", x1=at, x2=at, y1=y(score.low), y2=y(score.high), class_=f"whisker {colour}")
+                )
+        inner.append(polyline(drawn, class_=f"line {colour}"))
+        for m, score in zip(sizes, row, strict=True):
+            if score.value is not None:
+                tip = f"{shorten(method, 40)}, M = {int(m):,}: {describe_score(score)}"
+                inner.append(marker(position, x(m) + shift, y(score.value), class_=f"mark {colour}", data_tip=tip))
+        parts.append(element("g", *inner, data_series=str(position)))
+    return picture(frame, f"{data.metric} against the number of features kept, by method", *parts)

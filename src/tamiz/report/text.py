@@ -1,0 +1,155 @@
+"""Words and numbers made safe and readable: for HTML, for JSON inside HTML, for CSV that a spreadsheet opens."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from tamiz.report.data import to_plain
+
+# Half of a surrogate pair cannot be written as UTF-8, and HTML forbids most control characters.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+_PLAIN_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+#: What a spreadsheet may take for the beginning of a formula.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def clean_text(value: Any) -> str:
+    """Text that every encoder accepts; what cannot be written becomes U+FFFD.
+
+    Examples
+    --------
+    >>> clean_text("gene\\x00\\ud800 1").count("\\ufffd")
+    2
+    """
+    return _UNPRINTABLE.sub("\ufffd", str(value))
+
+
+def shorten(value: Any, n_characters: int) -> str:
+    """At most ``n_characters`` of a text, cut in the middle, where two long names are most often alike.
+
+    Examples
+    --------
+    >>> shorten("a_rather_long_column_name_of_1987", 16)
+    'a_rather…of_1987'
+    """
+    text = " ".join(clean_text(value).split()) or " "
+    if len(text) <= n_characters:
+        return text
+    head = n_characters // 2
+    return f"{text[:head]}…{text[head + 1 - n_characters :]}"
+
+
+def format_number(value: float | None, digits: int = 3, signed: bool = False) -> str:
+    """A number to read: ``digits`` significant digits, a true minus sign, thousands set apart, a dash for none.
+
+    Examples
+    --------
+    >>> format_number(12345.6), format_number(0.012345), format_number(-1.5, signed=True), format_number(None)
+    ('12,346', '0.0123', '−1.50', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    size = abs(value)
+    if size == 0:
+        text = "0"
+    elif size >= 1e7 or size < 1e-4:
+        text = f"{size:.{digits - 1}e}"
+        mantissa, exponent = text.split("e")
+        text = f"{mantissa}e{int(exponent)}".replace("e-", "e−")
+    elif float(size).is_integer() and size < 1e7:
+        text = f"{size:,.0f}"
+    else:
+        text = f"{size:,.{max(0, digits - 1 - math.floor(math.log10(size)))}f}"
+    sign = "−" if value < 0 else "+" if signed and value > 0 else ""
+    return sign + text
+
+
+def format_seconds(value: float | None) -> str:
+    """A duration in the unit that suits it.
+
+    Examples
+    --------
+    >>> format_seconds(0.0123), format_seconds(4.2), format_seconds(300)
+    ('12.3 ms', '4.20 s', '5.0 min')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    if value < 1:
+        return f"{format_number(value * 1000)} ms"
+    if value < 120:
+        return f"{format_number(value)} s"
+    return f"{value / 60:.1f} min" if value < 7200 else f"{value / 3600:.1f} h"
+
+
+def format_p_value(value: float | None) -> str:
+    """A p-value; very small ones as a bound.
+
+    Examples
+    --------
+    >>> format_p_value(0.034), format_p_value(1e-9)
+    ('0.034', '< 0.001')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def json_for_script(value: Any) -> str:
+    r"""JSON that can stand inside a ``<script>`` element: nothing in it can end the element or the line.
+
+    Examples
+    --------
+    >>> json_for_script({"name": "</script>"})
+    '{"name":"\\u003c/script\\u003e"}'
+    """
+    text = json.dumps(_clean(to_plain(value)), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, dict):
+        return {clean_text(key): _clean(entry) for key, entry in value.items()}
+    return [_clean(entry) for entry in value] if isinstance(value, list) else value
+
+
+def csv_cell(value: Any, spreadsheet_safe: bool = True) -> str:
+    """One cell of a CSV file (RFC 4180).
+
+    Parameters
+    ----------
+    value : object
+        What the cell holds; None is an empty cell.
+    spreadsheet_safe : bool
+        Put an apostrophe before text that a spreadsheet could run as a formula. Plain numbers stay as they are.
+
+    Examples
+    --------
+    >>> csv_cell("=1+1"), csv_cell(-1.5), csv_cell("-1.5"), csv_cell("-gene"), csv_cell("=1+1", spreadsheet_safe=False)
+    ("'=1+1", '-1.5', '-1.5', "'-gene", '=1+1')
+    """
+    text = "" if value is None else clean_text(value)
+    if spreadsheet_safe and text.startswith(FORMULA_STARTS) and not _PLAIN_NUMBER.fullmatch(text):
+        text = f"'{text}"
+    if any(character in text for character in '",\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def csv_text(header: Iterable[Any], rows: Iterable[Iterable[Any]], spreadsheet_safe: bool = True) -> str:
+    r"""A whole CSV file as text.
+
+    Examples
+    --------
+    >>> csv_text(["rank", "name"], [[1, "@home"], [2, "a, b"]])
+    'rank,name\r\n1,\'@home\r\n2,"a, b"\r\n'
+    """
+    lines = [",".join(csv_cell(cell, spreadsheet_safe) for cell in row) for row in (header, *rows)]
+    return "\r\n".join(lines) + "\r\n"

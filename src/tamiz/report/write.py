@@ -1,0 +1,208 @@
+"""`report`: from a fitted estimator, a selection or a ready record to an HTML file."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tamiz.report.data import CompareReport, Confusion, Curve, Residuals, Scalar, Scores, SelectReport
+from tamiz.report.describe import (
+    describe_kept,
+    find_task,
+    mean_image,
+    measure_effects,
+    read_coefficients,
+    read_table,
+)
+from tamiz.report.pages import render
+from tamiz.selection import Selection
+
+
+def report(
+    source: Any,
+    path: str | os.PathLike[str],
+    X: Any = None,
+    y: Any = None,
+    *,
+    spreadsheet_safe: bool = True,
+    **details: Any,
+) -> Path:
+    """Write a report as one HTML file that needs nothing else.
+
+    Parameters
+    ----------
+    source : Selection, fitted estimator, SelectReport or CompareReport
+        What to show. An estimator is read through its ``selection_``.
+    path : path-like
+        Where to write; a file of that name is replaced.
+    X, y : table and target, optional
+        What the selector was fitted on, as numbers. With them the page shows distributions, effects and stand-ins.
+    spreadsheet_safe : bool
+        Whether CSV downloads from the page start out with cells such as ``=1+1`` made harmless; the page has a switch.
+    **details
+        Passed to :func:`select_report`: ``title``, ``scores``, ``curve``, ``confusion`` and so on.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> selection = Selection(support=np.array([False, True]), ranking=np.array([2, 1]), feature_names=["a", "b"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = report(selection, pathlib.Path(folder) / "report.html")
+    ...     written.read_text(encoding="utf-8").startswith("<!doctype html>")
+    True
+    """
+    if isinstance(source, (SelectReport, CompareReport)):
+        if X is not None or y is not None or details:
+            raise ValueError("A ready record holds all the page shows: leave out X, y and further details.")
+        data: SelectReport | CompareReport = source
+    else:
+        data = select_report(source, X, y, **details)
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; give the name of a file, such as {target / 'report.html'}.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {target.parent} to write the report to; create it first.")
+    _write_whole(target, render(data, spreadsheet_safe=spreadsheet_safe))
+    return target
+
+
+def _write_whole(target: Path, content: str) -> None:
+    """Write beside the target and rename, so that a run that is stopped leaves no half page."""
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with open(part, "w", encoding="utf-8", newline="\n") as file:
+            file.write(content)
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def find_selection(source: Any) -> Selection:
+    """The selection a source holds: itself, or its ``selection_``."""
+    if isinstance(source, Selection):
+        return source
+    selection = getattr(source, "selection_", None)
+    if isinstance(selection, Selection):
+        return selection
+    hint = " Call fit first." if hasattr(source, "fit") else ""
+    raise TypeError(f"report needs a Selection or an estimator with selection_, got {type(source).__name__}.{hint}")
+
+
+def library_versions(packages: Sequence[str] = ("tamiz", "numpy", "scipy", "scikit-learn", "numba", "torch")) -> dict:
+    """Versions of what ran: Python and those of the packages that are installed.
+
+    Examples
+    --------
+    >>> sorted(library_versions(["numpy", "no-such-package"]))
+    ['numpy', 'python']
+    """
+    found = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def select_report(
+    source: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    title: str | None = None,
+    task: str | None = None,
+    target: str | None = None,
+    scores: Scores | None = None,
+    curve: Curve | None = None,
+    confusion: Confusion | None = None,
+    residuals: Residuals | None = None,
+    fold_share: Mapping[int, float] | Sequence[float] | np.ndarray | None = None,
+    effects: Sequence[float | None] | None = None,
+    effect_name: str | None = None,
+    notes: Sequence[str] = (),
+    settings: Mapping[str, Scalar] | None = None,
+    command: str | None = None,
+    created: str | None = None,
+) -> SelectReport:
+    """Gather what the page of one selection shows.
+
+    Parameters
+    ----------
+    source : Selection or fitted estimator
+        What was kept. A linear model's ``coef_`` gives the effects, unless ``effects`` are handed in.
+    X, y : table and target, optional
+        What the selector was fitted on, as numbers.
+    title, target : str, optional
+        Name of the table and of the target.
+    task : str, optional
+        "classification" or "regression"; found from the estimator or y if it is not given.
+    scores, curve, confusion, residuals : records, optional
+        Measured parts; the page leaves out what is missing.
+    fold_share : mapping or sequence, optional
+        For each feature of the table, the share of folds that kept it.
+    effects, effect_name : optional
+        The signed effect of each kept feature, best first, and what it is.
+    notes, settings, command, created : optional
+        Shown as they are; settings default to the estimator's parameters.
+
+    Examples
+    --------
+    >>> selection = Selection(support=np.array([False, True]), ranking=np.array([2, 1]))
+    >>> page = select_report(selection, [[0.0, 1.0], [1.0, 3.0], [0.0, 9.0]], ["a", "b", "b"])
+    >>> page.task, page.n_rows, page.kept[0].name
+    ('classification', 3, 'x1')
+    """
+    selection = find_selection(source)
+    estimator = None if isinstance(source, Selection) else source
+    table = None if X is None else read_table(X, selection)
+    if y is not None and X is None:
+        raise ValueError("y was given without X; hand in both, or neither.")
+    if task not in (None, "classification", "regression"):
+        raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
+    if task is None and y is not None:
+        task = find_task(y, estimator)
+    if effects is not None and len(effects) != selection.n_features_to_select:
+        raise ValueError(f"there are {len(effects)} effects for {selection.n_features_to_select} kept features")
+    if effects is None and estimator is not None:
+        effects, effect_name = read_coefficients(estimator, selection), effect_name or "weight in the model"
+    if effects is None and table is not None and y is not None:
+        effects, effect_name = measure_effects(table, y, selection, task or find_task(y))
+    if settings is None and estimator is not None and hasattr(estimator, "get_params"):
+        settings = {key: _as_scalar(value) for key, value in sorted(estimator.get_params(deep=False).items())}
+    return SelectReport(
+        title=title or (type(estimator).__name__ if estimator is not None else "Selection"),
+        task=task or "selection",
+        n_rows=0 if table is None else table.shape[0],
+        n_features=selection.n_features,
+        selection=selection,
+        kept=describe_kept(selection, table, y, task=task, effects=effects, fold_share=fold_share),
+        scores=scores,
+        curve=curve,
+        confusion=confusion,
+        residuals=residuals,
+        image=None if table is None else mean_image(table, selection),
+        target=target,
+        effect_name=effect_name or "effect",
+        notes=tuple(notes),
+        settings=dict(settings or {}),
+        versions=library_versions(),
+        seed=selection.seed,
+        command=command,
+        created=created,
+    )
+
+
+def _as_scalar(value: Any) -> Scalar:
+    return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)

@@ -1,0 +1,1 @@
+"""The command line: parse, call, print. The commands are in :mod:`tamiz.cli.main`."""

@@ -1,0 +1,286 @@
+"""Tables whose true features are known: what a selector finds can be counted.
+
+The four classification problems follow Passemiers, Folco, Raimondi, Birolo, Moreau and Fariselli (2023), *How good
+Neural Networks interpretation methods really are? A quantitative benchmark* (arXiv 2304.02383): 1000 rows, uniform
+features, of which the first few decide the class and all others are decoys, then a random order of the columns. A row
+is positive if it is so in at least one of its parts:
+
+- ring: the point (a, b) lies in the ring of radii r and 1/2 around the middle of the unit square;
+- xor: exactly one of a and b is above the cut t;
+- sum: a + b is above the bound s.
+
+r, t and s are set such that the classes are balanced in expectation, whatever the number of parts: each of m parts
+holds a row with probability q, where 1 - (1 - q)^m = 1/2. Thus t = 1/2 for xor alone (no column says anything without
+the other), while with several parts the cut is off the middle and each column alone carries some signal. The published
+scores of mRMR (0.03 on xor, 0.80 on ring + xor) point the same way; the cuts of the published files are not known here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn import datasets as _sklearn_datasets
+from sklearn.utils import check_random_state
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Which columns matter.
+
+    Parameters
+    ----------
+    informative : ndarray of int
+        The columns that decide the target, in the order of the definition: ``informative[i]`` is where the i-th went.
+    redundant : ndarray of int
+        Columns that are combinations of the informative ones.
+
+    Examples
+    --------
+    >>> truth = Truth(np.array([7, 2]))
+    >>> truth.share_found([2, 5]), truth.relevant.tolist()
+    (0.5, [2, 7])
+    """
+
+    informative: np.ndarray
+    redundant: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    @property
+    def relevant(self) -> np.ndarray:
+        """The informative and the redundant columns, sorted."""
+        return np.sort(np.concatenate([self.informative, self.redundant]))
+
+    def share_found(self, selected: Iterable[int]) -> float:
+        """The share of the relevant columns that is among the selected ones."""
+        return float(np.isin(self.relevant, np.asarray(list(selected), dtype=np.int64)).mean())
+
+
+def _ring(pair: np.ndarray, share: float) -> np.ndarray:
+    radius = np.hypot(pair[:, 0] - 0.5, pair[:, 1] - 0.5)
+    return (radius >= math.sqrt(0.25 - share / math.pi)) & (radius <= 0.5)
+
+
+def _xor(pair: np.ndarray, share: float) -> np.ndarray:
+    cut = 0.5 - math.sqrt(0.25 - share / 2)  # the share of points with one coordinate above it is 2 t (1 - t)
+    return (pair[:, 0] > cut) != (pair[:, 1] > cut)
+
+
+def _sum(pair: np.ndarray, share: float) -> np.ndarray:
+    return pair.sum(axis=1) > 2 - math.sqrt(2 * share)  # a triangle in the corner (1, 1), for shares up to 1/2
+
+
+_Part = Callable[[np.ndarray, float], np.ndarray]
+
+
+def _check_size(n_samples: Any, n_features: Any, n_needed: int) -> None:
+    for name, value, least in (("n_samples", n_samples, 1), ("n_features", n_features, n_needed)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+
+
+def _make(
+    parts: tuple[_Part, ...], n_samples: int, n_features: int, scale: bool, random_state: Any
+) -> tuple[np.ndarray, np.ndarray, Truth]:
+    _check_size(n_samples, n_features, 2 * len(parts))
+    random = check_random_state(random_state)
+    X = random.uniform(size=(n_samples, n_features))
+    share = 1 - 0.5 ** (1 / len(parts))
+    y = np.zeros(n_samples, dtype=bool)
+    for i, part in enumerate(parts):
+        y |= part(X[:, 2 * i : 2 * i + 2], share)
+    if scale:
+        X = 2 * X - 1
+    order = random.permutation(n_features)
+    return X[:, order], y.astype(np.int64), Truth(np.argsort(order)[: 2 * len(parts)])
+
+
+def make_ring(
+    n_samples: int = 1000, n_features: int = 64, *, scale: bool = True, random_state: Any = None
+) -> tuple[np.ndarray, np.ndarray, Truth]:
+    """Two features whose point lies in a ring, or not, among decoys.
+
+    Parameters
+    ----------
+    n_samples : int
+        Rows.
+    n_features : int
+        Columns, the informative ones among them.
+    scale : bool
+        Whether the features lie in [-1, 1] rather than in [0, 1].
+    random_state : int, RandomState or None
+        The seed.
+
+    Returns
+    -------
+    X : ndarray of float64, shape (n_samples, n_features)
+        The features, their columns in random order.
+    y : ndarray of int64, shape (n_samples,)
+        The class, 0 or 1.
+    truth : Truth
+        Where the informative columns are.
+
+    Examples
+    --------
+    >>> X, y, truth = make_ring(n_features=8, random_state=0)
+    >>> radius = np.hypot(*X[:, truth.informative].T)
+    >>> bool((radius[y == 1] <= 1).all()), bool((y[radius < 0.6] == 0).all())
+    (True, True)
+    """
+    return _make((_ring,), n_samples, n_features, scale, random_state)
+
+
+def make_xor(
+    n_samples: int = 1000, n_features: int = 64, *, scale: bool = True, random_state: Any = None
+) -> tuple[np.ndarray, np.ndarray, Truth]:
+    """Two features of which exactly one is above its middle, or not, among decoys.
+
+    Arguments and results are those of :func:`make_ring`.
+
+    Examples
+    --------
+    >>> X, y, truth = make_xor(n_features=8, random_state=0)
+    >>> a, b = X[:, truth.informative].T
+    >>> bool(np.array_equal(y == 1, a * b < 0))
+    True
+    """
+    return _make((_xor,), n_samples, n_features, scale, random_state)
+
+
+def make_ring_xor(
+    n_samples: int = 1000, n_features: int = 64, *, scale: bool = True, random_state: Any = None
+) -> tuple[np.ndarray, np.ndarray, Truth]:
+    """Four features, in a ring (the first two) or in a xor (the other two), among decoys.
+
+    Arguments and results are those of :func:`make_ring`.
+
+    Examples
+    --------
+    >>> X, y, truth = make_ring_xor(n_features=8, random_state=0)
+    >>> X.shape, truth.informative.size
+    ((1000, 8), 4)
+    """
+    return _make((_ring, _xor), n_samples, n_features, scale, random_state)
+
+
+def make_ring_xor_sum(
+    n_samples: int = 1000, n_features: int = 64, *, scale: bool = True, random_state: Any = None
+) -> tuple[np.ndarray, np.ndarray, Truth]:
+    """Six features, in a ring, in a xor or with a large sum (two each, in this order), among decoys.
+
+    Arguments and results are those of :func:`make_ring`.
+
+    Examples
+    --------
+    >>> X, y, truth = make_ring_xor_sum(n_features=8, random_state=0)
+    >>> X.shape, truth.informative.size
+    ((1000, 8), 6)
+    """
+    return _make((_ring, _xor, _sum), n_samples, n_features, scale, random_state)
+
+
+def make_madelon(
+    n_samples: int = 2600,
+    n_features: int = 500,
+    *,
+    n_informative: int = 5,
+    n_redundant: int = 15,
+    flip: float = 0.01,
+    class_sep: float = 2.0,
+    random_state: Any = None,
+) -> tuple[np.ndarray, np.ndarray, Truth]:
+    """A set like MADELON, with the columns that matter known.
+
+    Normal clusters sit on the corners of a hypercube of ``n_informative`` dimensions, half of them in each class, at
+    random; further columns are combinations of these, and all others are noise (Guyon 2003, by way of scikit-learn's
+    ``make_classification``).
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Rows and columns; as in MADELON's training and validation part.
+    n_informative, n_redundant : int
+        Columns that decide the class, and combinations of them.
+    flip : float
+        The share of rows whose class is drawn at random.
+    class_sep : float
+        Half the edge of the hypercube, in standard deviations of a cluster.
+    random_state : int, RandomState or None
+        The seed.
+
+    Returns
+    -------
+    X : ndarray of float64, shape (n_samples, n_features)
+        The features; rows and columns in random order.
+    y : ndarray of int64, shape (n_samples,)
+        The class, 0 or 1.
+    truth : Truth
+        The informative and the redundant columns.
+
+    Examples
+    --------
+    >>> X, y, truth = make_madelon(random_state=0)
+    >>> X.shape, truth.informative.size, truth.redundant.size
+    ((2600, 500), 5, 15)
+    """
+    if n_informative < 2 or n_redundant < 0:
+        raise ValueError(
+            f"n_informative must be at least 2 and n_redundant at least 0, got {n_informative} and {n_redundant}."
+        )
+    _check_size(n_samples, n_features, n_informative + n_redundant)
+    random = check_random_state(random_state)
+    X, y = _sklearn_datasets.make_classification(
+        n_samples=n_samples,
+        n_features=n_features,
+        n_informative=n_informative,
+        n_redundant=n_redundant,
+        n_repeated=0,
+        n_clusters_per_class=2 ** (n_informative - 1),
+        flip_y=flip,
+        class_sep=class_sep,
+        shuffle=False,  # our own shuffle below: we have to know where the columns go
+        random_state=random,
+    )
+    rows, order = random.permutation(n_samples), random.permutation(n_features)
+    place = np.argsort(order)
+    truth = Truth(place[:n_informative], place[n_informative : n_informative + n_redundant])
+    return X[rows][:, order], y[rows].astype(np.int64), truth
+
+
+def make_friedman1(
+    n_samples: int = 1000, n_features: int = 64, *, noise: float = 1.0, random_state: Any = None
+) -> tuple[np.ndarray, np.ndarray, Truth]:
+    """Friedman's first regression problem: y = 10 sin(pi a b) + 20 (c - 1/2)^2 + 10 d + 5 e + noise, among decoys.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Rows and columns; at least five columns.
+    noise : float
+        The standard deviation of the normal noise.
+    random_state : int, RandomState or None
+        The seed.
+
+    Returns
+    -------
+    X : ndarray of float64, shape (n_samples, n_features)
+        Uniform on [0, 1], columns in random order.
+    y : ndarray of float64, shape (n_samples,)
+        The target.
+    truth : Truth
+        Where a, b, c, d, e are, in this order.
+
+    Examples
+    --------
+    >>> X, y, truth = make_friedman1(n_features=10, noise=0, random_state=0)
+    >>> a, b, c, d, e = X[:, truth.informative].T
+    >>> bool(np.allclose(y, 10 * np.sin(np.pi * a * b) + 20 * (c - 0.5) ** 2 + 10 * d + 5 * e))
+    True
+    """
+    _check_size(n_samples, n_features, 5)
+    random = check_random_state(random_state)
+    X, y = _sklearn_datasets.make_friedman1(n_samples, n_features, noise=noise, random_state=random)
+    order = random.permutation(n_features)
+    return X[:, order], y, Truth(np.argsort(order)[:5])

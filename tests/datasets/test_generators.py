@@ -1,0 +1,115 @@
+"""The generators: what they promise about the columns, the classes and the seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.neighbors import KNeighborsClassifier
+
+from tamiz.datasets import (
+    Truth,
+    make_friedman1,
+    make_madelon,
+    make_ring,
+    make_ring_xor,
+    make_ring_xor_sum,
+    make_xor,
+)
+
+UNIFORM = {make_ring: 2, make_xor: 2, make_ring_xor: 4, make_ring_xor_sum: 6}
+ALL = [*UNIFORM, make_madelon, make_friedman1]
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_same_seed_same_table_other_seed_other_table(make):
+    X, y, truth = make(n_samples=100, n_features=30, random_state=3)
+    X2, y2, truth2 = make(n_samples=100, n_features=30, random_state=3)
+    X3, _, truth3 = make(n_samples=100, n_features=30, random_state=4)
+    np.testing.assert_array_equal(X, X2)
+    np.testing.assert_array_equal(y, y2)
+    np.testing.assert_array_equal(truth.informative, truth2.informative)
+    assert not np.array_equal(X, X3)
+    assert truth.informative.tolist() != truth3.informative.tolist()
+    assert X.shape == (100, 30)
+
+
+@pytest.mark.parametrize(("make", "n_informative"), UNIFORM.items())
+def test_classes_are_balanced_and_only_the_truth_decides(make, n_informative):
+    X, y, truth = make(n_samples=50_000, n_features=n_informative + 1, random_state=0)
+    assert truth.informative.size == n_informative
+    assert abs(y.mean() - 0.5) < 0.01
+    assert X.min() >= -1
+    assert X.max() <= 1
+    assert X.min() < -0.99
+    (decoy,) = np.setdiff1d(np.arange(n_informative + 1), truth.informative)
+    assert abs(np.corrcoef(X[:, decoy] ** 2, y)[0, 1]) < 0.02
+    assert abs(np.corrcoef(X[:, decoy], y)[0, 1]) < 0.02
+    forest = RandomForestClassifier(20, random_state=0, max_samples=5000).fit(X[:, truth.informative], y)
+    assert forest.score(*_fresh(make, n_informative)) > 0.9
+
+
+def _fresh(make, n_informative):
+    X, y, truth = make(n_samples=5000, n_features=n_informative + 1, random_state=1)
+    return X[:, truth.informative], y
+
+
+def test_labels_follow_the_definition_in_the_order_of_the_truth():
+    X, y, truth = make_ring_xor_sum(n_samples=5000, n_features=20, scale=False, random_state=5)
+    a, b, c, d, e, f = X[:, truth.informative].T
+    q = 1 - 0.5 ** (1 / 3)
+    radius = np.hypot(a - 0.5, b - 0.5)
+    ring = (radius <= 0.5) & (np.pi * (0.25 - radius**2) <= q)
+    cut = (1 - np.sqrt(1 - 2 * q)) / 2
+    xor = (c > cut) ^ (d > cut)
+    total = (2 - e - f) ** 2 / 2 < q
+    np.testing.assert_array_equal(y, (ring | xor | total).astype(int))
+
+
+@pytest.mark.parametrize(("make", "least"), [*UNIFORM.items(), (make_friedman1, 5), (make_madelon, 20)])
+def test_bad_sizes_are_refused(make, least):
+    with pytest.raises(ValueError, match=f"n_features must be an integer of at least {least}"):
+        make(n_features=least - 1)
+    for rows in (0, -1, 1.5, True, "many"):
+        with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
+            make(n_samples=rows)
+
+
+def test_all_features_informative_and_a_single_row():
+    X, y, truth = make_xor(n_samples=1, n_features=2, random_state=0)
+    assert X.shape == (1, 2)
+    assert sorted(truth.informative.tolist()) == [0, 1]
+    assert y.shape == (1,)
+
+
+def test_madelon_truth():
+    X, y, truth = make_madelon(random_state=0)
+    assert X.shape == (2600, 500)
+    assert abs(y.mean() - 0.5) < 0.02
+    assert truth.relevant.size == np.unique(truth.relevant).size == 20
+    informative = np.column_stack([X[:, truth.informative], np.ones(len(X))])
+    for column in truth.redundant:
+        residual = X[:, column] - informative @ np.linalg.lstsq(informative, X[:, column], rcond=None)[0]
+        assert np.abs(residual).max() < 1e-8
+    noise = np.setdiff1d(np.arange(500), truth.relevant)
+    neighbours = KNeighborsClassifier(5)
+    good = neighbours.fit(X[:2000, truth.informative], y[:2000]).score(X[2000:, truth.informative], y[2000:])
+    bad = neighbours.fit(X[:2000, noise[:5]], y[:2000]).score(X[2000:, noise[:5]], y[2000:])
+    assert good > 0.85
+    assert bad < 0.6
+    with pytest.raises(ValueError, match="n_informative must be at least 2"):
+        make_madelon(n_informative=1)
+
+
+def test_friedman1_noise_and_truth():
+    X, y, truth = make_friedman1(n_samples=4000, n_features=12, noise=2.0, random_state=1)
+    a, b, c, d, e = X[:, truth.informative].T
+    rest = y - (10 * np.sin(np.pi * a * b) + 20 * (c - 0.5) ** 2 + 10 * d + 5 * e)
+    assert abs(rest.std() - 2.0) < 0.1
+
+
+def test_share_found():
+    truth = Truth(np.array([4, 1]), np.array([7, 0]))
+    assert truth.share_found([]) == 0.0
+    assert truth.share_found(np.array([0, 1, 2, 3])) == 0.5
+    assert truth.share_found(range(8)) == 1.0

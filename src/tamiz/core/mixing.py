@@ -31,9 +31,7 @@ def unit(x: Array) -> Array:
     return scaled / xp.where(norm > 0, norm, xp.ones_like(norm))
 
 
-def mixed_gradient(
-    loss_gradient: Array, penalty_gradient: Array, alpha: Array | float, beta: float = 1.0
-) -> Array:
+def mixed_gradient(loss_gradient: Array, penalty_gradient: Array, alpha: Array | float, beta: float = 1.0) -> Array:
     """The gradient that gamma follows: both parts brought to length one, then weighed by alpha.
 
     Examples

@@ -12,7 +12,19 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from tamiz.linear.gamma import AGE, CLOSED, N_COUNTERS, OPEN, STEP, Drive, adam, adam_constants, mixture, settle
+from tamiz.linear.gamma import (
+    AGE,
+    CLOSED,
+    N_COUNTERS,
+    NOT_FINITE,
+    OPEN,
+    STEP,
+    Drive,
+    adam,
+    adam_constants,
+    mixture,
+    settle,
+)
 from tamiz.linear.losses import evaluate
 from tamiz.linear.matrix import FAST, scores_of, slopes_of
 
@@ -148,9 +160,13 @@ def _fold(w, v, gamma):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _update_with_gamma(w, v, g, first, second, gamma, gamma_first, gamma_second, rank, pull, constants, l2, counters, drive):
+def _update_with_gamma(
+    w, v, g, first, second, gamma, gamma_first, gamma_second, rank, pull, constants, l2, counters, drive
+):
     """The fused update of one row of weights, gamma and all their moments; returns how many gamma fell to zero."""
-    of_loss, of_penalty, lift = mixture(gamma, rank, pull, drive)
+    of_loss, of_penalty, lift, finite = mixture(gamma, rank, pull, drive)
+    if not finite:
+        return NOT_FINITE
     counters[AGE] += 1
     mask = adam_constants(drive.learning_rate, drive.beta1, drive.beta2, drive.epsilon, counters[AGE])
     one, two, zero = np.float32(1.0), np.float32(2.0), np.float32(0.0)
@@ -309,6 +325,8 @@ def run(matrix, targets, sample_weights, memory, plan, n_steps):
             weights[0], folded[0], gradient[0], first[0], second[0], gamma, gamma_first, gamma_second,
             rank, pull, constants, decay, counters, drive,
         )  # fmt: skip
+        if n_low == NOT_FINITE:
+            return DIVERGED
         settle(gamma, gamma_first, gamma_second, rank, pull, order, counters, drive, n_low)
         for c in range(1, outputs):
             _fold(weights[c], folded[c], gamma)

@@ -17,6 +17,8 @@ from tamiz.linear.matrix import FAST
 STEP, AGE, OPEN, CLOSED, FORCED = range(5)
 N_COUNTERS = 5
 
+NOT_FINITE = -1
+
 TINY = np.float32(1e-30)
 """Moments below this are set to zero: left alone they would decay into denormal numbers, ten times slower to compute with."""
 
@@ -97,12 +99,12 @@ def adam_constants(learning_rate, beta1, beta2, epsilon, age):
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def mixture(gamma, rank, pull, drive):
-    """How to mix: the factors of the loss gradient and of the penalty gradient, and ``lift`` with
-    ``penalty gradient = lift - 2 gamma``."""
+    """How to mix: the factors of the loss gradient and of the penalty gradient, ``lift`` with
+    ``penalty gradient = lift - 2 gamma``, and whether the loss gradient is finite."""
     side = side_of(gamma, rank, drive.m, drive.aim)
     length, length_of_penalty = norms(gamma, rank, pull, side, drive.mu, drive.m)
     of_loss, of_penalty = shares(length, length_of_penalty, drive.weight, drive.beta)
-    return of_loss, of_penalty, np.float32(1.0 + (1.0 + drive.mu) * side)
+    return of_loss, of_penalty, np.float32(1.0 + (1.0 + drive.mu) * side), np.isfinite(length)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
@@ -110,9 +112,11 @@ def move(gamma, first, second, rank, pull, counters, drive):
     """One step of gamma for a given gradient ``pull``; everything in place.
 
     Values not above zero are left as they are (they decide who dies), values above one are clipped.
-    Returns how many open features stand at or below zero.
+    Returns how many open features stand at or below zero, or NOT_FINITE with nothing changed.
     """
-    of_loss, of_penalty, lift = mixture(gamma, rank, pull, drive)
+    of_loss, of_penalty, lift, finite = mixture(gamma, rank, pull, drive)
+    if not finite:
+        return NOT_FINITE
     counters[AGE] += 1
     constants = adam_constants(drive.learning_rate, drive.beta1, drive.beta2, drive.epsilon, counters[AGE])
     one, two, zero = np.float32(1.0), np.float32(2.0), np.float32(0.0)
@@ -226,6 +230,11 @@ def settle(gamma, first, second, rank, key, order, counters, drive, n_low):
 
 @njit(cache=True, nogil=True)
 def advance_in_place(gamma, first, second, rank, pull, order, counters, drive):
-    """The whole step of ``tamiz.core.advance`` after the warm-up, for a mask outside the linear engine."""
+    """The whole step of ``tamiz.core.advance`` after the warm-up, for a mask outside the linear engine.
+
+    Returns how many features died, or NOT_FINITE with nothing changed.
+    """
     n_low = move(gamma, first, second, rank, pull, counters, drive)
+    if n_low == NOT_FINITE:
+        return NOT_FINITE
     return settle(gamma, first, second, rank, pull, order, counters, drive, n_low)

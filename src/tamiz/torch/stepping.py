@@ -1,0 +1,114 @@
+"""One step of a mask's gamma: the compiled update on the CPU, elsewhere the tensor operations of ``tamiz.core``."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from sklearn.exceptions import ConvergenceWarning
+
+from tamiz.core import Rule, State, advance, alpha, is_closed, target
+from tamiz.linear.gamma import AGE, CLOSED, FORCED, NOT_FINITE, OPEN, STEP, Drive, advance_in_place
+from tamiz.torch._compiled import as_numpy
+
+if TYPE_CHECKING:
+    from tamiz.torch.mask import FeatureMask
+
+
+def move_gamma(mask: FeatureMask, gradient: torch.Tensor) -> None:
+    """Advance the state of ``mask`` by one step for the gradient of the loss with respect to gamma (flat)."""
+    if gradient.device.type == "cpu" and gradient.dtype == torch.float32 and gradient.is_contiguous():
+        _move_compiled(mask, gradient)
+    else:
+        _move_by_tensors(mask, gradient)
+
+
+def _drive(rule: Rule, step: int, n_open: int) -> Drive:
+    since, m = step - rule.warmup_steps, rule.n_features_to_select
+    selecting = n_open > 0
+    aim = target(rule.variant, since, rule.ramp_steps, n_open, rule.n_features, m, rule.rho) if selecting else m
+    return Drive(
+        weight=alpha(since, rule.ramp_steps) if selecting else 1.0,
+        aim=float(aim),
+        mu=float(rule.mu),
+        beta=float(rule.beta),
+        learning_rate=float(rule.learning_rate),
+        beta1=float(rule.beta1),
+        beta2=float(rule.beta2),
+        epsilon=float(rule.epsilon),
+        m=m,
+        forced=step >= rule.step_limit,
+    )
+
+
+def _views(mask: FeatureMask) -> tuple[Any, ...]:
+    """The state as arrays over the same memory; made anew when a tensor has moved."""
+    key = (mask.gamma.data_ptr(), mask.first.data_ptr(), mask.rank.data_ptr(), mask.counters.data_ptr())
+    if mask._arrays is None or mask._arrays[0] != key:
+        parts = (mask._flat_gamma(), mask.first, mask.second, mask.rank, mask.counters)
+        mask._arrays = (key, *map(as_numpy, parts), np.empty(mask.n_features, dtype=np.int32))
+    return mask._arrays
+
+
+def _move_compiled(mask: FeatureMask, gradient: torch.Tensor) -> None:
+    _, gamma, first, second, rank, counters, order = _views(mask)
+    pull = as_numpy(gradient)
+    step = int(counters[STEP]) + 1
+    if step <= mask.rule.warmup_steps or counters[CLOSED]:
+        if not np.isfinite(np.dot(pull, pull)) and not np.isfinite(pull).all():
+            _refuse(gradient)
+        counters[STEP] = step
+        return
+    drive = _drive(mask.rule, step, int(counters[OPEN]))
+    if advance_in_place(gamma, first, second, rank, pull, order, counters, drive) == NOT_FINITE:
+        _refuse(gradient)
+    counters[STEP] = step
+    # The memory was written behind autograd's back; a graph that still needs the old gamma must notice.
+    torch.autograd.graph.increment_version(mask.gamma)
+    if counters[FORCED] == 1:
+        counters[FORCED] = 2
+        _warn(mask)
+
+
+def _move_by_tensors(mask: FeatureMask, gradient: torch.Tensor) -> None:
+    if not bool(torch.isfinite(gradient).all()):
+        _refuse(gradient)
+    rule, counters = mask.rule, mask.counters
+    step = mask.step + 1
+    with torch.no_grad():
+        if not mask.closed:
+            old = State(mask._flat_gamma(), mask.first, mask.second, mask.rank.long(), counters[AGE])
+            limit_decides = step == rule.step_limit and int((old.rank == 0).sum()) > 0
+            new = advance(old, gradient.to(old.gamma.dtype), step, rule)
+            mask.gamma.copy_(new.gamma.reshape(mask.shape))
+            mask.first.copy_(new.first)
+            mask.second.copy_(new.second)
+            mask.rank.copy_(new.rank)
+            counters[AGE] = new.age
+            counters[OPEN] = (new.rank == 0).sum()
+            counters[CLOSED] = is_closed(new, rule)
+            if limit_decides:
+                counters[FORCED] = 2
+                _warn(mask)
+        counters[STEP] = step
+
+
+def _refuse(gradient: torch.Tensor) -> None:
+    bad = ~torch.isfinite(gradient)
+    kind = "NaN" if bool(torch.isnan(gradient).any()) else "infinite"
+    raise FloatingPointError(
+        f"the gradient of gamma is {kind} in {int(bad.sum())} of {gradient.numel()} entries (first: feature "
+        f"{int(bad.nonzero()[0])}); gamma was not moved. Look for NaN or infinity in that input or in the loss, or lower "
+        "the learning rate of the model."
+    )
+
+
+def _warn(mask: FeatureMask) -> None:
+    warnings.warn(
+        f"The mask did not settle within {mask.rule.max_steps} steps of selection; the {mask.n_features_to_select} "
+        "largest were kept. Raise ramp_steps or max_steps, or use variant='soft'.",
+        ConvergenceWarning,
+        stacklevel=2,
+    )

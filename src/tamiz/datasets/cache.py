@@ -78,7 +78,8 @@ def read_table(entry: Entry, home: Path) -> Table:
     """
     path = file_of(entry, home)
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        # Opened here: numpy leaves the file open when it turns out to be no archive.
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as arrays:
             table = _from_arrays({key: arrays[key] for key in arrays.files})
         check_table(table, entry)
     except DatasetError as fault:

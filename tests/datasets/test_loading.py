@@ -1,0 +1,270 @@
+"""From a name to a dataset: through the data home, a server on loopback, and everything that can go wrong."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tamiz.datasets import DatasetError, DownloadError, UnknownDatasetError, describe, find_data_home, load
+from tamiz.datasets.cache import file_of, read_table, write_table
+from tamiz.datasets.loading import fetch
+from tamiz.datasets.parsers import parse_challenge
+from tamiz.datasets.registry import REGISTRY, Entry, RemoteFile, Source, find_entry
+from tamiz.datasets.table import Table
+
+X = np.arange(54).reshape(6, 9)
+Y = np.array([0, 1, 0, 1, 1, 0])
+TOY = Entry("toy", "TOY", (6, 9), (3, 3), "nobody", n_train=4, totals=(float(X[:4].sum()), float(X[4:].sum())))
+
+
+def archive(data=X, target=Y):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as zipped:
+        for part, rows in (("train", slice(0, 4)), ("valid", slice(4, 6))):
+            zipped.writestr(f"TOY/toy_{part}.data", "\n".join(" ".join(map(str, row)) for row in data[rows]))
+            zipped.writestr(f"toy_{part}.labels", "\n".join(str(2 * label - 1) for label in target[rows]))
+    return stream.getvalue()
+
+
+def toy_from(*urls, checksum=None):
+    sources = tuple(Source("loopback", (RemoteFile("toy.zip", (url,), checksum),), parse_challenge) for url in urls)
+    return replace(TOY, sources=sources)
+
+
+@pytest.fixture
+def register(monkeypatch):
+    """Put an entry into the registry for one test."""
+
+    def put(entry):
+        monkeypatch.setitem(REGISTRY, entry.name, entry)
+
+    return put
+
+
+def test_download_then_from_the_data_home(server, hasty, tmp_path, register):
+    register(toy_from(server.put("toy.zip", archive())))
+    home = tmp_path / "new" / "home"
+    first = load("toy", home, settings=hasty)
+    second = load("toy", home, download=False)
+    for dataset in (first, second):
+        np.testing.assert_array_equal(dataset.data, X)
+        assert dataset.data.dtype == np.float32
+        assert dataset.target.tolist() == Y.tolist()
+        assert dataset.train.tolist() == [0, 1, 2, 3]
+        assert dataset.test.tolist() == [4, 5]
+        assert repr(dataset) == "Dataset('TOY', 6 x 9, 2 classes)"
+    assert len(server.requests) == 1
+    assert [path.name for path in home.iterdir()] == ["toy.npz"]
+    assert os.stat(home / "toy.npz").st_mode & 0o444 == 0o444
+
+
+def test_wrong_content_is_not_kept(server, hasty, tmp_path, register):
+    """A file of the right layout whose numbers differ: found by the check-sum of the values."""
+    other = X.copy()
+    other[5, 5] += 1
+    cases = {
+        "sum to": archive(other),
+        r"classes have \[2, 4\] rows": archive(X, np.array([0, 1, 1, 1, 1, 0])),
+        "not a zip file": b"<html>We have moved</html>",
+        r"it is 6 x 8": archive(X[:, :8]),
+    }
+    for words, body in cases.items():
+        register(toy_from(server.put("toy.zip", body)))
+        with pytest.raises(DownloadError, match=rf"(?s)Could not get TOY.*{words}.*not kept"):
+            load("toy", tmp_path, settings=hasty)
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_second_source_is_tried(server, hasty, tmp_path, register):
+    register(toy_from(server.url("gone.zip"), server.put("bad.zip", b"?"), server.put("good.zip", archive())))
+    np.testing.assert_array_equal(load("toy", tmp_path, settings=hasty).data, X)
+
+
+def test_broken_download_is_resumed_by_the_next_load(server, hasty, tmp_path, register):
+    body = archive()
+    url = server.put("toy.zip", body, cut_after=300, cut_times=1)
+    register(toy_from(url))
+    original, server.answer = server.answer, None
+
+    def answer(handler):
+        server.answer = original
+        original(handler)
+        server.files["toy.zip"].statuses = [503] * 10
+
+    server.answer = answer
+    with pytest.raises(DownloadError, match="503"):
+        load("toy", tmp_path, settings=hasty)
+    assert not (tmp_path / "toy.npz").exists()
+    server.files["toy.zip"].statuses = []
+    np.testing.assert_array_equal(load("toy", tmp_path, settings=hasty).data, X)
+    assert server.requests[-1] == ("toy.zip", "bytes=300-")
+
+
+LOADER = """
+import sys
+from tamiz.datasets import REGISTRY, DownloadSettings, Entry, load
+from tamiz.datasets.parsers import parse_challenge
+from tamiz.datasets.registry import RemoteFile, Source
+url, home = sys.argv[1:]
+source = Source("loopback", (RemoteFile("toy.zip", (url,)),), parse_challenge)
+REGISTRY["toy"] = Entry("toy", "TOY", (6, 9), (3, 3), "nobody", n_train=4, sources=(source,))
+print("ready", flush=True)
+sys.stdin.readline()
+print(load("toy", home, settings=DownloadSettings(timeout=20, retries=0)).data.sum())
+"""
+
+
+def test_two_processes_download_once(server, tmp_path):
+    """Both have imported everything and wait for the word, so that they really start together."""
+    url = server.put("toy.zip", archive(), delay=0.5)
+    command = [sys.executable, "-c", LOADER, url, str(tmp_path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as one, subprocess.Popen(command, **pipes) as two:
+        assert [worker.stdout.readline() for worker in (one, two)] == ["ready\n"] * 2
+        for worker in (one, two):
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+        sums = [float(worker.communicate(timeout=60)[0]) for worker in (one, two)]
+    assert sums == [float(X.sum())] * 2
+    assert len(server.requests) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["toy.npz"]
+
+
+def test_read_only_home_reads_but_cannot_download(server, hasty, read_only_disk, register):
+    register(toy_from(server.put("toy.zip", archive())))
+    with pytest.raises(DatasetError, match=r"Cannot write into .*Read-only.*TAMIZ_DATA_HOME"):
+        load("toy", read_only_disk, settings=hasty)
+    assert server.requests == []
+
+
+def test_full_disk_leaves_no_file(server, hasty, small_disk, register):
+    """The download fits, the table does not."""
+    rows = np.random.default_rng(0).integers(0, 999, size=(6, 60_000))
+    entry = toy_from(server.put("toy.zip", archive()))
+    entry = replace(entry, shape=rows.shape, totals=(), sources=())
+    with pytest.raises(DatasetError, match=r"disk is full.*TAMIZ_DATA_HOME"):
+        write_table(Table(rows.astype(np.float32), Y, 4), entry, small_disk)
+    assert list(small_disk.iterdir()) == []
+    body = archive(np.random.default_rng(0).integers(0, 999, size=(6, 20_000)))
+    register(replace(toy_from(server.put("toy.zip", body)), shape=(6, 20_000), totals=()))
+    with pytest.raises(DownloadError, match=r"(?s)Could not get TOY.*disk is full"):
+        load("toy", small_disk, settings=hasty)
+    assert not (small_disk / "toy.npz").exists()
+
+
+def test_damaged_file_in_the_data_home_is_named(tmp_path, register):
+    register(TOY)
+    path = write_table(Table(X.astype(np.float32), Y, 4), TOY, tmp_path)
+    good = path.read_bytes()
+    flipped = bytearray(good)
+    flipped[len(good) // 3] ^= 0xFF
+    for bad in (good[: len(good) // 2], b"", b"not an archive", bytes(flipped)):
+        path.write_bytes(bad)
+        with pytest.raises(DatasetError, match=r"toy\.npz is (damaged|not TOY).*Remove it"):
+            load("toy", tmp_path)
+    np.savez(path, X=X.astype(np.float32), y=Y, n_train=np.array([{}], dtype=object))
+    with pytest.raises(DatasetError, match="damaged"):  # a pickle inside is never opened
+        load("toy", tmp_path)
+    values = X.astype(np.float32)
+    values[2, 2] = np.nan
+    write_table(Table(values, Y, 4), TOY, tmp_path)
+    with pytest.raises(DatasetError, match="NaN or infinity"):
+        load("toy", tmp_path)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(DatasetError, match="cannot be read"):
+        load("toy", tmp_path)
+
+
+def test_tables_of_all_kinds_survive_the_data_home(tmp_path):
+    names = np.array([f"gene {j}" for j in range(9)])
+    sparse = Table(sp.csr_matrix(X, dtype=np.float32), Y, 4, names)
+    write_table(sparse, replace(TOY, sparse=True), tmp_path)
+    back = read_table(replace(TOY, sparse=True), tmp_path)
+    assert (back.data != sparse.data).nnz == 0
+    assert back.feature_names.tolist() == names.tolist()
+    image = replace(TOY, image_shape=(3, 3, 1))
+    write_table(Table(X.astype(np.uint8), Y, 4), image, tmp_path)
+    back = read_table(image, tmp_path)
+    assert back.data.dtype == np.uint8
+    assert back.n_train == 4
+
+
+def test_stand_in_is_named_and_never_used_silently(tmp_path, register):
+    register(replace(TOY, sources=toy_from("http://127.0.0.1:9/toy.zip").sources))
+    register(replace(TOY, name="toy_rebuilt", label="REBUILT", stands_in_for="toy"))
+    with pytest.raises(DatasetError, match=r"^((?!In its place).)*$"):
+        load("toy", tmp_path, download=False)
+    write_table(Table(X.astype(np.float32), Y, 4), REGISTRY["toy_rebuilt"], tmp_path)
+    with pytest.raises(DatasetError, match=r"download=True.*you can ask for 'toy_rebuilt' by name"):
+        load("toy", tmp_path, download=False)
+    assert load("toy_rebuilt", tmp_path).display_name == "TOY (REBUILT)"
+
+
+def test_no_network_says_so_and_names_the_stand_in(hasty, tmp_path, register):
+    register(replace(TOY, sources=toy_from("http://127.0.0.1:9/toy.zip").sources))
+    register(replace(TOY, name="toy_rebuilt", label="REBUILT", stands_in_for="toy"))
+    write_table(Table(X.astype(np.float32), Y, 4), REGISTRY["toy_rebuilt"], tmp_path)
+    with pytest.raises(DownloadError, match=r"(?s)no connection.*Check the network.*'toy_rebuilt' by name"):
+        load("toy", tmp_path, settings=hasty)
+
+
+def test_set_that_exists_only_as_a_file(tmp_path):
+    with pytest.raises(DatasetError, match=r"GINA \(REBUILT\) exists only as a file: put gina_rebuilt\.npz into"):
+        load("gina_rebuilt", tmp_path)
+
+
+@pytest.mark.parametrize(("asked", "meant"), [("madelone", "madelon"), ("giset", "gisette"), ("cifar-1", "cifar10")])
+def test_unknown_name_suggests_the_nearest(asked, meant):
+    with pytest.raises(UnknownDatasetError, match=f"Did you mean '{meant}'"):
+        load(asked)
+
+
+@pytest.mark.parametrize("asked", ["", "zzzzzz", None, 3])
+def test_unknown_name_without_a_near_one(asked):
+    with pytest.raises(ValueError, match="dataset"):
+        load(asked)
+
+
+def test_data_home_order(monkeypatch, tmp_path):
+    for variable in ("TAMIZ_DATA_HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert find_data_home() == tmp_path / ".cache" / "tamiz"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert find_data_home() == tmp_path / "xdg" / "tamiz"
+    monkeypatch.setenv("TAMIZ_DATA_HOME", str(tmp_path / "data"))
+    assert find_data_home() == tmp_path / "data"
+    assert find_data_home("~/here") == tmp_path / "here"
+
+
+def test_describe(tmp_path, register):
+    register(toy_from("https://example.org/toy.zip"))
+    before = {row.name: row for row in describe(tmp_path)}
+    assert (before["toy"].in_data_home, before["toy"].size) == (False, None)
+    assert before["toy"].origin == "loopback (example.org)"
+    assert before["cifar100"].size > 10**8
+    assert before["gisette_rebuilt"].label == "REBUILT"
+    assert "file in the data home only" in before["gisette_rebuilt"].origin
+    path = write_table(Table(X.astype(np.float32), Y, 4), TOY, tmp_path)
+    after = {row.name: row for row in describe(tmp_path)}
+    assert (after["toy"].in_data_home, after["toy"].size) == (True, path.stat().st_size)
+
+
+def test_fetch_does_not_overwrite_what_another_process_put_there(server, hasty, tmp_path):
+    write_table(Table(X.astype(np.float32), Y, 4), TOY, tmp_path)
+    table = fetch(toy_from(server.put("toy.zip", archive())), tmp_path, settings=hasty)
+    np.testing.assert_array_equal(table.data, X)
+    assert server.requests == []
+
+
+def test_file_of_names_the_npz(tmp_path):
+    assert file_of(find_entry("Fashion MNIST"), tmp_path).name == "fashion_mnist.npz"

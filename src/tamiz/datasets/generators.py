@@ -23,8 +23,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn import datasets as _sklearn_datasets
-from sklearn.utils import check_random_state
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,11 +79,17 @@ def _check_size(n_samples: Any, n_features: Any, n_needed: int) -> None:
             raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
 
 
+def _random_state(seed: Any) -> np.random.RandomState:
+    from sklearn.utils import check_random_state  # here, so that listing the datasets need not load scikit-learn
+
+    return check_random_state(seed)
+
+
 def _make(
     parts: tuple[_Part, ...], n_samples: int, n_features: int, scale: bool, random_state: Any
 ) -> tuple[np.ndarray, np.ndarray, Truth]:
     _check_size(n_samples, n_features, 2 * len(parts))
-    random = check_random_state(random_state)
+    random = _random_state(random_state)
     X = random.uniform(size=(n_samples, n_features))
     share = 1 - 0.5 ** (1 / len(parts))
     y = np.zeros(n_samples, dtype=bool)
@@ -230,8 +234,10 @@ def make_madelon(
             f"n_informative must be at least 2 and n_redundant at least 0, got {n_informative} and {n_redundant}."
         )
     _check_size(n_samples, n_features, n_informative + n_redundant)
-    random = check_random_state(random_state)
-    X, y = _sklearn_datasets.make_classification(
+    from sklearn.datasets import make_classification
+
+    random = _random_state(random_state)
+    X, y = make_classification(
         n_samples=n_samples,
         n_features=n_features,
         n_informative=n_informative,
@@ -280,7 +286,9 @@ def make_friedman1(
     True
     """
     _check_size(n_samples, n_features, 5)
-    random = check_random_state(random_state)
-    X, y = _sklearn_datasets.make_friedman1(n_samples, n_features, noise=noise, random_state=random)
+    from sklearn.datasets import make_friedman1 as make_in_order
+
+    random = _random_state(random_state)
+    X, y = make_in_order(n_samples, n_features, noise=noise, random_state=random)
     order = random.permutation(n_features)
     return X[:, order], y, Truth(np.argsort(order)[:5])

@@ -21,7 +21,6 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 from scipy.io import arff
-from sklearn.datasets import load_svmlight_file
 
 from tamiz.datasets.errors import DatasetError
 from tamiz.datasets.table import Table
@@ -106,6 +105,8 @@ def _zip_members(path: Path) -> dict[str, bytes]:
 def _challenge_matrix(text: bytes, entry: Entry) -> Any:
     if not entry.sparse:
         return np.loadtxt(io.BytesIO(text), dtype=np.float32, ndmin=2)
+    from sklearn.datasets import load_svmlight_file  # here, so that listing the datasets need not load scikit-learn
+
     # "3:29 17:84": the svmlight layout without its labels, so give it some.
     rows = b"\n".join(b"0 " + line for line in text.strip().splitlines())
     matrix, _ = load_svmlight_file(io.BytesIO(rows), n_features=entry.shape[1], zero_based=False, dtype=np.float32)

@@ -41,9 +41,10 @@ def arange(n: int, like: Array) -> Array:
 
 
 def as_array(x: float | int | bool, like: Array) -> Array:
-    """A number as a 0-d array where ``like`` lives."""
+    """A number as a 0-d array where ``like`` lives; a float in the number type of ``like``."""
     xp = namespace(like)
-    return np.asarray(x) if xp is np else xp.asarray(x, device=like.device)
+    dtype = like.dtype if isinstance(x, float) else None
+    return np.asarray(x, dtype=dtype) if xp is np else xp.asarray(x, dtype=dtype, device=like.device)
 
 
 def cast(x: Array, like: Array) -> Array:

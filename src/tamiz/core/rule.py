@@ -6,6 +6,7 @@ them to 1) -> closed. There is no branch on the contents of an array, so on an a
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -140,11 +141,18 @@ def heading(state: State, rule: Rule) -> Array:
     return state.gamma - _drift(state.first, state.second, state.age, rule)
 
 
+def _unbiased(moment: Array, beta: float, age: Array) -> Array:
+    """Adam's correction ``moment / (1 - beta ** age)``, by ``expm1`` so that float32 does not lose its digits."""
+    if beta == 0:
+        return moment
+    return moment / -namespace(moment).expm1(cast(age, moment) * math.log(beta))
+
+
 def _drift(first: Array, second: Array, age: Array, rule: Rule) -> Array:
     """Adam's step for moments that have seen ``age`` gradients (none yet: no step)."""
     seen = namespace(first).where(age > 0, age, as_array(1, first))
-    denominator = (second / (1 - rule.beta2**seen)) ** 0.5 + rule.epsilon
-    return rule.learning_rate * (first / (1 - rule.beta1**seen)) / denominator
+    denominator = _unbiased(second, rule.beta2, seen) ** 0.5 + rule.epsilon
+    return rule.learning_rate * _unbiased(first, rule.beta1, seen) / denominator
 
 
 def current_ranking(state: State, rule: Rule) -> Array:
@@ -199,9 +207,10 @@ def advance(state: State, loss_gradient: Array, step: int, rule: Rule) -> State:
     alive = state.rank <= m
     n_open = (state.rank == UNDECIDED).sum()
     selecting = n_open > 0
-    aim = target(rule.variant, since, rule.ramp_steps, n_open, rule.n_features, m, rule.rho)
-    aim = xp.where(selecting, aim, m)
-    weight = xp.where(selecting, alpha(since, rule.ramp_steps), 1.0)
+    # While features are open there are more than M of them; after that the aim is M for every variant.
+    aim = float(target(rule.variant, since, rule.ramp_steps, m + 1, rule.n_features, m, rule.rho))
+    aim = xp.where(selecting, as_array(aim, gamma), as_array(float(m), gamma))
+    weight = xp.where(selecting, as_array(alpha(since, rule.ramp_steps), gamma), as_array(1.0, gamma))
 
     nothing = xp.zeros_like(gamma)
     mixed = mixed_gradient(

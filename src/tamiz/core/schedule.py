@@ -2,8 +2,6 @@ r"""How the rule changes with the steps: the weight alpha of the penalty, and th
 
 from __future__ import annotations
 
-from tamiz.core._arrays import Array, namespace
-
 VARIANTS = ("hard", "soft", "ranking")
 
 #: The ranking variant reaches its lowest target this many times sooner than alpha reaches 1.
@@ -36,18 +34,15 @@ def relaxation(step: int, ramp_steps: int, rho: float) -> float:
     return min(1.0, rho + (1.0 - rho) * late)
 
 
-def soft_target(n_alive: Array | int, n_features_to_select: int, rho: float) -> Array | float:
+def soft_target(n_alive: int, n_features_to_select: int, rho: float) -> float:
     r""":math:`M_\rho`: :math:`(1-\rho) M` while more than M features are alive, the number alive after that.
 
     Examples
     --------
     >>> soft_target(500, 20, 0.75), soft_target(20, 20, 0.75)
-    (5.0, 20)
+    (5.0, 20.0)
     """
-    few = (1 - rho) * n_features_to_select
-    if isinstance(n_alive, int):
-        return few if n_alive > n_features_to_select else n_alive
-    return namespace(n_alive).where(n_alive > n_features_to_select, few, n_alive)
+    return (1 - rho) * n_features_to_select if n_alive > n_features_to_select else float(n_alive)
 
 
 def ranking_target(step: int, ramp_steps: int, n_features: int) -> float:
@@ -65,16 +60,16 @@ def target(
     variant: str,
     step: int,
     ramp_steps: int,
-    n_alive: Array | int,
+    n_alive: int,
     n_features: int,
     n_features_to_select: int,
     rho: float,
-) -> Array | float:
+) -> float:
     """The number of features that the penalty of a variant aims at in a step of the selection.
 
     Examples
     --------
-    >>> [float(target(v, 50, 400, 256, 256, 20, 0.75)) for v in VARIANTS]
+    >>> [target(v, 50, 400, 256, 256, 20, 0.75) for v in VARIANTS]
     [20.0, 5.0, 16.0]
     """
     if variant == "hard":

@@ -1,0 +1,82 @@
+"""The default schedule of the estimators: the one place where these numbers stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Adam's rate for the weights.
+LEARNING_RATE = 3e-3
+#: Adam's rate for gamma.
+MASK_LEARNING_RATE = 0.01
+#: Steps during which gamma rests.
+WARMUP_STEPS = 100
+#: The paper's T: steps until alpha reaches 1.
+RAMP_STEPS = 5000
+#: Passes over the data after the selection is closed.
+REFINEMENT_EPOCHS = 150
+
+
+def l2_for(n_samples: int) -> float:
+    """The paper's weight decay, 100 / N.
+
+    Examples
+    --------
+    >>> l2_for(50)
+    2.0
+    """
+    return 100.0 / n_samples
+
+
+def batch_size_for(n_samples: int) -> int:
+    """The paper's batch size, a fiftieth of the samples and at least two.
+
+    Examples
+    --------
+    >>> batch_size_for(41), batch_size_for(6000)
+    (2, 120)
+    """
+    return max(2, n_samples // 50)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Lengths and rates of a fit, with every "auto" decided."""
+
+    learning_rate: float
+    mask_learning_rate: float
+    l2: float
+    batch_size: int
+    warmup_steps: int
+    ramp_steps: int
+    refinement_epochs: int
+    n_samples: int
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches that make one pass over the data."""
+        return -(-self.n_samples // self.batch_size)
+
+    @property
+    def refinement_steps(self) -> int:
+        """Steps after the mask is closed."""
+        return self.refinement_epochs * self.steps_per_epoch
+
+
+def default_schedule(n_samples: int) -> Schedule:
+    """The schedule for a table with that many rows.
+
+    Examples
+    --------
+    >>> default_schedule(6000).steps_per_epoch
+    50
+    """
+    return Schedule(
+        learning_rate=LEARNING_RATE,
+        mask_learning_rate=MASK_LEARNING_RATE,
+        l2=l2_for(n_samples),
+        batch_size=batch_size_for(n_samples),
+        warmup_steps=WARMUP_STEPS,
+        ramp_steps=RAMP_STEPS,
+        refinement_epochs=REFINEMENT_EPOCHS,
+        n_samples=n_samples,
+    )

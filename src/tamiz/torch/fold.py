@@ -8,6 +8,8 @@ code that bypassed both would fail, never see unmasked numbers.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,6 +19,49 @@ from tamiz.torch._compiled import fold_gradients
 
 #: Columns handled at a time: the folded weights of a block stay in the cache, and no second copy of W is ever held.
 BLOCK = 4096
+
+#: What only asks how a tensor is built; answered without computing the product.
+_OUTLINE = {
+    torch.Tensor.dim,
+    torch.Tensor.size,
+    torch.Tensor.numel,
+    torch.Tensor.is_floating_point,
+    torch.Tensor.__len__,
+    torch.Tensor.shape.__get__,  # type: ignore[attr-defined]
+    torch.Tensor.ndim.__get__,  # type: ignore[attr-defined]
+    torch.Tensor.dtype.__get__,  # type: ignore[attr-defined]
+    torch.Tensor.device.__get__,
+}
+
+_fates: list[torch.Tensor | None] | None = None
+
+
+@contextmanager
+def watched() -> Iterator[list[torch.Tensor | None]]:
+    """What becomes of the masked inputs inside: the weights they are folded into, or None where a product is computed.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tamiz.torch import FeatureMask
+    >>> from tamiz.torch.fold import watched
+    >>> layer = torch.nn.Linear(3, 2)
+    >>> with watched() as fates:
+    ...     _ = layer(FeatureMask(3, 1)(torch.ones(4, 3)))
+    >>> fates[0] is layer.weight
+    True
+    """
+    global _fates
+    before, _fates = _fates, []
+    try:
+        yield _fates
+    finally:
+        _fates = before
+
+
+def _note(fate: torch.Tensor | None) -> None:
+    if _fates is not None:
+        _fates.append(fate)
 
 
 class _FoldedLinear(torch.autograd.Function):
@@ -63,37 +108,117 @@ def folded_linear(
 
 
 class DeferredProduct(torch.Tensor):
-    """``x * gamma``, computed when something other than a linear layer asks for it."""
+    """``x * gamma``, computed when something other than a linear layer asks for it; from then on an ordinary tensor."""
 
     _x: torch.Tensor
     _gamma: torch.Tensor
     _product: torch.Tensor | None
+    _versions: tuple[int, int]
 
     @staticmethod
     def __new__(cls, x: torch.Tensor, gamma: torch.Tensor) -> DeferredProduct:
         self = torch.Tensor._make_wrapper_subclass(cls, x.shape, dtype=x.dtype, device=x.device)
         self._x, self._gamma, self._product = x, gamma, None
+        self._versions = (x._version, gamma._version)
         return self
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is torch.nn.functional.linear and isinstance(args[0], cls):
-            x, gamma = args[0]._x, args[0]._gamma
-            weight = args[1]
-            bias = args[2] if len(args) > 2 else (kwargs or {}).get("bias")
-            if weight.dtype == x.dtype and not torch.is_autocast_enabled(x.device.type):
-                return folded_linear(x, gamma, weight, bias)
-        args, kwargs = tree_map_only(cls, _product_of, (args, kwargs or {}))
+        kwargs = kwargs or {}
+        if func in _OUTLINE and isinstance(args[0], cls):
+            return func(args[0]._x, *args[1:], **kwargs)
+        if func is torch.nn.functional.linear:
+            folded = _fold(*args, **kwargs)
+            if folded is not None:
+                return folded
+        args, kwargs = tree_map_only(cls, _product_of, (args, kwargs))
         return func(*args, **kwargs)
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
-        # Reached only by code that goes past __torch_function__.
-        args, kwargs = tree_map_only(cls, _product_of, (args, kwargs or {}))
+        # Reached only by code that goes past __torch_function__, such as another autograd function that hands its input on.
+        # This is below autograd, so the product made here has no graph and is not kept.
+        for value, argument in zip(args, func._schema.arguments):
+            if isinstance(value, cls) and argument.alias_info is not None and argument.alias_info.is_write:
+                raise NotImplementedError(
+                    f"{func} cannot change the output of a FeatureMask in place; clone() it first"
+                )
+        args, kwargs = tree_map_only(cls, _numbers_of, (args, kwargs or {}))
         return func(*args, **kwargs)
+
+
+class _Defer(torch.autograd.Function):
+    """Gives a DeferredProduct its place in the graph.
+
+    Needed by code that does not ask for the numbers through Python: autograd functions of others, module hooks and
+    checkpoints take the tensor as it is, and send their gradient back to it.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, gamma: torch.Tensor) -> Any:
+        ctx.save_for_backward(x, gamma)
+        return DeferredProduct(x, gamma)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: torch.Tensor) -> Any:
+        x, gamma = ctx.saved_tensors
+        return None, (grad_outputs[0] * x).sum_to_size(gamma.shape)
+
+
+def masked(x: torch.Tensor, gamma: torch.Tensor) -> torch.Tensor:
+    """``x * gamma``, deferred where a linear layer that follows can make use of it.
+
+    Examples
+    --------
+    >>> import torch
+    >>> gamma = torch.tensor([1.0, 0.5], requires_grad=True)
+    >>> product = masked(torch.ones(1, 2), gamma)
+    >>> type(product).__name__, product.tolist()
+    ('DeferredProduct', [[1.0, 0.5]])
+    """
+    plain = type(x) is torch.Tensor and not x.requires_grad and not x.is_inference()
+    fits = gamma.dim() == 1 and x.dim() > 1 and x.shape[-1] == gamma.shape[0] and x.dtype == gamma.dtype
+    if plain and fits and torch.is_grad_enabled() and not torch._C._are_functorch_transforms_active():
+        return _Defer.apply(x, gamma)
+    _note(None)
+    return x * gamma
+
+
+def _fold(input: Any, weight: Any, bias: Any = None) -> torch.Tensor | None:
+    """The folded form of ``linear(input, weight, bias)``, or None where it does not apply."""
+    if not isinstance(input, DeferredProduct) or input._product is not None:
+        return None
+    x, gamma = _parts(input)
+    ordinary = all(type(t) in (torch.Tensor, torch.nn.Parameter, type(None)) for t in (weight, bias))
+    if not ordinary or weight.dtype != x.dtype or weight.dim() != 2 or weight.shape[1] != x.shape[-1]:
+        return None
+    if torch.is_autocast_enabled(x.device.type) or torch._C._are_functorch_transforms_active():
+        return None
+    _note(weight)
+    return folded_linear(x, gamma, weight, bias)
+
+
+def _parts(deferred: DeferredProduct) -> tuple[torch.Tensor, torch.Tensor]:
+    x, gamma = deferred._x, deferred._gamma
+    if deferred._versions != (x._version, gamma._version):
+        raise RuntimeError(
+            "the input of a FeatureMask, or gamma, was changed in place before the mask's output was used; "
+            "hand the mask a copy, or use its output first"
+        )
+    return x, gamma
+
+
+def _numbers_of(deferred: DeferredProduct) -> torch.Tensor:
+    x, gamma = _parts(deferred)
+    _note(None)
+    return x * gamma
 
 
 def _product_of(deferred: DeferredProduct) -> torch.Tensor:
     if deferred._product is None:
-        deferred._product = deferred._x * deferred._gamma
+        if torch.is_inference_mode_enabled():
+            return _numbers_of(deferred)
+        # Whoever looks first may do so under no_grad; those who come later still need the graph.
+        with torch.enable_grad():
+            deferred._product = _numbers_of(deferred)
     return deferred._product

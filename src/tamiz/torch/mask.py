@@ -13,7 +13,7 @@ from torch import nn
 from tamiz._validation import resolve_n_features_to_select
 from tamiz.core import VARIANTS, Rule, State, current_ranking, penalty
 from tamiz.linear.gamma import AGE, CLOSED, N_COUNTERS, OPEN, STEP
-from tamiz.torch.fold import DeferredProduct
+from tamiz.torch.fold import masked
 from tamiz.torch.stepping import move_gamma
 
 # Places in the counters beyond those of gamma: what the mask was made for, so that another mask's state is refused.
@@ -176,21 +176,23 @@ class FeatureMask(nn.Module):
     def extra_repr(self) -> str:
         """What ``print(model)`` shows."""
         shape = self.shape[0] if len(self.shape) == 1 else self.shape
-        state = "closed" if self.closed else f"alive={self.n_alive}"
-        return f"{shape}, n_features_to_select={self.n_features_to_select}, variant={self.variant!r}, {state}"
+        about = f"{shape}, n_features_to_select={self.n_features_to_select}, variant={self.variant!r}"
+        if self.gamma.is_meta:  # there are no numbers to tell of
+            return about
+        return f"{about}, closed" if self.closed else f"{about}, alive={self.n_alive}"
 
     # ---- the module ------------------------------------------------------------------------------------------------
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """``x * gamma``."""
         self._check_input(x)
-        gamma = self.gamma if self.gamma.dtype == x.dtype else self.gamma.to(x.dtype)
+        gamma: torch.Tensor = self.gamma
+        if gamma.dtype != x.dtype and (x.is_floating_point() or x.is_complex()):
+            gamma = gamma.to(x.dtype)
         if torch.compiler.is_compiling() or torch.jit.is_tracing() or not torch.is_grad_enabled():
             return x * gamma
-        self._seen = True
-        if len(self.shape) == 1 and x.dim() > 1 and not x.requires_grad and type(x) is torch.Tensor:
-            return DeferredProduct(x, gamma)
-        return x * gamma
+        self.__dict__["_seen"] = True  # the way around nn.Module.__setattr__, which is slow
+        return masked(x, gamma)
 
     def _check_input(self, x: torch.Tensor) -> None:
         mine, theirs = self.shape, tuple(x.shape)
@@ -270,6 +272,9 @@ class FeatureMask(nn.Module):
             self._handle.remove()
 
     def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> Any:
+        if self._will_skip(optimizer):
+            self.gamma.grad = None
+            return None
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         if closure is None:
             self.take_step()
@@ -280,6 +285,15 @@ class FeatureMask(nn.Module):
         if "closure" in kwargs:
             return args, {**kwargs, "closure": wrapped}
         return (args[0], wrapped, *args[2:]), kwargs
+
+    def _will_skip(self, optimizer: torch.optim.Optimizer) -> bool:
+        # GradScaler leaves both the skipping and the unscaling to optimizers that can do it themselves (fused ones).
+        found, scale = getattr(optimizer, "found_inf", None), getattr(optimizer, "grad_scale", None)
+        if found is not None and bool(found > 0):
+            return True
+        if scale is not None and self.gamma.grad is not None:
+            self.gamma.grad.div_(scale)
+        return False
 
     def _stepping_closure(self, closure: Callable[[], Any]) -> Callable[[], Any]:
         taken = False
@@ -301,6 +315,8 @@ class FeatureMask(nn.Module):
         """Move gamma by its gradient and take the gradient away; ``attach`` calls this before each optimizer step."""
         gradient = self.gamma.grad
         if gradient is None:
+            if self.closed:  # nothing is left to move; gamma may have been frozen by hand
+                return
             if self._seen:
                 why = "the loss does not depend on the mask's output, or the gradients were cleared before the step"
             else:
@@ -313,12 +329,14 @@ class FeatureMask(nn.Module):
     # ---- keeping, copying, moving ----------------------------------------------------------------------------------
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
-        before = self.gamma.dtype
-        super()._apply(fn, recurse)
-        if self.gamma.dtype != _wide(self.gamma.dtype):
-            # A step of 0.01 is lost in half precision: the mask itself stays in the type it had, on the new device.
-            super()._apply(lambda t: t.to(before) if t.is_floating_point() else t, recurse)
-        return self
+        def moved(tensor: torch.Tensor) -> torch.Tensor:
+            result = fn(tensor)
+            if tensor.is_floating_point() and result.dtype not in (torch.float32, torch.float64):
+                # A step of 0.01 is lost in half precision: the mask keeps its type, and only the device is taken over.
+                result = tensor.to(result.device)
+            return result.contiguous()  # the compiled update writes into the memory, in the order of the features
+
+        return super()._apply(moved, recurse)
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy is not attached: the optimizer that it would step with is not copied along.

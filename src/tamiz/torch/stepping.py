@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 def move_gamma(mask: FeatureMask, gradient: torch.Tensor) -> None:
     """Advance the state of ``mask`` by one step for the gradient of the loss with respect to gamma (flat)."""
-    if gradient.device.type == "cpu" and gradient.dtype == torch.float32 and gradient.is_contiguous():
+    on_cpu = gradient.device.type == "cpu" and gradient.dtype == torch.float32
+    if on_cpu and gradient.is_contiguous() and mask.gamma.is_contiguous():
         _move_compiled(mask, gradient)
     else:
         _move_by_tensors(mask, gradient)
@@ -45,9 +47,10 @@ def _drive(rule: Rule, step: int, n_open: int) -> Drive:
 
 def _views(mask: FeatureMask) -> tuple[Any, ...]:
     """The state as arrays over the same memory; made anew when a tensor has moved."""
-    key = (mask.gamma.data_ptr(), mask.first.data_ptr(), mask.rank.data_ptr(), mask.counters.data_ptr())
+    state = (mask.gamma, mask.first, mask.second, mask.rank, mask.counters)
+    key = tuple(part.data_ptr() for part in state)
     if mask._arrays is None or mask._arrays[0] != key:
-        parts = (mask._flat_gamma(), mask.first, mask.second, mask.rank, mask.counters)
+        parts = (mask._flat_gamma(), *state[1:])
         mask._arrays = (key, *map(as_numpy, parts), np.empty(mask.n_features, dtype=np.int32))
     return mask._arrays
 
@@ -57,13 +60,14 @@ def _move_compiled(mask: FeatureMask, gradient: torch.Tensor) -> None:
     pull = as_numpy(gradient)
     step = int(counters[STEP]) + 1
     if step <= mask.rule.warmup_steps or counters[CLOSED]:
-        if not np.isfinite(np.dot(pull, pull)) and not np.isfinite(pull).all():
-            _refuse(gradient)
+        # The sum of squares may overflow; then each entry is looked at.
+        if not np.isfinite(np.dot(pull, pull)):
+            _refuse_not_finite(mask, gradient)
         counters[STEP] = step
         return
     drive = _drive(mask.rule, step, int(counters[OPEN]))
     if advance_in_place(gamma, first, second, rank, pull, order, counters, drive) == NOT_FINITE:
-        _refuse(gradient)
+        _refuse_not_finite(mask, gradient)
     counters[STEP] = step
     # The memory was written behind autograd's back; a graph that still needs the old gamma must notice.
     torch.autograd.graph.increment_version(mask.gamma)
@@ -73,15 +77,16 @@ def _move_compiled(mask: FeatureMask, gradient: torch.Tensor) -> None:
 
 
 def _move_by_tensors(mask: FeatureMask, gradient: torch.Tensor) -> None:
-    if not bool(torch.isfinite(gradient).all()):
-        _refuse(gradient)
+    _refuse_not_finite(mask, gradient)
     rule, counters = mask.rule, mask.counters
     step = mask.step + 1
+    limit_decides = False
     with torch.no_grad():
-        if not mask.closed:
+        if not mask.closed and step > rule.warmup_steps:
             old = State(mask._flat_gamma(), mask.first, mask.second, mask.rank.long(), counters[AGE])
-            limit_decides = step == rule.step_limit and int((old.rank == 0).sum()) > 0
-            new = advance(old, gradient.to(old.gamma.dtype), step, rule)
+            pull = gradient.to(old.gamma.dtype)
+            new = advance(old, pull, step, rule)
+            limit_decides = step >= rule.step_limit and _limit_decides(old, pull, step, rule)
             mask.gamma.copy_(new.gamma.reshape(mask.shape))
             mask.first.copy_(new.first)
             mask.second.copy_(new.second)
@@ -89,15 +94,26 @@ def _move_by_tensors(mask: FeatureMask, gradient: torch.Tensor) -> None:
             counters[AGE] = new.age
             counters[OPEN] = (new.rank == 0).sum()
             counters[CLOSED] = is_closed(new, rule)
-            if limit_decides:
-                counters[FORCED] = 2
-                _warn(mask)
         counters[STEP] = step
+    if limit_decides:
+        counters[FORCED] = 2
+        _warn(mask)
 
 
-def _refuse(gradient: torch.Tensor) -> None:
-    bad = ~torch.isfinite(gradient)
-    kind = "NaN" if bool(torch.isnan(gradient).any()) else "infinite"
+def _limit_decides(old: State, pull: torch.Tensor, step: int, rule: Rule) -> bool:
+    """Whether without the limit some fate would stay open in this step."""
+    if not bool((old.rank == 0).any()):
+        return False
+    free = advance(old, pull, step, replace(rule, max_steps=step + 1))
+    return bool((free.rank == 0).any())
+
+
+def _refuse_not_finite(mask: FeatureMask, gradient: torch.Tensor) -> None:
+    """Refuse NaN and infinity in the gradient of a living feature; what is dead does not move and may not stop the rest."""
+    bad = ~torch.isfinite(gradient) & (mask.rank <= mask.n_features_to_select)
+    if not bool(bad.any()):
+        return
+    kind = "NaN" if bool((bad & torch.isnan(gradient)).any()) else "infinite"
     raise FloatingPointError(
         f"the gradient of gamma is {kind} in {int(bad.sum())} of {gradient.numel()} entries (first: feature "
         f"{int(bad.nonzero()[0])}); gamma was not moved. Look for NaN or infinity in that input or in the loss, or lower "

@@ -1,0 +1,260 @@
+"""``tamiz compare``: several methods on the same folds of one table."""
+
+from __future__ import annotations
+
+import datetime
+import inspect
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tamiz._version import __version__
+from tamiz.baselines import registry
+from tamiz.benchmark.compare import Comparison, Method, compare_methods
+from tamiz.cli.console import Talk
+from tamiz.cli.errors import EXIT_USAGE, UserError, did_you_mean
+from tamiz.cli.estimator import VARIANTS, ModelOptions, model_maker
+from tamiz.cli.output import output_folder
+from tamiz.cli.prepare import TableOptions, load_table, parse_k, resolve_k
+from tamiz.report.data import CompareReport, MethodRank, PairTest, to_plain
+from tamiz.report.text import csv_text
+from tamiz.report.write import library_versions, report
+
+#: Our own methods: ``e2efs-soft`` and so on.
+OWN = {f"e2efs-{variant}": variant for variant in VARIANTS}
+DEFAULTS = {
+    "classification": ("e2efs-soft", "fisher", "mim", "random-forest", "random", "all"),
+    "regression": ("e2efs-soft", "mim", "lasso", "random-forest", "random", "all"),
+}
+#: Baselines whose ranking depends on how many features are asked for.
+_NOT_NESTED = ("isfs",)
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """What the user asked for."""
+
+    table: TableOptions
+    k_values: str
+    methods: str | None
+    out: Path
+    network: str = "linear"
+    force: bool = False
+    spreadsheet_safe: bool = True
+    command: str | None = None
+
+
+def known_methods() -> list[str]:
+    """All methods, ours first.
+
+    Examples
+    --------
+    >>> known_methods()[:4]
+    ['e2efs-soft', 'e2efs-hard', 'e2efs-ranking', 'fisher']
+    """
+    return [*OWN, *registry.available()]
+
+
+def parse_methods(text: str) -> list[str]:
+    """Names separated by commas, each as the registry spells it, none twice.
+
+    Examples
+    --------
+    >>> parse_methods("e2efs, Fisher,svm_rfe,fisher")
+    ['e2efs-hard', 'fisher', 'svm-rfe']
+    """
+    found = []
+    for word in text.split(","):
+        name = word.strip().lower()
+        if not name:
+            continue
+        if name == "e2efs":
+            name = "e2efs-hard"
+        if name not in OWN:
+            try:
+                name = registry.canonical_name(name)
+            except ValueError:
+                hint = did_you_mean(name, known_methods())
+                raise UserError(
+                    f"Unknown method {word.strip()!r}.{hint} There are: {', '.join(known_methods())}.", EXIT_USAGE
+                ) from None
+        if name not in found:
+            found.append(name)
+    if not found:
+        raise UserError(f"Name at least one method: {', '.join(known_methods())}.", EXIT_USAGE)
+    return found
+
+
+def _baseline(name: str, task: str) -> Method:
+    try:
+        kind = registry.load(name)
+    except ImportError as error:
+        raise UserError(str(error), EXIT_USAGE) from None
+    if task == "regression" and kind._target == "classes":
+        raise UserError(f"The method {name!r} needs classes, but the task is regression. Leave it out.", EXIT_USAGE)
+    takes = inspect.signature(kind).parameters
+
+    def make(n_features_to_select: int, seed: int) -> Any:
+        more: dict[str, Any] = {"random_state": seed} if "random_state" in takes else {}
+        if "task" in takes:
+            more["task"] = task
+        return registry.make(name, n_features_to_select=n_features_to_select, **more)
+
+    return Method(make, nested=name not in _NOT_NESTED, keeps_all=name == "all")
+
+
+def make_methods(names: Sequence[str], task: str, network: str) -> dict[str, Method]:
+    """How to make each method for a task."""
+    methods = {}
+    for name in names:
+        if name in OWN:
+            methods[name] = Method(model_maker(ModelOptions(OWN[name], network), task), nested=False)
+        else:
+            methods[name] = _baseline(name, task)
+    return methods
+
+
+def run_compare(options: CompareOptions, talk: Talk) -> dict[str, Any]:
+    """Run the whole command; the record is ready for JSON and is also in ``compare.json``."""
+    asked = parse_methods(options.methods) if options.methods else None
+    values = [parse_k(word.strip()) for word in options.k_values.split(",") if word.strip()]
+    if not values:
+        raise UserError("Say how many features to keep, such as -k 5,10,20.", EXIT_USAGE)
+    with output_folder(options.out, options.force) as folder:
+        data = load_table(options.table, talk, lambda n_features: _check_all(values, n_features))
+        n_features = len(data.features)
+        m_values = sorted({resolve_k(value, n_features) for value in values})
+        methods = make_methods(asked or DEFAULTS[data.target.task], data.target.task, options.network)
+        with talk.progress("comparing", len(methods) * len(m_values) * len(data.folds)) as tick:
+            found = compare_methods(
+                data.prepare,
+                data.y,
+                methods,
+                m_values,
+                data.folds,
+                task=data.target.task,
+                n_features=n_features,
+                seed=options.table.seed,
+                n_jobs=data.n_jobs,
+                tick=tick,
+            )
+        for name, message in found.failures.items():
+            talk.warn(f"{name} failed: {message}")
+        if np.isnan(found.scores).all():
+            raise UserError("Every method failed; see above.")
+        facts = {
+            "title": data.table.path.name,
+            "task": data.target.task,
+            "n_rows": data.table.n_rows,
+            "n_features": n_features,
+            "target": data.target.name,
+        }
+        page = _page(options, facts, found, talk)
+        record = _record(options, facts, found, page)
+        _write(folder, options, found, page, record)
+    record["files"] = {
+        name: str(options.out / file)
+        for name, file in {"report": "report.html", "csv": "compare.csv", "json": "compare.json"}.items()
+    }
+    return record
+
+
+def _check_all(values: Sequence[int | float], n_features: int) -> None:
+    for value in values:
+        resolve_k(value, n_features)
+
+
+def _none(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def _page(options: CompareOptions, facts: dict[str, Any], found: Comparison, talk: Talk) -> CompareReport:
+    ranks, tests = found.ranks(ALPHA), found.tests(ALPHA)
+    best = min(ranks.mean_ranks, key=lambda name: (math.isnan(ranks.mean_ranks[name]), ranks.mean_ranks[name]))
+    against_best = {t.second if t.first == best else t.first: t for t in tests if best in (t.first, t.second)}
+    middle = len(found.m_values) // 2
+    agreement = found.agreement(middle)
+    return CompareReport(
+        **facts,
+        metric=found.metric,
+        methods=found.methods,
+        m_values=found.m_values,
+        scores=tuple(tuple(tuple(_none(v) for v in row) for row in table) for table in found.scores.tolist()),
+        seconds=tuple(tuple(_none(v) for v in row) for row in found.seconds.tolist()),
+        agreement=tuple(tuple(_none(v) for v in row) for row in agreement.tolist()),
+        agreement_at=found.m_values[middle],
+        ranks=tuple(
+            MethodRank(
+                name,
+                ranks.mean_ranks[name],
+                against_best[name].p_value if name in against_best else None,
+                name in against_best and against_best[name].significant,
+            )
+            for name in found.methods
+        ),
+        tests=tuple(PairTest(t.first, t.second, t.difference, t.p_value, t.significant) for t in tests),
+        alpha=ALPHA,
+        notes=(
+            *talk.notes,
+            "The same folds for all methods; imputing, encoding and selecting happen inside each fold; every selection is "
+            "scored by the same linear model on the kept features (logistic or ridge regression, standardised).",
+        ),
+        settings={"folds": found.scores.shape[2], "network of e2efs": options.network, "seed": options.table.seed},
+        versions=library_versions(),
+        seed=options.table.seed,
+        command=options.command,
+        created=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+    )
+
+
+def _record(options: CompareOptions, facts: dict[str, Any], found: Comparison, page: CompareReport) -> dict[str, Any]:
+    results = []
+    for i, name in enumerate(found.methods):
+        for j, m in enumerate(found.m_values):
+            interval = found.interval(i, j)
+            results.append(
+                {
+                    "method": name,
+                    "k": m,
+                    "score": interval.mean,
+                    "low": interval.low,
+                    "high": interval.high,
+                    "seconds": found.seconds[i, j],
+                    "stability": found.stability(i, j),
+                    "folds": found.scores[i, j],
+                }
+            )
+    return to_plain(
+        {
+            "tamiz": __version__,
+            "file": str(options.table.file),
+            **{key: value for key, value in facts.items() if key != "title"},
+            "metric": found.metric,
+            "results": results,
+            "ranks": page.ranks,
+            "tests": page.tests,
+            "friedman_p_value": found.ranks(ALPHA).p_value,
+            "failures": found.failures,
+            "seed": options.table.seed,
+            "notes": list(page.notes),
+            "command": options.command,
+        }
+    )
+
+
+def _write(
+    folder: Path, options: CompareOptions, found: Comparison, page: CompareReport, record: dict[str, Any]
+) -> None:
+    columns = ("method", "k", "score", "low", "high", "seconds", "stability")
+    rows = [[result[column] for column in columns] for result in record["results"]]
+    text = csv_text(columns, rows, spreadsheet_safe=options.spreadsheet_safe)
+    (folder / "compare.csv").write_text(text, encoding="utf-8", newline="")
+    text = json.dumps(record, ensure_ascii=False, allow_nan=False, indent=2)
+    (folder / "compare.json").write_text(text + "\n", encoding="utf-8")
+    report(page, folder / "report.html", spreadsheet_safe=options.spreadsheet_safe)

@@ -1,0 +1,100 @@
+"""The output folder: written beside its place and moved there when it is whole; another run is never overwritten."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tamiz.cli.errors import EXIT_OUTPUT, UserError, listed
+
+
+def _refuse_full(folder: Path, force: bool) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file; name a folder with --out.", EXIT_OUTPUT)
+    try:
+        there = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    except OSError as error:
+        raise UserError(f"{folder} cannot be looked into: {error.strerror}.", EXIT_OUTPUT) from None
+    if there and not force:
+        raise UserError(
+            f"{folder} already holds {listed(there, limit=3)}. "
+            "Name another folder with --out, or say --force to replace the files of an earlier run.",
+            EXIT_OUTPUT,
+        )
+
+
+def _make_partial(folder: Path) -> tuple[Path, list[Path]]:
+    """A fresh folder on the same disk, beside the final one (or in it), and parents that had to be made."""
+    made = []
+    parent = folder.absolute().parent
+    try:
+        for missing in reversed([path for path in (parent, *parent.parents) if not path.exists()]):
+            missing.mkdir()
+            made.append(missing)
+        try:
+            return Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=parent)), made
+        except PermissionError:
+            if not folder.is_dir():
+                raise
+            return Path(tempfile.mkdtemp(prefix=".tamiz.", suffix=".part", dir=folder)), made
+    except OSError as error:
+        for path in reversed(made):
+            path.rmdir()
+        raise UserError(
+            f"{folder} cannot be written: {error.strerror}. Name another folder with --out.", EXIT_OUTPUT
+        ) from None
+
+
+def _move(partial: Path, folder: Path) -> None:
+    """All files at once where the folder is new; one by one, over those of the same name, where it is not."""
+    if not folder.exists():
+        umask = os.umask(0)
+        os.umask(umask)
+        partial.chmod(0o777 & ~umask)  # mkdtemp makes folders that only their owner reads
+        partial.rename(folder)
+        return
+    for path in sorted(partial.iterdir()):
+        os.replace(path, folder / path.name)
+    partial.rmdir()
+
+
+@contextmanager
+def output_folder(folder: Path, force: bool = False) -> Iterator[Path]:
+    """A folder to write to, which becomes ``folder`` if all goes well and leaves nothing behind if not.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files shall be in the end.
+    force : bool, default=False
+        Whether files that are there may be replaced; files of other names stay in any case.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as somewhere:
+    ...     with output_folder(Path(somewhere) / "run") as partial:
+    ...         _ = (partial / "a.txt").write_text("hello")
+    ...     (Path(somewhere) / "run" / "a.txt").read_text()
+    'hello'
+    """
+    _refuse_full(folder, force)
+    partial, made = _make_partial(folder)
+    try:
+        yield partial
+        try:
+            _move(partial, folder)
+        except OSError as error:
+            raise UserError(f"{folder} cannot be written: {error.strerror}.", EXIT_OUTPUT) from None
+    except OSError as error:
+        if error.errno is not None and error.filename is not None and str(partial) in str(error.filename):
+            raise UserError(f"The results cannot be written to {folder}: {error.strerror}.", EXIT_OUTPUT) from None
+        raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        if not folder.exists():
+            for path in reversed(made):
+                path.rmdir()

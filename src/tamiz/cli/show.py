@@ -1,0 +1,178 @@
+"""Results as tables that fit a terminal of 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tamiz.report.text import format_seconds, shorten
+
+_MOST_ROWS = 20
+
+
+def _number(value: float | None, signed: bool = False) -> str:
+    if value is None:
+        return "–"
+    return f"{value:+.3f}" if signed else f"{value:.3f}"
+
+
+def _range(score: Mapping[str, Any], signed: bool = False) -> str:
+    if score["low"] is None:
+        return ""
+    return f"{_number(score['low'], signed)} to {_number(score['high'], signed)}"
+
+
+def _table(*columns: tuple[str, str], title: str | None = None) -> Table:
+    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
+    for name, justify in columns:
+        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    return table
+
+
+def scores_table(record: Mapping[str, Any]) -> RenderableType:
+    """All features, M, and M random ones, with differences and intervals."""
+    scores = record["scores"]
+    table = _table(
+        ("features", "left"),
+        ("score", "right"),
+        ("95 % interval", "left"),
+        ("kept minus these", "right"),
+        ("95 % interval", "left"),
+        title=f"{scores['metric'].capitalize()} over {scores['n_folds']} held-out folds, the selection inside each",
+    )
+    lines = (
+        (f"all {record['n_features']:,}", "all_features", "difference"),
+        (f"{record['k']:,} kept", "kept", None),
+        (f"{record['k']:,} random", "random_features", "difference_random"),
+    )
+    for label, key, difference in lines:
+        gap = scores[difference] if difference else None
+        table.add_row(
+            label,
+            _number(scores[key]["value"]),
+            _range(scores[key]),
+            _number(gap["value"], signed=True) if gap else "",
+            _range(gap, signed=True) if gap else "",
+            style="bold" if key == "kept" else None,
+        )
+    return table
+
+
+def kept_table(record: Mapping[str, Any]) -> RenderableType:
+    """The kept features, best first."""
+    table = _table(("rank", "right"), ("feature", "left"), ("weight", "right"), ("kept in folds", "left"))
+    n_folds = record["scores"]["n_folds"]
+    for kept in record["selected"][:_MOST_ROWS]:
+        share = kept["fold_share"]
+        filled = round(share * 10)
+        table.add_row(
+            str(kept["rank"]),
+            Text(shorten(kept["feature"], 36)),
+            "–" if kept["weight"] is None else f"{kept['weight']:+.3g}",
+            Text(f"{'━' * filled}{'╌' * (10 - filled)} {round(share * n_folds)} of {n_folds}"),
+        )
+    parts: list[RenderableType] = [table]
+    more = len(record["selected"]) - _MOST_ROWS
+    if more > 0:
+        parts.append(Text(f"and {more:,} more in selected.csv\n", style="dim"))
+    return Group(*parts)
+
+
+def stability_line(record: Mapping[str, Any]) -> RenderableType:
+    """How alike the selections of the folds are, in words."""
+    value = record["stability"]
+    if value is None:
+        return Text("")
+    words = "much alike" if value > 0.75 else "fairly alike" if value > 0.4 else "rather different"
+    return Text(f"Stability {value:.2f}: the folds kept {words} features (1 is the same, 0 is chance).")
+
+
+def show_select(record: Mapping[str, Any]) -> Group:
+    """Everything ``tamiz select`` prints."""
+    return Group(Text(""), scores_table(record), kept_table(record), stability_line(record), files_lines(record))
+
+
+def files_lines(record: Mapping[str, Any]) -> Group:
+    """Where the results are; the report on a line of its own."""
+    from pathlib import Path
+
+    files = dict(record["files"])
+    first = files.pop("report", None)
+    rest = ", ".join(Path(path).name for path in files.values())
+    folder = Path(next(iter(record["files"].values()))).parent
+    lines: list[RenderableType] = [Text(f"Written to {folder}: {rest}")]
+    if first is not None:
+        lines.append(Text(f"Report: {first}", style="bold"))
+    return Group(*lines)
+
+
+def show_compare(record: Mapping[str, Any]) -> Group:
+    """Score of every method for every M, time, rank and mark."""
+    sizes = sorted({result["k"] for result in record["results"]})
+    shown = sizes if len(sizes) <= 4 else [*sizes[:3], sizes[-1]]
+    table = _table(
+        ("method", "left"),
+        *((f"k={size}", "right") for size in shown),
+        ("seconds", "right"),
+        ("mean rank", "right"),
+        ("", "left"),
+        title=f"Mean {record['metric']}, the same folds for all",
+    )
+    by_key = {(result["method"], result["k"]): result for result in record["results"]}
+    order = sorted(record["ranks"], key=lambda rank: (rank["mean_rank"] is None, rank["mean_rank"]))
+    for position, rank in enumerate(order):
+        name = rank["method"]
+        results = [by_key[name, size] for size in shown]
+        seconds = [by_key[name, size]["seconds"] for size in sizes if by_key[name, size]["seconds"] is not None]
+        mark = "best" if position == 0 else "worse *" if rank["significant"] else ""
+        table.add_row(
+            name,
+            *(_number(result["score"]) for result in results),
+            format_seconds(sum(seconds) / len(seconds)) if seconds else "failed",
+            "–" if rank["mean_rank"] is None else f"{rank['mean_rank']:.1f}",
+            mark,
+            style="bold" if position == 0 else None,
+        )
+    note = Text("* worse than the best: Wilcoxon signed-rank test over folds, p < 0.05 after Holm.", style="dim")
+    return Group(Text(""), table, note, files_lines(record))
+
+
+def show_apply(record: Mapping[str, Any]) -> Group:
+    """The first predictions, and how many of each class."""
+    table = _table(("row", "right"), (f"predicted {shorten(record['target'], 30)}", "left"))
+    for number, value in enumerate(record["predictions"][:10], start=1):
+        table.add_row(str(number), Text(shorten(value, 40) if isinstance(value, str) else f"{value:.6g}"))
+    lines: list[RenderableType] = [table]
+    if record["n_rows"] > 10:
+        lines.append(Text(f"and {record['n_rows'] - 10:,} more rows", style="dim"))
+    if record["counts"]:
+        shown = list(record["counts"].items())
+        words = ", ".join(f"{shorten(label, 20)}: {count:,}" for label, count in shown[:8])
+        lines.append(Text(words + (f" and {len(shown) - 8} more classes" if len(shown) > 8 else "")))
+    return Group(*lines, files_lines(record))
+
+
+def show_datasets(listings: list[Any]) -> RenderableType:
+    """The datasets of the paper: what is there, what a download would fetch."""
+    from tamiz.datasets.progress import format_size
+
+    table = _table(
+        ("name", "left"), ("rows", "right"), ("columns", "right"), ("classes", "right"), ("", "left"), ("size", "right")
+    )
+    for item in listings:
+        place = "here" if item.in_data_home else "to download" if "(" in item.origin else "not here"
+        table.add_row(
+            f"{item.name}{' *' if item.label else ''}",
+            f"{item.shape[0]:,}",
+            f"{item.shape[1]:,}",
+            str(item.n_classes),
+            Text(place, style="green" if item.in_data_home else "dim"),
+            "" if item.size is None else format_size(item.size),
+        )
+    note = "* a stand-in for the genuine set (rebuilt, or a part); --json tells where each would come from."
+    return Group(table, Text(note, style="dim"))

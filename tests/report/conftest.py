@@ -56,10 +56,11 @@ def make_table(selection: Selection, n_rows=120, n_classes=2, seed=1):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, n_classes, n_rows)
     X = rng.standard_normal((n_rows, selection.n_features))
-    for position, column in enumerate(selection.ordered):
+    ordered = selection.ordered
+    for position, column in enumerate(ordered):
         X[:, column] += y * (1.6 - 0.09 * position) * (-1) ** position
     for i, column in enumerate(np.flatnonzero(~selection.support)[::5]):
-        X[:, column] = 0.8 * X[:, selection.ordered[i % selection.n_features_to_select]] + 0.6 * X[:, column]
+        X[:, column] = 0.8 * X[:, ordered[i % ordered.size]] + 0.6 * X[:, column]
     return X, np.array(["healthy", "tumour", "unclear", "mixed", "other"])[y]
 
 
@@ -112,9 +113,7 @@ def make_compare_report(n_methods=6) -> CompareReport:
     agreement = tuple(
         tuple(1.0 if i == j else round(0.75 / (1 + abs(i - j)), 3) for j in range(n_methods)) for i in range(n_methods)
     )
-    ranks = tuple(
-        MethodRank(m, 1.4 + 0.75 * i, None if i == 0 else 0.2 / 8**i, i > 1) for i, m in enumerate(methods)
-    )
+    ranks = tuple(MethodRank(m, 1.4 + 0.75 * i, None if i == 0 else 0.2 / 8**i, i > 1) for i, m in enumerate(methods))
     tests = tuple(PairTest(methods[0], m, 0.018 * (i + 1), 0.2 / 8**i, i > 0, 10) for i, m in enumerate(methods[1:]))
     return CompareReport(
         "Colon tissue: which selector?",
@@ -170,3 +169,18 @@ def image_data() -> SelectReport:
     blob = np.exp(-((rows - 14) ** 2 + (columns - 14) ** 2) / 60)
     X = blob.ravel() + 0.1 * np.random.default_rng(0).standard_normal((50, 784))
     return replace(select_report(picked, X, np.arange(50) % 2), title="Digits")
+
+
+@pytest.fixture(scope="session")
+def selection_factory():
+    return make_selection
+
+
+@pytest.fixture(scope="session")
+def report_factory():
+    return make_select_report
+
+
+@pytest.fixture(scope="session")
+def compare_factory():
+    return make_compare_report

@@ -10,7 +10,7 @@ from tamiz.report.data import CompareReport, Score
 from tamiz.report.lines import describe_score, method_curves, method_scores
 from tamiz.report.marks import heat_map, legend_swatch, rank_chart, time_chart
 from tamiz.report.select_view import both_widths
-from tamiz.report.text import format_number, format_p_value, format_seconds
+from tamiz.report.text import format_number, format_p_value, format_score, format_seconds
 
 
 def compare_view(data: CompareReport) -> dict[str, Any]:
@@ -33,11 +33,11 @@ def compare_view(data: CompareReport) -> dict[str, Any]:
         else [],
         "agreement": agreement_view(data),
         "rank_chart": _ranks(data),
-        "ranks": [(r.method, format_number(r.mean_rank), format_p_value(r.p_value), r.significant) for r in data.ranks],
+        "ranks": [(r.method, f"{r.mean_rank:.2f}", format_p_value(r.p_value), r.significant) for r in data.ranks],
         "tests": [
             {
                 "test": t,
-                "difference": format_number(t.difference, signed=True),
+                "difference": format_score(t.difference, signed=True),
                 "p_value": format_p_value(t.p_value),
                 "m": "all" if t.n_features is None else f"{t.n_features:,}",
             }
@@ -98,7 +98,7 @@ def score_rows(data: CompareReport, scores: list[list[Score]]) -> list[dict[str,
         {
             "method": method,
             "cells": [
-                {"value": s.value, "shown": format_number(s.value), "interval": describe_score(s), "best": best[j] == i}
+                {"value": s.value, "shown": format_score(s.value), "interval": describe_score(s), "best": best[j] == i}
                 for j, s in enumerate(row)
             ],
         }

@@ -99,7 +99,8 @@ def describe_distribution(values: np.ndarray, groups: Sequence[tuple[str, np.nda
     if low == high:
         low, high = low - 0.5, high + 0.5
     distinct = np.unique(values[finite][:N_ROWS_SAMPLED])
-    edges = np.linspace(low, high, min(_N_BINS, max(distinct.size, 2)) + 1)
+    n_bins = int(np.clip(np.sqrt(finite.sum() / max(len(groups), 1)) * 2, 8, _N_BINS))
+    edges = np.linspace(low, high, min(n_bins, max(distinct.size, 2)) + 1)
     described = []
     for label, rows in groups:
         held = values[rows & finite]
@@ -181,7 +182,7 @@ def measure_effects(X: Any, y: Any, selection: Selection, task: str) -> tuple[li
     groups = group_rows(y, task)
     if (target.ndim == 2 and target.shape[1] > 1) or len(groups) < 2:
         return [None] * selection.n_features_to_select, "effect"
-    columns = [_column(X, int(index)) for index in selection.ordered]
+    columns = (_column(X, int(index)) for index in selection.ordered)  # one at a time: X may be sparse
     if task == "regression":
         return [_correlation(c, target.ravel().astype(float)) for c in columns], "correlation with the target"
     if len(groups) == 2:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tamiz.report.data import CompareReport, Curve, Score
 from tamiz.report.svg import Frame, Scale, axes, element, marker, picture, polyline, series_class, text
-from tamiz.report.text import format_number, shorten
+from tamiz.report.text import format_number, format_score, shorten
 from tamiz.selection import Selection
 
 PHASES = ("warm-up", "selection", "closing", "refinement")
@@ -27,8 +27,8 @@ def describe_score(score: Score) -> str:
     '0.910 (0.880 to 0.940)'
     """
     if score.value is None or score.low is None or score.high is None:
-        return format_number(score.value)
-    return f"{format_number(score.value)} ({format_number(score.low)} to {format_number(score.high)})"
+        return format_score(score.value)
+    return f"{format_score(score.value)} ({format_score(score.low)} to {format_score(score.high)})"
 
 
 def _bounds(scores: Sequence[Score]) -> list[float]:
@@ -101,9 +101,9 @@ def _phase_bands(frame: Frame, x: Scale, steps: np.ndarray, phases: np.ndarray |
         parts.append(
             element("rect", x=left, y=top, width=right - left, height=bottom - top, class_=f"phase phase{phase % 2}")
         )
-        if right - left > 7 * len(PHASES[phase]):
+        if right - left > 6 * len(PHASES[phase]):
             middle = (left + right) / 2
-            parts.append(text(PHASES[phase], middle, top + 12, text_anchor="middle", class_="phase-name"))
+            parts.append(text(PHASES[phase], middle, top - 5, text_anchor="middle", class_="phase-name"))
     return "".join(parts)
 
 
@@ -116,19 +116,19 @@ def has_history(selection: Selection, column: str) -> bool:
     return len(values) == len(history["step"]) and bool(np.isfinite(values).any())
 
 
-def history_chart(selection: Selection, column: str, width: int, height: int = 250) -> str:
+def history_chart(selection: Selection, column: str, width: int, height: int = 240) -> str:
     """One column of the history against the training step: ``n_alive`` (logarithmic, with M marked) or ``loss``."""
     steps = np.asarray(selection.history["step"], dtype=np.float64)
     values = np.asarray(selection.history[column], dtype=np.float64)
     phases = np.asarray(selection.history["phase"]) if "phase" in selection.history else None
-    frame = Frame(width, height, top=30)
+    frame = Frame(width, height, top=20)
     alive = column == "n_alive"
     n_kept = selection.n_features_to_select
     held = [*values, float(n_kept)] if alive else list(values)
     x = Scale.over(list(steps), *frame.x_range)
     y = Scale.over(held, *frame.y_range, log=alive and _is_wide_range([n_kept, selection.n_features]), pad=0.06)
     label = "features alive" if alive else column
-    parts = [_phase_bands(frame, x, steps, phases), axes(frame, x, y, "training step", label)]
+    parts = [_phase_bands(frame, x, steps, phases), axes(frame, x, y, "training step", "")]
     if alive:
         at = y(n_kept)
         parts.append(element("line", x1=frame.left, x2=width - frame.right, y1=at, y2=at, class_="chosen"))
@@ -182,10 +182,10 @@ def gamma_chart(selection: Selection, width: int, height: int = 300) -> str:
     steps = np.asarray(selection.history["step"], dtype=np.float64)
     phases = np.asarray(selection.history["phase"]) if "phase" in selection.history else None
     paths = gamma_paths(selection)
-    frame = Frame(width, height, top=30)
+    frame = Frame(width, height, top=20)
     x = Scale.over(list(steps), *frame.x_range)
     y = Scale.over([0.0, 1.0, *(float(v) for _, _, path in paths for v in path)], *frame.y_range, pad=0.04)
-    parts = [_phase_bands(frame, x, steps, phases), axes(frame, x, y, "training step", "gamma")]
+    parts = [_phase_bands(frame, x, steps, phases), axes(frame, x, y, "training step", "")]
     rows = _thin(len(steps))
     for column, kept, path in paths:
         drawn = [(x(steps[i]), y(path[i]) if math.isfinite(path[i]) else math.nan) for i in rows]

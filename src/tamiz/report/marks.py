@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from tamiz.report.data import Distribution, MethodRank, Residuals, Score
 from tamiz.report.lines import describe_score
-from tamiz.report.svg import Frame, Scale, axes, element, marker, number, picture, polyline, series_class, text
-from tamiz.report.text import format_number, format_p_value, format_seconds, shorten
+from tamiz.report.svg import Frame, Scale, axes, element, marker, number, picture, polyline, series_class, spread, text
+from tamiz.report.text import format_number, format_p_value, format_score, format_seconds, shorten
 
 N_RESIDUALS = 500
 #: Up to so many classes are drawn as overlaid histograms; more as one row of quantiles each.
@@ -18,16 +19,17 @@ N_OVERLAID = 3
 N_GROUPS = 8
 
 
-def score_intervals(entries: Sequence[tuple[str, Score]], metric: str, width: int = 440) -> str:
+def score_intervals(entries: Sequence[tuple[str, Score]], metric: str, width: int = 400) -> str:
     """One row for each score: a dot, its interval, the number at the right."""
     frame = Frame(width, 34 * len(entries) + 46, left=12, right=12, top=8)
     bounds = [v for _, s in entries for v in (s.value, s.low, s.high) if v is not None]
-    x = Scale.over(bounds, 150.0, width - 70.0, pad=0.06)
+    x = Scale.over(bounds, 110.0, width - 62.0, pad=0.06)
     bottom = frame.height - 36
     parts = []
-    for tick in x.ticks(3):
+    ticks = x.ticks(4)
+    for tick, shown in zip(ticks, x.labels(ticks), strict=True):
         parts.append(element("line", x1=x(tick), x2=x(tick), y1=8.0, y2=bottom, class_="grid"))
-        parts.append(text(format_number(tick), x(tick), bottom + 16, text_anchor="middle", class_="tick"))
+        parts.append(text(shown, x(tick), bottom + 16, text_anchor="middle", class_="tick"))
     parts.append(text(metric, x.stop, frame.height - 4, text_anchor="end", class_="label"))
     for row, (label, score) in enumerate(entries):
         at = 26.0 + 34 * row
@@ -42,7 +44,7 @@ def score_intervals(entries: Sequence[tuple[str, Score]], metric: str, width: in
                     row, x(score.value), at, 5.0, class_=f"mark s{row}", data_tip=f"{label}: {describe_score(score)}"
                 )
             )
-        parts.append(text(format_number(score.value), width - 2, at + 4, text_anchor="end", class_="value"))
+        parts.append(text(format_score(score.value), width - 2, at + 4, text_anchor="end", class_="value"))
     return picture(frame, f"{metric}, with intervals", *parts)
 
 
@@ -57,9 +59,9 @@ def heat_map(
     column_title: str = "",
 ) -> str:
     """A table of squares, darker for a larger share (0 to 1), each with its number written on it."""
-    size = 46 if len(columns) <= 6 else max(24, 300 // len(columns))
+    size = 64 if len(columns) <= 4 else max(24, min(48, 330 // len(columns)))
     left = min(130, 20 + 7 * max((len(shorten(r, 16)) for r in rows), default=0))
-    slanted = len(columns) > 4 or max((len(str(c)) for c in columns), default=0) > 6
+    slanted = 7 * max((len(shorten(c, 16)) for c in columns), default=0) > size
     top = (26 + int(4.2 * max(len(shorten(c, 16)) for c in columns)) if slanted else 26) + (18 if column_title else 0)
     frame = Frame(left + size * len(columns) + (44 if slanted else 8), top + size * len(rows) + 8)
     parts = []
@@ -174,7 +176,8 @@ def distribution_chart(distribution: Distribution, label: str, width: int = 260,
             parts.append(element("line", x1=x(low), x2=x(high), y1=at, y2=at, class_=f"whisker {colour}"))
             parts.append(element("line", x1=x(quarter), x2=x(upper), y1=at, y2=at, class_=f"box {colour}"))
             parts.append(element("circle", cx=x(median), cy=at, r=4, class_=f"mark {colour}", data_tip=tip))
-    return picture(frame, f"distribution of {shorten(label, 60)} by class", *parts, class_="small")
+    kind = "small overlaid" if overlaid else "small"
+    return picture(frame, f"distribution of {shorten(label, 60)} by class", *parts, class_=kind)
 
 
 def _steps(edges: Sequence[float], heights: Sequence[float], x: Scale, bottom: float, top: float) -> str:
@@ -208,16 +211,18 @@ def share_bar(value: float | None) -> str:
     return element("svg", track, bar, viewBox="0 0 60 12", width=60, height=12, class_="bar", aria_hidden="true")
 
 
-def time_chart(entries: Sequence[tuple[str, float | None]], width: int = 440) -> str:
+def time_chart(entries: Sequence[tuple[str, float | None]], width: int = 400) -> str:
     """Mean seconds of each method on a logarithmic axis."""
     frame = Frame(width, 28 * len(entries) + 46, top=8)
     values = [s for _, s in entries if s is not None and s > 0]
     x = Scale.over(values, 130.0, width - 78.0, log=True, pad=0.05)
     bottom = frame.height - 36
     parts = []
-    for tick in x.ticks(3):
+    for tick in spread(x.ticks(3), x, 58):
         parts.append(element("line", x1=x(tick), x2=x(tick), y1=4.0, y2=bottom, class_="grid"))
-        parts.append(text(format_seconds(tick), x(tick), bottom + 16, text_anchor="middle", class_="tick"))
+        parts.append(
+            text(re.sub(r"\.0+\b", "", format_seconds(tick)), x(tick), bottom + 16, text_anchor="middle", class_="tick")
+        )
     parts.append(text("time of one selection", x.stop, frame.height - 4, text_anchor="end", class_="label"))
     for row, (method, seconds) in enumerate(entries):
         at, colour = 20.0 + 28 * row, series_class(row)
@@ -239,7 +244,7 @@ def time_chart(entries: Sequence[tuple[str, float | None]], width: int = 440) ->
     return picture(frame, "time of one selection by method", *parts)
 
 
-def rank_chart(ranks: Sequence[MethodRank], positions: Sequence[int], width: int = 440) -> str:
+def rank_chart(ranks: Sequence[MethodRank], positions: Sequence[int], width: int = 400) -> str:
     """Mean rank of each method, best first; those significantly behind the best are hollow and starred."""
     frame = Frame(width, 28 * len(ranks) + 46, top=8)
     x = Scale.over([1.0, float(len(ranks)), *(r.mean_rank for r in ranks)], 140.0, width - 62.0)

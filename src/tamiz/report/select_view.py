@@ -19,7 +19,7 @@ from tamiz.report.marks import (
     score_intervals,
     share_bar,
 )
-from tamiz.report.text import format_number, format_seconds
+from tamiz.report.text import format_column, format_number, format_score, format_seconds
 from tamiz.selection import Selection
 
 #: Rows written into the page; the script makes the others from the data block when somebody looks for them.
@@ -62,6 +62,7 @@ def select_view(data: SelectReport) -> dict[str, Any]:
         "distributions": distributions,
         "groups": group_legend(data),
         "sieve": sieve_charts(selection),
+        "gamma": both_widths(gamma_chart, selection) if has_gamma(selection) else None,
         "curve_chart": both_widths(score_curve, data.curve) if data.curve and data.curve.points else None,
         "curve_rows": [(f"{p.n_features:,}", describe_score(p.score)) for p in data.curve.points] if data.curve else [],
         "confusion": confusion_view(data),
@@ -93,9 +94,9 @@ def difference_rows(scores: Scores | None) -> list[tuple[str, str]]:
     for label, score in named:
         if score is None:
             continue
-        shown = format_number(score.value, signed=True)
+        shown = format_score(score.value, signed=True)
         if score.low is not None and score.high is not None:
-            shown += f" ({format_number(score.low, signed=True)} to {format_number(score.high, signed=True)})"
+            shown += f" ({format_score(score.low, signed=True)} to {format_score(score.high, signed=True)})"
         rows.append((label, shown))
     return rows
 
@@ -107,15 +108,15 @@ def verdict(scores: Scores, selection: Selection) -> str:
     said += f" over {scores.n_folds} held-out folds." if scores.n_folds else "."
     for score, other in (
         (scores.difference, f"all {n_features:,} features"),
-        (scores.difference_random, f"{n_kept:,} random ones"),
+        (scores.difference_random, f"{n_kept:,} random features"),
     ):
         if score is None or score.value is None or score.low is None or score.high is None:
             continue
         if score.low <= 0 <= score.high:
-            said += f" No clear difference from {other}: the interval includes zero."
+            said += f" There is no clear difference from {other}: the interval of the difference includes zero."
         else:
             better = (score.value > 0) == scores.higher_is_better
-            said += f" That is {'better' if better else 'worse'} than {other} by {format_number(abs(score.value))}."
+            said += f" It is {'better' if better else 'worse'} than with {other} by {format_score(abs(score.value))}."
     return said
 
 
@@ -135,13 +136,14 @@ def facts(data: SelectReport) -> list[tuple[str, str]]:
 def kept_rows(data: SelectReport) -> list[dict[str, Any]]:
     """One table row for each kept feature; only those that are written carry bars."""
     largest = max((abs(k.effect) for k in data.kept if k.effect is not None and math.isfinite(k.effect)), default=0.0)
+    effects = format_column([k.effect for k in data.kept[:N_ROWS]], signed=True)
     rows = []
-    for kept in data.kept[:N_ROWS]:
+    for kept, effect in zip(data.kept[:N_ROWS], effects, strict=True):
         share = kept.fold_share
         rows.append(
             {
                 "feature": kept,
-                "effect": format_number(kept.effect, signed=True),
+                "effect": effect,
                 "effect_bar": effect_bar(kept.effect, largest),
                 "share": "–" if share is None or not math.isfinite(share) else f"{share:.0%}",
                 "share_bar": share_bar(share),
@@ -170,11 +172,9 @@ def sieve_charts(selection: Selection) -> list[dict[str, Any]]:
     """The charts of the run that its history has numbers for."""
     charts: list[dict[str, Any]] = []
     if has_history(selection, "n_alive"):
-        charts.append({"title": "Features alive", **both_widths(history_chart, selection, "n_alive")})
+        charts.append({"title": "Features alive", "chart": history_chart(selection, "n_alive", NARROW)})
     if has_history(selection, "loss"):
-        charts.append({"title": "Training loss", **both_widths(history_chart, selection, "loss")})
-    if has_gamma(selection):
-        charts.append({"title": "Paths of gamma", "gamma": True, **both_widths(gamma_chart, selection)})
+        charts.append({"title": "Training loss", "chart": history_chart(selection, "loss", NARROW)})
     return charts
 
 

@@ -8,6 +8,7 @@ Content-Security-Policy forbids.
 from __future__ import annotations
 
 import html
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -87,6 +88,14 @@ class Scale:
             share = (value - self.low) / (self.high - self.low)
         return self.start + (self.stop - self.start) * min(max(share, 0.0), 1.0)
 
+    def labels(self, ticks: Sequence[float]) -> list[str]:
+        """The ticks as text, with the same number of decimals for all on a linear scale."""
+        if self.log or len(ticks) < 2 or max(map(abs, ticks)) >= 1e6:
+            return [format_number(tick, digits=2) for tick in ticks]
+        step = min(b - a for a, b in itertools.pairwise(sorted(ticks)))
+        decimals = next((d for d in range(7) if abs(round(step, d) - step) < 1e-9 * max(1.0, step)), 7)
+        return [f"{tick:,.{decimals}f}".replace("-", "−") for tick in ticks]
+
     def ticks(self, n_ticks: int = 5) -> list[float]:
         """Round values inside the range.
 
@@ -142,24 +151,26 @@ class Frame:
 def axes(frame: Frame, x: Scale, y: Scale, x_label: str, y_label: str, *, x_ticks: Sequence[float] = ()) -> str:
     """Grid lines, tick labels and the two axis titles; the title of y stands on top, where it reads without turning."""
     left, right = frame.x_range
-    bottom, top = frame.y_range
+    bottom = frame.y_range[0]
     parts = []
-    for tick in y.ticks(4 if frame.height < 200 else 5):
+    y_ticks = y.ticks(4 if frame.height < 200 else 5)
+    for tick, shown in zip(y_ticks, y.labels(y_ticks), strict=True):
         at = y(tick)
         parts.append(element("line", x1=left, x2=right, y1=at, y2=at, class_="grid"))
-        parts.append(text(format_number(tick), left - 7, at + 4, text_anchor="end", class_="tick"))
-    ticks = _spread(list(x_ticks), x, 34) if x_ticks else x.ticks(4 if frame.width < 420 else 6)
-    for tick in ticks:
+        parts.append(text(shown, left - 7, at + 4, text_anchor="end", class_="tick"))
+    ticks = spread(list(x_ticks), x, 34) if x_ticks else x.ticks(4 if frame.width < 420 else 6)
+    for tick, shown in zip(ticks, x.labels(ticks), strict=True):
         at = x(tick)
         parts.append(element("line", x1=at, x2=at, y1=bottom, y2=bottom + 4, class_="axis"))
-        parts.append(text(format_number(tick), at, bottom + 17, text_anchor="middle", class_="tick"))
+        parts.append(text(shown, at, bottom + 17, text_anchor="middle", class_="tick"))
     parts.append(element("line", x1=left, x2=right, y1=bottom, y2=bottom, class_="axis"))
     parts.append(text(x_label, right, frame.height - 4, text_anchor="end", class_="label"))
-    parts.append(text(y_label, 2.0, top - 12, class_="label"))
+    if y_label:
+        parts.append(text(y_label, 2, 12, class_="label"))
     return "".join(parts)
 
 
-def _spread(ticks: list[float], scale: Scale, gap: float) -> list[float]:
+def spread(ticks: list[float], scale: Scale, gap: float) -> list[float]:
     """Those ticks whose labels have ``gap`` pixels of room; the first always stays."""
     kept: list[float] = []
     for tick in sorted(ticks):
@@ -211,11 +222,12 @@ def series_class(position: int) -> str:
 
 
 def picture(frame: Frame, label: str, *children: str, class_: str = "") -> str:
-    """The finished drawing, named for screen readers."""
+    """The finished drawing, named for screen readers; a "natural" one is not blown up past its own size."""
     return element(
         "svg",
         *children,
         viewBox=f"0 0 {frame.width} {frame.height}",
+        width=frame.width if class_ == "natural" else None,
         class_=f"chart {class_}".strip(),
         role="img",
         aria_label=label,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tamiz.report.data import to_plain
@@ -68,21 +68,58 @@ def format_number(value: float | None, digits: int = 3, signed: bool = False) ->
     return sign + text
 
 
-def format_seconds(value: float | None) -> str:
-    """A duration in the unit that suits it.
+def format_score(value: float | None, signed: bool = False) -> str:
+    """A score: three decimals while it is small, so that scores stand under each other.
 
     Examples
     --------
-    >>> format_seconds(0.0123), format_seconds(4.2), format_seconds(300)
-    ('12.3 ms', '4.20 s', '5.0 min')
+    >>> format_score(0.9), format_score(-0.004, signed=True), format_score(1234.5)
+    ('0.900', '−0.004', '1,234')
+    """
+    if value is None or not 5e-4 <= abs(value) < 10:
+        return "0.000" if value == 0 else format_number(value, digits=4, signed=signed)
+    sign = "−" if value < 0 else "+" if signed else ""
+    return f"{sign}{abs(value):.3f}"
+
+
+def format_column(values: Sequence[float | None], signed: bool = False) -> list[str]:
+    """Numbers that stand under each other: as many decimals for all as give the largest three digits.
+
+    Examples
+    --------
+    >>> format_column([1.426, -0.07, None], signed=True)
+    ['+1.43', '−0.07', '–']
+    """
+    largest = max((abs(v) for v in values if v is not None and math.isfinite(v)), default=0.0)
+    if largest == 0 or not 1e-3 <= largest < 1e7:
+        return [format_number(v, signed=signed) for v in values]
+    decimals = max(0, 2 - math.floor(math.log10(largest)))
+    shown = []
+    for value in values:
+        if value is None or not math.isfinite(value):
+            shown.append("–")
+            continue
+        sign = "−" if value < 0 else "+" if signed and value > 0 else ""
+        shown.append(f"{sign}{abs(value):,.{decimals}f}")
+    return shown
+
+
+def format_seconds(value: float | None) -> str:
+    r"""A duration in the unit that suits it.
+
+    Examples
+    --------
+    >>> [format_seconds(s).replace("\u00a0", " ") for s in (0.0123, 4.2, 300)]
+    ['12 ms', '4.20 s', '5.0 min']
     """
     if value is None or not math.isfinite(value):
         return "–"
-    if value < 1:
-        return f"{format_number(value * 1000)} ms"
+    # The space before a unit does not break.
+    if value < 0.9995:
+        return f"{value * 1000:.{0 if value >= 0.00995 else 1}f}\u00a0ms"
     if value < 120:
-        return f"{format_number(value)} s"
-    return f"{value / 60:.1f} min" if value < 7200 else f"{value / 3600:.1f} h"
+        return f"{value:.{2 if value < 9.995 else 1}f}\u00a0s"
+    return f"{value / 60:.1f}\u00a0min" if value < 7200 else f"{value / 3600:.1f}\u00a0h"
 
 
 def format_p_value(value: float | None) -> str:

@@ -44,17 +44,22 @@
     if (typeof a === "number" && typeof b === "number") return (a - b) * direction;
     return String(a).localeCompare(String(b), undefined, { numeric: true }) * direction;
   }
-  function makeSortable(table, after) {
+  function makeSortable(table, before, after) {
     [...table.tHead.rows[0].cells].forEach((header, column) => {
       if (header.classList.contains("plain")) return;
       const button = document.createElement("button");
       button.type = "button";
+      // Browsers leave buttons out of the table heads they repeat on each printed page; plain words they print.
+      const words = document.createElement("span");
+      words.className = "for-print";
+      words.textContent = header.textContent;
       button.append(...header.childNodes);
-      header.append(button);
+      header.append(button, words);
       button.addEventListener("click", () => {
         const up = header.getAttribute("aria-sort") !== "ascending";
         for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
         header.setAttribute("aria-sort", up ? "ascending" : "descending");
+        before();
         const rows = [...table.tBodies[0].rows].map((row) => [cellValue(row, column), row]);
         rows.sort((a, b) => compare(a[0], b[0], up ? 1 : -1));
         table.tBodies[0].append(...rows.map((entry) => entry[1]));
@@ -139,17 +144,25 @@
       }
       return row;
     }
-    const made = [];
-    for (let i = body.rows.length; i < nRows; i += 1) made.push(makeRow(i));
-    body.append(...made);
+    function makeRows() {
+      const made = [];
+      for (let i = body.rows.length; i < nRows; i += 1) made.push(makeRow(i));
+      if (made.length === 0) return;
+      for (const row of made) row.hidden = true;
+      body.append(...made);
+      const cut = find("cut");
+      if (cut) cut.remove();
+    }
 
     function update() {
+      makeRows();
       const wanted = search.value.trim().toLocaleLowerCase();
       let found = 0;
-      for (const row of body.rows) {
+      for (const row of [...body.rows]) {
         const match = row.cells[1].textContent.toLocaleLowerCase().includes(wanted);
         if (match) found += 1;
-        row.hidden = !match || found > limit;
+        const hidden = !match || found > limit;
+        if (row.hidden !== hidden) row.hidden = hidden;
       }
       more.hidden = found <= limit;
       find("count").textContent = wanted
@@ -170,14 +183,16 @@
     }
     search.addEventListener("input", () => { limit = PAGE; update(); });
     more.addEventListener("click", () => { limit += PAGE; update(); });
-    makeSortable(table, update);
+    makeSortable(table, makeRows, update);
     find("copy-names").addEventListener("click", (event) => copy(data.names.slice(0, data.nKept).join("\n"), event.currentTarget));
     const rows = (n) => Array.from({ length: n }, (_, i) => featureRow(i));
     find("download").addEventListener("click", () => download("selected.csv", HEADER, rows(nRows)));
     const all = find("download-all");
     all.hidden = data.names.length < data.nFeatures;
     all.addEventListener("click", () => download("ranking.csv", HEADER, rows(data.names.length)));
-    update();
+    // Rows that were not written are made when they are first asked for, so that the page opens at once.
+    find("count").textContent = `${data.nKept.toLocaleString("en")} kept features`;
+    more.hidden = nRows <= body.rows.length;
   }
 
   /* Legends become switches for their series. */
@@ -262,7 +277,7 @@
   }
 
   startTheme();
-  for (const table of document.querySelectorAll("table.sortable:not(#features)")) makeSortable(table, () => {});
+  for (const table of document.querySelectorAll("table.sortable:not(#features)")) makeSortable(table, () => {}, () => {});
   if (data.kind === "select") startFeatures(find("features"));
   else find("download").addEventListener("click", () => download("scores.csv", data.header, data.rows));
   const command = find("copy-command");

@@ -1,0 +1,315 @@
+"""The pages in a real browser: headless Chromium, opened from disk."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tamiz.report import report
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+from selenium.webdriver.chrome.service import Service  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+AXE_VERSION = "4.10.3"
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</script><script>document.title='owned'</script>",
+    '"><img src=x onerror=alert(1)>',
+    '=HYPERLINK("http://example.invalid")',
+    "+1-555",
+    "-1.5",
+    "@cmd",
+    "{{ 7 * 7 }}",
+    "línea\u2028separada",
+    "\u202eright-to-left",
+    'comma, "quote"\nnewline',
+    "日本語 🧬",
+]
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("needs chromium and chromedriver on the path")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    profile = tmp_path_factory.mktemp("profile")
+    for flag in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        f"--user-data-dir={profile}",
+    ):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    opened = webdriver.Chrome(options=options, service=Service(driver))
+    yield opened
+    opened.quit()
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    """Opens a record as a page at a width and theme; afterwards the console must be empty and the network untouched."""
+
+    def open_it(data, width=1200, theme="light"):
+        path = report(data, tmp_path / "page.html")
+        preferences = {"prefers-color-scheme": theme, "prefers-reduced-motion": "reduce"}
+        features = [{"name": name, "value": value} for name, value in preferences.items()]
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        folder = {"behavior": "allow", "downloadPath": str(tmp_path)}
+        browser.execute_cdp_cmd("Browser.setDownloadBehavior", folder)
+        browser.get_log("browser"), browser.get_log("performance")  # reading empties them
+        browser.get(path.as_uri())
+        return browser
+
+    yield open_it
+    browser.execute_script("try { localStorage.clear() } catch {}")
+    assert browser.get_log("browser") == []
+    assert [url for url in requested(browser) if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def requested(browser) -> list[str]:
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+
+
+def shown_names(browser) -> list[str]:
+    script = "return [...document.querySelectorAll('#features tbody tr:not([hidden]) th')].map(e => e.textContent)"
+    return browser.execute_script(script)
+
+
+def wait_for(browser, condition):
+    return WebDriverWait(browser, 10, poll_frequency=0.05).until(lambda _: condition())
+
+
+def downloaded(browser, folder: Path, name: str) -> list[list[str]]:
+    path = wait_for(browser, lambda: (folder / name).exists() and folder / name)
+    wait_for(browser, lambda: path.stat().st_size > 0)
+    text = path.read_bytes().decode("utf-8-sig")
+    return list(csv.reader(io.StringIO(text, newline="")))
+
+
+def overflow(browser) -> int:
+    return browser.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+
+def test_page_opens_from_disk_and_asks_for_nothing_else(open_page, select_data):
+    browser = open_page(select_data)
+    assert "12 of 400 features kept" in browser.title
+    urls = requested(browser)
+    assert any(url.startswith("file:") for url in urls)  # the log does record requests
+    assert all(url.startswith(("file:", "data:")) for url in urls)
+
+
+def test_search_narrows_the_table_and_names_features_left_out(open_page, select_data):
+    browser = open_page(select_data)
+    names = select_data.selection.names
+    assert shown_names(browser) == names
+    search = browser.find_element(By.ID, "search")
+    search.send_keys(names[3].upper())
+    assert shown_names(browser) == [names[3]]
+    assert browser.find_element(By.ID, "count").text == "1 of 12 kept features match"
+    search.clear()
+    last = select_data.selection.name_of(int(np.argmax(select_data.selection.ranking)))
+    search.send_keys(last)
+    assert shown_names(browser) == []
+    assert browser.find_element(By.ID, "others").text == f"Left out: {last} (rank 400)"
+
+
+def test_sort_by_effect_and_by_name(open_page, select_data):
+    browser = open_page(select_data)
+    effect = browser.find_element(By.XPATH, "//table[@id='features']//button[text()='Effect']")
+    header = effect.find_element(By.XPATH, "..")
+    by_effect = [k.name for k in sorted(select_data.kept, key=lambda k: k.effect)]
+    effect.send_keys(Keys.ENTER)
+    assert (header.get_attribute("aria-sort"), shown_names(browser)) == ("ascending", by_effect)
+    effect.send_keys(Keys.SPACE)
+    assert (header.get_attribute("aria-sort"), shown_names(browser)) == ("descending", by_effect[::-1])
+    browser.find_element(By.XPATH, "//table[@id='features']//button[text()='Feature']").click()
+    assert shown_names(browser) == sorted(k.name for k in select_data.kept)
+    assert header.get_attribute("aria-sort") is None
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_theme_follows_the_system_and_the_switch(open_page, select_data, theme):
+    browser = open_page(select_data, theme=theme)
+    ground = lambda: browser.execute_script("return getComputedStyle(document.body).backgroundColor")  # noqa: E731
+    grounds = {"light": "rgb(251, 250, 248)", "dark": "rgb(18, 22, 27)"}
+    other = {"light": "dark", "dark": "light"}[theme]
+    assert ground() == grounds[theme]
+    button = browser.find_element(By.ID, "theme")
+    assert button.get_attribute("aria-label") == f"Switch to the {other} theme"
+    button.click()
+    assert ground() == grounds[other]
+    button.click()
+    assert ground() == grounds[theme]
+
+
+def test_legend_hides_series_everywhere(open_page, compare_data):
+    browser = open_page(compare_data)
+    count = "return [...document.querySelectorAll('[data-series=\"2\"]')].filter(e => e.getClientRects().length).length"
+    button = browser.find_element(By.CSS_SELECTOR, "#method-legend li:nth-child(3) button")
+    assert browser.execute_script(count) == 3  # the curve, the time and the rank of the third method
+    button.click()
+    assert (button.get_attribute("aria-pressed"), browser.execute_script(count)) == ("false", 0)
+    button.click()
+    assert (button.get_attribute("aria-pressed"), browser.execute_script(count)) == ("true", 3)
+
+
+def test_values_show_under_the_pointer_and_by_arrow_keys(open_page, select_data):
+    browser = open_page(select_data)
+    plot = browser.find_element(By.CSS_SELECTOR, "#curve .wide-only")
+    tip = browser.find_element(By.ID, "tip")
+    assert not tip.is_displayed()
+    mark = plot.find_elements(By.CSS_SELECTOR, "[data-tip]")[2]
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", mark)
+    time.sleep(0.1)  # the page hides values while it scrolls
+    webdriver.ActionChains(browser).move_to_element(mark).perform()
+    assert tip.text.startswith("M = 4: 0.8")
+    plot.send_keys(Keys.ARROW_RIGHT)
+    assert tip.text.startswith("M = 1: 0.7")
+    assert browser.find_element(By.ID, "said").get_attribute("textContent") == tip.text
+
+
+def test_download_and_copy(open_page, select_data, tmp_path):
+    browser = open_page(select_data)
+    browser.find_element(By.ID, "download").click()
+    rows = downloaded(browser, tmp_path, "selected.csv")
+    assert rows[0] == ["rank", "name", "column", "kept", "effect", "fold_share", "stand_ins"]
+    assert [row[1] for row in rows[1:]] == select_data.selection.names
+    assert [float(row[4]) for row in rows[1:]] == pytest.approx([k.effect for k in select_data.kept], rel=1e-5)
+    browser.find_element(By.ID, "download-all").click()
+    assert len(downloaded(browser, tmp_path, "ranking.csv")) == 401
+    button = browser.find_element(By.ID, "copy-names")
+    button.click()
+    wait_for(browser, lambda: button.text == "Copied")
+    browser.execute_script("const t = document.createElement('textarea'); t.id = 'paste'; document.body.append(t)")
+    area = browser.find_element(By.ID, "paste")
+    area.send_keys(Keys.CONTROL, "v")
+    assert area.get_property("value").split("\n") == select_data.selection.names
+    wait_for(browser, lambda: button.text == "Copy names")
+
+
+def test_hostile_names_stay_text(open_page, selection_factory, report_factory, tmp_path):
+    names = [*HOSTILE, *(f"plain {i}" for i in range(28))]
+    ranked = selection_factory(40, 12, seed=5)
+    order = np.argsort(ranked.ranking)
+    by_column = np.empty(40, dtype=object)
+    by_column[order] = names  # the hostile names are the twelve that are kept
+    browser = open_page(report_factory(ranked.with_names(by_column)))
+    assert shown_names(browser) == HOSTILE
+    assert "owned" not in browser.title
+    assert len(browser.find_elements(By.CSS_SELECTOR, "script")) == 2
+    assert browser.find_elements(By.CSS_SELECTOR, "img") == []
+    browser.find_element(By.ID, "download").click()
+    safe = [row[1] for row in downloaded(browser, tmp_path, "selected.csv")[1:]]
+    expected = [f"'{name}" if name[0] in "=+@" and name != "-1.5" else name for name in HOSTILE]
+    assert safe == expected
+    browser.find_element(By.ID, "safe").click()
+    (tmp_path / "selected.csv").unlink()
+    browser.find_element(By.ID, "download").click()
+    assert [row[1] for row in downloaded(browser, tmp_path, "selected.csv")[1:]] == HOSTILE
+
+
+@pytest.mark.parametrize("which", ["select_data", "compare_data", "regression_data", "image_data"])
+def test_no_sideways_scrolling_on_a_telephone(open_page, request, which):
+    browser = open_page(request.getfixturevalue(which), width=360)
+    assert browser.execute_script("return innerWidth") == 360
+    assert overflow(browser) == 0
+    for detail in browser.find_elements(By.CSS_SELECTOR, "summary"):
+        browser.execute_script("arguments[0].click()", detail)
+    assert overflow(browser) == 0
+
+
+def test_long_names_do_not_break_the_layout(open_page, selection_factory, report_factory):
+    names = [f"{'W' * 300}_{i}" for i in range(60)]
+    browser = open_page(report_factory(selection_factory(60, 8, names=names)), width=360)
+    assert overflow(browser) == 0
+
+
+def test_thousands_of_kept_features_are_found_by_search(open_page, selection_factory, report_factory):
+    big = selection_factory(20_000, 10_000, names=[f"gene_{i:05d}_at" for i in range(20_000)])
+    browser = open_page(report_factory(big, n_rows=30))
+    assert len(shown_names(browser)) == 200
+    browser.find_element(By.ID, "more").click()
+    assert len(shown_names(browser)) == 400
+    browser.find_element(By.ID, "search").send_keys(big.names[-1])
+    assert shown_names(browser) == [big.names[-1]]
+
+
+def test_without_scripts_the_tables_and_charts_are_there(browser, select_data, tmp_path):
+    path = report(select_data, tmp_path / "page.html")
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get(path.as_uri())
+        assert [
+            e.text for e in browser.find_elements(By.CSS_SELECTOR, "#features tbody th")
+        ] == select_data.selection.names
+        assert all(not e.is_displayed() for e in browser.find_elements(By.CSS_SELECTOR, "button"))
+        assert browser.find_element(By.CSS_SELECTOR, "#curve .wide-only svg").is_displayed()
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_print_is_light_and_leaves_out_the_controls(open_page, select_data):
+    browser = open_page(select_data, theme="dark")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert browser.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not browser.find_element(By.ID, "search").is_displayed()
+    assert not browser.find_element(By.CSS_SELECTOR, "nav").is_displayed()
+    assert browser.find_element(By.CSS_SELECTOR, "#features thead .for-print").is_displayed()
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory) -> str:
+    """The text of axe-core: the file that TAMIZ_AXE names, or fetched with npm."""
+    given = os.environ.get("TAMIZ_AXE")
+    if given:
+        return Path(given).read_text(encoding="utf-8")
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("needs axe-core: set TAMIZ_AXE to axe.min.js, or install npm")
+    folder = tmp_path_factory.mktemp("axe")
+    command = [npm, "pack", "--silent", f"axe-core@{AXE_VERSION}"]
+    try:
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=90)
+    except (subprocess.SubprocessError, OSError) as error:
+        pytest.skip(f"npm could not fetch axe-core: {error}")
+    with tarfile.open(next(folder.glob("*.tgz"))) as archive:
+        return archive.extractfile("package/axe.min.js").read().decode("utf-8")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("which", ["select_data", "compare_data"])
+def test_axe_finds_no_serious_violation(open_page, request, axe, which, theme):
+    browser = open_page(request.getfixturevalue(which), theme=theme)
+    browser.execute_script(axe)
+    found = browser.execute_async_script(
+        "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(r => done(r.violations.map(v => [v.impact, v.id, v.nodes[0].html])))"
+    )
+    assert [v for v in found if v[0] in ("serious", "critical")] == []

@@ -19,7 +19,7 @@ from tamiz._validation import check_table, check_target_length, resolve_n_featur
 from tamiz.core import VARIANTS, Rule
 from tamiz.estimators import _parameters as check
 from tamiz.estimators._compile_notice import compile_notice
-from tamiz.estimators._targets import Encoded
+from tamiz.estimators._targets import Encoded, as_target
 from tamiz.estimators.defaults import Schedule, default_schedule
 from tamiz.estimators.normalize import NORMALIZATIONS, Table, normalized, normalized_sparse, prepare_table
 from tamiz.estimators.progress import watch_selection
@@ -141,7 +141,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             statistics_=None if statistics is None else statistics.of(selection.indices),
             **self._target_attributes(problem.target),
         )
-        vars(self).update(attributes)
+        self.__dict__.update(attributes)
         return self
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Problem:
@@ -151,6 +151,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         X = check_table(witness, X, reset=True, accept_sparse=list(SPARSE_FORMATS), min_samples=2)
         facts = {name: value for name, value in vars(witness).items() if name not in vars(self)}
         resolve_n_features_to_select(self.n_features_to_select, X.shape[1])
+        y = as_target(y)
         check_target_length(X, y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
@@ -158,7 +159,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         weights = weights / weights.max()  # weights count relative to each other only; sums must not overflow
         if not weights.all():
             rows = np.flatnonzero(weights)
-            X, y, weights = X[rows], _rows_of(y, rows), weights[rows]
+            X, y, weights = X[rows], y[rows], weights[rows]
         target, weights = self._encode(y, loss, weights)
         schedule = self._schedule(X.shape[0])
         return Problem(facts, prepare_table(X, self.normalize), target, weights, loss, schedule)
@@ -190,19 +191,19 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
 
     def _schedule(self, n_samples: int) -> Schedule:
         """The schedule with every "auto" decided."""
-        automatic = default_schedule(n_samples)
-        integers = {"batch_size": 1, "warmup_steps": 0, "ramp_steps": 1, "refinement_epochs": 0}
-        reals = {"learning_rate": True, "l2": False}
+        plan = default_schedule(n_samples, self._task)
+        l2 = check.number_or_auto("l2", self.l2, plan.l2, positive=False)
         return replace(
-            automatic,
-            **{
-                name: check.integer_or_auto(name, getattr(self, name), getattr(automatic, name), least)
-                for name, least in integers.items()
-            },
-            **{
-                name: check.number_or_auto(name, getattr(self, name), getattr(automatic, name), positive)
-                for name, positive in reals.items()
-            },
+            plan,
+            learning_rate=check.number_or_auto("learning_rate", self.learning_rate, plan.learning_rate, positive=True),
+            l2=l2,
+            refinement_l2=plan.refinement_l2 if isinstance(self.l2, str) else l2,
+            batch_size=check.integer_or_auto("batch_size", self.batch_size, plan.batch_size, 1),
+            warmup_steps=check.integer_or_auto("warmup_steps", self.warmup_steps, plan.warmup_steps, 0),
+            ramp_steps=check.integer_or_auto("ramp_steps", self.ramp_steps, plan.ramp_steps, 1),
+            refinement_epochs=check.integer_or_auto(
+                "refinement_epochs", self.refinement_epochs, plan.refinement_epochs, 0
+            ),
         )
 
     def _rule(self, problem: Problem, m: int) -> Rule:
@@ -226,6 +227,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             loss=problem.loss,
             learning_rate=schedule.learning_rate,
             l2=schedule.l2,
+            refinement_l2=schedule.refinement_l2,
             batch_size=schedule.batch_size,
             refinement_steps=schedule.refinement_steps,
             fit_intercept=bool(self.fit_intercept),
@@ -246,11 +248,9 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         if problem.target.scale is not None:
             coef = coef * problem.target.scale[:, None]
             intercept = intercept * problem.target.scale + problem.target.mean
-        elif problem.target.classes is not None and problem.target.classes.size == 2 and coef.shape[0] == 2:
-            if (
-                problem.target.codes is not None
-            ):  # the softmax of two scores is the logistic function of their difference
-                coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+        elif problem.loss == "softmax" and coef.shape[0] == 2:
+            # The softmax of two scores is the logistic function of their difference.
+            coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
         return {"selection_": fit.selection, "coef_": coef, "intercept_": intercept}
 
     def _train_network(self, problem: Problem, m: int, seed: int, owned: bool) -> dict[str, Any]:
@@ -289,10 +289,3 @@ def _seed(random_state: Any) -> int:
     if isinstance(random_state, numbers.Integral):
         return int(random_state)
     return int(generator.randint(np.iinfo(np.int32).max))
-
-
-def _rows_of(y: Any, rows: np.ndarray) -> Any:
-    """Some rows of a target of any kind."""
-    if hasattr(y, "iloc"):
-        return y.iloc[rows]
-    return y[rows] if sp.issparse(y) else np.asarray(y)[rows]

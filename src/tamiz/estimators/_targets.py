@@ -29,6 +29,24 @@ class Encoded:
     one_dimensional: bool = True
 
 
+def as_target(y: Any) -> Any:
+    """The target as an array, whatever it came in; integers of a nullable column become plain integers.
+
+    Examples
+    --------
+    >>> as_target(np.array([1, 0], dtype=object)).dtype.kind
+    'i'
+    """
+    if y is None:
+        return None
+    values = np.asarray(y.toarray() if sp.issparse(y) else y)
+    if values.dtype.kind == "O":
+        plain = np.array([[*row] if isinstance(row, (list, tuple, np.ndarray)) else row for row in values.tolist()])
+        if plain.dtype.kind in "biuf" and plain.shape == values.shape:
+            return plain
+    return values
+
+
 def refuse_missing(y: Any) -> None:
     """Refuse NaN, None and infinity in a target, naming the first row.
 
@@ -59,8 +77,6 @@ def encode_classes(y: Any, loss: str) -> Encoded:
     >>> encode_classes(np.array([[0, 1], [1, 1]]), "logistic").values.tolist()
     [[-1.0, 1.0], [1.0, 1.0]]
     """
-    if sp.issparse(y):
-        y = y.toarray()
     refuse_missing(y)
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")

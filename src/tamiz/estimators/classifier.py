@@ -150,7 +150,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
 
     def _encode(self, y: Any, loss: str, sample_weight: np.ndarray) -> tuple[Encoded, np.ndarray]:
         target = encode_classes(y, loss)
-        if target.codes is None:
+        if target.codes is None or target.classes is None:
             return target, sample_weight
         factors = class_factors(self.class_weight, target.classes, target.codes, sample_weight)
         weights = sample_weight * factors[target.codes]
@@ -219,5 +219,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_label = self._loss_name() != "softmax"
+        # The checks of scikit-learn want a good score on two columns, of which the default keeps one (as RFE says too).
+        tags.classifier_tags.poor_score = True
         return tags

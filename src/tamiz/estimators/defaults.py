@@ -27,6 +27,19 @@ def l2_for(n_samples: int) -> float:
     return 100.0 / n_samples
 
 
+def refinement_l2_for(n_samples: int, task: str) -> float:
+    """The weight decay once the features are chosen: the paper's for classes; for numbers that of a ridge with alpha = 1.
+
+    Classes are told apart by the sign of a score, numbers by its size, which a strong decay would shrink.
+
+    Examples
+    --------
+    >>> refinement_l2_for(50, "classification"), refinement_l2_for(50, "regression")
+    (2.0, 0.02)
+    """
+    return l2_for(n_samples) if task == "classification" else 1.0 / n_samples
+
+
 def batch_size_for(n_samples: int) -> int:
     """The paper's batch size, a fiftieth of the samples and at least two.
 
@@ -45,6 +58,7 @@ class Schedule:
     learning_rate: float
     mask_learning_rate: float
     l2: float
+    refinement_l2: float
     batch_size: int
     warmup_steps: int
     ramp_steps: int
@@ -62,18 +76,19 @@ class Schedule:
         return self.refinement_epochs * self.steps_per_epoch
 
 
-def default_schedule(n_samples: int) -> Schedule:
-    """The schedule for a table with that many rows.
+def default_schedule(n_samples: int, task: str) -> Schedule:
+    """The schedule for a table with that many rows and a task ("classification" or "regression").
 
     Examples
     --------
-    >>> default_schedule(6000).steps_per_epoch
+    >>> default_schedule(6000, "regression").steps_per_epoch
     50
     """
     return Schedule(
         learning_rate=LEARNING_RATE,
         mask_learning_rate=MASK_LEARNING_RATE,
         l2=l2_for(n_samples),
+        refinement_l2=refinement_l2_for(n_samples, task),
         batch_size=batch_size_for(n_samples),
         warmup_steps=WARMUP_STEPS,
         ramp_steps=RAMP_STEPS,

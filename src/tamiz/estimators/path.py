@@ -1,0 +1,131 @@
+"""Selections for several M in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from tamiz._validation import resolve_n_features_to_select
+from tamiz.estimators._base import BaseE2EFS, Problem
+from tamiz.estimators.classifier import E2EFSClassifier
+
+
+class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
+    """Fit one estimator for each of several numbers of features, side by side on one normalised table.
+
+    Parameters
+    ----------
+    n_features_to_select : sequence of int or float
+        The values of M; floats in (0, 1) are fractions of the columns.
+    estimator : E2EFSClassifier or E2EFSRegressor, optional
+        What is fitted for each M; its own ``n_features_to_select`` is not used. By default ``E2EFSClassifier()``.
+    n_jobs : int or None
+        How many fits run at a time, as in joblib: None is one (or what a ``joblib.parallel_config`` says), -1 all cores.
+        The result does not depend on it. The linear engine lets go of Python's lock, so threads are enough and the table
+        is not copied; another joblib backend (processes, Dask, Ray) can be chosen with ``joblib.parallel_config``.
+
+    Attributes
+    ----------
+    n_features_to_select_ : list of int
+        The values of M, ascending.
+    estimators_ : dict of int to estimator
+        The fitted estimator for each M.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(80, 40))
+    >>> y = X[:, 3] - X[:, 7] > 0
+    >>> path = E2EFSPath([2, 5, 10], estimator=E2EFSClassifier(random_state=0)).fit(X, y)
+    >>> path.n_features_to_select_, path.support_at(2).nonzero()[0].tolist()
+    ([2, 5, 10], [3, 7])
+    >>> {m: estimator.score(X, y) > 0.9 for m, estimator in path.estimators_.items()}
+    {2: True, 5: True, 10: True}
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: Sequence[int | float],
+        *,
+        estimator: BaseE2EFS | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.estimator = estimator
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> E2EFSPath:
+        """Select for every M.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame, shape (n_samples, n_features)
+            Numbers, finite.
+        y : array-like, shape (n_samples,) or (n_samples, n_outputs)
+            The target.
+        sample_weight : array-like, shape (n_samples,), optional
+            Weights of the samples.
+
+        Returns
+        -------
+        self
+        """
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        if self.estimator is not None and not isinstance(self.estimator, BaseE2EFS):
+            raise TypeError(f"estimator must be an E2EFSClassifier or E2EFSRegressor, got {self.estimator!r}.")
+        base = clone(E2EFSClassifier() if self.estimator is None else self.estimator)
+        # A value of M is checked against the table with the others, below.
+        problem = base.set_params(n_features_to_select=None)._prepare(X, y, sample_weight)
+        values = self._values(problem.n_features)
+        jobs = [delayed(_fit_one)(base, m, problem) for m in values]
+        fitted = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
+        self.__dict__.update(problem.facts, n_features_to_select_=values, estimators_=dict(zip(values, fitted)))
+        return self
+
+    def _values(self, n_features: int) -> list[int]:
+        """The values of M, checked, each once."""
+        wanted = self.n_features_to_select
+        if isinstance(wanted, str) or not hasattr(wanted, "__len__") or len(wanted) == 0:
+            raise ValueError(f"n_features_to_select must be a list of one or more numbers of features, got {wanted!r}.")
+        return sorted({resolve_n_features_to_select(value, n_features) for value in wanted})
+
+    def support_at(self, n_features_to_select: int) -> np.ndarray:
+        """The selection for one of the values of M, as a mask over the columns.
+
+        Parameters
+        ----------
+        n_features_to_select : int
+            One of ``n_features_to_select_``.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_features_in_,)
+        """
+        check_is_fitted(self, "estimators_")
+        if n_features_to_select not in self.estimators_:
+            raise ValueError(
+                f"There is no selection of {n_features_to_select!r} features; there are {self.n_features_to_select_}."
+            )
+        return self.estimators_[n_features_to_select].get_support()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimators_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+
+def _fit_one(base: BaseE2EFS, m: int, problem: Problem) -> BaseE2EFS:
+    # The table is shared by all fits: none may write to it.
+    return clone(base).set_params(n_features_to_select=m)._fit_prepared(problem, owned=False)

@@ -38,3 +38,23 @@ def small_csv(small_table, write_csv) -> Path:
     lines = [",".join([*names, "ill"])]
     lines += [",".join([*(f"{value:.6g}" for value in row), "yes" if label else "no"]) for row, label in zip(X, y)]
     return write_csv("\n".join(lines) + "\n", "small.csv")
+
+
+@pytest.fixture
+def tamiz(tmp_path: Path, monkeypatch):
+    """Runs the command in an empty folder, in this process; gives the result with stdout, stderr and exit_code."""
+    from typer.testing import CliRunner
+
+    from tamiz.cli.main import app
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def run(*arguments: object):
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return run

@@ -28,7 +28,9 @@ def _range(score: Mapping[str, Any], signed: bool = False) -> str:
 
 
 def _table(*columns: tuple[str, str], title: str | None = None) -> Table:
-    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table(
+        box=SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False, padding=(0, 1, 0, 0)
+    )
     for name, justify in columns:
         table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
     return table

@@ -168,11 +168,11 @@ class NetworkSelector(BaselineSelector):
     def _prepare(self, X: np.ndarray, y: np.ndarray) -> Problem:
         """Rows, targets and weights in the form the training loop takes."""
         import torch
-
         from tamiz.networks.losses import CLASSIFICATION_LOSSES, encode_classes, get_loss, n_outputs_for
 
         recipe = networks.recipe(self.network) if isinstance(self.network, str) else NAIVE
-        rows = erf_normalize(X) if self.normalize == "erf" else np.array(X, dtype=np.float32)
+        with np.errstate(over="ignore"):  # what does not fit into float32 is refused below
+            rows = erf_normalize(X) if self.normalize == "erf" else np.array(X, dtype=np.float32)
         if not np.isfinite(rows).all():
             raise ValueError("X has numbers too large for float32; set normalize='erf', or scale the columns first.")
         constant = rows.min(axis=0) == rows.max(axis=0)
@@ -215,39 +215,55 @@ class NetworkSelector(BaselineSelector):
         seed_offset : int
             Tells apart the runs of one fit.
         """
-        from tamiz.networks.one_to_one import elastic_net
-        from tamiz.networks.training import count_batches, evaluate_loss, fit_network, seeded
+        from tamiz.networks.training import count_batches, evaluate_loss, seeded
 
         seed = problem.seed + seed_offset
         with seeded(seed):
             model, one_to_one = self._build(rows.shape[1], problem.n_outputs, with_one_to_one)
         check_outputs(model, rows, problem.n_outputs)
-        l1, l2 = penalty
-        curve = fit_network(
-            model,
-            rows,
-            problem.targets,
-            recipe=problem.recipe,
-            loss=problem.loss,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            l2=self.weight_l2,
-            sample_weight=problem.sample_weight,
-            penalty=(lambda _: elastic_net(one_to_one.weight, l1, l2)) if with_one_to_one else None,
-            seed=seed,
-            progress=bool(self.verbose),
-        )
+        settings = {
+            "recipe": problem.recipe,
+            "loss": problem.loss,
+            "epochs": self.epochs,
+            "batch_size": self.batch_size,
+            "learning_rate": self.learning_rate,
+            "l2": self.weight_l2,
+            "sample_weight": problem.sample_weight,
+            "seed": seed,
+            "progress": bool(self.verbose),
+        }
+        curve = self._fit(model, one_to_one, rows, problem.targets, penalty, settings)
         final = evaluate_loss(model, rows, problem.targets, problem.loss, problem.sample_weight)
         size = problem.recipe.batch_size_for(len(rows)) if self.batch_size is None else self.batch_size
         self.n_steps_ += count_batches(len(rows), size) * curve.size
         return Trained(model, one_to_one, final, curve)
 
-    def _build(self, n_inputs: int, n_outputs: int, with_one_to_one: bool) -> tuple[nn.Module, Any]:
-        """The network with what stands in front of it: the one-to-one layer, and the reshaping of images."""
-        from torch import nn
+    def _fit(
+        self,
+        model: nn.Sequential,
+        one_to_one: Any,
+        rows: np.ndarray,
+        targets: Tensor,
+        penalty: tuple[float, float],
+        settings: dict[str, Any],
+    ) -> np.ndarray:
+        """Train in place: the naive network by its compiled loop, any other through torch."""
+        if self.network == "naive":
+            from tamiz.networks.compiled import fit_naive
 
+            naive: Any = model[-1]
+            return fit_naive(naive, rows, targets, one_to_one=one_to_one, penalty=penalty, **settings)
+
+        from tamiz.networks.one_to_one import elastic_net
+        from tamiz.networks.training import fit_network
+
+        elastic = None if one_to_one is None else (lambda _: elastic_net(one_to_one.weight, *penalty))
+        return fit_network(model, rows, targets, penalty=elastic, **settings)
+
+    def _build(self, n_inputs: int, n_outputs: int, with_one_to_one: bool) -> tuple[nn.Sequential, Any]:
+        """The network with what stands in front of it: the one-to-one layer, and the reshaping of images."""
         from tamiz.networks.one_to_one import OneToOne
+        from torch import nn
 
         shape = n_inputs if self.input_shape is None else tuple(self.input_shape)
         if isinstance(self.network, str):

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
+import torch
 from tamiz.networks.losses import get_loss
 from tamiz.networks.recipes import NAIVE, Recipe
+from torch import Tensor, nn
 
 Penalty = Callable[[nn.Module], Tensor]
 
@@ -116,6 +116,16 @@ def _tensors(X: Any, y: Any, sample_weight: Any, device: torch.device) -> tuple[
     return rows, targets, weights / weights.mean()
 
 
+def check_progress(history: np.ndarray, epoch: int, progress: bool) -> None:
+    """Stop a run whose loss is no longer a number; say how far it is, ten times a run."""
+    if not np.isfinite(history[epoch]):
+        raise ValueError(
+            f"Training diverged in epoch {epoch + 1}: the loss is not finite. Lower learning_rate, or scale X."
+        )
+    if progress and (epoch + 1) % max(1, history.size // 10) == 0:
+        print(f"epoch {epoch + 1}/{history.size}: loss {history[epoch]:.5g}", file=sys.stderr)
+
+
 def fit_network(
     model: nn.Module,
     X: Any,
@@ -197,12 +207,7 @@ def fit_network(
                 model, rows, targets, weights, batches(order, batch_size), loss_function, optimizer, penalty
             )
             history[epoch] = total / n_samples
-            if not np.isfinite(history[epoch]):
-                raise ValueError(
-                    f"Training diverged in epoch {epoch + 1}: the loss is not finite. Lower learning_rate, or scale X."
-                )
-            if progress and (epoch + 1) % max(1, epochs // 10) == 0:
-                print(f"epoch {epoch + 1}/{epochs}: loss {history[epoch]:.5g}", file=sys.stderr)
+            check_progress(history, epoch, progress)
     model.eval()
     return history
 

@@ -11,7 +11,7 @@ _REORDER = {"reassoc", "contract", "nsz"}  # lets the compiler sum in vector lan
 
 
 @njit(cache=True, nogil=True, fastmath=_REORDER)
-def _manhattan(a, b):  # type: ignore[no-untyped-def]
+def _manhattan(a, b):
     total = a[0] - a[0]
     for f in range(a.size):
         total += abs(a[f] - b[f])
@@ -19,7 +19,7 @@ def _manhattan(a, b):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def distance_block(X, first, last, out):  # type: ignore[no-untyped-def]
+def distance_block(X, first, last, out):
     """Distances of rows first .. last-1 to all rows, into ``out``."""
     for top in range(first, last, _ROWS_AT_A_TIME):
         bottom = min(top + _ROWS_AT_A_TIME, last)
@@ -29,7 +29,7 @@ def distance_block(X, first, last, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _expected_difference(value, ordered, sums, start, end, f):  # type: ignore[no-untyped-def]
+def _expected_difference(value, ordered, sums, start, end, f):
     """Mean of |value - v| over the known values v of a class, which are sorted, with running sums."""
     low, high = start, end
     while low < high:
@@ -43,7 +43,7 @@ def _expected_difference(value, ordered, sums, start, end, f):  # type: ignore[n
 
 
 @njit(cache=True, nogil=True)
-def difference(X, i, j, f, codes, starts, ends, ordered, sums, both_missing):  # type: ignore[no-untyped-def]
+def difference(X, i, j, f, codes, starts, ends, ordered, sums, both_missing):
     """|x_if - x_jf|, or its expectation under the class of the row whose value is missing."""
     a, b = X[i, f], X[j, f]
     if not np.isnan(a) and not np.isnan(b):
@@ -56,7 +56,7 @@ def difference(X, i, j, f, codes, starts, ends, ordered, sums, both_missing):  #
 
 
 @njit(cache=True, nogil=True)
-def distance_block_missing(X, first, last, out, codes, known):  # type: ignore[no-untyped-def]
+def distance_block_missing(X, first, last, out, codes, known):
     """As :func:`distance_block`, where some entries are NaN; ``known`` is what ``difference`` needs."""
     starts, ends, ordered, sums, both_missing = known
     for i in range(first, last):
@@ -68,7 +68,7 @@ def distance_block_missing(X, first, last, out, codes, known):  # type: ignore[n
 
 
 @njit(cache=True, nogil=True)
-def nearest_by_class(distances, anchor, codes, k, neighbours, nearness, counts):  # type: ignore[no-untyped-def]
+def nearest_by_class(distances, anchor, codes, k, neighbours, nearness, counts):
     """The k nearest rows of every class to the anchor, itself left out; of equal distances the earlier row."""
     counts[:] = 0
     for j in range(distances.size):
@@ -91,7 +91,7 @@ def nearest_by_class(distances, anchor, codes, k, neighbours, nearness, counts):
 
 
 @njit(cache=True, nogil=True)
-def _add_differences(weights, X, i, j, factor, codes, known, missing):  # type: ignore[no-untyped-def]
+def _add_differences(weights, X, i, j, factor, codes, known, missing):
     if missing:
         starts, ends, ordered, sums, both_missing = known
         for f in range(X.shape[1]):
@@ -103,7 +103,7 @@ def _add_differences(weights, X, i, j, factor, codes, known, missing):  # type: 
 
 
 @njit(cache=True, nogil=True)
-def classification_block(X, codes, priors, k, first, distances, known, missing, weights):  # type: ignore[no-untyped-def]
+def classification_block(X, codes, priors, k, first, distances, known, missing, weights):
     """Add what the anchors of a block say: far misses count for a feature, far hits against it."""
     n_classes = priors.size
     neighbours = np.empty((n_classes, k), dtype=np.int64)
@@ -122,7 +122,7 @@ def classification_block(X, codes, priors, k, first, distances, known, missing, 
 
 
 @njit(cache=True, nogil=True)
-def regression_block(X, y, k, first, distances, known, missing, difference_sum, joint_sum):  # type: ignore[no-untyped-def]
+def regression_block(X, y, k, first, distances, known, missing, difference_sum, joint_sum):
     """Add a block of anchors to the sums of RReliefF; returns the block's sum of target differences."""
     n_rows = X.shape[0]
     codes = np.zeros(n_rows, dtype=np.int64)

@@ -15,7 +15,7 @@ _COLUMNS_AT_A_TIME = 1024
 
 
 @njit(cache=True, nogil=True)
-def _dense_moments(X, codes, means, scatter):  # type: ignore[no-untyped-def]
+def _dense_moments(X, codes, means, scatter):
     """Fill class means and scatter in one pass over X, after Welford (1962): no cancellation, zero stays zero."""
     n_rows, n_columns = X.shape
     counts = np.zeros(means.shape[0], dtype=np.int64)

@@ -24,7 +24,7 @@ _FLOAT64_UP_TO = 1024
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _multiply_both_ways(block, left, right, into_rows, into_columns):  # type: ignore[no-untyped-def]
+def _multiply_both_ways(block, left, right, into_rows, into_columns):
     """Add block @ right and left @ block, reading the block, which is what takes the time, once."""
     for i in range(block.shape[0]):
         row, factor = block[i], left[i]

@@ -44,11 +44,9 @@ class MRMR(BaselineSelector):
     Examples
     --------
     >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> y = np.arange(60) % 2
-    >>> strong, weak = y + 0.3 * rng.normal(size=60), y + 0.6 * rng.normal(size=60)
-    >>> X = np.column_stack([strong, strong + 0.01 * rng.normal(size=60), weak])
-    >>> MRMR(n_features_to_select=2).fit(X, y).get_support(indices=True).tolist()
+    >>> a, b, noise = np.random.default_rng(0).normal(size=(3, 200))
+    >>> X = np.column_stack([a, a + 0.1 * noise, b])
+    >>> MRMR(n_features_to_select=2).fit(X, a + 0.8 * b).get_support(indices=True).tolist()
     [0, 2]
     """
 

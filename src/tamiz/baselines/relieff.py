@@ -37,7 +37,7 @@ def _known_values(X: np.ndarray, codes: np.ndarray, n_classes: int) -> tuple[np.
 
     ``starts[c, f]`` and ``ends[c, f]`` bound class c in column f; a class without a known value borrows all rows'.
     """
-    n_rows, n_features = X.shape
+    n_features = X.shape[1]
     segments = [X[codes == c] for c in range(n_classes)] + [X]
     ordered = np.concatenate([np.sort(segment, axis=0) for segment in segments])  # NaN goes last
     sizes = np.array([segment.shape[0] for segment in segments])

@@ -1,0 +1,225 @@
+"""Lasso with exactly M features alive: the path is searched for the penalty that keeps M."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import sklearn
+from sklearn import linear_model
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.fixes import parse_version
+
+from tamiz.baselines._base import BaselineSelector
+
+# The path goes down by this factor a step until M features are alive, and to this share of its start at most.
+_RATIO = 0.8
+_SMALLEST_SHARE = 1e-4
+_BISECTIONS = 40
+# scikit-learn 1.8 renamed what asks for the L1 penalty.
+_L1 = {"l1_ratio": 1.0} if parse_version(sklearn.__version__) >= parse_version("1.8") else {"penalty": "l1"}
+
+
+class PathPoint(NamedTuple):
+    """The solution at one penalty: who is alive, and |gradient| of the loss, which is the penalty for the living."""
+
+    penalty: float
+    alive: np.ndarray
+    gradient: np.ndarray
+
+
+#: Fits the given columns only: penalty, indices of columns -> alive among them, gradient of all.
+Fit = Callable[[float, np.ndarray], tuple[np.ndarray, np.ndarray]]
+Solve = Callable[[float, PathPoint | None], PathPoint]
+
+
+def screened(fit: Fit, n_features: int) -> Solve:
+    """A solver that fits only columns which can be alive, by the strong rule of Tibshirani et al. (2012).
+
+    Between two penalties a gradient hardly ever grows by more than they differ, so columns of a gradient below
+    2 new - old are left out; that none of them should have come in is checked, and mended, afterwards.
+    """
+
+    def solve(penalty: float, above: PathPoint | None) -> PathPoint:
+        if above is None:
+            candidates = np.ones(n_features, dtype=bool)
+        else:
+            candidates = above.alive | (above.gradient >= 2.0 * penalty - above.penalty)
+        while True:
+            columns = np.flatnonzero(candidates)
+            alive = np.zeros(n_features, dtype=bool)
+            alive[columns], gradient = fit(penalty, columns)
+            missed = ~candidates & (gradient > penalty * (1.0 + 1e-3))
+            if not missed.any():
+                return PathPoint(penalty, alive, gradient)
+            candidates |= missed
+
+    return solve
+
+
+def search_path(solve: Solve, largest: float, wanted: int) -> list[PathPoint]:
+    """Points of the path in falling order of penalty; the last one has ``wanted`` alive, or the most below that."""
+    n_alive = lambda point: int(np.count_nonzero(point.alive))  # noqa: E731
+    points = [solve(largest, None)]
+    while n_alive(points[-1]) < wanted:
+        if points[-1].penalty < _SMALLEST_SHARE * largest:
+            return points
+        points.append(solve(points[-1].penalty * _RATIO, points[-1]))
+    if n_alive(points[-1]) == wanted or len(points) == 1:
+        return points
+    too_many = points.pop()
+    for _ in range(_BISECTIONS):
+        middle = solve(float(np.sqrt(points[-1].penalty * too_many.penalty)), points[-1])
+        if n_alive(middle) > wanted:
+            too_many = middle
+        else:
+            points.append(middle)
+            if n_alive(middle) == wanted:
+                break
+    return points
+
+
+def entry_penalties(points: list[PathPoint]) -> np.ndarray:
+    """For each feature the penalty at which it entered for good; for those outside, how near they are to entering.
+
+    A feature is outside as long as its gradient is below the penalty, so its gradient at the last point at which it
+    was outside tells where, before the next point, it came in. Those outside at the end get their gradient there,
+    which is below the last penalty: one scale for both.
+    """
+    scores = np.full(points[0].alive.size, points[0].penalty)
+    for here, below in zip(points, [*points[1:], None], strict=True):
+        lowest = 0.0 if below is None else below.penalty
+        outside = ~here.alive
+        highest = np.nextafter(here.penalty, 0.0)
+        scores[outside] = np.clip(here.gradient[outside], lowest, max(highest, lowest))
+    return scores
+
+
+def _regression_fit(X: Any, y: np.ndarray, max_iter: int) -> tuple[Fit, float]:
+    """Least squares: 1/(2N) |y - Xw - b|^2 + penalty |w|_1; also the penalty from which on nothing is alive."""
+
+    def gradient(residual: np.ndarray) -> np.ndarray:
+        return np.abs(X.T @ residual) / y.size  # the intercept takes the residual's mean away
+
+    def fit(penalty: float, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if columns.size == 0:
+            return np.zeros(0, dtype=bool), gradient(y - y.mean())
+        model = linear_model.Lasso(alpha=penalty, max_iter=max_iter).fit(X[:, columns], y)
+        return model.coef_ != 0, gradient(y - model.predict(X[:, columns]))
+
+    return fit, float(gradient(y - y.mean()).max())
+
+
+def _classification_fit(X: Any, codes: np.ndarray, max_iter: int, seed: Any) -> tuple[Fit, float]:
+    """Logistic loss, mean over the rows, + penalty |w|_1; several classes one against the rest."""
+    n_classes = int(codes.max()) + 1
+    targets = [codes == c for c in (range(n_classes) if n_classes > 2 else [1])]
+
+    def gradient(probabilities: list[np.ndarray]) -> np.ndarray:
+        pulls = [np.abs(X.T @ (p - t)) for p, t in zip(probabilities, targets, strict=True)]
+        return np.max(pulls, axis=0) / codes.size
+
+    def fit(penalty: float, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        alive, probabilities = np.zeros(columns.size, dtype=bool), []
+        # One column at least, so that there is something to fit; if it is not a candidate it stays out.
+        part = X[:, columns] if columns.size else X[:, :1]
+        for target in targets:
+            model = linear_model.LogisticRegression(
+                **_L1, solver="liblinear", C=1.0 / (penalty * codes.size), max_iter=max_iter, random_state=seed
+            ).fit(part, target)
+            alive |= model.coef_[0, : columns.size] != 0
+            probabilities.append(model.predict_proba(part)[:, 1])
+        return alive, gradient(probabilities)
+
+    # liblinear penalises the intercept too: nothing is alive beyond the largest gradient with the intercept at zero
+    # or where it would be without penalty, whichever is larger.
+    even = gradient([np.full(codes.size, 0.5) for _ in targets]).max()
+    settled = gradient([np.full(codes.size, target.mean()) for target in targets]).max()
+    return fit, float(max(even, settled))
+
+
+class Lasso(BaselineSelector):
+    r"""The Lasso with exactly M features alive.
+
+    Least squares for regression, logistic loss for classes (several: one against the rest, a feature being alive if
+    it is for any), :math:`\frac{1}{N}\sum_i \ell(y_i, w^\top x_i + b) + \lambda \lVert w \rVert_1`. The path is
+    followed from the :math:`\lambda` that kills all features down until M are alive, then bisected until exactly M
+    are.
+
+    The score of a feature is the :math:`\lambda` at which it entered (for good), as read off the gradient
+    :math:`|\partial \ell / \partial w_f|` at the last point of the path at which it was out; a feature that is out at
+    the end scores that gradient, which says how far below :math:`\lambda` it would come in. ``penalty_`` is the
+    :math:`\lambda` of the end, ``n_alive_`` how many were alive there. A path that cannot have exactly M alive (more
+    than there are rows; features that only enter together) is completed by the largest gradients, with a
+    ``ConvergenceWarning``.
+
+    Weights depend on the units of the columns: scale them first. Sparse X stays sparse.
+
+    Cost: some tens of Lasso fits, O(N F) for each sweep.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        How many to keep: a number, a fraction in (0, 1), or None for half.
+    max_iter : int, default=10000
+        Limit of sweeps in one fit.
+    task : {"auto", "classification", "regression"}, default="auto"
+        What the target is; "auto" takes numbers with a fractional part for regression.
+    random_state : int, RandomState instance or None, default=None
+        Seed of liblinear's order of coordinates; for classes only.
+
+    References
+    ----------
+    R. Tibshirani: Regression shrinkage and selection via the lasso. Journal of the Royal Statistical Society B 58,
+    1996.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> selector = Lasso(n_features_to_select=3, task="regression").fit(X, y)
+    >>> selector.n_alive_, selector.get_support(indices=True).tolist()
+    (3, [2, 3, 8])
+    """
+
+    method_name = "lasso"
+    _accept_sparse = ("csc",)
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        max_iter: int = 10_000,
+        task: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.max_iter = max_iter
+        self.task = task
+        self.random_state = random_state
+
+    def _score_features(self, X: Any, y: Any) -> np.ndarray:
+        if self.task_ == "classification":
+            fit, largest = _classification_fit(X, y, self.max_iter, self.random_state)
+        else:
+            fit, largest = _regression_fit(X, y, self.max_iter)
+        if largest <= 0:  # no column varies with the target at all
+            self.penalty_, self.n_alive_, self.n_solves_ = 0.0, 0, 0
+            return np.zeros(X.shape[1])
+        points = search_path(screened(fit, X.shape[1]), largest, self.n_features_to_select_)
+        self.penalty_ = points[-1].penalty
+        self.n_alive_ = int(np.count_nonzero(points[-1].alive))
+        self.n_solves_ = len(points)
+        if self.n_alive_ != self.n_features_to_select_:
+            warnings.warn(
+                f"No penalty keeps exactly {self.n_features_to_select_} features alive; {self.n_alive_} are, and the "
+                "next to enter complete the selection. Ask for fewer features, or scale the columns first.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return entry_penalties(points)
+
+    def _selection_facts(self) -> dict[str, Any]:
+        return {"n_steps": self.n_solves_, "converged": self.n_alive_ == self.n_features_to_select_}

@@ -1,0 +1,234 @@
+"""What every method of the registry promises; the networks' methods have a longer course of their own."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import make_classification, make_regression
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tamiz.baselines import available, make
+from tamiz.baselines.registry import load
+from tamiz.selection import Selection
+
+NETWORKS = {"dfs", "sfs", "isfs", "sfs+dfs"}
+METHODS = [name for name in available() if name not in NETWORKS]
+SUPERVISED = [name for name in METHODS if load(name)._target != "none"]
+REGRESSION = [name for name in METHODS if load(name)._target == "either"]
+SPARSE = [name for name in METHODS if load(name)._accept_sparse]
+SCORING = [name for name in METHODS if name not in ("random", "all")]
+
+
+def build(name: str, n_features_to_select=None):
+    """A small selector of the method, seeded where it has a seed."""
+    selector = make(name, n_features_to_select=n_features_to_select)
+    if "random_state" in selector.get_params():
+        selector.set_params(random_state=0)
+    if name == "random-forest":
+        selector.set_params(n_estimators=20)
+    return selector
+
+
+@pytest.fixture(scope="module")
+def classes():
+    X, y = make_classification(
+        n_samples=60, n_features=12, n_informative=4, n_redundant=0, n_classes=3, shuffle=False, random_state=0
+    )
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    return make_regression(n_samples=60, n_features=12, n_informative=3, noise=1.0, shuffle=False, random_state=0)
+
+
+@parametrize_with_checks([build(name) for name in METHODS])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(("wanted", "expected"), [(1, 1), (5, 5), (12, 12), (0.25, 3), (0.01, 1), (None, 6)])
+def test_exactly_m_and_a_full_ranking(name, wanted, expected, classes):
+    X, y = classes
+    expected = 12 if name == "all" else expected
+    selector = build(name, wanted).fit(X, y)
+    assert selector.get_support().sum() == expected == selector.n_features_to_select_
+    assert sorted(selector.ranking_) == list(range(1, 13))
+    assert np.array_equal(np.argsort(selector.ranking_), np.argsort(-selector.scores_, kind="stable"))
+    assert selector.transform(X).shape == (60, expected)
+    assert isinstance(selector.selection_, Selection)
+    assert selector.selection_.variant == name
+    assert np.array_equal(selector.selection_.support, selector.get_support())
+
+
+@pytest.mark.parametrize("name", SCORING)
+def test_signal_beats_noise_among_classes(name):
+    rng = np.random.default_rng(3)
+    y = np.arange(90) % 3
+    X = rng.normal(size=(90, 8))
+    X[:, 5] += 3.0 * y
+    if name == "inffs":  # knows no classes: prefers what varies, and does not repeat others
+        X[:, :5] = X[:, :1] + 1e-3 * X[:, :5]
+        X[:, 6:] = X[:, :1] + 1e-3 * X[:, 6:]
+    assert build(name, 1).fit(X, np.array(["a", "b", "c"])[y]).ranking_[5] == 1
+
+
+@pytest.mark.parametrize("name", REGRESSION)
+def test_signal_beats_noise_in_regression(name, numbers):
+    X, y = numbers
+    selector = build(name, 3).fit(X, y)
+    assert selector.task_ == "regression"
+    assert set(selector.get_support(indices=True)) == {0, 1, 2}
+    assert np.array_equal(selector.set_params(task="regression").fit(X, y).ranking_, selector.ranking_)
+
+
+@pytest.mark.parametrize("name", REGRESSION)
+def test_task_decides_over_the_look_of_the_target(name, classes):
+    X, y = classes
+    assert build(name).fit(X, y.astype(float)).task_ == "classification"
+    assert build(name).set_params(task="regression").fit(X, y).task_ == "regression"
+    with pytest.raises(ValueError, match="task must be one of 'auto', 'classification', 'regression', got 'sort'"):
+        build(name).set_params(task="sort").fit(X, y)
+
+
+@pytest.mark.parametrize("name", sorted(set(SCORING) - {"random-forest", "mim"}))
+def test_permuting_columns_permutes_scores(name, classes):
+    X, y = classes
+    order = np.random.default_rng(1).permutation(12)
+    scores, permuted = build(name, 4).fit(X, y).scores_, build(name, 4).fit(X[:, order], y).scores_
+    # Coordinate descent visits columns in their order, so its last digits change with it.
+    np.testing.assert_allclose(permuted, scores[order], rtol=1e-2 if name == "lasso" else 1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_same_seed_same_result_and_pickles(name, classes):
+    X, y = classes
+    first = build(name, 4).fit(X, y)
+    again = pickle.loads(pickle.dumps(clone(first).fit(X, y)))
+    assert np.array_equal(first.scores_, again.scores_)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_names_of_columns_are_kept(name, classes):
+    X, y = classes
+    table = pd.DataFrame(X, columns=[f"gene {i}" for i in range(12)])
+    selector = build(name, 3).set_output(transform="pandas").fit(table, y)
+    kept = list(selector.transform(table).columns)
+    assert kept == [f"gene {i}" for i in selector.get_support(indices=True)]
+    assert set(selector.selection_.names) == set(kept)
+
+
+@pytest.mark.parametrize("name", SPARSE)
+@pytest.mark.parametrize("format_", ["csr", "csc", "coo"])
+def test_sparse_gives_what_dense_gives(name, format_, classes):
+    X, y = classes
+    X = np.where(X > 0, X, 0.0)
+    dense = build(name, 4).fit(X, y)
+    sparse = build(name, 4).fit(sp.coo_array(X).asformat(format_), y)
+    assert np.array_equal(dense.get_support(), sparse.get_support())
+    tolerance = {"mim": 0.2, "lasso": 1e-2}.get(name, 1e-9)  # MIM draws other noise among the many ties at zero
+    np.testing.assert_allclose(sparse.scores_, dense.scores_, rtol=1e-9, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_works_in_a_pipeline(name, classes):
+    X, y = classes
+    assert make_pipeline(build(name, 6), LinearSVC()).fit(X, y).score(X, y) > 0.4
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (0, "n_features_to_select must be at least 1, got 0"),
+        (13, "n_features_to_select=13 is more than the 12"),
+        (1.5, "fraction out of range"),
+        ("ten", "must be an integer, a fraction"),
+    ],
+)
+def test_impossible_numbers_of_features(name, wanted, message, classes):
+    if name == "all":
+        return  # keeps all whatever it is asked for
+    with pytest.raises(ValueError, match=message):
+        build(name, wanted).fit(*classes)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_bad_tables_are_refused(name, classes):
+    X, y = classes
+    broken = X.copy()
+    broken[3, 4] = np.inf
+    with pytest.raises(ValueError, match="contains infinity in column 4"):
+        build(name).fit(broken, y)
+    broken[3, 4] = np.nan
+    if not load(name)._allow_nan:
+        with pytest.raises(ValueError, match="contains NaN in column 4"):
+            build(name).fit(broken, y)
+    with pytest.raises(ValueError, match="Two columns are called 'a'"):
+        build(name).fit(pd.DataFrame(X[:, :2], columns=["a", "a"]), y)
+    with pytest.raises(ValueError, match="column\\(s\\) 'b' hold text"):
+        build(name).fit(pd.DataFrame({"a": X[:, 0], "b": ["x"] * 60}), y)
+
+
+@pytest.mark.parametrize("name", SUPERVISED)
+def test_bad_targets_are_refused(name, classes):
+    X, y = classes
+    for target, message in [
+        (None, "requires y to be passed"),
+        (3, "one entry for each row"),
+        (y[:-1], "inconsistent numbers of samples: 60 rows of X, 59 entries of y"),
+        (np.zeros(60, dtype=int), "y holds one class only"),
+        (np.full(60, np.nan), "Input y contains NaN"),
+        (np.full((60, 2), 1.0), "y should be a 1d array"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            build(name).fit(X, target)
+    with pytest.raises(ValueError, match="1 sample"):
+        build(name).fit(X[:1], y[:1])
+
+
+@pytest.mark.parametrize("name", REGRESSION)
+def test_a_constant_number_is_no_target(name, classes):
+    with pytest.raises(ValueError, match=r"y is 0.5 in every row"):
+        build(name).fit(classes[0], np.full(60, 0.5))
+
+
+@pytest.mark.parametrize("name", [name for name in SUPERVISED if name not in REGRESSION])
+def test_methods_for_classes_refuse_numbers(name, numbers):
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        build(name).fit(*numbers)
+
+
+@pytest.mark.parametrize("name", SCORING)
+def test_constant_columns_come_last_or_do_no_harm(name, classes):
+    X, y = classes
+    X = X.copy()
+    X[:, 7] = 1e6
+    scores = build(name, 2).fit(X, y).scores_
+    assert np.isfinite(scores).all()
+    if name not in ("inffs", "ilfs", "mim"):
+        assert scores[7] == scores.min()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_one_column(name, classes):
+    X, y = classes
+    selector = build(name).fit(X[:, :1], y)
+    assert selector.get_support().tolist() == [True]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_float32_is_taken_as_it_is(name, classes):
+    X, y = classes
+    scores = build(name, 4).fit(X, y).scores_
+    narrow = build(name, 4).fit(X.astype(np.float32), y).scores_
+    if name not in ("mim", "random-forest"):
+        np.testing.assert_allclose(narrow, scores, rtol=1e-2, atol=1e-3)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
@@ -21,10 +20,11 @@ from tamiz.estimators import _parameters as check
 from tamiz.estimators._compile_notice import compile_notice
 from tamiz.estimators._targets import Encoded, as_target
 from tamiz.estimators.defaults import Schedule, default_schedule
-from tamiz.estimators.normalize import NORMALIZATIONS, Table, normalized, normalized_sparse, prepare_table
+from tamiz.estimators.normalize import NORMALIZATIONS, Table, apply_normalization, prepare_table
 from tamiz.estimators.progress import watch_selection
 from tamiz.linear.fit import Training, fit_linear
 from tamiz.linear.losses import LOSSES
+from tamiz.networks._torch import require_torch
 from tamiz.selection import Selection
 
 SPARSE_FORMATS = ("csr", "csc")
@@ -125,7 +125,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
     def _fit_prepared(self, problem: Problem, owned: bool) -> Any:
         m = resolve_n_features_to_select(self.n_features_to_select, problem.n_features)
         seed = _seed(self.random_state)
-        train = self._train_linear if self.network == "linear" else self._train_network
+        train = self._train_linear if self._is_linear else self._train_network
         attributes = train(problem, m, seed, owned)
         selection: Selection = attributes["selection_"].with_names(problem.names)
         statistics = problem.table.statistics
@@ -172,6 +172,10 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         """What the fitted estimator keeps of its target."""
         raise NotImplementedError
 
+    @property
+    def _is_linear(self) -> bool:
+        return isinstance(self.network, str) and self.network == "linear"
+
     def _loss_name(self) -> str:
         return self._automatic_loss if isinstance(self.loss, str) and self.loss == "auto" else self.loss
 
@@ -185,17 +189,19 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             check.check_choice("network", self.network, ("linear", "mlp"))
         check.check_number("mu", self.mu, 1e-6, np.inf)
         check.check_number("rho", self.rho, 0, 1)
-        if self.network == "linear" and str(self.device) != "cpu":
+        if self._is_linear and str(self.device) != "cpu":
             raise ValueError(f"network='linear' runs on the CPU: leave device at 'cpu', got {self.device!r}.")
         return self._loss_name()
 
     def _schedule(self, n_samples: int) -> Schedule:
         """The schedule with every "auto" decided."""
-        plan = default_schedule(n_samples, self._task)
+        plan = default_schedule(n_samples, self._task, self._is_linear)
         l2 = check.number_or_auto("l2", self.l2, plan.l2, positive=False)
+        rate = check.number_or_auto("learning_rate", self.learning_rate, plan.learning_rate, positive=True)
         return replace(
             plan,
-            learning_rate=check.number_or_auto("learning_rate", self.learning_rate, plan.learning_rate, positive=True),
+            learning_rate=rate,
+            refinement_learning_rate=plan.refinement_learning_rate if isinstance(self.learning_rate, str) else rate,
             l2=l2,
             refinement_l2=plan.refinement_l2 if isinstance(self.l2, str) else l2,
             batch_size=check.integer_or_auto("batch_size", self.batch_size, plan.batch_size, 1),
@@ -254,20 +260,46 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         return {"selection_": fit.selection, "coef_": coef, "intercept_": intercept}
 
     def _train_network(self, problem: Problem, m: int, seed: int, owned: bool) -> dict[str, Any]:
-        """The torch engine."""
-        raise NotImplementedError
+        """The torch engine, which is loaded here."""
+        require_torch(f"network={self.network!r}")
+        from tamiz.estimators._network import train_network
+
+        selection, module = train_network(
+            self.network,
+            problem.table.dense(),
+            problem.target,
+            problem.sample_weight,
+            loss=problem.loss,
+            rule=self._rule(problem, m),
+            schedule=problem.schedule,
+            device=self.device,
+            seed=seed,
+            verbose=bool(self.verbose),
+        )
+        return {
+            "selection_": selection,
+            "module_": module,
+            "output_mean_": problem.target.mean,
+            "output_scale_": problem.target.scale,
+        }
 
     def _scores(self, X: Any) -> np.ndarray:
         """What the model says for each row, (n_samples, n_outputs); only the M selected columns are looked at."""
         check_is_fitted(self)
         X = check_table(self, X, reset=False, accept_sparse=list(SPARSE_FORMATS))
-        X = X[:, self.selection_.indices]
-        if self.statistics_ is None:
-            return np.asarray(X @ self.coef_.T) + self.intercept_
-        if sp.issparse(X):
-            table, offset = normalized_sparse(X, self.statistics_, self.normalize_)
-            return np.asarray(table @ self.coef_.T) + (self.coef_ @ offset + self.intercept_)
-        return normalized(X, self.statistics_, self.normalize_) @ self.coef_.T + self.intercept_
+        table = apply_normalization(X[:, self.selection_.indices], self.statistics_, self.normalize_)
+        if hasattr(self, "module_"):
+            return self._network_scores(table.dense())
+        offset = 0.0 if table.offset is None else self.coef_ @ table.offset
+        return np.asarray(table.values @ self.coef_.T) + (offset + self.intercept_)
+
+    def _network_scores(self, rows: np.ndarray) -> np.ndarray:
+        from tamiz.estimators._network import outputs_of
+
+        scores = outputs_of(self.module_, rows)
+        if self.output_scale_ is not None:
+            return scores * self.output_scale_ + self.output_mean_
+        return scores[:, 1:] - scores[:, :1] if self.loss_ == "softmax" and scores.shape[1] == 2 else scores
 
     def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self)

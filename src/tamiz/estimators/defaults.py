@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: Adam's rate for the weights.
+#: Adam's rate for the weights of the linear model.
 LEARNING_RATE = 3e-3
+#: The same for other networks, while features are selected and after that.
+NETWORK_LEARNING_RATE = 0.01
+NETWORK_REFINEMENT_LEARNING_RATE = 1e-3
 #: Adam's rate for gamma.
 MASK_LEARNING_RATE = 0.01
 #: Steps during which gamma rests.
@@ -56,6 +59,7 @@ class Schedule:
     """Lengths and rates of a fit, with every "auto" decided."""
 
     learning_rate: float
+    refinement_learning_rate: float
     mask_learning_rate: float
     l2: float
     refinement_l2: float
@@ -76,8 +80,8 @@ class Schedule:
         return self.refinement_epochs * self.steps_per_epoch
 
 
-def default_schedule(n_samples: int, task: str) -> Schedule:
-    """The schedule for a table with that many rows and a task ("classification" or "regression").
+def default_schedule(n_samples: int, task: str, linear: bool = True) -> Schedule:
+    """The schedule for a table with that many rows, a task ("classification" or "regression") and a kind of network.
 
     Examples
     --------
@@ -85,7 +89,8 @@ def default_schedule(n_samples: int, task: str) -> Schedule:
     50
     """
     return Schedule(
-        learning_rate=LEARNING_RATE,
+        learning_rate=LEARNING_RATE if linear else NETWORK_LEARNING_RATE,
+        refinement_learning_rate=LEARNING_RATE if linear else NETWORK_REFINEMENT_LEARNING_RATE,
         mask_learning_rate=MASK_LEARNING_RATE,
         l2=l2_for(n_samples),
         refinement_l2=refinement_l2_for(n_samples, task),

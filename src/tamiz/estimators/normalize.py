@@ -40,6 +40,13 @@ class Table:
     owned: bool
     """Whether the engine may overwrite the values."""
 
+    def dense(self) -> np.ndarray:
+        """The values with nothing left out, for engines that take no sparse tables."""
+        if not sp.issparse(self.values):
+            return self.values
+        values = self.values.toarray()
+        return values if self.offset is None else values + self.offset
+
 
 def prepare_table(X: Any, kind: str | None) -> Table:
     """The table as the engines take it, normalised; constant columns are zero, so that they can tell nothing.
@@ -64,6 +71,20 @@ def prepare_table(X: Any, kind: str | None) -> Table:
     statistics = column_statistics(X)
     if kind is None:
         return _as_it_is(X, statistics.deviation == 0)
+    return apply_normalization(X, statistics, kind)
+
+
+def apply_normalization(X: Any, statistics: ColumnStatistics | None, kind: str | None) -> Table:
+    """A table normalised by known statistics (None: as it is).
+
+    Examples
+    --------
+    >>> X = np.array([[1.0], [3.0]])
+    >>> apply_normalization(X, column_statistics(X), "standard").values.astype(float).round(3).tolist()
+    [[-0.707], [0.707]]
+    """
+    if statistics is None or kind is None:
+        return Table(X, None, None, False)
     if sp.issparse(X):
         table, offset = normalized_sparse(X, statistics, kind)
         return Table(table, offset, statistics, True)

@@ -86,7 +86,9 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
         problem = base.set_params(n_features_to_select=None)._prepare(X, y, sample_weight)
         values = self._values(problem.n_features)
         jobs = [delayed(_fit_one)(base, m, problem) for m in values]
-        fitted = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
+        # torch has one random state a process, which fits in threads would take from each other.
+        prefer = "threads" if base._is_linear else "processes"
+        fitted = Parallel(n_jobs=self.n_jobs, prefer=prefer)(jobs)
         self.__dict__.update(problem.facts, n_features_to_select_=values, estimators_=dict(zip(values, fitted)))
         return self
 

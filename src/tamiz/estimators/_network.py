@@ -1,0 +1,135 @@
+"""Any network behind the estimators: build it, put a mask in front, train both, cut it down to M inputs. Needs torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+import torch
+from tamiz.core import Rule
+from tamiz.estimators._targets import Encoded
+from tamiz.estimators.defaults import Schedule
+from tamiz.networks.losses import get_loss
+from tamiz.networks.registry import build
+from tamiz.selection import Selection
+from tamiz.torch import FeatureMask, prune, train
+from torch import nn
+
+ROWS_AT_A_TIME = 4096
+#: The paper's: the rate is divided by 5 after each third of the refinement.
+RATES = (1.0, 0.2, 0.04)
+
+
+def build_network(network: str | Callable[..., Any], n_inputs: int, n_outputs: int, seed: int) -> nn.Module:
+    """The paper's three-layer network ("mlp"), or what a function of the user makes; weights drawn from the seed.
+
+    Examples
+    --------
+    >>> build_network("mlp", 20, 1, seed=0)(torch.zeros(2, 20)).shape
+    torch.Size([2, 1])
+    """
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        made = build("three_layer", n_inputs, n_outputs) if isinstance(network, str) else network(n_inputs, n_outputs)
+    if not isinstance(made, nn.Module):
+        raise TypeError(f"network({n_inputs}, {n_outputs}) must return a torch module, it returned {made!r}.")
+    made.eval()
+    with torch.no_grad():
+        shape = tuple(made(torch.zeros(2, n_inputs)).shape)
+    if shape != (2, n_outputs):
+        raise ValueError(
+            f"The network must give {n_outputs} output(s) a row, shape (2, {n_outputs}) for 2 rows; it gave {shape}."
+        )
+    return made
+
+
+def train_network(
+    network: str | Callable[..., Any],
+    rows: np.ndarray,
+    target: Encoded,
+    sample_weight: np.ndarray,
+    *,
+    loss: str,
+    rule: Rule,
+    schedule: Schedule,
+    device: str,
+    seed: int,
+    verbose: bool,
+) -> tuple[Selection, nn.Module]:
+    """Select the inputs of a network while it is trained; the record, and the network that reads the M inputs."""
+    n_outputs = target.values.shape[1]
+    mask = FeatureMask(
+        rule.n_features,
+        rule.n_features_to_select,
+        rule.variant,
+        mu=rule.mu,
+        rho=rule.rho,
+        learning_rate=rule.learning_rate,
+    )
+    model = nn.Sequential(mask, build_network(network, rule.n_features, n_outputs, seed)).to(device)
+    each = get_loss(loss)
+
+    def weighted(outputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        return each(outputs, targets, weights, reduction="none").mean()
+
+    faster = schedule.refinement_learning_rate / schedule.learning_rate
+    selection = train(
+        model,
+        _tensors(rows, target, sample_weight, loss, device),
+        weighted,
+        optimizer=lambda parameters: _adam(parameters, schedule),
+        batch_size=min(schedule.batch_size, len(rows)),
+        warmup_steps=rule.warmup_steps,
+        ramp_steps=rule.ramp_steps,
+        max_steps=rule.max_steps,
+        refinement_steps=schedule.refinement_steps,
+        refinement_rates=[faster * rate for rate in RATES],
+        seed=seed,
+        progress=verbose,
+    )
+    module = prune(model).eval()
+    if not np.isfinite(outputs_of(module, rows[:ROWS_AT_A_TIME, selection.indices])).all():
+        raise FloatingPointError(
+            "The network's outputs became infinite or NaN. Normalise the features (normalize='erf' or 'standard') "
+            "or lower learning_rate."
+        )
+    return selection, module
+
+
+def _tensors(
+    rows: np.ndarray, target: Encoded, sample_weight: np.ndarray, loss: str, device: str
+) -> tuple[torch.Tensor, ...]:
+    """Rows, targets as torch's losses take them, and weights with a mean of one."""
+    # Softmax takes class numbers: the place of the +1.
+    values = target.values.argmax(axis=1) if loss == "softmax" else target.values
+    weights = (sample_weight / sample_weight.mean()).astype(np.float32)
+    return tuple(torch.as_tensor(part).to(device) for part in (rows, values, weights))
+
+
+def _adam(parameters: Iterable[nn.Parameter], schedule: Schedule) -> torch.optim.Optimizer:
+    """Adam with the l2 penalty on weights only, not on biases, batch normalisation or the mask."""
+    every = list(parameters)
+    groups = [
+        {"params": [p for p in every if p.dim() > 1], "weight_decay": 2.0 * schedule.l2},
+        {"params": [p for p in every if p.dim() <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.Adam([group for group in groups if group["params"]], lr=schedule.learning_rate, fused=True)
+
+
+@torch.no_grad()
+def outputs_of(module: nn.Module, rows: np.ndarray) -> np.ndarray:
+    """What a network says for each row, in float64.
+
+    Examples
+    --------
+    >>> outputs_of(nn.Identity(), np.array([[1.0, 2.0]])).tolist()
+    [[1.0, 2.0]]
+    """
+    device = next((p.device for p in module.parameters()), torch.device("cpu"))
+    pieces = [
+        module(torch.as_tensor(rows[begin : begin + ROWS_AT_A_TIME], dtype=torch.float32).to(device)).cpu().numpy()
+        for begin in range(0, len(rows), ROWS_AT_A_TIME)
+    ]
+    return np.concatenate(pieces).astype(np.float64)

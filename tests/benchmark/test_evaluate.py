@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -147,12 +149,23 @@ def test_curve_sizes_hold_the_chosen_one_and_fit_the_table():
     assert max(curve_sizes(20_000, 10)) == 80
 
 
-def test_an_error_in_one_thread_reaches_the_caller():
-    def fail():
+def test_an_error_in_one_thread_reaches_the_caller_and_stops_the_others():
+    started, steps = threading.Event(), []
+
+    def fail(tick):
+        started.wait()
         raise ZeroDivisionError("here")
 
+    def go_on(tick):
+        for _ in range(10_000):
+            tick()
+            steps.append(1)
+            started.set()
+            time.sleep(0.01)
+
     with pytest.raises(ZeroDivisionError, match="here"):
-        run_side_by_side([fail, lambda: 1], 2)
+        run_side_by_side([fail, go_on, go_on], 2)
+    assert 1 <= len(steps) < 10_000
 
 
 def methods(*names):

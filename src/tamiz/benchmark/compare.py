@@ -191,12 +191,13 @@ def compare_methods(
     jobs = [(name, number) for name in methods for number in range(len(folds))]
     results = run_side_by_side(
         (
-            lambda name=name, number=number: _compare_fold(  # type: ignore[misc]
+            lambda tick, name=name, number=number: _compare_fold(  # type: ignore[misc]
                 prepare, y, folds[number], methods[name], m_values, task, seed + number, tick
             )
             for name, number in jobs
         ),
         n_jobs,
+        tick,
     )
     shape = (len(methods), len(m_values), len(folds))
     scores, seconds = np.full(shape, np.nan), np.full(shape, np.nan)

@@ -7,6 +7,7 @@ make a selector, and reads scores, intervals and stability from what comes back.
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -235,19 +236,39 @@ def _evaluate_fold(
 TICKS_PER_FOLD = 4
 
 
-def run_side_by_side(tasks: Iterable[Callable[[], Any]], n_jobs: int) -> list[Any]:
-    """Run functions in threads (the engine releases the lock of the interpreter), results in order.
+#: A piece of work; it calls what it is handed between its steps, and is stopped there when another piece has failed.
+Work = Callable[[Callable[[], None]], Any]
 
-    An error, or an interrupt, in one of them is raised once those that run have ended; the rest never start.
+
+class _Stopped(Exception):
+    """Raised inside a piece of work that is no longer wanted."""
+
+
+def run_side_by_side(pieces: Iterable[Work], n_jobs: int, tick: Callable[[], None] = lambda: None) -> list[Any]:
+    """Run pieces of work in threads (the engine releases the lock of the interpreter); results in order.
+
+    After an error or an interrupt, pieces that wait never start, and those that run stop at their next step.
+
+    Examples
+    --------
+    >>> run_side_by_side([lambda tick: 1, lambda tick: 2], n_jobs=2)
+    [1, 2]
     """
-    tasks = list(tasks)
     if n_jobs <= 1:
-        return [task() for task in tasks]
+        return [piece(tick) for piece in pieces]
+    stopped = threading.Event()
+
+    def step() -> None:
+        if stopped.is_set():
+            raise _Stopped
+        tick()
+
     with ThreadPoolExecutor(n_jobs) as pool:
-        futures = [pool.submit(task) for task in tasks]
+        futures = [pool.submit(piece, step) for piece in pieces]
         try:
             return [future.result() for future in futures]
         except BaseException:
+            stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
@@ -318,12 +339,13 @@ def evaluate_selection(
     metric, score, limits = metric_of(task)
     results = run_side_by_side(
         (
-            lambda fold=fold, number=number: _evaluate_fold(  # type: ignore[misc]
+            lambda tick, fold=fold, number=number: _evaluate_fold(  # type: ignore[misc]
                 prepare, y, fold, make_model, n_features_to_select, score, sizes, n_random, seed + number, tick
             )
             for number, fold in enumerate(folds)
         ),
         n_jobs,
+        tick,
     )
     predicted = np.empty(len(y), dtype=np.asarray(results[0].predicted).dtype)
     for fold, result in reversed(list(zip(folds, results, strict=True))):  # the first repeat has the last word

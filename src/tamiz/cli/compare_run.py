@@ -33,6 +33,7 @@ DEFAULTS = {
 }
 #: Baselines whose ranking depends on how many features are asked for.
 _NOT_NESTED = ("isfs",)
+DEFAULT_K = (5, 10, 20)
 ALPHA = 0.05
 
 
@@ -41,7 +42,7 @@ class CompareOptions:
     """What the user asked for."""
 
     table: TableOptions
-    k_values: str
+    k_values: str | None
     methods: str | None
     out: Path
     network: str = "linear"
@@ -91,6 +92,20 @@ def parse_methods(text: str) -> list[str]:
     return found
 
 
+def parse_values(text: str) -> list[int | float]:
+    """Numbers of features, separated by commas.
+
+    Examples
+    --------
+    >>> parse_values("5, 10,0.5")
+    [5, 10, 0.5]
+    """
+    values = [parse_k(word.strip()) for word in text.split(",") if word.strip()]
+    if not values:
+        raise UserError("Say how many features to keep, such as -k 5,10,20.", EXIT_USAGE)
+    return values
+
+
 def _baseline(name: str, task: str) -> Method:
     try:
         kind = registry.load(name)
@@ -123,12 +138,11 @@ def make_methods(names: Sequence[str], task: str, network: str) -> dict[str, Met
 def run_compare(options: CompareOptions, talk: Talk) -> dict[str, Any]:
     """Run the whole command; the record is ready for JSON and is also in ``compare.json``."""
     asked = parse_methods(options.methods) if options.methods else None
-    values = [parse_k(word.strip()) for word in options.k_values.split(",") if word.strip()]
-    if not values:
-        raise UserError("Say how many features to keep, such as -k 5,10,20.", EXIT_USAGE)
+    values = parse_values(options.k_values) if options.k_values is not None else []
     with output_folder(options.out, options.force) as folder:
         data = load_table(options.table, talk, lambda n_features: _check_all(values, n_features))
         n_features = len(data.features)
+        values = values or [m for m in DEFAULT_K if m < n_features] or [max(1, n_features // 2)]
         m_values = sorted({resolve_k(value, n_features) for value in values})
         methods = make_methods(asked or DEFAULTS[data.target.task], data.target.task, options.network)
         with talk.progress("comparing", len(methods) * len(m_values) * len(data.folds)) as tick:

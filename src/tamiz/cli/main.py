@@ -199,7 +199,9 @@ def select(
 @friendly
 def compare(
     file: opt.File,
-    k: Annotated[str, typer.Option("-k", help="Numbers of features to keep, separated by commas.")] = "5,10,20",
+    k: Annotated[
+        str | None, typer.Option("-k", help="Numbers of features to keep, separated by commas.", show_default="5,10,20")
+    ] = None,
     methods: Annotated[
         str | None,
         typer.Option(
@@ -349,7 +351,7 @@ def datasets(json: opt.Json = False, quiet: opt.Quiet = False) -> None:
 
 def main() -> None:
     """The entry point."""
-    app()
+    app(prog_name="tamiz")
 
 
 if __name__ == "__main__":

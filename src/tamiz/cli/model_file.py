@@ -51,6 +51,8 @@ class Model:
         How a feature is normalised.
     layers : list of Layer
         One for a linear model.
+    categories : dict of str to list of str
+        For each column of text it reads, the values it was trained on; others are said aloud.
     """
 
     task: str
@@ -62,6 +64,7 @@ class Model:
     mean: np.ndarray
     deviation: np.ndarray
     layers: list[Layer] = field(default_factory=list)
+    categories: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def columns(self) -> list[str]:
@@ -89,6 +92,7 @@ class Model:
         place = {int(column): i for i, column in enumerate(table.number_columns)}
         matrix = np.zeros((table.n_rows, len(self.features)), dtype=np.float32)
         refused = []
+        self._say_unknown(table, position, warn)
         for i, feature in enumerate(self.features):
             column = position[feature.column_name]
             if feature.category is not None:
@@ -113,6 +117,14 @@ class Model:
             warn(f"Imputed: {int(gaps.sum()):,} missing numbers, by the medians of the table the model was made from.")
             np.copyto(matrix, self.medians, where=gaps)
         return matrix
+
+    def _say_unknown(self, table: Table, position: dict[str, int], warn: Callable[[str], None]) -> None:
+        """Say which values the model was never shown."""
+        for name in self.text_columns:
+            known = set(self.categories.get(name, ()))
+            strange = [value for value in table.texts[position[name]].categories if value not in known]
+            if strange:
+                warn(f"Column {shorten(name)}: the model never saw {listed(strange)}; these count as no category.")
 
     def scores(self, matrix: np.ndarray) -> np.ndarray:
         """What the last layer gives, shape (rows, outputs)."""
@@ -139,6 +151,8 @@ class Model:
         numeric = kept < encoder.n_numeric
         medians[numeric] = encoder.medians[kept[numeric]]
         statistics = estimator.statistics_
+        text = {encoder.features[index].column for index in kept if encoder.features[index].category is not None}
+        names = {feature.column: feature.column_name for feature in encoder.features}
         return cls(
             task=target.task,
             target=target.name,
@@ -149,6 +163,7 @@ class Model:
             mean=np.zeros(kept.size) if statistics is None else np.asarray(statistics.mean, dtype=np.float64),
             deviation=np.ones(kept.size) if statistics is None else np.asarray(statistics.deviation, dtype=np.float64),
             layers=[Layer(np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_))],
+            categories={names[column]: sorted(c for i, c in encoder.known if i == column) for column in sorted(text)},
         )
 
     def to_bytes(self) -> bytes:
@@ -162,6 +177,7 @@ class Model:
             "classes": self.classes,
             "features": [{"column": f.column_name, "category": f.category} for f in self.features],
             "normalization": self.normalization,
+            "categories": self.categories,
             "activations": [layer.activation for layer in self.layers],
         }
         arrays = {"medians": self.medians, "mean": self.mean, "deviation": self.deviation}
@@ -261,4 +277,5 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
         arrays["mean"],
         arrays["deviation"],
         layers,
+        {str(name): _texts(values, "categories") for name, values in header["categories"].items()},
     )

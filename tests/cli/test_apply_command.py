@@ -1,0 +1,76 @@
+"""``tamiz apply``, after ``tamiz select``."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from tamiz import E2EFSClassifier
+from tamiz.cli.errors import EXIT_DATA, EXIT_OUTPUT
+
+
+@pytest.fixture
+def model(tamiz, small_csv, tmp_path):
+    assert tamiz("select", small_csv, "-t", "ill", "-k", 2, "--folds", 2, "-o", "run", "-q").exit_code == 0
+    return tmp_path / "run" / "model.tamiz"
+
+
+def test_predicts_new_rows_as_the_estimator_does(tamiz, model, small_csv, small_table, tmp_path, write_csv):
+    _, y, names = small_table
+    fresh = np.random.default_rng(5).normal(size=(25, 8)).astype(np.float32)
+    order = [7, 5, 0, 2]  # other columns, another order, no target
+    lines = [",".join(names[i] for i in order)] + [",".join(repr(float(v)) for v in row[order]) for row in fresh]
+    path = write_csv("\n".join(lines) + "\n", "new.csv")
+    result = tamiz("apply", model, path, "--json")
+    assert result.exit_code == 0, result.stderr
+    stored = np.loadtxt(small_csv, delimiter=",", skiprows=1, usecols=range(8), dtype=np.float32)
+    labels = np.where(y, "yes", "no")
+    estimator = E2EFSClassifier(2, class_weight="balanced", random_state=0).fit(stored, labels)
+    assert json.loads(result.stdout)["predictions"] == estimator.predict(fresh).tolist()
+    with open(tmp_path / "tamiz-apply-new" / "predictions.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["predicted ill"] for row in rows] == estimator.predict(fresh).tolist()
+    scores = np.array([float(row["score yes"]) for row in rows])
+    np.testing.assert_allclose(scores, estimator.decision_function(fresh), rtol=1e-6, atol=1e-6)
+    reduced = (tmp_path / "tamiz-apply-new" / "reduced.csv").read_text().splitlines()
+    assert reduced[0] == "gene 5,gene 2"
+    assert len(reduced) == 26
+
+
+def test_the_reduced_table_is_enough(tamiz, model, small_csv, tmp_path):
+    whole = json.loads(tamiz("apply", model, small_csv, "--json", "-o", "a").stdout)
+    reduced = json.loads(tamiz("apply", model, tmp_path / "run" / "reduced.csv", "--json", "-o", "b").stdout)
+    assert whole["predictions"] == reduced["predictions"]
+
+
+def test_prints_predictions_and_counts(tamiz, model, small_csv):
+    result = tamiz("apply", model, small_csv)
+    assert "predicted ill" in result.stdout
+    assert "and 50 more rows" in result.stdout
+    assert "predictions.csv" in result.stdout
+
+
+def test_a_table_that_lacks_a_column_is_refused_by_name(tamiz, model, write_csv, tmp_path):
+    result = tamiz("apply", model, write_csv("gene 2,other\n1,2\n", "new.csv"))
+    assert result.exit_code == EXIT_DATA
+    assert "lacks 1 column(s) that the model needs: 'gene 5'" in " ".join(result.stderr.split())
+    assert not (tmp_path / "tamiz-apply-new").exists()
+
+
+def test_text_where_numbers_should_be(tamiz, model, write_csv):
+    result = tamiz("apply", model, write_csv("gene 2,gene 5\n1,high\n", "new.csv"))
+    assert result.exit_code == EXIT_DATA
+    assert "needs numbers in 'gene 5'" in result.stderr
+
+
+def test_a_cut_off_model_a_table_as_model_and_a_full_folder(tamiz, model, small_csv, tmp_path):
+    cut = tmp_path / "cut.tamiz"
+    cut.write_bytes(model.read_bytes()[:-10])
+    result = tamiz("apply", cut, small_csv)
+    assert result.exit_code == EXIT_DATA
+    assert "cut off or damaged" in result.stderr
+    assert "no tamiz model" in tamiz("apply", small_csv, small_csv).stderr
+    assert tamiz("apply", model, small_csv, "-o", "run").exit_code == EXIT_OUTPUT

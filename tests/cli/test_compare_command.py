@@ -1,0 +1,100 @@
+"""``tamiz compare``, ``tamiz demo`` and ``tamiz datasets``."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from tamiz.cli.errors import EXIT_USAGE
+
+
+def test_compare_writes_a_table_curves_times_and_marks(tamiz, small_csv, tmp_path):
+    result = tamiz(
+        *("compare", small_csv, "-t", "ill", "-k", "1,2,4", "--folds", 3, "--repeats", 2),
+        *("--methods", "e2efs-soft,Fisher,random,all"),
+    )
+    assert result.exit_code == 0, result.stderr
+    assert all(len(line) <= 80 for line in result.stdout.splitlines())
+    assert "mean rank" in result.stdout
+    assert "Wilcoxon" in result.stdout
+    folder = tmp_path / "tamiz-compare-small"
+    assert sorted(path.name for path in folder.iterdir()) == ["compare.csv", "compare.json", "report.html"]
+    with open(folder / "compare.csv", newline="") as file:
+        rows = {(row["method"], row["k"]): float(row["score"]) for row in csv.DictReader(file)}
+    assert len(rows) == 12
+    assert rows["e2efs-soft", "2"] > rows["random", "2"]
+    assert rows["fisher", "2"] > 0.85
+    record = json.loads((folder / "compare.json").read_text())
+    assert len(record["tests"]) == 6
+    assert all(len(result["folds"]) == 6 for result in record["results"])
+    assert all(result["seconds"] >= 0 for result in record["results"])
+    assert "e2efs-soft" in (folder / "report.html").read_text()
+
+
+def test_compare_defaults_json_and_regression(tamiz, write_csv):
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(60, 5))
+    lines = ["a,b,c,d,e,y"] + [",".join(f"{v:.4f}" for v in [*row, 5 * row[3] + row[0]]) for row in X]
+    path = write_csv("\n".join(lines))
+    arguments = ("compare", path, "-t", "y", "-k", 1, "--folds", 2, "--methods", "e2efs-soft,mim,random")
+    record = json.loads(tamiz(*arguments, "--json", "-q", "-o", "out").stdout)
+    best = {result["method"]: result["score"] for result in record["results"]}
+    assert record["metric"] == "R²"
+    assert best["e2efs-soft"] > 0.8
+    assert best["e2efs-soft"] > best["random"]
+    result = tamiz("compare", path, "-t", "y", "-m", "fisher")
+    assert result.exit_code == EXIT_USAGE
+    assert "'fisher' needs classes" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-m", "fischer"], "Did you mean 'fisher'?"),
+        (["-m", ","], "at least one method"),
+        (["-k", ","], "how many features"),
+        (["-k", "2,99"], "-k=99 is more than the 8"),
+    ],
+)
+def test_compare_mistakes(tamiz, small_csv, tmp_path, arguments, message):
+    result = tamiz("compare", small_csv, "-t", "ill", *arguments)
+    assert result.exit_code == EXIT_USAGE
+    assert message in " ".join(result.stderr.split())
+    assert [path.name for path in tmp_path.iterdir()] == ["small.csv"]
+
+
+def test_demo_lets_hardly_any_noise_through(tamiz, tmp_path):
+    result = tamiz("demo", "--json")
+    assert result.exit_code == 0, result.stderr
+    record = json.loads(result.stdout)
+    assert record["k"] == len(record["selected"]) == 8
+    assert record["n_noise_kept"] <= 1
+    assert record["scores"]["kept"]["value"] > 0.9
+    assert (tmp_path / "tamiz-demo" / "report.html").exists()
+    table = tmp_path / "tamiz-demo" / "breast-cancer-with-noise.csv"
+    assert len(table.read_text().splitlines()[0].split(",")) == 331
+    again = tamiz("demo")  # its own folder may be written again
+    assert again.exit_code == 0
+    assert "are noise" in again.stdout
+    assert "tamiz-demo/report.html" in again.stdout
+
+
+def test_demo_does_not_touch_a_folder_of_the_user(tamiz, tmp_path):
+    (tmp_path / "tamiz-demo").mkdir()
+    (tmp_path / "tamiz-demo" / "selected.csv").write_text("mine")
+    assert tamiz("demo").exit_code == 4
+    assert (tmp_path / "tamiz-demo" / "selected.csv").read_text() == "mine"
+
+
+def test_datasets(tamiz, tmp_path, monkeypatch):
+    monkeypatch.setenv("TAMIZ_DATA_HOME", str(tmp_path))
+    result = tamiz("datasets")
+    assert "colon" in result.stdout
+    assert "to download" in result.stdout
+    assert all(len(line) <= 80 for line in result.stdout.splitlines()[:-1])
+    record = json.loads(tamiz("datasets", "--json").stdout)
+    assert record["data_home"] == str(tmp_path)
+    assert {"name", "shape", "origin", "in_data_home"} <= set(record["datasets"][0])

@@ -1,0 +1,110 @@
+"""The command as a process of its own: signals, limits of memory, pipes, imports."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from tamiz.cli.errors import EXIT_INTERRUPTED, EXIT_MEMORY
+
+COMMAND = [sys.executable, "-m", "tamiz.cli.main"]
+
+
+def run(*arguments, cwd, **more):
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=240, check=False, **more
+    )
+
+
+@pytest.fixture
+def wide_csv(tmp_path):
+    """Wide enough for a fit to take a while."""
+    generator = np.random.default_rng(0)
+    path = tmp_path / "wide.csv"
+    header = ",".join([*(f"g{i}" for i in range(3000)), "y"])
+    rows = [",".join([*(f"{v:.3f}" for v in generator.normal(size=3000)), "ab"[i % 2]]) for i in range(200)]
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_no_partial_files(wide_csv, tmp_path, which):
+    process = subprocess.Popen(
+        [*COMMAND, "select", str(wide_csv), "-t", "y", "-k", "10", "--repeats", "1000"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("Task: classification")
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob(".tamiz-wide.*.part")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(1)
+        process.send_signal(which)
+        _, stderr = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == EXIT_INTERRUPTED
+    assert "nothing was written" in stderr
+    assert "Traceback" not in stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["wide.csv"]
+
+
+def limited(amount):
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (amount, amount))
+
+
+def test_a_table_beyond_the_limit_is_refused_at_once_with_the_reason(tmp_path):
+    path = tmp_path / "large.csv"
+    width = 5000
+    line = ",".join(["1"] * width) + ",a\n"
+    with open(path, "w") as file:
+        file.write(",".join([*(f"g{i}" for i in range(width)), "y"]) + "\n")
+        for _ in range(10_000):  # 100 MB of text, 200 MB as float32, 800 MB with the copies of the run
+            file.write(line)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    result = run("select", path, "-t", "y", "-k", 10, cwd=tmp_path, preexec_fn=limited(1_400_000_000), env=environment)
+    assert result.returncode == EXIT_MEMORY, result.stderr
+    assert "10,000 rows, 5,001 columns" in result.stderr
+    assert "are available" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert [entry.name for entry in tmp_path.iterdir()] == ["large.csv"]
+
+
+def test_json_on_stdout_can_be_piped_and_no_torch_is_loaded(small_csv, tmp_path):
+    code = (
+        "import sys; from tamiz.cli.main import app\n"
+        "try: app()\n"
+        "finally: print(sorted(m for m in ('torch', 'matplotlib') if m in sys.modules), file=sys.stderr)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, "select", str(small_csv), "-t", "ill", "-k", "2", "--folds", "2", "--json", "-q"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=True,
+    )
+    assert json.loads(result.stdout)["k"] == 2
+    assert result.stderr.strip() == "[]"
+
+
+def test_exit_codes_and_completion(tmp_path):
+    assert run(cwd=tmp_path).returncode == 2
+    assert run("sieve", cwd=tmp_path).returncode == 2
+    wrong = run("select", "none.csv", "-t", "y", cwd=tmp_path)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr.startswith("Error: There is no file none.csv")
+    completion = {"_TAMIZ_COMPLETE": "complete_bash", "COMP_WORDS": "tamiz sel", "COMP_CWORD": "1"}
+    assert run(cwd=tmp_path, env={**os.environ, **completion}).stdout.strip() == "select"

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tamiz.baselines import DFS
 from torch import nn
@@ -23,6 +25,11 @@ def informative_table(n_classes=2, n_samples=90, n_features=12, seed=0):
     X = rng.normal(size=(n_samples, n_features))
     value = X[:, 2] + X[:, 7]
     return X, np.searchsorted(np.quantile(value, np.arange(1, n_classes) / n_classes), value)
+
+
+@parametrize_with_checks([DFS(**DFS._fast_test_params)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
 
 
 def test_two_steps_by_hand():
@@ -113,6 +120,26 @@ def test_constant_columns_come_last_and_scale_does_not_matter():
     np.testing.assert_allclose(second.scores_, first.scores_, rtol=1e-3)
 
 
+@pytest.mark.parametrize("normalize", ["erf", "standard", None])
+def test_sparse_tables_and_their_dense_form_give_the_same(normalize):
+    X, y = informative_table()
+    X = np.where(X > 0.5, X, 0.0)
+    before = X.copy()
+    dense = DFS(2, epochs=5, normalize=normalize, random_state=0).fit(X, y)
+    sparse = DFS(2, epochs=5, normalize=normalize, random_state=0).fit(sp.csc_array(X), y)
+    np.testing.assert_allclose(sparse.scores_, dense.scores_, rtol=1e-4)
+    assert np.array_equal(X, before)
+
+
+def test_float32_tables_are_not_written_to():
+    X, y = informative_table()
+    X = X.astype(np.float32)
+    before = X.copy()
+    X.flags.writeable = False
+    DFS(2, epochs=2, normalize=None, network="three_layer", random_state=0).fit(X, y)
+    assert np.array_equal(X, before)
+
+
 def test_text_classes_and_class_weights():
     X, y = informative_table()
     names = np.array(["healthy", "ill"])[y]
@@ -166,7 +193,7 @@ def test_as_many_features_as_there_are():
         ({"batch_size": True}, "batch_size must be an integer from 1"),
         ({"learning_rate": 0.0}, "learning_rate must be a finite number above 0"),
         ({"weight_l2": "a"}, "weight_l2 must be a finite number from 0"),
-        ({"normalize": "minmax"}, "normalize must be 'erf' or None"),
+        ({"normalize": "minmax"}, "normalize must be 'erf', 'standard' or None"),
         ({"network": "thre_layer"}, "did you mean 'three_layer'"),
         ({"network": 3}, "network must be one of"),
         ({"network": "cnn3"}, r"reads images: set input_shape=\(channels, height, width\)"),
@@ -192,7 +219,7 @@ def test_bad_data():
         DFS(2).fit(X, np.zeros(20, dtype=int))
     with pytest.raises(ValueError, match="contains NaN in column 3"):
         DFS(2).fit(np.where(np.arange(12) == 3, np.nan, X), y)
-    with pytest.raises(ValueError, match="too large for float32"):
+    with pytest.raises(ValueError, match="beyond the range of float32"):
         DFS(2, normalize=None).fit(X * 1e60, y)
     with pytest.raises(ValueError, match="minimum of 2 is required"):
         DFS(2).fit(X[:1], y[:1])

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tamiz.baselines import SFS
-from tamiz.baselines._network import erf_normalize
+from tamiz.estimators.normalize import prepare_table
 
 CORNERS = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
 CORNER_CLASSES = np.array([1, 1, 0, 0])
@@ -22,6 +23,11 @@ def informative_table(n_classes=2, n_samples=90, n_features=12, seed=0):
     X = rng.normal(size=(n_samples, n_features))
     value = X[:, 2] + X[:, 7]
     return X, np.searchsorted(np.quantile(value, np.arange(1, n_classes) / n_classes), value)
+
+
+@parametrize_with_checks([SFS(**SFS._fast_test_params), SFS(network="three_layer", epochs=1)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
 
 
 def test_one_step_by_hand():
@@ -47,7 +53,7 @@ def test_a_column_of_no_use_has_no_saliency():
 def test_naive_network_ranks_like_a_linear_svm():
     # The trained naive network is the SVM with C = 1 / (2 l2 N) per sample; SFS of a linear network is |weight|.
     X, y = informative_table()
-    rows = erf_normalize(X).astype(np.float64)
+    rows = prepare_table(X, "erf").dense().astype(np.float64)
     svm = LinearSVC(C=1 / (0.02 * 90), class_weight="balanced", tol=1e-8, intercept_scaling=100, max_iter=100_000)
     weights = np.abs(svm.fit(rows, y).coef_[0])
     selector = SFS(epochs=400, batch_size=90, learning_rate=0.05, weight_l2=0.01).fit(X, y)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tamiz.baselines import DFS, SFS, SFSDFS
 
@@ -20,6 +21,11 @@ def informative_table(n_classes=2, n_samples=90, n_features=12, seed=0):
     X = rng.normal(size=(n_samples, n_features))
     value = X[:, 2] + X[:, 7]
     return X, np.searchsorted(np.quantile(value, np.arange(1, n_classes) / n_classes), value)
+
+
+@parametrize_with_checks([SFSDFS(**SFSDFS._fast_test_params)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
 
 
 def test_one_step_by_hand():

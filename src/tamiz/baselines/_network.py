@@ -12,40 +12,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.special import erf
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 
 from tamiz.baselines._base import BaselineSelector
+from tamiz.estimators.normalize import NORMALIZATIONS, prepare_table
 from tamiz.networks import registry as networks
 from tamiz.networks._torch import require_torch
 from tamiz.networks.recipes import NAIVE, Recipe
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-
-NORMALIZATIONS = ("erf", None)
-
-
-def erf_normalize(X: np.ndarray) -> np.ndarray:
-    """``erf((X - mean) / (sqrt(2) * sd))`` column by column, sd with N - 1; constant columns become 0.
-
-    Examples
-    --------
-    >>> erf_normalize(np.array([[1.0, 0.1], [3.0, 0.1]])).round(4)[:, 0]  # erf(-+ 1 / (sqrt 2 * sqrt 2))
-    array([-0.5205,  0.5205], dtype=float32)
-    """
-    # The result does not depend on the scale of a column; a largest entry of 1 keeps squares from overflowing.
-    largest = np.abs(X).max(axis=0)
-    values = X / np.where(largest > 0, largest, 1)
-    values -= values.mean(axis=0, dtype=np.float64).astype(values.dtype)
-    squares = np.einsum("ij,ij->j", values, values, dtype=np.float64)
-    deviation = np.sqrt(squares / (X.shape[0] - 1))
-    constant = X.min(axis=0) == X.max(axis=0)
-    values /= np.where(constant, 1.0, math.sqrt(2.0) * deviation).astype(values.dtype)
-    erf(values, out=values)
-    values[:, constant] = 0
-    return values.astype(np.float32, copy=False)
 
 
 def standardize_target(y: np.ndarray) -> np.ndarray:
@@ -95,6 +72,7 @@ class NetworkSelector(BaselineSelector):
 
     _target = "either"
     _engine = "torch"
+    _accept_sparse = ("csr",)
     #: Parameters that make a fit fast enough for tests that fit many times.
     _fast_test_params: ClassVar[dict[str, Any]] = {"epochs": 5}
 
@@ -133,7 +111,7 @@ class NetworkSelector(BaselineSelector):
         """One non-negative score a feature."""
         raise NotImplementedError
 
-    def _score_features(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def _score_features(self, X: Any, y: np.ndarray) -> np.ndarray:
         require_torch(type(self).__name__)
         self._check_parameters(X.shape[1])
         self.n_steps_ = 0
@@ -150,7 +128,7 @@ class NetworkSelector(BaselineSelector):
         check_number("learning_rate", self.learning_rate, positive=True)
         check_number("weight_l2", self.weight_l2)
         if self.normalize not in NORMALIZATIONS:
-            raise ValueError(f"normalize must be 'erf' or None, got {self.normalize!r}.")
+            raise ValueError(f"normalize must be 'erf', 'standard' or None, got {self.normalize!r}.")
         if not callable(self.network) and not isinstance(self.network, str):
             raise ValueError(
                 f"network must be one of {networks.available()} or a callable that is given the number of inputs "
@@ -165,16 +143,16 @@ class NetworkSelector(BaselineSelector):
                 f"but X has {n_features} columns."
             )
 
-    def _prepare(self, X: np.ndarray, y: np.ndarray) -> Problem:
+    def _prepare(self, X: Any, y: np.ndarray) -> Problem:
         """Rows, targets and weights in the form the training loop takes."""
         import torch
         from tamiz.networks.losses import CLASSIFICATION_LOSSES, encode_classes, get_loss, n_outputs_for
 
         recipe = networks.recipe(self.network) if isinstance(self.network, str) else NAIVE
-        with np.errstate(over="ignore"):  # what does not fit into float32 is refused below
-            rows = erf_normalize(X) if self.normalize == "erf" else np.array(X, dtype=np.float32)
-        if not np.isfinite(rows).all():
-            raise ValueError("X has numbers too large for float32; set normalize='erf', or scale the columns first.")
+        table = prepare_table(X, self.normalize)
+        rows = table.dense()
+        if np.may_share_memory(rows, X):  # torch wants memory that it may write to
+            rows = rows.copy()
         constant = rows.min(axis=0) == rows.max(axis=0)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         if self.task_ == "regression":

@@ -38,8 +38,9 @@ class SFS(NetworkSelector):
         by 5 after each third of the epochs, and 100 / N times the squared norm of the network's weights.
     class_weight : "balanced", dict or None
         Weights of the classes in the loss.
-    normalize : "erf" or None
-        ``erf((X - mean) / (sqrt(2) * sd))`` column by column, as in the paper's runs, or the data as they are.
+    normalize : {"erf", "standard", None}
+        "erf" is ``erf((X - mean) / (sqrt(2) * sd))`` column by column, as in the paper's runs; "standard" the same
+        without erf; None takes the data as they are. A sparse X is normalised into a dense float32 table.
     task : {"auto", "classification", "regression"}
         "auto" reads it from the target: numbers with a fractional part mean regression.
     random_state : int, RandomState instance or None

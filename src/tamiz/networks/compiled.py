@@ -37,7 +37,9 @@ def _loss_and_slope(code, outputs, targets, slope):
     for k in range(n_outputs):
         y, s = targets[k], outputs[k]
         if code == 0:
-            gap = max(0.0, 1.0 - y * s)
+            gap = 1.0 - y * s
+            if gap < 0.0:  # not max(), which would turn a NaN of a diverged run into 0
+                gap = 0.0
             total += gap * gap
             slope[k] = -2.0 * y * gap / n_outputs
         elif code == 1:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from sklearn.exceptions import ConvergenceWarning
 
+import torch
 from tamiz.core import Rule, State, advance, alpha, is_closed, target
 from tamiz.linear.gamma import AGE, CLOSED, FORCED, NOT_FINITE, OPEN, STEP, Drive, advance_in_place
 from tamiz.torch._compiled import as_numpy
@@ -61,7 +62,7 @@ def _move_compiled(mask: FeatureMask, gradient: torch.Tensor) -> None:
     step = int(counters[STEP]) + 1
     if step <= mask.rule.warmup_steps or counters[CLOSED]:
         # The sum of squares may overflow; then each entry is looked at.
-        if not np.isfinite(np.dot(pull, pull)):
+        if not math.isfinite(torch.dot(gradient, gradient).item()):
             _refuse_not_finite(mask, gradient)
         counters[STEP] = step
         return

@@ -1,0 +1,89 @@
+"""A callback that runs the selection inside skorch's nets; needs the extra ``tamiz[skorch]``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+try:
+    from skorch.callbacks import Callback
+except ImportError as error:
+    raise ImportError('tamiz.torch.skorch needs skorch; install it with: pip install "tamiz[skorch]"') from error
+
+from tamiz.torch._adapters import Plan, attach_all, masks_of
+from tamiz.torch.mask import MaskHandle
+
+
+class FeatureMaskCallback(Callback):
+    """Attaches every :class:`~tamiz.torch.FeatureMask` of the module to the net's optimizer for the length of a fit.
+
+    Each row of the net's history holds ``n_alive`` at the end of the epoch (``<name>.n_alive`` where there are several
+    masks). ``partial_fit`` goes on where the last fit stopped.
+
+    Parameters
+    ----------
+    warmup, ramp : float
+        Length of the warm-up and of the ramp, see :meth:`FeatureMask.attach`.
+    limit : float, optional
+        Length of the selection after which the largest are kept; by default four ramps.
+    unit : {"steps", "epochs"}
+        What these are counted in.
+    stop_when_closed : bool
+        Whether to end the fit when all masks are closed; by default the weights are trained on.
+
+    Examples
+    --------
+    >>> FeatureMaskCallback(warmup=5, ramp=60, unit="epochs")
+    FeatureMaskCallback(limit=None, ramp=60, stop_when_closed=False, unit='epochs', warmup=5)
+    """
+
+    def __init__(
+        self,
+        warmup: float = 0,
+        ramp: float = 2000,
+        limit: float | None = None,
+        unit: str = "steps",
+        stop_when_closed: bool = False,
+    ) -> None:
+        self.warmup = warmup
+        self.ramp = ramp
+        self.limit = limit
+        self.unit = unit
+        self.stop_when_closed = stop_when_closed
+
+    def initialize(self) -> FeatureMaskCallback:
+        """Nothing is attached yet."""
+        self.handles_: list[MaskHandle] = []
+        return self
+
+    def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
+        """Take off what a fit that was broken off may have left."""
+        self._detach()
+
+    def on_epoch_begin(self, net: Any, dataset_train: Any = None, **kwargs: Any) -> None:
+        """Attach before the first epoch, the first moment at which the training part and its batches are known."""
+        if self.handles_:
+            return
+        plan = Plan(self.warmup, self.ramp, self.limit, self.unit)
+        batches = len(net.get_iterator(dataset_train, training=True)) if self.unit == "epochs" else 1
+        self.handles_ = attach_all(masks_of(net.module_), [net.optimizer_], plan.in_steps(batches))
+
+    def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
+        """Record how many features are alive, and stop if that was asked for."""
+        masks = masks_of(net.module_)
+        for name, mask in masks.items():
+            net.history.record("n_alive" if len(masks) == 1 else f"{name}.n_alive", mask.n_alive)
+        if self.stop_when_closed and all(mask.closed for mask in masks.values()):
+            raise KeyboardInterrupt  # skorch's own sign for an early end, as in its EarlyStopping
+
+    def on_train_end(self, net: Any, **kwargs: Any) -> None:
+        """Detach."""
+        self._detach()
+
+    def _detach(self) -> None:
+        for handle in self.handles_:
+            handle.remove()
+        self.handles_ = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A hook belongs to an optimizer of this process; a copy starts without.
+        return {**self.__dict__, "handles_": []}

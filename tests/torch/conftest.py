@@ -1,0 +1,53 @@
+"""A small problem with known truth, and the loop that everyone writes."""
+
+import pytest
+
+import torch
+from tamiz.torch import FeatureMask
+from torch import nn
+
+TRUE_FEATURES = [2, 7, 11]
+
+
+@pytest.fixture
+def table():
+    """256 rows of 16 numbers; the target is a sum of three of them."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(256, 16, generator=generator)
+    return x, x[:, TRUE_FEATURES] @ torch.tensor([1.0, -2.0, 1.5])
+
+
+@pytest.fixture
+def true_features():
+    return list(TRUE_FEATURES)
+
+
+@pytest.fixture
+def build():
+    """A function that makes a seeded model with a mask in front; its own Adam runs at five times the usual rate."""
+
+    def make(m=3, variant="soft", learning_rate=0.05, hidden=None, **options):
+        torch.manual_seed(0)
+        mask = FeatureMask(16, m, variant, learning_rate=learning_rate, **options)
+        layers = [nn.Linear(16, 1)] if hidden is None else [nn.Linear(16, hidden), nn.ReLU(), nn.Linear(hidden, 1)]
+        return mask, nn.Sequential(mask, *layers)
+
+    return make
+
+
+@pytest.fixture
+def run_steps():
+    """A function that trains on the whole table; returns gamma after each step."""
+
+    def run(mask, model, optimizer, table, n_steps=None, loss=nn.functional.mse_loss):
+        x, y = table
+        path = []
+        while len(path) < n_steps if n_steps is not None else not mask.closed:
+            optimizer.zero_grad()
+            loss(model(x).squeeze(-1), y).backward()
+            optimizer.step()
+            path.append(mask.gamma.detach().clone())
+            assert len(path) < 3000, "the mask never closed"
+        return torch.stack(path)
+
+    return run

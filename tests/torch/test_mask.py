@@ -1,0 +1,247 @@
+"""What a mask promises in a plain loop: exactly M, always, and by nothing but the loss."""
+
+import math
+
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import torch
+from tamiz.core import VARIANTS
+from tamiz.torch import FeatureMask
+from torch import nn
+
+SCHEDULE = {"warmup_steps": 20, "ramp_steps": 100}
+
+
+def assert_closed_with(mask, m):
+    gamma = mask.gamma.detach()
+    assert mask.closed
+    assert set(gamma.unique().tolist()) <= {0.0, 1.0}
+    assert int(gamma.sum()) == m == int(mask.support().sum()) == mask.n_alive
+    assert torch.equal(mask.support(), gamma == 1)
+    assert float(mask.penalty()) == 0.0
+    assert sorted(mask.ranking().flatten().tolist()) == list(range(1, mask.n_features + 1))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("m", [1, 3, 15])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # 15 of 16 by "hard" may need the limit
+def test_a_plain_loop_ends_with_exactly_m(build, run_steps, table, variant, m):
+    mask, model = build(m, variant)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    mask.attach(optimizer, **SCHEDULE)
+    dead = [mask.rank > m]
+    optimizer.register_step_post_hook(lambda *_: dead.append(mask.rank > m))
+    path = run_steps(mask, model, optimizer, table)
+    assert_closed_with(mask, m)
+    assert len(path) <= mask.rule.step_limit + math.ceil(2 / 0.05)
+    assert all(bool((after | ~before).all()) for before, after in zip(dead, dead[1:])), "a dead feature came back"
+    assert bool((path[torch.stack(dead[1:])] == 0).all())
+    assert bool((path[: SCHEDULE["warmup_steps"]] == 1).all()), "gamma moved in the warm-up"
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_true_features_are_found(build, run_steps, table, true_features, variant):
+    mask, model = build(variant=variant)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    mask.attach(optimizer, **SCHEDULE)
+    run_steps(mask, model, optimizer, table)
+    assert mask.support().nonzero().flatten().tolist() == true_features
+    best_first = mask.ranking().argsort().tolist()
+    assert sorted(best_first[:3]) == true_features
+
+
+def test_closed_means_at_rest(build, run_steps, table):
+    mask, model = build()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    mask.attach(optimizer, **SCHEDULE)
+    run_steps(mask, model, optimizer, table)
+    before, weight = mask.gamma.detach().clone(), model[1].weight.detach().clone()
+    run_steps(mask, model, optimizer, table, n_steps=5)
+    assert torch.equal(mask.gamma, before)
+    assert not torch.equal(model[1].weight, weight)
+    mask.gamma.requires_grad_(False)  # no more use for it: the loop goes on all the same
+    run_steps(mask, model, optimizer, table, n_steps=2)
+
+
+def test_the_limit_decides_with_a_warning(build, run_steps, table):
+    mask, model = build(variant="hard")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    mask.attach(optimizer, ramp_steps=500, max_steps=15)
+    with pytest.warns(ConvergenceWarning, match="Raise ramp_steps or max_steps"):
+        run_steps(mask, model, optimizer, table)
+    assert_closed_with(mask, 3)
+    assert mask.step <= 15 + 40
+
+
+@pytest.mark.parametrize(
+    ("shape", "sample"),
+    [
+        (8, (8,)),
+        (8, (5, 8)),
+        ((8,), (8,)),
+        ([2, 4], (2, 4)),
+        ((1, 4, 4), (3, 4, 4)),
+        ((3, 4, 4), (3, 4, 4)),
+        ((6, 1), (6, 9)),
+        (torch.Size([4, 1, 2]), (4, 3, 2)),
+    ],
+)
+def test_shapes_that_fit_one_sample(shape, sample):
+    torch.manual_seed(0)
+    mask = FeatureMask(shape, 3, learning_rate=0.05)
+    x = torch.randn(12, *sample)
+    target = (x * torch.rand(mask.shape)).flatten(1).sum(1)
+    model = nn.Sequential(mask, nn.Flatten(), nn.Linear(math.prod(sample), 1))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    mask.attach(optimizer, ramp_steps=60)
+    while not mask.closed:
+        optimizer.zero_grad()
+        out = model(x)
+        nn.functional.mse_loss(out.squeeze(1), target).backward()
+        optimizer.step()
+        assert mask.step < 400
+    assert_closed_with(mask, 3)
+    assert mask.ranking().shape == mask.support().shape == mask.gamma.shape == mask.shape
+    torch.testing.assert_close(mask(x) + 0, x * mask.gamma)
+
+
+@pytest.mark.parametrize(("shape", "input_shape"), [(8, (5, 7)), ((3, 4), (4,)), ((2, 4), (5, 3, 4)), (8, ())])
+def test_an_input_that_does_not_fit_is_refused(shape, input_shape):
+    with pytest.raises(ValueError, match="does not fit an input of shape"):
+        FeatureMask(shape, 1)(torch.ones(input_shape))
+
+
+OPTIMIZERS = {
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9),
+    "adam": lambda p: torch.optim.Adam(p, lr=0.01),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=0.01, weight_decay=0.1),
+    "fused adamw": lambda p: torch.optim.AdamW(p, lr=0.01, weight_decay=0.1, fused=True),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.01, weight_decay=0.01),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimizer_gives_exactly_m(build, run_steps, table, true_features, name):
+    mask, model = build(hidden=8)
+    optimizer = OPTIMIZERS[name](model.parameters())
+    mask.attach(optimizer, **SCHEDULE)
+    run_steps(mask, model, optimizer, table)
+    assert_closed_with(mask, 3)
+    assert mask.support().nonzero().flatten().tolist() == true_features
+    assert mask.gamma not in optimizer.state, "the optimizer keeps moments for gamma"
+
+
+def frozen_path(build, run_steps, table, make_optimizer, n_steps=150, around=None):
+    """gamma's path while the weights stay where they are."""
+    mask, model = build(hidden=8)
+    for parameter in model[1:].parameters():
+        parameter.requires_grad_(False)
+    optimizer = make_optimizer(model.parameters())
+    mask.attach(optimizer, **SCHEDULE)
+    if around is not None:
+        around(optimizer)
+    return run_steps(mask, model, optimizer, table, n_steps=n_steps)
+
+
+@pytest.mark.parametrize(
+    "make_optimizer",
+    [
+        lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=10.0),
+        lambda p: torch.optim.SGD(p, lr=1e6, momentum=0.9, nesterov=True),
+        lambda p: torch.optim.Adam(p, lr=0.5, weight_decay=10.0),
+        lambda p: torch.optim.AdamW(p, lr=0.5, weight_decay=10.0),
+    ],
+)
+def test_the_optimizer_and_its_weight_decay_leave_the_path_unchanged_bit_for_bit(
+    build, run_steps, table, make_optimizer
+):
+    plain = frozen_path(build, run_steps, table, lambda p: torch.optim.SGD(p, lr=0.1))
+    assert (plain[-1] < 1).any()
+    assert torch.equal(frozen_path(build, run_steps, table, make_optimizer), plain)
+
+
+def test_a_learning_rate_schedule_leaves_the_path_unchanged(build, run_steps, table):
+    plain = frozen_path(build, run_steps, table, lambda p: torch.optim.SGD(p, lr=0.1))
+
+    def schedule(optimizer):
+        steps = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=10.0, total_steps=200)
+        optimizer.register_step_post_hook(lambda *_: steps.step())
+
+    with_schedule = frozen_path(
+        build, run_steps, table, lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), around=schedule
+    )
+    assert torch.equal(with_schedule, plain)
+
+
+def test_the_scale_of_the_loss_leaves_the_path_unchanged(build, run_steps, table):
+    """What clipping by norm and loss scaling do: another length, the same direction."""
+    plain = frozen_path(build, run_steps, table, lambda p: torch.optim.SGD(p, lr=0.1))
+    mask, model = build(hidden=8)
+    for parameter in model[1:].parameters():
+        parameter.requires_grad_(False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    mask.attach(optimizer, **SCHEDULE)
+    scaled = run_steps(
+        mask, model, optimizer, table, n_steps=150, loss=lambda a, b: 1024 * nn.functional.mse_loss(a, b)
+    )
+    assert torch.equal(scaled, plain)
+
+
+def test_two_masks_in_one_model():
+    torch.manual_seed(0)
+    left, right = FeatureMask(6, 2, learning_rate=0.05), FeatureMask(4, 1, "hard", learning_rate=0.05)
+    layer = nn.Linear(10, 1)
+    x, z = torch.randn(64, 6), torch.randn(64, 4)
+    y = x[:, 1] + x[:, 4] - z[:, 2]
+    optimizer = torch.optim.SGD([left.gamma, right.gamma, *layer.parameters()], lr=0.1)
+    left.attach(optimizer, ramp_steps=80)
+    right.attach(optimizer, ramp_steps=80)
+    while not (left.closed and right.closed):
+        optimizer.zero_grad()
+        nn.functional.mse_loss(layer(torch.cat([left(x), right(z)], 1)).squeeze(1), y).backward()
+        optimizer.step()
+        assert left.step < 500
+    assert left.support().nonzero().flatten().tolist() == [1, 4]
+    assert right.support().nonzero().flatten().tolist() == [2]
+
+
+def test_m_equal_to_f_is_closed_at_once(build, run_steps, table):
+    mask, model = build(16)
+    assert_closed_with(mask, 16)
+    assert mask.ranking().tolist() == list(range(1, 17))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    mask.attach(optimizer)
+    path = run_steps(mask, model, optimizer, table, n_steps=3)
+    assert bool((path == 1).all())
+
+
+def test_before_the_end_support_ranking_and_penalty_speak_of_what_is_now(build, run_steps, table):
+    mask, model = build(variant="hard")
+    assert mask.n_alive == 16
+    assert not mask.closed
+    assert int(mask.support().sum()) == 3
+    assert float(mask.penalty()) == 2 * 13
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    mask.attach(optimizer, **SCHEDULE)
+    run_steps(mask, model, optimizer, table, n_steps=60)
+    assert mask.step == 60
+    assert int(mask.support().sum()) == 3
+    assert sorted(mask.ranking().tolist()) == list(range(1, 17))
+
+
+def test_repr_tells_the_state(build):
+    assert repr(FeatureMask((1, 4, 4), 0.25)) == (
+        "FeatureMask((1, 4, 4), n_features_to_select=4, variant='soft', alive=16)"
+    )
+    assert repr(FeatureMask(3, 3, "hard")) == "FeatureMask(3, n_features_to_select=3, variant='hard', closed)"
+
+
+def test_reset_goes_back_to_the_start(build, run_steps, table):
+    mask, model = build()
+    fresh = {name: value.clone() for name, value in mask.state_dict().items()}
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    mask.attach(optimizer, **SCHEDULE)
+    run_steps(mask, model, optimizer, table, n_steps=80)
+    mask.reset()
+    assert all(torch.equal(value, fresh[name]) for name, value in mask.state_dict().items())

@@ -1,0 +1,217 @@
+"""A mask's state can be kept, copied, moved and taken up again, also after the process was killed."""
+
+import copy
+import io
+import pickle
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import torch
+from tamiz.torch import FeatureMask
+from tamiz.torch.stepping import _move_by_tensors
+from torch import nn
+
+SCHEDULE = {"warmup_steps": 5, "ramp_steps": 60}
+
+
+def load_helper(name):
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_run_killed_at_a_random_step_ends_with_the_same_gamma_bit_for_bit(tmp_path):
+    helper = load_helper("resumable_run")
+    whole = helper.run(str(tmp_path / "whole.pt"))
+    kill_at = random.SystemRandom().randint(1, max(whole) - 1)
+    command = [sys.executable, str(Path(helper.__file__)), str(tmp_path / "killed.pt"), str(kill_at)]
+    ended = subprocess.run(command, timeout=120, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    resumed = helper.run(str(tmp_path / "killed.pt"))
+    assert min(resumed) == kill_at // helper.EVERY * helper.EVERY + 1, kill_at
+    assert max(resumed) == max(whole), kill_at
+    for step, gamma in resumed.items():
+        assert torch.equal(gamma, whole[step]), (kill_at, step)
+
+
+def halfway(build, run_steps, table, n_steps=12, **options):
+    mask, model = build(**options)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    mask.attach(optimizer, **SCHEDULE)
+    run_steps(mask, model, optimizer, table, n_steps=n_steps)
+    assert not mask.closed
+    return mask, model, optimizer
+
+
+def through_pickle(model):
+    return pickle.loads(pickle.dumps(model))
+
+
+def through_torch_save(model):
+    file = io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+def through_state_dict(model):
+    other = nn.Sequential(FeatureMask(16, 3, learning_rate=0.05), nn.Linear(16, 1))
+    other.load_state_dict(model.state_dict())
+    return other
+
+
+def through_assignment(model):
+    other = nn.Sequential(FeatureMask(16, 3, learning_rate=0.05, device="meta"), nn.Linear(16, 1, device="meta"))
+    other.load_state_dict(copy.deepcopy(model.state_dict()), assign=True)
+    return other
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, through_pickle, through_torch_save, through_state_dict, through_assignment]
+)
+def test_a_copy_goes_on_as_the_original_does(build, run_steps, table, copied):
+    mask, model, optimizer = halfway(build, run_steps, table)
+    twin = copied(model)
+    assert all(torch.equal(value, twin.state_dict()[name]) for name, value in model.state_dict().items())
+    expected = run_steps(mask, model, optimizer, table)
+    other = torch.optim.SGD(twin.parameters(), lr=0.05)
+    assert not other._optimizer_step_pre_hooks
+    twin[0].attach(other, **SCHEDULE)  # a copy is not attached
+    assert torch.equal(run_steps(twin[0], twin, other, table), expected)
+
+
+def test_a_copied_optimizer_does_not_move_the_mask(build, run_steps, table):
+    mask, _, optimizer = halfway(build, run_steps, table)
+    twin = copy.deepcopy(optimizer)
+    before = mask.step
+    twin.step()
+    assert mask.step == before
+
+
+@pytest.mark.parametrize(
+    ("n_features", "m", "variant", "error", "message"),
+    [
+        (16, 4, "soft", ValueError, "belongs to a mask that selects 4 features with variant 'soft'; here 3"),
+        (16, 3, "hard", ValueError, "selects 3 features with variant 'hard'; here 3 with 'soft'"),
+        (17, 3, "soft", RuntimeError, "size mismatch"),
+    ],
+)
+def test_the_state_of_another_mask_is_refused(n_features, m, variant, error, message):
+    mask = FeatureMask(16, 3)
+    with pytest.raises(error, match=message):
+        mask.load_state_dict(FeatureMask(n_features, m, variant).state_dict())
+
+
+def test_a_state_with_a_missing_part_is_refused():
+    state = FeatureMask(16, 3).state_dict()
+    del state["second"]
+    with pytest.raises(RuntimeError, match="Missing key"):
+        FeatureMask(16, 3).load_state_dict(state)
+
+
+@pytest.mark.parametrize("narrow", [torch.float16, torch.bfloat16, torch.complex64])
+def test_half_precision_of_the_model_does_not_round_gamma(build, run_steps, table, narrow):
+    mask, model, _ = halfway(build, run_steps, table)
+    before = {name: value.clone() for name, value in mask.state_dict().items()}
+    if narrow.is_complex:
+        with pytest.warns(UserWarning, match="Complex modules are a new feature"):
+            model.to(narrow)
+    else:
+        model.to(narrow)
+    assert model[1].weight.dtype == narrow
+    for name, value in mask.state_dict().items():
+        assert value.dtype == before[name].dtype
+        assert torch.equal(value, before[name]), name
+
+
+def test_a_model_in_bfloat16_is_selected_from(build, run_steps, table, true_features):
+    mask, model = build()
+    model.bfloat16()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    mask.attach(optimizer, **SCHEDULE)
+    run_steps(mask, model, optimizer, (table[0].bfloat16(), table[1].bfloat16()))
+    assert mask.gamma.dtype == torch.float32
+    assert mask.support().nonzero().flatten().tolist() == true_features
+
+
+def test_double_in_the_middle_of_a_run(build, run_steps, table):
+    """From then on the tensor operations of the core run, in double precision, on the same state."""
+    mask, model, optimizer = halfway(build, run_steps, table)
+    twin = copy.deepcopy(model)
+    other = torch.optim.SGD(twin.parameters(), lr=0.05)
+    twin[0].attach(other, **SCHEDULE)
+    model.double()
+    assert mask.gamma.dtype == mask.first.dtype == mask.second.dtype == torch.float64
+    assert (mask.rank.dtype, mask.counters.dtype) == (torch.int32, torch.int64)
+    double = run_steps(mask, model, optimizer, (table[0].double(), table[1].double()), n_steps=5)
+    single = run_steps(twin[0], twin, other, table, n_steps=5)
+    torch.testing.assert_close(double.float(), single, rtol=1e-3, atol=1e-4)
+    model.float()
+    run_steps(mask, model, optimizer, table)
+    assert int(mask.gamma.sum()) == 3
+
+
+def test_moving_between_devices(build, run_steps, table):
+    mask, model, optimizer = halfway(build, run_steps, table)
+    model.to("cpu")
+    run_steps(mask, model, optimizer, table, n_steps=1)
+    abroad = copy.deepcopy(model).to("meta")
+    assert abroad[0].rank.is_meta
+    assert repr(abroad[0]) == "FeatureMask(16, n_features_to_select=3, variant='soft')"
+    home = abroad.to_empty(device="cpu")
+    home.load_state_dict(model.state_dict())
+    assert torch.equal(home[0].gamma, mask.gamma)
+    assert home[0].n_alive == mask.n_alive
+
+
+def test_a_mask_made_without_numbers():
+    with torch.device("meta"):
+        mask = FeatureMask((2, 5), 3)
+    assert mask.gamma.is_meta
+    mask.to_empty(device="cpu").reset()
+    assert (mask.n_alive, mask.closed) == (10, False)
+
+
+def test_another_layout_in_memory_does_not_part_gamma_from_its_update():
+    torch.manual_seed(0)
+    mask = FeatureMask((1, 3, 2, 2), 4, learning_rate=0.05)
+    model = nn.Sequential(mask, nn.Flatten(), nn.Linear(12, 1)).to(memory_format=torch.channels_last)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    mask.attach(optimizer, ramp_steps=60)
+    x = torch.randn(40, 3, 2, 2).to(memory_format=torch.channels_last)
+    while not mask.closed:
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x).squeeze(1), x[:, 1, 0, 1]).backward()
+        optimizer.step()
+        assert mask.step < 400
+    assert int(mask.gamma.sum()) == 4
+    assert mask.support()[0, 1, 0, 1]
+
+
+def test_a_gamma_put_into_another_layout_by_hand_is_moved_all_the_same():
+    mask = FeatureMask((1, 3, 2, 2), 4)
+    mask.gamma.data = mask.gamma.data.to(memory_format=torch.channels_last)
+    twin = FeatureMask((1, 3, 2, 2), 4)
+    gradient = torch.randn(1, 3, 2, 2)
+    mask.gamma.grad = gradient.to(memory_format=torch.channels_last)
+    mask.take_step()
+    _move_by_tensors(twin, gradient.reshape(-1))
+    assert torch.equal(mask.gamma, twin.gamma)
+    assert (mask.gamma < 1).any()

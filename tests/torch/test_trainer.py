@@ -1,0 +1,373 @@
+"""The trainer: phases, data of all kinds, seeds, checkpoints, bad input."""
+
+import functools
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from torch.utils.data import DataLoader, TensorDataset
+
+import torch
+from tamiz.selection import HISTORY_COLUMNS
+from tamiz.torch import FeatureMask, StepReport, train
+from torch import nn
+
+QUICK = {"warmup_steps": 20, "ramp_steps": 300, "refinement_steps": 60}
+mse = nn.functional.mse_loss
+
+
+def regression(n_rows=120, n_features=30, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.randn(n_rows, n_features, generator=generator)
+    return X, (X[:, 4] - 2 * X[:, 17]).unsqueeze(1)
+
+
+def linear(n_features=30, m=2, variant="soft", seed=0):
+    torch.manual_seed(seed)
+    return nn.Sequential(FeatureMask(n_features, m, variant), nn.Linear(n_features, 1))
+
+
+def deep(n_features=30, m=2, seed=0, dropout=0.0):
+    torch.manual_seed(seed)
+    body = [nn.Linear(n_features, 12), nn.BatchNorm1d(12), nn.ReLU(), nn.Dropout(dropout), nn.Linear(12, 1)]
+    return nn.Sequential(FeatureMask(n_features, m), *body)
+
+
+def same_weights(a, b):
+    theirs = b.state_dict()
+    return all(torch.equal(value, theirs[name]) for name, value in a.state_dict().items())
+
+
+@pytest.mark.parametrize("variant", ["soft", "hard", "ranking"])
+def test_finds_the_features_and_ends_with_a_closed_mask(variant):
+    model = linear(variant=variant)
+    selection = train(model, regression(), mse, **QUICK)
+    assert selection.indices.tolist() == [4, 17]
+    assert selection.engine == "torch"
+    assert selection.variant == variant
+    mask = model[0]
+    assert mask.closed
+    assert not model.training
+    assert mask.gamma.detach().numpy().tolist() == selection.gamma.tolist()
+    assert selection.n_steps == selection.closed_at + QUICK["refinement_steps"]
+    assert model[1].weight.shape == (1, 30)
+
+
+def test_history_runs_through_the_phases():
+    model = deep()
+    selection = train(model, regression(), mse, **QUICK)
+    history = selection.history
+    assert set(HISTORY_COLUMNS) <= set(history)
+    phases = history["phase"]
+    assert set(phases) == {0, 1, 2, 3}
+    assert (np.diff(phases) >= 0).all()
+    assert (np.diff(history["step"]) > 0).all()
+    assert history["step"][-1] == selection.n_steps
+    assert len(history["step"]) <= 256
+    assert (np.diff(history["n_alive"]) <= 0).all()
+    assert history["n_alive"][-1] == 2
+    assert history["gamma_sum"][-1] == 2
+    assert history["loss"][-1] < history["loss"][0] / 4
+    assert history["gamma_path"].shape == (len(history["step"]), len(history["gamma_path_features"]))
+    kept = np.isin(history["gamma_path_features"], selection.indices)
+    assert (history["gamma_path"][-1] == kept).all()
+
+
+def test_refinement_divides_the_learning_rate_twice():
+    rates = []
+    made = []
+
+    def optimizer(parameters):
+        made.append(torch.optim.SGD(parameters, lr=0.05))
+        return made[0]
+
+    def callback(report):
+        if report.phase == "refinement":
+            rates.append(made[0].param_groups[0]["lr"])
+
+    train(linear(), regression(), mse, optimizer=optimizer, callbacks=[callback], **QUICK)
+    assert rates == pytest.approx([0.05] * 20 + [0.01] * 20 + [0.002] * 20)
+
+
+def test_callbacks_are_told_every_step():
+    reports = []
+    selection = train(linear(), regression(), mse, callbacks=[reports.append], **QUICK)
+    assert [report.step for report in reports] == list(range(1, selection.n_steps + 1))
+    assert isinstance(reports[0], StepReport)
+    assert [reports[0].phase, reports[30].phase, reports[-1].phase] == ["warm-up", "selection", "refinement"]
+    assert (reports[0].n_alive, reports[-1].n_alive) == (30, 2)
+    assert not reports[0].loss.requires_grad
+
+
+def test_same_seed_same_result_and_the_callers_random_numbers_are_left_alone():
+    models = [deep(dropout=0.3) for _ in range(3)]
+    torch.manual_seed(123)
+    before = torch.random.get_rng_state()
+    ends = [train(model, regression(), mse, seed=seed, **QUICK) for model, seed in zip(models, (5, 5, 6))]
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert ends[0].ranking.tolist() == ends[1].ranking.tolist()
+    assert same_weights(models[0], models[1])
+    assert not same_weights(models[0], models[2])
+
+
+def test_loader_numpy_and_float64_data():
+    X, y = regression()
+    generator = torch.Generator().manual_seed(0)
+    loader = DataLoader(TensorDataset(X, y), batch_size=40, shuffle=True, generator=generator)
+    assert train(linear(), loader, mse, **QUICK).indices.tolist() == [4, 17]
+    assert train(linear(), [(X, y)], mse, **QUICK).indices.tolist() == [4, 17]
+    assert train(linear(), (X.double().numpy(), y.double().numpy()), mse, **QUICK).indices.tolist() == [4, 17]
+    wide = linear().double()
+    assert train(wide, (X, y), mse, **QUICK).indices.tolist() == [4, 17]
+    assert wide[1].weight.dtype == torch.float64
+
+
+def test_sample_weights_go_to_the_loss():
+    X, y = regression(n_rows=200)
+    other = X[:, [9]] * 3
+    targets = torch.cat([y[:100], other[100:]])
+    weights = torch.cat([torch.zeros(100), torch.ones(100)])
+
+    def loss(outputs, y, weight):
+        return ((outputs - y).square().squeeze(1) * weight).mean()
+
+    assert train(linear(m=1), (X, targets, weights), loss, **QUICK).indices.tolist() == [9]
+
+
+def test_a_single_tensor_is_its_own_target():
+    generator = torch.Generator().manual_seed(0)
+    hidden = torch.randn(150, 2, generator=generator)
+    X = torch.cat([hidden, hidden * 0.5, torch.randn(150, 8, generator=generator) * 0.05], dim=1)
+    for data in (X, [X]):
+        torch.manual_seed(0)
+        model = nn.Sequential(FeatureMask(12, 2), nn.Linear(12, 12))
+        chosen = train(model, data, mse, **QUICK).indices.tolist()
+        assert len({index % 2 for index in chosen}) == 2
+        assert max(chosen) < 4
+
+
+def test_pixels_of_a_small_network_of_convolutions():
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(200, 2, 6, 6, generator=generator)
+    y = (X[:, :, 2, 3].sum(1) > 0).long()
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(2, 8, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(288, 2))
+    model = nn.Sequential(FeatureMask((1, 6, 6), 1), net)
+    selection = train(model, (X, y), nn.functional.cross_entropy, **QUICK)
+    assert selection.indices.tolist() == [15]
+    assert selection.shape == (1, 6, 6)
+
+
+def test_all_features_means_warmup_and_refinement_only():
+    selection = train(linear(m=30), regression(), mse, **QUICK)
+    assert selection.n_features_to_select == 30
+    assert selection.n_steps == 80
+
+
+def test_one_row():
+    X, y = regression(n_rows=1)
+    assert train(linear(), (X, y), mse, **QUICK).n_features_to_select == 2
+
+
+def test_the_limit_decides_with_a_warning():
+    with pytest.warns(ConvergenceWarning):
+        selection = train(linear(), regression(), mse, max_steps=5, **QUICK)
+    assert not selection.converged
+    assert selection.n_features_to_select == 2
+
+
+def test_xor_among_noise_at_the_defaults():
+    generator = torch.Generator().manual_seed(0)
+    X = torch.rand(400, 40, generator=generator) * 2 - 1
+    y = ((X[:, 0] > 0) != (X[:, 1] > 0)).float().unsqueeze(1)
+    torch.manual_seed(0)
+    net = [nn.Linear(40, 50), nn.BatchNorm1d(50), nn.ReLU(), nn.Linear(50, 25), nn.BatchNorm1d(25), nn.ReLU()]
+    model = nn.Sequential(FeatureMask(40, 2), *net, nn.Linear(25, 1))
+    loss = nn.functional.binary_cross_entropy_with_logits
+    assert train(model, (X, y), loss, refinement_steps=0).indices.tolist() == [0, 1]
+
+
+# ---- checkpoints -------------------------------------------------------------------------------------------------------
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_at(step):
+    def callback(report):
+        if report.step == step:
+            raise Stop
+
+    return callback
+
+
+def loader_of_rows():
+    return DataLoader(TensorDataset(*regression()), batch_size=32, shuffle=True)
+
+
+@pytest.mark.parametrize("data", [regression, loader_of_rows], ids=["memory", "loader"])
+@pytest.mark.parametrize("step", [7, 160, 260])
+def test_resumed_run_ends_with_the_same_bits(tmp_path, data, step):
+    straight, broken, resumed = (deep(dropout=0.2) for _ in range(3))
+    run = functools.partial(train, loss=mse, **QUICK)
+    expected = run(straight, data())
+    path = tmp_path / "run.pt"
+    with pytest.raises(Stop):
+        run(broken, data(), checkpoint=path, checkpoint_every=6, callbacks=[stop_at(step)])
+    assert broken[1].weight.shape == (12, 30)
+    steps = []
+    found = run(resumed, data(), checkpoint=path, checkpoint_every=6, callbacks=[lambda r: steps.append(r.step)])
+    assert steps[0] == step // 6 * 6 + 1
+    assert found.ranking.tolist() == expected.ranking.tolist()
+    assert same_weights(straight, resumed)
+    for name in HISTORY_COLUMNS:
+        assert np.array_equal(found.history[name], expected.history[name])
+
+
+def test_a_finished_checkpoint_gives_the_result_again(tmp_path):
+    path = tmp_path / "new" / "run.pt"
+    models = [deep(), deep()]
+    first = train(models[0], regression(), mse, checkpoint=path, **QUICK)
+    second = train(models[1], regression(), mse, checkpoint=path, callbacks=[stop_at(1)], **QUICK)
+    assert first.ranking.tolist() == second.ranking.tolist()
+    assert first.n_steps == second.n_steps
+    assert same_weights(*models)
+    assert [p.name for p in path.parent.iterdir()] == ["run.pt"]
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    path = tmp_path / "run.pt"
+    train(linear(), regression(), mse, checkpoint=path, **QUICK)
+    with pytest.raises(ValueError, match=r"seed=0, now seed=1"):
+        train(linear(), regression(), mse, checkpoint=path, seed=1, **QUICK)
+    model = linear()
+    with pytest.raises(ValueError, match="rows=120, now rows=119"):
+        train(model, regression(n_rows=119), mse, checkpoint=path, **QUICK)
+    model[0].attach(torch.optim.SGD(model.parameters(), lr=0.1)).remove()  # nothing is left attached
+    path.write_bytes(b"not a checkpoint")
+    with pytest.raises(ValueError, match="is not a checkpoint of tamiz"):
+        train(linear(), regression(), mse, checkpoint=path, **QUICK)
+
+
+SCRIPT = """
+import sys, torch
+from torch import nn
+from tamiz.torch import FeatureMask, train
+torch.set_num_threads(1)
+torch.manual_seed(0)
+X = torch.randn(200, 60)
+y = (X[:, [3]] * X[:, [8]] + X[:, [3]]).sign()
+model = nn.Sequential(FeatureMask(60, 3), nn.Linear(60, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 1))
+def tell(report):
+    if report.step % 50 == 0:
+        print(report.step, flush=True)
+selection = train(model, (X, y), nn.functional.mse_loss, warmup_steps=30, ramp_steps=400, refinement_steps=60,
+                  checkpoint=sys.argv[1], checkpoint_every=20, callbacks=[tell])
+torch.save({"ranking": torch.tensor(selection.ranking), **model.state_dict()}, sys.argv[2])
+"""
+
+
+def test_killed_run_goes_on_where_it_was(tmp_path):
+    script = tmp_path / "run.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+    def start(name):
+        arguments = [sys.executable, str(script), str(tmp_path / f"{name}.pt"), str(tmp_path / f"{name}.end")]
+        return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=environment)
+
+    straight = start("straight")
+    killed = start("killed")
+    for line in killed.stdout:
+        if int(line) >= 150:
+            break
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    killed.stdout.close()
+    assert not (tmp_path / "killed.end").exists()
+    assert (tmp_path / "killed.pt").exists()
+    again = start("killed")
+    output, _ = again.communicate(timeout=200)
+    assert int(output.split()[0]) >= 150
+    straight.communicate(timeout=200)
+    ends = [torch.load(tmp_path / f"{name}.end", weights_only=True) for name in ("straight", "killed")]
+    assert all(torch.equal(value, ends[1][key]) for key, value in ends[0].items())
+
+
+# ---- progress and bad input --------------------------------------------------------------------------------------------
+
+
+def test_progress_goes_to_stderr_only_for_long_runs(capsys):
+    train(linear(), regression(), mse, progress=True, **QUICK)
+    assert capsys.readouterr().err == ""
+    slow = [lambda report: time.sleep(2.1) if report.step == 10 else None]
+    train(linear(), regression(), mse, progress=True, callbacks=slow, **QUICK)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "warm-up, 30 features" in shown.err
+    assert "left" in shown.err
+
+
+def test_an_error_in_the_loop_leaves_the_model_whole():
+    model = deep()
+    with pytest.raises(Stop):
+        train(model, regression(), mse, callbacks=[stop_at(220)], **QUICK)
+    assert model[0].n_alive < 25
+    assert model[0].gamma.shape == (30,)
+    assert model[1].weight.shape == (12, 30)
+    assert model[1].in_features == 30
+    model[0].attach(torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"model": nn.Linear(30, 1)}, ValueError, "exactly one FeatureMask, it holds 0"),
+        ({"model": nn.Sequential(FeatureMask(30, 2), FeatureMask(30, 2))}, ValueError, "it holds 2"),
+        ({"data": 5}, TypeError, "tuple of tensors"),
+        ({"data": (torch.ones(3, 30), torch.ones(2, 1))}, ValueError, "same number of rows"),
+        ({"data": (torch.ones(3, 30), torch.tensor(1.0))}, ValueError, "single number"),
+        ({"data": (torch.ones(0, 30), torch.ones(0, 1))}, ValueError, "at least one"),
+        ({"data": []}, ValueError, "the loader is empty"),
+        ({"data": iter([(torch.ones(3, 30), torch.ones(3, 1))])}, TypeError, "not an iterator"),
+        ({"data": (torch.full((3, 30), torch.nan), torch.ones(3, 1))}, ValueError, "NaN in column 0"),
+        ({"batch_size": 0}, ValueError, "batch_size must be an integer of at least 1"),
+        ({"refinement_steps": -1}, ValueError, "refinement_steps must be an integer of at least 0"),
+        ({"refinement_rates": ()}, ValueError, "refinement_rates"),
+        ({"learning_rate": 0.0}, ValueError, "learning_rate"),
+        ({"ramp_steps": 0}, ValueError, "ramp_steps"),
+        ({"optimizer": 0.1}, TypeError, "optimizer must be a function"),
+        ({"optimizer": lambda parameters: None}, TypeError, "it returned NoneType"),
+        ({"data": (torch.ones(3, 30), torch.full((3, 1), torch.inf))}, FloatingPointError, "gamma"),
+        ({"data": (torch.ones(3, 7), torch.ones(3, 1))}, ValueError, "does not fit"),
+    ],
+)
+def test_bad_input(changes, error, message):
+    arguments = {"model": linear(), "data": regression(), "loss": mse, **QUICK, **changes}
+    with pytest.raises(error, match=message):
+        train(**arguments)
+
+
+def test_a_used_mask_is_refused_until_it_is_reset():
+    model = linear()
+    train(model, regression(), mse, **QUICK)
+    with pytest.raises(ValueError, match=r"call mask.reset\(\)"):
+        train(model, regression(), mse, **QUICK)
+    model[0].reset()
+    assert train(model, regression(), mse, **QUICK).indices.tolist() == [4, 17]
+
+
+def test_any_optimizer_and_no_warning():
+    for factory in (functools.partial(torch.optim.SGD, lr=0.05, momentum=0.9), torch.optim.AdamW, torch.optim.RMSprop):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            selection = train(deep(), regression(), mse, optimizer=factory, **QUICK)
+        assert selection.indices.tolist() == [4, 17]

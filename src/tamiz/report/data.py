@@ -6,90 +6,16 @@ Whoever has numbers to show (the estimators, the command line, a benchmark) fill
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
-import types
-import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
 
 import numpy as np
 
+from tamiz.report.records import Record
 from tamiz.selection import Selection
 
 Scalar = str | int | float | bool | None
-
-
-def to_plain(value: Any) -> Any:
-    """A record as dictionaries, lists and numbers; NaN and infinity, which JSON has no word for, become None.
-
-    Examples
-    --------
-    >>> to_plain(Score(0.5, low=float("nan")))
-    {'value': 0.5, 'low': None, 'high': None}
-    """
-    if isinstance(value, Selection):
-        return to_plain(value.to_dict())
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {item.name: to_plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): to_plain(entry) for key, entry in value.items()}
-    if isinstance(value, np.ndarray):
-        return to_plain(value.tolist())
-    if isinstance(value, np.generic):
-        return to_plain(value.item())
-    if isinstance(value, (list, tuple)):
-        return [to_plain(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    return str(value)
-
-
-def _from_plain(kind: Any, value: Any) -> Any:
-    """The inverse of :func:`to_plain` for a field of type ``kind``."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if value is None or kind is Any:
-        return value
-    if origin in (types.UnionType, typing.Union):
-        # Unions here are "record or None" and plain scalars; only a record needs building.
-        records = [entry for entry in arguments if entry is not types.NoneType]
-        return _from_plain(records[0], value) if len(records) == 1 else value
-    if kind is Selection:
-        return Selection.from_dict(value)
-    if dataclasses.is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
-        return kind(**{name: _from_plain(hints[name], entry) for name, entry in value.items()})  # type: ignore[operator]
-    if origin is tuple:
-        if len(arguments) == 2 and arguments[1] is Ellipsis:
-            return tuple(_from_plain(arguments[0], entry) for entry in value)
-        return tuple(_from_plain(part, entry) for part, entry in zip(arguments, value, strict=True))
-    return value
-
-
-class _Record:
-    """To JSON and back, for the two big records."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain lists and numbers."""
-        return to_plain(self)
-
-    def to_json(self) -> str:
-        """The record as JSON text."""
-        return json.dumps(self.to_dict(), allow_nan=False)
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_dict`."""
-        return _from_plain(cls, record)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The inverse of :meth:`to_json`."""
-        return cls.from_dict(json.loads(text))
 
 
 @dataclass(frozen=True)
@@ -212,6 +138,11 @@ class Confusion:
     labels: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
 
+    def __post_init__(self) -> None:
+        size = len(self.labels)
+        if len(self.counts) != size or any(len(row) != size for row in self.counts):
+            raise ValueError(f"counts must be a square table over the {size} labels")
+
 
 @dataclass(frozen=True)
 class Residuals:
@@ -219,6 +150,10 @@ class Residuals:
 
     actual: tuple[float, ...]
     predicted: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.actual) != len(self.predicted):
+            raise ValueError(f"there are {len(self.actual)} actual values and {len(self.predicted)} predicted ones")
 
 
 @dataclass(frozen=True)
@@ -231,7 +166,7 @@ class ImageMask:
 
 
 @dataclass(frozen=True)
-class SelectReport(_Record):
+class SelectReport(Record):
     """Everything the page of one selection shows.
 
     Parameters
@@ -283,6 +218,11 @@ class SelectReport(_Record):
     command: str | None = None
     created: str | None = None
 
+    def __post_init__(self) -> None:
+        n_kept = self.selection.n_features_to_select
+        if [kept.rank for kept in self.kept] != list(range(1, n_kept + 1)):
+            raise ValueError(f"kept must hold one record for each of the {n_kept} kept features, by rank")
+
 
 @dataclass(frozen=True)
 class MethodRank:
@@ -310,7 +250,7 @@ class PairTest:
 
 
 @dataclass(frozen=True)
-class CompareReport(_Record):
+class CompareReport(Record):
     """Everything the page of a comparison shows.
 
     Parameters

@@ -46,7 +46,8 @@ def score_curve(curve: Curve, width: int, height: int = 300) -> str:
     points = sorted(curve.points, key=lambda point: point.n_features)
     frame = Frame(width, height, top=30)
     sizes = [float(point.n_features) for point in points]
-    x = Scale.over(sizes, *frame.x_range, log=_is_wide_range(sizes), pad=0.04)
+    held = sizes if curve.chosen is None else [*sizes, float(curve.chosen)]
+    x = Scale.over(held, *frame.x_range, log=_is_wide_range(held), pad=0.04)
     y = Scale.over(_bounds([point.score for point in points]), *frame.y_range, pad=0.06)
     parts = [axes(frame, x, y, "features kept (M)", curve.metric, x_ticks=sizes)]
     banded = [p for p in points if p.score.low is not None and p.score.high is not None]

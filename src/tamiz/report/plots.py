@@ -58,9 +58,9 @@ def plot_selection(selection: Selection, kind: str = "sieve", ax: Any = None) ->
 
 def _shade_phases(ax: Any, selection: Selection) -> None:
     """A light ground behind every second phase, and the names of the phases above."""
-    if "phase" not in selection.history:
+    steps, phases = np.asarray(selection.history["step"]), np.asarray(selection.history.get("phase", ()))
+    if phases.shape != steps.shape:
         return
-    steps, phases = np.asarray(selection.history["step"]), np.asarray(selection.history["phase"])
     borders = np.flatnonzero(np.diff(phases)) + 1
     for first, last in zip([0, *borders], [*borders, len(steps) - 1], strict=True):
         if phases[first] % 2:
@@ -75,7 +75,7 @@ def _draw_sieve(ax: Any, selection: Selection) -> None:
     history, n_kept = selection.history, selection.n_features_to_select
     ax.plot(history["step"], history["n_alive"], color=_KEPT, linewidth=2, label="features alive")
     ax.axhline(n_kept, color="black", linewidth=0.8, linestyle="--", label=f"M = {n_kept}")
-    if selection.n_features / n_kept >= 20:
+    if selection.n_features / max(n_kept, 1) >= 20:
         ax.set_yscale("log")
     ax.set_ylabel("features alive")
     drawn, labels = ax.get_legend_handles_labels()

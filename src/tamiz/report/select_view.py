@@ -64,12 +64,18 @@ def select_view(data: SelectReport) -> dict[str, Any]:
         "sieve": sieve_charts(selection),
         "gamma": both_widths(gamma_chart, selection) if has_gamma(selection) else None,
         "curve_chart": both_widths(score_curve, data.curve) if data.curve and data.curve.points else None,
-        "curve_rows": [(f"{p.n_features:,}", describe_score(p.score)) for p in data.curve.points] if data.curve else [],
+        "curve_rows": curve_rows(data),
         "confusion": confusion_view(data),
         "residuals": residual_chart(data.residuals) if data.residuals and data.residuals.actual else None,
         "image": image_chart(selection, data.image),
         "payload": payload(data),
     }
+
+
+def curve_rows(data: SelectReport) -> list[tuple[str, str]]:
+    """The points of the curve in words, by M."""
+    points = sorted(data.curve.points, key=lambda point: point.n_features) if data.curve else []
+    return [(f"M = {p.n_features:,}", describe_score(p.score)) for p in points]
 
 
 def score_rows(scores: Scores | None, selection: Selection) -> list[tuple[str, Score]]:
@@ -104,11 +110,12 @@ def difference_rows(scores: Scores | None) -> list[tuple[str, str]]:
 def verdict(scores: Scores, selection: Selection) -> str:
     """What the scores say, in one or two sentences; a difference counts when its interval leaves out zero."""
     n_kept, n_features = selection.n_features_to_select, selection.n_features
-    said = f"With the {n_kept:,} kept features, {scores.metric} is {describe_score(scores.kept)}"
+    kept = "the kept feature" if n_kept == 1 else f"the {n_kept:,} kept features"
+    said = f"With {kept}, {scores.metric} is {describe_score(scores.kept)}"
     said += f" over {scores.n_folds} held-out folds." if scores.n_folds else "."
     for score, other in (
         (scores.difference, f"all {n_features:,} features"),
-        (scores.difference_random, f"{n_kept:,} random features"),
+        (scores.difference_random, "a random feature" if n_kept == 1 else f"{n_kept:,} random features"),
     ):
         if score is None or score.value is None or score.low is None or score.high is None:
             continue

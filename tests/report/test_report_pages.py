@@ -1,0 +1,300 @@
+"""The text of the pages: complete, escaped, self-contained, small enough."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from importlib import resources
+
+import numpy as np
+import pytest
+
+from tamiz.report import render
+from tamiz.report.data import Confusion, Curve, CurvePoint, Distribution, Score, Scores, SelectReport
+from tamiz.report.describe import describe_kept
+from tamiz.report.pages import _environment
+from tamiz.report.select_view import verdict
+from tamiz.report.text import clean_text
+from tamiz.selection import Selection
+
+VOID = {"meta", "link", "input", "br", "img"}
+
+
+class Checker(HTMLParser):
+    """Fails on an element that is closed out of order; gathers ids, labels and addresses."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.ids, self.targets, self.addresses, self.text = [], [], [], [], []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attributes:
+            if name == "id":
+                self.ids.append(value)
+            elif name in ("aria-labelledby", "for") or (name == "href" and value.startswith("#")):
+                self.targets.append(value.lstrip("#"))
+            elif name in ("href", "src", "action", "style") or name.startswith("on"):
+                self.addresses.append((name, value))
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.mark.parametrize("which", ["select_data", "compare_data", "regression_data", "image_data"])
+def test_pages_are_well_formed_and_need_nothing_from_outside(request, which):
+    page = render(request.getfixturevalue(which))
+    checked = Checker(page)
+    assert len(set(checked.ids)) == len(checked.ids)
+    assert set(checked.targets) <= set(checked.ids)
+    assert all(name == "href" and value.startswith("data:") for name, value in checked.addresses)
+    assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in page
+    assert not re.search(r"@import|url\(", page)
+
+
+def test_the_policy_allows_exactly_our_style_and_script(select_data):
+    page = render(select_data)
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1).replace("&#39;", "'")
+    for tag in ("style", "script"):
+        content = re.search(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL).group(1)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}';" in policy
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+
+
+def test_the_select_page_says_all_it_should(select_data):
+    page = render(select_data)
+    words = " ".join(" ".join(Checker(page).text).split())
+    for wanted in (
+        "12 of 400 features kept",
+        "balanced accuracy is 0.912 (0.874 to 0.950) over 10 held-out folds",
+        "There is no clear difference from all 400 features",
+        "It is better than with 12 random features by 0.308",
+        "Next in line: the 20 that came closest",
+        "80 of 87 held-out rows were put in the right class.",
+        "tamiz select colon.csv --target diagnosis -k 12 --seed 7",
+        "Seed 7",
+        "3 columns with missing numbers were imputed.",
+        "class_weight",
+        "scikit-learn",
+    ):
+        assert wanted in words
+    for kept in select_data.kept:
+        assert f"<bdi>{kept.name}</bdi>" in page
+        assert all(stand_in.name in page for stand_in in kept.stand_ins)
+    for section in ("scores", "kept", "spread", "curve", "errors", "sieve", "repeat"):
+        assert f'<section id="{section}"' in page
+
+
+def test_the_compare_page_says_all_it_should(compare_data):
+    page = render(compare_data)
+    words = " ".join(" ".join(Checker(page).text).split())
+    assert "e2efs-soft has the best mean balanced accuracy at M = 5, 10, 20, 50, 100." in words
+    assert "4 of the other 5 methods are significantly behind it." in words
+    assert page.count('<td class="num best"') == 5
+    for section in ("curves", "ranks", "time", "agreement", "tests", "repeat"):
+        assert f'<section id="{section}"' in page
+
+
+def test_lower_scores_can_be_better(compare_data):
+    page = render(replace(compare_data, higher_is_better=False))
+    assert "svm-rfe has the best mean" in page
+    assert "lower is better" in page
+
+
+def test_parts_that_are_missing_are_left_out():
+    selection = Selection(np.array([True, False]), np.array([1, 2]))
+    page = render(SelectReport("bare", "selection", 0, 2, selection, describe_kept(selection)))
+    assert re.findall(r'<section id="(\w+)"', page) == ["kept", "repeat"]
+    Checker(page)
+
+
+def test_nothing_kept():
+    nothing = Selection(
+        np.zeros(3, bool), np.arange(1, 4), history={"step": np.array([0, 5]), "n_alive": np.array([3, 0])}
+    )
+    page = render(SelectReport("none", "selection", 0, 3, nothing, ()))
+    assert "0 of 3 features kept" in page
+    Checker(page)
+
+
+def test_the_chosen_number_is_marked_even_off_the_curve(select_data):
+    curve = Curve("r2", (CurvePoint(4, Score(0.5)), CurvePoint(2, Score(0.4))), chosen=12)
+    page = render(replace(select_data, curve=curve))
+    line = re.search(r'<line x1="([\d.]+)" x2="[\d.]+" [^>]*class="chosen"', page[page.index('id="curve"') :])
+    assert float(line.group(1)) > 600
+    assert page.index("M = 2</th>") < page.index("M = 4</th>")
+
+
+def test_without_jinja_the_error_says_what_to_install(select_data, monkeypatch):
+    _environment.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ImportError, match=r'pip install "tamiz\[cli\]"'):
+        render(select_data)
+
+
+def test_bare_comparison(compare_data):
+    bare = replace(
+        compare_data, seconds=(), agreement=(), ranks=(), tests=(), scores=(((None,),) * 5,) * 6, command=None
+    )
+    page = render(bare)
+    assert re.findall(r'<section id="(\w+)"', page) == ["curves", "repeat"]
+    Checker(page)
+
+
+def test_one_kept_of_one_and_all_kept():
+    one = Selection(np.array([True]), np.array([1]))
+    everything = Selection(np.ones(5, bool), np.arange(1, 6))
+    for selection in (one, everything):
+        X = np.full((3, selection.n_features), np.nan)
+        kept = describe_kept(selection, X, ["a", "b", "b"])
+        page = render(SelectReport("odd", "classification", 3, selection.n_features, selection, kept))
+        assert "Next in line" not in page
+        Checker(page)
+
+
+@pytest.mark.parametrize(
+    "hostile", ["<script>alert(1)</script>", "</script><b>", '" onload="x', "{{ 7*7 }}", "a\x00b\ud800"]
+)
+def test_names_are_text_wherever_they_stand(selection_factory, report_factory, compare_data, hostile):
+    selection = selection_factory(30, 4, names=[f"{hostile}{i}" for i in range(30)])
+    data = report_factory(selection)
+    data = replace(
+        data,
+        title=hostile,
+        target=hostile,
+        notes=(hostile,),
+        settings={hostile: hostile},
+        command=hostile,
+        effect_name=hostile,
+        confusion=Confusion((hostile, "b"), ((1, 0), (0, 1))),
+        scores=replace(data.scores, metric=hostile),
+        curve=replace(data.curve, metric=hostile),
+    )
+    methods = tuple(f"{hostile}{i}" for i in range(6))
+    other = replace(compare_data, methods=methods, metric=hostile, title=hostile, ranks=(), tests=())
+    for page in (render(data), render(other)):
+        checked = Checker(page)
+        assert all(name == "href" and value.startswith("data:") for name, value in checked.addresses)
+        assert page.count("<script") == 2
+        assert page.count("</script>") == 2
+        assert "<b>" not in page
+        assert clean_text(hostile) in checked.text
+        page.encode("utf-8")
+
+
+@pytest.mark.parametrize("n_kept", [20, 10_000])
+def test_twenty_thousand_features_stay_under_a_megabyte_and_a_half(selection_factory, report_factory, n_kept):
+    names = [f"ENSG{i:011d}_transcript" for i in range(20_000)]
+    page = render(report_factory(selection_factory(20_000, n_kept, names=names), n_rows=40))
+    assert len(page.encode("utf-8")) < 1_500_000
+    assert page.count("<tr>") < 1000
+
+
+def test_very_long_names_are_cut_off_by_the_budget(selection_factory):
+    selection = selection_factory(3000, 1500, names=[f"{'é' * 400}{i}" for i in range(3000)], n_records=2)
+    page = render(SelectReport("long", "selection", 0, 3000, selection, describe_kept(selection)))
+    assert len(page.encode("utf-8")) < 1_500_000
+
+
+def test_verdict_for_losses_and_for_missing_intervals():
+    selection = Selection(np.array([True, False]), np.array([1, 2]))
+    scores = Scores("error", Score(0.1), difference=Score(-0.2, -0.3, -0.1), higher_is_better=False)
+    assert verdict(scores, selection).endswith("It is better than with all 2 features by 0.200.")
+    assert verdict(replace(scores, higher_is_better=True), selection).endswith(
+        "worse than with all 2 features by 0.200."
+    )
+    assert verdict(Scores("r2", Score(0.5), difference=Score(0.1)), selection) == "With the kept feature, r2 is 0.500."
+
+
+def test_a_run_that_did_not_converge_says_so(select_data):
+    stopped = Selection(np.array([True, False]), np.array([1, 2]), converged=False)
+    bare = SelectReport("stopped", "selection", 0, 2, stopped, describe_kept(stopped))
+    assert "The step limit decided." in render(bare)
+    assert "The step limit decided." not in render(select_data)
+
+
+def test_histories_that_say_nothing_draw_nothing():
+    for history in (
+        {"step": np.array([0]), "loss": np.array([1.0])},
+        {"step": np.array([0, 1]), "loss": np.array([np.nan, np.nan])},
+        {"loss": np.array([1.0, 2.0])},
+        {"step": np.array([0, 1]), "gamma_path": np.zeros((3, 1)), "gamma_path_features": np.array([0])},
+    ):
+        selection = Selection(np.array([True, False]), np.array([1, 2]), history=history)
+        page = render(SelectReport("odd", "selection", 0, 2, selection, describe_kept(selection)))
+        assert 'id="sieve"' not in page
+
+
+def test_empty_curves_and_many_classes(select_data):
+    labels = tuple(f"class {i}" for i in range(30))
+    counts = tuple(tuple(int(i == j) for j in range(30)) for i in range(30))
+    page = render(replace(select_data, curve=Curve("r2", ()), confusion=Confusion(labels, counts)))
+    assert 'id="curve"' not in page
+    assert "<details open>" in page  # too many for a picture: the table is shown at once
+    Checker(page)
+
+
+def test_a_feature_without_values_has_no_picture(select_data):
+    first = replace(select_data.kept[0], distribution=None, effect=None, fold_share=None, stand_ins=())
+    page = render(replace(select_data, kept=(first, *select_data.kept[1:])))
+    assert page.count('class="chart small overlaid"') == 11
+    assert isinstance(select_data.kept[1].distribution, Distribution)
+
+
+def test_other_things_are_refused():
+    with pytest.raises(TypeError, match="render needs a SelectReport or a CompareReport, got str"):
+        render("page")
+
+
+def luminance(colour):
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(first, second):
+    bright, dark = sorted((luminance(first), luminance(second)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def mixed(top, bottom, share):
+    channels = [round(share * int(top[i : i + 2], 16) + (1 - share) * int(bottom[i : i + 2], 16)) for i in (1, 3, 5)]
+    return "#" + "".join(f"{c:02x}" for c in channels)
+
+
+def test_colours_have_enough_contrast_in_every_theme():
+    style = resources.files("tamiz.report").joinpath("templates", "report.css").read_text(encoding="utf-8")
+    blocks = [
+        dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6}|\.\d+);", block))
+        for block in re.findall(r"\{([^{}]*--paper: [^{}]*)\}", style)
+    ]
+    assert len(blocks) == 4  # light, dark by switch, dark by system, print
+    assert blocks[1] == blocks[2]
+    for theme in blocks:
+        grounds = [theme[g] for g in ("paper", "raised", "sunken")]
+        for ink in ("ink", "soft", "accent-ink"):
+            assert min(contrast(theme[ink], ground) for ground in grounds) >= 4.5, ink
+        for series in [f"s{i}" for i in range(8)] + ["strong-rule", "negative"]:
+            assert contrast(theme[series], theme["paper"]) >= 3, series
+        assert contrast(theme["warn-ink"], theme["warn"]) >= 4.5
+        darkest = mixed(theme["heat"], theme["paper"], float(theme["heat-top"]) + 0.03)
+        assert contrast(theme["ink"], darkest) >= 4.5

@@ -1,0 +1,90 @@
+"""Scales, elements and charts: always well-formed, whatever the numbers are."""
+
+from __future__ import annotations
+
+import math
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tamiz.report.data import Curve, CurvePoint, Distribution, Group, MethodRank, Residuals, Score
+from tamiz.report.lines import score_curve
+from tamiz.report.marks import (
+    distribution_chart,
+    effect_bar,
+    heat_map,
+    rank_chart,
+    residual_chart,
+    score_intervals,
+    share_bar,
+    time_chart,
+)
+from tamiz.report.svg import Scale, element, marker, polyline, text
+
+NAN = math.nan
+
+
+@given(st.lists(st.floats(allow_nan=True, width=32), max_size=6), st.booleans())
+def test_scales_stay_inside_their_pixels(values, log):
+    scale = Scale.over(values, 10.0, 90.0, log=log, pad=0.05)
+    for value in values:
+        if math.isfinite(value):
+            assert 10.0 <= scale(value) <= 90.0
+    ticks = scale.ticks()
+    assert len(ticks) <= 12
+    assert len(scale.labels(ticks)) == len(ticks)
+
+
+def test_ticks_are_round_and_labelled_alike():
+    scale = Scale(0.42, 0.97, 0, 100)
+    assert scale.labels(scale.ticks(4)) == ["0.6", "0.8"]
+    assert Scale(-3.0, 5.0, 0, 1).labels([-2.5, 0.0, 2.5]) == ["−2.5", "0.0", "2.5"]
+    assert Scale.over([5.0, 5.0], 0, 100)(5.0) == pytest.approx(50)
+
+
+def test_attributes_and_text_are_escaped():
+    drawn = element("g", text("<b>&", 1, 2), data_tip='"><script>')
+    parsed = ElementTree.fromstring(drawn)
+    assert parsed.get("data-tip") == '"><script>'
+    assert parsed[0].text == "<b>&"
+
+
+def test_lines_break_at_gaps_and_skip_points_on_a_straight_run():
+    assert polyline([(0, 0), (1, 0), (2, 0), (NAN, 1), (3, 3), (4, 9)]) == '<path d="M0 0L2 0M3 3L4 9" fill="none"/>'
+    assert polyline([(NAN, NAN)]) == ""
+
+
+def test_each_marker_has_a_shape_of_its_own():
+    assert len({marker(kind, 5.0, 5.0) for kind in range(4)}) == 4
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        score_curve(Curve("accuracy", (CurvePoint(3, Score(0.5)),), chosen=3), 400),
+        score_curve(Curve("accuracy", (CurvePoint(3, Score(None)), CurvePoint(5, Score(0.4, 0.3, 0.5)))), 400),
+        score_intervals([("kept", Score(None)), ("all", Score(1.0, 1.0, 1.0))], "r2"),
+        heat_map(["a"], ["a"], [[None]], [["–"]], [["nothing"]], "empty"),
+        residual_chart(Residuals((1.0, NAN, 2.0), (1.5, 1.0, math.inf))),
+        residual_chart(Residuals(tuple(range(2000)), tuple(range(2000)))),
+        distribution_chart(Distribution((0.0, 1.0), (Group("a", 0, (NAN,) * 5, (0,)),)), "x"),
+        time_chart([("fast", 0.0), ("failed", None), ("<slow>", 3.0)]),
+        rank_chart([MethodRank("only", 1.0)], [0]),
+        effect_bar(-2.0, 2.0),
+        share_bar(1.5),
+    ],
+)
+def test_charts_of_odd_numbers_are_well_formed(drawn):
+    ElementTree.fromstring(drawn)
+    assert "nan" not in drawn
+    assert "inf" not in drawn
+
+
+def test_bars_of_nothing_are_nothing():
+    assert effect_bar(None, 1.0) == effect_bar(NAN, 1.0) == effect_bar(1.0, 0.0) == share_bar(None) == ""
+
+
+def test_large_residual_plots_are_thinned():
+    assert residual_chart(Residuals(tuple(range(2000)), tuple(range(2000)))).count("<circle") == 500

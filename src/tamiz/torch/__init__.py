@@ -5,7 +5,21 @@ try:
 except ImportError as error:
     raise ImportError('tamiz.torch needs PyTorch; install it with: pip install "tamiz[torch]"') from error
 
+from tamiz.torch.export import export_onnx, load_pruned, save_pruned
 from tamiz.torch.fold import folded_linear
 from tamiz.torch.mask import FeatureMask, MaskHandle
+from tamiz.torch.pruning import PrunedModel, prune
+from tamiz.torch.trainer import StepReport, train
 
-__all__ = ["FeatureMask", "MaskHandle", "folded_linear"]
+__all__ = [
+    "FeatureMask",
+    "MaskHandle",
+    "PrunedModel",
+    "StepReport",
+    "export_onnx",
+    "folded_linear",
+    "load_pruned",
+    "prune",
+    "save_pruned",
+    "train",
+]

@@ -1,0 +1,293 @@
+"""prune: from a model with a closed mask to a smaller one that reads the selected values only."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from tamiz.torch.mask import FeatureMask
+from tamiz.torch.shrink import find_folded_layer
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a model is pruned; kept beside the weights when a pruned model is saved."""
+
+    indices: tuple[int, ...]
+    """The selected features, places in the flattened mask, upwards."""
+    mask_shape: tuple[int, ...]
+    sample_shape: tuple[int, ...]
+    """Shape of one input of the model that was pruned."""
+    layer: str | None
+    """The ``nn.Linear`` whose columns are cut; None: the values are scattered into an input of the old shape."""
+    keeps_mask: bool
+    """Whether zeros have to be multiplied in once more, because something stands between the input and the mask."""
+
+
+class Scatter(nn.Module):
+    """Values at given positions of an input that is zero everywhere else.
+
+    Parameters
+    ----------
+    positions : tensor of int
+        Places in the flattened sample.
+    shape : sequence of int
+        Shape of a sample.
+
+    Examples
+    --------
+    >>> import torch
+    >>> Scatter(torch.tensor([1, 2]), (2, 2))(torch.tensor([[7.0, 8.0]])).tolist()
+    [[[0.0, 7.0], [8.0, 0.0]]]
+    """
+
+    source: torch.Tensor
+
+    def __init__(self, positions: torch.Tensor, shape: Sequence[int]) -> None:
+        super().__init__()
+        self.shape = tuple(shape)
+        # Where each place of the sample takes its value from; one past the values there is a zero. A gather, not a
+        # scatter: it exists in every format that networks are exported to.
+        source = torch.full((math.prod(self.shape),), positions.numel(), dtype=torch.int64, device=positions.device)
+        source[positions] = torch.arange(positions.numel(), device=positions.device)
+        self.register_buffer("source", source)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        """The whole samples."""
+        padded = torch.cat([values, torch.zeros_like(values[..., :1])], dim=-1)
+        return padded.index_select(-1, self.source).unflatten(-1, self.shape)
+
+    def extra_repr(self) -> str:
+        """The shape of a sample."""
+        return f"shape={self.shape}"
+
+
+class _FixedMask(nn.Module):
+    """``x * support``."""
+
+    support: torch.Tensor
+
+    def __init__(self, support: torch.Tensor) -> None:
+        super().__init__()
+        self.register_buffer("support", support)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.support
+
+
+class PrunedModel(nn.Module):
+    """What :func:`prune` returns: reads the selected values only.
+
+    Parameters
+    ----------
+    front : nn.Module
+        What stands before the network: nothing, or a :class:`Scatter`.
+    network : nn.Module
+        The network without its mask.
+    plan : Plan
+        What was cut.
+
+    Attributes
+    ----------
+    indices : tensor of int
+        The selected features, in the order of the inputs.
+    n_values : int
+        How many values one sample has now.
+    """
+
+    indices: torch.Tensor
+
+    def __init__(self, front: nn.Module, network: nn.Module, plan: Plan) -> None:
+        super().__init__()
+        self.front, self.network, self.plan = front, network, plan
+        self.n_values = _positions(plan).numel()
+        self.register_buffer("indices", torch.tensor(plan.indices, dtype=torch.int64))
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        """The predictions of the whole model, from the selected values alone."""
+        if values.shape[-1] != self.n_values:
+            raise ValueError(f"this model reads {self.n_values} values a sample, got {values.shape[-1]}")
+        return self.network(self.front(values))
+
+    def select(self, x: torch.Tensor) -> torch.Tensor:
+        """The values that this model reads, out of whole inputs."""
+        positions = _positions(self.plan).to(x.device)
+        if len(self.plan.sample_shape) == 1:
+            return x.index_select(-1, positions)
+        return x.flatten(1).index_select(-1, positions)
+
+    def extra_repr(self) -> str:
+        """How many values are read."""
+        return f"n_values={self.n_values}"
+
+
+def prune(model: nn.Module, example: torch.Tensor | None = None) -> PrunedModel:
+    """A module that takes only the selected values and predicts what the masked model predicts in evaluation mode.
+
+    Where the masked input goes straight into an ``nn.Linear``, that layer is cut to the selected columns; in front of
+    anything else the values are put back into an input that is zero everywhere else. The result shares no memory with
+    ``model`` and is compared with it on the example before it is handed out.
+
+    Parameters
+    ----------
+    model : nn.Module
+        A model that holds one :class:`FeatureMask`, closed.
+    example : tensor, optional
+        A batch of inputs as the model takes them. Needed where one input is not of the shape of the mask: for a mask of
+        shape ``(1, 28, 28)`` before colour images, or ``(n_channels, 1)`` before series.
+
+    Returns
+    -------
+    PrunedModel
+        Takes ``(batch, n_values)``: for a plain mask the M columns in their order. For a mask that broadcasts, every value
+        that it lets through: with ``(1, 28, 28)`` before three channels the selected pixels of the first channel, then
+        those of the second and of the third; :meth:`PrunedModel.select` takes them out of whole inputs.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch import nn
+    >>> from tamiz.torch import FeatureMask, prune
+    >>> mask = FeatureMask(4, 4)  # all selected: closed from the start
+    >>> model = nn.Sequential(mask, nn.Linear(4, 1)).eval()
+    >>> x = torch.randn(3, 4)
+    >>> torch.allclose(prune(model)(x), model(x))
+    True
+    """
+    mask = _closed_mask(model)
+    if example is None:
+        example = _random_example(mask)
+    indices = tuple(mask.support().reshape(-1).nonzero().flatten().tolist())
+    with torch.random.fork_rng(devices=[]):
+        expected = _predict(model, example, "the model does not run on it")
+        for layer, keeps_mask in _ways(model, mask, example):
+            shape = (mask.n_features,) if layer or _is_plain(mask, example) else tuple(example.shape[1:])
+            plan = Plan(indices, mask.shape, shape, layer, keeps_mask)
+            pruned = assemble(model, plan)
+            if _agrees(pruned, example, expected):
+                return pruned.train(model.training)
+    raise ValueError(
+        "the model without the other inputs does not predict the same: it reads its input past the mask, or mixes it "
+        "before the mask"
+    )
+
+
+def _closed_mask(model: nn.Module) -> FeatureMask:
+    masks = [module for module in model.modules() if isinstance(module, FeatureMask)]
+    if len(masks) != 1:
+        raise ValueError(f"the model must hold exactly one FeatureMask, it holds {len(masks)}")
+    if not masks[0].closed:
+        raise ValueError(
+            f"the mask is not closed yet: {masks[0].n_alive} features are alive, {masks[0].n_features_to_select} are to be "
+            "selected; train on until mask.closed"
+        )
+    return masks[0]
+
+
+def _random_example(mask: FeatureMask) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(4, *mask.shape, generator=generator).to(mask.gamma.device, mask.gamma.dtype)
+
+
+def _is_plain(mask: FeatureMask, example: torch.Tensor) -> bool:
+    """A vector of features in the last dimension; what stands before it are batches."""
+    return len(mask.shape) == 1 and example.shape[-1] == mask.n_features
+
+
+def _predict(model: nn.Module, x: torch.Tensor, complaint: str) -> Any:
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            return model(x)
+    except Exception as error:
+        raise ValueError(
+            f"prune tries the model on an input of shape {tuple(x.shape)}, and {complaint} ({error}); "
+            "give a batch of your inputs as example"
+        ) from error
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def _ways(model: nn.Module, mask: FeatureMask, example: torch.Tensor) -> list[tuple[str | None, bool]]:
+    """What can be tried, the best first."""
+    layer = find_folded_layer(model, mask, example)
+    names = [name for name, module in model.named_modules() if module is layer]
+    return [(name, False) for name in names] + [(None, False), (None, True)]
+
+
+def _agrees(pruned: PrunedModel, example: torch.Tensor, expected: Any) -> bool:
+    try:
+        found = _predict(pruned, pruned.select(example), "")
+    except (ValueError, RuntimeError, IndexError):
+        return False
+    if not isinstance(expected, (tuple, list)):
+        expected, found = (expected,), (found,)
+    return all(_close(a, b) for a, b in zip(expected, found) if isinstance(a, torch.Tensor))
+
+
+def _close(a: torch.Tensor, b: Any) -> bool:
+    if not isinstance(b, torch.Tensor) or a.shape != b.shape:
+        return False
+    scale = float(a.abs().max()) if a.numel() else 0.0
+    return torch.allclose(a, b, rtol=1e-4, atol=1e-5 * max(1.0, scale), equal_nan=True)
+
+
+def assemble(model: nn.Module, plan: Plan) -> PrunedModel:
+    """Cut a copy of ``model`` as ``plan`` says."""
+    network = copy.deepcopy(model)
+    device = next(network.parameters()).device
+    mask_name = next(name for name, module in network.named_modules() if isinstance(module, FeatureMask))
+    support = torch.zeros(math.prod(plan.mask_shape), device=device)
+    support[list(plan.indices)] = 1.0
+    stand_in = _FixedMask(support.reshape(plan.mask_shape)) if plan.keeps_mask else nn.Identity()
+    network = _replaced(network, mask_name, stand_in)
+    if plan.layer is None:
+        front: nn.Module = Scatter(_positions(plan).to(device), plan.sample_shape)
+    else:
+        front = nn.Identity()
+        layer = network.get_submodule(plan.layer)
+        assert isinstance(layer, nn.Linear)
+        network = _replaced(network, plan.layer, _cut(layer, plan.indices))
+    return PrunedModel(front, network, plan).to(device)
+
+
+def _replaced(model: nn.Module, name: str, new: nn.Module) -> nn.Module:
+    """``model`` with one of its parts replaced, wherever it is used."""
+    old = model.get_submodule(name)
+    new.training = old.training
+    if old is model:
+        return new
+    for module in list(model.modules()):
+        for child_name, child in list(module._modules.items()):
+            if child is old:
+                module._modules[child_name] = new
+    return model
+
+
+def _cut(layer: nn.Linear, indices: Sequence[int]) -> nn.Linear:
+    weight = layer.weight
+    has_bias = layer.bias is not None
+    small = nn.Linear(len(indices), layer.out_features, bias=has_bias, device=weight.device, dtype=weight.dtype)
+    with torch.no_grad():
+        small.weight.copy_(weight[:, list(indices)])
+        if has_bias:
+            small.bias.copy_(layer.bias)
+    return small
+
+
+def _positions(plan: Plan) -> torch.Tensor:
+    """Places in a flattened sample of all values that the mask lets through."""
+    support = torch.zeros(math.prod(plan.mask_shape), dtype=torch.bool)
+    support[list(plan.indices)] = True
+    shape = plan.sample_shape
+    if math.prod(shape) == support.numel():
+        return support.nonzero().flatten()
+    return support.reshape(plan.mask_shape).expand(shape).reshape(-1).nonzero().flatten()

@@ -74,6 +74,20 @@ def test_a_sparse_table_gives_the_same():
     )
 
 
+@pytest.mark.parametrize(("task", "n_classes"), [("classification", 2), ("classification", 3), ("regression", 0)])
+def test_a_network_comes_back_the_same_and_needs_no_torch(task, n_classes):
+    pytest.importorskip("torch")
+    y = classes(n_classes) if n_classes else np.random.default_rng(1).normal(1e4, 300, 90)
+    table, matrix, estimator, model = fitted(y, task, network="mlp", ramp_steps=50, refinement_epochs=2)
+    assert not model.is_linear
+    again = Model.from_bytes(model.to_bytes())
+    encoded = again.encode(table)
+    if task == "classification":
+        expected = estimator.decision_function(matrix).reshape(90, -1)
+        np.testing.assert_allclose(again.scores(encoded), expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(again.scores(encoded)[:, 0], estimator._scores(matrix)[:, 0], rtol=1e-5, atol=1e-5)
+
+
 def test_the_file_is_the_same_for_the_same_model():
     assert fitted(classes(2), "classification")[3].to_bytes() == fitted(classes(2), "classification")[3].to_bytes()
 

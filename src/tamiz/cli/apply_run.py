@@ -15,7 +15,7 @@ from tamiz.cli.model_file import Model
 from tamiz.cli.output import output_folder
 from tamiz.cli.read import ReadOptions, read_table
 from tamiz.cli.write_table import SUFFIXES, write_reduced
-from tamiz.report.data import to_plain
+from tamiz.report.records import to_plain
 from tamiz.report.text import csv_text
 
 

@@ -21,7 +21,8 @@ from tamiz.cli.errors import EXIT_USAGE, UserError, did_you_mean
 from tamiz.cli.estimator import VARIANTS, ModelOptions, model_maker
 from tamiz.cli.output import output_folder
 from tamiz.cli.prepare import TableOptions, load_table, parse_k, resolve_k
-from tamiz.report.data import CompareReport, MethodRank, PairTest, to_plain
+from tamiz.report.data import CompareReport, MethodRank, PairTest
+from tamiz.report.records import to_plain
 from tamiz.report.text import csv_text
 from tamiz.report.write import library_versions, report
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from tamiz.report.data import to_plain
+from tamiz.report.records import to_plain
 from tamiz.report.text import clean_text
 
 

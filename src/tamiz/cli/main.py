@@ -63,7 +63,9 @@ def friendly(command: Callable[..., None]) -> Callable[..., None]:
             _complain("There is not enough memory for this table. Leave columns out with --ignore, or take fewer rows.")
             raise typer.Exit(EXIT_MEMORY) from None
         except ImportError as error:
-            _complain(f"{error}")
+            if "pip install" not in str(error):  # a part of an extra that is missing is the user's to mend, no other
+                raise
+            _complain(str(error))
             raise typer.Exit(EXIT_USAGE) from None
         except KeyboardInterrupt:
             _complain("Interrupted; nothing was written.")

@@ -10,6 +10,8 @@ from tamiz.cli.errors import EXIT_MEMORY, UserError
 
 _CGROUP = Path("/sys/fs/cgroup")
 _PROC = Path("/proc")
+#: Addresses that the compiler and the engine take when a run begins; they count under ``ulimit -v``.
+_STILL_TO_LOAD = 300 * 1024**2
 
 
 def human_bytes(amount: float) -> str:
@@ -58,7 +60,7 @@ def available_memory() -> int | None:
     soft_limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft_limit != resource.RLIM_INFINITY:
         used = _number_after(_PROC / "self/status", "VmSize:") or 0
-        limits.append(max(0, soft_limit - used))
+        limits.append(max(0, soft_limit - used - _STILL_TO_LOAD))
     known = [limit for limit in limits if limit is not None]
     return min(known) if known else None
 

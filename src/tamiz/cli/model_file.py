@@ -145,7 +145,7 @@ class Model:
 
     @classmethod
     def from_estimator(cls, estimator: Any, encoder: Encoder, target: Target) -> Model:
-        """The model of a fitted linear estimator, with what it needs of the encoder."""
+        """The model of a fitted estimator, linear or a network of dense layers, with what it needs of the encoder."""
         kept = estimator.selection_.indices
         medians = np.zeros(kept.size, dtype=np.float32)
         numeric = kept < encoder.n_numeric
@@ -162,7 +162,7 @@ class Model:
             normalization=estimator.normalize or "none",
             mean=np.zeros(kept.size) if statistics is None else np.asarray(statistics.mean, dtype=np.float64),
             deviation=np.ones(kept.size) if statistics is None else np.asarray(statistics.deviation, dtype=np.float64),
-            layers=[Layer(np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_))],
+            layers=_layers(estimator),
             categories={names[column]: sorted(c for i, c in encoder.known if i == column) for column in sorted(text)},
         )
 
@@ -199,6 +199,14 @@ class Model:
             return _build(header, arrays)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise UserError(f"{name} is malformed ({type(error).__name__}: {str(error)[:80]}).") from None
+
+
+def _layers(estimator: Any) -> list[Layer]:
+    if hasattr(estimator, "module_"):
+        from tamiz.cli.network_layers import layers_of
+
+        return layers_of(estimator)
+    return [Layer(np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_))]
 
 
 def _column(numbers: Any, position: int) -> np.ndarray:

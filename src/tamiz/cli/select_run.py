@@ -29,13 +29,13 @@ from tamiz.report.data import (
     Score,
     Scores,
     SelectReport,
-    to_plain,
 )
+from tamiz.report.records import to_plain
 from tamiz.report.text import csv_text
 from tamiz.report.write import report, select_report
 
 #: The page looks at no more cells than this; of larger tables it takes a sample of the rows.
-_CELLS_IN_REPORT = 40_000_000
+_CELLS_IN_REPORT = 8_000_000
 _RESIDUALS_SHOWN = 2000
 
 

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tamiz.report.text import format_seconds, shorten
+from tamiz.report.text import format_number, format_seconds, shorten
 
 _MOST_ROWS = 20
 
@@ -75,7 +75,7 @@ def kept_table(record: Mapping[str, Any]) -> RenderableType:
         table.add_row(
             str(kept["rank"]),
             Text(shorten(kept["feature"], 36)),
-            "–" if kept["weight"] is None else f"{kept['weight']:+.3g}",
+            format_number(kept["weight"], signed=True),
             Text(f"{'━' * filled}{'╌' * (10 - filled)} {round(share * n_folds)} of {n_folds}"),
         )
     parts: list[RenderableType] = [table]
@@ -91,7 +91,7 @@ def stability_line(record: Mapping[str, Any]) -> RenderableType:
     if value is None:
         return Text("")
     words = "much alike" if value > 0.75 else "fairly alike" if value > 0.4 else "rather different"
-    return Text(f"Stability {value:.2f}: the folds kept {words} features (1 is the same, 0 is chance).")
+    return Text(f"Stability {value:.2f} (1 is the same, 0 is chance): the folds kept {words} sets.")
 
 
 def show_select(record: Mapping[str, Any]) -> Group:

@@ -244,6 +244,22 @@ def test_histories_that_say_nothing_draw_nothing():
         assert 'id="sieve"' not in page
 
 
+def test_long_refinement_does_not_squeeze_the_sieve():
+    step = np.arange(0, 10_001, 100)
+    history = {
+        "step": step,
+        "phase": np.where(step < 1000, 1, 3),
+        "n_alive": np.maximum(1, 5 - step // 200),
+        "loss": 1.0 / (step + 1),
+    }
+    selection = Selection(np.arange(5) < 1, np.arange(1, 6), closed_at=1000, n_steps=10_000, history=history)
+    page = render(SelectReport("long", "selection", 0, 5, selection, describe_kept(selection)))
+    assert "the charts of the sieve end at step 1,300, the run at 10,000." in page
+    assert "step 1,300: 1 alive" in page
+    assert "step 1,400: 1 alive" not in page
+    assert "step 10,000: 1.00e−4" in page  # the loss is shown to the end
+
+
 def test_empty_curves_and_many_classes(select_data):
     labels = tuple(f"class {i}" for i in range(30))
     counts = tuple(tuple(int(i == j) for j in range(30)) for i in range(30))

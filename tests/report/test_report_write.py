@@ -24,6 +24,7 @@ class Picker(ClassifierMixin, BaseEstimator):
     def fit(self, X, y):
         ranking = np.arange(1, X.shape[1] + 1)
         self.selection_ = Selection(ranking <= self.n_features_to_select, ranking, seed=3)
+        self.classes_ = np.unique(y)
         self.coef_ = np.linspace(-1, 1, X.shape[1])[None, :]
         return self
 
@@ -40,7 +41,7 @@ def test_a_fitted_estimator_brings_weights_and_settings(fitted, tmp_path):
     data = select_report(picker, X, y)
     assert (data.title, data.task, data.n_rows, data.seed) == ("Picker", "classification", 20, 3)
     assert [k.effect for k in data.kept] == [-1.0, -0.5]
-    assert data.effect_name == "weight in the model"
+    assert data.effect_name == "weight in the model; above zero it speaks for 1"
     assert data.settings == {"n_features_to_select": 2, "scaler": "BaseEstimator()"}
     path = report(picker, str(tmp_path / "r.html"), X, y, title="Mine", notes=["said aloud"])
     text = path.read_text(encoding="utf-8")

@@ -117,11 +117,23 @@ def has_history(selection: Selection, column: str) -> bool:
     return len(values) == len(history["step"]) and bool(np.isfinite(values).any())
 
 
+def shown_steps(selection: Selection, column: str) -> int:
+    """How many recorded steps a chart of a column shows: of what stands still once the mask is closed, a little more.
+
+    Refinement often takes most of a run; drawn whole it would squeeze the sieving into a corner.
+    """
+    steps = np.asarray(selection.history["step"], dtype=np.float64)
+    if column == "loss" or not 0 < selection.closed_at < 0.7 * steps[-1]:
+        return len(steps)
+    return min(len(steps), max(2, int(np.searchsorted(steps, 1.3 * selection.closed_at)) + 1))
+
+
 def history_chart(selection: Selection, column: str, width: int, height: int = 240) -> str:
     """One column of the history against the training step: ``n_alive`` (logarithmic, with M marked) or ``loss``."""
-    steps = np.asarray(selection.history["step"], dtype=np.float64)
-    values = np.asarray(selection.history[column], dtype=np.float64)
-    phases = np.asarray(selection.history["phase"]) if "phase" in selection.history else None
+    n_shown = shown_steps(selection, column)
+    steps = np.asarray(selection.history["step"], dtype=np.float64)[:n_shown]
+    values = np.asarray(selection.history[column], dtype=np.float64)[:n_shown]
+    phases = np.asarray(selection.history["phase"])[:n_shown] if "phase" in selection.history else None
     frame = Frame(width, height, top=20)
     alive = column == "n_alive"
     n_kept = selection.n_features_to_select
@@ -180,8 +192,9 @@ def gamma_paths(selection: Selection) -> list[tuple[int, bool, np.ndarray]]:
 
 def gamma_chart(selection: Selection, width: int, height: int = 300) -> str:
     """Gamma of some features against the training step; kept ones end at 1, the others at 0."""
-    steps = np.asarray(selection.history["step"], dtype=np.float64)
-    phases = np.asarray(selection.history["phase"]) if "phase" in selection.history else None
+    n_shown = shown_steps(selection, "gamma_path")
+    steps = np.asarray(selection.history["step"], dtype=np.float64)[:n_shown]
+    phases = np.asarray(selection.history["phase"])[:n_shown] if "phase" in selection.history else None
     paths = gamma_paths(selection)
     frame = Frame(width, height, top=20)
     x = Scale.over(list(steps), *frame.x_range)

@@ -16,7 +16,7 @@ from tamiz.report.text import format_number, format_p_value, format_score, forma
 N_RESIDUALS = 500
 #: Up to so many classes are drawn as overlaid histograms; more as one row of quantiles each.
 N_OVERLAID = 3
-N_GROUPS = 8
+N_GROUPS = 12
 
 
 def score_intervals(entries: Sequence[tuple[str, Score]], metric: str, width: int = 400) -> str:

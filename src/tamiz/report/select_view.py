@@ -7,7 +7,15 @@ from typing import Any
 
 from tamiz.report.data import Score, Scores, SelectReport
 from tamiz.report.image import image_chart
-from tamiz.report.lines import describe_score, gamma_chart, has_gamma, has_history, history_chart, score_curve
+from tamiz.report.lines import (
+    describe_score,
+    gamma_chart,
+    has_gamma,
+    has_history,
+    history_chart,
+    score_curve,
+    shown_steps,
+)
 from tamiz.report.marks import (
     N_GROUPS,
     N_OVERLAID,
@@ -61,7 +69,9 @@ def select_view(data: SelectReport) -> dict[str, Any]:
         "runners_up": runners_up(selection),
         "distributions": distributions,
         "groups": group_legend(data),
+        "n_groups": N_GROUPS,
         "sieve": sieve_charts(selection),
+        "sieve_cut": sieve_cut(selection),
         "gamma": both_widths(gamma_chart, selection) if has_gamma(selection) else None,
         "curve_chart": both_widths(score_curve, data.curve) if data.curve and data.curve.points else None,
         "curve_rows": curve_rows(data),
@@ -183,6 +193,19 @@ def sieve_charts(selection: Selection) -> list[dict[str, Any]]:
     if has_history(selection, "loss"):
         charts.append({"title": "Training loss", "chart": history_chart(selection, "loss", NARROW)})
     return charts
+
+
+def sieve_cut(selection: Selection) -> str | None:
+    """Where the charts of the sieve end, if they end before the run does."""
+    if not has_history(selection, "n_alive"):
+        return None
+    steps = selection.history["step"]
+    last = int(steps[shown_steps(selection, "n_alive") - 1])
+    return (
+        None
+        if last >= int(steps[-1])
+        else f"the charts of the sieve end at step {last:,}, the run at {int(steps[-1]):,}."
+    )
 
 
 def confusion_view(data: SelectReport) -> dict[str, Any] | None:

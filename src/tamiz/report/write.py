@@ -176,7 +176,8 @@ def select_report(
     if effects is not None and len(effects) != selection.n_features_to_select:
         raise ValueError(f"there are {len(effects)} effects for {selection.n_features_to_select} kept features")
     if effects is None and estimator is not None:
-        effects, effect_name = read_coefficients(estimator, selection), effect_name or "weight in the model"
+        effects = read_coefficients(estimator, selection)
+        effect_name = effect_name or _name_of_weights(estimator)
     if effects is None and table is not None and y is not None:
         effects, effect_name = measure_effects(table, y, selection, task or find_task(y))
     if settings is None and estimator is not None and hasattr(estimator, "get_params"):
@@ -202,6 +203,14 @@ def select_report(
         command=command,
         created=created,
     )
+
+
+def _name_of_weights(estimator: Any) -> str:
+    """What the effect of a feature is when it comes from a model's weights, and which way it points."""
+    classes: Any = getattr(estimator, "classes_", ())
+    if len(classes) == 2:
+        return f"weight in the model; above zero it speaks for {classes[1]}"
+    return "largest weight in the model over the classes" if len(classes) > 2 else "weight in the model"
 
 
 def _as_scalar(value: Any) -> Scalar:

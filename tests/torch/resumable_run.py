@@ -36,7 +36,9 @@ def run(checkpoint, kill_at=None):
         optimizer.step()
         path[step] = mask.gamma.detach().clone()
         if step % EVERY == 0:
-            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, checkpoint + ".new")
+            torch.save(
+                {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, checkpoint + ".new"
+            )
             os.replace(checkpoint + ".new", checkpoint)
         if step == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -1,6 +1,7 @@
 """What a mask promises in a plain loop: exactly M, always, and by nothing but the loss."""
 
 import math
+from itertools import pairwise
 
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -35,7 +36,7 @@ def test_a_plain_loop_ends_with_exactly_m(build, run_steps, table, variant, m):
     path = run_steps(mask, model, optimizer, table)
     assert_closed_with(mask, m)
     assert len(path) <= mask.rule.step_limit + math.ceil(2 / 0.05)
-    assert all(bool((after | ~before).all()) for before, after in zip(dead, dead[1:])), "a dead feature came back"
+    assert all(bool((after | ~before).all()) for before, after in pairwise(dead)), "a dead feature came back"
     assert bool((path[torch.stack(dead[1:])] == 0).all())
     assert bool((path[: SCHEDULE["warmup_steps"]] == 1).all()), "gamma moved in the warm-up"
 

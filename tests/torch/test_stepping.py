@@ -150,7 +150,9 @@ def test_a_gradient_that_is_not_finite_is_refused_and_nothing_moves(move, bad, k
     for _ in range(steps_before):
         move(mask, torch.tensor([-1.0, 0.5, 1.0, -0.5, 1.0]))
     before = {name: value.clone() for name, value in mask.state_dict().items()}
-    with pytest.raises(FloatingPointError, match=rf"{kind} in 1 of 5 entries \(first: feature 3\); gamma was not moved"):
+    with pytest.raises(
+        FloatingPointError, match=rf"{kind} in 1 of 5 entries \(first: feature 3\); gamma was not moved"
+    ):
         move(mask, torch.tensor([1.0, 1.0, 1.0, bad, 1.0]))
     for name, value in mask.state_dict().items():
         assert torch.equal(value, before[name]), name

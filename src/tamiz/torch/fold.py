@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch
 from torch.utils._pytree import tree_map_only
 
+import torch
 from tamiz.torch._compiled import fold_gradients
 
 #: Columns handled at a time: the folded weights of a block stay in the cache, and no second copy of W is ever held.
@@ -127,7 +127,7 @@ class DeferredProduct(torch.Tensor):
         kwargs = kwargs or {}
         if func in _OUTLINE and isinstance(args[0], cls):
             return func(args[0]._x, *args[1:], **kwargs)
-        if func is torch.nn.functional.linear:
+        if func is torch.nn.functional.linear and not torch.compiler.is_compiling():
             folded = _fold(*args, **kwargs)
             if folded is not None:
                 return folded
@@ -216,6 +216,8 @@ def _numbers_of(deferred: DeferredProduct) -> torch.Tensor:
 
 def _product_of(deferred: DeferredProduct) -> torch.Tensor:
     if deferred._product is None:
+        if torch.compiler.is_compiling():  # a compiled layer behind an eager mask fuses the product itself
+            return deferred._x * deferred._gamma
         if torch.is_inference_mode_enabled():
             return _numbers_of(deferred)
         # Whoever looks first may do so under no_grad; those who come later still need the graph.

@@ -60,6 +60,7 @@ class Plan(NamedTuple):
     refinement_steps: int
     refinement_l2: float
     fit_intercept: bool
+    penalize_intercept: bool
 
 
 class Memory(NamedTuple):
@@ -243,9 +244,9 @@ def _batch(memory, plan, targets, weights):
 
 
 @njit(cache=True, nogil=True)
-def _update_intercept(memory, size, constants):
+def _update_intercept(memory, size, constants, l2):
     for c in range(memory.intercept.shape[1]):
-        slope = np.float32(0.0)
+        slope = l2 * memory.intercept[0, c]
         for i in range(size):
             slope += memory.slope[i, c]
         a, b, step = adam(memory.intercept[1, c], memory.intercept[2, c], slope, True, constants)
@@ -291,7 +292,7 @@ def run(matrix, targets, sample_weights, memory, plan, n_steps):
         constants = adam_constants(rate, 0.9, 0.999, 1e-7, counters[WEIGHT_AGE])
         decay = np.float32(2.0 * l2)
         if plan.fit_intercept:
-            _update_intercept(memory, size, constants)
+            _update_intercept(memory, size, constants, decay if plan.penalize_intercept else np.float32(0.0))
 
         if refining or counters[STEP] <= plan.warmup_steps:
             for c in range(outputs):

@@ -1,0 +1,134 @@
+"""The compiled engine and PyTorch run the same rule: same batches in, same gamma and weights out, step by step."""
+
+import numpy as np
+import pytest
+
+from tamiz.core import Rule
+from tamiz.linear import engine
+from tamiz.linear.fit import Training, _memory, _plan, _Table
+from tamiz.linear.gamma import CLOSED, STEP
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+# Written with PyTorch's own functions, as an independent text of each loss: the mean over the outputs of one sample.
+TORCH_LOSSES = {
+    "squared_hinge": lambda s, y: torch.clamp(1 - y * s, min=0).square().mean(1),
+    "logistic": lambda s, y: F.binary_cross_entropy_with_logits(s, (y + 1) / 2, reduction="none").mean(1),
+    "softmax": lambda s, y: F.cross_entropy(s, y.argmax(1), reduction="none"),
+    "squared_error": lambda s, y: F.mse_loss(s, y, reduction="none").mean(1),
+    "huber": lambda s, y: F.huber_loss(s, y, reduction="none").mean(1),
+}
+
+
+def problem(loss, outputs, n=48, f=30):
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(n, f)).astype(np.float32)
+    scores = X[:, :outputs] * 2 + X[:, 3 : 3 + outputs] + rng.normal(size=(n, outputs)) * 0.3
+    if loss == "softmax":
+        targets = np.where(np.arange(outputs) == scores.argmax(1)[:, None], 1.0, -1.0)
+    elif loss in ("squared_hinge", "logistic"):
+        targets = np.where(scores > 0, 1.0, -1.0)
+    else:
+        targets = scores
+    weights = rng.uniform(0.5, 1.5, size=n)
+    return X, targets.astype(np.float32), (weights / weights.mean()).astype(np.float32)
+
+
+class Compiled:
+    """The engine, one step at a time."""
+
+    def __init__(self, X, targets, weights, rule, training):
+        self.table, self.targets, self.weights = _Table(X, None, owned=False), targets, weights
+        self.plan = _plan(rule, training)
+        self.memory = _memory(X.shape[0], targets.shape[1], self.plan, seed=3)
+        self.n_features = X.shape[1]
+
+    def step(self):
+        """One step; returns the rows of its batch."""
+        status = engine.run(self.table.matrix, self.targets, self.weights, self.memory, self.plan, 1)
+        end = self.memory.counters[engine.POSITION]
+        size = end % self.plan.batch_size or self.plan.batch_size
+        rows = self.memory.rows[end - size : end].copy()
+        if status == engine.COMPACT:
+            width = engine.compact_vectors(self.memory, self.plan.m)
+            self.table.keep(self.memory.order[:width].copy())
+        assert status != engine.DIVERGED
+        return rows, status
+
+    def spread(self, part):
+        """A vector of the working set over all columns."""
+        width = self.memory.counters[engine.WIDTH]
+        full = np.zeros((*part.shape[:-1], self.n_features), dtype=np.float32)
+        full[..., self.memory.column[:width]] = part[..., :width]
+        return full
+
+    def hand_over(self, mask, linear, optimizer):
+        """Give PyTorch our numbers, so that rounding errors of float32 do not add up over hundreds of steps."""
+        memory = self.memory
+        state, bias = optimizer.state[linear.weight], optimizer.state[linear.bias]
+        pairs = [
+            (mask.gamma, self.spread(memory.gamma)),
+            (mask.first, self.spread(memory.gamma_first)),
+            (mask.second, self.spread(memory.gamma_second)),
+            (linear.weight, self.spread(memory.weights)),
+            (state["exp_avg"], self.spread(memory.weights_first)),
+            (state["exp_avg_sq"], self.spread(memory.weights_second)),
+            (linear.bias, memory.intercept[0]),
+            (bias["exp_avg"], memory.intercept[1]),
+            (bias["exp_avg_sq"], memory.intercept[2]),
+        ]
+        with torch.no_grad():
+            for tensor, array in pairs:
+                tensor.copy_(torch.from_numpy(array))
+
+
+@pytest.mark.parametrize("variant", ["hard", "soft", "ranking"])
+@pytest.mark.parametrize(
+    ("loss", "outputs"),
+    [("squared_hinge", 1), ("squared_hinge", 3), ("logistic", 2), ("softmax", 3), ("squared_error", 1), ("huber", 2)],
+)
+def test_same_batches_same_path(loss, outputs, variant):
+    from tamiz.torch import FeatureMask
+
+    X, targets, weights = problem(loss, outputs)
+    m, l2, warmup = 5, 0.05, 20
+    rule = Rule(X.shape[1], m, variant=variant, warmup_steps=warmup, ramp_steps=400, learning_rate=0.02)
+    training = Training(loss=loss, learning_rate=5e-3, l2=l2, batch_size=7, refinement_steps=60)
+    compiled = Compiled(X, targets, weights, rule, training)
+
+    mask = FeatureMask(X.shape[1], m, variant=variant, learning_rate=0.02)
+    linear = torch.nn.Linear(X.shape[1], outputs)
+    torch.nn.init.zeros_(linear.weight)
+    torch.nn.init.zeros_(linear.bias)
+    model = torch.nn.Sequential(mask, linear)
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3, eps=1e-7)
+    mask.attach(optimizer, warmup_steps=warmup, ramp_steps=400)
+    x, y, w = map(torch.from_numpy, (X, targets, weights))
+
+    refined = 0
+    for _ in range(3000):
+        rows, status = compiled.step()
+        if mask.closed:
+            optimizer.param_groups[0]["lr"] = 5e-3 / 5 ** min(2, 3 * refined // 60)
+            refined += 1
+        optimizer.zero_grad()
+        size = linear.weight.square().sum() + linear.bias.square().sum()
+        value = (w[rows] * TORCH_LOSSES[loss](model(x[rows]), y[rows])).mean() + l2 * size
+        value.backward()
+        optimizer.step()
+        counters = compiled.memory.counters
+        assert counters[STEP] == mask.step
+        alive = (mask.rank <= m).numpy()
+        np.testing.assert_allclose(compiled.spread(compiled.memory.gamma), mask.gamma.detach().numpy(), atol=1e-5)
+        torch_weights = np.where(alive, linear.weight.detach().numpy(), 0)
+        ours = np.where(alive, compiled.spread(compiled.memory.weights), 0)
+        np.testing.assert_allclose(ours, torch_weights, atol=1e-5)
+        np.testing.assert_allclose(compiled.memory.intercept[0], linear.bias.detach().numpy(), atol=1e-5)
+        assert bool(counters[CLOSED]) == mask.closed
+        if counters[STEP] % 25 == 0:
+            compiled.hand_over(mask, linear, optimizer)
+        if status == engine.DONE:
+            break
+    assert mask.closed
+    assert refined == 60

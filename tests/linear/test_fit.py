@@ -1,0 +1,187 @@
+"""The compiled engine as its callers see it: exactly M, sparse like dense, whatever the memory layout; nothing lost."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+
+from tamiz.core import Rule
+from tamiz.linear.fit import Training, fit_linear
+from tamiz.selection import HISTORY_COLUMNS
+
+QUICK = {"ramp_steps": 300, "learning_rate": 0.02}
+
+
+def planted(n=80, f=40, informative=(4, 17, 33), seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, f)).astype(np.float32)
+    score = X[:, list(informative)].sum(1)
+    return X, np.where(score > 0, 1.0, -1.0)[:, None]
+
+
+def sparse_table(n=90, f=60, seed=1):
+    rng = np.random.default_rng(seed)
+    X = sp.random(n, f, density=0.15, format="csr", random_state=rng, dtype=np.float32)
+    score = X[:, 3].toarray().ravel() - X[:, 9].toarray().ravel() + 0.05 * rng.normal(size=n)
+    return X, np.where(score > 0, 1.0, -1.0)[:, None]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(1, 30).flatmap(lambda f: st.tuples(st.just(f), st.integers(1, f))),
+    st.sampled_from(["hard", "soft", "ranking"]),
+    st.sampled_from(["squared_hinge", "logistic", "softmax", "squared_error", "huber"]),
+    st.integers(0, 1000),
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_exactly_m_whatever_the_variant_and_loss(sizes, variant, loss, seed):
+    f, m = sizes
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(12, f)).astype(np.float32)
+    targets = np.where(rng.random((12, 2)) > 0.5, 1.0, -1.0)
+    fit = fit_linear(X, targets, Rule(f, m, variant=variant, **QUICK), Training(loss=loss, refinement_steps=10))
+    assert fit.selection.support.sum() == m
+    assert sorted(fit.selection.ranking) == list(range(1, f + 1))
+    assert fit.coef.shape == (2, m)
+    assert np.isfinite(fit.coef).all()
+
+
+@pytest.mark.parametrize("variant", ["hard", "soft", "ranking"])
+def test_planted_columns_are_found(variant):
+    X, targets = planted()
+    fit = fit_linear(X, targets, Rule(40, 3, variant=variant, ramp_steps=2000), Training(l2=0.05, learning_rate=3e-3))
+    assert fit.selection.indices.tolist() == [4, 17, 33]
+    assert (np.sign(X[:, [4, 17, 33]] @ fit.coef[0] + fit.intercept[0]) == targets[:, 0]).mean() > 0.95
+
+
+def test_sparse_equals_dense():
+    X, targets = sparse_table()
+    rule, training = Rule(60, 5, **QUICK), Training(l2=0.02)
+    dense = fit_linear(X.toarray(), targets, rule, training)
+    for kind in (sp.csr_matrix, sp.csc_matrix, sp.csr_array):
+        sparse = fit_linear(kind(X), targets, rule, training)
+        assert sparse.selection.ranking.tolist() == dense.selection.ranking.tolist()
+        np.testing.assert_allclose(sparse.coef, dense.coef, atol=1e-4)
+
+
+def test_an_offset_stands_for_the_empty_cells():
+    X, targets = sparse_table()
+    offset = np.linspace(-0.5, 0.5, 60).astype(np.float32)
+    rule, training = Rule(60, 5, **QUICK), Training(l2=0.02)
+    dense = fit_linear(X.toarray() + offset, targets, rule, training)
+    sparse = fit_linear(X, targets, rule, training, offset=offset)
+    assert sparse.selection.ranking.tolist() == dense.selection.ranking.tolist()
+    np.testing.assert_allclose(sparse.coef, dense.coef, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["C float32", "F float32", "C float64", "F float64", "csr", "csc"])
+def test_the_callers_memory_is_left_alone(kind):
+    X, targets = sparse_table()
+    X = X.asformat(kind) if kind in ("csr", "csc") else np.array(X.toarray(), dtype=kind[2:], order=kind[0])
+    before = X.copy()
+    fit_linear(X, targets, Rule(60, 5, **QUICK), Training())
+    if sp.issparse(X):
+        for part in ("data", "indices", "indptr"):
+            np.testing.assert_array_equal(getattr(X, part), getattr(before, part))
+    else:
+        np.testing.assert_array_equal(X, before)
+
+
+def test_same_seed_same_result_and_another_seed_another_order():
+    X, targets = planted()
+    rule, training = Rule(40, 3, **QUICK), Training(l2=0.05)
+    a, b, c = (fit_linear(X, targets, rule, training, seed=seed) for seed in (5, 5, 6))
+    np.testing.assert_array_equal(a.coef, b.coef)
+    np.testing.assert_array_equal(a.selection.ranking, b.selection.ranking)
+    assert not np.array_equal(a.coef, c.coef)
+
+
+def test_side_by_side_in_threads_changes_nothing():
+    from concurrent.futures import ThreadPoolExecutor
+
+    X, targets = planted()
+    rule, training = Rule(40, 3, **QUICK), Training(l2=0.05)
+    alone = fit_linear(X, targets, rule, training)
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda _: fit_linear(X, targets, rule, training), range(8)))
+    for fit in together:
+        np.testing.assert_array_equal(fit.coef, alone.coef)
+
+
+def test_weights_count():
+    """Rows without weight have no say: the column that only they support is not chosen."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(100, 10)).astype(np.float32)
+    targets = np.where(np.r_[X[:50, 0], X[50:, 1]] > 0, 1.0, -1.0)[:, None]
+    for column, weights in [(0, np.r_[np.ones(50), np.zeros(50)]), (1, np.r_[np.zeros(50), np.ones(50)])]:
+        fit = fit_linear(X, targets, Rule(10, 1, **QUICK), Training(l2=0.05), sample_weight=weights)
+        assert fit.selection.indices.tolist() == [column]
+
+
+def test_the_limit_decides_with_a_warning():
+    X, targets = planted()
+    with pytest.warns(ConvergenceWarning, match="did not settle within 3 steps; the 3 largest were kept"):
+        fit = fit_linear(X, targets, Rule(40, 3, variant="hard", ramp_steps=1000, max_steps=3), Training())
+    assert fit.selection.support.sum() == 3
+    assert not fit.selection.converged
+
+
+def test_a_loss_that_overflows_is_reported():
+    X, targets = planted()
+    with (
+        np.errstate(over="ignore"),
+        pytest.raises(FloatingPointError, match="Normalise them"),
+    ):
+        fit_linear(X * np.float32(1e30), targets, Rule(40, 3, **QUICK), Training(learning_rate=0.5))
+
+
+def test_the_history_tells_the_run():
+    X, targets = planted()
+    fit = fit_linear(X, targets, Rule(40, 3, warmup_steps=20, **QUICK), Training(refinement_steps=500))
+    history = fit.selection.history
+    lengths = {len(history[name]) for name in HISTORY_COLUMNS}
+    assert len(lengths) == 1
+    assert lengths.pop() <= 256
+    assert (np.diff(history["step"]) > 0).all()
+    assert (np.diff(history["phase"]) >= 0).all()
+    assert set(history["phase"]) == {0, 1, 2, 3}
+    assert (np.diff(history["n_alive"]) <= 0).all()
+    assert history["n_alive"][0] == 40
+    assert history["n_alive"][-1] == 3
+    assert history["gamma_sum"][-1] == 3
+    path = history["gamma_path"]
+    assert path.shape == (len(history["step"]), 40)
+    np.testing.assert_allclose(path[-1][:3], 1.0)
+    np.testing.assert_allclose(path[-1][3:], 0.0)
+    np.testing.assert_allclose(path.sum(1), history["gamma_sum"], atol=40 / 255)
+
+
+def test_all_columns_wanted_trains_on_all():
+    X, targets = planted(f=6, informative=(1, 2))
+    fit = fit_linear(X, targets, Rule(6, 6), Training(refinement_steps=2000, learning_rate=1e-2))
+    assert fit.selection.support.all()
+    assert fit.selection.converged
+    assert (np.sign(X @ fit.coef[0] + fit.intercept[0]) == targets[:, 0]).mean() > 0.9
+
+
+def test_progress_is_told():
+    X, targets = planted()
+    seen = []
+    fit_linear(X, targets, Rule(40, 3, **QUICK), Training(), progress=lambda *args: seen.append(args))
+    steps = [step for step, _, _ in seen]
+    assert steps == sorted(steps)
+    assert seen[-1][1] == 3
+
+
+def test_a_penalised_constant_is_smaller():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5)).astype(np.float32)
+    targets = np.ones((60, 1))
+    targets[:6] = -1
+    sizes = [
+        abs(fit_linear(X, targets, Rule(5, 2, **QUICK), Training(l2=1.0, penalize_intercept=flag)).intercept[0])
+        for flag in (True, False)
+    ]
+    assert sizes[0] < 0.8 * sizes[1]

@@ -21,7 +21,19 @@ def test_every_entry_loads_and_knows_its_name(name):
 
 def test_all_names_of_the_design_are_listed():
     classes = {path.partition(":")[2] for path in METHODS.values()}
-    assert classes >= {"FisherScore", "MIM", "ReliefF", "InfFS", "ILFS", "SVMRFE", "Lasso", "DFS", "SFS", "ISFS", "SFSDFS"}
+    assert classes >= {
+        "FisherScore",
+        "MIM",
+        "ReliefF",
+        "InfFS",
+        "ILFS",
+        "SVMRFE",
+        "Lasso",
+        "DFS",
+        "SFS",
+        "ISFS",
+        "SFSDFS",
+    }
     assert classes >= {"RandomForestImportance", "MRMR", "RandomSelection", "AllFeatures"}
 
 
@@ -34,7 +46,7 @@ def test_an_unknown_name_suggests_the_nearest(asked, near):
 
 
 def test_a_name_near_nothing_lists_all():
-    with pytest.raises(ValueError, match="Unknown method 'qqqq'. There are: fisher, mim"):
+    with pytest.raises(ValueError, match=r"Unknown method 'qqqq'\. There are: fisher, mim"):
         canonical_name("qqqq")
 
 

@@ -187,6 +187,8 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
     def _check_target(self, X: Any, y: Any) -> np.ndarray | None:
         if self._target == "none":
             return None
+        if y is not None and not hasattr(y, "shape"):
+            y = np.asarray(y)
         check_target_length(X, y)
         if self._target == "classes":
             self.task_ = "classification"

@@ -64,8 +64,9 @@ class FeatureGraph:
         dtype = np.float64 if self.n_features <= _FLOAT64_UP_TO else np.float32
         self.ranks = unit_ranks(X, dtype)
         spread = X.std(axis=0, ddof=1, dtype=np.float64)
-        spread -= spread.min()
-        self.spread = spread / (spread.max() or 1.0)
+        gap = np.ptp(spread)
+        # Columns that vary alike up to rounding have no sigma at all.
+        self.spread = (spread - spread.min()) / gap if gap > 1e-12 * spread.max() else np.zeros_like(spread)
         self.order = np.argsort(self.spread, kind="stable")
         kept = self.n_features * (self.n_features + _BLOCK) // 2 * np.dtype(dtype).itemsize
         self.blocks = list(self._make_blocks()) if kept <= _MEMORY_FOR_CORRELATIONS else None
@@ -114,14 +115,14 @@ def largest_eigenvalue(times: Any, size: int) -> float:
     The largest eigenvalue of these graphs stands far above the others, so a few products do; the Rayleigh quotient
     is exact to the square of the vector's error.
     """
-    vector, estimate = np.ones(size), np.inf
+    vector = np.ones(size) / np.sqrt(size)
     for _ in range(30):
-        vector /= np.linalg.norm(vector)
         image = times(vector)
-        previous, estimate = estimate, float(vector @ image)
-        if abs(estimate - previous) <= 1e-10 * abs(estimate):
+        estimate = float(vector @ image)
+        # Where the vector swings between two directions the quotient stands still, but this residual does not fall.
+        if np.linalg.norm(image - estimate * vector) <= 1e-5 * abs(estimate):
             return estimate
-        vector = image
+        vector = image / np.linalg.norm(image)
     if size < 3:  # too small for Lanczos
         return float(np.linalg.eigvalsh(np.column_stack([times(column) for column in np.eye(size)]))[-1])
     operator = LinearOperator((size, size), matvec=times, dtype=np.float64)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 import sklearn
 from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
@@ -18,6 +19,8 @@ from tamiz.baselines._base import BaselineSelector
 _RATIO = 0.8
 _SMALLEST_SHARE = 1e-4
 _BISECTIONS = 40
+# liblinear penalises the intercept as if it were the weight of a constant column of this value: make it cheap.
+_INTERCEPT_SCALING = 10.0
 # scikit-learn 1.8 renamed what asks for the L1 penalty.
 _L1 = {"l1_ratio": 1.0} if parse_version(sklearn.__version__) >= parse_version("1.8") else {"penalty": "l1"}
 
@@ -28,10 +31,11 @@ class PathPoint(NamedTuple):
     penalty: float
     alive: np.ndarray
     gradient: np.ndarray
+    n_sweeps: int
 
 
-#: Fits the given columns only: penalty, indices of columns -> alive among them, gradient of all.
-Fit = Callable[[float, np.ndarray], tuple[np.ndarray, np.ndarray]]
+#: Fits the given columns only: penalty, indices of columns -> alive among them, gradient of all, sweeps.
+Fit = Callable[[float, np.ndarray], tuple[np.ndarray, np.ndarray, int]]
 Solve = Callable[[float, PathPoint | None], PathPoint]
 
 
@@ -50,10 +54,10 @@ def screened(fit: Fit, n_features: int) -> Solve:
         while True:
             columns = np.flatnonzero(candidates)
             alive = np.zeros(n_features, dtype=bool)
-            alive[columns], gradient = fit(penalty, columns)
+            alive[columns], gradient, n_sweeps = fit(penalty, columns)
             missed = ~candidates & (gradient > penalty * (1.0 + 1e-3))
             if not missed.any():
-                return PathPoint(penalty, alive, gradient)
+                return PathPoint(penalty, alive, gradient, n_sweeps)
             candidates |= missed
 
     return solve
@@ -97,23 +101,37 @@ def entry_penalties(points: list[PathPoint]) -> np.ndarray:
     return scores
 
 
+def _without_offset(X: Any) -> Any:
+    """Columns that cannot stand in for the intercept, which liblinear penalises and would gladly replace by one.
+
+    Dense columns are centred, which changes nothing else; sparse ones stay, but for constant ones, which become 0.
+    """
+    if not sp.issparse(X):
+        centre = X.mean(axis=0, dtype=np.float64)
+        return np.where(np.ptp(X, axis=0) > 0, X - centre, 0.0)
+    constant = np.asarray(X.max(axis=0).todense()).ravel() == np.asarray(X.min(axis=0).todense()).ravel()
+    return X @ sp.diags_array((~constant).astype(X.dtype)).tocsc()
+
+
 def _regression_fit(X: Any, y: np.ndarray, max_iter: int) -> tuple[Fit, float]:
     """Least squares: 1/(2N) |y - Xw - b|^2 + penalty |w|_1; also the penalty from which on nothing is alive."""
+    X = _without_offset(X)
 
     def gradient(residual: np.ndarray) -> np.ndarray:
-        return np.abs(X.T @ residual) / y.size  # the intercept takes the residual's mean away
+        return np.abs(X.T @ residual) / y.size
 
-    def fit(penalty: float, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def fit(penalty: float, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
         if columns.size == 0:
-            return np.zeros(0, dtype=bool), gradient(y - y.mean())
+            return np.zeros(0, dtype=bool), gradient(y - y.mean()), 1
         model = linear_model.Lasso(alpha=penalty, max_iter=max_iter).fit(X[:, columns], y)
-        return model.coef_ != 0, gradient(y - model.predict(X[:, columns]))
+        return model.coef_ != 0, gradient(y - model.predict(X[:, columns])), int(model.n_iter_)
 
     return fit, float(gradient(y - y.mean()).max())
 
 
 def _classification_fit(X: Any, codes: np.ndarray, max_iter: int, seed: Any) -> tuple[Fit, float]:
     """Logistic loss, mean over the rows, + penalty |w|_1; several classes one against the rest."""
+    X = _without_offset(X)
     n_classes = int(codes.max()) + 1
     targets = [codes == c for c in (range(n_classes) if n_classes > 2 else [1])]
 
@@ -121,17 +139,23 @@ def _classification_fit(X: Any, codes: np.ndarray, max_iter: int, seed: Any) -> 
         pulls = [np.abs(X.T @ (p - t)) for p, t in zip(probabilities, targets, strict=True)]
         return np.max(pulls, axis=0) / codes.size
 
-    def fit(penalty: float, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        alive, probabilities = np.zeros(columns.size, dtype=bool), []
+    def fit(penalty: float, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+        alive, probabilities, n_sweeps = np.zeros(columns.size, dtype=bool), [], 1
         # One column at least, so that there is something to fit; if it is not a candidate it stays out.
         part = X[:, columns] if columns.size else X[:, :1]
         for target in targets:
             model = linear_model.LogisticRegression(
-                **_L1, solver="liblinear", C=1.0 / (penalty * codes.size), max_iter=max_iter, random_state=seed
+                **_L1,
+                solver="liblinear",
+                C=1.0 / (penalty * codes.size),
+                intercept_scaling=_INTERCEPT_SCALING,
+                max_iter=max_iter,
+                random_state=seed,
             ).fit(part, target)
             alive |= model.coef_[0, : columns.size] != 0
             probabilities.append(model.predict_proba(part)[:, 1])
-        return alive, gradient(probabilities)
+            n_sweeps = max(n_sweeps, int(model.n_iter_.max()))
+        return alive, gradient(probabilities), n_sweeps
 
     # liblinear penalises the intercept too: nothing is alive beyond the largest gradient with the intercept at zero
     # or where it would be without penalty, whichever is larger.
@@ -206,12 +230,13 @@ class Lasso(BaselineSelector):
         else:
             fit, largest = _regression_fit(X, y, self.max_iter)
         if largest <= 0:  # no column varies with the target at all
-            self.penalty_, self.n_alive_, self.n_solves_ = 0.0, 0, 0
+            self.penalty_, self.n_alive_, self.n_solves_, self.n_iter_ = 0.0, 0, 0, 1
             return np.zeros(X.shape[1])
         points = search_path(screened(fit, X.shape[1]), largest, self.n_features_to_select_)
         self.penalty_ = points[-1].penalty
         self.n_alive_ = int(np.count_nonzero(points[-1].alive))
         self.n_solves_ = len(points)
+        self.n_iter_ = points[-1].n_sweeps
         if self.n_alive_ != self.n_features_to_select_:
             warnings.warn(
                 f"No penalty keeps exactly {self.n_features_to_select_} features alive; {self.n_alive_} are, and the "

@@ -119,6 +119,7 @@ class SVMRFE(BaselineSelector):
             machine = LinearSVR(loss="squared_epsilon_insensitive", **shared)
         if X.shape[1] == 1:  # nothing to eliminate, which RFE refuses
             self.estimator_, self.n_rounds_ = machine.fit(X, y), 0
+            self.n_iter_ = int(machine.n_iter_)
             return np.ones(1)
         recorder = _Recorder()
         rfe = RFE(
@@ -129,6 +130,7 @@ class SVMRFE(BaselineSelector):
         ).fit(X, y)
         self.estimator_ = rfe.estimator_
         self.n_rounds_ = len(recorder.rounds)
+        self.n_iter_ = int(rfe.estimator_.n_iter_)
         final = (np.atleast_2d(rfe.estimator_.coef_) ** 2).sum(axis=0)
         return scores_from_order(elimination_order(rfe, recorder.rounds, final))
 

@@ -123,6 +123,9 @@ def test_page_opens_from_disk_and_asks_for_nothing_else(open_page, select_data):
     urls = requested(browser)
     assert any(url.startswith("file:") for url in urls)  # the log does record requests
     assert all(url.startswith(("file:", "data:")) for url in urls)
+    assert browser.get_log("browser") == []
+    browser.execute_script("console.error('probe')")
+    assert "probe" in browser.get_log("browser")[0]["message"]  # the log does record errors
 
 
 def test_search_narrows_the_table_and_names_features_left_out(open_page, select_data):

@@ -225,6 +225,33 @@ def test_verdict_for_losses_and_for_missing_intervals():
     assert verdict(Scores("r2", Score(0.5), difference=Score(0.1)), selection) == "With the kept feature, r2 is 0.500."
 
 
+def test_verdict_joins_what_is_unclear():
+    selection = Selection(np.arange(3) < 2, np.arange(1, 4))
+    open_ended = Score(0.1, -0.1, 0.3)
+    said = verdict(Scores("r2", Score(0.5), difference=open_ended, difference_random=open_ended), selection)
+    assert said.endswith(
+        "no clear difference from all 3 features or from 2 random features: both intervals include zero."
+    )
+
+
+@pytest.mark.parametrize(
+    ("created", "shown"),
+    [
+        ("2026-01-31T09:05:59+00:00", "Made 2026-01-31 09:05 UTC."),
+        ("2026-01-31", "Made 2026-01-31."),
+        ("today", "Made today."),
+    ],
+)
+def test_the_moment_is_readable(select_data, created, shown):
+    assert shown in render(replace(select_data, created=created))
+
+
+def test_intervals_of_bounded_scores_stay_inside(compare_data):
+    high = tuple(tuple((1.0, 1.0, 0.9) for _ in by_m) for by_m in compare_data.scores)
+    assert "0.967 (0.823 to 1.000)" in render(replace(compare_data, scores=high, metric="accuracy"))
+    assert "0.967 (0.823 to 1.110)" in render(replace(compare_data, scores=high, metric="likelihood"))
+
+
 def test_a_run_that_did_not_converge_says_so(select_data):
     stopped = Selection(np.array([True, False]), np.array([1, 2]), converged=False)
     bare = SelectReport("stopped", "selection", 0, 2, stopped, describe_kept(stopped))

@@ -27,13 +27,20 @@ class Score:
     high: float | None = None
 
     @classmethod
-    def of(cls, values: Sequence[float] | np.ndarray, confidence: float = 0.95) -> Score:
-        """The mean of scores over folds or splits, with a Student t interval.
+    def of(
+        cls,
+        values: Sequence[float] | np.ndarray,
+        confidence: float = 0.95,
+        bounds: tuple[float, float] = (-math.inf, math.inf),
+    ) -> Score:
+        """The mean of scores over folds or splits, with a Student t interval that stays inside ``bounds``.
 
         Examples
         --------
         >>> Score.of([0.8, 0.9, 1.0])
         Score(value=0.9, low=0.65..., high=1.14...)
+        >>> Score.of([0.8, 0.9, 1.0], bounds=(0.0, 1.0)).high
+        1.0
         """
         from scipy import stats
 
@@ -46,7 +53,7 @@ class Score:
             return cls(mean)
         standard_error = float(array.std(ddof=1)) / math.sqrt(array.size)
         reach = float(stats.t.ppf(0.5 + confidence / 2, array.size - 1)) * standard_error
-        return cls(mean, mean - reach, mean + reach)
+        return cls(mean, max(mean - reach, bounds[0]), min(mean + reach, bounds[1]))
 
 
 @dataclass(frozen=True)

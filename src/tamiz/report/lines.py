@@ -209,9 +209,24 @@ def gamma_chart(selection: Selection, width: int, height: int = 300) -> str:
     return picture(frame, "gamma of single features against the training step", *parts)
 
 
+def score_bounds(metric: str) -> tuple[float, float]:
+    """What a score cannot go beyond, as far as its name tells.
+
+    Examples
+    --------
+    >>> score_bounds("balanced accuracy"), score_bounds("R2"), score_bounds("mean squared error")
+    ((0.0, 1.0), (-inf, 1.0), (-inf, inf))
+    """
+    words = metric.lower().replace("_", " ").split()
+    if {"accuracy", "auc", "f1", "precision", "recall"} & set(words):
+        return 0.0, 1.0
+    return (-math.inf, 1.0) if {"r2", "r²"} & set(words) else (-math.inf, math.inf)
+
+
 def method_scores(data: CompareReport) -> list[list[Score]]:
     """The mean score and interval of each method at each M."""
-    return [[Score.of([v for v in splits if v is not None]) for splits in by_m] for by_m in data.scores]
+    bounds = score_bounds(data.metric)
+    return [[Score.of([v for v in splits if v is not None], bounds=bounds) for splits in by_m] for by_m in data.scores]
 
 
 def method_curves(data: CompareReport, width: int, height: int = 360) -> str:

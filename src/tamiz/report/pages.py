@@ -6,6 +6,7 @@ import base64
 import functools
 import hashlib
 from collections.abc import Mapping
+from datetime import datetime
 from importlib import resources
 from typing import Any
 
@@ -50,6 +51,7 @@ def render(data: SelectReport | CompareReport, *, spreadsheet_safe: bool = True)
             **view,
             data=data,
             spreadsheet_safe=spreadsheet_safe,
+            created=_moment(data.created),
             settings=_rows(data.settings),
             versions=_rows(data.versions),
             style=_markup(style),
@@ -63,6 +65,15 @@ def render(data: SelectReport | CompareReport, *, spreadsheet_safe: bool = True)
 def _rows(table: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Settings as text: None as a word, numbers as they were given."""
     return [(str(key), "none" if value is None else str(value)) for key, value in table.items()]
+
+
+def _moment(created: str | None) -> str | None:
+    """A moment in ISO form to read; anything else stays as it is."""
+    try:
+        moment = datetime.fromisoformat(created or "")
+    except ValueError:
+        return created
+    return f"{moment:%Y-%m-%d %H:%M} {moment:%Z}".strip() if "T" in (created or "") else created
 
 
 def _asset(name: str) -> str:

@@ -118,11 +118,12 @@ def difference_rows(scores: Scores | None) -> list[tuple[str, str]]:
 
 
 def verdict(scores: Scores, selection: Selection) -> str:
-    """What the scores say, in one or two sentences; a difference counts when its interval leaves out zero."""
+    """What the scores say, in a few sentences; a difference counts when its interval leaves out zero."""
     n_kept, n_features = selection.n_features_to_select, selection.n_features
     kept = "the kept feature" if n_kept == 1 else f"the {n_kept:,} kept features"
     said = f"With {kept}, {scores.metric} is {describe_score(scores.kept)}"
     said += f" over {scores.n_folds} held-out folds." if scores.n_folds else "."
+    unclear = []
     for score, other in (
         (scores.difference, f"all {n_features:,} features"),
         (scores.difference_random, "a random feature" if n_kept == 1 else f"{n_kept:,} random features"),
@@ -130,10 +131,13 @@ def verdict(scores: Scores, selection: Selection) -> str:
         if score is None or score.value is None or score.low is None or score.high is None:
             continue
         if score.low <= 0 <= score.high:
-            said += f" There is no clear difference from {other}: the interval of the difference includes zero."
+            unclear.append(other)
         else:
             better = (score.value > 0) == scores.higher_is_better
             said += f" It is {'better' if better else 'worse'} than with {other} by {format_score(abs(score.value))}."
+    if unclear:
+        reason = "both intervals include" if len(unclear) == 2 else "the interval of the difference includes"
+        said += f" There is no clear difference from {' or from '.join(unclear)}: {reason} zero."
     return said
 
 

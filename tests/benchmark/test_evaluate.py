@@ -179,7 +179,9 @@ def test_comparison_of_methods(signal):
     X, y = signal
     folds = make_folds(y, "classification", 4, n_repeats=3)
     chosen = methods("fisher", "all")
-    chosen["random"] = Method(lambda m, seed: registry.make("random", n_features_to_select=m, random_state=seed))
+    chosen["random"] = Method(
+        lambda m, seed: registry.make("random", n_features_to_select=m, random_state=seed), side_by_side=False
+    )
     found = compare_methods(slices(X), y, chosen, [2, 5], folds, task="classification", n_features=30, n_jobs=2)
     assert found.scores.shape == (3, 2, 12)
     assert not found.failures
@@ -194,6 +196,25 @@ def test_comparison_of_methods(signal):
     assert np.all(found.seconds >= 0)
 
 
+def test_for_which_numbers_a_method_is_fitted(signal):
+    X, y = signal
+    asked = {"largest": [], "smallest": [], "each": []}
+
+    def maker(kind):
+        def make(m, seed):
+            asked[kind].append(m)
+            return FisherScore(n_features_to_select=m)
+
+        return make
+
+    chosen = {kind: Method(maker(kind), fit_at=kind) for kind in asked}
+    folds = make_folds(y, "classification", 2)
+    found = compare_methods(slices(X), y, chosen, [2, 5], folds, task="classification", n_features=30)
+    assert asked == {"largest": [5, 5], "smallest": [2, 2], "each": [2, 5, 2, 5]}
+    assert np.array_equal(found.supports[0], found.supports[1])
+    assert np.array_equal(found.supports[0], found.supports[2])
+
+
 def test_a_method_that_fails_does_not_stop_the_others(signal):
     X, y = signal
 
@@ -201,7 +222,7 @@ def test_a_method_that_fails_does_not_stop_the_others(signal):
         def fit(self, X, y):
             raise ValueError("no luck today")
 
-    chosen = {**methods("fisher"), "broken": Method(lambda m, seed: Broken(), nested=False)}
+    chosen = {**methods("fisher"), "broken": Method(lambda m, seed: Broken(), fit_at="each")}
     folds = make_folds(y, "classification", 3)
     found = compare_methods(slices(X), y, chosen, [2], folds, task="classification", n_features=30)
     assert found.failures == {"broken": "no luck today"}

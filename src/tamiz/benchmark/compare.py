@@ -30,15 +30,20 @@ class Method:
     ----------
     make : callable
         ``make(n_features_to_select, seed)`` gives a selector with ``fit`` and ``ranking_``.
-    nested : bool
-        True where the ranking does not depend on M, so that one fit serves all of them.
+    fit_at : {"largest", "smallest", "each"}
+        For which M it is fitted. A ranking that does not depend on M serves all of them ("largest"); one of an
+        elimination that goes on until M are left serves the larger ones as well ("smallest").
     keeps_all : bool
         True for the method that keeps every feature whatever M is.
+    side_by_side : bool
+        False for methods that must not run in threads (torch draws its random numbers from one place, and uses all
+        cores by itself); they run one after the other, when the rest is done.
     """
 
     make: Callable[[int, int], Any]
-    nested: bool = True
+    fit_at: str = "largest"
     keeps_all: bool = False
+    side_by_side: bool = True
 
 
 @dataclass(frozen=True)
@@ -142,9 +147,10 @@ def _compare_fold(
     for m in m_values:
         record = _Record()
         try:
-            if ranking is None or not method.nested:
+            if ranking is None or method.fit_at == "each":
                 started = time.perf_counter()
-                selector = method.make(m if not method.nested else max(m_values), seed).fit(train, y_train)
+                asked = {"largest": max(m_values), "smallest": min(m_values), "each": m}[method.fit_at]
+                selector = method.make(asked, seed).fit(train, y_train)
                 seconds = time.perf_counter() - started
                 ranking = np.asarray(selector.ranking_)
             record.support = np.ones(ranking.size, dtype=bool) if method.keeps_all else ranking <= m
@@ -188,17 +194,20 @@ def compare_methods(
         Called once for every method, fold and M.
     """
     metric, _, limits = metric_of(task)
-    jobs = [(name, number) for name in methods for number in range(len(folds))]
-    results = run_side_by_side(
-        (
-            lambda tick, name=name, number=number: _compare_fold(  # type: ignore[misc]
-                prepare, y, folds[number], methods[name], m_values, task, seed + number, tick
+    jobs: list[tuple[str, int]] = []
+    results: list[list[_Record]] = []
+    for together in (True, False):
+        some = [
+            (name, i) for name, method in methods.items() for i in range(len(folds)) if method.side_by_side == together
+        ]
+        work = (
+            lambda tick, name=name, i=i: _compare_fold(
+                prepare, y, folds[i], methods[name], m_values, task, seed + i, tick
             )
-            for name, number in jobs
-        ),
-        n_jobs,
-        tick,
-    )
+            for name, i in some
+        )
+        jobs += some
+        results += run_side_by_side(work, n_jobs if together else 1, tick)
     shape = (len(methods), len(m_values), len(folds))
     scores, seconds = np.full(shape, np.nan), np.full(shape, np.nan)
     supports = np.zeros((*shape, n_features), dtype=bool)

@@ -29,11 +29,11 @@ from tamiz.report.write import library_versions, report
 #: Our own methods: ``e2efs-soft`` and so on.
 OWN = {f"e2efs-{variant}": variant for variant in VARIANTS}
 DEFAULTS = {
-    "classification": ("e2efs-soft", "fisher", "mim", "random-forest", "random", "all"),
-    "regression": ("e2efs-soft", "mim", "lasso", "random-forest", "random", "all"),
+    "classification": ("e2efs-soft", "fisher", "relieff", "lasso", "random", "all"),
+    "regression": ("e2efs-soft", "relieff", "lasso", "random", "all"),
 }
-#: Baselines whose ranking depends on how many features are asked for.
-_NOT_NESTED = ("isfs",)
+#: Baselines whose ranking depends on how many features are asked for; see :class:`~tamiz.benchmark.compare.Method`.
+_FIT_AT = {"isfs": "each", "lasso": "each", "svm-rfe": "smallest"}
 DEFAULT_K = (5, 10, 20)
 ALPHA = 0.05
 
@@ -122,7 +122,9 @@ def _baseline(name: str, task: str) -> Method:
             more["task"] = task
         return registry.make(name, n_features_to_select=n_features_to_select, **more)
 
-    return Method(make, nested=name not in _NOT_NESTED, keeps_all=name == "all")
+    return Method(
+        make, fit_at=_FIT_AT.get(name, "largest"), keeps_all=name == "all", side_by_side=kind._engine != "torch"
+    )
 
 
 def make_methods(names: Sequence[str], task: str, network: str) -> dict[str, Method]:
@@ -130,7 +132,8 @@ def make_methods(names: Sequence[str], task: str, network: str) -> dict[str, Met
     methods = {}
     for name in names:
         if name in OWN:
-            methods[name] = Method(model_maker(ModelOptions(OWN[name], network), task), nested=False)
+            make = model_maker(ModelOptions(OWN[name], network), task)
+            methods[name] = Method(make, fit_at="each", side_by_side=network == "linear")
         else:
             methods[name] = _baseline(name, task)
     return methods

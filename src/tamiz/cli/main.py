@@ -51,10 +51,13 @@ def friendly(command: Callable[..., None]) -> Callable[..., None]:
     def run(*arguments: Any, **named: Any) -> None:
         main_thread = threading.current_thread() is threading.main_thread()
         before = signal.signal(signal.SIGTERM, _stop) if main_thread else None
+        show_warning = warnings.showwarning
         try:
             with warnings.catch_warnings():
                 # Said aloud where it matters (see the notes of a run); elsewhere it would only tear the tables apart.
+                # Filters are not safe in threads, hence both.
                 warnings.simplefilter("ignore")
+                warnings.showwarning = lambda *_, **__: None
                 command(*arguments, **named)
         except UserError as error:
             _complain(str(error))
@@ -71,6 +74,7 @@ def friendly(command: Callable[..., None]) -> Callable[..., None]:
             _complain("Interrupted; nothing was written.")
             raise typer.Exit(EXIT_INTERRUPTED) from None
         finally:
+            warnings.showwarning = show_warning
             if main_thread:
                 signal.signal(signal.SIGTERM, before)
 

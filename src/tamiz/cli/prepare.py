@@ -103,6 +103,27 @@ def resolve_k(k: int | float, n_features: int) -> int:
         raise UserError(message, EXIT_USAGE) from None
 
 
+def in_percent(tick: Callable[[], None]) -> Callable[[int, int], None]:
+    """From "so many of so many rows" to one call a percent.
+
+    Examples
+    --------
+    >>> calls = []
+    >>> told = in_percent(lambda: calls.append(1))
+    >>> told(1, 50), told(50, 50), len(calls)
+    (None, None, 100)
+    """
+    shown = 0
+
+    def on_rows(done: int, total: int) -> None:
+        nonlocal shown
+        while shown < 100 * done // max(1, total):
+            shown += 1
+            tick()
+
+    return on_rows
+
+
 def load_table(options: TableOptions, talk: Talk, check: Callable[[int], None] = lambda n_features: None) -> Prepared:
     """Read a table, understand its columns and its target, say it aloud, and make the folds.
 
@@ -126,7 +147,8 @@ def load_table(options: TableOptions, talk: Talk, check: Callable[[int], None] =
         header=options.header,
         run_factor=1 + COPIES_PER_FOLD,
     )
-    table = read_table(options.file, read_options, MemoryBudget(talk.say))
+    with talk.progress("reading", 100) as tick:
+        table = read_table(options.file, read_options, MemoryBudget(talk.say), in_percent(tick))
     layout_found = table.options.get("layout")
     if layout_found is not None and not layout_found.has_header and options.header is None:
         talk.say(

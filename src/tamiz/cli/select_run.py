@@ -103,6 +103,7 @@ def _check_k(k: int | float, n_features: int) -> None:
 
 
 def _evaluate(data: Prepared, k: int, options: SelectOptions, talk: Talk) -> Evaluation:
+    linear = options.model.network == "linear"
     total = len(data.folds) * TICKS_PER_FOLD
     with talk.progress("cross-validation", total) as tick:
         return evaluate_selection(
@@ -112,9 +113,12 @@ def _evaluate(data: Prepared, k: int, options: SelectOptions, talk: Talk) -> Eva
             k,
             data.folds,
             task=data.target.task,
-            sizes=curve_sizes(len(data.features), k),
+            # A network takes seconds where the linear engine takes milliseconds: no curve, one random draw; and torch
+            # uses all cores by itself.
+            sizes=curve_sizes(len(data.features), k) if linear else (),
+            n_random=5 if linear else 1,
             seed=options.table.seed,
-            n_jobs=data.n_jobs,
+            n_jobs=data.n_jobs if linear else 1,
             tick=tick,
         )
 
@@ -150,11 +154,7 @@ def _page(
         task=data.target.task,
         target=data.target.name,
         scores=scores_of(evaluation),
-        curve=Curve(
-            evaluation.metric,
-            tuple(CurvePoint(size, score_of(interval)) for size, interval in evaluation.curve()),
-            chosen=estimator.selection_.n_features_to_select,
-        ),
+        curve=_curve(evaluation, estimator),
         confusion=_confusion(data, evaluation) if data.target.task == "classification" else None,
         residuals=_residuals(data, evaluation) if data.target.task == "regression" else None,
         fold_share=evaluation.fold_share,
@@ -166,6 +166,11 @@ def _page(
         created=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
     )
     return dataclasses.replace(page, n_rows=data.table.n_rows, seed=options.table.seed)
+
+
+def _curve(evaluation: Evaluation, estimator: Any) -> Curve | None:
+    points = tuple(CurvePoint(size, score_of(interval)) for size, interval in evaluation.curve())
+    return Curve(evaluation.metric, points, chosen=estimator.selection_.n_features_to_select) if points else None
 
 
 def _positions(estimator: Any) -> np.ndarray:

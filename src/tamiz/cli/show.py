@@ -140,7 +140,7 @@ def show_compare(record: Mapping[str, Any]) -> Group:
             mark,
             style="bold" if position == 0 else None,
         )
-    note = Text("* worse than the best: Wilcoxon signed-rank test over folds, p < 0.05 after Holm.", style="dim")
+    note = Text("* worse than the best: Wilcoxon test over folds, p < 0.05 after Holm.", style="dim")
     return Group(Text(""), table, note, files_lines(record))
 
 

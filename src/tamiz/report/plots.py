@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tamiz.report.lines import PHASES, gamma_paths, has_gamma, has_history
+from tamiz.report.lines import PHASES, gamma_paths, has_gamma, has_history, shown_steps
 from tamiz.selection import Selection
 
 _KEPT, _DROPPED, _LOSS = "#0b6e70", "#8a8f96", "#b5511d"
@@ -50,17 +50,20 @@ def plot_selection(selection: Selection, kind: str = "sieve", ax: Any = None) ->
         raise ImportError('Drawing needs matplotlib. Install it with: pip install "tamiz[plot]"') from error
     if ax is None:
         _, ax = pyplot.subplots(figsize=(7, 4), layout="constrained")
-    _shade_phases(ax, selection)
-    _draw_sieve(ax, selection) if kind == "sieve" else _draw_gamma(ax, selection)
+    # The loss of the sieve is worth seeing to the end; gamma stands still once the mask is closed.
+    n_shown = shown_steps(selection, "loss" if kind == "sieve" else "gamma_path")
+    _shade_phases(ax, selection, n_shown)
+    _draw_sieve(ax, selection) if kind == "sieve" else _draw_gamma(ax, selection, n_shown)
     ax.set_xlabel("training step")
     return ax
 
 
-def _shade_phases(ax: Any, selection: Selection) -> None:
+def _shade_phases(ax: Any, selection: Selection, n_shown: int) -> None:
     """A light ground behind every second phase, and the names of the phases above."""
     steps, phases = np.asarray(selection.history["step"]), np.asarray(selection.history.get("phase", ()))
     if phases.shape != steps.shape:
         return
+    steps, phases = steps[:n_shown], phases[:n_shown]
     borders = np.flatnonzero(np.diff(phases)) + 1
     for first, last in zip([0, *borders], [*borders, len(steps) - 1], strict=True):
         if phases[first] % 2:
@@ -88,12 +91,14 @@ def _draw_sieve(ax: Any, selection: Selection) -> None:
     ax.legend(drawn, labels, loc="upper right", frameon=False)
 
 
-def _draw_gamma(ax: Any, selection: Selection) -> None:
+def _draw_gamma(ax: Any, selection: Selection, n_shown: int) -> None:
     named: set[bool] = set()
     for _, kept, path in gamma_paths(selection):
         label = None if kept in named else "kept" if kept else "left out"
         named.add(kept)
         color, width = (_KEPT, 1.4) if kept else (_DROPPED, 0.8)
-        ax.plot(selection.history["step"], path, color=color, linewidth=width, alpha=0.8, label=label)
+        ax.plot(
+            selection.history["step"][:n_shown], path[:n_shown], color=color, linewidth=width, alpha=0.8, label=label
+        )
     ax.set_ylabel("gamma")
     ax.legend(loc="center right", frameon=False)

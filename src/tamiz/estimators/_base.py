@@ -17,11 +17,12 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from tamiz._validation import check_table, check_target_length, resolve_n_features_to_select
 from tamiz.core import VARIANTS, Rule
 from tamiz.estimators import _parameters as check
-from tamiz.estimators._compile_notice import compile_notice
+from tamiz.estimators._compile_notice import announce_compilation
 from tamiz.estimators._targets import Encoded, as_target
 from tamiz.estimators.defaults import Schedule, default_schedule
 from tamiz.estimators.normalize import NORMALIZATIONS, Table, apply_normalization, prepare_table
 from tamiz.estimators.progress import watch_selection
+from tamiz.linear import engine
 from tamiz.linear.fit import Training, fit_linear
 from tamiz.linear.losses import LOSSES
 from tamiz.networks._torch import require_torch
@@ -238,7 +239,8 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             refinement_steps=schedule.refinement_steps,
             fit_intercept=bool(self.fit_intercept),
         )
-        with compile_notice(), watch_selection(self.verbose, rule, schedule.refinement_steps) as progress:
+        announce_compilation(engine.run)
+        with watch_selection(self.verbose, rule, schedule.refinement_steps) as progress:
             fit = fit_linear(
                 problem.table.values,
                 problem.target.values,

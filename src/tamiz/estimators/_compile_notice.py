@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from numba.core import event
 
-_said = threading.Event()
+_lock = threading.Lock()
+_watched: list[Any] = []
 
 
 class _Notice(event.Listener):
@@ -20,25 +19,28 @@ class _Notice(event.Listener):
         self.dispatcher = dispatcher
 
     def on_start(self, event: Any) -> None:
-        """Say it once a process."""
-        if event.data.get("dispatcher") is self.dispatcher and not _said.is_set():
-            _said.set()
+        """Say it, if it is the engine."""
+        if event.data.get("dispatcher") is self.dispatcher:
             print("tamiz: compiling the engine for this machine, once; about 20 s ...", file=sys.stderr, flush=True)
 
     def on_end(self, event: Any) -> None:
         """Nothing: the fit goes on."""
 
 
-@contextmanager
-def compile_notice() -> Iterator[None]:
-    """While this is open, the first compilation of the engine is announced; one that comes from the cache is not.
+def announce_compilation(dispatcher: Any) -> None:
+    """From now on, a compilation of this function is announced; one that comes from the cache on disk is not.
+
+    Parameters
+    ----------
+    dispatcher : function compiled by ``numba.njit``
+        Any number of calls with the same function count as one.
 
     Examples
     --------
-    >>> with compile_notice():
-    ...     pass
+    >>> from tamiz.linear import engine
+    >>> announce_compilation(engine.run)
     """
-    from tamiz.linear import engine
-
-    with event.install_listener("numba:compile", _Notice(engine.run)):
-        yield
+    with _lock:
+        if not any(known is dispatcher for known in _watched):
+            _watched.append(dispatcher)
+            event.register("numba:compile", _Notice(dispatcher))

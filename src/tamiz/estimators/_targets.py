@@ -102,14 +102,24 @@ def encode_classes(y: Any, loss: str) -> Encoded:
     return Encoded(values, classes=classes, codes=codes)
 
 
-def encode_numbers(y: Any) -> Encoded:
-    """Numbers with mean 0 and standard deviation 1, since the rates of training are made for that size.
+def encode_numbers(y: Any, robust: bool = False) -> Encoded:
+    """Numbers of mean 0 and standard deviation 1, since the rates of training are made for that size.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        The target.
+    robust : bool
+        Take the median and the median absolute deviation (times 1.4826, as for a normal distribution) instead, for losses
+        that are to be safe from outliers; where half of the numbers are equal, mean and deviation all the same.
 
     Examples
     --------
     >>> encoded = encode_numbers([1.0, 3.0])
     >>> encoded.values.ravel().tolist(), encoded.mean.tolist(), encoded.scale.tolist()
     ([-1.0, 1.0], [2.0], [1.0])
+    >>> encode_numbers([1.0, 2.0, 3.0, 4.0, 1000.0], robust=True).mean.tolist()
+    [3.0]
     """
     if np.asarray(y).dtype.kind == "O":
         refuse_missing(y)
@@ -117,16 +127,20 @@ def encode_numbers(y: Any) -> Encoded:
     table = numbers.reshape(numbers.shape[0], -1)
     if table.shape[1] == 0:
         raise ValueError("y has no columns.")
-    if (table == table[0]).all():
+    constant = (table == table[0]).all(axis=0)
+    if constant.all():
         raise ValueError("y is the same in every row; there is nothing to select features for.")
     # Brought to a size of one first: squares of numbers like 1e200 would overflow.
     largest = np.abs(table).max(axis=0)
     unit = np.where(largest > 0, largest, 1.0)
     table = table / unit
     mean = table.mean(axis=0)
-    deviation = (table - mean).std(axis=0)
-    constant = (table == table[0]).all(axis=0) | (deviation == 0)
-    scale = np.where(constant, 1.0, deviation)
+    scale = (table - mean).std(axis=0)
+    if robust:
+        middle = np.median(table, axis=0)
+        spread = 1.4826 * np.median(np.abs(table - middle), axis=0)
+        mean, scale = np.where(spread > 0, middle, mean), np.where(spread > 0, spread, scale)
+    scale = np.where(constant | (scale == 0), 1.0, scale)
     values = np.where(constant, 0.0, (table - mean) / scale).astype(np.float32)
     return Encoded(values, mean=mean * unit, scale=scale * unit, one_dimensional=numbers.ndim == 1)
 

@@ -9,6 +9,8 @@ LEARNING_RATE = 3e-3
 #: The same for other networks, while features are selected and after that.
 NETWORK_LEARNING_RATE = 0.01
 NETWORK_REFINEMENT_LEARNING_RATE = 1e-3
+#: Weight decay of other networks: the paper's 100 / N leaves a network with hidden layers too little to work with.
+NETWORK_L2 = 1e-3
 #: Adam's rate for gamma.
 MASK_LEARNING_RATE = 0.01
 #: Steps during which gamma rests.
@@ -92,8 +94,8 @@ def default_schedule(n_samples: int, task: str, linear: bool = True) -> Schedule
         learning_rate=LEARNING_RATE if linear else NETWORK_LEARNING_RATE,
         refinement_learning_rate=LEARNING_RATE if linear else NETWORK_REFINEMENT_LEARNING_RATE,
         mask_learning_rate=MASK_LEARNING_RATE,
-        l2=l2_for(n_samples),
-        refinement_l2=refinement_l2_for(n_samples, task),
+        l2=l2_for(n_samples) if linear else NETWORK_L2,
+        refinement_l2=refinement_l2_for(n_samples, task) if linear else NETWORK_L2,
         batch_size=batch_size_for(n_samples),
         warmup_steps=WARMUP_STEPS,
         ramp_steps=RAMP_STEPS,

@@ -75,7 +75,7 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
     _automatic_loss = "squared_error"
 
     def _encode(self, y: Any, loss: str, sample_weight: np.ndarray) -> tuple[Encoded, np.ndarray]:
-        return encode_numbers(y), sample_weight
+        return encode_numbers(y, robust=loss == "huber"), sample_weight
 
     def _target_attributes(self, target: Encoded) -> dict[str, Any]:
         return {"one_dimensional_": target.one_dimensional}

@@ -1,0 +1,302 @@
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+import sklearn
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from tamiz import E2EFSClassifier, Selection
+
+LOSSES = ["squared_hinge", "logistic", "softmax"]
+
+
+def classifier(m=2, **parameters):
+    return E2EFSClassifier(m, **{"random_state": 0, "ramp_steps": 1000, "l2": 0.01, **parameters})
+
+
+@pytest.mark.parametrize("variant", ["soft", "hard", "ranking"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_informative_columns_are_found_and_all_attributes_are_there(table, variant, loss):
+    X, y = table
+    clf = classifier(variant=variant, loss=loss).fit(X, y)
+    assert clf.get_support(indices=True).tolist() == [3, 7]
+    assert sorted(clf.ranking_.tolist()) == list(range(1, 31))
+    assert clf.gamma_.tolist() == clf.get_support().astype(float).tolist()
+    assert isinstance(clf.selection_, Selection)
+    assert clf.coef_.shape == (1, 2)
+    assert clf.intercept_.shape == (1,)
+    assert clf.n_iter_ == clf.selection_.n_steps > 0
+    assert clf.n_features_to_select_ == 2
+    assert clf.classes_.tolist() == [0, 1]
+    assert clf.decision_function(X).shape == (80,)
+    assert clf.score(X, y) > 0.85
+
+
+@pytest.mark.parametrize("normalize", ["erf", "standard", None])
+def test_every_normalisation_finds_them(table, normalize):
+    X, y = table
+    clf = classifier(normalize=normalize).fit(X, y)
+    assert clf.get_support(indices=True).tolist() == [3, 7]
+    assert clf.score(X, y) > 0.9
+
+
+def test_transform_and_its_inverse(table):
+    X, y = table
+    clf = classifier().fit(X, y)
+    np.testing.assert_array_equal(clf.transform(X), X[:, [3, 7]])
+    back = clf.inverse_transform(clf.transform(X))
+    assert back.shape == X.shape
+    np.testing.assert_array_equal(back[:, [3, 7]], X[:, [3, 7]])
+    assert not back[:, [0, 1, 2]].any()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_several_classes_with_names(three_classes, loss):
+    X, y = three_classes
+    clf = classifier(3, loss=loss).fit(X, y)
+    assert clf.get_support(indices=True).tolist() == [2, 5, 9]
+    assert clf.coef_.shape == (3, 3)
+    assert clf.decision_function(X).shape == (120, 3)
+    assert set(clf.predict(X)) == {"a", "b", "c"}
+    assert clf.score(X, y) > 0.85
+
+
+@pytest.mark.parametrize("loss", ["logistic", "softmax"])
+def test_probabilities_agree_with_the_scores(table, three_classes, loss):
+    for X, y in (table, three_classes):
+        clf = classifier(3, loss=loss).fit(X, y)
+        probabilities = clf.predict_proba(X)
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+        np.testing.assert_array_equal(clf.classes_[probabilities.argmax(axis=1)], clf.predict(X))
+
+
+def test_softmax_of_two_classes_is_the_logistic_function_of_its_score(table):
+    X, y = table
+    clf = classifier(loss="softmax").fit(X, y)
+    np.testing.assert_allclose(clf.predict_proba(X)[:, 1], 1 / (1 + np.exp(-clf.decision_function(X))))
+
+
+def test_the_hinge_has_no_probabilities(table):
+    clf = classifier().fit(*table)
+    assert not hasattr(clf, "predict_proba")
+    with pytest.raises(AttributeError, match="predict_proba"):
+        clf.predict_proba(table[0])
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_several_labels_a_row(table, loss, as_sparse):
+    X, _ = table
+    labels = np.column_stack([X[:, 3] > 0, X[:, 7] > 0, X[:, 3] < 0]).astype(int)
+    clf = classifier(loss=loss).fit(X, sp.csr_matrix(labels) if as_sparse else labels)
+    assert clf.get_support(indices=True).tolist() == [3, 7]
+    predicted = clf.predict(X)
+    assert predicted.shape == labels.shape
+    assert set(np.unique(predicted)) == {0, 1}
+    assert (predicted == labels).mean() > 0.85
+    assert clf.decision_function(X).shape == labels.shape
+    if loss == "logistic":
+        assert clf.predict_proba(X).shape == labels.shape
+
+
+@pytest.mark.parametrize("make", [sp.csr_matrix, sp.csc_matrix, sp.csr_array])
+@pytest.mark.parametrize("normalize", ["erf", "standard", None])
+def test_a_sparse_table_gives_what_the_dense_one_gives(make, normalize):
+    X = sp.random(100, 60, density=0.3, random_state=0).toarray()
+    y = X[:, 3] + X[:, 20] - X[:, 50] > 0.1
+    dense = classifier(5, normalize=normalize).fit(X, y)
+    sparse_table = make(X)
+    before = sparse_table.copy()
+    sparse = classifier(5, normalize=normalize).fit(sparse_table, y)
+    np.testing.assert_array_equal(sparse.ranking_ <= 5, dense.ranking_ <= 5)
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-4)
+    np.testing.assert_allclose(sparse.intercept_, dense.intercept_, atol=1e-4)
+    assert abs(sparse_table - before).nnz == 0
+    # Either kind can be predicted on, whatever the fit saw.
+    np.testing.assert_allclose(dense.decision_function(sparse_table), dense.decision_function(X), atol=1e-6)
+    np.testing.assert_allclose(sparse.decision_function(X), sparse.decision_function(sparse_table), atol=1e-6)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("normalize", ["erf", None])
+def test_the_table_of_the_user_is_never_written_to(table, order, dtype, normalize):
+    X = np.asarray(table[0], dtype=dtype, order=order)
+    before = X.copy()
+    X.setflags(write=False)
+    clf = classifier(normalize=normalize).fit(X, table[1])
+    clf.predict(X)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_same_seed_same_result_and_other_seed_other_weights(table):
+    X, y = table
+    one, two, other = (classifier(5, random_state=seed).fit(X, y) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    np.testing.assert_array_equal(one.ranking_, two.ranking_)
+    assert not np.array_equal(one.coef_, other.coef_)
+    assert one.selection_.seed == 1
+
+
+def test_a_random_state_is_drawn_from(table):
+    state = np.random.RandomState(0)
+    one, two = classifier(random_state=state).fit(*table), classifier(random_state=state).fit(*table)
+    assert one.selection_.seed != two.selection_.seed
+
+
+@pytest.mark.parametrize("m", [1, 30, 0.1, None])
+def test_exactly_so_many_are_kept(table, m):
+    clf = classifier(m).fit(*table)
+    assert clf.get_support().sum() == {1: 1, 30: 30, 0.1: 3, None: 15}[m] == clf.n_features_to_select_
+    if m == 30:
+        assert clf.score(*table) > 0.9  # all columns are kept, and the model is trained
+
+
+def test_class_weights_move_the_border(table):
+    X, y = table
+    first = classifier(class_weight={0: 100.0, 1: 1.0}).fit(X, y).predict(X)
+    second = classifier(class_weight={0: 1.0, 1: 100.0}).fit(X, y).predict(X)
+    assert first.sum() < y.sum() < second.sum()
+
+
+def test_balanced_classes_count_the_same():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [180, 20])
+    X = rng.normal(size=(200, 5))
+    X[:, 2] += 1.0 * y
+    counts = {weight: classifier(1, class_weight=weight).fit(X, y).predict(X).sum() for weight in ("balanced", None)}
+    assert counts["balanced"] > counts[None] + 20
+
+
+def test_a_weight_of_zero_is_as_if_the_row_were_not_there(table):
+    X, y = table
+    weights = np.ones(80)
+    weights[::4] = 0
+    poisoned = X.copy()
+    poisoned[::4] = 1e6
+    left_out = classifier().fit(X[weights > 0], y[weights > 0])
+    weighted = classifier().fit(poisoned, y, sample_weight=weights)
+    np.testing.assert_array_equal(left_out.coef_, weighted.coef_)
+
+
+def test_weights_count_relative_to_each_other(table):
+    X, y = table
+    one = classifier().fit(X, y, sample_weight=np.full(80, 1e300))
+    np.testing.assert_allclose(one.coef_, classifier().fit(X, y).coef_, atol=1e-6)
+
+
+def test_data_frames_keep_their_names(table):
+    X, y = table
+    frame = pd.DataFrame(X, columns=[f"gene{i}" for i in range(30)])
+    clf = classifier().fit(frame, pd.Series(y))
+    assert clf.feature_names_in_[3] == "gene3"
+    assert clf.get_feature_names_out().tolist() == ["gene3", "gene7"]
+    assert sorted(clf.selection_.names) == ["gene3", "gene7"]
+    out = clf.set_output(transform="pandas").transform(frame)
+    assert list(out.columns) == ["gene3", "gene7"]
+    out = clf.set_output(transform="polars").transform(frame)
+    assert isinstance(out, pl.DataFrame)
+    assert out.columns == ["gene3", "gene7"]
+
+
+def test_polars_in_polars_out(table):
+    X, y = table
+    frame = pl.DataFrame(X, schema=[f"c{i}" for i in range(30)])
+    clf = classifier().set_output(transform="polars").fit(frame, pl.Series(y))
+    assert clf.transform(frame).columns == ["c3", "c7"]
+    assert clf.score(frame, y) > 0.9
+
+
+def test_pickle_and_clone(table):
+    X, y = table
+    clf = classifier(loss="logistic").fit(X, y)
+    again = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    blank = clone(clf)
+    assert blank.get_params() == clf.get_params()
+    with pytest.raises(NotFittedError):
+        blank.predict(X)
+
+
+def test_processes_give_the_same_as_here(table):
+    X, y = table
+    fits = Parallel(n_jobs=2)(delayed(classifier(random_state=seed).fit)(X, y) for seed in (0, 1))
+    for seed, fit in enumerate(fits):
+        np.testing.assert_array_equal(fit.coef_, classifier(random_state=seed).fit(X, y).coef_)
+
+
+def test_grid_search_over_the_number_of_features(table):
+    search = GridSearchCV(classifier(), {"n_features_to_select": [1, 2, 15]}, cv=3).fit(*table)
+    assert search.best_params_ == {"n_features_to_select": 2}
+
+
+def test_cross_validation(table):
+    assert cross_val_score(classifier(), *table, cv=3, scoring="balanced_accuracy").mean() > 0.85
+
+
+def test_in_the_middle_and_at_the_end_of_a_pipeline(table):
+    X, y = table
+    middle = make_pipeline(StandardScaler(), classifier(), LogisticRegression()).fit(X, y)
+    assert middle[-1].coef_.shape == (1, 2)
+    assert middle.score(X, y) > 0.9
+    assert make_pipeline(StandardScaler(), classifier()).fit(X, y).score(X, y) > 0.9
+
+
+def test_sample_weight_is_routed(table):
+    X, y = table
+    weights = np.where(np.arange(80) < 40, 1.0, 0.0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        inner = classifier().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), inner).fit(
+            X, y, sample_weight=weights
+        )
+        result = cross_validate(inner, X, y, cv=2, params={"sample_weight": np.ones(80)})
+    scaled = StandardScaler().fit_transform(X)
+    np.testing.assert_array_equal(pipeline[-1].coef_, classifier().fit(scaled, y, sample_weight=weights).coef_)
+    assert result["test_score"].mean() > 0.8
+
+
+def test_labels_of_many_kinds(table):
+    X, y = table
+    kinds = [
+        np.where(y, "yes", "no"),
+        y.astype(bool),
+        y.astype(float),
+        pd.Series(y, dtype="Int64"),
+        pd.Categorical(np.where(y, "b", "a")),
+        np.where(y, "b", "a").astype(object),
+        pd.Series(np.where(y, "b", "a")),
+        y.tolist(),
+    ]
+    for kind in kinds:
+        clf = classifier().fit(X, kind)
+        assert clf.get_support(indices=True).tolist() == [3, 7]
+        assert (clf.predict(X) == np.asarray(kind)).mean() > 0.9
+
+
+def test_changing_a_parameter_after_the_fit_changes_no_prediction(table):
+    X, y = table
+    clf = classifier().fit(X, y)
+    before = clf.decision_function(X)
+    clf.set_params(normalize=None, n_features_to_select=9)
+    np.testing.assert_array_equal(clf.decision_function(X), before)
+
+
+def test_the_progress_bar_goes_to_stderr(table, capsys):
+    classifier(verbose=1).fit(*table)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "selecting 2 of 30" in shown.err
+    classifier().fit(*table)
+    assert capsys.readouterr().err == ""

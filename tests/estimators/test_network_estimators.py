@@ -1,0 +1,141 @@
+"""Estimators over torch networks."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
+
+from tamiz import E2EFSClassifier, E2EFSPath, E2EFSRegressor
+
+QUICK = {"ramp_steps": 300, "warmup_steps": 50, "refinement_epochs": 20, "random_state": 0, "l2": 0.001}
+
+
+def small_network(n_inputs, n_outputs):
+    from torch import nn
+
+    return nn.Sequential(nn.Linear(n_inputs, 8), nn.Tanh(), nn.Linear(8, n_outputs))
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "softmax"])
+@pytest.mark.parametrize("network", ["mlp", small_network])
+def test_two_classes(table, loss, network):
+    X, y = table
+    clf = E2EFSClassifier(2, network=network, loss=loss, **QUICK).fit(X, y)
+    assert clf.get_support(indices=True).tolist() == [3, 7]
+    assert clf.selection_.engine == "torch"
+    assert clf.decision_function(X).shape == (80,)
+    assert clf.score(X, y) > 0.85
+    assert not hasattr(clf, "coef_")
+    if loss != "squared_hinge":
+        np.testing.assert_allclose(clf.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_the_network_reads_the_selected_columns_alone(table):
+    X, y = table
+    clf = E2EFSClassifier(2, network=small_network, **QUICK).fit(X, y)
+    other = X.copy()
+    other[:, ~clf.get_support()] = 1e3
+    np.testing.assert_array_equal(clf.decision_function(other), clf.decision_function(X))
+    assert next(clf.module_.parameters()).shape[1] == 2
+
+
+def test_several_classes(three_classes):
+    X, y = three_classes
+    clf = E2EFSClassifier(3, network="mlp", loss="softmax", **QUICK).fit(X, y)
+    assert clf.get_support(indices=True).tolist() == [2, 5, 9]
+    assert clf.score(X, y) > 0.85
+
+
+def test_labels_and_a_sparse_table(table):
+    X, _ = table
+    labels = np.column_stack([X[:, 3] > 0, X[:, 7] > 0]).astype(int)
+    clf = E2EFSClassifier(2, network=small_network, **QUICK).fit(sp.csr_matrix(X), labels)
+    assert clf.predict(X).shape == labels.shape
+    np.testing.assert_allclose(clf.decision_function(sp.csr_matrix(X)), clf.decision_function(X), atol=1e-4)
+
+
+def test_regression_in_the_units_of_y(numbers):
+    X, y = numbers
+    reg = E2EFSRegressor(2, network=small_network, **QUICK).fit(X, 1e6 * y)
+    assert reg.get_support(indices=True).tolist() == [3, 7]
+    assert reg.score(X, 1e6 * y) > 0.8
+    assert reg.predict(X).shape == (120,)
+
+
+def test_what_a_line_cannot_see(table):
+    X = np.random.default_rng(0).normal(size=(300, 8))
+    y = X[:, 1] * X[:, 4] > 0
+    clf = E2EFSClassifier(2, network="mlp", **{**QUICK, "ramp_steps": 1500, "refinement_epochs": 30}).fit(X, y)
+    assert clf.get_support(indices=True).tolist() == [1, 4]
+    assert clf.score(X, y) > 0.85
+
+
+def test_same_seed_same_result_and_the_random_state_of_torch_is_left_alone(table):
+    import torch
+
+    torch.manual_seed(5)
+    before = torch.random.get_rng_state()
+    one, two = (E2EFSClassifier(2, network="mlp", **QUICK).fit(*table) for _ in range(2))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    np.testing.assert_array_equal(one.decision_function(table[0]), two.decision_function(table[0]))
+
+
+def test_pickle(table):
+    clf = E2EFSClassifier(2, network="mlp", **QUICK).fit(*table)
+    again = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(again.predict(table[0]), clf.predict(table[0]))
+
+
+def test_a_path(table):
+    path = E2EFSPath([2, 4], estimator=E2EFSClassifier(network="mlp", **QUICK)).fit(*table)
+    assert [path.support_at(m).sum() for m in (2, 4)] == [2, 4]
+
+
+def test_networks_that_do_not_fit(table):
+    from torch import nn
+
+    clf = E2EFSClassifier(2, network=lambda n_inputs, n_outputs: nn.Linear(n_inputs, 7), **QUICK)
+    with pytest.raises(ValueError, match=r"must give 1 output\(s\) a row"):
+        clf.fit(*table)
+    with pytest.raises(NotFittedError):
+        clf.predict(table[0])
+    with pytest.raises(TypeError, match="must return a torch module"):
+        clf.set_params(network=lambda n_inputs, n_outputs: "no").fit(*table)
+
+
+WITHOUT_TORCH = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "torch":
+            raise ModuleNotFoundError("No module named 'torch'")
+
+sys.meta_path.insert(0, Missing())
+import numpy as np
+from tamiz import E2EFSClassifier
+
+X = np.random.default_rng(0).normal(size=(40, 10))
+y = X[:, 3] > 0
+clf = E2EFSClassifier(2, network="mlp", random_state=0)
+try:
+    clf.fit(X, y)
+except ImportError as error:
+    print(error)
+print(hasattr(clf, "selection_"), clf.set_params(network="linear").fit(X, y).get_support().sum())
+print("torch" in sys.modules)
+"""
+
+
+def test_without_torch_the_message_says_what_to_install_and_the_linear_network_works():
+    run = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    lines = run.stdout.splitlines()
+    assert lines[0] == "network='mlp' needs PyTorch. Install it with: pip install \"tamiz[torch]\""
+    assert lines[1:] == ["False 2", "False"]

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import erf
+
+from tamiz.estimators.normalize import column_statistics, normalized, normalized_sparse, prepare_table
+
+
+def by_hand(X, kind="erf"):
+    X = np.asarray(X, dtype=np.float64)
+    deviation = X.std(axis=0, ddof=1)
+    z = np.where(deviation > 0, (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1), 0)
+    return erf(z / np.sqrt(2)) if kind == "erf" else z
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["erf", "standard"])
+@pytest.mark.parametrize("shape", [(300, 17), (7, 100), (2, 1)])
+def test_dense_tables_of_any_order_agree_with_the_formula(order, dtype, kind, shape):
+    X = np.asarray(np.random.default_rng(0).normal(3, 2, size=shape), dtype=dtype, order=order)
+    before = X.copy()
+    out = normalized(X, column_statistics(X), kind)
+    assert out.dtype == np.float32
+    assert out.flags.c_contiguous
+    np.testing.assert_allclose(out, by_hand(X, kind), atol=2e-6)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_a_view_with_strides_is_taken():
+    X = np.random.default_rng(0).normal(size=(40, 20))[::2, ::3]
+    np.testing.assert_allclose(normalized(X, column_statistics(X), "erf"), by_hand(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e30, 1e-30, 1e-300])
+def test_scales_of_any_size_give_the_same(scale):
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    np.testing.assert_allclose(normalized(X * scale, column_statistics(X * scale), "erf"), by_hand(X), atol=1e-6)
+
+
+def test_a_large_mean_does_not_drown_the_deviation():
+    X = 1e8 + np.random.default_rng(0).normal(size=(200, 2))
+    np.testing.assert_allclose(column_statistics(X).deviation, X.std(axis=0, ddof=1), rtol=1e-6)
+
+
+def test_numbers_close_to_the_largest_do_not_overflow():
+    X = np.array([[5e307], [-5e307], [0.0]])
+    assert normalized(X, column_statistics(X), "erf").ravel().round(4).tolist() == pytest.approx([0.6827, -0.6827, 0.0])
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -1e30, 1e-320])
+def test_constant_columns_are_zero_whatever_comes_later(value):
+    X = np.full((9, 2), value)
+    X[:, 1] = np.arange(9)
+    statistics = column_statistics(X)
+    assert statistics.deviation[0] == 0
+    later = np.array([[1.7e308, 4.0], [-1.7e308, 4.0]])
+    np.testing.assert_array_equal(normalized(later, statistics, "erf"), np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("kind", ["erf", "standard"])
+@pytest.mark.parametrize("make", [sp.csr_matrix, sp.csc_matrix, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_tables_are_the_centred_dense_ones(kind, make, dtype):
+    X = sp.random(60, 25, density=0.2, random_state=0).toarray().astype(dtype)
+    X[:, 4] = 2.5  # constant and full
+    sparse = make(X)
+    before = sparse.copy()
+    table, offset = normalized_sparse(sparse, column_statistics(sparse), kind)
+    np.testing.assert_allclose(table.toarray() + offset, by_hand(X, kind), atol=3e-6)
+    assert table.nnz == sparse.nnz
+    assert abs(sparse - before).nnz == 0
+    assert not np.shares_memory(table.indices, sparse.indices)
+
+
+def test_entries_stored_twice_are_added():
+    X = sp.csr_matrix((np.array([1.0, 2.0, 5.0]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
+    table = prepare_table(X, "standard")
+    np.testing.assert_allclose(table.dense(), by_hand([[3.0, 0.0], [0.0, 5.0]], "standard"), atol=1e-6)
+    assert X.nnz == 3  # the caller's matrix is as it was
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_no_second_copy_of_the_table_is_held(order):
+    X = np.asarray(np.random.default_rng(0).normal(size=(2000, 500)), order=order)
+    prepare_table(X[:10], "erf")  # compiled before memory is watched
+    tracemalloc.start()
+    prepare_table(X, "erf")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.1 * X.size * 4
+
+
+def test_without_normalisation_float32_rows_are_used_in_place():
+    X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    table = prepare_table(X, None)
+    assert np.shares_memory(table.values, X)
+    assert not table.owned
+
+
+def test_without_normalisation_constant_columns_say_nothing_and_the_table_stays():
+    X = np.array([[1.0, 2.0], [1.0, 3.0]], dtype=np.float32)
+    table = prepare_table(X, None)
+    assert table.values.tolist() == [[0.0, 2.0], [0.0, 3.0]]
+    assert X[0, 0] == 1.0
+    assert prepare_table(sp.csr_matrix(X), None).dense().tolist() == [[0.0, 2.0], [0.0, 3.0]]
+
+
+def test_without_normalisation_numbers_beyond_float32_are_refused():
+    with pytest.raises(ValueError, match=r"beyond the range of float32.*normalize='erf'"):
+        prepare_table(np.array([[1e39], [0.0]]), None)

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from tamiz import E2EFSClassifier, E2EFSPath, E2EFSRegressor
+
+CLASSIFIER = E2EFSClassifier(ramp_steps=1000, random_state=0)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("normalize", ["erf", None])
+def test_each_selection_is_that_of_a_fit_of_its_own(table, make, n_jobs, normalize):
+    X, y = make(table[0]), table[1]
+    base = clone(CLASSIFIER).set_params(normalize=normalize)
+    path = E2EFSPath([2, 5, 10, 30], estimator=base, n_jobs=n_jobs).fit(X, y)
+    assert path.n_features_to_select_ == [2, 5, 10, 30]
+    for m in path.n_features_to_select_:
+        alone = clone(base).set_params(n_features_to_select=m).fit(X, y)
+        np.testing.assert_array_equal(path.support_at(m), alone.get_support())
+        np.testing.assert_array_equal(path.estimators_[m].coef_, alone.coef_)
+        np.testing.assert_array_equal(path.estimators_[m].predict(X), alone.predict(X))
+
+
+def test_processes_give_the_same(table):
+    X, y = table
+    here = E2EFSPath([2, 5], estimator=CLASSIFIER).fit(X, y)
+    with joblib.parallel_config(backend="loky"):
+        there = E2EFSPath([2, 5], estimator=CLASSIFIER, n_jobs=2).fit(X, y)
+    for m in (2, 5):
+        np.testing.assert_array_equal(here.estimators_[m].coef_, there.estimators_[m].coef_)
+
+
+def test_regression_weights_and_names(numbers):
+    pd = pytest.importorskip("pandas")
+    X, y = numbers
+    frame = pd.DataFrame(X, columns=[f"c{i}" for i in range(20)])
+    path = E2EFSPath([0.1, 2, 4], estimator=E2EFSRegressor(ramp_steps=1000, random_state=0))
+    path.fit(frame, y, sample_weight=np.ones(120))
+    assert path.n_features_to_select_ == [2, 4]  # a tenth of twenty is two: asked for twice, fitted once
+    assert path.estimators_[2].get_feature_names_out().tolist() == ["c3", "c7"]
+    assert path.feature_names_in_[0] == "c0"
+
+
+def test_the_estimator_handed_in_is_left_alone(table):
+    base = clone(CLASSIFIER)
+    E2EFSPath([2], estimator=base).fit(*table)
+    assert base.n_features_to_select is None
+    assert not hasattr(base, "selection_")
+
+
+@pytest.mark.parametrize("values", [[], 3, "12", [0], [31], [2, 1.5]])
+def test_bad_values_are_refused(table, values):
+    with pytest.raises(ValueError, match="n_features_to_select"):
+        E2EFSPath(values, estimator=CLASSIFIER).fit(*table)
+
+
+def test_other_mistakes(table):
+    path = E2EFSPath([2, 3], estimator=CLASSIFIER)
+    with pytest.raises(NotFittedError):
+        path.support_at(2)
+    path.fit(*table)
+    with pytest.raises(ValueError, match=r"no selection of 4 features; there are \[2, 3\]"):
+        path.support_at(4)
+    with pytest.raises(TypeError, match="E2EFSClassifier or E2EFSRegressor"):
+        E2EFSPath([2], estimator="svm").fit(*table)

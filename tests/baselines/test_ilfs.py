@@ -70,7 +70,7 @@ def test_a_separating_column_beats_constant_and_even_ones():
     X[:, 2] = y  # every entry sits on the mean of its class
     X[:, 3] = np.arange(40) // 2 % 2  # the classes have the same mean
     selector = ILFS(n_features_to_select=1).fit(X, y)
-    assert selector.ranking_[2] == 1
+    assert selector.relevance_[2] > 0.9
     assert max(selector.scores_[1], selector.scores_[3]) < selector.scores_[2]
 
 

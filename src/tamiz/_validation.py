@@ -63,9 +63,10 @@ def _first_bad_column(X: Any) -> tuple[int, str] | None:
             return None
         column = int(coo.col[bad].min())
         return column, "NaN" if np.isnan(coo.data[bad & (coo.col == column)]).any() else "infinity"
-    # A sum is finite only if all entries are (short of overflow), and costs one pass without temporaries.
+    # A sum is finite only if all entries are, and costs one pass without temporaries; should the sum of finite
+    # entries overflow, the slower look below decides.
     with np.errstate(all="ignore"):
-        if np.isfinite(X.sum(dtype=np.float64)):
+        if np.isfinite(X.sum()):
             return None
         bad = ~np.isfinite(X).all(axis=0)
     if not bad.any():
@@ -88,12 +89,15 @@ def check_finite(X: Any, names: np.ndarray | None = None, allow_nan: bool = Fals
         return
     column, kind = found
     if kind == "NaN" and allow_nan:
-        dense = X.toarray() if sp.issparse(X) else X
-        infinite = np.isinf(dense).any(axis=0)
-        if not infinite.any():
+        infinite = sp.coo_array(X).col[np.isinf(X.tocoo().data)] if sp.issparse(X) else np.isinf(X).nonzero()[1]
+        if infinite.size == 0:
             return
-        column, kind = int(np.argmax(infinite)), "infinity"
-    advice = "Impute it (for example with SimpleImputer) or drop the column." if kind == "NaN" else "Clip or drop it."
+        column, kind = int(infinite.min()), "infinity"
+    advice = (
+        "Impute it (for example with SimpleImputer) or drop the column."
+        if kind == "NaN"
+        else "Clip or drop it."
+    )
     raise ValueError(f"Input X contains {kind} in {column_label(column, names)}. {advice}")
 
 
@@ -180,12 +184,16 @@ def check_target_length(X: Any, y: Any) -> None:
         raise ValueError(f"y must have one entry for each row of X, got a single value: {y!r}.")
     n_rows, n_targets = X.shape[0], len(y) if not hasattr(y, "shape") else y.shape[0]
     if n_rows != n_targets:
-        raise ValueError(f"X and y have inconsistent numbers of samples: {n_rows} rows of X, {n_targets} entries of y.")
+        raise ValueError(
+            f"X and y have inconsistent numbers of samples: {n_rows} rows of X, {n_targets} entries of y."
+        )
 
 
 def check_numeric_target(y: Any, *, multi_output: bool = False) -> np.ndarray:
     """A target of numbers, finite; one or (with ``multi_output``) several columns."""
-    y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y", allow_nd=False)
+    y = check_array(
+        y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y", allow_nd=False
+    )
     if not np.isfinite(y).all():
         kind = "NaN" if np.isnan(y).any() else "infinity"
         row = int(np.argmax(~np.isfinite(y.reshape(y.shape[0], -1)).all(axis=1)))

@@ -163,7 +163,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             X, y, weights = X[rows], y[rows], weights[rows]
         target, weights = self._encode(y, loss, weights)
         schedule = self._schedule(X.shape[0])
-        return Problem(facts, prepare_table(X, self.normalize), target, weights, loss, schedule)
+        return Problem(facts, prepare_table(X, self.normalize, weights), target, weights, loss, schedule)
 
     def _encode(self, y: Any, loss: str, sample_weight: np.ndarray) -> tuple[Encoded, np.ndarray]:
         """The target as the loss wants it, and the weights with those of the classes."""
@@ -238,6 +238,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             batch_size=schedule.batch_size,
             refinement_steps=schedule.refinement_steps,
             fit_intercept=bool(self.fit_intercept),
+            penalize_intercept=False,
         )
         announce_compilation(engine.run)
         with watch_selection(self.verbose, rule, schedule.refinement_steps) as progress:

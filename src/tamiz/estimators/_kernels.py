@@ -90,11 +90,11 @@ def _widen_line(x, low, high):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _add_line(x, middle, half, total, squares):
+def _add_line(x, weight, middle, half, total, squares):
     for j in range(x.shape[0]):
         u = (x[j] - middle[j]) / half[j]
-        total[j] += u
-        squares[j] += u * u
+        total[j] += weight * u
+        squares[j] += weight * u * u
 
 
 @njit(cache=True, nogil=True)
@@ -105,10 +105,10 @@ def extremes_by_row(X, low, high):
 
 
 @njit(cache=True, nogil=True)
-def moments_by_row(X, middle, half, total, squares):
-    """Sums of ``u`` and of ``u^2`` for ``u = (x - middle) / half``, which is in [-1, 1]: no overflow, no cancellation."""
+def moments_by_row(X, weights, middle, half, total, squares):
+    """Weighted sums of ``u`` and ``u^2`` for ``u = (x - middle) / half``, which is in [-1, 1]: no overflow, no cancellation."""
     for i in range(X.shape[0]):
-        _add_line(X[i], middle, half, total, squares)
+        _add_line(X[i], weights[i], middle, half, total, squares)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -123,36 +123,39 @@ def extremes_by_column(columns, low, high):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def moments_by_column(columns, middle, half, total, squares):
+def moments_by_column(columns, weights, middle, half, total, squares):
     """The same for the transpose of an F-ordered table."""
     for j in range(columns.shape[0]):
         first = second = 0.0
         centre, unit = middle[j], half[j]
         for i in range(columns.shape[1]):
             u = (columns[j, i] - centre) / unit
-            first += u
-            second += u * u
+            first += weights[i] * u
+            second += weights[i] * u * u
         total[j], squares[j] = first, second
 
 
 @njit(cache=True, nogil=True)
-def extremes_sparse(data, indices, low, high, stored):
-    """The same for the stored entries of a CSR table; ``stored`` counts them."""
-    for p in range(data.shape[0]):
-        j = indices[p]
-        low[j] = min(low[j], data[p])
-        high[j] = max(high[j], data[p])
-        stored[j] += 1
+def extremes_sparse(data, indices, indptr, weights, low, high, stored, weight_stored):
+    """The same for the stored entries of a CSR table, with their number and weight."""
+    for i in range(indptr.shape[0] - 1):
+        for p in range(indptr[i], indptr[i + 1]):
+            j = indices[p]
+            low[j] = min(low[j], data[p])
+            high[j] = max(high[j], data[p])
+            stored[j] += 1
+            weight_stored[j] += weights[i]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def moments_sparse(data, indices, middle, half, total, squares):
+def moments_sparse(data, indices, indptr, weights, middle, half, total, squares):
     """The same for the stored entries of a CSR table; the empty cells are added by the caller."""
-    for p in range(data.shape[0]):
-        j = indices[p]
-        u = (data[p] - middle[j]) / half[j]
-        total[j] += u
-        squares[j] += u * u
+    for i in range(indptr.shape[0] - 1):
+        for p in range(indptr[i], indptr[i + 1]):
+            j = indices[p]
+            u = (data[p] - middle[j]) / half[j]
+            total[j] += weights[i] * u
+            squares[j] += weights[i] * u * u
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -11,25 +11,32 @@ NETWORK_LEARNING_RATE = 0.01
 NETWORK_REFINEMENT_LEARNING_RATE = 1e-3
 #: Weight decay of other networks: the paper's 100 / N leaves a network with hidden layers too little to work with.
 NETWORK_L2 = 1e-3
+#: Rows a step of other networks, at least: batch normalisation over the paper's two rows would leave only signs.
+NETWORK_LEAST_BATCH = 16
 #: Adam's rate for gamma.
 MASK_LEARNING_RATE = 0.01
-#: Steps during which gamma rests.
-WARMUP_STEPS = 100
-#: The paper's T: steps until alpha reaches 1.
-RAMP_STEPS = 5000
+#: Steps during which gamma rests, of the linear model and of other networks.
+WARMUP_STEPS = 500
+NETWORK_WARMUP_STEPS = 100
+#: The paper's T: steps until alpha reaches 1. Most features are gone long before, so a slow ramp costs little.
+RAMP_STEPS = 20_000
+NETWORK_RAMP_STEPS = 5000
 #: Passes over the data after the selection is closed.
 REFINEMENT_EPOCHS = 150
 
 
 def l2_for(n_samples: int) -> float:
-    """The paper's weight decay, 100 / N.
+    """The paper's weight decay, 100 / N, and more below 81 samples, where (90 / N)^2 is larger.
+
+    With very few samples a strong decay brings the weights near to the differences of the class means, which is about all
+    that so few samples tell reliably.
 
     Examples
     --------
-    >>> l2_for(50)
-    2.0
+    >>> l2_for(30), l2_for(200)
+    (9.0, 0.5)
     """
-    return 100.0 / n_samples
+    return max(100.0 / n_samples, (90.0 / n_samples) ** 2)
 
 
 def refinement_l2_for(n_samples: int, task: str) -> float:
@@ -39,8 +46,8 @@ def refinement_l2_for(n_samples: int, task: str) -> float:
 
     Examples
     --------
-    >>> refinement_l2_for(50, "classification"), refinement_l2_for(50, "regression")
-    (2.0, 0.02)
+    >>> refinement_l2_for(200, "classification"), refinement_l2_for(200, "regression")
+    (0.5, 0.005)
     """
     return l2_for(n_samples) if task == "classification" else 1.0 / n_samples
 
@@ -96,9 +103,9 @@ def default_schedule(n_samples: int, task: str, linear: bool = True) -> Schedule
         mask_learning_rate=MASK_LEARNING_RATE,
         l2=l2_for(n_samples) if linear else NETWORK_L2,
         refinement_l2=refinement_l2_for(n_samples, task) if linear else NETWORK_L2,
-        batch_size=batch_size_for(n_samples),
-        warmup_steps=WARMUP_STEPS,
-        ramp_steps=RAMP_STEPS,
+        batch_size=batch_size_for(n_samples) if linear else max(NETWORK_LEAST_BATCH, batch_size_for(n_samples)),
+        warmup_steps=WARMUP_STEPS if linear else NETWORK_WARMUP_STEPS,
+        ramp_steps=RAMP_STEPS if linear else NETWORK_RAMP_STEPS,
         refinement_epochs=REFINEMENT_EPOCHS,
         n_samples=n_samples,
     )

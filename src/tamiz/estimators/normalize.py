@@ -17,7 +17,7 @@ NORMALIZATIONS = ("erf", "standard", None)
 
 @dataclass(frozen=True, eq=False)
 class ColumnStatistics:
-    """Mean and standard deviation (with N - 1) of each column; the deviation of a constant column is 0."""
+    """Weighted mean and standard deviation (with N - 1) of each column; the deviation of a constant column is 0."""
 
     mean: np.ndarray
     deviation: np.ndarray
@@ -48,7 +48,7 @@ class Table:
         return values if self.offset is None else values + self.offset
 
 
-def prepare_table(X: Any, kind: str | None) -> Table:
+def prepare_table(X: Any, kind: str | None, weights: np.ndarray | None = None) -> Table:
     """The table as the engines take it, normalised; constant columns are zero, so that they can tell nothing.
 
     Parameters
@@ -57,6 +57,9 @@ def prepare_table(X: Any, kind: str | None) -> Table:
         Finite numbers.
     kind : {"erf", "standard", None}
         The normalisation; None takes the numbers as they are.
+    weights : ndarray, shape (n_samples,), optional
+        Weights of the rows in mean and deviation. With balanced classes the zero of a column then lies between the
+        classes, wherever the larger one is.
 
     Examples
     --------
@@ -68,7 +71,7 @@ def prepare_table(X: Any, kind: str | None) -> Table:
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-    statistics = column_statistics(X)
+    statistics = column_statistics(X, weights)
     if kind is None:
         return _as_it_is(X, statistics.deviation == 0)
     return apply_normalization(X, statistics, kind)
@@ -117,8 +120,8 @@ def _contiguous(X: np.ndarray) -> tuple[np.ndarray, bool]:
     return np.ascontiguousarray(X), False
 
 
-def column_statistics(X: Any) -> ColumnStatistics:
-    """Mean and standard deviation of each column of a dense or sparse table, safe at any scale.
+def column_statistics(X: Any, weights: np.ndarray | None = None) -> ColumnStatistics:
+    """Weighted mean and standard deviation of each column of a dense or sparse table, safe at any scale.
 
     Examples
     --------
@@ -127,25 +130,27 @@ def column_statistics(X: Any) -> ColumnStatistics:
     ([2.0, 5.0], [1.4142, 0.0])
     """
     n, f = X.shape
+    weights = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    weights = weights / weights.mean()
     low, high = np.full(f, np.inf), np.full(f, -np.inf)
     total, squares = np.zeros(f), np.zeros(f)
     if sp.issparse(X):
         X = X.tocsr()
-        stored = np.zeros(f, dtype=np.int64)
-        _kernels.extremes_sparse(X.data, X.indices, low, high, stored)
+        stored, weight_stored = np.zeros(f, dtype=np.int64), np.zeros(f)
+        _kernels.extremes_sparse(X.data, X.indices, X.indptr, weights, low, high, stored, weight_stored)
         empty = n - stored
         low, high = np.where(empty > 0, np.minimum(low, 0), low), np.where(empty > 0, np.maximum(high, 0), high)
         middle, half, unit = _frame(low, high)
-        _kernels.moments_sparse(X.data, X.indices, middle, unit, total, squares)
-        at_zero = -middle / unit
-        total += empty * at_zero
-        squares += empty * at_zero**2
+        _kernels.moments_sparse(X.data, X.indices, X.indptr, weights, middle, unit, total, squares)
+        at_zero, rest = -middle / unit, np.where(empty > 0, n - weight_stored, 0.0)
+        total += rest * at_zero
+        squares += rest * at_zero**2
     else:
         table, transposed = _contiguous(X)
         (_kernels.extremes_by_column if transposed else _kernels.extremes_by_row)(table, low, high)
         middle, half, unit = _frame(low, high)
         moments = _kernels.moments_by_column if transposed else _kernels.moments_by_row
-        moments(table, middle, unit, total, squares)
+        moments(table, weights, middle, unit, total, squares)
     mean = total / n
     variance = np.maximum(squares - n * mean**2, 0) / max(1, n - 1)
     return ColumnStatistics(middle + half * mean, half * np.sqrt(variance))

@@ -113,3 +113,16 @@ def test_without_normalisation_constant_columns_say_nothing_and_the_table_stays(
 def test_without_normalisation_numbers_beyond_float32_are_refused():
     with pytest.raises(ValueError, match=r"beyond the range of float32.*normalize='erf'"):
         prepare_table(np.array([[1e39], [0.0]]), None)
+
+
+@pytest.mark.parametrize("layout", ["C", "F", "csr"])
+def test_weighted_statistics_follow_the_formula(layout):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 5)) * (rng.random((30, 5)) > 0.4)
+    weights = rng.uniform(0.1, 3, size=30)
+    table = sp.csr_matrix(X) if layout == "csr" else np.array(X, order=layout)
+    statistics = column_statistics(table, weights)
+    mean = np.average(X, axis=0, weights=weights)
+    variance = np.average((X - mean) ** 2, axis=0, weights=weights) * 30 / 29
+    np.testing.assert_allclose(statistics.mean, mean, atol=1e-12)
+    np.testing.assert_allclose(statistics.deviation, np.sqrt(variance), atol=1e-12)

@@ -8,7 +8,9 @@ from typing import Any
 try:
     from lightning.pytorch import Callback, LightningModule, Trainer
 except ImportError as error:
-    raise ImportError('tamiz.torch.lightning needs Lightning; install it with: pip install "tamiz[lightning]"') from error
+    raise ImportError(
+        'tamiz.torch.lightning needs Lightning; install it with: pip install "tamiz[lightning]"'
+    ) from error
 
 from tamiz.torch._adapters import Plan, attach_all, masks_of
 from tamiz.torch.mask import MaskHandle

@@ -32,8 +32,8 @@ class FeatureMaskCallback(Callback):
 
     Examples
     --------
-    >>> FeatureMaskCallback(warmup=5, ramp=60, unit="epochs")
-    FeatureMaskCallback(limit=None, ramp=60, stop_when_closed=False, unit='epochs', warmup=5)
+    >>> FeatureMaskCallback(warmup=5, ramp=60, unit="epochs").get_params()
+    {'warmup': 5, 'ramp': 60, 'limit': None, 'unit': 'epochs', 'stop_when_closed': False}
     """
 
     def __init__(

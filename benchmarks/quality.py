@@ -68,7 +68,9 @@ def one_split(X, y, train, test, variant: str, with_svm: bool) -> list[tuple[flo
 def microarrays(names: list[str], repeats: int, variant: str, jobs: int, with_svm: bool) -> None:
     """The table."""
     print(f"variant={variant}, {3 * repeats} splits, mean balanced accuracy over M = {', '.join(map(str, NUMBERS))}")
-    print(f"{'data set':<18}{'joint':>8}{'svm':>8}{'better':>8}{'paper':>8}{'ahead by':>10}{'ms a fit':>10}  joint by M")
+    print(
+        f"{'data set':<18}{'joint':>8}{'svm':>8}{'better':>8}{'paper':>8}{'ahead by':>10}{'ms a fit':>10}  joint by M"
+    )
     for name in names:
         data = load(name, download=False)
         X = data.data.tocsr() if sp.issparse(data.data) else np.asarray(data.data)
@@ -97,7 +99,10 @@ def madelon(repeats: int, jobs: int) -> None:
         return balanced_accuracy_score(y[test], model.predict(X[test]))
 
     scores = Parallel(n_jobs=jobs)(delayed(one)(train, test) for train, test in splits)
-    print(f"madelon, network='mlp', M = 5, {3 * repeats} splits: {np.mean(scores):.4f} (authors 0.8912); by split", end=" ")
+    print(
+        f"madelon, network='mlp', M = 5, {3 * repeats} splits: {np.mean(scores):.4f} (authors 0.8912); by split",
+        end=" ",
+    )
     print(" ".join(f"{score:.3f}" for score in scores))
 
 

@@ -35,7 +35,8 @@ class Rule:
     ramp_steps : int
         The paper's T: steps until alpha reaches 1.
     max_steps : int or None
-        Steps of selection after which the M largest are kept whatever happens; by default four ramps.
+        Steps of selection after which the M largest are kept whatever happens; by default four ramps, and never less than
+        gamma needs to go from 1 to 0 four times.
     learning_rate, beta1, beta2, epsilon : float
         gamma's own Adam.
 
@@ -86,7 +87,7 @@ class Rule:
             if not fine:
                 raise ValueError(f"{name} is out of range: {getattr(self, name)!r}")
         if self.max_steps is None:
-            object.__setattr__(self, "max_steps", 4 * self.ramp_steps)
+            object.__setattr__(self, "max_steps", max(4 * self.ramp_steps, math.ceil(4 / self.learning_rate)))
 
     @property
     def step_limit(self) -> int:

@@ -223,7 +223,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             rho=self.rho,
             warmup_steps=schedule.warmup_steps,
             ramp_steps=schedule.ramp_steps,
-            max_steps=check.integer_or_auto("max_steps", self.max_steps, 4 * schedule.ramp_steps, 1),
+            max_steps=check.integer_or_auto("max_steps", self.max_steps, 0, 1) or None,
             learning_rate=schedule.mask_learning_rate,
         )
 

@@ -189,69 +189,76 @@ def _update_with_gamma(
 
 
 @njit(cache=True, nogil=True)
-def _record(memory, k, plan, phase, weight):
+def _thin(history, path, half):
+    """Keep every other line."""
+    for r in range(half):
+        for i in range(history.shape[1]):
+            history[r, i] = history[2 * r + 1, i]
+        for i in range(path.shape[1]):
+            path[r, i] = path[2 * r + 1, i]
+
+
+@njit(cache=True, nogil=True)
+def _record(history, path, counters, tally, gamma, rank, column, m, phase, weight):
     """Add a line to the history; when it is full, every other line goes and the stride doubles."""
-    counters, history = memory.counters, memory.history
     counters[SINCE] += 1
     if counters[STEP] % counters[STRIDE] != 0:
         return
     if counters[RECORDS] == history.shape[0]:
-        half = history.shape[0] // 2
-        for r in range(half):
-            history[r] = history[2 * r + 1]
-            memory.path[r] = memory.path[2 * r + 1]
-        counters[RECORDS] = half
+        counters[RECORDS] = history.shape[0] // 2
+        _thin(history, path, counters[RECORDS])
         counters[STRIDE] *= 2
         if counters[STEP] % counters[STRIDE] != 0:
             return
     r = counters[RECORDS]
     total = 0.0
     n_alive = 0
-    for j in range(k):
-        if memory.rank[j] <= plan.m:
-            total += memory.gamma[j]
+    for j in range(gamma.shape[0]):
+        if rank[j] <= m:
+            total += gamma[j]
             n_alive += 1
     history[r, 0] = counters[STEP]
     history[r, 1] = phase
-    history[r, 2] = memory.tally[0] / counters[SINCE]
+    history[r, 2] = tally[0] / counters[SINCE]
     history[r, 3] = n_alive
     history[r, 4] = total
     history[r, 5] = weight
-    if memory.path.shape[1] > 0:
-        memory.path[r] = 0
-        for j in range(k):
-            memory.path[r, memory.column[j]] = np.uint8(memory.gamma[j] * 255.0 + 0.5)
+    if path.shape[1] > 0:
+        for j in range(path.shape[1]):
+            path[r, j] = 0
+        for j in range(gamma.shape[0]):
+            path[r, column[j]] = np.uint8(gamma[j] * 255.0 + 0.5)
     counters[RECORDS] += 1
-    memory.tally[0] = 0.0
+    tally[0] = 0.0
     counters[SINCE] = 0
 
 
 @njit(cache=True, nogil=True)
-def _batch(memory, plan, targets, weights):
+def _batch(rows, counters, random, batch_size, targets, weights, batch_targets, batch_weights):
     """The rows of the next batch; a new order when the epoch is over. The last batch of an epoch may be smaller."""
-    counters, rows = memory.counters, memory.rows
     n = rows.shape[0]
     if counters[POSITION] >= n:
-        shuffle(rows, memory.random)
+        shuffle(rows, random)
         counters[POSITION] = 0
     begin = counters[POSITION]
-    end = min(n, begin + plan.batch_size)
+    end = min(n, begin + batch_size)
     counters[POSITION] = end
+    # Entry by entry: the compiler takes four seconds longer over the assignment of a row.
     for i in range(begin, end):
-        memory.batch_targets[i - begin] = targets[rows[i]]
-        memory.batch_weights[i - begin] = weights[rows[i]]
+        for c in range(targets.shape[1]):
+            batch_targets[i - begin, c] = targets[rows[i], c]
+        batch_weights[i - begin] = weights[rows[i]]
     return rows[begin:end]
 
 
 @njit(cache=True, nogil=True)
-def _update_intercept(memory, size, constants, l2):
-    for c in range(memory.intercept.shape[1]):
-        slope = l2 * memory.intercept[0, c]
-        for i in range(size):
-            slope += memory.slope[i, c]
-        a, b, step = adam(memory.intercept[1, c], memory.intercept[2, c], slope, True, constants)
-        memory.intercept[1, c], memory.intercept[2, c] = a, b
-        memory.intercept[0, c] -= step
+def _update_intercept(intercept, slope, constants, l2):
+    for c in range(intercept.shape[1]):
+        total = l2 * intercept[0, c]
+        for i in range(slope.shape[0]):
+            total += slope[i, c]
+        intercept[1, c], intercept[2, c], step = adam(intercept[1, c], intercept[2, c], total, True, constants)
+        intercept[0, c] -= step
 
 
 @njit(cache=True, nogil=True)
@@ -273,7 +280,10 @@ def run(matrix, targets, sample_weights, memory, plan, n_steps):
     outputs = weights.shape[0]
     for _ in range(n_steps):
         counters[STEP] += 1
-        rows = _batch(memory, plan, targets, sample_weights)
+        rows = _batch(
+            memory.rows, counters, memory.random, plan.batch_size, targets, sample_weights,
+            memory.batch_targets, memory.batch_weights,
+        )  # fmt: skip
         size = rows.shape[0]
         scores, slope = memory.scores[:size], memory.slope[:size]
         scores_of(matrix, rows, folded, memory.intercept[0], scores)
@@ -282,6 +292,7 @@ def run(matrix, targets, sample_weights, memory, plan, n_steps):
             return DIVERGED
         memory.tally[0] += loss
         slopes_of(matrix, rows, slope, gradient)
+        _pull_of(weights, gradient, pull)
 
         refining = counters[CLOSED] == 1 and counters[STEP] > plan.warmup_steps
         rate, l2 = plan.learning_rate, plan.l2
@@ -292,21 +303,26 @@ def run(matrix, targets, sample_weights, memory, plan, n_steps):
         constants = adam_constants(rate, 0.9, 0.999, 1e-7, counters[WEIGHT_AGE])
         decay = np.float32(2.0 * l2)
         if plan.fit_intercept:
-            _update_intercept(memory, size, constants, decay if plan.penalize_intercept else np.float32(0.0))
+            held = decay if plan.penalize_intercept else np.float32(0.0)
+            _update_intercept(memory.intercept, slope, constants, held)
 
-        if refining or counters[STEP] <= plan.warmup_steps:
+        since = counters[STEP] - plan.warmup_steps
+        moving = since > 0 and not refining
+        selecting = moving and counters[OPEN] > 0
+        weight = min(1.0, max(0, since) / plan.ramp_steps) if counters[OPEN] > 0 else 1.0
+        for c in range(1 if moving else 0, outputs):
+            _update_weights(weights[c], gradient[c], first[c], second[c], gamma, constants, decay)
+        if not moving:
             for c in range(outputs):
-                _update_weights(weights[c], gradient[c], first[c], second[c], gamma, constants, decay)
                 _fold(weights[c], folded[c], gamma)
             phase = REFINEMENT_PHASE if refining else WARMUP_PHASE
-            _record(memory, k, plan, phase, 1.0 if refining else 0.0)
-            if counters[REFINED] >= plan.refinement_steps and refining:
+            _record(
+                memory.history, memory.path, counters, memory.tally, gamma, rank, memory.column, plan.m, phase, weight
+            )
+            if refining and counters[REFINED] >= plan.refinement_steps:
                 return DONE
             continue
 
-        since = counters[STEP] - plan.warmup_steps
-        selecting = counters[OPEN] > 0
-        weight = min(1.0, since / plan.ramp_steps) if selecting else 1.0
         drive = Drive(
             weight,
             aim_of(plan, since, counters[OPEN]),
@@ -319,9 +335,6 @@ def run(matrix, targets, sample_weights, memory, plan, n_steps):
             plan.m,
             since >= plan.max_steps,
         )
-        _pull_of(weights, gradient, pull)
-        for c in range(1, outputs):
-            _update_weights(weights[c], gradient[c], first[c], second[c], gamma, constants, decay)
         n_low = _update_with_gamma(
             weights[0], folded[0], gradient[0], first[0], second[0], gamma, gamma_first, gamma_second,
             rank, pull, constants, decay, counters, drive,
@@ -331,7 +344,8 @@ def run(matrix, targets, sample_weights, memory, plan, n_steps):
         settle(gamma, gamma_first, gamma_second, rank, pull, order, counters, drive, n_low)
         for c in range(1, outputs):
             _fold(weights[c], folded[c], gamma)
-        _record(memory, k, plan, SELECTION_PHASE if selecting else CLOSING_PHASE, weight)
+        phase = SELECTION_PHASE if selecting else CLOSING_PHASE
+        _record(memory.history, memory.path, counters, memory.tally, gamma, rank, memory.column, plan.m, phase, weight)
         if counters[CLOSED] == 1:
             counters[CLOSED_AT] = counters[STEP]
             return COMPACT if plan.refinement_steps > 0 else DONE

@@ -70,7 +70,8 @@ def shares(length_of_loss, length_of_penalty, weight, beta):
     """By what the two gradients are multiplied before they are added; a zero gradient gives zero, not NaN."""
     of_loss = beta * (1.0 - weight) / length_of_loss if length_of_loss > 0.0 else 0.0
     of_penalty = beta * weight / length_of_penalty if length_of_penalty > 0.0 else 0.0
-    return np.float32(of_loss), np.float32(of_penalty)
+    # A gradient of denormal numbers would ask for a factor that float32 does not have.
+    return np.float32(min(of_loss, 3e38)), np.float32(min(of_penalty, 3e38))
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")

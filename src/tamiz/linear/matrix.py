@@ -51,7 +51,8 @@ def _dense_slopes(values, rows, slope, gradient):
     n = rows.shape[0]
     for c in range(outputs):
         g = gradient[c]
-        g[:] = np.float32(0.0)
+        for j in range(width):
+            g[j] = np.float32(0.0)
         i = 0
         while i + 4 <= n:
             x0, x1, x2, x3 = values[rows[i]], values[rows[i + 1]], values[rows[i + 2]], values[rows[i + 3]]

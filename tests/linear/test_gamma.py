@@ -1,0 +1,81 @@
+"""gamma's compiled update against ``tamiz.core``, step by step, and its sorting."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tamiz.core import Rule, advance, alpha, initial_state, is_closed, target
+from tamiz.linear.gamma import CLOSED, N_COUNTERS, NOT_FINITE, OPEN, Drive, advance_in_place, sort_worst_first
+
+
+class Compiled:
+    """The compiled state beside one of the core."""
+
+    def __init__(self, rule):
+        f = rule.n_features
+        self.rule = rule
+        self.gamma = np.ones(f, np.float32)
+        self.first, self.second = np.zeros(f, np.float32), np.zeros(f, np.float32)
+        self.rank, self.order = np.zeros(f, np.int32), np.empty(f, np.int32)
+        self.counters = np.zeros(N_COUNTERS, np.int64)
+        self.counters[OPEN] = f
+
+    def advance(self, pull, step):
+        rule, n_open = self.rule, int(self.counters[OPEN])
+        m, selecting = rule.n_features_to_select, n_open > 0
+        aim = target(rule.variant, step, rule.ramp_steps, m + 1, rule.n_features, m, rule.rho) if selecting else m
+        drive = Drive(
+            alpha(step, rule.ramp_steps) if selecting else 1.0, float(aim), rule.mu, rule.beta, rule.learning_rate,
+            rule.beta1, rule.beta2, rule.epsilon, m, step >= rule.step_limit,
+        )  # fmt: skip
+        return advance_in_place(
+            self.gamma, self.first, self.second, self.rank, pull.copy(), self.order, self.counters, drive
+        )
+
+
+@pytest.mark.parametrize("variant", ["hard", "soft", "ranking"])
+@pytest.mark.parametrize("seed", range(3))
+def test_follows_the_core(variant, seed):
+    rng = np.random.default_rng(seed)
+    rule = Rule(25, 4, variant=variant, ramp_steps=200, learning_rate=0.02)
+    compiled, state = Compiled(rule), initial_state(rule, np.zeros(0))
+    direction = rng.normal(size=25)
+    for step in range(1, 600):
+        pull = (direction + rng.normal(size=25)).astype(np.float32)
+        state = advance(state, pull.astype(np.float64), step, rule)
+        compiled.advance(pull, step)
+        np.testing.assert_allclose(compiled.gamma, state.gamma, atol=2e-4)
+        assert bool(compiled.counters[CLOSED]) == bool(is_closed(state, rule))
+    assert compiled.counters[CLOSED] == 1
+    np.testing.assert_array_equal(compiled.rank, state.rank)
+
+
+@pytest.mark.parametrize("scale", [1e-42, 1e-30, 1.0, 1e30])
+def test_only_the_direction_of_the_gradient_counts(scale):
+    """Denormal gradients once asked for a factor beyond float32, which froze gamma for good."""
+    rule = Rule(4, 1, ramp_steps=50, learning_rate=0.05)
+    compiled = Compiled(rule)
+    pull = (np.array([-300.0, 100.0, -200.0, 400.0]) * scale).astype(np.float32)
+    for step in range(1, 300):
+        assert compiled.advance(pull, step) != NOT_FINITE
+    assert compiled.counters[CLOSED] == 1
+    assert compiled.gamma.tolist() == [1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_gradient_that_is_not_finite_changes_nothing(bad):
+    compiled = Compiled(Rule(3, 1, ramp_steps=50))
+    compiled.advance(np.ones(3, np.float32), 1)
+    before = [part.copy() for part in (compiled.gamma, compiled.first, compiled.second, compiled.rank)]
+    assert compiled.advance(np.array([1, bad, 1], np.float32), 2) == NOT_FINITE
+    for old, new in zip(before, (compiled.gamma, compiled.first, compiled.second, compiled.rank)):
+        np.testing.assert_array_equal(old, new)
+
+
+@given(st.lists(st.integers(-5, 5), min_size=1, max_size=60))
+def test_sorting_puts_the_worst_first_and_of_equals_the_later(values):
+    key = np.array(values, np.float32)
+    order = np.arange(key.size, dtype=np.int32)
+    sort_worst_first(order, key.size, key)
+    assert order.tolist() == sorted(range(key.size), key=lambda i: (key[i], -i))

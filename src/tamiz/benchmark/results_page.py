@@ -1,0 +1,58 @@
+"""One page of Markdown from the folders of finished runs."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from tamiz.benchmark.tables import markdown_table
+
+_INTRODUCTION = """# Results
+
+Written by `tamiz reproduce page` from finished runs: the numbers of the paper (or of other publications, where that is said)
+beside ours. Data sets that are not the paper's own are labelled: REBUILT (the same construction, other rows) or SUBSET.
+"""
+
+#: Sections come in this order, whatever the order of the folders.
+_ORDER = ("microarray", "three-layer", "images", "ground-truth", "madelon", "surfaces")
+
+
+class PageError(Exception):
+    """A folder is not that of a finished run; the message says what to do."""
+
+
+def build(folders: Sequence[Path]) -> str:
+    """The text of the page.
+
+    Examples
+    --------
+    >>> build([Path("no-such-folder")])
+    Traceback (most recent call last):
+    tamiz.benchmark.results_page.PageError: no-such-folder is not the folder of a finished run: it has no results.md...
+    """
+    sections = []
+    for folder in folders:
+        try:
+            protocol = json.loads((folder / "results.json").read_text(encoding="utf-8"))["protocol"]
+            text = (folder / "results.md").read_text(encoding="utf-8")
+        except (OSError, ValueError, KeyError, TypeError):
+            raise PageError(
+                f"{folder} is not the folder of a finished run: it has no results.md and results.json that can be read. "
+                "Run tamiz reproduce with --out there first."
+            ) from None
+        place = _ORDER.index(protocol) if protocol in _ORDER else len(_ORDER)
+        sections.append((place, text.rstrip() + _timing(folder / "timing.csv")))
+    ordered = [text for _, text in sorted(sections, key=lambda pair: pair[0])]
+    return _INTRODUCTION + "\n" + "\n\n".join(ordered) + "\n"
+
+
+def _timing(path: Path) -> str:
+    """The seconds of a run as a table; nothing if it has none."""
+    if not path.exists():
+        return ""
+    with open(path, encoding="utf-8", newline="") as file:
+        header, *rows = list(csv.reader(file))
+    shown = [[*row[:-1], f"{float(row[-1]):.3g}"] for row in rows]
+    return "\n\n### Seconds\n\n" + markdown_table(header, shown)

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import onnxruntime
 import pytest
-
 import torch
+from torch import nn
+
 from tamiz.networks import ThreeLayerNet
 from tamiz.torch import FeatureMask, export_onnx, load_pruned, prune, save_pruned, train
-from torch import nn
 
 
 def build():

@@ -1,12 +1,12 @@
 """prune: the same predictions from the selected values alone, and nothing shared with the original."""
 
 import pytest
-
 import torch
+from torch import nn
+
 from tamiz.networks import ThreeLayerNet
 from tamiz.torch import FeatureMask, PrunedModel, prune
 from tamiz.torch.pruning import Scatter
-from torch import nn
 
 
 def close(mask, indices):

@@ -3,13 +3,13 @@
 import functools
 
 import pytest
+import torch
+from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-import torch
 from tamiz.networks import ThreeLayerNet
 from tamiz.torch import FeatureMask, prune, train
 from tamiz.torch.shrink import Probe, Shrinker, find_folded_layer, reads_first
-from torch import nn
 
 QUICK = {"warmup_steps": 20, "ramp_steps": 200, "refinement_steps": 30}
 mse = nn.functional.mse_loss

@@ -11,13 +11,13 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 from sklearn.exceptions import ConvergenceWarning
+from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-import torch
 from tamiz.selection import HISTORY_COLUMNS
 from tamiz.torch import FeatureMask, StepReport, train
-from torch import nn
 
 QUICK = {"warmup_steps": 20, "ramp_steps": 300, "refinement_steps": 60}
 mse = nn.functional.mse_loss

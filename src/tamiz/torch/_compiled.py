@@ -15,14 +15,15 @@ def _split(both, weight, gamma, of_gamma):
     outputs, width = both.shape
     block = 2048
     for begin in range(0, width, block):
-        end = min(width, begin + block)
-        for j in range(begin, end):
-            of_gamma[j] = 0.0
+        # Slices counted from zero: with an offset in the index the compiler does not dare to vectorise.
+        sums, factors = of_gamma[begin : begin + block], gamma[begin : begin + block]
+        sums[:] = np.float32(0.0)
         for i in range(outputs):
-            b, w = both[i], weight[i]
-            for j in range(begin, end):
-                of_gamma[j] += b[j] * w[j]
-                b[j] = b[j] * gamma[j]
+            b, w = both[i, begin : begin + block], weight[i, begin : begin + block]
+            for j in range(sums.shape[0]):
+                value = b[j]
+                sums[j] += value * w[j]
+                b[j] = value * factors[j]
 
 
 def fold_gradients(both: torch.Tensor, weight: torch.Tensor, gamma: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

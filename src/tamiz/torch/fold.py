@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch.utils._pytree import tree_map_only
 
-import torch
 from tamiz.torch._compiled import fold_gradients
 
 #: Columns handled at a time: the folded weights of a block stay in the cache, and no second copy of W is ever held.
@@ -72,12 +72,14 @@ class _FoldedLinear(torch.autograd.Function):
         ctx.save_for_backward(x, gamma, weight)
         ctx.has_bias = bias is not None
         width = weight.shape[1]
-        if width <= BLOCK:
+        if width <= 2 * BLOCK:
             return torch.nn.functional.linear(x, weight * gamma, bias)
         out = x.new_zeros(x.shape[0], weight.shape[0]) if bias is None else bias.expand(x.shape[0], -1).contiguous()
+        scratch = weight.new_empty(weight.shape[0], BLOCK)
         for begin in range(0, width, BLOCK):
             part = slice(begin, begin + BLOCK)
-            out.addmm_(x[:, part], (weight[:, part] * gamma[part]).t())
+            folded = torch.mul(weight[:, part], gamma[part], out=scratch[:, : width - begin])
+            out.addmm_(x[:, part], folded.t())
         return out
 
     @staticmethod

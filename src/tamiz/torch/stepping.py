@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from sklearn.exceptions import ConvergenceWarning
 
-import torch
 from tamiz.core import Rule, State, advance, alpha, is_closed, target
 from tamiz.linear.gamma import AGE, CLOSED, FORCED, NOT_FINITE, OPEN, STEP, Drive, advance_in_place
 from tamiz.torch._compiled import as_numpy
@@ -48,8 +48,10 @@ def _drive(rule: Rule, step: int, n_open: int) -> Drive:
 
 def _views(mask: FeatureMask) -> tuple[Any, ...]:
     """The state as arrays over the same memory; made anew when a tensor has moved."""
-    state = (mask.gamma, mask.first, mask.second, mask.rank, mask.counters)
-    key = tuple(part.data_ptr() for part in state)
+    # Taken from the module's own dictionaries: this runs in every step, and attributes of modules are slow to look up.
+    buffers = mask._buffers
+    state = (mask._parameters["gamma"], buffers["first"], buffers["second"], buffers["rank"], buffers["counters"])
+    key = tuple([part.data_ptr() for part in state])
     if mask._arrays is None or mask._arrays[0] != key:
         parts = (mask._flat_gamma(), *state[1:])
         mask._arrays = (key, *map(as_numpy, parts), np.empty(mask.n_features, dtype=np.int32))

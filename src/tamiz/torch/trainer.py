@@ -46,7 +46,7 @@ def train(
     optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer] | None = None,
     learning_rate: float = 0.01,
     batch_size: int = 64,
-    warmup_steps: int = 100,
+    warmup_steps: int = 0,
     ramp_steps: int = 2000,
     max_steps: int | None = None,
     refinement_steps: int = 1000,

@@ -19,7 +19,7 @@ from tamiz.core import VARIANTS, Rule
 from tamiz.estimators import _parameters as check
 from tamiz.estimators._compile_notice import announce_compilation
 from tamiz.estimators._targets import Encoded, as_target
-from tamiz.estimators.defaults import Schedule, default_schedule
+from tamiz.estimators.defaults import Schedule, default_schedule, refinement_share
 from tamiz.estimators.normalize import NORMALIZATIONS, Table, apply_normalization, prepare_table
 from tamiz.estimators.progress import watch_selection
 from tamiz.linear import engine
@@ -230,11 +230,12 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
     def _train_linear(self, problem: Problem, m: int, seed: int, owned: bool) -> dict[str, Any]:
         """The compiled engine."""
         schedule, rule = problem.schedule, self._rule(problem, m)
+        share = refinement_share(m, self._task) if isinstance(self.l2, str) else 1.0
         training = Training(
             loss=problem.loss,
             learning_rate=schedule.learning_rate,
             l2=schedule.l2,
-            refinement_l2=schedule.refinement_l2,
+            refinement_l2=share * schedule.refinement_l2,
             batch_size=schedule.batch_size,
             refinement_steps=schedule.refinement_steps,
             fit_intercept=bool(self.fit_intercept),

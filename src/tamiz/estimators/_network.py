@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-
 import torch
+from torch import nn
+
 from tamiz.core import Rule
 from tamiz.estimators._targets import Encoded
 from tamiz.estimators.defaults import Schedule
@@ -15,7 +16,6 @@ from tamiz.networks.losses import get_loss
 from tamiz.networks.registry import build
 from tamiz.selection import Selection
 from tamiz.torch import FeatureMask, prune, train
-from torch import nn
 
 ROWS_AT_A_TIME = 4096
 #: The paper's: the rate is divided by 5 after each third of the refinement.

@@ -52,6 +52,19 @@ def refinement_l2_for(n_samples: int, task: str) -> float:
     return l2_for(n_samples) if task == "classification" else 1.0 / n_samples
 
 
+def refinement_share(n_features_to_select: int, task: str) -> float:
+    """By what the weight decay of classes shrinks in the refinement when fewer than 100 features are left.
+
+    The fewer features add up to a score, the larger their weights have to be.
+
+    Examples
+    --------
+    >>> refinement_share(10, "classification"), refinement_share(200, "classification"), refinement_share(10, "regression")
+    (0.1, 1.0, 1.0)
+    """
+    return min(1.0, n_features_to_select / 100) if task == "classification" else 1.0
+
+
 def batch_size_for(n_samples: int) -> int:
     """The paper's batch size, a fiftieth of the samples and at least two.
 

@@ -4,8 +4,9 @@ Five columns hold what there is to know; each of the others is a mixture of thre
 """
 
 import torch
-from tamiz.torch import FeatureMask
 from torch import nn
+
+from tamiz.torch import FeatureMask
 
 torch.manual_seed(0)
 sources = [4, 12, 21, 30, 38]

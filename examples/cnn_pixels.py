@@ -1,10 +1,10 @@
 """A small convolutional network that reads 12 of the 64 pixels of scikit-learn's handwritten digits."""
 
-from sklearn.datasets import load_digits
-
 import torch
-from tamiz.torch import FeatureMask
+from sklearn.datasets import load_digits
 from torch import nn
+
+from tamiz.torch import FeatureMask
 
 torch.manual_seed(0)
 digits = load_digits()

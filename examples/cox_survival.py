@@ -1,8 +1,9 @@
 """Survival: which of 200 genes drive the risk, by Cox's partial likelihood with censored patients."""
 
 import torch
-from tamiz.torch import FeatureMask
 from torch import nn
+
+from tamiz.torch import FeatureMask
 
 
 def partial_likelihood(risk: torch.Tensor, time: torch.Tensor, event: torch.Tensor) -> torch.Tensor:

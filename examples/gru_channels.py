@@ -4,8 +4,9 @@ A series is (channels, time); a mask of shape (channels, 1) has one entry a chan
 """
 
 import torch
-from tamiz.torch import FeatureMask
 from torch import nn
+
+from tamiz.torch import FeatureMask
 
 
 class Reader(nn.Module):

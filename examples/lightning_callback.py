@@ -1,11 +1,11 @@
 """Lightning: add one callback to the Trainer; the module only has a mask in front."""
 
 import lightning.pytorch as pl
-
 import torch
+from torch import nn
+
 from tamiz.torch import FeatureMask
 from tamiz.torch.lightning import FeatureMaskCallback
-from torch import nn
 
 
 class Classifier(pl.LightningModule):

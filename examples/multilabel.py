@@ -1,8 +1,9 @@
 """Several labels at once: each of three labels depends on its own two columns, and one mask serves all."""
 
 import torch
-from tamiz.torch import FeatureMask
 from torch import nn
+
+from tamiz.torch import FeatureMask
 
 torch.manual_seed(0)
 x = torch.randn(800, 60)

@@ -1,8 +1,9 @@
 """Three lines in a training loop of your own: make a mask, put it into the model, attach it to the optimizer."""
 
 import torch
-from tamiz.torch import FeatureMask
 from torch import nn
+
+from tamiz.torch import FeatureMask
 
 torch.manual_seed(0)
 x = torch.randn(500, 40)

@@ -1,8 +1,9 @@
 """Regression: four of a hundred columns make the target, one of them only by its square."""
 
 import torch
-from tamiz.torch import FeatureMask
 from torch import nn
+
+from tamiz.torch import FeatureMask
 
 torch.manual_seed(0)
 x = torch.randn(600, 100)

@@ -1,12 +1,12 @@
 """skorch: a network as a scikit-learn estimator, with one callback for the selection."""
 
 import numpy as np
-from skorch import NeuralNetClassifier
-
 import torch
+from skorch import NeuralNetClassifier
+from torch import nn
+
 from tamiz.torch import FeatureMask
 from tamiz.torch.skorch import FeatureMaskCallback
-from torch import nn
 
 
 class Net(nn.Module):

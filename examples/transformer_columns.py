@@ -1,8 +1,9 @@
 """A transformer over the columns of a table: each column is a token, and the mask decides which columns are read."""
 
 import torch
-from tamiz.torch import FeatureMask
 from torch import nn
+
+from tamiz.torch import FeatureMask
 
 
 class ColumnTransformer(nn.Module):

@@ -5,7 +5,6 @@ import warnings
 from pathlib import Path
 
 import pytest
-
 import torch
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -10,9 +10,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from torch import nn
 
 from tamiz.baselines import DFS
-from torch import nn
 
 #: Four rows, the first column is the class, the second says nothing about it.
 CORNERS = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 import torch
+from torch import nn
+
 from tamiz.networks import NaiveSVM, fit_network
 from tamiz.networks.compiled import fit_naive
 from tamiz.networks.losses import CLASSIFICATION_LOSSES, available_losses, encode_classes, n_outputs_for
 from tamiz.networks.one_to_one import OneToOne, elastic_net
 from tamiz.networks.recipes import WRN16X4
-from torch import nn
 
 
 def random_problem(loss, n_classes=3):

@@ -1,10 +1,10 @@
 """A small problem with known truth, and the loop that everyone writes."""
 
 import pytest
-
 import torch
-from tamiz.torch import FeatureMask
 from torch import nn
+
+from tamiz.torch import FeatureMask
 
 TRUE_FEATURES = [2, 7, 11]
 

@@ -4,11 +4,11 @@ import os
 import sys
 from pathlib import Path
 
-import torch.distributed as dist
-
 import torch
-from tamiz.torch import FeatureMask
+import torch.distributed as dist
 from torch import nn
+
+from tamiz.torch import FeatureMask
 
 N_STEPS = 40
 

@@ -5,8 +5,9 @@ import signal
 import sys
 
 import torch
-from tamiz.torch import FeatureMask
 from torch import nn
+
+from tamiz.torch import FeatureMask
 
 EVERY = 7
 

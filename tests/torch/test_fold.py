@@ -4,13 +4,13 @@ import copy
 import io
 
 import pytest
+import torch
+from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-import torch
 from tamiz.torch import FeatureMask, folded_linear
 from tamiz.torch.fold import BLOCK, DeferredProduct, masked, watched
-from torch import nn
 
 
 def parts(n_features=6, n_outputs=3, leading=(4,), dtype=torch.float64, bias=True):

@@ -2,11 +2,11 @@
 
 import lightning.pytorch as pl
 import pytest
-
 import torch
+from torch import nn
+
 from tamiz.torch import FeatureMask
 from tamiz.torch.lightning import FeatureMaskCallback
-from torch import nn
 
 
 class Regression(pl.LightningModule):

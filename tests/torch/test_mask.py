@@ -4,12 +4,12 @@ import math
 from itertools import pairwise
 
 import pytest
-from sklearn.exceptions import ConvergenceWarning
-
 import torch
+from sklearn.exceptions import ConvergenceWarning
+from torch import nn
+
 from tamiz.core import VARIANTS
 from tamiz.torch import FeatureMask
-from torch import nn
 
 SCHEDULE = {"warmup_steps": 20, "ramp_steps": 100}
 

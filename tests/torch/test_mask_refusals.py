@@ -1,10 +1,10 @@
 """Bad input is refused with words that say what to do, and a refusal leaves nothing behind."""
 
 import pytest
-
 import torch
-from tamiz.torch import FeatureMask
 from torch import nn
+
+from tamiz.torch import FeatureMask
 
 
 @pytest.mark.parametrize(

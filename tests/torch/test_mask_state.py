@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-
 import torch
+from torch import nn
+
 from tamiz.torch import FeatureMask
 from tamiz.torch.stepping import _move_by_tensors
-from torch import nn
 
 SCHEDULE = {"warmup_steps": 5, "ramp_steps": 60}
 

@@ -4,13 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 from skorch import NeuralNetClassifier, NeuralNetRegressor
+from torch import nn
 
-import torch
 from tamiz.torch import FeatureMask
 from tamiz.torch.skorch import FeatureMaskCallback
-from torch import nn
 
 
 class Net(nn.Module):

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-import torch
 from tamiz.core import VARIANTS, State, advance
 from tamiz.linear.gamma import AGE, CLOSED, FORCED, OPEN, STEP
 from tamiz.torch import FeatureMask

@@ -1,10 +1,10 @@
 """The loop stays the user's own: accumulation, clipping, mixed precision, compiled models, closures, Accelerate."""
 
 import pytest
-
 import torch
-from tamiz.torch import FeatureMask
 from torch import nn
+
+from tamiz.torch import FeatureMask
 
 SCHEDULE = {"warmup_steps": 5, "ramp_steps": 60}
 

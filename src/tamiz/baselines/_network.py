@@ -146,6 +146,7 @@ class NetworkSelector(BaselineSelector):
     def _prepare(self, X: Any, y: np.ndarray) -> Problem:
         """Rows, targets and weights in the form the training loop takes."""
         import torch
+
         from tamiz.networks.losses import CLASSIFICATION_LOSSES, encode_classes, get_loss, n_outputs_for
 
         recipe = networks.recipe(self.network) if isinstance(self.network, str) else NAIVE
@@ -240,8 +241,9 @@ class NetworkSelector(BaselineSelector):
 
     def _build(self, n_inputs: int, n_outputs: int, with_one_to_one: bool) -> tuple[nn.Sequential, Any]:
         """The network with what stands in front of it: the one-to-one layer, and the reshaping of images."""
-        from tamiz.networks.one_to_one import OneToOne
         from torch import nn
+
+        from tamiz.networks.one_to_one import OneToOne
 
         shape = n_inputs if self.input_shape is None else tuple(self.input_shape)
         if isinstance(self.network, str):

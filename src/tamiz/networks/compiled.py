@@ -10,8 +10,8 @@ from typing import Any
 
 import numba
 import numpy as np
-
 import torch
+
 from tamiz.networks.dense import NaiveSVM
 from tamiz.networks.one_to_one import OneToOne
 from tamiz.networks.recipes import NAIVE, Recipe

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from torch.nn import functional
-
 from torch import Tensor, nn
+from torch.nn import functional
 
 
 def image_shape(shape: int | Sequence[int], smallest_side: int = 8) -> tuple[int, int, int]:

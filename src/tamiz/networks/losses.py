@@ -12,10 +12,9 @@ import difflib
 from collections.abc import Callable
 
 import numpy as np
-from torch.nn import functional
-
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 Loss = Callable[..., Tensor]
 

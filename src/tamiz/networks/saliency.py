@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 import torch
-from tamiz.networks.losses import get_loss
 from torch import Tensor, nn
+
+from tamiz.networks.losses import get_loss
 
 #: How far probabilities stay away from 0 and 1.
 EPSILON = 1e-7

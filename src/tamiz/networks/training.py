@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-
 import torch
+from torch import Tensor, nn
+
 from tamiz.networks.losses import get_loss
 from tamiz.networks.recipes import NAIVE, Recipe
-from torch import Tensor, nn
 
 Penalty = Callable[[nn.Module], Tensor]
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tamiz.torch.mask import FeatureMask, MaskHandle
 from torch import nn, optim
+
+from tamiz.torch.mask import FeatureMask, MaskHandle
 
 UNITS = ("steps", "epochs")
 

@@ -1,0 +1,125 @@
+"""The house: a room imports only rooms above it, and `import tamiz` loads nothing heavy."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tamiz
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "tamiz"
+ROOMS = (
+    "core",
+    "selection",
+    "linear",
+    "torch",
+    "networks",
+    "estimators",
+    "baselines",
+    "datasets",
+    "benchmark",
+    "report",
+    "cli",
+)
+HELPERS = ("_validation", "_progress", "_version")
+# A convenience that loads the report when it is called: allowed inside a function only.
+WHEN_CALLED = {("selection", "tamiz.report.plots")}
+# The package's own __init__ is the front door: it hands out names of all rooms, when they are asked for.
+MODULES = sorted(set(SOURCE.rglob("*.py")) - {SOURCE / "__init__.py"})
+
+
+def home_of(name):
+    """What `from tamiz import name` reaches: a room, or the room that a public name lives in."""
+    return tamiz._HOMES.get(name, f"tamiz.{name}")
+
+
+def imports_of(tree):
+    """(line, module, whether inside a function) of everything of ours that a module names, also as text for a registry."""
+    for outer in ast.walk(tree):
+        inside = isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        for node in ast.walk(outer) if inside else [outer]:
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.level:
+                names = ["." * node.level + (node.module or "")]
+            elif isinstance(node, ast.ImportFrom):
+                names = [home_of(alias.name) for alias in node.names] if node.module == "tamiz" else [node.module]
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                path = re.fullmatch(r"(tamiz\.\w+[\w.]*)(:\w+)?", node.value)
+                names = [path.group(1)] if path and path.group(1).split(".")[1] in ROOMS else []
+            else:
+                continue
+            yield from ((node.lineno, name, inside) for name in names)
+
+
+def violations(room, text):
+    """What a module of a room may not import, as 'line: module'."""
+    # What stands inside a function is seen twice: with it, and on its own.
+    found = {}
+    for line, name, inside in imports_of(ast.parse(text)):
+        found[line, name] = found.get((line, name), False) or inside
+    wrong = []
+    for (line, name), inside in sorted(found.items()):
+        if name.startswith("."):
+            wrong.append(f"{line}: relative import of {name}")
+        if not name.startswith("tamiz."):
+            continue
+        other = name.split(".")[1]
+        if other in HELPERS or (inside and (room, name) in WHEN_CALLED):
+            continue
+        if room in HELPERS or other not in ROOMS or ROOMS.index(other) > ROOMS.index(room):
+            wrong.append(f"{line}: {name}")
+    return wrong
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_module_imports_only_rooms_above_its_own(path):
+    room = path.relative_to(SOURCE).with_suffix("").parts[0]
+    assert room in ROOMS + HELPERS, "a new room: put it into ROOMS here and into docs/architecture.md"
+    assert violations(room, path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("room", "text", "wrong"),
+    [
+        ("core", "import tamiz.linear.fit", ["1: tamiz.linear.fit"]),
+        ("linear", "from tamiz import torch", ["1: tamiz.torch"]),
+        ("torch", "from tamiz import E2EFSPath", ["1: tamiz.estimators"]),
+        ("linear", "def f():\n    from tamiz.torch.mask import FeatureMask", ["2: tamiz.torch.mask"]),
+        ("datasets", "from .loading import load", ["1: relative import of .loading"]),
+        ("networks", "HOME = 'tamiz.estimators.path:E2EFSPath'", ["1: tamiz.estimators.path"]),
+        ("selection", "from tamiz.report.plots import plot_selection", ["1: tamiz.report.plots"]),
+        ("selection", "def plot():\n    from tamiz.report.plots import plot_selection", []),
+        ("_validation", "from tamiz.core import unit", ["1: tamiz.core"]),
+        ("cli", "from tamiz.core import unit\nfrom tamiz._version import __version__\nimport torch", []),
+    ],
+)
+def test_the_check_sees_what_is_wrong_and_only_that(room, text, wrong):
+    assert violations(room, text) == wrong
+
+
+def test_the_page_on_architecture_lists_the_rooms_in_this_order():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)(?:/|\.py)` \|", page, flags=re.MULTILINE) == list(ROOMS)
+
+
+@pytest.mark.parametrize(
+    ("statement", "forbidden"),
+    [
+        ("import tamiz", {"torch", "matplotlib", "numba", "sklearn", "tamiz.report"}),
+        ("from tamiz import E2EFSClassifier, Selection", {"torch", "matplotlib", "tamiz.report", "tamiz.torch"}),
+        ("from tamiz.baselines import FisherScore", {"torch", "matplotlib", "tamiz.report", "tamiz.torch"}),
+        ("import tamiz.cli.main", {"torch", "matplotlib", "numba", "sklearn"}),
+    ],
+)
+def test_an_import_loads_nothing_heavy(statement, forbidden):
+    code = f"{statement}\nimport sys\nprint(*sys.modules)"
+    loaded = set(
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    )
+    assert "tamiz" in loaded
+    assert loaded & forbidden == set()

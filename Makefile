@@ -10,7 +10,7 @@ JOBS ?= 2
 demo: $(VENV)/.installed-demo
 	$(BIN)/tamiz demo
 
-test: lint types unit
+test: lint types unit docs
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -21,6 +21,10 @@ types: $(VENV)/.installed-test
 
 unit: $(VENV)/.installed-test
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup --cov --cov-report=term -q
+
+# Into site/, warnings as errors. The variable silences an advertisement for the next version of mkdocs.
+docs: $(VENV)/.installed-test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python benchmarks/run.py

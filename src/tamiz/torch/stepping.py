@@ -49,8 +49,14 @@ def _drive(rule: Rule, step: int, n_open: int) -> Drive:
 def _views(mask: FeatureMask) -> tuple[Any, ...]:
     """The state as arrays over the same memory; made anew when a tensor has moved."""
     # Taken from the module's own dictionaries: this runs in every step, and attributes of modules are slow to look up.
-    buffers = mask._buffers
-    state = (mask._parameters["gamma"], buffers["first"], buffers["second"], buffers["rank"], buffers["counters"])
+    buffers: Any = mask._buffers
+    state = (
+        mask.__dict__["_parameters"]["gamma"],
+        buffers["first"],
+        buffers["second"],
+        buffers["rank"],
+        buffers["counters"],
+    )
     key = tuple([part.data_ptr() for part in state])
     if mask._arrays is None or mask._arrays[0] != key:
         parts = (mask._flat_gamma(), *state[1:])

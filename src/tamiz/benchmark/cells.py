@@ -93,6 +93,8 @@ def execute(cell: Cell, data_home: str | None = None) -> dict[str, Any]:
     data_home : str or None
         Where the data sets are; a machine that has no such folder looks in its own data home.
     """
+    import os
+    import sys
     import warnings
 
     from threadpoolctl import threadpool_limits
@@ -101,6 +103,10 @@ def execute(cell: Cell, data_home: str | None = None) -> dict[str, Any]:
     try:
         module, _, function = PROTOCOLS[cell.protocol].partition(":")
         run = getattr(import_module(module), function)
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(1)
+        else:
+            os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch reads it when it is loaded
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a learner that stops at its limit of steps is part of the measurement
             return {"result": run(cell.settings, folder)}

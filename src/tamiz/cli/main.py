@@ -17,6 +17,7 @@ import typer
 from tamiz._version import __version__
 from tamiz.cli import options as opt
 from tamiz.cli.errors import EXIT_INTERRUPTED, EXIT_MEMORY, EXIT_USAGE, UserError
+from tamiz.cli.reproduce_commands import add_commands as add_reproduce_commands
 
 app = typer.Typer(
     name="tamiz",
@@ -352,6 +353,7 @@ def datasets(json: opt.Json = False, quiet: opt.Quiet = False) -> None:
     talk.show(show_datasets(listings), Text(f"Data home: {find_data_home()} (set TAMIZ_DATA_HOME to change it)"))
 
 
+add_reproduce_commands(app, friendly)
 # Further commands are registered here: `app.command()(friendly(function))`, or `app.add_typer(...)` for a group.
 
 

@@ -28,22 +28,24 @@ def resolve_n_features_to_select(value: Any, n_features: int) -> int:
     """
     if value is None:
         return max(1, n_features // 2)
-    if isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_)):
-        if value < 1:
-            raise ValueError(f"n_features_to_select must be at least 1, got {value}.")
-        if value > n_features:
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    if is_number and isinstance(value, numbers.Integral):
+        m = int(value)
+        if m < 1:
+            raise ValueError(f"n_features_to_select must be at least 1, got {m}.")
+        if m > n_features:
             raise ValueError(
-                f"n_features_to_select={value} is more than the {n_features} feature(s) there are; "
-                f"ask for at most {n_features}."
+                f"n_features_to_select={m} is more than the {n_features} feature(s) there are; ask for at most {n_features}."
             )
-        return int(value)
-    if isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)):
-        if not 0.0 < value < 1.0:
+        return m
+    if is_number:
+        fraction = float(value)
+        if not 0.0 < fraction < 1.0:
             raise ValueError(
                 f"n_features_to_select={value!r} is a fraction out of range: give a number in (0, 1), "
                 f"or an integer from 1 to {n_features}."
             )
-        return max(1, int(n_features * value))
+        return max(1, int(n_features * fraction))
     raise ValueError(
         f"n_features_to_select must be an integer, a fraction in (0, 1) or None (half of the features), got {value!r}."
     )
@@ -93,11 +95,7 @@ def check_finite(X: Any, names: np.ndarray | None = None, allow_nan: bool = Fals
         if infinite.size == 0:
             return
         column, kind = int(infinite.min()), "infinity"
-    advice = (
-        "Impute it (for example with SimpleImputer) or drop the column."
-        if kind == "NaN"
-        else "Clip or drop it."
-    )
+    advice = "Impute it (for example with SimpleImputer) or drop the column." if kind == "NaN" else "Clip or drop it."
     raise ValueError(f"Input X contains {kind} in {column_label(column, names)}. {advice}")
 
 
@@ -180,20 +178,17 @@ def check_target_length(X: Any, y: Any) -> None:
     """Refuse a missing target, a single number as target, and one of another length than the table."""
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
-    if np.ndim(y) == 0:
+    shape = y.shape if hasattr(y, "shape") else np.asarray(y, dtype=object).shape
+    if len(shape) == 0:
         raise ValueError(f"y must have one entry for each row of X, got a single value: {y!r}.")
-    n_rows, n_targets = X.shape[0], len(y) if not hasattr(y, "shape") else y.shape[0]
+    n_rows, n_targets = X.shape[0], shape[0]
     if n_rows != n_targets:
-        raise ValueError(
-            f"X and y have inconsistent numbers of samples: {n_rows} rows of X, {n_targets} entries of y."
-        )
+        raise ValueError(f"X and y have inconsistent numbers of samples: {n_rows} rows of X, {n_targets} entries of y.")
 
 
 def check_numeric_target(y: Any, *, multi_output: bool = False) -> np.ndarray:
     """A target of numbers, finite; one or (with ``multi_output``) several columns."""
-    y = check_array(
-        y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y", allow_nd=False
-    )
+    y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y", allow_nd=False)
     if not np.isfinite(y).all():
         kind = "NaN" if np.isnan(y).any() else "infinity"
         row = int(np.argmax(~np.isfinite(y.reshape(y.shape[0], -1)).all(axis=1)))

@@ -1,0 +1,95 @@
+"""The shared checks of what users hand in, each with its message."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from tamiz._validation import (
+    check_finite,
+    check_numeric_target,
+    check_table,
+    check_target_length,
+    resolve_n_features_to_select,
+)
+
+
+class Anything:
+    """The least that scikit-learn's checks want of an estimator."""
+
+    def __sklearn_tags__(self):
+        from sklearn.base import BaseEstimator
+
+        return BaseEstimator().__sklearn_tags__()
+
+
+@pytest.mark.parametrize(("value", "expected"), [(1, 1), (10, 10), (np.int64(3), 3), (0.5, 5), (0.01, 1), (None, 5)])
+def test_numbers_that_are_fine(value, expected):
+    assert resolve_n_features_to_select(value, 10) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (0, "at least 1, got 0"),
+        (-3, "at least 1, got -3"),
+        (11, "more than the 10 feature"),
+        (1.0, "fraction out of range"),
+        (1.5, "fraction out of range"),
+        (0.0, "fraction out of range"),
+        (float("nan"), "fraction out of range"),
+        (True, "must be an integer, a fraction"),
+        ("ten", "must be an integer, a fraction"),
+        ([3], "must be an integer, a fraction"),
+    ],
+)
+def test_numbers_that_are_not(value, message):
+    with pytest.raises(ValueError, match=message):
+        resolve_n_features_to_select(value, 10)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix, sp.csc_matrix])
+@pytest.mark.parametrize(("bad", "word"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
+def test_the_first_bad_column_is_named(kind, bad, word):
+    X = np.ones((4, 5))
+    X[2, 3] = X[1, 4] = bad
+    with pytest.raises(ValueError, match=f"{word} in column 3"):
+        check_finite(kind(X))
+    with pytest.raises(ValueError, match=f"{word} in column 'd'"):
+        check_finite(kind(X), np.array(list("abcde"), dtype=object))
+
+
+def test_a_finite_table_whose_sum_overflows_is_fine():
+    check_finite(np.full((10, 2), 1e308))
+
+
+def test_text_columns_and_double_names_are_named():
+    frame = pd.DataFrame({"age": [1, 2], "city": ["a", "b"], "note": ["x", "y"]})
+    with pytest.raises(ValueError, match="'city', 'note' hold text"):
+        check_table(Anything(), frame, reset=True)
+    twice = pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"])
+    with pytest.raises(ValueError, match="Two columns are called 'a'"):
+        check_table(Anything(), twice, reset=True)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "target y is None"),
+        (3, "single value: 3"),
+        (np.array(3), "single value"),
+        ([1, 2], "3 rows of X, 2 entries"),
+    ],
+)
+def test_targets_that_do_not_fit(y, message):
+    with pytest.raises(ValueError, match=message):
+        check_target_length(np.zeros((3, 2)), y)
+
+
+def test_bad_numbers_in_a_target():
+    with pytest.raises(ValueError, match=r"contains NaN \(first in row 1\)"):
+        check_numeric_target([1.0, np.nan])
+    with pytest.raises(ValueError, match="contains infinity"):
+        check_numeric_target([1.0, np.inf])
+    assert check_numeric_target([[1.0], [2.0]]).shape == (2,)
+    assert check_numeric_target([[1.0], [2.0]], multi_output=True).shape == (2, 1)

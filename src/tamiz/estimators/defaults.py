@@ -26,7 +26,7 @@ REFINEMENT_EPOCHS = 150
 
 
 def l2_for(n_samples: int) -> float:
-    """The paper's weight decay, 100 / N, and more below 81 samples, where (90 / N)^2 is larger.
+    """The paper's weight decay, 100 / N, and more below 57 samples, where (75 / N)^2 is larger.
 
     With very few samples a strong decay brings the weights near to the differences of the class means, which is about all
     that so few samples tell reliably.
@@ -34,9 +34,9 @@ def l2_for(n_samples: int) -> float:
     Examples
     --------
     >>> l2_for(30), l2_for(200)
-    (9.0, 0.5)
+    (6.25, 0.5)
     """
-    return max(100.0 / n_samples, (90.0 / n_samples) ** 2)
+    return max(100.0 / n_samples, (75.0 / n_samples) ** 2)
 
 
 def refinement_l2_for(n_samples: int, task: str) -> float:

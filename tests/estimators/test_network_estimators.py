@@ -23,7 +23,7 @@ def small_network(n_inputs, n_outputs):
 
 
 @pytest.mark.parametrize(
-    ("network", "loss"), [("mlp", "squared_hinge"), ("mlp", "softmax"), (small_network, "logistic")], ids=str
+    ("network", "loss"), [("mlp", "squared_hinge"), ("mlp", "softmax"), (small_network, "logistic")]
 )
 def test_two_classes(table, network, loss):
     X, y = table

@@ -11,7 +11,7 @@ from tamiz.benchmark import methods as selectors
 from tamiz.benchmark.cells import Cell
 from tamiz.benchmark.microarray_table import display_name
 from tamiz.benchmark.paper_numbers import IMAGE_SIZES, IMAGES, STANDS_FOR
-from tamiz.benchmark.tables import Outcome, markdown_table
+from tamiz.benchmark.tables import Outcome, difference_lines, markdown_table
 from tamiz.datasets.registry import find_entry
 
 
@@ -29,7 +29,7 @@ def summarise(plan: Any, cells: Sequence[Cell], results: Mapping[str, Any], fail
         f"Test accuracy in percent, configuration `{plan.configuration}`, mean of {plan.n_runs} run(s); in brackets the "
         f"paper's (WRN-16-4, full recipe). {_remark(plan.configuration)}"
     ]
-    records = []
+    records: list[dict[str, Any]] = []
     for dataset in plan.datasets:
         sizes = IMAGE_SIZES[STANDS_FOR.get(dataset, dataset)]
         published = IMAGES[STANDS_FOR.get(dataset, dataset)]
@@ -57,6 +57,17 @@ def summarise(plan: Any, cells: Sequence[Cell], results: Mapping[str, Any], fail
                 )
             lines.append(line)
         parts.append(f"### {display_name(dataset)}\n\n" + markdown_table(["method", *map(str, sizes)], lines))
+    if plan.configuration == "full":
+        pairs = (
+            (
+                f"{display_name(r['dataset'])}, {selectors.TITLES[r['method']]}, {r['n_features']}",
+                r["accuracy"],
+                r["paper"],
+            )
+            for r in records
+        )
+        reason = f"mean of {plan.n_runs} run(s) here; the paper does not give momentum and batch size"
+        parts += ["### Differences to the paper above 2 percent", difference_lines(pairs, reason, 2.0, 2)]
     if failures:
         parts += ["### Cells that failed", "\n".join(f"- {name}: {text}" for name, text in sorted(failures.items()))]
     content = {

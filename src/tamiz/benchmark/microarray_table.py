@@ -194,14 +194,14 @@ def summarise(
         _introduction(plan),
         _main_table(plan, labels, by_row, bold, ranks),
         _rank_sentence(ranks, len(plan.datasets)),
-        "### Differences to the paper above 0.02\n",
+        "### Differences to the paper above 0.02",
         "\n".join(f"- {sentence}" for sentence in sentences if sentence) or "None.",
         "### Stability of the selection\n\nNogueira's / Kuncheva's index, mean over the numbers of features; 1 is the "
-        "same features in every split, 0 what chance gives.\n",
+        "same features in every split, 0 what chance gives.",
         _stability_table(plan, stable),
     ]
     if failures:
-        parts += ["### Cells that failed\n", "\n".join(f"- {name}: {text}" for name, text in sorted(failures.items()))]
+        parts += ["### Cells that failed", "\n".join(f"- {name}: {text}" for name, text in sorted(failures.items()))]
     return Outcome(
         "Microarray and FS challenge",
         "\n\n".join(parts),

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,35 @@ def finite(value: float) -> float | None:
     (None, 1.0)
     """
     return None if value is None or not math.isfinite(value) else float(value)
+
+
+def difference_lines(
+    pairs: Iterable[tuple[str, float | None, float | None]], reason: str, notable: float = 0.02, digits: int = 3
+) -> str:
+    """A sentence on each published number from which ours is further than ``notable``.
+
+    Parameters
+    ----------
+    pairs : iterable of (name, ours, published)
+        Pairs in which either is missing are left out.
+    reason : str
+        What is known to differ, for the end of each sentence.
+    notable : float
+        The smallest difference that gets a sentence.
+    digits : int
+        Digits shown.
+
+    Examples
+    --------
+    >>> print(difference_lines([("a", 0.5, 0.6), ("b", 0.5, 0.51), ("c", None, 1.0)], "other data"))
+    - a: 0.500 here, 0.600 published (-0.100); other data.
+    """
+    lines = [
+        f"- {name}: {ours:.{digits}f} here, {theirs:.{digits}f} published ({ours - theirs:+.{digits}f}); {reason}."
+        for name, ours, theirs in pairs
+        if ours is not None and theirs is not None and abs(ours - theirs) > notable
+    ]
+    return "\n".join(lines) or "None."
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,236 @@
+"""Ground truth, MADELON, the three-layer network, images, surfaces, and the page of all results."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+
+from tamiz.benchmark import ground_truth, images, madelon, surfaces, three_layer
+from tamiz.benchmark.cells import Cell, execute
+from tamiz.benchmark.paper_numbers import IMAGE_SIZES, IMAGES
+from tamiz.benchmark.results_page import PageError, build
+from tamiz.benchmark.sources import UnknownNameError
+from tamiz.benchmark.tables import Outcome, csv_lines, write_outcome
+
+
+def run_all(cells, data_home=None):
+    results = {}
+    for cell in cells:
+        outcome = execute(cell, data_home)
+        assert "failure" not in outcome, outcome
+        results[cell.key] = outcome["result"]
+    return results
+
+
+# ---- ground truth ------------------------------------------------------------------------------------------------------
+
+
+def test_ground_truth_refuses_what_makes_no_sense():
+    with pytest.raises(UnknownNameError, match=r"Did you mean 'ring\+xor'"):
+        ground_truth.make_plan(["ring xor"])
+    with pytest.raises(ValueError, match="finds every true one"):
+        ground_truth.make_plan(methods=["all"])
+    with pytest.raises(ValueError, match="at least 8"):
+        ground_truth.make_plan(sizes=[4])
+    with pytest.raises(ValueError, match="2 folds"):
+        ground_truth.make_plan(n_folds=1)
+
+
+def test_ground_truth_finds_what_a_method_is_known_to_find():
+    """ReliefF sees a xor of two among eight columns, Fisher cannot: no column says anything alone."""
+    plan = ground_truth.make_plan(["xor"], ["relieff", "fisher"], [8, 32], n_folds=3)
+    cells = ground_truth.make_cells(plan)
+    results = run_all(cells)
+    outcome = ground_truth.summarise(plan, cells, results, {"x": "ValueError: y"})
+    share = {(row["method"], row["p"]): row["share"] for row in outcome.records}
+    assert share["relieff", 8] == 1.0
+    assert share["fisher", 32] < 0.5
+    assert "LassoNet (light budget) (published) | 0.78" in outcome.markdown
+    assert "- x: ValueError: y" in outcome.markdown
+
+
+def test_ground_truth_with_our_network():
+    pytest.importorskip("torch")
+    plan = ground_truth.make_plan(["xor"], ["e2efs-soft"], [8], n_folds=2)
+    cell = next(c for c in ground_truth.make_cells(plan) if c.settings["method"] == "e2efs-soft")
+    assert cell.settings["parameters"]["network"] == "mlp"
+    assert cell.settings["parameters"]["refinement_epochs"] == 0
+    assert execute(cell)["result"]["share"] == 1.0
+
+
+# ---- MADELON, three-layer network --------------------------------------------------------------------------------------
+
+
+@pytest.mark.data
+def test_madelon_orders_methods_as_published(data_home):
+    plan = madelon.make_plan(["fisher"], n_runs=1)
+    cells = [cell for cell in madelon.make_cells(plan, data_home) if cell.settings["method"] != "all"]
+    cells = [Cell(c.protocol, c.name, {**c.settings, "trees": 50}) for c in cells]
+    outcome = madelon.summarise(plan, cells, run_all(cells, data_home), {})
+    found = {row["method"]: row["auroc"] for row in outcome.records}
+    assert found["fisher"] > found["random"] + 0.1
+    assert found["all"] is None
+    assert "ReliefF (published) | 0.941" in outcome.markdown
+
+
+def test_madelon_refuses_nothing_to_keep():
+    with pytest.raises(ValueError, match="at least 1"):
+        madelon.make_plan(k=0)
+
+
+@pytest.mark.data
+def test_three_layer_cells(data_home):
+    pytest.importorskip("torch")
+    plan = three_layer.make_plan(["colon"], ["fisher"], n_repeats=1)
+    cells = three_layer.make_cells(plan, data_home)
+    assert len(cells) == 3 * 3
+    cell = next(c for c in cells if c.settings["method"] == "fisher")
+    short = Cell(cell.protocol, cell.name, {**cell.settings, "m_values": [10]})
+    result = run_all([short], data_home)[short.key]
+    assert result["joint"] is None
+    assert 0.6 < result["network"][0] <= 1.0
+
+
+def test_three_layer_summary_and_drawing(tmp_path):
+    plan = three_layer.make_plan(["madelon", "gina_rebuilt"], ["fisher", "e2efs"], n_repeats=1)
+    cells, results = [], {}
+    for dataset in plan.datasets:
+        for method in plan.methods:
+            cell = Cell("three-layer", f"{dataset} {method}", {"dataset": dataset, "method": method, "split": 0})
+            cells.append(cell)
+            values = [0.8] * len(three_layer.sizes_of(dataset))
+            results[cell.key] = {"joint": values if method == "e2efs" else None, "network": values, "seconds": [1.0]}
+    outcome = three_layer.summarise(plan, cells, results, {})
+    assert "E2E-FS (joint) | 0.800 | 0.800" in outcome.markdown
+    assert "E2E-FS (anew) | 0.800 (0.889)" in outcome.markdown
+    assert "MADELON, E2E-FS, 5 features: 0.800 here, 0.889 published (-0.089)" in outcome.markdown
+    assert "MADELON, E2E-FS, 15 features" not in outcome.markdown
+    assert "### GINA (REBUILT)" in outcome.markdown
+    three_layer.draw(outcome.records, str(tmp_path / "figure.png"))
+    assert (tmp_path / "figure.png").read_bytes()[:4] == b"\x89PNG"
+
+
+# ---- images ------------------------------------------------------------------------------------------------------------
+
+TINY = replace(
+    images.CONFIGURATIONS["small"],
+    n_train=200,
+    n_test=100,
+    pretraining_epochs=1,
+    refinement_epochs=1,
+    selection_steps=40,
+)
+
+
+def test_images_refuse_what_is_not_in_the_tables():
+    with pytest.raises(ValueError, match="fisher is not part of the tables of images"):
+        images.make_plan(methods=["fisher"])
+    with pytest.raises(UnknownNameError, match="Did you mean 'small'"):
+        images.make_plan(configuration="smal")
+    with pytest.raises(ValueError, match="At least one run"):
+        images.make_plan(n_runs=0)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("method", ["e2efs", "isfs", "sfs+dfs", "random", "all"])
+def test_image_cells_keep_exactly_as_many_pixels(data_home, method, tmp_path):
+    pytest.importorskip("torch")
+    plan = images.make_plan(["mnist"], ["e2efs", "isfs", "sfs+dfs"])
+    cell = next(c for c in images.make_cells(plan, data_home) if c.settings["method"] == method)
+    settings = {**cell.settings, "configuration": asdict(TINY), "m_values": [39, 392]}
+    cell = Cell(cell.protocol, cell.name, settings)
+    result = run_all([cell], data_home)[cell.key]
+    assert len(result["accuracy"]) == 2
+    assert all(0 <= value <= 1 for value in result["accuracy"])
+    if method == "all":
+        assert result["support"] is None
+    else:
+        assert [len(set(columns)) for columns in result["support"]] == [39, 392]
+
+
+@pytest.mark.data
+def test_colours_come_first(data_home):
+    entry = images.load_checked("cifar10_subset_lossless", data_home)[0]
+    checksum = images.load_checked("cifar10_subset_lossless", data_home)[1]
+    pictures = images.load_pictures("cifar10_subset_lossless", data_home, checksum, 0, 0)
+    raw = entry.data[entry.train].astype(float) / 255
+    first = pictures.train[0].reshape(3, 32, 32)
+    expected = (raw[0].reshape(32, 32, 3) - raw.mean()) / raw.std()
+    np.testing.assert_allclose(first[2], expected[:, :, 2], atol=1e-4)
+    assert pictures.shape == (3, 32, 32)
+
+
+def test_images_summary_and_masks(tmp_path):
+    plan = images.make_plan(["mnist", "cifar10_subset_jpeg"], ["dfs"], n_runs=2)
+    cells, results = [], {}
+    for dataset in plan.datasets:
+        shape = [1, 28, 28] if dataset == "mnist" else [3, 32, 32]
+        for method in plan.methods:
+            for run in range(2):
+                settings = {"dataset": dataset, "method": method, "run": run}
+                cell = Cell("images", f"{dataset} {method} {run}", settings)
+                cells.append(cell)
+                support = None if method == "all" else [list(range(m)) for m in images.sizes_of(dataset)]
+                results[cell.key] = {
+                    "accuracy": [0.5 + 0.1 * run] * 4,
+                    "support": support,
+                    "seconds": [1.0] * 4,
+                    "shape": shape,
+                }
+    outcome = images.summarise(plan, cells, results, {})
+    assert "DFS | 55.00 ± 5.00 (95.73)" in outcome.markdown
+    assert "CIFAR-10 (SUBSET, JPEG)" in outcome.markdown
+    assert "Differences" not in outcome.markdown, "the small configuration is below the paper's throughout, and says so"
+    full = images.summarise(replace(plan, configuration="full"), cells, results, {})
+    assert "- MNIST, DFS, 39: 55.00 here, 95.73 published (-40.73)" in full.markdown
+    files = images.draw_masks(cells, results, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["masks-cifar10_subset_jpeg.png", "masks-mnist.png"]
+    assert len(files) == 2
+
+
+def test_the_papers_image_tables_are_whole():
+    assert set(IMAGES) == set(IMAGE_SIZES)
+    for rows in IMAGES.values():
+        assert set(rows) == set(images.METHODS)
+        assert {len(row) for row in rows.values()} == {4}
+
+
+# ---- surfaces, tables, page --------------------------------------------------------------------------------------------
+
+
+def test_surface_is_zero_only_where_one_feature_is_kept():
+    _, binary, both = surfaces.surface(11)
+    zeros = np.argwhere(np.isclose(both, 0))
+    assert zeros.tolist() == [[0, 10], [10, 0]]
+    assert np.argwhere(np.isclose(binary, 0)).tolist() == [[0, 0], [0, 10], [10, 0], [10, 10]]
+
+
+def test_surfaces_are_drawn(tmp_path):
+    outcome = surfaces.summarise(5)
+    surfaces.draw(outcome.content, str(tmp_path / "a.png"))
+    assert (tmp_path / "a.png").stat().st_size > 5000
+    assert len(outcome.records) == 25
+
+
+def test_page_has_all_runs_in_the_papers_order(tmp_path):
+    for name, timing in (("ground-truth", []), ("microarray", [{"dataset": "colon", "seconds": 0.123456}])):
+        (tmp_path / name).mkdir()
+        content = {"protocol": name}
+        write_outcome(Outcome(f"Table of {name}", "Text.", [{"a": 1}], content, timing), tmp_path / name)
+    text = build([tmp_path / "ground-truth", tmp_path / "microarray"])
+    assert text.index("## Table of microarray") < text.index("## Table of ground-truth")
+    assert "| colon | 0.123 |" in text
+    (tmp_path / "microarray" / "results.json").write_text("{")
+    with pytest.raises(PageError, match="not the folder of a finished run"):
+        build([tmp_path / "microarray"])
+
+
+def test_files_are_read_back(tmp_path):
+    outcome = Outcome("T", "text", [{"a": 0.1, "b": None}, {"a": 2, "c": 'x,"y"'}], {"protocol": "p", "x": [1.5]})
+    files = write_outcome(outcome, tmp_path)
+    assert set(files) == {"md", "csv", "json"}
+    assert json.loads((tmp_path / "results.json").read_text()) == outcome.content
+    assert csv_lines(outcome.records) == 'a,b,c\n0.1,,\n2,,"x,""y"""\n'

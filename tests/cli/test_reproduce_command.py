@@ -1,0 +1,117 @@
+"""``tamiz reproduce`` as a user types it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tamiz.cli.main import app
+
+QUICK = ["reproduce", "ground-truth", "--problems", "xor", "--sizes", "8", "--folds", "2", "-m", "relieff"]
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["microarray", "-d", "colonn"], "There is no dataset 'colonn'. Did you mean 'colon'?"),
+        (["microarray", "-d", "colon", "-m", "fischer"], "Unknown method 'fischer'. Did you mean 'fisher'?"),
+        (["microarray", "-d", "colon", "--learners", "smv"], "Unknown learner 'smv'. Did you mean 'svm'?"),
+        (["microarray", "-d", "colon", "-k", "ten"], "'ten' is not a list of whole numbers"),
+        (["microarray", "-d", ","], "names nothing"),
+        (["three-layer", "-m", "e2ef"], "Did you mean 'e2efs'?"),
+        (["ground-truth", "--problems", "rong"], "Did you mean 'ring'?"),
+        (["images", "-d", "colon"], "colon holds no images"),
+        (["images", "-c", "large"], "Unknown configuration 'large'"),
+        (["madelon", "-m", "svmrfee"], "Did you mean 'svm-rfe'?"),
+    ],
+)
+def test_unknown_names_are_refused_before_anything_is_written(tmp_path, words, message):
+    done = run("reproduce", *words, "--out", tmp_path / "run")
+    assert done.exit_code in (2, 3)
+    assert message in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_data_that_cannot_be_had(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAMIZ_DATA_HOME", str(tmp_path / "empty"))
+    done = run("reproduce", "microarray", "-d", "gina_rebuilt", "--out", tmp_path / "run")
+    assert done.exit_code == 3
+    assert "put gina_rebuilt.npz into" in done.stderr
+
+
+def test_out_that_is_a_file(tmp_path):
+    (tmp_path / "run").write_text("x")
+    done = run(*QUICK, "--out", tmp_path / "run")
+    assert done.exit_code == 4
+    assert "Name another folder with --out" in done.stderr
+
+
+def test_unreachable_cluster(tmp_path):
+    done = run(*QUICK, "--dask", "tcp://127.0.0.1:9", "--out", tmp_path / "run")
+    assert done.exit_code == 3
+    assert "No Dask scheduler answers" in done.stderr
+
+
+def test_surfaces_and_page(tmp_path):
+    done = run("reproduce", "surfaces", "--out", tmp_path / "run", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["protocol"] == "surfaces"
+    files = sorted(path.name for path in (tmp_path / "run").iterdir())
+    assert files == ["figure.png", "results.csv", "results.json", "results.md"]
+    done = run("reproduce", "page", tmp_path / "run", "--out", tmp_path / "docs" / "results.md")
+    assert done.exit_code == 0, done.output
+    assert "## Figure 1" in (tmp_path / "docs" / "results.md").read_text()
+    done = run("reproduce", "page", tmp_path / "nothing", "--out", tmp_path / "other.md")
+    assert done.exit_code == 3
+    assert not (tmp_path / "other.md").exists()
+
+
+@pytest.mark.data
+def test_microarray_from_the_command_to_the_page(tmp_path):
+    if not os.environ.get("TAMIZ_DATA_HOME"):
+        pytest.skip("needs TAMIZ_DATA_HOME")
+    words = ["reproduce", "microarray", "-d", "colon", "-m", "fisher", "-k", "10", "--repeats", "1", "--jobs", "2"]
+    words += ["--out", tmp_path]
+    done = run(*words)
+    assert done.exit_code == 0, done.output
+    assert "9 cells computed, 0 found finished, 0 failed, in" in done.stderr
+    assert "Fisher, SVM" in done.stdout
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["cells", "report-colon.html", "results.csv", "results.json", "results.md", "timing.csv"]
+    assert "fisher / svm" in (tmp_path / "report-colon.html").read_text()
+    before = {name: (tmp_path / name).read_bytes() for name in names if name.startswith("results")}
+    done = run(*words)
+    assert "0 cells computed, 9 found finished" in done.stderr
+    assert before == {name: (tmp_path / name).read_bytes() for name in before}
+    # A cell that cannot be computed (more features than there are): said, left out of the table, exit code 1.
+    done = run(*words, "--learners", "naive", "-k", "5000")
+    assert done.exit_code == 1
+    said = " ".join(done.stderr.split())
+    assert "colon, split 1, fisher failed: ValueError: n_features_to_select=5000 is more than the 2000" in said
+    assert "3 cells computed, 0 found finished, 6 failed" in said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_interrupt_says_that_cells_are_kept(tmp_path):
+    words = ["reproduce", "ground-truth", "--problems", "ring", "--sizes", "256,512", "-m", "relieff"]
+    command = [sys.executable, "-m", "tamiz.cli.main", *words, "--jobs", "1", "--out", str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        while not list(Path(tmp_path).rglob("*.json")):
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        said = process.communicate(timeout=120)[1]
+    assert process.returncode == 130, said
+    assert "the same command goes on from there" in said

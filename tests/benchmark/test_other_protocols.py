@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from tamiz.benchmark import ground_truth, images, madelon, surfaces, three_layer
+from tamiz.benchmark import ground_truth, images, images_table, madelon, surfaces, three_layer
 from tamiz.benchmark.cells import Cell, execute
 from tamiz.benchmark.paper_numbers import IMAGE_SIZES, IMAGES
 from tamiz.benchmark.results_page import PageError, build
@@ -117,8 +117,9 @@ def test_three_layer_summary_and_drawing(tmp_path):
 
 TINY = replace(
     images.CONFIGURATIONS["small"],
-    n_train=200,
-    n_test=100,
+    n_train=120,
+    n_test=60,
+    keep_ratio=0.2,
     pretraining_epochs=1,
     refinement_epochs=1,
     selection_steps=40,
@@ -186,7 +187,7 @@ def test_images_summary_and_masks(tmp_path):
     assert "Differences" not in outcome.markdown, "the small configuration is below the paper's throughout, and says so"
     full = images.summarise(replace(plan, configuration="full"), cells, results, {})
     assert "- MNIST, DFS, 39: 55.00 here, 95.73 published (-40.73)" in full.markdown
-    files = images.draw_masks(cells, results, tmp_path)
+    files = images_table.draw_masks(cells, results, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["masks-cifar10_subset_jpeg.png", "masks-mnist.png"]
     assert len(files) == 2
 

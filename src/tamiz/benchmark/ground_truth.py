@@ -86,9 +86,7 @@ def _parameters(method: str) -> dict[str, Any]:
     return {**given, "refinement_epochs": 0} if selectors.is_own(method) else given
 
 
-def make_cells(
-    plan: GroundTruthPlan, data_home: str | None = None, note: Callable[[str], None] = lambda text: None
-) -> list[Cell]:
+def make_cells(plan: GroundTruthPlan, data_home: str | None = None) -> list[Cell]:
     """All cells of a plan, the widest tables first."""
     parameters = {method: _parameters(method) for method in plan.methods}
     cells = []

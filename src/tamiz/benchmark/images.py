@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -113,9 +112,7 @@ def sizes_of(dataset: str) -> tuple[int, ...]:
     return IMAGE_SIZES[STANDS_FOR.get(dataset, dataset)]
 
 
-def make_cells(
-    plan: ImagesPlan, data_home: str | None = None, note: Callable[[str], None] = lambda text: None
-) -> list[Cell]:
+def make_cells(plan: ImagesPlan, data_home: str | None = None) -> list[Cell]:
     """One cell a data set, method and run, for all numbers of pixels."""
     configuration = CONFIGURATIONS[plan.configuration]
     recipe = recipe_of(configuration)
@@ -123,7 +120,6 @@ def make_cells(
     described.update(selection_epochs=dict(recipe.selection_epochs), ramp_epochs=dict(recipe.ramp_epochs))
     cells = []
     for name in plan.datasets:
-        note(f"reading {name}")
         _, checksum = load_checked(name, data_home)
         for method in plan.methods:
             shared = {
@@ -344,52 +340,3 @@ def _sgd(parameters: Iterable[nn.Parameter], recipe: Recipe, n_rows: int) -> tor
     return torch.optim.SGD(
         groups, lr=recipe.selection_learning_rate, momentum=recipe.momentum, nesterov=recipe.momentum > 0
     )
-
-
-def draw_masks(cells: Sequence[Cell], results: Mapping[str, Any], folder: Path) -> dict[str, str]:
-    """The masks of the first run as pictures, one file a data set: methods down, numbers of pixels across.
-
-    A colour image shows for each pixel which of its colours are kept. Needs matplotlib.
-    """
-    from matplotlib.figure import Figure
-
-    files = {}
-    for dataset in dict.fromkeys(cell.settings["dataset"] for cell in cells):
-        shown = [
-            (cell.settings["method"], results[cell.key])
-            for cell in cells
-            if cell.settings["dataset"] == dataset and cell.settings["run"] == 0 and cell.key in results
-        ]
-        shown = [(method, result) for method, result in shown if result["support"] is not None]
-        if not shown:
-            continue
-        sizes = sizes_of(dataset)
-        figure = Figure(figsize=(1.6 * len(sizes), 1.7 * len(shown)), layout="constrained")
-        for row, (method, result) in enumerate(shown):
-            for column, (m, support) in enumerate(zip(sizes, result["support"], strict=True)):
-                axes = figure.add_subplot(len(shown), len(sizes), row * len(sizes) + column + 1)
-                axes.imshow(mask_image(support, result["shape"]), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-                axes.set_xticks([])
-                axes.set_yticks([])
-                if column == 0:
-                    axes.set_ylabel(selectors.TITLES[method], fontsize="small")
-                if row == 0:
-                    axes.set_title(str(m), fontsize="small")
-        path = folder / f"masks-{dataset}.png"
-        figure.savefig(str(path), dpi=110)
-        files[f"masks of {dataset}"] = str(path)
-    return files
-
-
-def mask_image(support: Sequence[int], shape: Sequence[int]) -> np.ndarray:
-    """A selection as an image: (height, width), or (height, width, colours).
-
-    Examples
-    --------
-    >>> mask_image([1, 2], (1, 2, 2)).tolist()
-    [[0.0, 1.0], [1.0, 0.0]]
-    """
-    flat = np.zeros(int(np.prod(shape)))
-    flat[list(support)] = 1.0
-    image = flat.reshape(tuple(shape)).transpose(1, 2, 0)
-    return image[:, :, 0] if image.shape[2] == 1 else image

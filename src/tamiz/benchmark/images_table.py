@@ -1,8 +1,9 @@
-"""The tables of images from finished cells, with the paper's numbers beside."""
+"""The tables of images from finished cells, with the paper's numbers beside, and the masks as pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -90,3 +91,52 @@ def _remark(configuration: str) -> str:
         "This configuration trains a CNN of three layers on 2,000 training images for 4 epochs: all accuracies lie "
         "below the paper's for that reason alone, and only the order of the methods can be compared."
     )
+
+
+def draw_masks(cells: Sequence[Cell], results: Mapping[str, Any], folder: Path) -> dict[str, str]:
+    """The masks of the first run as pictures, one file a data set: methods down, numbers of pixels across.
+
+    A colour image shows for each pixel which of its colours are kept. Needs matplotlib.
+    """
+    from matplotlib.figure import Figure
+
+    files = {}
+    for dataset in dict.fromkeys(cell.settings["dataset"] for cell in cells):
+        shown = [
+            (cell.settings["method"], results[cell.key])
+            for cell in cells
+            if cell.settings["dataset"] == dataset and cell.settings["run"] == 0 and cell.key in results
+        ]
+        shown = [(method, result) for method, result in shown if result["support"] is not None]
+        if not shown:
+            continue
+        sizes = IMAGE_SIZES[STANDS_FOR.get(dataset, dataset)]
+        figure = Figure(figsize=(1.6 * len(sizes), 1.7 * len(shown)), layout="constrained")
+        for row, (method, result) in enumerate(shown):
+            for column, (m, support) in enumerate(zip(sizes, result["support"], strict=True)):
+                axes = figure.add_subplot(len(shown), len(sizes), row * len(sizes) + column + 1)
+                axes.imshow(mask_image(support, result["shape"]), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+                axes.set_xticks([])
+                axes.set_yticks([])
+                if column == 0:
+                    axes.set_ylabel(selectors.TITLES[method], fontsize="small")
+                if row == 0:
+                    axes.set_title(str(m), fontsize="small")
+        path = folder / f"masks-{dataset}.png"
+        figure.savefig(str(path), dpi=110)
+        files[f"masks of {dataset}"] = str(path)
+    return files
+
+
+def mask_image(support: Sequence[int], shape: Sequence[int]) -> np.ndarray:
+    """A selection as an image: (height, width), or (height, width, colours).
+
+    Examples
+    --------
+    >>> mask_image([1, 2], (1, 2, 2)).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    flat = np.zeros(int(np.prod(shape)))
+    flat[list(support)] = 1.0
+    image = flat.reshape(tuple(shape)).transpose(1, 2, 0)
+    return image[:, :, 0] if image.shape[2] == 1 else image

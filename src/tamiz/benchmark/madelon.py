@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,9 +49,7 @@ def make_plan(methods: Sequence[str] = METHODS, k: int = K, n_runs: int = N_RUNS
     return MadelonPlan(tuple(dict.fromkeys([*names, *REFERENCES])), k, n_runs, seed)
 
 
-def make_cells(
-    plan: MadelonPlan, data_home: str | None = None, note: Callable[[str], None] = lambda text: None
-) -> list[Cell]:
+def make_cells(plan: MadelonPlan, data_home: str | None = None) -> list[Cell]:
     """One cell a method and run."""
     _, checksum = load_checked("madelon", data_home)
     cells = []

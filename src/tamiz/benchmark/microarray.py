@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,13 +76,10 @@ def make_plan(
     )
 
 
-def make_cells(
-    plan: MicroarrayPlan, data_home: str | None = None, note: Callable[[str], None] = lambda text: None
-) -> list[Cell]:
+def make_cells(plan: MicroarrayPlan, data_home: str | None = None) -> list[Cell]:
     """All cells of a plan, the longest data sets first, so that none is left over at the end."""
     cells = []
     for name in sorted(plan.datasets, key=lambda name: -np.prod(find_entry(name).shape)):
-        note(f"reading {name}")
         _, checksum = load_checked(name, data_home)
         for method in plan.methods:
             chosen = judges.learners_of(selectors.is_own(method), plan.learners)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,13 +67,10 @@ def make_plan(
     )
 
 
-def make_cells(
-    plan: ThreeLayerPlan, data_home: str | None = None, note: Callable[[str], None] = lambda text: None
-) -> list[Cell]:
+def make_cells(plan: ThreeLayerPlan, data_home: str | None = None) -> list[Cell]:
     """One cell a data set, split and method, for all numbers of features."""
     cells = []
     for name in plan.datasets:
-        note(f"reading {name}")
         _, checksum = load_checked(name, data_home)
         for method in plan.methods:
             shared = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -142,7 +142,7 @@ def _pictures(
             draw(outcome.records, str(options.out / "figure.png"))
             return {"figure": str(options.out / "figure.png")}
         if name == "images":
-            from tamiz.benchmark.images import draw_masks
+            from tamiz.benchmark.images_table import draw_masks
 
             return draw_masks(cells, done.results, options.out)
     except ImportError:
@@ -261,6 +261,3 @@ def build_page(folders: Sequence[Path], target: Path, talk: Talk) -> dict[str, A
         raise UserError(str(store_error(fault, target)), EXIT_OUTPUT) from None
     talk.say(f"Wrote {target}.")
     return {"file": str(target), "runs": [str(folder) for folder in folders]}
-
-
-Speaker = Callable[[bool, bool], Talk]

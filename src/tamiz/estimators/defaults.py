@@ -6,21 +6,12 @@ from dataclasses import dataclass
 
 #: Adam's rate for the weights of the linear model.
 LEARNING_RATE = 3e-3
-#: The same for other networks, while features are selected and after that.
-NETWORK_LEARNING_RATE = 0.01
-NETWORK_REFINEMENT_LEARNING_RATE = 1e-3
-#: Weight decay of other networks: the paper's 100 / N leaves a network with hidden layers too little to work with.
-NETWORK_L2 = 1e-3
-#: Rows a step of other networks, at least: batch normalisation over the paper's two rows would leave only signs.
-NETWORK_LEAST_BATCH = 16
 #: Adam's rate for gamma.
 MASK_LEARNING_RATE = 0.01
-#: Steps during which gamma rests, of the linear model and of other networks.
+#: Steps during which gamma rests.
 WARMUP_STEPS = 500
-NETWORK_WARMUP_STEPS = 100
 #: The paper's T: steps until alpha reaches 1. Most features are gone long before, so a slow ramp costs little.
 RAMP_STEPS = 20_000
-NETWORK_RAMP_STEPS = 5000
 #: Passes over the data after the selection is closed.
 REFINEMENT_EPOCHS = 150
 
@@ -110,15 +101,44 @@ def default_schedule(n_samples: int, task: str, linear: bool = True) -> Schedule
     >>> default_schedule(6000, "regression").steps_per_epoch
     50
     """
+    if not linear:
+        return network_schedule(n_samples)
     return Schedule(
-        learning_rate=LEARNING_RATE if linear else NETWORK_LEARNING_RATE,
-        refinement_learning_rate=LEARNING_RATE if linear else NETWORK_REFINEMENT_LEARNING_RATE,
+        learning_rate=LEARNING_RATE,
+        refinement_learning_rate=LEARNING_RATE,
         mask_learning_rate=MASK_LEARNING_RATE,
-        l2=l2_for(n_samples) if linear else NETWORK_L2,
-        refinement_l2=refinement_l2_for(n_samples, task) if linear else NETWORK_L2,
-        batch_size=batch_size_for(n_samples) if linear else max(NETWORK_LEAST_BATCH, batch_size_for(n_samples)),
-        warmup_steps=WARMUP_STEPS if linear else NETWORK_WARMUP_STEPS,
-        ramp_steps=RAMP_STEPS if linear else NETWORK_RAMP_STEPS,
+        l2=l2_for(n_samples),
+        refinement_l2=refinement_l2_for(n_samples, task),
+        batch_size=batch_size_for(n_samples),
+        warmup_steps=WARMUP_STEPS,
+        ramp_steps=RAMP_STEPS,
         refinement_epochs=REFINEMENT_EPOCHS,
+        n_samples=n_samples,
+    )
+
+
+def network_schedule(n_samples: int) -> Schedule:
+    """The schedule of other networks: that of ``tamiz.torch.train``, with a lower rate in the refinement.
+
+    Batches hold 64 rows, or a quarter of a smaller table: batch normalisation over the paper's two rows would leave only
+    signs. The refinement takes about a thousand steps whatever the size of the table.
+
+    Examples
+    --------
+    >>> network_schedule(100).batch_size, network_schedule(5000).batch_size, network_schedule(6400).refinement_steps
+    (25, 64, 1000)
+    """
+    batch_size = min(64, max(16, n_samples // 4))
+    steps_per_epoch = -(-n_samples // batch_size)
+    return Schedule(
+        learning_rate=0.01,
+        refinement_learning_rate=1e-3,
+        mask_learning_rate=MASK_LEARNING_RATE,
+        l2=0.0,
+        refinement_l2=0.0,
+        batch_size=batch_size,
+        warmup_steps=0,
+        ramp_steps=2000,
+        refinement_epochs=-(-1000 // steps_per_epoch),
         n_samples=n_samples,
     )

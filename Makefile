@@ -20,7 +20,8 @@ types: $(VENV)/.installed-test
 	$(BIN)/mypy
 
 unit: $(VENV)/.installed-test
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup --cov --cov-report=term -q
+	# One thread a worker: two workers fill two cores.
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup --cov --cov-report=term -q
 
 # Into site/, warnings as errors. The variable silences an advertisement for the next version of mkdocs.
 docs: $(VENV)/.installed-test

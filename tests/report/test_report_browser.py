@@ -266,6 +266,7 @@ def test_thousands_of_kept_features_are_found_by_search(open_page, selection_fac
 
 def test_without_scripts_the_tables_and_charts_are_there(browser, select_data, tmp_path):
     path = report(select_data, tmp_path / "page.html")
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})  # whatever width the test before left behind
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         browser.get(path.as_uri())

@@ -45,7 +45,7 @@ class MRMR(BaselineSelector):
     --------
     >>> import numpy as np
     >>> a, b, noise = np.random.default_rng(0).normal(size=(3, 200))
-    >>> X = np.column_stack([a, a + 0.1 * noise, b])
+    >>> X = np.column_stack([a, a + noise, b])
     >>> MRMR(n_features_to_select=2).fit(X, a + 0.8 * b).get_support(indices=True).tolist()
     [0, 2]
     """

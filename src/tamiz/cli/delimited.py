@@ -133,6 +133,7 @@ def is_number(cell: str) -> bool:
 
 
 def _split(line: str, delimiter: str) -> list[str]:
+    csv.field_size_limit(2**24)  # a header of 20,000 names is one long field to the wrong delimiter
     return next(csv.reader(io.StringIO(line, newline=""), delimiter=delimiter), [""])
 
 

@@ -120,6 +120,7 @@ TINY = replace(
     n_train=120,
     n_test=60,
     keep_ratio=0.2,
+    batch_size=8,
     pretraining_epochs=1,
     refinement_epochs=1,
     selection_steps=40,

@@ -151,7 +151,8 @@ def summarise(
     means = {place: float(np.mean(values)) for place, values in shares.items()}
     parts = [
         f"Share of the true features among the best k, where k is how many there are: mean of {plan.n_folds} folds of "
-        f"{N_ROWS} rows (each selection sees {N_ROWS - N_ROWS // plan.n_folds} of them). Our methods train the three-layer network at its defaults. The published rows (Passemiers et al. "
+        f"{N_ROWS} rows (each selection sees {N_ROWS - N_ROWS // plan.n_folds} of them). "
+        "Our methods train the three-layer network at its defaults. The published rows (Passemiers et al. "
         "2023) are the mean over p = 8 to 2048 on their own files: compare trends, not digits.",
         _mean_table(plan, means),
     ]

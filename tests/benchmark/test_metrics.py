@@ -20,9 +20,7 @@ def test_balanced_accuracy_agrees_with_scikit_learn():
     truth, guess = generator.integers(0, 4, 200), generator.integers(0, 4, 200)
     assert metrics.balanced_accuracy(truth, guess) == pytest.approx(balanced_accuracy_score(truth, guess))
     names = np.array(["a", "b", "c", "d"])
-    assert metrics.balanced_accuracy(names[truth], names[guess]) == pytest.approx(
-        balanced_accuracy_score(truth, guess)
-    )
+    assert metrics.balanced_accuracy(names[truth], names[guess]) == pytest.approx(balanced_accuracy_score(truth, guess))
 
 
 def test_balanced_accuracy_bears_a_predicted_class_that_the_fold_lacks():
@@ -72,8 +70,7 @@ def test_kuncheva_is_the_mean_over_pairs_and_equals_nogueira_for_equal_sizes(n_s
     for row in supports:
         row[generator.choice(n_features, size, replace=False)] = True
     by_pairs = [
-        ((a & b).sum() * n_features - size**2) / (size * (n_features - size))
-        for a, b in combinations(supports, 2)
+        ((a & b).sum() * n_features - size**2) / (size * (n_features - size)) for a, b in combinations(supports, 2)
     ]
     assert metrics.kuncheva_index(supports) == pytest.approx(np.mean(by_pairs))
     assert metrics.nogueira_stability(supports) == pytest.approx(np.mean(by_pairs))

@@ -313,7 +313,8 @@ class FeatureMask(nn.Module):
 
     def take_step(self) -> None:
         """Move gamma by its gradient and take the gradient away; ``attach`` calls this before each optimizer step."""
-        gradient = self.gamma.grad
+        gamma = self.__dict__["_parameters"]["gamma"]  # attributes of modules are slow to look up and to set
+        gradient = gamma.grad
         if gradient is None:
             if self.closed:  # nothing is left to move; gamma may have been frozen by hand
                 return
@@ -323,8 +324,8 @@ class FeatureMask(nn.Module):
                 why = "the mask has not seen any data: its forward did not run in training since the last step"
             raise RuntimeError(f"gamma has no gradient: {why}")
         move_gamma(self, gradient.detach().reshape(-1))
-        self.gamma.grad = None
-        self._seen = False
+        gamma.grad = None
+        self.__dict__["_seen"] = False
 
     # ---- keeping, copying, moving ----------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """The training loop of the naive network, compiled: the same steps as :func:`~tamiz.networks.training.fit_network`.
 
-A step on two rows of 2000 columns is 10 microseconds of arithmetic and, through torch, 400 of calls around it. Selectors
+A step on two rows of 2000 columns is little arithmetic and, through torch, mostly calls around it. Selectors
 that train the naive network thousands of times over the splits of a protocol take this loop instead.
 """
 

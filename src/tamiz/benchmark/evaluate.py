@@ -263,14 +263,16 @@ def run_side_by_side(pieces: Iterable[Work], n_jobs: int, tick: Callable[[], Non
             raise _Stopped
         tick()
 
-    with ThreadPoolExecutor(n_jobs) as pool:
-        futures = [pool.submit(piece, step) for piece in pieces]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            stopped.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    pool = ThreadPoolExecutor(n_jobs)
+    try:
+        results = [future.result() for future in [pool.submit(piece, step) for piece in pieces]]
+    except BaseException as error:
+        stopped.set()
+        # A piece may be in the middle of compiling the engine, for half a minute: Ctrl-C does not wait for it.
+        pool.shutdown(wait=isinstance(error, Exception), cancel_futures=True)
+        raise
+    pool.shutdown()
+    return results
 
 
 def evaluate_selection(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import shlex
 import signal
 import sys
@@ -358,8 +359,15 @@ add_reproduce_commands(app, friendly)
 
 
 def main() -> None:
-    """The entry point."""
-    app(prog_name="tamiz")
+    """The entry point. After an interrupt the process ends at once, whatever its threads are doing."""
+    try:
+        app(prog_name="tamiz")
+    except SystemExit as end:
+        if end.code == EXIT_INTERRUPTED:  # everything is cleaned up, but Python would wait for threads that compile
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(EXIT_INTERRUPTED)
+        raise
 
 
 if __name__ == "__main__":

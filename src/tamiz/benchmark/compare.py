@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tamiz.benchmark.evaluate import Fold, Prepare, columns_of, metric_of, run_side_by_side
+from tamiz.benchmark.evaluate import Fold, Prepare, columns_of, metric_of
 from tamiz.benchmark.metrics import (
     FriedmanResult,
     Interval,
@@ -20,6 +20,7 @@ from tamiz.benchmark.metrics import (
     nogueira_stability,
     wilcoxon_pairs,
 )
+from tamiz.benchmark.side_by_side import run_side_by_side
 
 
 @dataclass(frozen=True)

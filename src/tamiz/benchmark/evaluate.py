@@ -7,10 +7,8 @@ make a selector, and reads scores, intervals and stability from what comes back.
 from __future__ import annotations
 
 import math
-import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +22,7 @@ from tamiz.benchmark.metrics import (
     nogueira_stability,
     r_squared,
 )
+from tamiz.benchmark.side_by_side import run_in_processes, run_side_by_side
 
 Fold = tuple[np.ndarray, np.ndarray]
 #: Rows to learn from and rows to predict -> the two matrices; whatever is learnt on the way comes from the first.
@@ -175,104 +174,114 @@ def curve_sizes(n_features: int, chosen: int, n_points: int = 8) -> list[int]:
     return sorted({*sizes.tolist(), chosen})
 
 
-def _score_columns(
-    make_model: MakeModel,
-    train: Any,
-    test: Any,
-    y: np.ndarray,
-    fold: Fold,
-    columns: np.ndarray | None,
-    seed: int,
-    score: Any,
-) -> float:
-    """The score of a model that keeps all of the given columns."""
-    if columns is not None:
-        train, test = columns_of(train, columns), columns_of(test, columns)
-    model = make_model(train.shape[1], seed).fit(train, y[fold[0]])
-    return score(y[fold[1]], model.predict(test))
+@dataclass(frozen=True)
+class _Plan:
+    """What all folds share."""
+
+    prepare: Prepare
+    y: np.ndarray
+    folds: Sequence[Fold]
+    make_model: MakeModel
+    n_features_to_select: int
+    task: str
+    sizes: Sequence[int]
+    n_random: int
+    seed: int
 
 
-def _evaluate_fold(
-    prepare: Prepare,
-    y: np.ndarray,
-    fold: Fold,
-    make_model: MakeModel,
-    n_features_to_select: int,
-    score: Callable[[Any, Any], float],
-    sizes: Sequence[int],
-    n_random: int,
-    seed: int,
-    tick: Callable[[], None],
-) -> FoldResult:
-    train, test = prepare(*fold)
-    started = time.perf_counter()
-    model = make_model(n_features_to_select, seed).fit(train, y[fold[0]])
-    seconds = time.perf_counter() - started
-    predicted = model.predict(test)
-    kept = score(y[fold[1]], predicted)
-    selection = model.selection_
-    tick()
-    everything = _score_columns(make_model, train, test, y, fold, None, seed, score)
-    tick()
-    generator = np.random.default_rng([seed, len(fold[1])])
-    draws = [np.sort(generator.choice(train.shape[1], n_features_to_select, replace=False)) for _ in range(n_random)]
-    by_chance = [_score_columns(make_model, train, test, y, fold, draw, seed, score) for draw in draws]
-    tick()
-    best_first = np.argsort(selection.ranking, kind="stable")
-    curve = {}
-    for size in sizes:
-        if size == n_features_to_select:
-            curve[size] = kept
-        else:
-            columns = np.sort(best_first[:size])
-            curve[size] = _score_columns(make_model, train, test, y, fold, columns, seed, score)
-    tick()
-    return FoldResult(
-        kept, everything, float(np.mean(by_chance)), selection.support, predicted, seconds, selection.converged, curve
-    )
+class _FoldWork:
+    """One fold: its matrices, and the fits that are made on them."""
+
+    def __init__(self, plan: _Plan, number: int) -> None:
+        self.plan = plan
+        self.seed = plan.seed + number
+        fold = plan.folds[number]
+        self.train, self.test = plan.prepare(*fold)
+        self.y_train, self.y_test = plan.y[fold[0]], plan.y[fold[1]]
+        self.score = metric_of(plan.task)[1]
+
+    def score_columns(self, columns: np.ndarray | None) -> float:
+        """The score of a model that keeps all of the given columns."""
+        train, test = self.train, self.test
+        if columns is not None:
+            train, test = columns_of(train, columns), columns_of(test, columns)
+        model = self.plan.make_model(train.shape[1], self.seed).fit(train, self.y_train)
+        return self.score(self.y_test, model.predict(test))
+
+    def kept(self, tick: Callable[[], None]) -> dict[str, Any]:
+        """The selection, its score, and the scores of the other numbers of features."""
+        m = self.plan.n_features_to_select
+        started = time.perf_counter()
+        model = self.plan.make_model(m, self.seed).fit(self.train, self.y_train)
+        seconds = time.perf_counter() - started
+        predicted = model.predict(self.test)
+        kept = self.score(self.y_test, predicted)
+        tick()
+        selection = model.selection_
+        best_first = np.argsort(selection.ranking, kind="stable")
+        curve = {
+            size: kept if size == m else self.score_columns(np.sort(best_first[:size])) for size in self.plan.sizes
+        }
+        tick()
+        return {
+            "kept": kept,
+            "support": selection.support,
+            "predicted": predicted,
+            "seconds": seconds,
+            "converged": selection.converged,
+            "curve": curve,
+        }
+
+    def all_features(self, tick: Callable[[], None]) -> dict[str, Any]:
+        """The score of all features; nothing is selected."""
+        found = self.score_columns(None)
+        tick()
+        return {"all_features": found}
+
+    def random_features(self, tick: Callable[[], None]) -> dict[str, Any]:
+        """The mean score of random sets; nothing is selected."""
+        generator = np.random.default_rng([self.seed, len(self.y_test)])
+        draws = [
+            np.sort(generator.choice(self.train.shape[1], self.plan.n_features_to_select, replace=False))
+            for _ in range(self.plan.n_random)
+        ]
+        found = float(np.mean([self.score_columns(draw) for draw in draws]))
+        tick()
+        return {"random_features": found}
+
+
+#: The parts of a fold, the longest first, and how often each reports.
+_PARTS = {"kept": 2, "all_features": 1, "random_features": 1}
+
+
+def _evaluate_fold(plan: _Plan, number: int, tick: Callable[[], None]) -> FoldResult:
+    work = _FoldWork(plan, number)
+    found: dict[str, Any] = {}
+    for part in _PARTS:
+        found.update(getattr(work, part)(tick))
+    return FoldResult(**found)
+
+
+def _evaluate_part(plan: _Plan, number: int, part: str) -> dict[str, Any]:
+    return getattr(_FoldWork(plan, number), part)(lambda: None)
+
+
+def _evaluate_in_processes(plan: _Plan, n_jobs: int, tick: Callable[[], None]) -> list[FoldResult]:
+    """Every part of every fold by itself: the bar moves more often, and no process idles while one ends its fold."""
+    pieces = [(number, part) for part in _PARTS for number in range(len(plan.folds))]
+
+    def done(piece: int) -> None:
+        for _ in range(_PARTS[pieces[piece][1]]):
+            tick()
+
+    found: list[dict[str, Any]] = [{} for _ in plan.folds]
+    for (number, _), part in zip(pieces, run_in_processes(_evaluate_part, plan, pieces, n_jobs, done), strict=True):
+        found[number].update(part)
+    return [FoldResult(**parts) for parts in found]
 
 
 #: How often :func:`evaluate_selection` reports within a fold.
-TICKS_PER_FOLD = 4
-
-
-#: A piece of work; it calls what it is handed between its steps, and is stopped there when another piece has failed.
-Work = Callable[[Callable[[], None]], Any]
-
-
-class _Stopped(Exception):
-    """Raised inside a piece of work that is no longer wanted."""
-
-
-def run_side_by_side(pieces: Iterable[Work], n_jobs: int, tick: Callable[[], None] = lambda: None) -> list[Any]:
-    """Run pieces of work in threads (the engine releases the lock of the interpreter); results in order.
-
-    After an error or an interrupt, pieces that wait never start, and those that run stop at their next step.
-
-    Examples
-    --------
-    >>> run_side_by_side([lambda tick: 1, lambda tick: 2], n_jobs=2)
-    [1, 2]
-    """
-    if n_jobs <= 1:
-        return [piece(tick) for piece in pieces]
-    stopped = threading.Event()
-
-    def step() -> None:
-        if stopped.is_set():
-            raise _Stopped
-        tick()
-
-    pool = ThreadPoolExecutor(n_jobs)
-    try:
-        results = [future.result() for future in [pool.submit(piece, step) for piece in pieces]]
-    except BaseException as error:
-        stopped.set()
-        # A piece may be in the middle of compiling the engine, for half a minute: Ctrl-C does not wait for it.
-        pool.shutdown(wait=isinstance(error, Exception), cancel_futures=True)
-        raise
-    pool.shutdown()
-    return results
+TICKS_PER_FOLD = sum(_PARTS.values())
 
 
 def evaluate_selection(
@@ -287,6 +296,7 @@ def evaluate_selection(
     n_random: int = 5,
     seed: int = 0,
     n_jobs: int = 1,
+    processes: bool = False,
     tick: Callable[[], None] = lambda: None,
 ) -> Evaluation:
     """Score M selected features against all of them and against M random ones, the selection made in each fold.
@@ -314,6 +324,8 @@ def evaluate_selection(
         Of everything.
     n_jobs : int, default=1
         Folds that run side by side.
+    processes : bool, default=False
+        Whether they run in processes instead of threads: for models that torch trains. What is handed in must pickle.
     tick : callable
         Called ``TICKS_PER_FOLD`` times in each fold.
 
@@ -338,17 +350,13 @@ def evaluate_selection(
     >>> found.fold_share.tolist(), found.stability, bool(found.interval("kept").mean > 0.9)
     ([0.0, 0.0, 1.0, 1.0], 1.0, True)
     """
-    metric, score, limits = metric_of(task)
-    results = run_side_by_side(
-        (
-            lambda tick, fold=fold, number=number: _evaluate_fold(  # type: ignore[misc]
-                prepare, y, fold, make_model, n_features_to_select, score, sizes, n_random, seed + number, tick
-            )
-            for number, fold in enumerate(folds)
-        ),
-        n_jobs,
-        tick,
-    )
+    metric, _, limits = metric_of(task)
+    plan = _Plan(prepare, y, folds, make_model, n_features_to_select, task, sizes, n_random, seed)
+    if processes:
+        results = _evaluate_in_processes(plan, n_jobs, tick)
+    else:
+        pieces = (lambda tick, number=number: _evaluate_fold(plan, number, tick) for number in range(len(folds)))
+        results = run_side_by_side(pieces, n_jobs, tick)
     predicted = np.empty(len(y), dtype=np.asarray(results[0].predicted).dtype)
     for fold, result in reversed(list(zip(folds, results, strict=True))):  # the first repeat has the last word
         predicted[fold[1]] = result.predicted

@@ -9,7 +9,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 from tamiz.report.records import to_plain
@@ -65,8 +73,19 @@ class Talk:
     @contextmanager
     def progress(self, label: str, total: int) -> Iterator[Callable[[], None]]:
         """A bar with the time left, on standard error; gone when it is done. Yields what to call at each step."""
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            # The default looks at the last half minute only, in which a network may end no step.
+            TimeRemainingColumn(),
+        )
         shown = not self.quiet and self.err.is_terminal
-        with Progress(*columns, console=self.err, transient=True, disable=not shown) as progress:
+        with Progress(
+            *columns, console=self.err, transient=True, disable=not shown, speed_estimate_period=600
+        ) as progress:
             task = progress.add_task(label, total=total)
             yield lambda: progress.advance(task)

@@ -8,6 +8,7 @@ Python's ``csv`` takes over.
 from __future__ import annotations
 
 import csv
+import functools
 import io
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -205,23 +206,26 @@ class Cells:
             present.size, pa.py_buffer(self.offsets), self.data, validity, int(present.size - present.sum())
         )
 
+    @functools.cached_property
+    def _every(self) -> pa.StringArray:
+        return self.flat()
+
+    def some(self, columns: np.ndarray) -> pa.StringArray:
+        """The cells of some columns, row after row; null where empty. Costs as much as there are such cells."""
+        places = np.arange(self.n_rows)[:, None] * self.n_columns + columns
+        return self._every.take(pa.array(places.ravel()))
+
     def column(self, index: int) -> pa.StringArray:
         """The cells of one column, trimmed; null where missing."""
         import pyarrow.compute as pc
 
-        cells = self.flat().take(pa.array(np.arange(index, self.n_rows * self.n_columns, self.n_columns)))
-        cells = pc.utf8_trim_whitespace(cells)
+        cells = pc.utf8_trim_whitespace(self.some(np.array([index])))
         missing = pc.is_in(cells, value_set=pa.array(MISSING))
         return pc.if_else(missing, pa.scalar(None, pa.string()), cells)
 
     def raw_columns(self, columns: Sequence[int]) -> list[list[str]]:
         """The cells of some columns as they stand in the file; an empty cell is an empty text."""
-        flat = self.flat()
-        step = self.n_columns
-        return [
-            flat.take(pa.array(np.arange(index, self.n_rows * step, step))).fill_null("").to_pylist()
-            for index in columns
-        ]
+        return [self.some(np.array([index])).fill_null("").to_pylist() for index in columns]
 
 
 def _from_bytes(block: bytes, layout: Layout, path: Path, rows_before: int) -> Cells:

@@ -72,7 +72,7 @@ class Encoder:
         self.medians = np.zeros(self.n_numeric, dtype=np.float32)
         if not sp.issparse(table.numbers):
             # The columns with gaps are few as a rule; only they are sorted.
-            gaps = np.flatnonzero(np.isnan(table.numbers[rows]).any(axis=0))
+            gaps = np.flatnonzero(_has_gap(table.numbers, rows))
             for start in range(0, gaps.size, 1024):
                 block = table.numbers[np.ix_(rows, gaps[start : start + 1024])]
                 self.medians[gaps[start : start + 1024]] = _medians(block)
@@ -108,6 +108,15 @@ class Encoder:
             gap = np.isnan(piece)
             if gap.any():
                 np.copyto(piece, self.medians, where=gap)
+
+
+def _has_gap(numbers: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """For each column whether a number is missing in these rows; in pieces, for tables that fill the memory."""
+    found = np.zeros(numbers.shape[1], dtype=bool)
+    step = max(1, 4_000_000 // max(1, numbers.shape[1]))
+    for start in range(0, rows.size, step):
+        found |= np.isnan(numbers[rows[start : start + step]]).any(axis=0)
+    return found
 
 
 def _medians(block: np.ndarray) -> np.ndarray:

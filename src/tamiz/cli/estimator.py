@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from tamiz.benchmark.side_by_side import one_torch_thread
 from tamiz.cli.errors import EXIT_USAGE, UserError
 
 #: What the user may type, without loading the estimators.
@@ -42,14 +44,18 @@ def model_maker(options: ModelOptions, task: str) -> Callable[[int, int], Any]:
     """``make(n_features_to_select, seed)`` for the evaluation."""
     if options.network != "linear":
         require_torch(options.network)
-    return lambda n_features_to_select, seed: make_estimator(options, task, n_features_to_select, seed)
+    return partial(make_estimator, options, task)  # not a lambda: it goes to other processes
 
 
 def fit_model(
     options: ModelOptions, task: str, n_features_to_select: int, seed: int, matrix: Any, y: np.ndarray
 ) -> Any:
     """The estimator of all rows."""
-    return model_maker(options, task)(n_features_to_select, seed).fit(matrix, y)
+    estimator = model_maker(options, task)(n_features_to_select, seed)
+    if options.network == "linear":
+        return estimator.fit(matrix, y)
+    with one_torch_thread():
+        return estimator.fit(matrix, y)
 
 
 def require_torch(network: str) -> None:

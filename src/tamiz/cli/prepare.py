@@ -25,6 +25,8 @@ from tamiz.cli.target import Target, understand_target
 #: Copies of the table a run holds at a time: the table itself, and for each fold that runs its rows, prepared, and
 #: two copies in the engine.
 COPIES_PER_FOLD = 3
+#: What a process takes that has loaded torch.
+TORCH_BYTES = 400 * 1024**2
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,12 @@ def in_percent(tick: Callable[[], None]) -> Callable[[int, int], None]:
     return on_rows
 
 
-def load_table(options: TableOptions, talk: Talk, check: Callable[[int], None] = lambda n_features: None) -> Prepared:
+def load_table(
+    options: TableOptions,
+    talk: Talk,
+    check: Callable[[int], None] = lambda n_features: None,
+    processes: bool = False,
+) -> Prepared:
     """Read a table, understand its columns and its target, say it aloud, and make the folds.
 
     Parameters
@@ -135,6 +142,8 @@ def load_table(options: TableOptions, talk: Talk, check: Callable[[int], None] =
         Where remarks go.
     check : callable
         Told the number of features as soon as it is known, to refuse a wrong M before anything slow.
+    processes : bool, default=False
+        Whether the folds will run in processes, which hold more than threads do.
     """
     started = time.perf_counter()
     read_options = ReadOptions(
@@ -166,7 +175,7 @@ def load_table(options: TableOptions, talk: Talk, check: Callable[[int], None] =
     check(len(features))
     folds = _folds(target, options, talk)
     seconds = time.perf_counter() - started
-    n_jobs = _jobs(options, table, len(features), len(folds))
+    n_jobs = _jobs(options, table, len(features), len(folds), processes)
     return Prepared(table, target, features, folds, n_jobs, seconds, rows_in_file)
 
 
@@ -193,7 +202,7 @@ def _folds(target: Target, options: TableOptions, talk: Talk) -> list[Fold]:
     return make_folds(target.y, target.task, min(n_folds, most), options.n_repeats, options.seed)
 
 
-def _jobs(options: TableOptions, table: Table, n_features: int, n_folds: int) -> int:
+def _jobs(options: TableOptions, table: Table, n_features: int, n_folds: int, processes: bool) -> int:
     """Folds side by side: as many as there are cores, fewer where memory is short."""
     if options.n_jobs is not None:
         if options.n_jobs < 1:
@@ -201,6 +210,8 @@ def _jobs(options: TableOptions, table: Table, n_features: int, n_folds: int) ->
         return min(options.n_jobs, n_folds)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     size = table.n_rows * n_features * 4 * COPIES_PER_FOLD
+    if processes:  # each holds the table and, while it starts, what was sent to it
+        size += 2 * table.n_rows * n_features * 4 + TORCH_BYTES
     available = available_memory()
     if available is not None and size:
         cores = min(cores, max(1, int(available / 2 / size)))

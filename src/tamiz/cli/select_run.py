@@ -82,7 +82,12 @@ def run_select(options: SelectOptions, talk: Talk) -> dict[str, Any]:
         What was found, ready for JSON; the same is in ``selected.json``.
     """
     with output_folder(options.out, options.force) as folder:
-        data = load_table(options.table, talk, lambda n_features: _check_k(options.k, n_features))
+        data = load_table(
+            options.table,
+            talk,
+            lambda n_features: _check_k(options.k, n_features),
+            processes=options.model.network != "linear",
+        )
         k = resolve_k(options.k, len(data.features))
         evaluation = _evaluate(data, k, options, talk)
         with talk.progress("final model on all rows", 1) as tick:
@@ -104,6 +109,12 @@ def _check_k(k: int | float, n_features: int) -> None:
 
 def _evaluate(data: Prepared, k: int, options: SelectOptions, talk: Talk) -> Evaluation:
     linear = options.model.network == "linear"
+    if not linear:
+        n_fits = 3 * len(data.folds) + 1
+        talk.say(
+            f"Network {options.model.network}: {n_fits} trainings of seconds each (longer with wide tables), "
+            f"{data.n_jobs} side by side; --network linear takes a fraction of that."
+        )
     total = len(data.folds) * TICKS_PER_FOLD
     with talk.progress("cross-validation", total) as tick:
         return evaluate_selection(
@@ -113,12 +124,12 @@ def _evaluate(data: Prepared, k: int, options: SelectOptions, talk: Talk) -> Eva
             k,
             data.folds,
             task=data.target.task,
-            # A network takes seconds where the linear engine takes milliseconds: no curve, one random draw; and torch
-            # uses all cores by itself.
+            # A network takes seconds where the linear engine takes milliseconds: no curve, one random draw.
             sizes=curve_sizes(len(data.features), k) if linear else (),
             n_random=5 if linear else 1,
             seed=options.table.seed,
-            n_jobs=data.n_jobs if linear else 1,
+            n_jobs=data.n_jobs,
+            processes=not linear,
             tick=tick,
         )
 

@@ -1,0 +1,174 @@
+"""Pieces of work side by side: in threads for compiled code, in processes for torch."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+#: A piece of work; it calls what it is handed between its steps, and is stopped there when another piece has failed.
+Work = Callable[[Callable[[], None]], Any]
+
+
+class _Stopped(Exception):
+    """Raised inside a piece of work that is no longer wanted."""
+
+
+def run_side_by_side(pieces: Iterable[Work], n_jobs: int, tick: Callable[[], None] = lambda: None) -> list[Any]:
+    """Run pieces of work in threads (the engine releases the lock of the interpreter); results in order.
+
+    After an error or an interrupt, pieces that wait never start, and those that run stop at their next step.
+
+    Examples
+    --------
+    >>> run_side_by_side([lambda tick: 1, lambda tick: 2], n_jobs=2)
+    [1, 2]
+    """
+    if n_jobs <= 1:
+        return [piece(tick) for piece in pieces]
+    stopped = threading.Event()
+
+    def step() -> None:
+        if stopped.is_set():
+            raise _Stopped
+        tick()
+
+    pool = ThreadPoolExecutor(n_jobs)
+    try:
+        results = [future.result() for future in [pool.submit(piece, step) for piece in pieces]]
+    except BaseException as error:
+        stopped.set()
+        # A piece may be in the middle of compiling the engine, for half a minute: Ctrl-C does not wait for it.
+        pool.shutdown(wait=isinstance(error, Exception), cancel_futures=True)
+        raise
+    pool.shutdown()
+    return results
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Torch on one thread inside: small networks are faster so, and the result does not depend on the machine's cores.
+
+    Examples
+    --------
+    >>> with one_torch_thread():
+    ...     import torch
+    ...     torch.get_num_threads()
+    1
+    """
+    if find_spec("torch") is None:
+        yield
+        return
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def run_in_processes(
+    function: Callable[..., Any],
+    shared: Any,
+    pieces: Sequence[tuple[Any, ...]],
+    n_jobs: int,
+    done: Callable[[int], None] = lambda number: None,
+) -> list[Any]:
+    """``function(shared, *piece)`` for every piece, each process with torch on one thread; results in order.
+
+    A network is trained by many short calls that hold the lock of the interpreter, and torch draws its random numbers
+    from one place: threads would neither be faster nor give the same result twice. With one job no process is started.
+
+    Parameters
+    ----------
+    function : callable
+        A function of a module, so that other processes find it.
+    shared : object
+        What all pieces need; sent to each process once.
+    pieces : sequence of tuple
+        The further arguments. They are begun in this order: the longest first keeps all processes busy to the end.
+    n_jobs : int
+        Processes.
+    done : callable
+        Told the number of each piece that is done.
+
+    Examples
+    --------
+    >>> run_in_processes(pow, 2, [(3,), (5,)], n_jobs=1)
+    [8, 32]
+    """
+    if n_jobs <= 1:
+        with one_torch_thread():
+            return [_run_here(function, shared, piece, done, number) for number, piece in enumerate(pieces)]
+    before = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(
+        min(n_jobs, len(pieces)),
+        # Not fork: threads of other libraries run already, and a forked child would inherit the locks they hold.
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_start_worker,
+        initargs=(function, shared),
+    )
+    try:
+        numbers = {pool.submit(_run_piece, piece): number for number, piece in enumerate(pieces)}
+        results: list[Any] = [None] * len(pieces)
+        for future in as_completed(numbers):
+            results[numbers[future]] = future.result()
+            done(numbers[future])
+    except BaseException as error:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in set(multiprocessing.active_children()) - before:
+            child.terminate()
+        if isinstance(error, BrokenProcessPool):
+            raise MemoryError(
+                "A process that trained a fold was ended from outside, most often for want of memory."
+            ) from None
+        raise
+    pool.shutdown()
+    return results
+
+
+def _run_here(
+    function: Callable[..., Any], shared: Any, piece: tuple[Any, ...], done: Callable[[int], None], number: int
+) -> Any:
+    result = function(shared, *piece)
+    done(number)
+    return result
+
+
+#: What the process that runs this module works on; set when it starts.
+_work: tuple[Callable[..., Any], Any] | None = None
+
+
+def _start_worker(function: Callable[..., Any], shared: Any) -> None:
+    global _work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the first one ends the others
+    warnings.simplefilter("ignore")  # said aloud, where it matters, by the process that reads the results
+    parent = multiprocessing.parent_process()
+    if parent is not None:  # a parent that is killed cannot end its children
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    if find_spec("torch") is not None:
+        import torch
+
+        torch.set_num_threads(1)
+    _work = function, shared
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
+
+
+def _run_piece(piece: tuple[Any, ...]) -> Any:
+    assert _work is not None
+    function, shared = _work
+    return function(shared, *piece)

@@ -62,3 +62,14 @@ def test_duplicating_one_row_draws_its_class_towards_it():
     X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
     more = FisherScore().fit(np.vstack([X, X[:1]]), np.r_[y, 0]).scores_
     assert more[0] > FisherScore().fit(X, y).scores_[0]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("row", [0, 5, 12])  # in a group of four rows, in the next, and in what is left over
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_bad_numbers_are_found_without_a_look_of_their_own(bad, row, dtype):
+    X = np.random.default_rng(0).normal(size=(13, 3)).astype(dtype)
+    X[row, 1] = bad
+    for y in (np.arange(13) % 2, np.arange(13) // 12):
+        with pytest.raises(ValueError, match=f"{'NaN' if np.isnan(bad) else 'infinity'} in column 1"):
+            FisherScore().fit(X, y)

@@ -3,18 +3,70 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import load_diabetes, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.feature_selection import mutual_info_classif, mutual_info_regression
 
 from tamiz.baselines import MIM
+from tamiz.baselines import _mutual_information as kernels
 
 
-def test_is_scikit_learns_for_classes():
+def assert_as_scikit_learn(X, y, n_neighbors=3, seed=4, n_jobs=None):
+    expected = mutual_info_classif(X, y, discrete_features=False, random_state=seed, n_neighbors=n_neighbors)
+    selector = MIM(n_neighbors=n_neighbors, random_state=seed, n_jobs=n_jobs, task="classification").fit(X, y)
+    np.testing.assert_allclose(selector.scores_, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("loader", [load_wine, load_breast_cancer])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_is_scikit_learns_for_classes(loader, dtype):
+    X, y = loader(return_X_y=True)
+    assert_as_scikit_learn(X.astype(dtype), y)
+    assert_as_scikit_learn(np.asfortranarray(X), y, n_neighbors=7, n_jobs=2)
+
+
+def test_ties_and_constant_columns():
+    X, y = load_digits(return_X_y=True)  # 17 values, three pixels that never change, ten classes
+    assert_as_scikit_learn(X[:400], y[:400])
+
+
+def test_one_column():
     X, y = load_wine(return_X_y=True)
-    expected = mutual_info_classif(X, y, discrete_features=False, random_state=4)
-    assert np.array_equal(MIM(random_state=4).fit(X, y).scores_, expected)
-    expected = mutual_info_classif(X, y, discrete_features=False, random_state=4, n_neighbors=7)
-    assert np.array_equal(MIM(random_state=4, n_neighbors=7, n_jobs=2).fit(X, y).scores_, expected)
+    assert_as_scikit_learn(X[:, :1], y)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_small_classes(seed):
+    """Classes of one row, of fewer rows than neighbours and of a few more, with and without ties."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.repeat(np.arange(9), [1, 2, 3, 4, 7, 8, 9, 1, 20]))
+    X = rng.normal(size=(y.size, 6))
+    X[:, 1] = rng.integers(0, 3, size=y.size)
+    X[:, 2] = y * rng.integers(0, 2, size=y.size)
+    X[:, 3] = 7.3
+    X[:, 4] = 1e3 + X[:, 4].round(1)
+    for n_neighbors in (1, 3, 5, 30):
+        assert_as_scikit_learn(X, y, n_neighbors=n_neighbors, seed=seed)
+
+
+def test_many_classes():
+    X, _ = load_wine(return_X_y=True)
+    assert_as_scikit_learn(X, np.arange(len(X)) % 60)
+
+
+def test_blocks_and_threads_do_not_matter(monkeypatch):
+    X, y = load_wine(return_X_y=True)
+    whole = MIM(random_state=1).fit(X, y).scores_
+    monkeypatch.setattr(kernels, "_ENTRIES_AT_A_TIME", 5 * X.shape[0])
+    assert np.array_equal(MIM(random_state=1).fit(X, y).scores_, whole)
+    assert np.array_equal(MIM(random_state=1, n_jobs=2).fit(X, y).scores_, whole)
+
+
+def test_the_table_is_left_as_it_was():
+    X, y = load_wine(return_X_y=True)
+    for order in "CF":
+        table = np.array(X, order=order)
+        MIM(random_state=0).fit(table, y)
+        assert np.array_equal(table, X)
 
 
 def test_is_scikit_learns_for_regression():
@@ -36,3 +88,10 @@ def test_too_few_rows():
     with pytest.raises(ValueError, match="Every class has one sample only"):
         MIM().fit(X, ["a", "b", "c"])
     assert MIM().fit(X, [0.5, 1.5, 1.0]).scores_.shape == (2,)  # fewer rows than neighbours
+
+
+@pytest.mark.parametrize("n_neighbors", [0, 2.5, True, "3"])
+def test_refuses_what_is_no_number_of_neighbours(n_neighbors):
+    X, y = load_wine(return_X_y=True)
+    with pytest.raises(ValueError, match="n_neighbors must be an integer of at least 1"):
+        MIM(n_neighbors=n_neighbors).fit(X, y)

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
+from tamiz._validation import check_finite
 from tamiz.baselines._base import BaselineSelector
 
 # So many columns at a time that their running moments stay in the cache.
@@ -90,6 +91,22 @@ def class_moments(X: Any, codes: np.ndarray, n_classes: int) -> tuple[np.ndarray
     return means, scatter
 
 
+def between_over_within(means: np.ndarray, scatter: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The Fisher score from class means, sums of squares within the classes and class sizes.
+
+    Examples
+    --------
+    >>> means, scatter = np.array([[1.0, 5.0], [5.0, 6.0]]), np.array([[2.0, 0.0], [2.0, 0.0]])
+    >>> between_over_within(means, scatter, np.array([2, 2])).tolist()
+    [4.0, inf]
+    """
+    # Measured from the first class's mean, so that equal means give exactly zero and not a rounding error.
+    shifts = means - means[0]
+    between = counts @ (shifts - counts @ shifts / counts.sum()) ** 2
+    within = scatter.sum(axis=0)
+    return np.divide(between, within, out=np.where(between > 0, np.inf, 0.0), where=within > 0)
+
+
 class FisherScore(BaselineSelector):
     r"""Fisher score: how far apart the class means lie, measured in the spread within the classes.
 
@@ -125,15 +142,13 @@ class FisherScore(BaselineSelector):
     method_name = "fisher"
     _accept_sparse = ("csr",)
     _target = "classes"
+    _finds_bad_numbers = True
 
     def __init__(self, n_features_to_select: int | float | None = None) -> None:
         self.n_features_to_select = n_features_to_select
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
         means, scatter = class_moments(X, y, self.classes_.size)
-        counts = np.bincount(y)
-        # Measured from the first class's mean, so that equal means give exactly zero and not a rounding error.
-        shifts = means - means[0]
-        between = counts @ (shifts - counts @ shifts / counts.sum()) ** 2
-        within = scatter.sum(axis=0)
-        return np.divide(between, within, out=np.where(between > 0, np.inf, 0.0), where=within > 0)
+        if not np.isfinite(means).all():  # NaN and infinity never leave a running mean again
+            check_finite(X)
+        return between_over_within(means, scatter, np.bincount(y))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 import numpy as np
 
-from tamiz.baselines._base import BaselineSelector
+from tamiz.baselines._base import BaselineSelector, check_integer
 from tamiz.baselines.fisher import class_moments
 
 # Columns are quantised so many at a time, to bound the memory.
@@ -160,10 +159,8 @@ class ILFS(BaselineSelector):
         self.n_rounds = n_rounds
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
-        for name, least in (("n_tokens", 2), ("n_rounds", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+        check_integer("n_tokens", self.n_tokens, least=2)
+        check_integer("n_rounds", self.n_rounds, least=1)
         means, _ = class_moments(X, y, self.classes_.size)
         counts = np.empty((X.shape[1], self.n_tokens))
         for first in range(0, X.shape[1], _COLUMNS_AT_A_TIME):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from typing import Any
 
 import numpy as np
 
 from tamiz.baselines import _relief_kernels as kernels
-from tamiz.baselines._base import BaselineSelector
+from tamiz.baselines._base import BaselineSelector, check_integer
 
 # Distances are held for so many pairs of rows at a time (32 MB in float64).
 _PAIRS_AT_A_TIME = 4_000_000
@@ -133,10 +132,8 @@ class ReliefF(BaselineSelector):
         self.task = task
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
-        k = self.n_neighbors
-        if not isinstance(k, numbers.Integral) or isinstance(k, bool) or k < 1:
-            raise ValueError(f"n_neighbors must be an integer of at least 1, got {k!r}.")
-        k = min(int(k), X.shape[0] - 1)
+        check_integer("n_neighbors", self.n_neighbors, least=1)
+        k = min(int(self.n_neighbors), X.shape[0] - 1)
         X = np.ascontiguousarray(scale_to_unit_range(X))
         missing = bool(np.isnan(X).any())
         if self.task_ == "classification":

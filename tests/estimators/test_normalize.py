@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import erf
 
-from tamiz.estimators.normalize import column_statistics, normalized, normalized_sparse, prepare_table
+from tamiz.estimators.normalize import COLUMNS_AT_ONCE, column_statistics, normalized, normalized_sparse, prepare_table
 
 
 def by_hand(X, kind="erf"):
@@ -126,3 +126,26 @@ def test_weighted_statistics_follow_the_formula(layout):
     variance = np.average((X - mean) ** 2, axis=0, weights=weights) * 30 / 29
     np.testing.assert_allclose(statistics.mean, mean, atol=1e-12)
     np.testing.assert_allclose(statistics.deviation, np.sqrt(variance), atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("layout", [sp.csr_matrix, sp.csc_matrix, sp.csr_array])
+def test_statistics_of_a_few_sparse_columns_come_later_and_are_the_same(layout, weighted):
+    rng = np.random.default_rng(0)
+    dense = sp.random(50, 40, density=0.3, random_state=rng).toarray()
+    dense[:, 7] = 2.5  # constant, no empty cell
+    X = sp.csr_matrix(dense)
+    weights = rng.random(50) if weighted else None
+    everything, columns = column_statistics(X, weights), np.array([2, 7, 31])
+    later = prepare_table(layout(X), "erf", weights).statistics.of(columns)
+    np.testing.assert_array_equal(later.mean, everything.mean[columns])
+    np.testing.assert_array_equal(later.deviation, everything.deviation[columns])
+
+
+def test_offsets_of_more_columns_than_are_done_at_once():
+    X = sp.random(6, 2 * COLUMNS_AT_ONCE + 5, density=1e-3, format="csr", random_state=0, dtype=np.float32)
+    statistics = column_statistics(X)
+    _, offset = normalized_sparse(X, statistics, "standard")
+    scale = np.where(statistics.deviation > 0, statistics.deviation, np.inf)
+    np.testing.assert_allclose(offset, -statistics.mean / scale, rtol=1e-6)
+    assert offset[-5 - COLUMNS_AT_ONCE :].any()

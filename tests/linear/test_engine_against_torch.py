@@ -52,7 +52,7 @@ class Compiled:
         rows = self.memory.rows[end - size : end].copy()
         if status == engine.COMPACT:
             width = engine.compact_vectors(self.memory, self.plan.m)
-            self.table.keep(self.memory.order[:width].copy())
+            self.table.keep(self.memory.order, width)
         assert status != engine.DIVERGED
         return rows, status
 

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tamiz.core import Rule
 from tamiz.linear.fit import Training, fit_linear
+from tamiz.linear.matrix import places_of
 from tamiz.selection import HISTORY_COLUMNS
 
 QUICK = {"ramp_steps": 300, "learning_rate": 0.02}
@@ -76,13 +77,38 @@ def test_an_offset_stands_for_the_empty_cells():
     np.testing.assert_allclose(sparse.coef, dense.coef, atol=1e-4)
 
 
+@given(st.lists(st.booleans(), min_size=1, max_size=12))
+def test_numbers_of_kept_columns_become_places(kept):
+    order = np.full(len(kept), 99, dtype=np.int32)  # what stands behind the kept numbers does not matter
+    numbers = np.flatnonzero(kept)
+    order[: numbers.size] = numbers
+    places_of(order, numbers.size)
+    assert order.tolist() == np.where(kept, np.cumsum(kept) - 1, -1).tolist()
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "softmax"])
+@pytest.mark.parametrize("max_steps", [None, 60])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_table_that_may_be_overwritten_gives_the_same(loss, max_steps):
+    X, targets = sparse_table()
+    targets = np.hstack([targets, -targets])
+    offset = np.linspace(-0.5, 0.5, 60).astype(np.float32)
+    rule, training = Rule(60, 5, max_steps=max_steps, **QUICK), Training(loss=loss, l2=0.02)
+    kept = fit_linear(X, targets, rule, training, offset=offset)
+    overwritten = fit_linear(X.copy(), targets, rule, training, offset=offset.copy(), owned=True)
+    np.testing.assert_array_equal(overwritten.selection.ranking, kept.selection.ranking)
+    np.testing.assert_array_equal(overwritten.coef, kept.coef)
+
+
 @pytest.mark.parametrize("kind", ["C float32", "F float32", "C float64", "F float64", "csr", "csc"])
 def test_the_callers_memory_is_left_alone(kind):
     X, targets = sparse_table()
     X = X.asformat(kind) if kind in ("csr", "csc") else np.array(X.toarray(), dtype=kind[2:], order=kind[0])
     before = X.copy()
-    fit_linear(X, targets, Rule(60, 5, **QUICK), Training())
+    offset = np.full(60, 0.25, dtype=np.float32) if sp.issparse(X) else None
+    fit_linear(X, targets, Rule(60, 5, **QUICK), Training(), offset=offset)
     if sp.issparse(X):
+        assert (offset == 0.25).all()
         for part in ("data", "indices", "indptr"):
             np.testing.assert_array_equal(getattr(X, part), getattr(before, part))
     else:

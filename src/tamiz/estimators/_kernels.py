@@ -147,15 +147,43 @@ def extremes_sparse(data, indices, indptr, weights, low, high, stored, weight_st
             weight_stored[j] += weights[i]
 
 
+@njit(cache=True, nogil=True)
+def frame_sparse(low, high, stored, n):
+    """Middle and half width of the range of each column, written over its ends; ``n`` rows, the cells not stored are 0."""
+    for j in range(low.shape[0]):
+        if stored[j] < n:
+            low[j], high[j] = min(low[j], 0.0), max(high[j], 0.0)
+        half = high[j] / 2 - low[j] / 2  # halved first: the difference could overflow
+        low[j] = low[j] / 2 + high[j] / 2 if half > 0.0 else low[j]
+        high[j] = half
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def moments_sparse(data, indices, indptr, weights, middle, half, total, squares):
-    """The same for the stored entries of a CSR table; the empty cells are added by the caller."""
-    for i in range(indptr.shape[0] - 1):
+def moments_sparse(data, indices, indptr, weights, middle, half, stored, weight_stored, total, squares):
+    """Weighted sums as in ``moments_by_row`` for a CSR table, with the cells that are not stored."""
+    n = indptr.shape[0] - 1
+    for i in range(n):
         for p in range(indptr[i], indptr[i + 1]):
             j = indices[p]
-            u = (data[p] - middle[j]) / half[j]
+            u = (data[p] - middle[j]) / (half[j] if half[j] > 0.0 else 1.0)
             total[j] += weights[i] * u
             squares[j] += weights[i] * u * u
+    for j in range(middle.shape[0]):
+        if stored[j] < n:
+            u = -middle[j] / (half[j] if half[j] > 0.0 else 1.0)
+            rest = n - weight_stored[j]
+            total[j] += rest * u
+            squares[j] += rest * (u * u)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def finish_statistics(n, middle, half, total, squares):
+    """Mean and deviation from the sums over ``n`` rows, written over middle and half width."""
+    for j in range(middle.shape[0]):
+        mean = total[j] / n
+        variance = max(squares[j] - n * (mean * mean), 0.0) / max(1, n - 1)
+        middle[j] += half[j] * mean
+        half[j] *= np.sqrt(variance)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

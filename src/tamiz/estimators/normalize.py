@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,9 @@ from tamiz.estimators import _kernels
 
 #: What ``normalize`` may be.
 NORMALIZATIONS = ("erf", "standard", None)
+
+COLUMNS_AT_ONCE = 1 << 16
+"""Scratch for the columns of a sparse table is no longer than this: a table may be wider than it has entries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +31,21 @@ class ColumnStatistics:
 
 
 @dataclass(frozen=True, eq=False)
+class LaterStatistics:
+    """The statistics of a sparse table, computed when the few columns that need them are known.
+
+    Kept for all columns they would be four float32 vectors of memory during training, which can be more than the table.
+    """
+
+    X: Any
+    weights: np.ndarray | None
+
+    def of(self, columns: Any) -> ColumnStatistics:
+        """Those of some of the columns, to the last bit as if computed for all."""
+        return column_statistics(self.X[:, columns], self.weights)
+
+
+@dataclass(frozen=True, eq=False)
 class Table:
     """A table ready for an engine."""
 
@@ -35,10 +53,10 @@ class Table:
     """Dense float32 in C order, or CSR."""
     offset: np.ndarray | None
     """What stands in the empty cells of a sparse table."""
-    statistics: ColumnStatistics | None
+    statistics: ColumnStatistics | LaterStatistics | None
     """None where nothing was normalised."""
     owned: bool
-    """Whether the engine may overwrite the values."""
+    """Whether the engine may overwrite the values and the offset."""
 
     def dense(self) -> np.ndarray:
         """The values with nothing left out, for engines that take no sparse tables."""
@@ -74,7 +92,8 @@ def prepare_table(X: Any, kind: str | None, weights: np.ndarray | None = None) -
     statistics = column_statistics(X, weights)
     if kind is None:
         return _as_it_is(X, statistics.deviation == 0)
-    return apply_normalization(X, statistics, kind)
+    table = apply_normalization(X, statistics, kind)
+    return replace(table, statistics=LaterStatistics(X, weights)) if sp.issparse(X) else table
 
 
 def apply_normalization(X: Any, statistics: ColumnStatistics | None, kind: str | None) -> Table:
@@ -129,38 +148,37 @@ def column_statistics(X: Any, weights: np.ndarray | None = None) -> ColumnStatis
     >>> (statistics.mean / [1e30, 1]).round(4).tolist(), (statistics.deviation / 1e30).round(4).tolist()
     ([2.0, 5.0], [1.4142, 0.0])
     """
-    n, f = X.shape
-    weights = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    weights = np.ones(X.shape[0]) if weights is None else np.asarray(weights, dtype=np.float64)
     weights = weights / weights.mean()
-    low, high = np.full(f, np.inf), np.full(f, -np.inf)
-    total, squares = np.zeros(f), np.zeros(f)
-    if sp.issparse(X):
-        X = X.tocsr()
-        stored, weight_stored = np.zeros(f, dtype=np.int64), np.zeros(f)
-        _kernels.extremes_sparse(X.data, X.indices, X.indptr, weights, low, high, stored, weight_stored)
-        empty = n - stored
-        low, high = np.where(empty > 0, np.minimum(low, 0), low), np.where(empty > 0, np.maximum(high, 0), high)
-        middle, half, unit = _frame(low, high)
-        _kernels.moments_sparse(X.data, X.indices, X.indptr, weights, middle, unit, total, squares)
-        at_zero, rest = -middle / unit, np.where(empty > 0, n - weight_stored, 0.0)
-        total += rest * at_zero
-        squares += rest * at_zero**2
-    else:
-        table, transposed = _contiguous(X)
-        (_kernels.extremes_by_column if transposed else _kernels.extremes_by_row)(table, low, high)
-        middle, half, unit = _frame(low, high)
-        moments = _kernels.moments_by_column if transposed else _kernels.moments_by_row
-        moments(table, weights, middle, unit, total, squares)
-    mean = total / n
-    variance = np.maximum(squares - n * mean**2, 0) / max(1, n - 1)
-    return ColumnStatistics(middle + half * mean, half * np.sqrt(variance))
+    middle, half, total, squares = (_sparse_sums if sp.issparse(X) else _dense_sums)(X, weights)
+    _kernels.finish_statistics(X.shape[0], middle, half, total, squares)
+    return ColumnStatistics(middle, half)
 
 
-def _frame(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Middle and half width of the range of each column, and the half width with 1 in place of 0."""
+def _dense_sums(X: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Middle and half width of each column, and the weighted sums of ``u`` and ``u^2`` for ``u = (x - middle) / half``."""
+    table, transposed = _contiguous(X)
+    low, high = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
+    (_kernels.extremes_by_column if transposed else _kernels.extremes_by_row)(table, low, high)
     half = high / 2 - low / 2  # halved first: the difference could overflow
     middle = np.where(half > 0, low / 2 + high / 2, low)
-    return middle, half, np.where(half > 0, half, 1.0)
+    total, squares = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    moments = _kernels.moments_by_column if transposed else _kernels.moments_by_row
+    moments(table, weights, middle, np.where(half > 0, half, 1.0), total, squares)
+    return middle, half, total, squares
+
+
+def _sparse_sums(X: Any, weights: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The same for a sparse table. In place: where columns outnumber entries, these vectors are most of a fit's memory."""
+    X = X.tocsr()
+    n, f = X.shape
+    low, high = np.full(f, np.inf), np.full(f, -np.inf)
+    stored, weight_stored = np.zeros(f, dtype=np.int32), np.zeros(f)
+    _kernels.extremes_sparse(X.data, X.indices, X.indptr, weights, low, high, stored, weight_stored)
+    _kernels.frame_sparse(low, high, stored, n)
+    total, squares = np.zeros(f), np.zeros(f)
+    _kernels.moments_sparse(X.data, X.indices, X.indptr, weights, low, high, stored, weight_stored, total, squares)
+    return low, high, total, squares
 
 
 def _scale(statistics: ColumnStatistics, with_erf: bool) -> np.ndarray:
@@ -198,8 +216,12 @@ def normalized_sparse(X: Any, statistics: ColumnStatistics, kind: str) -> tuple[
     fresh = rows is not X
     with_erf, scale = kind == "erf", _scale(statistics, kind == "erf")
     offset = np.zeros(X.shape[1], dtype=np.float32)
-    zeros, columns = np.zeros(X.shape[1], dtype=rows.data.dtype), np.arange(X.shape[1])
-    _kernels.normalize_sparse(zeros, columns, statistics.mean, scale, with_erf, np.zeros_like(offset), offset)
+    for begin in range(0, offset.size, COLUMNS_AT_ONCE):
+        part = slice(begin, begin + COLUMNS_AT_ONCE)
+        columns = np.arange(offset[part].size, dtype=rows.indices.dtype)
+        zeros = np.zeros(columns.size, dtype=rows.data.dtype)
+        nothing = np.zeros(columns.size, dtype=np.float32)
+        _kernels.normalize_sparse(zeros, columns, statistics.mean[part], scale[part], with_erf, nothing, offset[part])
     data = np.empty(rows.data.size, dtype=np.float32)
     _kernels.normalize_sparse(rows.data, rows.indices, statistics.mean, scale, with_erf, offset, data)
     indices = rows.indices if fresh else rows.indices.copy()

@@ -64,12 +64,17 @@ class Plan(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """Everything that the loop changes, allocated once."""
+    """Everything that the loop changes, allocated once.
+
+    Ten vectors of the length of the table for one output: wide tables are bound by memory, so what is needed at different
+    times shares its place.
+    """
 
     weights: np.ndarray
     """(outputs, columns): w."""
     folded: np.ndarray
-    """(outputs, columns): v = gamma * w."""
+    """(outputs, columns): v = gamma * w. Between the scores and the update of a step its first row holds the gradient of
+    the loss by gamma instead."""
     gradient: np.ndarray
     """(outputs, columns): g."""
     weights_first: np.ndarray
@@ -77,15 +82,11 @@ class Memory(NamedTuple):
     gamma: np.ndarray
     gamma_first: np.ndarray
     gamma_second: np.ndarray
-    pull: np.ndarray
-    """Gradient of the loss by gamma; scratch after that."""
     rank: np.ndarray
     order: np.ndarray
-    """Scratch for sorting."""
+    """Scratch for sorting: the first row of the gradient seen as integers, free once the weights have moved."""
     column: np.ndarray
-    """The original number of each column of the working set."""
-    ranking: np.ndarray
-    """Final ranks by original number."""
+    """The original number of each column of the working set; behind them those of the dropped ones, by rank."""
     intercept: np.ndarray
     """(3, outputs): value and moments."""
     rows: np.ndarray
@@ -161,11 +162,12 @@ def _fold(w, v, gamma):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _update_with_gamma(
-    w, v, g, first, second, gamma, gamma_first, gamma_second, rank, pull, constants, l2, counters, drive
-):
-    """The fused update of one row of weights, gamma and all their moments; returns how many gamma fell to zero."""
-    of_loss, of_penalty, lift, finite = mixture(gamma, rank, pull, drive)
+def _update_with_gamma(w, v, g, first, second, gamma, gamma_first, gamma_second, rank, constants, l2, counters, drive):
+    """The fused update of one row of weights, gamma and all their moments; returns how many gamma fell to zero.
+
+    ``v`` comes in as the gradient of the loss by gamma and goes out as gamma * w.
+    """
+    of_loss, of_penalty, lift, finite = mixture(gamma, rank, v, drive)
     if not finite:
         return NOT_FINITE
     counters[AGE] += 1
@@ -178,7 +180,7 @@ def _update_with_gamma(
         old = gamma[j]
         first[j], second[j], step = adam(first[j], second[j], old * g[j] + l2 * w[j], alive, constants)
         w[j] = w[j] - step
-        mixed = of_loss * pull[j] + of_penalty * (lift - two * old)
+        mixed = of_loss * v[j] + of_penalty * (lift - two * old)
         gamma_first[j], gamma_second[j], step = adam(gamma_first[j], gamma_second[j], mixed, alive, mask)
         value = old - step
         new = min(value, one) if alive else zero
@@ -273,10 +275,11 @@ def run(matrix, targets, sample_weights, memory, plan, n_steps):
     """Train for at most ``n_steps`` steps. Returns RUNNING, COMPACT (many dead columns: drop them), DONE or DIVERGED."""
     counters = memory.counters
     k = counters[WIDTH]
-    gamma, rank, pull = memory.gamma[:k], memory.rank[:k], memory.pull[:k]
+    gamma, rank = memory.gamma[:k], memory.rank[:k]
     weights, folded, gradient = memory.weights[:, :k], memory.folded[:, :k], memory.gradient[:, :k]
     first, second = memory.weights_first[:, :k], memory.weights_second[:, :k]
     gamma_first, gamma_second, order = memory.gamma_first[:k], memory.gamma_second[:k], memory.order[:k]
+    pull = memory.folded[0][:k]
     outputs = weights.shape[0]
     for _ in range(n_steps):
         counters[STEP] += 1
@@ -292,7 +295,6 @@ def run(matrix, targets, sample_weights, memory, plan, n_steps):
             return DIVERGED
         memory.tally[0] += loss
         slopes_of(matrix, rows, slope, gradient)
-        _pull_of(weights, gradient, pull)
 
         refining = counters[CLOSED] == 1 and counters[STEP] > plan.warmup_steps
         rate, l2 = plan.learning_rate, plan.l2
@@ -310,6 +312,8 @@ def run(matrix, targets, sample_weights, memory, plan, n_steps):
         moving = since > 0 and not refining
         selecting = moving and counters[OPEN] > 0
         weight = min(1.0, max(0, since) / plan.ramp_steps) if counters[OPEN] > 0 else 1.0
+        if moving:
+            _pull_of(weights, gradient, pull)
         for c in range(1 if moving else 0, outputs):
             _update_weights(weights[c], gradient[c], first[c], second[c], gamma, constants, decay)
         if not moving:
@@ -336,13 +340,14 @@ def run(matrix, targets, sample_weights, memory, plan, n_steps):
             since >= plan.max_steps,
         )
         n_low = _update_with_gamma(
-            weights[0], folded[0], gradient[0], first[0], second[0], gamma, gamma_first, gamma_second,
-            rank, pull, constants, decay, counters, drive,
+            weights[0], pull, gradient[0], first[0], second[0], gamma, gamma_first, gamma_second,
+            rank, constants, decay, counters, drive,
         )  # fmt: skip
         if n_low == NOT_FINITE:
             return DIVERGED
         settle(gamma, gamma_first, gamma_second, rank, pull, order, counters, drive, n_low)
-        for c in range(1, outputs):
+        # The step that ends the selection sorts with the first row as scratch, which is then folded anew.
+        for c in range(0 if selecting and counters[OPEN] == 0 else 1, outputs):
             _fold(weights[c], folded[c], gamma)
         phase = SELECTION_PHASE if selecting else CLOSING_PHASE
         _record(memory.history, memory.path, counters, memory.tally, gamma, rank, memory.column, plan.m, phase, weight)
@@ -357,16 +362,17 @@ def run(matrix, targets, sample_weights, memory, plan, n_steps):
 
 @njit(cache=True, nogil=True)
 def compact_vectors(memory, m):
-    """Move the living columns to the front of every vector; the ranks of the dead go into the final ranking.
+    """Move the living columns to the front of every vector; the numbers of the dead go behind them, by rank.
 
-    Returns the new width; ``order`` then holds the old place of each column that stays.
+    Returns the new width; the front of ``order`` then holds the old place of each column that stays.
     """
     k = memory.counters[WIDTH]
     outputs = memory.weights.shape[0]
     free = 0
     for j in range(k):
         if memory.rank[j] > m:
-            memory.ranking[memory.column[j]] = memory.rank[j]
+            # The dead of a working set of k columns hold the ranks from k down to one more than are left.
+            memory.order[memory.rank[j] - 1] = memory.column[j]
             continue
         memory.order[free] = j
         memory.column[free] = memory.column[j]
@@ -380,5 +386,17 @@ def compact_vectors(memory, m):
             memory.weights_first[c, free] = memory.weights_first[c, j]
             memory.weights_second[c, free] = memory.weights_second[c, j]
         free += 1
+    for j in range(free, k):
+        memory.column[j] = memory.order[j]
     memory.counters[WIDTH] = free
     return free
+
+
+@njit(cache=True, nogil=True)
+def final_ranking(column, rank):
+    """Ranks by original number: ``rank`` those of the columns that were kept, the place of all others is their rank."""
+    ranking = np.empty(column.shape[0], dtype=np.int64)
+    m = rank.shape[0]
+    for j in range(column.shape[0]):
+        ranking[column[j]] = rank[j] if j < m else j + 1
+    return ranking

@@ -16,7 +16,7 @@ from tamiz.core import VARIANTS, Rule
 from tamiz.linear import engine
 from tamiz.linear.gamma import CLOSED, FORCED, OPEN, STEP
 from tamiz.linear.losses import LOSSES
-from tamiz.linear.matrix import compact_dense, compact_sparse
+from tamiz.linear.matrix import compact_dense, compact_sparse, places_of
 from tamiz.selection import HISTORY_COLUMNS, Selection
 
 HISTORY_LINES = 256
@@ -105,24 +105,23 @@ def _memory(n: int, outputs: int, plan: engine.Plan, seed: int) -> engine.Memory
     decided = plan.m == f
     counters[OPEN] = 0 if decided else f
     counters[CLOSED] = 1 if decided else 0
-    order = np.arange(f, dtype=np.int32)
+    column = np.arange(f, dtype=np.int32)
     size = min(plan.batch_size, n)
     table = lambda: np.zeros((outputs, f), dtype=np.float32)  # noqa: E731
     vector = lambda: np.zeros(f, dtype=np.float32)  # noqa: E731
+    gradient = table()
     return engine.Memory(
         weights=table(),
         folded=table(),
-        gradient=table(),
+        gradient=gradient,
         weights_first=table(),
         weights_second=table(),
         gamma=np.ones(f, dtype=np.float32),
         gamma_first=vector(),
         gamma_second=vector(),
-        pull=vector(),
-        rank=order + 1 if decided else np.zeros(f, dtype=np.int32),
-        order=np.empty(f, dtype=np.int32),
-        column=order,
-        ranking=np.zeros(f, dtype=np.int32),
+        rank=column + 1 if decided else np.zeros(f, dtype=np.int32),
+        order=gradient[0].view(np.int32),
+        column=column,
         intercept=np.zeros((3, outputs), dtype=np.float32),
         rows=np.arange(n, dtype=np.int64),
         random=np.array([seed], dtype=np.uint64),
@@ -149,26 +148,30 @@ class _Table:
             index = np.int32 if X.nnz < 2**31 else np.int64
             data = X.data.astype(np.float32, copy=not owned)
             indices, indptr = X.indices.astype(np.int32, copy=not owned), X.indptr.astype(index, copy=not owned)
-            self.matrix = (data, indices, indptr, np.zeros(X.shape[1], np.float32) if offset is None else offset)
+            if offset is None:
+                empty = np.zeros(X.shape[1], np.float32)
+            else:
+                empty = offset.astype(np.float32, copy=not owned)
+            self.matrix = (data, indices, indptr, empty)
         else:
             self.matrix = (np.ascontiguousarray(X, dtype=np.float32),)
             owned = owned or not np.shares_memory(self.matrix[0], X)
         self.owned = owned
 
-    def keep(self, columns: np.ndarray) -> None:
-        """Drop all other columns."""
+    def keep(self, order: np.ndarray, width: int) -> None:
+        """Drop all columns but those whose numbers are the first ``width`` in ``order``, which is used up."""
         if self.sparse:
             data, indices, indptr, offset = self.matrix
-            place = np.full(offset.size, -1, dtype=np.int32)
-            place[columns] = np.arange(columns.size, dtype=np.int32)
-            left = compact_sparse(data, indices, indptr, place)
-            self.matrix = (data[:left], indices[:left], indptr, offset[columns])
+            place = order[: offset.size]
+            places_of(place, width)
+            left = compact_sparse(data, indices, indptr, offset, place)
+            self.matrix = (data[:left], indices[:left], indptr, offset[:width])
             return
         values = self.matrix[0]
-        size = values.shape[0] * columns.size
+        size = values.shape[0] * width
         out = values.reshape(-1)[:size] if self.owned else np.empty(size, dtype=np.float32)
-        compact_dense(values, columns, out)
-        self.matrix = (out.reshape(values.shape[0], columns.size),)
+        compact_dense(values, order[:width], out)
+        self.matrix = (out.reshape(values.shape[0], width),)
         self.owned = True
 
 
@@ -203,7 +206,7 @@ def fit_linear(
     seed : int
         Seed of the order of the samples.
     owned : bool
-        Whether X may be overwritten.
+        Whether X and the offset may be overwritten.
     progress : callable, optional
         Called now and then with (step, features alive, steps of refinement done).
 
@@ -234,7 +237,10 @@ def fit_linear(
 
     counters, m = memory.counters, plan.m
     engine.compact_vectors(memory, m)
-    memory.ranking[memory.column[:m]] = memory.rank[:m]
+    coef, intercept = memory.weights[:, :m].astype(np.float64), memory.intercept[0].astype(np.float64)
+    column, rank = memory.column, memory.rank[:m].copy()
+    lines, path = memory.history[: counters[engine.RECORDS]], memory.path
+    del memory  # before the record is made: the vectors of both together would be the most memory of the whole fit
     converged = counters[FORCED] == 0
     if not converged:
         warnings.warn(
@@ -243,7 +249,7 @@ def fit_linear(
             ConvergenceWarning,
             stacklevel=2,
         )
-    ranking = memory.ranking.astype(np.int64)
+    ranking = engine.final_ranking(column, rank)
     selection = Selection(
         support=ranking <= m,
         ranking=ranking,
@@ -253,10 +259,10 @@ def fit_linear(
         closed_at=int(counters[engine.CLOSED_AT]),
         seed=int(seed),
         seconds=time.perf_counter() - started,
-        history=_history(memory, ranking, m),
+        history=_history(lines, path, ranking, m),
         engine="linear",
     )
-    return LinearFit(selection, memory.weights[:, :m].astype(np.float64), memory.intercept[0].astype(np.float64))
+    return LinearFit(selection, coef, intercept)
 
 
 def _loop(
@@ -284,17 +290,16 @@ def _loop(
             return
         if status == engine.COMPACT:
             width = engine.compact_vectors(memory, plan.m)
-            table.keep(memory.order[:width].copy())
+            table.keep(memory.order, width)
         if progress is not None:
             progress(int(counters[STEP]), int(counters[OPEN]) or plan.m, int(counters[engine.REFINED]))
 
 
-def _history(memory: engine.Memory, ranking: np.ndarray, m: int) -> dict[str, np.ndarray]:
+def _history(lines: np.ndarray, path: np.ndarray, ranking: np.ndarray, m: int) -> dict[str, np.ndarray]:
     """The recorded lines by name; of the paths of gamma, those of the best features."""
-    lines = memory.history[: memory.counters[engine.RECORDS]]
     history = {name: lines[:, i].copy() for i, name in enumerate(HISTORY_COLUMNS)}
-    if memory.path.shape[1]:
+    if path.shape[1]:
         best = np.argsort(ranking, kind="stable")[: min(ranking.size, max(PATHS_KEPT, min(2 * m, 2 * PATHS_KEPT)))]
         history["gamma_path_features"] = best
-        history["gamma_path"] = (memory.path[: lines.shape[0]][:, best] / np.float32(255)).astype(np.float32)
+        history["gamma_path"] = (path[: lines.shape[0]][:, best] / np.float32(255)).astype(np.float32)
     return history

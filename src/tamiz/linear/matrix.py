@@ -146,8 +146,28 @@ def compact_dense(values, keep, out):
 
 
 @njit(cache=True, nogil=True)
-def compact_sparse(data, indices, indptr, place):
-    """Drop the entries of dead columns in place; ``place`` is a column's new number, or -1. Returns what is left."""
+def places_of(keep, width):
+    """Turn the numbers of the ``width`` columns that stay, in rising order at the front, into the place of each column, or -1.
+
+    In place, from behind: a column never moves up, so nothing is overwritten before it is read.
+    """
+    last = keep.shape[0]
+    for new in range(width - 1, -1, -1):
+        old = keep[new]
+        for j in range(old + 1, last):
+            keep[j] = -1
+        keep[old] = new
+        last = old
+    for j in range(last):
+        keep[j] = -1
+
+
+@njit(cache=True, nogil=True)
+def compact_sparse(data, indices, indptr, offset, place):
+    """Drop the dead columns in place; ``place`` is a column's new number, or -1. Returns how many entries are left."""
+    for j in range(place.shape[0]):
+        if place[j] >= 0:
+            offset[place[j]] = offset[j]
     free = 0
     begin = 0
     for i in range(indptr.shape[0] - 1):

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from sklearn.datasets import load_wine
-from sklearn.feature_selection import f_classif, f_regression
+from sklearn.feature_selection import f_classif, f_regression, mutual_info_classif
 
 from tamiz.baselines import MRMR
+from tamiz.datasets import make_ring
 
 
 def plain_mrmr(X, relevance, wanted):
@@ -48,3 +50,37 @@ def test_a_copy_is_left_for_last():
     X = np.column_stack([strong, strong, strong, weak, rng.normal(size=(100, 2))])
     redundant = MRMR(2).fit(X, y).selection_.ordered
     assert redundant[0] == 0
+
+
+def test_greedy_rule_with_mutual_information():
+    X, y = load_wine(return_X_y=True)
+    relevance = mutual_info_classif(X, y, discrete_features=False, n_neighbors=10, random_state=3)
+    shared = -0.5 * np.log(1 - np.corrcoef(X, rowvar=False) ** 2 + np.eye(X.shape[1]))
+    picked = [int(np.argmax(relevance))]
+    while len(picked) < 6:
+        value = relevance - shared[:, picked].mean(axis=1)
+        value[picked] = -np.inf
+        picked.append(int(np.argmax(value)))
+    assert MRMR(6, relevance="mutual_info", random_state=3).fit(X, y).selection_.ordered.tolist() == picked
+
+
+def test_mutual_information_sees_a_ring():
+    X, y, truth = make_ring(n_features=100, random_state=0)
+    assert truth.share_found(MRMR(2).fit(X, y).get_support(indices=True)) < 1
+    found = MRMR(2, relevance="mutual_info", random_state=0).fit(X, y).get_support(indices=True)
+    assert truth.share_found(found) == 1
+
+
+def test_copies_and_constants_with_mutual_information():
+    rng = np.random.default_rng(0)
+    strong, weak = rng.normal(size=(2, 80))
+    y = (strong + 0.5 * weak > 0).astype(int)
+    X = np.column_stack([strong, strong, weak, np.full(80, 3.0)])
+    selector = MRMR(2, relevance="mutual_info", random_state=0).fit(X, y)
+    assert selector.selection_.ordered[0] in (0, 1)
+    assert selector.selection_.ordered[1] == 2
+
+
+def test_refuses_an_unknown_relevance():
+    with pytest.raises(ValueError, match="relevance must be one of 'f', 'mutual_info', got 'mi'"):
+        MRMR(relevance="mi").fit(*load_wine(return_X_y=True))

@@ -277,8 +277,9 @@ def run(matrix, targets, sample_weights, memory, plan, n_steps):
     k = counters[WIDTH]
     gamma, rank = memory.gamma[:k], memory.rank[:k]
     weights, folded, gradient = memory.weights[:, :k], memory.folded[:, :k], memory.gradient[:, :k]
-    first, second = memory.weights_first[:, :k], memory.weights_second[:, :k]
     gamma_first, gamma_second, order = memory.gamma_first[:k], memory.gamma_second[:k], memory.order[:k]
+    # Rows are cut as ``memory.weights[c][:k]``, not ``memory.weights[:, :k][c]``: only of the former does the compiler know
+    # that the entries lie side by side, and the update is twice as quick.
     pull = memory.folded[0][:k]
     outputs = weights.shape[0]
     for _ in range(n_steps):
@@ -315,10 +316,13 @@ def run(matrix, targets, sample_weights, memory, plan, n_steps):
         if moving:
             _pull_of(weights, gradient, pull)
         for c in range(1 if moving else 0, outputs):
-            _update_weights(weights[c], gradient[c], first[c], second[c], gamma, constants, decay)
+            _update_weights(
+                memory.weights[c][:k], memory.gradient[c][:k], memory.weights_first[c][:k],
+                memory.weights_second[c][:k], gamma, constants, decay,
+            )  # fmt: skip
         if not moving:
             for c in range(outputs):
-                _fold(weights[c], folded[c], gamma)
+                _fold(memory.weights[c][:k], memory.folded[c][:k], gamma)
             phase = REFINEMENT_PHASE if refining else WARMUP_PHASE
             _record(
                 memory.history, memory.path, counters, memory.tally, gamma, rank, memory.column, plan.m, phase, weight
@@ -340,15 +344,15 @@ def run(matrix, targets, sample_weights, memory, plan, n_steps):
             since >= plan.max_steps,
         )
         n_low = _update_with_gamma(
-            weights[0], pull, gradient[0], first[0], second[0], gamma, gamma_first, gamma_second,
-            rank, constants, decay, counters, drive,
+            memory.weights[0][:k], pull, memory.gradient[0][:k], memory.weights_first[0][:k],
+            memory.weights_second[0][:k], gamma, gamma_first, gamma_second, rank, constants, decay, counters, drive,
         )  # fmt: skip
         if n_low == NOT_FINITE:
             return DIVERGED
         settle(gamma, gamma_first, gamma_second, rank, pull, order, counters, drive, n_low)
         # The step that ends the selection sorts with the first row as scratch, which is then folded anew.
         for c in range(0 if selecting and counters[OPEN] == 0 else 1, outputs):
-            _fold(weights[c], folded[c], gamma)
+            _fold(memory.weights[c][:k], memory.folded[c][:k], gamma)
         phase = SELECTION_PHASE if selecting else CLOSING_PHASE
         _record(memory.history, memory.path, counters, memory.tally, gamma, rank, memory.column, plan.m, phase, weight)
         if counters[CLOSED] == 1:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 from tamiz.baselines._network import Problem, Trained
-from tamiz.baselines.dfs import check_penalty
+from tamiz.baselines._one_to_one import OneToOneSelector
 from tamiz.baselines.sfs import SFS
 
 
-class SFSDFS(SFS):
+class SFSDFS(OneToOneSelector, SFS):
     """SFS+DFS (Cancela et al. 2020): the network carries the layer of DFS while SFS ranks.
 
     The network is trained as by :class:`~tamiz.baselines.dfs.DFS`, with one weight w in front of each input
@@ -51,46 +48,5 @@ class SFSDFS(SFS):
 
     method_name = "sfs+dfs"
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        l1: float = 0.001,
-        l2: float = 0.001,
-        network: str | Callable[[Any, int], Any] = "naive",
-        input_shape: Sequence[int] | None = None,
-        loss: str = "auto",
-        epochs: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        weight_l2: float | None = None,
-        class_weight: Any = "balanced",
-        normalize: str | None = "erf",
-        task: str = "auto",
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            n_features_to_select,
-            network=network,
-            input_shape=input_shape,
-            loss=loss,
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            weight_l2=weight_l2,
-            class_weight=class_weight,
-            normalize=normalize,
-            task=task,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.l1 = l1
-        self.l2 = l2
-
-    def _check_parameters(self, n_features: int) -> None:
-        super()._check_parameters(n_features)
-        check_penalty(self.l1, self.l2)
-
     def _train_for_saliency(self, problem: Problem) -> Trained:
-        return self._train(problem, problem.rows, with_one_to_one=True, penalty=(self.l1, self.l2))
+        return self._train_with_penalty(problem)

@@ -1,0 +1,60 @@
+"""What the two selectors with the layer of DFS share: one weight in front of each input, under an elastic net."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tamiz.baselines._network import NetworkSelector, Problem, Trained, check_number
+
+
+class OneToOneSelector(NetworkSelector):
+    """Base of the selectors whose network carries a one-to-one layer w with ``l1 * |w|_1 + l2 * |w|_2^2`` on it."""
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        l1: float = 0.001,
+        l2: float = 0.001,
+        network: str | Callable[[Any, int], Any] = "naive",
+        input_shape: Sequence[int] | None = None,
+        loss: str = "auto",
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        weight_l2: float | None = None,
+        class_weight: Any = "balanced",
+        normalize: str | None = "erf",
+        task: str = "auto",
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            n_features_to_select,
+            network=network,
+            input_shape=input_shape,
+            loss=loss,
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            weight_l2=weight_l2,
+            class_weight=class_weight,
+            normalize=normalize,
+            task=task,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.l1 = l1
+        self.l2 = l2
+
+    def _check_parameters(self, n_features: int) -> None:
+        super()._check_parameters(n_features)
+        for name in ("l1", "l2"):
+            value = getattr(self, name)
+            if value is None:
+                raise ValueError(f"{name} must be a finite number from 0, got None.")
+            check_number(name, value)
+
+    def _train_with_penalty(self, problem: Problem) -> Trained:
+        return self._train(problem, problem.rows, with_one_to_one=True, penalty=(self.l1, self.l2))

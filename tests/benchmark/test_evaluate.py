@@ -12,13 +12,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from tamiz.baselines import FisherScore, registry
 from tamiz.benchmark.compare import Method, compare_methods
-from tamiz.benchmark.evaluate import (
-    TICKS_PER_FOLD,
-    curve_sizes,
-    evaluate_selection,
-    make_folds,
-    run_side_by_side,
-)
+from tamiz.benchmark.evaluate import TICKS_PER_FOLD, curve_sizes, evaluate_selection, make_folds
+from tamiz.benchmark.side_by_side import run_side_by_side
 
 
 class FisherThenLogistic:

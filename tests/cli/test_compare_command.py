@@ -34,6 +34,15 @@ def test_compare_writes_a_table_curves_times_and_marks(tamiz, small_csv, tmp_pat
     assert "e2efs-soft" in (folder / "report.html").read_text()
 
 
+def test_the_table_says_when_nothing_differs_and_the_page_corrects_its_intervals(tamiz, small_csv, tmp_path):
+    result = tamiz("compare", small_csv, "-t", "ill", "-k", "2", "--folds", 3, "-m", "fisher,mim,sfs-dfs,all")
+    words = " ".join(result.stdout.split())
+    assert "No method is significantly worse than the best (Wilcoxon test over folds, Holm over 6 pairs)" in words
+    assert "*" not in words
+    assert "sfs+dfs" in words
+    assert "after Nadeau and Bengio" in (tmp_path / "tamiz-compare-small" / "report.html").read_text()
+
+
 def test_compare_defaults_json_and_regression(tamiz, write_csv):
     generator = np.random.default_rng(0)
     X = generator.normal(size=(60, 5))

@@ -134,6 +134,20 @@ def test_twenty_thousand_columns(write_csv):
     assert table.target.values() == list("ababa")
 
 
+def test_columns_of_text_are_found_among_many(write_csv):
+    """Text in the first row, only in a later one, in the last column; gaps and blanks are none."""
+    names = [f"c{i}" for i in range(300)]
+    rows = [["1"] * 300 for _ in range(4)]
+    rows[0][7] = rows[1][7] = "a"
+    rows[2][100] = "b"
+    rows[3][299] = "1_0x"
+    rows[0][50], rows[1][51], rows[0][52], rows[0][53] = "", " NA ", " 2 ", "1e3"
+    path = write_csv("\n".join(",".join(row) for row in [names, *rows]))
+    table = read_table(path, ReadOptions(target="c0"), MemoryBudget(print))
+    assert sorted(table.texts) == [7, 100, 299]
+    assert table.numbers.shape == (4, 296)
+
+
 def test_row_names_of_r_and_pandas_are_left_out(write_csv):
     table = read(write_csv(",a,b\n0,1,2\n1,3,4\n"))
     assert table.number_columns.tolist() == [1, 2]
@@ -238,6 +252,7 @@ def test_arff_agrees_with_scipy(write_csv):
         ("@relation a\n@attribute x real\n@attribute y real\n@data\n{0 1}\n", "sparse ARFF"),
         ("@relation a\n@attribute x\n@data\n1\n", "cannot be understood"),
         ("hello\n@data\n", "no part of an ARFF header"),
+        ("@relation a\n@data\n1,2\n", "no @attribute line"),
         ("@relation a\n@attribute x real\n@attribute y real\n@data\n", "no rows"),
     ],
 )

@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -116,3 +118,59 @@ def test_exit_codes_and_completion(tmp_path):
     assert wrong.stderr.startswith("Error: There is no file none.csv")
     completion = {"_TAMIZ_COMPLETE": "complete_bash", "COMP_WORDS": "tamiz sel", "COMP_CWORD": "1"}
     assert run(cwd=tmp_path, env={**os.environ, **completion}).stdout.strip() == "select"
+
+
+def test_a_network_on_a_small_table(small_csv, tmp_path):
+    """In a process of its own: the folds run in further ones, which must find their way back to the command."""
+    pytest.importorskip("torch")
+    result = run("select", small_csv, "-t", "ill", "-k", 8, "--network", "mlp", "--folds", 2, "--json", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "Network mlp: 7 trainings" in " ".join(result.stderr.split())
+    record = json.loads(result.stdout)
+    assert len(record["selected"]) == 8
+    assert record["scores"]["kept"] == record["scores"]["all_features"]  # the same fit in another process
+    assert record["scores"]["kept"]["value"] > 0.85
+
+
+def test_an_interrupt_ends_the_processes_of_a_network(small_csv, tmp_path):
+    pytest.importorskip("torch")
+    with subprocess.Popen(
+        [*COMMAND, "select", str(small_csv), "-t", "ill", "-k", "2", "--network", "mlp", "--repeats", "50", "-j", "2"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            assert process.stderr is not None
+            assert any("trainings" in line for line in process.stderr)
+            workers: list[str] = []
+            deadline = time.monotonic() + 60
+            while len(workers) < 2 and time.monotonic() < deadline:
+                time.sleep(0.1)
+                workers = [line for line in processes_of(process.pid) if "spawn_main" in line]
+            time.sleep(1)
+            os.killpg(process.pid, signal.SIGINT)  # as the terminal does
+            _, stderr = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert len(workers) == 2
+    assert process.returncode == EXIT_INTERRUPTED
+    assert "nothing was written" in stderr
+    assert "Traceback" not in stderr
+    deadline = time.monotonic() + 30
+    while processes_of(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not processes_of(process.pid)
+    assert [path.name for path in tmp_path.iterdir()] == ["small.csv"]
+
+
+def processes_of(session):
+    """The command lines of the living processes of a session."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            state, _, _, its_session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
+            if int(its_session) == session and state != "Z":
+                found.append((folder / "cmdline").read_text())
+    return found

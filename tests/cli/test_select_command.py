@@ -13,7 +13,11 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from tamiz import E2EFSClassifier
+from tamiz.benchmark.evaluate import TICKS_PER_FOLD, evaluate_selection
+from tamiz.cli.console import Talk
 from tamiz.cli.errors import EXIT_DATA, EXIT_OUTPUT, EXIT_USAGE
+from tamiz.cli.estimator import ModelOptions, model_maker
+from tamiz.cli.prepare import TableOptions, load_table
 
 
 def read_list(path):
@@ -249,3 +253,33 @@ def test_every_command_has_an_example(tamiz):
         assert all(len(line) <= 80 for line in result.stdout.splitlines())
     assert "Exit codes" in tamiz("--help").stdout
     assert tamiz("--version").stdout.startswith("tamiz ")
+
+
+def test_folds_in_processes_and_in_threads_find_the_same(small_csv):
+    data = load_table(TableOptions(small_csv, target="ill", n_folds=2), Talk(quiet=True))
+    arguments = (data.prepare, data.y, model_maker(ModelOptions(), "classification"), 2, data.folds)
+    more = {"task": "classification", "sizes": (1, 2), "n_random": 2, "n_jobs": 2}
+    ticks: list[int] = []
+    apart = evaluate_selection(*arguments, **more, processes=True, tick=lambda: ticks.append(1))
+    together = evaluate_selection(*arguments, **more)
+    assert len(ticks) == 2 * TICKS_PER_FOLD
+    for what in ("kept", "all_features", "random_features", "curve"):
+        assert [getattr(fold, what) for fold in apart.folds] == [getattr(fold, what) for fold in together.folds]
+    assert np.array_equal(apart.fold_share, together.fold_share)
+    assert np.array_equal(apart.predicted, together.predicted)
+
+
+def test_identifiers_are_no_categories(tamiz, small_csv, write_csv):
+    lines = small_csv.read_text().splitlines()[::2]  # few enough rows for every text to be a category
+    rows = [f"{'patient' if i == 0 else f'p-{i}'},{line}" for i, line in enumerate([lines[0], *lines[1:]])]
+    result = tamiz("select", write_csv("\n".join(rows), "ids.csv"), "-t", "ill", "-k", 2, "--folds", 2)
+    assert result.exit_code == 0, result.stderr
+    assert "'patient' (a different text in every row" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("command", [(), ("select",), ("compare",), ("apply",), ("demo",), ("reproduce",)])
+def test_help_fits_a_terminal_and_cuts_nothing_off(tamiz, command):
+    text = tamiz(*command, "--help").stdout
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "..." not in text.replace("[OPTIONS] COMMAND [ARGS]...", "")
+    assert not re.search(r"<(str|int range|list\[str\])>", text)

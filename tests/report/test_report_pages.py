@@ -13,8 +13,9 @@ from importlib import resources
 import numpy as np
 import pytest
 
+from tamiz.benchmark.metrics import corrected_interval
 from tamiz.report import render
-from tamiz.report.data import Confusion, Curve, CurvePoint, Distribution, Score, Scores, SelectReport
+from tamiz.report.data import Confusion, Curve, CurvePoint, Distribution, PairTest, Score, Scores, SelectReport
 from tamiz.report.describe import describe_kept
 from tamiz.report.pages import _environment
 from tamiz.report.select_view import verdict
@@ -341,3 +342,54 @@ def test_colours_have_enough_contrast_in_every_theme():
         assert contrast(theme["warn-ink"], theme["warn"]) >= 4.5
         darkest = mixed(theme["heat"], theme["paper"], float(theme["heat-top"]) + 0.03)
         assert contrast(theme["ink"], darkest) >= 4.5
+
+
+def test_the_page_says_which_intervals_it_shows(compare_data):
+    plain = render(compare_data)
+    assert "Student t over splits" in plain
+    corrected = render(replace(compare_data, test_share=0.2))
+    assert "after Nadeau and Bengio" in corrected
+    assert "Student t" not in corrected
+    scores = compare_data.scores[0][0]
+    expected = corrected_interval(scores, 0.2, limits=(0, 1))
+    assert f"{expected.mean:.3f} ({expected.low:.3f} to {expected.high:.3f})" in corrected
+    with pytest.raises(ValueError, match="test_share"):
+        replace(compare_data, test_share=1.0)
+
+
+def with_methods(data, n_methods):
+    """The same comparison with so many methods."""
+    names = tuple(f"method {i}" for i in range(n_methods))
+    scores = tuple(data.scores[i % len(data.scores)] for i in range(n_methods))
+    return replace(data, methods=names, scores=scores, seconds=(), agreement=(), ranks=(), tests=())
+
+
+def test_many_methods_are_drawn_without_whiskers_and_tests_fold_away(compare_data):
+    assert 'class="whisker' in render(with_methods(compare_data, 8))
+    many = with_methods(compare_data, 10)
+    page = render(many)
+    assert 'class="whisker' not in page
+    assert "drawn without intervals" in page
+    tests = tuple(PairTest(a, b, 0.1, 0.2, False) for a in many.methods for b in many.methods if a < b)
+    page = render(replace(many, tests=tests))
+    Checker(page)
+    assert "0 of 45 pairs differ significantly" in page
+    assert "<summary>All 45 pairs</summary>" in page
+
+
+def test_all_features_are_something_to_compare_with_not_a_winner(compare_data):
+    names = ("all", *compare_data.methods[1:])
+    words = render(replace(compare_data, methods=names, ranks=()))
+    assert "all has the best" not in words
+    assert "All 2,000 features together: 0." in words
+
+
+def test_a_page_that_cannot_hold_all_names_says_so(select_data):
+    def page_with(names):
+        return render(replace(select_data, selection=select_data.selection.with_names(names)))
+
+    words = page_with([f"{'long name ' * 200}{i}" for i in range(400)])
+    assert re.search(r"holds the names of the first \d+ of 400 features by rank: the search knows only these", words)
+    words = page_with([f"{'long name ' * 6000}{i}" for i in range(400)])
+    assert "not even of all that were kept" in words
+    assert "holds the names" not in page_with([f"gene {i}" for i in range(400)])

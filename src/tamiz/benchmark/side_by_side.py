@@ -119,15 +119,17 @@ def run_in_processes(
         initargs=(function, shared),
     )
     try:
-        numbers = {pool.submit(_run_piece, piece): number for number, piece in enumerate(pieces)}
+        with _no_interrupt():  # the processes start here and inherit it
+            numbers = {pool.submit(_run_piece, piece): number for number, piece in enumerate(pieces)}
         results: list[Any] = [None] * len(pieces)
         for future in as_completed(numbers):
             results[numbers[future]] = future.result()
             done(numbers[future])
     except BaseException as error:
-        pool.shutdown(wait=False, cancel_futures=True)
         for child in set(multiprocessing.active_children()) - before:
             child.terminate()
+        pool.shutdown(cancel_futures=True)
+        del pool  # its semaphores go now, also where the whole process is about to end without its exit handlers
         if isinstance(error, BrokenProcessPool):
             raise MemoryError(
                 "A process that trained a fold was ended from outside, most often for want of memory."
@@ -135,6 +137,16 @@ def run_in_processes(
         raise
     pool.shutdown()
     return results
+
+
+@contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Ctrl-C waits inside. It reaches every process of a terminal, but only the first one shall act on it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _run_here(
@@ -151,7 +163,6 @@ _work: tuple[Callable[..., Any], Any] | None = None
 
 def _start_worker(function: Callable[..., Any], shared: Any) -> None:
     global _work
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the first one ends the others
     warnings.simplefilter("ignore")  # said aloud, where it matters, by the process that reads the results
     parent = multiprocessing.parent_process()
     if parent is not None:  # a parent that is killed cannot end its children

@@ -52,6 +52,8 @@ def sniff_arff(path: Path) -> tuple[Layout, list[str]]:
             elif lowered.startswith("@relation"):
                 header.insert(0, line)
             elif lowered.startswith("@data"):
+                if not names:
+                    raise UserError(f"{path.name} has no @attribute line before @data: no column is named.")
                 offset = file.tell()
                 _refuse_sparse(file.readline(), path)
                 return (

@@ -72,6 +72,8 @@ def _judge_text(column: TextColumn, max_categories: int) -> str | None:
             row = int(np.argmax(column.codes == int(np.argmin(numbers)))) + 1
             return f"numbers mixed with text (such as {shorten(odd, 20)} in data row {row:,})"
         return f"text with more than {max_categories} different values"
+    if column.codes.size > 2 and len(column.categories) == column.codes.size:
+        return "a different text in every row, as identifiers have"
     return None
 
 

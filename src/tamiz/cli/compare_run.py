@@ -228,6 +228,7 @@ def _page(options: CompareOptions, facts: dict[str, Any], found: Comparison, tal
         seed=options.table.seed,
         command=options.command,
         created=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        test_share=found.test_share,
     )
 
 

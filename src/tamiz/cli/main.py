@@ -151,7 +151,7 @@ def _finish(record: dict[str, Any], shown: Any, talk: Any, open_report: bool) ->
 def select(
     file: opt.File,
     k: Annotated[
-        str, typer.Option("-k", help="How many features to keep: a number, or a fraction such as 0.1.")
+        str, typer.Option("-k", metavar="M", help="How many features to keep: a number, or a fraction such as 0.1.")
     ] = "10",
     target: opt.TargetColumn = None,
     task: opt.TaskOption = None,
@@ -201,22 +201,26 @@ def select(
 
 
 @app.command(
-    epilog="Example: tamiz compare genes.csv --target tumour -k 5,10,20 --methods e2efs-soft,fisher,relieff",
+    epilog="Example: tamiz compare genes.csv -t tumour -k 5,10,20 -m e2efs-soft,fisher",
     short_help="Compare methods on the same folds of a table.",
 )
 @friendly
 def compare(
     file: opt.File,
     k: Annotated[
-        str | None, typer.Option("-k", help="Numbers of features to keep, separated by commas.", show_default="5,10,20")
+        str | None,
+        typer.Option(
+            "-k", metavar="LIST", help="Numbers of features to keep, separated by commas.", show_default="5,10,20"
+        ),
     ] = None,
     methods: Annotated[
         str | None,
         typer.Option(
             "--methods",
             "-m",
+            metavar="LIST",
             help="Separated by commas: e2efs-soft, e2efs-hard, e2efs-ranking, fisher, mim, relieff, inffs, ilfs, svm-rfe, "
-            "lasso, dfs, sfs, isfs, random-forest, mrmr, random, all.",
+            "lasso, dfs, sfs, isfs, sfs-dfs, random-forest, mrmr, random, all.",
             show_default=False,
         ),
     ] = None,
@@ -271,9 +275,12 @@ def compare(
 )
 @friendly
 def apply(
-    model: Annotated[Path, typer.Argument(help="The model.tamiz that select wrote.", show_default=False)],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="The model.tamiz that select wrote.", show_default=False)
+    ],
     file: Annotated[
-        Path, typer.Argument(help="A table with at least the columns the model reads.", show_default=False)
+        Path,
+        typer.Argument(metavar="FILE", help="A table with at least the columns the model reads.", show_default=False),
     ],
     format: opt.FormatOption = None,
     delimiter: opt.Delimiter = None,
@@ -312,7 +319,10 @@ def apply(
 @friendly
 def demo(
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The folder. Default: tamiz-demo, here.", show_default=False)
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FOLDER", help="The folder. Default: tamiz-demo, here.", show_default=False
+        ),
     ] = None,
     force: opt.Force = False,
     seed: opt.Seed = 0,

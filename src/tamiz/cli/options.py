@@ -46,7 +46,9 @@ class Format(StrEnum):
 File = Annotated[
     Path,
     typer.Argument(
-        help="The table: CSV, TSV, Parquet, Arrow, NPZ (X, y, names), ARFF or svmlight.", show_default=False
+        metavar="FILE",
+        help="The table: CSV, TSV, Parquet, Arrow, NPZ (X, y, names), ARFF or svmlight.",
+        show_default=False,
     ),
 ]
 TargetColumn = Annotated[
@@ -54,6 +56,7 @@ TargetColumn = Annotated[
     typer.Option(
         "--target",
         "-t",
+        metavar="COLUMN",
         help="The column to predict: its name, or its number (from 1; -1 is the last). Not needed for NPZ and svmlight.",
         show_default=False,
     ),
@@ -63,13 +66,14 @@ TaskOption = Annotated[
 ]
 VariantOption = Annotated[Variant, typer.Option("--variant", help="The rule of the paper.")]
 NetworkOption = Annotated[
-    Network, typer.Option("--network", help="linear needs no torch; mlp is the three-layer network.")
+    Network, typer.Option("--network", help="linear needs no torch; mlp, the three-layer network, takes much longer.")
 ]
 Ignore = Annotated[
     list[str] | None,
     typer.Option(
         "--ignore",
         "-i",
+        metavar="COLUMN",
         help="A column to leave out: a name, a number, a range (3-7) or a pattern ('id_*'). May be repeated.",
         show_default=False,
     ),
@@ -79,27 +83,37 @@ Categorical = Annotated[
     typer.Option(
         "--categorical",
         "-c",
+        metavar="COLUMN",
         help="A column of numbers that are names of categories. May be repeated.",
         show_default=False,
     ),
 ]
 MaxCategories = Annotated[
-    int, typer.Option("--max-categories", help="Text columns with more different values are left out.", min=2)
+    int,
+    typer.Option("--max-categories", metavar="N", help="Text columns with more different values are left out.", min=2),
 ]
-Folds = Annotated[int, typer.Option("--folds", help="Folds of the cross-validation.", min=2)]
-Repeats = Annotated[int, typer.Option("--repeats", help="How many times the folds are drawn.", min=1)]
-Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.", min=0, max=2**31 - 1)]
+Folds = Annotated[int, typer.Option("--folds", metavar="N", help="Folds of the cross-validation.", min=2)]
+Repeats = Annotated[int, typer.Option("--repeats", metavar="N", help="How many times the folds are drawn.", min=1)]
+Seed = Annotated[
+    int, typer.Option("--seed", metavar="N", help="The same seed gives the same result.", min=0, max=2**31 - 1)
+]
 Jobs = Annotated[
     int | None,
     typer.Option(
-        "--jobs", "-j", help="Folds side by side. Default: as cores and memory allow.", min=1, show_default=False
+        "--jobs",
+        "-j",
+        metavar="N",
+        help="Folds side by side. Default: as cores and memory allow.",
+        min=1,
+        show_default=False,
     ),
 ]
 FormatOption = Annotated[
     Format | None, typer.Option("--format", help="The format, where the ending does not tell.", show_default=False)
 ]
 Delimiter = Annotated[
-    str | None, typer.Option("--delimiter", help="What separates cells of a CSV file.", show_default="found")
+    str | None,
+    typer.Option("--delimiter", metavar="CHARACTER", help="What separates cells of a CSV file.", show_default="found"),
 ]
 Header = Annotated[
     bool | None,
@@ -107,7 +121,13 @@ Header = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", "-o", help="The folder for the results. Default: tamiz-NAME, here.", show_default=False),
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        help="The folder for the results. Default: here, called after the command and the file.",
+        show_default=False,
+    ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the files of an earlier run in that folder.")]
 SpreadsheetSafe = Annotated[

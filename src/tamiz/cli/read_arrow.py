@@ -46,7 +46,7 @@ class ArrowFile:
             self._open()
         except (pa.ArrowException, OSError) as error:
             detail = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise UserError(f"{path.name} cannot be read as {format_name}: {detail}.") from None
+            raise UserError(f"{path.name} cannot be read as {format_name}: {detail.rstrip('.')}.") from None
 
     def _open(self) -> None:
         if self.format == "parquet":

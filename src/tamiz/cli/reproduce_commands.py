@@ -238,16 +238,21 @@ def page(
 
 def add_commands(root: typer.Typer, friendly: Callable[..., Any]) -> None:
     """Put ``reproduce`` and its commands under the command ``tamiz``."""
-    examples = {
-        microarray: "tamiz reproduce microarray -d colon,lung -m e2efs,e2efs-soft,fisher",
-        three_layer: "tamiz reproduce three-layer -d madelon --repeats 2",
-        ground_truth: "tamiz reproduce ground-truth --problems xor --sizes 8,64,512",
-        madelon: "tamiz reproduce madelon",
-        images: "tamiz reproduce images -d mnist",
-        surfaces: "tamiz reproduce surfaces",
-        page: "tamiz reproduce page tamiz-reproduce-microarray --out docs/results.md",
+    # In the list of commands the first words of a help text would be cut off in the middle.
+    commands = {
+        microarray: ("The table of microarrays.", "microarray -d colon,lung -m e2efs,e2efs-soft,fisher"),
+        three_layer: ("The figure with the three-layer network.", "three-layer -d madelon --repeats 2"),
+        ground_truth: (
+            "True features found, on tables with a known truth.",
+            "ground-truth --problems xor --sizes 8,64",
+        ),
+        madelon: ("MADELON with 20 features.", "madelon"),
+        images: ("The tables of the images.", "images -d mnist"),
+        surfaces: ("The first figure: the penalties as surfaces.", "surfaces"),
+        page: ("Put several runs on one page.", "page tamiz-reproduce-microarray --out docs/results.md"),
     }
-    for command, example in examples.items():
+    for command, (words, example) in commands.items():
         name = command.__name__.replace("_", "-")
-        app.command(name, epilog=f"Example: {example}")(friendly(command))
+        epilog = f"Example: tamiz reproduce {example}"
+        app.command(name, short_help=words, epilog=epilog)(friendly(command))
     root.add_typer(app, name="reproduce")

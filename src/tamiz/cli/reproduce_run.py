@@ -153,6 +153,7 @@ def _pictures(
 def _pages(outcome: Any, cells: Sequence[Any], done: Any, options: RunOptions) -> dict[str, str]:
     """The comparison page of each data set: every row of the table, by the number of features."""
     from tamiz.benchmark.metrics import friedman_ranks, wilcoxon_pairs
+    from tamiz.benchmark.microarray import N_FOLDS
     from tamiz.benchmark.microarray_table import ALPHA, display_name
     from tamiz.datasets.registry import find_entry
     from tamiz.report.data import CompareReport, MethodRank, PairTest
@@ -187,6 +188,7 @@ def _pages(outcome: Any, cells: Sequence[Any], done: Any, options: RunOptions) -
             versions=library_versions(),
             seed=content["seed"],
             command=options.command,
+            test_share=1 / N_FOLDS,
         )
         path = options.out / f"report-{dataset}.html"
         report(page, path)

@@ -120,7 +120,7 @@ def show_compare(record: Mapping[str, Any]) -> Group:
     table = _table(
         ("method", "left"),
         *((f"k={size}", "right") for size in shown),
-        ("seconds", "right"),
+        ("time", "right"),
         ("mean rank", "right"),
         ("", "left"),
         title=f"Mean {record['metric']}, the same folds for all",
@@ -140,7 +140,15 @@ def show_compare(record: Mapping[str, Any]) -> Group:
             mark,
             style="bold" if position == 0 else None,
         )
-    note = Text("* worse than the best: Wilcoxon test over folds, p < 0.05 after Holm.", style="dim")
+    n_pairs = len(record["tests"])
+    if any(rank["significant"] for rank in record["ranks"]):
+        words = f"* worse than the best: Wilcoxon test over folds, p < 0.05 after Holm ({n_pairs} pairs)."
+    else:
+        words = (
+            f"No method is significantly worse than the best (Wilcoxon test over folds, Holm over {n_pairs} pairs); "
+            "fewer methods or more --repeats tell more."
+        )
+    note = Text(words, style="dim")
     return Group(Text(""), table, note, files_lines(record))
 
 

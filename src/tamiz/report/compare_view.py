@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tamiz.report.data import CompareReport, Score
-from tamiz.report.lines import describe_score, method_curves, method_scores
+from tamiz.report.lines import MOST_WHISKERS, describe_score, method_curves, method_scores
 from tamiz.report.marks import heat_map, legend_swatch, rank_chart, time_chart
 from tamiz.report.select_view import both_widths
 from tamiz.report.text import format_number, format_p_value, format_score, format_seconds
+
+#: The method that keeps everything: something to compare with, not a selection.
+EVERY_FEATURE = "all"
 
 
 def compare_view(data: CompareReport) -> dict[str, Any]:
@@ -23,6 +26,8 @@ def compare_view(data: CompareReport) -> dict[str, Any]:
         "facts": facts(data),
         "legend_entries": [{"name": m, "key": str(i), "swatch": legend_swatch(i)} for i, m in enumerate(data.methods)],
         "curves": both_widths(method_curves, data),
+        "curves_said": curves_said(data),
+        "intervals_said": intervals_said(data),
         "score_rows": score_rows(data, scores),
         "time_chart": time_chart(list(zip(data.methods, times, strict=True))) if data.seconds else None,
         "time_rows": [
@@ -52,9 +57,23 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _best(data: CompareReport, scores: list[list[Score]], column: int) -> int | None:
+def intervals_said(data: CompareReport) -> str:
+    """Which intervals the page shows."""
+    if data.test_share is None:
+        return "Student t over splits, as if they were independent"
+    return "after Nadeau and Bengio, which allow for the training rows that splits share"
+
+
+def curves_said(data: CompareReport) -> str:
+    """What the curves show of the intervals."""
+    if len(data.methods) <= MOST_WHISKERS:
+        return f"Whiskers: 95 % intervals {intervals_said(data)}."
+    return "So many methods are drawn without intervals; the table below has them."
+
+
+def _best(data: CompareReport, scores: list[list[Score]], column: int, leave_out: str | None = None) -> int | None:
     """The method with the best mean score at one M."""
-    known = [(row[column].value, i) for i, row in enumerate(scores)]
+    known = [(row[column].value, i) for i, row in enumerate(scores) if data.methods[i] != leave_out]
     values = [(v, i) for v, i in known if v is not None]
     if not values:
         return None
@@ -65,16 +84,20 @@ def verdict(data: CompareReport, scores: list[list[Score]]) -> str:
     """Who came first at each M, and how many the tests cannot tell from the best."""
     wins: dict[int, list[int]] = {}
     for column, m in enumerate(data.m_values):
-        best = _best(data, scores, column)
+        best = _best(data, scores, column, leave_out=EVERY_FEATURE)
         if best is not None:
             wins.setdefault(best, []).append(m)
     said = []
     for best, sizes in sorted(wins.items(), key=lambda entry: -len(entry[1])):
         listed = ", ".join(f"{m:,}" for m in sizes)
         said.append(f"{data.methods[best]} has the best mean {data.metric} at M = {listed}.")
+    if EVERY_FEATURE in data.methods and data.m_values:
+        reference = scores[data.methods.index(EVERY_FEATURE)][0]
+        said.append(f"All {data.n_features:,} features together: {format_score(reference.value)}.")
     if data.ranks:
         first = min(data.ranks, key=lambda rank: rank.mean_rank)
-        said.append(f"Best mean rank: {first.method} ({format_number(first.mean_rank)}).")
+        name = "all features together" if first.method == EVERY_FEATURE else first.method
+        said.append(f"Best mean rank: {name} ({format_number(first.mean_rank)}).")
         behind = sum(rank.significant for rank in data.ranks)
         said.append(f"{behind} of the other {len(data.ranks) - 1} methods are significantly behind it.")
     return " ".join(said)

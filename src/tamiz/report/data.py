@@ -32,28 +32,25 @@ class Score:
         values: Sequence[float] | np.ndarray,
         confidence: float = 0.95,
         bounds: tuple[float, float] = (-math.inf, math.inf),
+        test_share: float | None = None,
     ) -> Score:
-        """The mean of scores over folds or splits, with a Student t interval that stays inside ``bounds``.
+        """The mean of scores over folds or splits, with an interval that stays inside ``bounds``.
+
+        With the share of the rows that each split tests on, it is the interval of Nadeau and Bengio, which allows for
+        the training rows that splits have in common; without, Student's t for independent scores.
 
         Examples
         --------
         >>> Score.of([0.8, 0.9, 1.0])
         Score(value=0.9, low=0.65..., high=1.14...)
-        >>> Score.of([0.8, 0.9, 1.0], bounds=(0.0, 1.0)).high
-        1.0
+        >>> Score.of([0.8, 0.9, 1.0], bounds=(0.0, 1.0), test_share=1 / 3)
+        Score(value=0.9, low=0.50..., high=1.0)
         """
-        from scipy import stats
+        from tamiz.benchmark.metrics import corrected_interval
 
-        array = np.asarray(values, dtype=np.float64).ravel()
-        array = array[np.isfinite(array)]
-        if array.size == 0:
-            return cls(None)
-        mean = float(array.mean())
-        if array.size == 1:
-            return cls(mean)
-        standard_error = float(array.std(ddof=1)) / math.sqrt(array.size)
-        reach = float(stats.t.ppf(0.5 + confidence / 2, array.size - 1)) * standard_error
-        return cls(mean, max(mean - reach, bounds[0]), min(mean + reach, bounds[1]))
+        found = corrected_interval(values, test_share or 0.0, confidence, bounds)
+        low, high = (None if math.isnan(end) else float(end) for end in (found.low, found.high))
+        return cls(None if math.isnan(found.mean) else found.mean, low, high)
 
 
 @dataclass(frozen=True)
@@ -277,6 +274,8 @@ class CompareReport(Record):
         Mean ranks, with significance marks.
     tests : tuple of PairTest
         Wilcoxon tests.
+    test_share : float or None
+        The share of the rows that each split tests on, for intervals that allow for the overlap of splits.
 
     Examples
     --------
@@ -308,8 +307,11 @@ class CompareReport(Record):
     seed: int | None = None
     command: str | None = None
     created: str | None = None
+    test_share: float | None = None
 
     def __post_init__(self) -> None:
+        if self.test_share is not None and not 0 < self.test_share < 1:
+            raise ValueError(f"test_share must lie between 0 and 1, got {self.test_share}")
         n_methods, n_values = len(self.methods), len(self.m_values)
         for name, table, width in (
             ("scores", self.scores, n_values),

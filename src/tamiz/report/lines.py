@@ -223,19 +223,28 @@ def score_bounds(metric: str) -> tuple[float, float]:
     return (-math.inf, 1.0) if {"r2", "r²"} & set(words) else (-math.inf, math.inf)
 
 
+#: The curves of more methods are drawn without whiskers.
+MOST_WHISKERS = 8
+
+
 def method_scores(data: CompareReport) -> list[list[Score]]:
     """The mean score and interval of each method at each M."""
     bounds = score_bounds(data.metric)
-    return [[Score.of([v for v in splits if v is not None], bounds=bounds) for splits in by_m] for by_m in data.scores]
+    return [
+        [Score.of([v for v in splits if v is not None], bounds=bounds, test_share=data.test_share) for splits in by_m]
+        for by_m in data.scores
+    ]
 
 
 def method_curves(data: CompareReport, width: int, height: int = 360) -> str:
-    """Score against M for every method, with intervals as whiskers, set a little apart."""
+    """Score against M for every method, set a little apart; intervals as whiskers where they can be told apart."""
     scores = method_scores(data)
+    whiskers = len(data.methods) <= MOST_WHISKERS
     frame = Frame(width, height, top=30)
     sizes = [float(m) for m in data.m_values]
     x = Scale.over(sizes, *frame.x_range, log=_is_wide_range(sizes), pad=0.06)
-    y = Scale.over(_bounds([score for row in scores for score in row]), *frame.y_range, pad=0.05)
+    shown = [score if whiskers else Score(score.value) for row in scores for score in row]
+    y = Scale.over(_bounds(shown), *frame.y_range, pad=0.05)
     parts = [axes(frame, x, y, "features kept (M)", data.metric, x_ticks=sizes)]
     n_methods = len(data.methods)
     apart = min(5.0, 22.0 / max(n_methods, 1))
@@ -245,7 +254,7 @@ def method_curves(data: CompareReport, width: int, height: int = 360) -> str:
         inner = []
         drawn = [(x(m) + shift, y(s.value)) for m, s in zip(sizes, row, strict=True) if s.value is not None]
         for m, score in zip(sizes, row, strict=True):
-            if score.low is not None and score.high is not None:
+            if whiskers and score.low is not None and score.high is not None:
                 at = x(m) + shift
                 inner.append(
                     element("line", x1=at, x2=at, y1=y(score.low), y2=y(score.high), class_=f"whisker {colour}")

@@ -51,6 +51,7 @@ def select_view(data: SelectReport) -> dict[str, Any]:
         for k in data.kept
         if k.distribution is not None
     ]
+    block = payload(data)
     return {
         "selection": selection,
         "headline": f"{selection.n_features_to_select:,} of {selection.n_features:,} features kept",
@@ -78,8 +79,20 @@ def select_view(data: SelectReport) -> dict[str, Any]:
         "confusion": confusion_view(data),
         "residuals": residual_chart(data.residuals) if data.residuals and data.residuals.actual else None,
         "image": image_chart(selection, data.image),
-        "payload": payload(data),
+        "payload": block,
+        "names_said": names_said(len(block["names"]), selection),
+        "names_cover_kept": len(block["names"]) >= selection.n_features_to_select,
     }
+
+
+def names_said(n_names: int, selection: Selection) -> str | None:
+    """That the page does not hold every name, where it does not."""
+    if n_names == selection.n_features:
+        return None
+    held = f"To stay small, this page holds the names of the first {n_names:,} of {selection.n_features:,} features by rank"
+    if n_names < selection.n_features_to_select:
+        return f"{held}, not even of all that were kept: search, copy and CSV know only these."
+    return f"{held}: the search knows only these, and there is no CSV of the full ranking."
 
 
 def curve_rows(data: SelectReport) -> list[tuple[str, str]]:

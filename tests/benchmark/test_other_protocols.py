@@ -1,16 +1,14 @@
-"""Ground truth, MADELON, the three-layer network, images, surfaces, and the page of all results."""
+"""Ground truth, MADELON, the three-layer network, surfaces, and the page of all results."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
-from tamiz.benchmark import ground_truth, images, images_table, madelon, surfaces, three_layer
+from tamiz.benchmark import ground_truth, madelon, surfaces, three_layer
 from tamiz.benchmark.cells import Cell, execute
-from tamiz.benchmark.paper_numbers import IMAGE_SIZES, IMAGES
 from tamiz.benchmark.results_page import PageError, build
 from tamiz.benchmark.sources import UnknownNameError
 from tamiz.benchmark.tables import Outcome, csv_lines, write_outcome
@@ -111,93 +109,6 @@ def test_three_layer_summary_and_drawing(tmp_path):
     assert "### GINA (REBUILT)" in outcome.markdown
     three_layer.draw(outcome.records, str(tmp_path / "figure.png"))
     assert (tmp_path / "figure.png").read_bytes()[:4] == b"\x89PNG"
-
-
-# ---- images ------------------------------------------------------------------------------------------------------------
-
-TINY = replace(
-    images.CONFIGURATIONS["small"],
-    n_train=120,
-    n_test=60,
-    keep_ratio=0.2,
-    batch_size=8,
-    pretraining_epochs=1,
-    refinement_epochs=1,
-    selection_steps=40,
-)
-
-
-def test_images_refuse_what_is_not_in_the_tables():
-    with pytest.raises(ValueError, match="fisher is not part of the tables of images"):
-        images.make_plan(methods=["fisher"])
-    with pytest.raises(UnknownNameError, match="Did you mean 'small'"):
-        images.make_plan(configuration="smal")
-    with pytest.raises(ValueError, match="At least one run"):
-        images.make_plan(n_runs=0)
-
-
-@pytest.mark.data
-@pytest.mark.parametrize("method", ["e2efs", "isfs", "sfs+dfs", "random", "all"])
-def test_image_cells_keep_exactly_as_many_pixels(data_home, method, tmp_path):
-    pytest.importorskip("torch")
-    plan = images.make_plan(["mnist"], ["e2efs", "isfs", "sfs+dfs"])
-    cell = next(c for c in images.make_cells(plan, data_home) if c.settings["method"] == method)
-    settings = {**cell.settings, "configuration": asdict(TINY), "m_values": [39, 392]}
-    cell = Cell(cell.protocol, cell.name, settings)
-    result = run_all([cell], data_home)[cell.key]
-    assert len(result["accuracy"]) == 2
-    assert all(0 <= value <= 1 for value in result["accuracy"])
-    if method == "all":
-        assert result["support"] is None
-    else:
-        assert [len(set(columns)) for columns in result["support"]] == [39, 392]
-
-
-@pytest.mark.data
-def test_colours_come_first(data_home):
-    entry = images.load_checked("cifar10_subset_lossless", data_home)[0]
-    checksum = images.load_checked("cifar10_subset_lossless", data_home)[1]
-    pictures = images.load_pictures("cifar10_subset_lossless", data_home, checksum, 0, 0)
-    raw = entry.data[entry.train].astype(float) / 255
-    first = pictures.train[0].reshape(3, 32, 32)
-    expected = (raw[0].reshape(32, 32, 3) - raw.mean()) / raw.std()
-    np.testing.assert_allclose(first[2], expected[:, :, 2], atol=1e-4)
-    assert pictures.shape == (3, 32, 32)
-
-
-def test_images_summary_and_masks(tmp_path):
-    plan = images.make_plan(["mnist", "cifar10_subset_jpeg"], ["dfs"], n_runs=2)
-    cells, results = [], {}
-    for dataset in plan.datasets:
-        shape = [1, 28, 28] if dataset == "mnist" else [3, 32, 32]
-        for method in plan.methods:
-            for run in range(2):
-                settings = {"dataset": dataset, "method": method, "run": run}
-                cell = Cell("images", f"{dataset} {method} {run}", settings)
-                cells.append(cell)
-                support = None if method == "all" else [list(range(m)) for m in images.sizes_of(dataset)]
-                results[cell.key] = {
-                    "accuracy": [0.5 + 0.1 * run] * 4,
-                    "support": support,
-                    "seconds": [1.0] * 4,
-                    "shape": shape,
-                }
-    outcome = images.summarise(plan, cells, results, {})
-    assert "DFS | 55.00 ± 5.00 (95.73)" in outcome.markdown
-    assert "CIFAR-10 (SUBSET, JPEG)" in outcome.markdown
-    assert "Differences" not in outcome.markdown, "the small configuration is below the paper's throughout, and says so"
-    full = images.summarise(replace(plan, configuration="full"), cells, results, {})
-    assert "- MNIST, DFS, 39: 55.00 here, 95.73 published (-40.73)" in full.markdown
-    files = images_table.draw_masks(cells, results, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["masks-cifar10_subset_jpeg.png", "masks-mnist.png"]
-    assert len(files) == 2
-
-
-def test_the_papers_image_tables_are_whole():
-    assert set(IMAGES) == set(IMAGE_SIZES)
-    for rows in IMAGES.values():
-        assert set(rows) == set(images.METHODS)
-        assert {len(row) for row in rows.values()} == {4}
 
 
 # ---- surfaces, tables, page --------------------------------------------------------------------------------------------

@@ -370,10 +370,12 @@ add_reproduce_commands(app, friendly)
 
 def main() -> None:
     """The entry point. After an interrupt the process ends at once, whatever its threads are doing."""
+    alone = threading.main_thread()
     try:
         app(prog_name="tamiz")
     except SystemExit as end:
-        if end.code == EXIT_INTERRUPTED:  # everything is cleaned up, but Python would wait for threads that compile
+        waits = any(thread is not alone and not thread.daemon for thread in threading.enumerate())
+        if end.code == EXIT_INTERRUPTED and waits:  # all is cleaned up, but Python would wait for threads that compile
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(EXIT_INTERRUPTED)

@@ -140,3 +140,31 @@ def test_without_torch_the_message_says_what_to_install_and_the_linear_network_w
     lines = run.stdout.splitlines()
     assert lines[0] == "network='mlp' needs PyTorch. Install it with: pip install \"tamiz[torch]\""
     assert lines[1:] == ["False 2", "False"]
+
+
+def test_of_several_starts_the_one_with_the_lowest_training_loss_is_kept(table):
+    X, y = table
+    signs = np.where(y == y.max(), 1.0, -1.0)
+    settings = {**QUICK, "network": small_network, "ramp_steps": 60, "refinement_epochs": 3}
+
+    def fit(seed, n_init):
+        return E2EFSClassifier(2, **{**settings, "random_state": seed}, n_init=n_init).fit(X, y)
+
+    single = [fit(seed, 1) for seed in (5, 6, 7)]
+    weights = np.where(signs > 0, 1 / np.sum(signs > 0), 1 / np.sum(signs < 0))  # classes count the same
+    losses = [np.sum(weights * np.maximum(0.0, 1.0 - signs * clf.decision_function(X)) ** 2) for clf in single]
+    best = single[int(np.argmin(losses))]
+    assert len(set(losses)) == 3
+    assert best is not single[0]  # else it would show nothing
+    np.testing.assert_array_equal(fit(5, 3).decision_function(X), best.decision_function(X))
+
+
+@pytest.mark.parametrize("n_init", [0, -1, 1.5, "three", True])
+def test_a_wrong_number_of_starts_is_refused(table, n_init):
+    with pytest.raises(ValueError, match="n_init must be"):
+        E2EFSClassifier(2, network=small_network, n_init=n_init).fit(*table)
+
+
+def test_the_linear_model_has_one_start(table):
+    with pytest.raises(ValueError, match="leave n_init at 'auto'"):
+        E2EFSClassifier(2, n_init=3).fit(*table)

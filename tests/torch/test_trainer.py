@@ -96,6 +96,32 @@ def test_refinement_divides_the_learning_rate_twice():
     assert rates == pytest.approx([0.05] * 20 + [0.01] * 20 + [0.002] * 20)
 
 
+@pytest.mark.parametrize("shrink", [True, False])
+def test_the_weights_of_the_last_part_of_the_refinement_are_averaged(shrink):
+    """Against the mean of the weights that a run without averages has after each of those steps."""
+    plain, averaged = deep(), deep()
+    seen = []
+
+    def look(report):
+        if report.phase == "refinement":
+            parts = [part.detach().clone() for part in (plain[1].weight, plain[2].running_mean, plain[5].bias)]
+            assert parts[0].shape[1] == (2 if shrink else 30)
+            seen.append(parts)
+
+    train(plain, regression(), mse, callbacks=[look], shrink=shrink, **QUICK)
+    selection = train(averaged, regression(), mse, average=0.5, shrink=shrink, **QUICK)
+    assert len(seen) == 60
+    expected = [torch.stack(parts[30:]).mean(0) for parts in zip(*seen)]
+    if not shrink:
+        expected[0] = expected[0][:, selection.indices]
+    found = [averaged[1].weight.detach()[:, selection.indices], averaged[2].running_mean, averaged[5].bias.detach()]
+    for one, other in zip(found, expected):
+        torch.testing.assert_close(one, other)
+    assert not torch.allclose(averaged[5].bias, plain[5].bias, rtol=1e-6, atol=1e-7)
+    assert averaged[0].gamma.detach().sum() == 2
+    assert averaged[2].num_batches_tracked == plain[2].num_batches_tracked
+
+
 def test_callbacks_are_told_every_step():
     reports = []
     selection = train(linear(), regression(), mse, callbacks=[reports.append], **QUICK)
@@ -217,8 +243,9 @@ def loader_of_rows():
 @pytest.mark.parametrize("step", [7, 160, 260])
 def test_resumed_run_ends_with_the_same_bits(tmp_path, data, step):
     straight, broken, resumed = (deep(dropout=0.2) for _ in range(3))
-    run = functools.partial(train, loss=mse, **QUICK)
+    run = functools.partial(train, loss=mse, average=0.7, **QUICK)
     expected = run(straight, data())
+    assert expected.closed_at + 0.3 * QUICK["refinement_steps"] < 255  # the last break is among the averaged steps
     path = tmp_path / "run.pt"
     with pytest.raises(Stop):
         run(broken, data(), checkpoint=path, checkpoint_every=6, callbacks=[stop_at(step)])
@@ -342,6 +369,8 @@ def test_an_error_in_the_loop_leaves_the_model_whole():
         ({"batch_size": 0}, ValueError, "batch_size must be an integer of at least 1"),
         ({"refinement_steps": -1}, ValueError, "refinement_steps must be an integer of at least 0"),
         ({"refinement_rates": ()}, ValueError, "refinement_rates"),
+        ({"average": 1.5}, ValueError, "average must be a share from 0 to 1, got 1.5"),
+        ({"average": float("nan")}, ValueError, "average must be a share"),
         ({"learning_rate": 0.0}, ValueError, "learning_rate"),
         ({"ramp_steps": 0}, ValueError, "ramp_steps"),
         ({"optimizer": 0.1}, TypeError, "optimizer must be a function"),

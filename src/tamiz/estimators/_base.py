@@ -19,7 +19,7 @@ from tamiz.core import VARIANTS, Rule
 from tamiz.estimators import _parameters as check
 from tamiz.estimators._compile_notice import announce_compilation
 from tamiz.estimators._targets import Encoded, as_target
-from tamiz.estimators.defaults import Schedule, default_schedule, refinement_share
+from tamiz.estimators.defaults import NETWORK_STARTS, Schedule, default_schedule, refinement_share
 from tamiz.estimators.normalize import NORMALIZATIONS, Table, apply_normalization, prepare_table
 from tamiz.estimators.progress import watch_selection
 from tamiz.linear import engine
@@ -75,6 +75,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         ramp_steps: int | str = "auto",
         refinement_epochs: int | str = "auto",
         max_steps: int | str = "auto",
+        n_init: int | str = "auto",
         mu: float = 1.0,
         rho: float = 0.75,
         fit_intercept: bool = True,
@@ -94,6 +95,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         self.ramp_steps = ramp_steps
         self.refinement_epochs = refinement_epochs
         self.max_steps = max_steps
+        self.n_init = n_init
         self.mu = mu
         self.rho = rho
         self.fit_intercept = fit_intercept
@@ -192,7 +194,12 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         check.check_number("rho", self.rho, 0, 1)
         if self._is_linear and str(self.device) != "cpu":
             raise ValueError(f"network='linear' runs on the CPU: leave device at 'cpu', got {self.device!r}.")
+        if self._n_starts() > 1 and self._is_linear:
+            raise ValueError(f"network='linear' has one start: leave n_init at 'auto', got {self.n_init!r}.")
         return self._loss_name()
+
+    def _n_starts(self) -> int:
+        return check.integer_or_auto("n_init", self.n_init, 1 if self._is_linear else NETWORK_STARTS, 1)
 
     def _schedule(self, n_samples: int) -> Schedule:
         """The schedule with every "auto" decided."""
@@ -278,6 +285,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             schedule=problem.schedule,
             device=self.device,
             seed=seed,
+            n_init=self._n_starts(),
             verbose=bool(self.verbose),
         )
         return {

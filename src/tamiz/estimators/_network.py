@@ -15,11 +15,11 @@ from tamiz.estimators.defaults import Schedule
 from tamiz.networks.losses import get_loss
 from tamiz.networks.registry import build
 from tamiz.selection import Selection
-from tamiz.torch import FeatureMask, prune, train
+from tamiz.torch import FeatureMask, StepReport, prune, train
 
 ROWS_AT_A_TIME = 4096
-#: The paper's: the rate is divided by 5 after each third of the refinement.
-RATES = (1.0, 0.2, 0.04)
+#: Share of the refinement over which the weights are averaged; its rate stays as it is.
+AVERAGE = 0.7
 
 
 def build_network(network: str | Callable[..., Any], n_inputs: int, n_outputs: int, seed: int) -> nn.Module:
@@ -56,10 +56,39 @@ def train_network(
     schedule: Schedule,
     device: str,
     seed: int,
+    n_init: int,
     verbose: bool,
 ) -> tuple[Selection, nn.Module]:
-    """Select the inputs of a network while it is trained; the record, and the network that reads the M inputs."""
-    n_outputs = target.values.shape[1]
+    """Select the inputs of a network while it is trained; the record, and the network that reads the M inputs.
+
+    Of several starts the one that ends with the lowest loss on the training rows is kept: a network that lost an input
+    it needs cannot make up for it.
+    """
+    tensors = _tensors(rows, target, sample_weight, loss, device)
+    each = get_loss(loss)
+
+    def weighted(outputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        return each(outputs, targets, weights, reduction="none").mean()
+
+    best: tuple[float, Selection, nn.Module] | None = None
+    for start in range(n_init if rule.n_features_to_select < rule.n_features else 1):
+        model = _masked(network, rule, target.values.shape[1], seed + start).to(device)
+        selection = _train_once(model, tensors, weighted, rule, schedule, seed + start, verbose)
+        module = prune(model).eval()
+        outputs = outputs_of(module, rows[:, selection.indices])
+        if not np.isfinite(outputs).all():
+            raise FloatingPointError(
+                "The network's outputs became infinite or NaN. Normalise the features (normalize='erf' or 'standard') "
+                "or lower learning_rate."
+            )
+        final = float(weighted(torch.as_tensor(outputs, dtype=torch.float32, device=device), *tensors[1:]))
+        if best is None or final < best[0]:
+            best = final, selection, module
+    assert best is not None
+    return best[1:]
+
+
+def _masked(network: str | Callable[..., Any], rule: Rule, n_outputs: int, seed: int) -> nn.Module:
     mask = FeatureMask(
         rule.n_features,
         rule.n_features_to_select,
@@ -68,34 +97,42 @@ def train_network(
         rho=rule.rho,
         learning_rate=rule.learning_rate,
     )
-    model = nn.Sequential(mask, build_network(network, rule.n_features, n_outputs, seed)).to(device)
-    each = get_loss(loss)
+    return nn.Sequential(mask, build_network(network, rule.n_features, n_outputs, seed))
 
-    def weighted(outputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-        return each(outputs, targets, weights, reduction="none").mean()
 
-    faster = schedule.refinement_learning_rate / schedule.learning_rate
-    selection = train(
+def _train_once(
+    model: nn.Module,
+    tensors: tuple[torch.Tensor, ...],
+    loss: Callable[..., torch.Tensor],
+    rule: Rule,
+    schedule: Schedule,
+    seed: int,
+    verbose: bool,
+) -> Selection:
+    """One start: mask and network together, then the network alone with the weight decay of the refinement."""
+    optimizer = _adam(model.parameters(), schedule)
+
+    def lower_decay(report: StepReport) -> None:
+        if report.phase == "refinement":
+            for group in optimizer.param_groups:
+                group["weight_decay"] = 2.0 * schedule.refinement_l2 if group["decays"] else 0.0
+
+    return train(
         model,
-        _tensors(rows, target, sample_weight, loss, device),
-        weighted,
-        optimizer=lambda parameters: _adam(parameters, schedule),
-        batch_size=min(schedule.batch_size, len(rows)),
+        tensors,
+        loss,
+        optimizer=lambda _: optimizer,
+        batch_size=min(schedule.batch_size, len(tensors[0])),
         warmup_steps=rule.warmup_steps,
         ramp_steps=rule.ramp_steps,
         max_steps=rule.max_steps,
         refinement_steps=schedule.refinement_steps,
-        refinement_rates=[faster * rate for rate in RATES],
+        refinement_rates=[schedule.refinement_learning_rate / schedule.learning_rate],
+        average=AVERAGE,
         seed=seed,
         progress=verbose,
+        callbacks=[lower_decay],
     )
-    module = prune(model).eval()
-    if not np.isfinite(outputs_of(module, rows[:ROWS_AT_A_TIME, selection.indices])).all():
-        raise FloatingPointError(
-            "The network's outputs became infinite or NaN. Normalise the features (normalize='erf' or 'standard') "
-            "or lower learning_rate."
-        )
-    return selection, module
 
 
 def _tensors(
@@ -112,8 +149,8 @@ def _adam(parameters: Iterable[nn.Parameter], schedule: Schedule) -> torch.optim
     """Adam with the l2 penalty on weights only, not on biases, batch normalisation or the mask."""
     every = list(parameters)
     groups = [
-        {"params": [p for p in every if p.dim() > 1], "weight_decay": 2.0 * schedule.l2},
-        {"params": [p for p in every if p.dim() <= 1], "weight_decay": 0.0},
+        {"params": [p for p in every if p.dim() > 1], "weight_decay": 2.0 * schedule.l2, "decays": True},
+        {"params": [p for p in every if p.dim() <= 1], "weight_decay": 0.0, "decays": False},
     ]
     return torch.optim.Adam([group for group in groups if group["params"]], lr=schedule.learning_rate, fused=True)
 

@@ -56,6 +56,9 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         Passes over the data after the selection is decided.
     max_steps : int or "auto"
         Steps of selection after which the M largest are kept whatever happens; "auto" is four ramps.
+    n_init : int or "auto"
+        Starts of a network from different weights; the one with the lowest training loss is kept. "auto" is 2 for
+        networks; the linear model has one.
     mu, rho : float
         The paper's, of the penalty and of the soft variant.
     fit_intercept : bool
@@ -119,6 +122,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         ramp_steps: int | str = "auto",
         refinement_epochs: int | str = "auto",
         max_steps: int | str = "auto",
+        n_init: int | str = "auto",
         mu: float = 1.0,
         rho: float = 0.75,
         fit_intercept: bool = True,
@@ -139,6 +143,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
             ramp_steps=ramp_steps,
             refinement_epochs=refinement_epochs,
             max_steps=max_steps,
+            n_init=n_init,
             mu=mu,
             rho=rho,
             fit_intercept=fit_intercept,

@@ -279,7 +279,7 @@ def run(matrix, targets, sample_weights, memory, plan, n_steps):
     weights, folded, gradient = memory.weights[:, :k], memory.folded[:, :k], memory.gradient[:, :k]
     gamma_first, gamma_second, order = memory.gamma_first[:k], memory.gamma_second[:k], memory.order[:k]
     # Rows are cut as ``memory.weights[c][:k]``, not ``memory.weights[:, :k][c]``: only of the former does the compiler know
-    # that the entries lie side by side, and the update is twice as quick.
+    # that the entries lie side by side, and the update is quicker.
     pull = memory.folded[0][:k]
     outputs = weights.shape[0]
     for _ in range(n_steps):

@@ -5,11 +5,12 @@ try:
 except ImportError as error:
     raise ImportError('tamiz.torch needs PyTorch; install it with: pip install "tamiz[torch]"') from error
 
+from tamiz.torch._run import StepReport
 from tamiz.torch.export import export_onnx, load_pruned, save_pruned
 from tamiz.torch.fold import folded_linear
 from tamiz.torch.mask import FeatureMask, MaskHandle
 from tamiz.torch.pruning import PrunedModel, prune
-from tamiz.torch.trainer import StepReport, train
+from tamiz.torch.trainer import train
 
 __all__ = [
     "FeatureMask",

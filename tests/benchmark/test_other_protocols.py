@@ -55,7 +55,7 @@ def test_ground_truth_with_our_network():
     plan = ground_truth.make_plan(["xor"], ["e2efs-soft"], [8], n_folds=2)
     cell = next(c for c in ground_truth.make_cells(plan) if c.settings["method"] == "e2efs-soft")
     assert cell.settings["parameters"]["network"] == "mlp"
-    assert cell.settings["parameters"]["refinement_epochs"] == 0
+    assert cell.settings["parameters"]["refinement_epochs"] == "auto"
     assert execute(cell)["result"]["share"] == 1.0
 
 

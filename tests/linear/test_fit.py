@@ -199,15 +199,3 @@ def test_progress_is_told():
     steps = [step for step, _, _ in seen]
     assert steps == sorted(steps)
     assert seen[-1][1] == 3
-
-
-def test_a_penalised_constant_is_smaller():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 5)).astype(np.float32)
-    targets = np.ones((60, 1))
-    targets[:6] = -1
-    sizes = [
-        abs(fit_linear(X, targets, Rule(5, 2, **QUICK), Training(l2=1.0, penalize_intercept=flag)).intercept[0])
-        for flag in (True, False)
-    ]
-    assert sizes[0] < 0.8 * sizes[1]

@@ -80,15 +80,9 @@ def make_table(problem: str, n_features: int, seed: int) -> tuple[np.ndarray, np
     return PROBLEMS[problem](N_ROWS, n_features, random_state=seed_from("ground-truth", problem, n_features, seed))
 
 
-def _parameters(method: str) -> dict[str, Any]:
-    given = selectors.method_settings(method, NETWORK)
-    # What happens after the features are chosen does not change which they are.
-    return {**given, "refinement_epochs": 0} if selectors.is_own(method) else given
-
-
 def make_cells(plan: GroundTruthPlan, data_home: str | None = None) -> list[Cell]:
     """All cells of a plan, the widest tables first."""
-    parameters = {method: _parameters(method) for method in plan.methods}
+    parameters = {method: selectors.method_settings(method, NETWORK) for method in plan.methods}
     cells = []
     for size in reversed(plan.sizes):
         for problem in plan.problems:
@@ -125,8 +119,6 @@ def run_cell(settings: Mapping[str, Any], data_home: str | None) -> dict[str, An
     rows = list(folds.split(X, y))[settings["fold"]][0]
     own_seed = seed_from("ground-truth", problem, size, settings["fold"], seed, method)
     selector = selectors.make_selector(method, truth.relevant.size, own_seed, NETWORK)
-    if selectors.is_own(method):
-        selector.set_params(refinement_epochs=0)
     started = time.perf_counter()
     selector.fit(X[rows], y[rows])
     return {

@@ -77,8 +77,6 @@ def run_cell(settings: Mapping[str, Any], data_home: str | None) -> dict[str, An
     X, y = dataset.data, dataset.target
     train, test = dataset.train, dataset.test
     selector = selectors.make_selector(method, k, seed, NETWORK)
-    if selectors.is_own(method):
-        selector.set_params(refinement_epochs=0)  # only the features are wanted
     started = time.perf_counter()
     selector.fit(X[train], y[train])
     seconds = time.perf_counter() - started

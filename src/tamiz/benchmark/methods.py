@@ -15,7 +15,7 @@ from tamiz.baselines import registry
 from tamiz.benchmark.cells import seed_from
 from tamiz.benchmark.sources import pick_name
 from tamiz.estimators import E2EFSClassifier
-from tamiz.estimators.defaults import default_schedule
+from tamiz.estimators.defaults import NETWORK_STARTS, default_schedule
 
 #: Our methods as the paper calls them, and their variants.
 OWN = {"e2efs": "hard", "e2efs-soft": "soft", "e2efs-ranking": "ranking"}
@@ -91,6 +91,7 @@ def method_settings(method: str, network: str = "linear") -> dict[str, Any]:
         given.pop(name, None)
     if is_own(method):
         given["schedule"] = asdict(default_schedule(1000, "classification", network == "linear"))
+        given["starts"] = 1 if network == "linear" else NETWORK_STARTS
     return dict(sorted(given.items()))
 
 

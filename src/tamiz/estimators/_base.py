@@ -246,7 +246,6 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             batch_size=schedule.batch_size,
             refinement_steps=schedule.refinement_steps,
             fit_intercept=bool(self.fit_intercept),
-            penalize_intercept=False,
         )
         announce_compilation(engine.run)
         with watch_selection(self.verbose, rule, schedule.refinement_steps) as progress:

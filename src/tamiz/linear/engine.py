@@ -60,7 +60,6 @@ class Plan(NamedTuple):
     refinement_steps: int
     refinement_l2: float
     fit_intercept: bool
-    penalize_intercept: bool
 
 
 class Memory(NamedTuple):
@@ -254,9 +253,9 @@ def _batch(rows, counters, random, batch_size, targets, weights, batch_targets, 
 
 
 @njit(cache=True, nogil=True)
-def _update_intercept(intercept, slope, constants, l2):
+def _update_intercept(intercept, slope, constants):
     for c in range(intercept.shape[1]):
-        total = l2 * intercept[0, c]
+        total = np.float32(0.0)
         for i in range(slope.shape[0]):
             total += slope[i, c]
         intercept[1, c], intercept[2, c], step = adam(intercept[1, c], intercept[2, c], total, True, constants)
@@ -306,8 +305,7 @@ def run(matrix, targets, sample_weights, memory, plan, n_steps):
         constants = adam_constants(rate, 0.9, 0.999, 1e-7, counters[WEIGHT_AGE])
         decay = np.float32(2.0 * l2)
         if plan.fit_intercept:
-            held = decay if plan.penalize_intercept else np.float32(0.0)
-            _update_intercept(memory.intercept, slope, constants, held)
+            _update_intercept(memory.intercept, slope, constants)
 
         since = counters[STEP] - plan.warmup_steps
         moving = since > 0 and not refining

@@ -43,10 +43,7 @@ class Training:
     refinement_steps : int
         Steps after the mask is closed.
     fit_intercept : bool
-        Whether there is a constant term.
-    penalize_intercept : bool
-        Whether l2 holds the constant term as well, as in liblinear. With few samples and unbalanced classes a free
-        constant leans towards the larger class.
+        Whether there is a constant term; l2 leaves it free.
     """
 
     loss: str = "squared_hinge"
@@ -56,7 +53,6 @@ class Training:
     batch_size: int = 2
     refinement_steps: int = 1000
     fit_intercept: bool = True
-    penalize_intercept: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +88,6 @@ def _plan(rule: Rule, training: Training) -> engine.Plan:
         refinement_steps=int(training.refinement_steps),
         refinement_l2=float(refinement_l2),
         fit_intercept=bool(training.fit_intercept),
-        penalize_intercept=bool(training.penalize_intercept),
     )
 
 

@@ -191,3 +191,21 @@ def test_bad_input():
     pruned = prune(nn.Sequential(close(FeatureMask(20, 3), CHOSEN), nn.Linear(20, 1)))
     with pytest.raises(ValueError, match="reads 3 values a sample, got 20"):
         pruned(torch.randn(2, 20))
+
+
+class GroupedColumns(nn.Module):
+    """Five columns in two groups; the mask sees ones and gates the groups."""
+
+    def __init__(self):
+        super().__init__()
+        self.mask = FeatureMask(2, 2)
+        self.register_buffer("group_of", torch.tensor([0, 0, 1, 1, 1]))
+        self.layer = nn.Linear(5, 1)
+
+    def forward(self, x):
+        return self.layer(x * self.mask(x.new_ones(2))[self.group_of])
+
+
+def test_a_mask_that_gates_groups_is_refused_with_the_reason():
+    with pytest.raises(ValueError, match="gates something else than the input; build the small network by hand"):
+        prune(GroupedColumns(), torch.randn(3, 5))

@@ -119,6 +119,10 @@ class FisherScore(BaselineSelector):
     features, :math:`F = \mathrm{score} \cdot (N - C) / (C - 1)`, hence the same order. A column that is constant
     within every class but not over all scores infinity, a constant column 0. The scale of a column does not matter.
 
+    The paper's figures (mean balanced accuracy of an SVM; ``benchmarks/baselines_quality.py``, 60 splits, small grid)
+    come out within 0.02: LYMPHOMA 0.950 (paper 0.950), COLON 0.810 (0.828), LEUKEMIA 0.960 (0.959), LUNG 0.978
+    (0.983), DEXTER 0.902 (0.909, 12 splits).
+
     Cost: one pass over X, O(N F) time (for sparse X, the number of non-zeros), O(C F) memory. Classes only.
 
     Parameters

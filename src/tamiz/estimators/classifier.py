@@ -57,7 +57,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     max_steps : int or "auto"
         Steps of selection after which the M largest are kept whatever happens; "auto" is four ramps.
     n_init : int or "auto"
-        Starts of a network from different weights; the one with the lowest training loss is kept. "auto" is 2 for
+        Starts of a network from different weights; the one with the lowest training loss is kept. "auto" is 3 for
         networks; the linear model has one.
     mu, rho : float
         The paper's, of the penalty and of the soft variant.

@@ -13,7 +13,7 @@ WARMUP_STEPS = 500
 #: The paper's T: steps until alpha reaches 1. Most features are gone long before, so a slow ramp costs little.
 RAMP_STEPS = 20_000
 #: Starts of a network; the one that ends with the lowest training loss is kept.
-NETWORK_STARTS = 2
+NETWORK_STARTS = 3
 #: Passes over the data after the selection is closed.
 REFINEMENT_EPOCHS = 150
 
@@ -137,8 +137,8 @@ def network_schedule(n_samples: int) -> Schedule:
         learning_rate=0.01,
         refinement_learning_rate=5e-3,
         mask_learning_rate=MASK_LEARNING_RATE,
-        l2=0.01,
-        refinement_l2=0.001,
+        l2=0.005,
+        refinement_l2=0.0005,
         batch_size=batch_size,
         warmup_steps=0,
         ramp_steps=2000,

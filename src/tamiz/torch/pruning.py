@@ -169,12 +169,15 @@ def prune(model: nn.Module, example: torch.Tensor | None = None) -> PrunedModel:
         for layer, keeps_mask in _ways(model, mask, example):
             shape = (mask.n_features,) if layer or _is_plain(mask, example) else tuple(example.shape[1:])
             plan = Plan(indices, mask.shape, shape, layer, keeps_mask)
-            pruned = assemble(model, plan)
+            try:
+                pruned = assemble(model, plan)
+            except RuntimeError:  # the mask does not broadcast against the input: it gates something else
+                continue
             if _agrees(pruned, example, expected):
                 return pruned.train(model.training)
     raise ValueError(
-        "the model without the other inputs does not predict the same: it reads its input past the mask, or mixes it "
-        "before the mask"
+        "the model without the other inputs does not predict the same: it reads its input past the mask, mixes it "
+        "before the mask, or the mask gates something else than the input; build the small network by hand"
     )
 
 

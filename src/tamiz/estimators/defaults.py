@@ -133,12 +133,13 @@ def network_schedule(n_samples: int) -> Schedule:
     """
     batch_size = min(64, max(16, n_samples // 4))
     steps_per_epoch = -(-n_samples // batch_size)
+    l2 = min(0.01, 8.0 / n_samples)
     return Schedule(
         learning_rate=0.01,
         refinement_learning_rate=5e-3,
         mask_learning_rate=MASK_LEARNING_RATE,
-        l2=0.005,
-        refinement_l2=0.0005,
+        l2=l2,
+        refinement_l2=0.1 * l2,
         batch_size=batch_size,
         warmup_steps=0,
         ramp_steps=2000,

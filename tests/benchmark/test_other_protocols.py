@@ -9,7 +9,7 @@ import pytest
 
 from tamiz.benchmark import ground_truth, madelon, surfaces, three_layer
 from tamiz.benchmark.cells import Cell, execute
-from tamiz.benchmark.results_page import PageError, build
+from tamiz.benchmark.results_page import PageError, all_pictures, build
 from tamiz.benchmark.sources import UnknownNameError
 from tamiz.benchmark.tables import Outcome, csv_lines, write_outcome
 
@@ -133,7 +133,12 @@ def test_page_has_all_runs_in_the_papers_order(tmp_path):
         (tmp_path / name).mkdir()
         content = {"protocol": name}
         write_outcome(Outcome(f"Table of {name}", "Text.", [{"a": 1}], content, timing), tmp_path / name)
+    (tmp_path / "ground-truth" / "masks.png").write_bytes(b"picture")
     text = build([tmp_path / "ground-truth", tmp_path / "microarray"])
+    assert "Text.\n\n![masks of the run](images/ground-truth-masks.png)" in text
+    assert all_pictures([tmp_path / "ground-truth"]) == {
+        "images/ground-truth-masks.png": tmp_path / "ground-truth" / "masks.png"
+    }
     assert text.index("## Table of microarray") < text.index("## Table of ground-truth")
     assert "| colon | 0.123 |" in text
     (tmp_path / "microarray" / "results.json").write_text("{")

@@ -72,7 +72,12 @@ def test_surfaces_and_page(tmp_path):
     assert files == ["figure.png", "results.csv", "results.json", "results.md"]
     done = run("reproduce", "page", tmp_path / "run", "--out", tmp_path / "docs" / "results.md")
     assert done.exit_code == 0, done.output
-    assert "## Figure 1" in (tmp_path / "docs" / "results.md").read_text()
+    text = (tmp_path / "docs" / "results.md").read_text()
+    assert "## Figure 1" in text
+    assert "(images/surfaces-figure.png)" in text
+    assert (tmp_path / "docs" / "images" / "surfaces-figure.png").read_bytes() == (
+        tmp_path / "run" / "figure.png"
+    ).read_bytes()
     done = run("reproduce", "page", tmp_path / "nothing", "--out", tmp_path / "other.md")
     assert done.exit_code == 3
     assert not (tmp_path / "other.md").exists()

@@ -43,9 +43,36 @@ def build(folders: Sequence[Path]) -> str:
                 "Run tamiz reproduce with --out there first."
             ) from None
         place = _ORDER.index(protocol) if protocol in _ORDER else len(_ORDER)
-        sections.append((place, text.rstrip() + _timing(folder / "timing.csv")))
+        shown = [f"![{path.stem} of the run]({target})" for target, path in pictures_of(folder, protocol).items()]
+        sections.append((place, "\n\n".join([text.rstrip(), *shown]) + _timing(folder / "timing.csv")))
     ordered = [text for _, text in sorted(sections, key=lambda pair: pair[0])]
     return _INTRODUCTION + "\n" + "\n\n".join(ordered) + "\n"
+
+
+def pictures_of(folder: Path, protocol: str) -> dict[str, Path]:
+    """The pictures of a run: where the page looks for each, seen from its own folder, and where it is now.
+
+    Examples
+    --------
+    >>> pictures_of(Path("no-such-folder"), "images")
+    {}
+    """
+    return {f"images/{protocol}-{path.name}": path for path in sorted(folder.glob("*.png"))}
+
+
+def all_pictures(folders: Sequence[Path]) -> dict[str, Path]:
+    """Those of all runs of a page that :func:`build` could read.
+
+    Examples
+    --------
+    >>> all_pictures([])
+    {}
+    """
+    found = {}
+    for folder in folders:
+        protocol = json.loads((folder / "results.json").read_text(encoding="utf-8"))["protocol"]
+        found.update(pictures_of(folder, protocol))
+    return found
 
 
 def _timing(path: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -249,13 +250,16 @@ def finish(record: dict[str, Any], talk: Talk) -> None:
 
 
 def build_page(folders: Sequence[Path], target: Path, talk: Talk) -> dict[str, Any]:
-    """``docs/results.md`` from the folders of finished runs."""
-    from tamiz.benchmark.results_page import PageError, build
+    """``docs/results.md`` from the folders of finished runs, their pictures in a folder beside it."""
+    from tamiz.benchmark.results_page import PageError, all_pictures, build
     from tamiz.benchmark.store import store_error, write_whole
 
     try:
         text = build(folders)
         target.parent.mkdir(parents=True, exist_ok=True)
+        for name, picture in all_pictures(folders).items():
+            (target.parent / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(picture, target.parent / name)
         write_whole(target, text)
     except PageError as error:
         raise UserError(str(error)) from None

@@ -58,6 +58,7 @@ class Run:
         self.shrinker: Shrinker | None = None
         self.compacts = False
         self.averages: dict[str, torch.Tensor] = {}
+        self.parts: dict[str, torch.Tensor] = {}
         self.n_steps, self.closed_at, self.refined, self.seconds = 0, 0, 0, 0.0
         model.train()
         self.handle = mask.attach(
@@ -148,7 +149,8 @@ class Run:
         nth = self.refined - int(total * (1.0 - share))
         if share == 0 or nth < 1:
             return
-        for name, part in self.averaged().items():
+        self.parts = self.parts or self.averaged()  # looked up once: it takes longer than the averages
+        for name, part in self.parts.items():
             if nth == 1:
                 self.averages[name] = part.clone()
             else:
@@ -221,6 +223,7 @@ class Run:
         write_checkpoint(path, content)
         if self.shrinker is not None and columns is not None:
             self.shrinker.keep(columns)
+        self.parts = {}  # the weights may lie elsewhere now
 
     def resume(self, path: str | os.PathLike[str]) -> None:
         content = read_checkpoint(path)

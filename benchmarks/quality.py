@@ -1,7 +1,7 @@
 """Quality at one set of defaults, by the paper's protocol, beside the paper's best.
 
 RepeatedStratifiedKFold 3 x 20 (random_state 42); mean balanced accuracy over M = 10, 50, 100, 150, 200; the joint network and a
-linear SVM retrained on its selection. Needs the files in TAMIZ_DATA_HOME.
+linear SVM retrained on its selection, as in ``tamiz reproduce microarray``. Needs the files in TAMIZ_DATA_HOME.
 
     python benchmarks/quality.py [--repeats 20] [--datasets colon,lung] [--variant soft] [--jobs 2] [--no-svm] [--madelon]
 """
@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import argparse
 import time
-import warnings
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
 from sklearn.metrics import balanced_accuracy_score
-from sklearn.model_selection import GridSearchCV, RepeatedStratifiedKFold
-from sklearn.svm import LinearSVC
+from sklearn.model_selection import RepeatedStratifiedKFold
 
 from tamiz import E2EFSClassifier
+from tamiz.benchmark.learners import SMALL_GRID, erf_pair, fit_svm
 from tamiz.datasets import load
-from tamiz.estimators.normalize import apply_normalization
 
 NUMBERS = (10, 50, 100, 150, 200)
 #: The best of the paper's rows for E2E-FS and E2E-FS-Soft.
@@ -36,16 +34,6 @@ PAPER = {
 }
 
 
-def svm_score(train: np.ndarray, y_train: np.ndarray, test: np.ndarray, y_test: np.ndarray) -> float:
-    """A linear SVM whose C is picked by 5-fold accuracy on the training part, as in the paper."""
-    grid = GridSearchCV(
-        LinearSVC(class_weight="balanced", max_iter=5000, random_state=0), {"C": [0.001, 0.01, 0.1, 1.0, 5.0]}, cv=5
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return balanced_accuracy_score(y_test, grid.fit(train, y_train).predict(test))
-
-
 def one_split(X, y, train, test, variant: str, with_svm: bool) -> list[tuple[float, float, float]]:
     """Joint score, SVM score and seconds of the selection for each M."""
     rows = []
@@ -56,11 +44,9 @@ def one_split(X, y, train, test, variant: str, with_svm: bool) -> list[tuple[flo
         joint = balanced_accuracy_score(y[test], model.predict(X[test]))
         svm = np.nan
         if with_svm:
-            part = [
-                apply_normalization(X[rows_][:, model.selection_.indices], model.statistics_, "erf").dense()
-                for rows_ in (train, test)
-            ]
-            svm = svm_score(part[0], y[train], part[1], y[test])
+            kept = X[:, model.selection_.indices]
+            part, rest = erf_pair(kept[train], kept[test])
+            svm = balanced_accuracy_score(y[test], fit_svm(part, y[train], SMALL_GRID, seed=0).predict(rest))
         rows.append((joint, svm, seconds))
     return rows
 

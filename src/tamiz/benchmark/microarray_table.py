@@ -170,7 +170,7 @@ def difference_sentence(row: Series, grid: str) -> str | None:
     if row.learner == "svm" and grid == "small":
         reasons.append("the SVM chose from the small grid")
     if row.method in ("inffs", "ilfs"):
-        reasons.append("the paper's implementation of this method breaks ties and bins values in its own way")
+        reasons.append("what is known of the rest stands in the documentation of the method")
     return (
         f"{display_name(row.dataset)}, {row.label}: {row.mean:.3f} here, {row.paper[0]:.3f} in the paper "
         f"({gap:+.3f}); {'; '.join(reasons)}."

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tamiz.core import Rule
-from tamiz.linear import engine
+from tamiz.linear import engine, state
 from tamiz.linear.fit import Training, _memory, _plan, _Table
 from tamiz.linear.gamma import CLOSED, STEP
 
@@ -47,18 +47,18 @@ class Compiled:
     def step(self):
         """One step; returns the rows of its batch."""
         status = engine.run(self.table.matrix, self.targets, self.weights, self.memory, self.plan, 1)
-        end = self.memory.counters[engine.POSITION]
+        end = self.memory.counters[state.POSITION]
         size = end % self.plan.batch_size or self.plan.batch_size
         rows = self.memory.rows[end - size : end].copy()
-        if status == engine.COMPACT:
+        if status == state.COMPACT:
             width = engine.compact_vectors(self.memory, self.plan.m)
             self.table.keep(self.memory.order, width)
-        assert status != engine.DIVERGED
+        assert status != state.DIVERGED
         return rows, status
 
     def spread(self, part):
         """A vector of the working set over all columns."""
-        width = self.memory.counters[engine.WIDTH]
+        width = self.memory.counters[state.WIDTH]
         full = np.zeros((*part.shape[:-1], self.n_features), dtype=np.float32)
         full[..., self.memory.column[:width]] = part[..., :width]
         return full
@@ -128,7 +128,7 @@ def test_same_batches_same_path(loss, outputs, variant):
         assert bool(counters[CLOSED]) == mask.closed
         if counters[STEP] % 25 == 0:
             compiled.hand_over(mask, linear, optimizer)
-        if status == engine.DONE:
+        if status == state.DONE:
             break
     assert mask.closed
     assert refined == 60

@@ -11,15 +11,13 @@ from torch import nn
 
 from tamiz.core import Rule
 from tamiz.estimators._targets import Encoded
-from tamiz.estimators.defaults import Schedule
+from tamiz.estimators.defaults import NETWORK_AVERAGE, Schedule
 from tamiz.networks.losses import get_loss
 from tamiz.networks.registry import build
 from tamiz.selection import Selection
 from tamiz.torch import FeatureMask, StepReport, prune, train
 
 ROWS_AT_A_TIME = 4096
-#: Share of the refinement over which the weights are averaged; its rate stays as it is.
-AVERAGE = 0.7
 
 
 def build_network(network: str | Callable[..., Any], n_inputs: int, n_outputs: int, seed: int) -> nn.Module:
@@ -128,7 +126,7 @@ def _train_once(
         max_steps=rule.max_steps,
         refinement_steps=schedule.refinement_steps,
         refinement_rates=[schedule.refinement_learning_rate / schedule.learning_rate],
-        average=AVERAGE,
+        average=NETWORK_AVERAGE,
         seed=seed,
         progress=verbose,
         callbacks=[lower_decay],

@@ -47,9 +47,10 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     learning_rate : float or "auto"
         Of Adam, for the weights.
     l2 : float or "auto"
-        Factor of the squared norm of the weights; "auto" is the paper's 100 / N for the linear network, 0.001 for others.
+        Factor of the squared norm of the weights; "auto" is the paper's 100 / N for the linear network (more
+        below 57 rows), at most 0.01 and 8 / N for others; less of it once the features are chosen.
     batch_size : int or "auto"
-        Rows a step; "auto" is the paper's max(2, N / 50), at least 16 for networks with hidden layers.
+        Rows a step; "auto" is the paper's max(2, N / 50), and N / 4 within 16 and 64 for networks with hidden layers.
     warmup_steps, ramp_steps : int or "auto"
         Steps before gamma moves, and the paper's T: the steps until the penalty has its full weight.
     refinement_epochs : int or "auto"

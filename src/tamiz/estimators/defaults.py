@@ -14,6 +14,8 @@ WARMUP_STEPS = 500
 RAMP_STEPS = 20_000
 #: Starts of a network; the one that ends with the lowest training loss is kept.
 NETWORK_STARTS = 3
+#: Share of the refinement of a network, at its end, over which the weights are averaged; the rate stays as it is.
+NETWORK_AVERAGE = 0.7
 #: Passes over the data after the selection is closed.
 REFINEMENT_EPOCHS = 150
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from tamiz.core import VARIANTS, Rule
-from tamiz.linear import engine
+from tamiz.linear import engine, state
 from tamiz.linear.gamma import CLOSED, FORCED, OPEN, STEP
 from tamiz.linear.losses import LOSSES
 from tamiz.linear.matrix import compact_dense, compact_sparse, places_of
@@ -65,9 +65,9 @@ class LinearFit:
     intercept: np.ndarray
 
 
-def _plan(rule: Rule, training: Training) -> engine.Plan:
+def _plan(rule: Rule, training: Training) -> state.Plan:
     refinement_l2 = training.l2 if training.refinement_l2 is None else training.refinement_l2
-    return engine.Plan(
+    return state.Plan(
         loss=LOSSES[training.loss].kind,
         variant=VARIANTS.index(rule.variant),
         n_features=rule.n_features,
@@ -91,12 +91,12 @@ def _plan(rule: Rule, training: Training) -> engine.Plan:
     )
 
 
-def _memory(n: int, outputs: int, plan: engine.Plan, seed: int) -> engine.Memory:
+def _memory(n: int, outputs: int, plan: state.Plan, seed: int) -> state.Memory:
     f = plan.n_features
-    counters = np.zeros(engine.ALL_COUNTERS, dtype=np.int64)
-    counters[engine.WIDTH] = f
-    counters[engine.STRIDE] = 1
-    counters[engine.POSITION] = n  # the first batch begins an epoch
+    counters = np.zeros(state.ALL_COUNTERS, dtype=np.int64)
+    counters[state.WIDTH] = f
+    counters[state.STRIDE] = 1
+    counters[state.POSITION] = n  # the first batch begins an epoch
     decided = plan.m == f
     counters[OPEN] = 0 if decided else f
     counters[CLOSED] = 1 if decided else 0
@@ -105,7 +105,7 @@ def _memory(n: int, outputs: int, plan: engine.Plan, seed: int) -> engine.Memory
     table = lambda: np.zeros((outputs, f), dtype=np.float32)  # noqa: E731
     vector = lambda: np.zeros(f, dtype=np.float32)  # noqa: E731
     gradient = table()
-    return engine.Memory(
+    return state.Memory(
         weights=table(),
         folded=table(),
         gradient=gradient,
@@ -234,7 +234,7 @@ def fit_linear(
     engine.compact_vectors(memory, m)
     coef, intercept = memory.weights[:, :m].astype(np.float64), memory.intercept[0].astype(np.float64)
     column, rank = memory.column, memory.rank[:m].copy()
-    lines, path = memory.history[: counters[engine.RECORDS]], memory.path
+    lines, path = memory.history[: counters[state.RECORDS]], memory.path
     del memory  # before the record is made: the vectors of both together would be the most memory of the whole fit
     converged = counters[FORCED] == 0
     if not converged:
@@ -251,7 +251,7 @@ def fit_linear(
         variant=rule.variant,
         converged=bool(converged),
         n_steps=int(counters[STEP]),
-        closed_at=int(counters[engine.CLOSED_AT]),
+        closed_at=int(counters[state.CLOSED_AT]),
         seed=int(seed),
         seconds=time.perf_counter() - started,
         history=_history(lines, path, ranking, m),
@@ -264,8 +264,8 @@ def _loop(
     table: _Table,
     targets: np.ndarray,
     weights: np.ndarray,
-    memory: engine.Memory,
-    plan: engine.Plan,
+    memory: state.Memory,
+    plan: state.Plan,
     progress: Callable[[int, int, int], None] | None,
 ) -> None:
     counters = memory.counters
@@ -273,21 +273,21 @@ def _loop(
         return
     while True:
         # Pieces of about ten milliseconds: Ctrl-C is heard, and the cost of coming back to Python is not seen.
-        cells = counters[engine.WIDTH] * (plan.batch_size + 8) * memory.weights.shape[0]
+        cells = counters[state.WIDTH] * (plan.batch_size + 8) * memory.weights.shape[0]
         piece = int(max(16, min(4096, 2e7 // max(1, cells))))
         status = engine.run(table.matrix, targets, weights, memory, plan, piece)
-        if status == engine.DIVERGED:
+        if status == state.DIVERGED:
             raise FloatingPointError(
                 "The training loss became infinite or NaN: the features are too large. "
                 "Normalise them (normalize='erf' or 'standard') or lower learning_rate."
             )
-        if status == engine.DONE:
+        if status == state.DONE:
             return
-        if status == engine.COMPACT:
+        if status == state.COMPACT:
             width = engine.compact_vectors(memory, plan.m)
             table.keep(memory.order, width)
         if progress is not None:
-            progress(int(counters[STEP]), int(counters[OPEN]) or plan.m, int(counters[engine.REFINED]))
+            progress(int(counters[STEP]), int(counters[OPEN]) or plan.m, int(counters[state.REFINED]))
 
 
 def _history(lines: np.ndarray, path: np.ndarray, ranking: np.ndarray, m: int) -> dict[str, np.ndarray]:

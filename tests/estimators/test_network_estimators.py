@@ -168,3 +168,22 @@ def test_a_wrong_number_of_starts_is_refused(table, n_init):
 def test_the_linear_model_has_one_start(table):
     with pytest.raises(ValueError, match="leave n_init at 'auto'"):
         E2EFSClassifier(2, n_init=3).fit(*table)
+
+
+def test_the_refinement_has_a_weight_decay_of_its_own(table, monkeypatch):
+    """With none during the selection, a strong one in the refinement alone must shrink the weights."""
+    from dataclasses import replace
+
+    from tamiz.estimators import _base
+
+    X, y = table
+    usual = _base.default_schedule
+
+    def size_with(decay):
+        monkeypatch.setattr(
+            _base, "default_schedule", lambda *given: replace(usual(*given), l2=0.0, refinement_l2=decay)
+        )
+        clf = E2EFSClassifier(2, network=small_network, n_init=1, **QUICK).fit(X, y)
+        return sum(float(weight.detach().square().sum()) for weight in clf.module_.parameters() if weight.dim() > 1)
+
+    assert size_with(1.0) < 0.5 * size_with(0.0)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tamiz.baselines import SFS
+from tamiz.baselines import DFS, ISFS, SFS, SFSDFS
 from tamiz.estimators.normalize import prepare_table
 
 CORNERS = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
@@ -115,6 +116,24 @@ def test_verbose(capsys):
     X, y = informative_table(n_samples=20)
     SFS(2, epochs=3, verbose=True).fit(X, y)
     assert "epoch 3/3: loss" in capsys.readouterr().err
+
+
+def test_a_device_that_is_not_there():
+    X, y = informative_table(n_samples=20)
+    with pytest.raises(ValueError, match="such as 'cpu', 'cuda' or 'cuda:1', got 'gpu'"):
+        SFS(2, device="gpu").fit(X, y)
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="torch finds no GPU here"):
+            SFS(2, device="cuda").fit(X, y)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.parametrize("kind", [SFS, DFS, ISFS, SFSDFS])
+@pytest.mark.parametrize("network", ["naive", "three_layer"])
+def test_a_gpu_finds_what_the_cpu_finds(kind, network):
+    X, y = informative_table()
+    selector = kind(2, network=network, device="cuda", random_state=0).fit(X, y)
+    assert selector.get_support(indices=True).tolist() == [2, 7]
 
 
 @pytest.mark.data

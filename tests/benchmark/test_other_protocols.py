@@ -50,6 +50,28 @@ def test_ground_truth_finds_what_a_method_is_known_to_find():
     assert "- x: ValueError: y" in outcome.markdown
 
 
+def test_mrmr_sees_a_ring_because_the_protocol_lets_it_measure_mutual_information():
+    plan = ground_truth.make_plan(["ring"], ["mrmr"], [16], n_folds=3)
+    cells = [cell for cell in ground_truth.make_cells(plan) if cell.settings["method"] == "mrmr"]
+    assert {cell.settings["parameters"]["relevance"] for cell in cells} == {"mutual_info"}
+    assert np.mean([result["share"] for result in run_all(cells).values()]) > 0.8
+
+
+def test_ground_truth_has_a_sentence_for_each_difference_to_the_publication():
+    plan = ground_truth.make_plan(["xor", "ring"], ["relieff", "mrmr"])
+    cells = ground_truth.make_cells(plan)
+    results = {
+        cell.key: {"share": 1.0 if cell.settings["problem"] == "ring" else 0.66, "seconds": 1.0} for cell in cells
+    }
+    text = ground_truth.summarise(plan, cells, results, {}).markdown
+    assert "- xor, mRMR: 0.66 here, 0.03 published (+0.63); tables, folds" in text
+    assert "- ring, ReliefF: 1.00 here, 0.27 published" in text
+    assert "- xor, ReliefF" not in text
+    assert "- ring, mRMR" not in text
+    part = ground_truth.make_plan(["xor"], ["relieff"], [8])
+    assert "Differences" not in ground_truth.summarise(part, cells, results, {}).markdown
+
+
 def test_ground_truth_with_our_network():
     pytest.importorskip("torch")
     plan = ground_truth.make_plan(["xor"], ["e2efs-soft"], [8], n_folds=2)
@@ -128,8 +150,15 @@ def test_surfaces_are_drawn(tmp_path):
     assert len(outcome.records) == 25
 
 
+TIMING = [
+    {"dataset": "colon", "method": "mim", "seconds of it": 0.123456},
+    {"dataset": "lung", "method": "mim", "seconds of it": 2.0},
+    {"dataset": "lung", "method": "all", "seconds of it": 0.0},
+]
+
+
 def test_page_has_all_runs_in_the_papers_order(tmp_path):
-    for name, timing in (("ground-truth", []), ("microarray", [{"dataset": "colon", "seconds": 0.123456}])):
+    for name, timing in (("ground-truth", []), ("microarray", TIMING)):
         (tmp_path / name).mkdir()
         content = {"protocol": name}
         write_outcome(Outcome(f"Table of {name}", "Text.", [{"a": 1}], content, timing), tmp_path / name)
@@ -140,7 +169,8 @@ def test_page_has_all_runs_in_the_papers_order(tmp_path):
         "images/ground-truth-masks.png": tmp_path / "ground-truth" / "masks.png"
     }
     assert text.index("## Table of microarray") < text.index("## Table of ground-truth")
-    assert "| colon | 0.123 |" in text
+    assert "Seconds of it.\n\n| method | colon | lung |" in text
+    assert "| mim | 0.123 | 2 |\n| all | – | 0 |" in text
     (tmp_path / "microarray" / "results.json").write_text("{")
     with pytest.raises(PageError, match="not the folder of a finished run"):
         build([tmp_path / "microarray"])

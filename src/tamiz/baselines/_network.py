@@ -18,7 +18,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from tamiz.baselines._base import BaselineSelector
 from tamiz.estimators.normalize import NORMALIZATIONS, prepare_table
 from tamiz.networks import registry as networks
-from tamiz.networks._torch import require_torch
+from tamiz.networks._torch import checked_device, require_torch
 from tamiz.networks.recipes import NAIVE, Recipe
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ class NetworkSelector(BaselineSelector):
         class_weight: Any = "balanced",
         normalize: str | None = "erf",
         task: str = "auto",
+        device: str = "cpu",
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -104,6 +105,7 @@ class NetworkSelector(BaselineSelector):
         self.class_weight = class_weight
         self.normalize = normalize
         self.task = task
+        self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
@@ -127,6 +129,7 @@ class NetworkSelector(BaselineSelector):
         check_integer("batch_size", self.batch_size)
         check_number("learning_rate", self.learning_rate, positive=True)
         check_number("weight_l2", self.weight_l2)
+        checked_device(self.device)
         if self.normalize not in NORMALIZATIONS:
             raise ValueError(f"normalize must be 'erf', 'standard' or None, got {self.normalize!r}.")
         if not callable(self.network) and not isinstance(self.network, str):
@@ -199,6 +202,7 @@ class NetworkSelector(BaselineSelector):
         seed = problem.seed + seed_offset
         with seeded(seed):
             model, one_to_one = self._build(rows.shape[1], problem.n_outputs, with_one_to_one)
+        model.to(self.device)
         check_outputs(model, rows, problem.n_outputs)
         settings = {
             "recipe": problem.recipe,
@@ -226,8 +230,8 @@ class NetworkSelector(BaselineSelector):
         penalty: tuple[float, float],
         settings: dict[str, Any],
     ) -> np.ndarray:
-        """Train in place: the naive network by its compiled loop, any other through torch."""
-        if self.network == "naive":
+        """Train in place: the naive network on the CPU by its compiled loop, any other through torch."""
+        if self.network == "naive" and checked_device(self.device).type == "cpu":
             from tamiz.networks.compiled import fit_naive
 
             naive: Any = model[-1]
@@ -264,7 +268,8 @@ def check_outputs(model: nn.Module, rows: np.ndarray, n_outputs: int) -> None:
 
     model.eval()
     with torch.no_grad():
-        shape = tuple(model(torch.as_tensor(rows[:2])).shape)
+        device = next((parameter.device for parameter in model.parameters()), None)
+        shape = tuple(model(torch.as_tensor(rows[:2], device=device)).shape)
     if shape != (2, n_outputs):
         raise ValueError(
             f"The network must give {n_outputs} output(s) a row: for 2 rows (2, {n_outputs}), got {shape}."

@@ -27,6 +27,7 @@ class OneToOneSelector(NetworkSelector):
         class_weight: Any = "balanced",
         normalize: str | None = "erf",
         task: str = "auto",
+        device: str = "cpu",
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -42,6 +43,7 @@ class OneToOneSelector(NetworkSelector):
             class_weight=class_weight,
             normalize=normalize,
             task=task,
+            device=device,
             random_state=random_state,
             verbose=verbose,
         )

@@ -22,7 +22,7 @@ class DFS(OneToOneSelector):
         How many features to keep: a number, a fraction in (0, 1), or None for half.
     l1, l2 : float
         Factors of the penalty on the one-to-one layer; 0.001 each in the paper's runs.
-    network, input_shape, loss, epochs, batch_size, learning_rate, weight_l2, class_weight, normalize, task
+    network, input_shape, loss, epochs, batch_size, learning_rate, weight_l2, class_weight, normalize, task, device
         As in :class:`~tamiz.baselines.sfs.SFS`.
     random_state : int, RandomState instance or None
         Decides the order of the rows and the network's first weights.

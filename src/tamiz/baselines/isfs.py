@@ -38,7 +38,7 @@ class ISFS(NetworkSelector):
         How many features to keep: a number, a fraction in (0, 1), or None for half.
     keep_ratio : float
         The part of the features that stays in each round, in [0, 1); with 0 there is one round, which is SFS.
-    network, input_shape, loss, epochs, batch_size, learning_rate, weight_l2, class_weight, normalize, task
+    network, input_shape, loss, epochs, batch_size, learning_rate, weight_l2, class_weight, normalize, task, device
         As in :class:`~tamiz.baselines.sfs.SFS`. With an ``input_shape`` dropped values are set to 0 (the
         image keeps its shape), else their columns are taken away.
     random_state : int, RandomState instance or None
@@ -85,6 +85,7 @@ class ISFS(NetworkSelector):
         class_weight: Any = "balanced",
         normalize: str | None = "erf",
         task: str = "auto",
+        device: str = "cpu",
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -100,6 +101,7 @@ class ISFS(NetworkSelector):
             class_weight=class_weight,
             normalize=normalize,
             task=task,
+            device=device,
             random_state=random_state,
             verbose=verbose,
         )

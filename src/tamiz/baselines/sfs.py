@@ -43,6 +43,8 @@ class SFS(NetworkSelector):
         without erf; None takes the data as they are. A sparse X is normalised into a dense float32 table.
     task : {"auto", "classification", "regression"}
         "auto" reads it from the target: numbers with a fractional part mean regression.
+    device : str
+        Where torch trains: "cpu", "cuda", "cuda:1".
     random_state : int, RandomState instance or None
         Decides the order of the rows and the network's first weights.
     verbose : bool

@@ -27,6 +27,7 @@ from tamiz.benchmark.images_training import (
 from tamiz.benchmark.paper_numbers import IMAGE_SIZES, STANDS_FOR
 from tamiz.benchmark.sources import load_checked, pick_name
 from tamiz.datasets.registry import find_entry
+from tamiz.networks._torch import checked_device
 
 REFERENCES = ("random", "all")
 
@@ -71,6 +72,8 @@ def make_plan(
             raise ValueError(f"{method} is not part of the tables of images; there are: {', '.join(METHODS)}.")
     if n_runs < 1:
         raise ValueError(f"At least one run is needed, got {n_runs}.")
+    if device != "cpu":  # asked of torch, which the plan of a run on the CPU does without
+        checked_device(device)
     return ImagesPlan(
         names,
         tuple(dict.fromkeys([*chosen, *REFERENCES])),

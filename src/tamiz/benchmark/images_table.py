@@ -12,8 +12,8 @@ from tamiz.benchmark import methods as selectors
 from tamiz.benchmark.cells import Cell
 from tamiz.benchmark.images_training import CONFIGURATIONS
 from tamiz.benchmark.microarray_table import display_name
-from tamiz.benchmark.paper_numbers import IMAGE_SIZES, IMAGES, STANDS_FOR
-from tamiz.benchmark.tables import Outcome, difference_lines, markdown_table
+from tamiz.benchmark.paper_numbers import IMAGE_SIZES, IMAGES, IMAGES_FILES, IMAGES_ONE_NETWORK, STANDS_FOR
+from tamiz.benchmark.tables import Outcome, difference_lines, markdown_table, number
 from tamiz.datasets.registry import find_entry
 
 #: What judges a selection: a new network, the same for all methods, or the network that E2E-FS has trained with its mask.
@@ -35,7 +35,7 @@ def summarise(plan: Any, cells: Sequence[Cell], results: Mapping[str, Any], fail
                     found.setdefault((dataset, method, judge), []).append(values)
     parts = [
         f"Test accuracy in percent, configuration `{plan.configuration}`, mean of {plan.n_runs} run(s); in brackets the "
-        f"paper's (WRN-16-4, full recipe). {_JUDGED} {_remark(plan.configuration)}".rstrip()
+        f"paper's (full recipe). {_JUDGED} {_remark(plan.configuration)}".rstrip()
     ]
     records: list[dict[str, Any]] = []
     for dataset in plan.datasets:
@@ -49,6 +49,7 @@ def summarise(plan: Any, cells: Sequence[Cell], results: Mapping[str, Any], fail
             records += row
             lines.append([row_title(method, judge), *map(_text, row)])
         parts.append(f"### {display_name(dataset)}\n\n" + markdown_table(["method", *map(str, sizes)], lines))
+    parts += ["### Order of the methods", _ORDERS, _order_table(plan.datasets, records)]
     if plan.configuration == "full":
         pairs = (
             (
@@ -72,7 +73,8 @@ def summarise(plan: Any, cells: Sequence[Cell], results: Mapping[str, Any], fail
         {"dataset": dataset, "method": method, "median seconds of the selection of the fewest pixels": median}
         for (dataset, method), median in ((place, float(np.median(values))) for place, values in timing.items())
     ]
-    return Outcome("Images", "\n\n".join(parts), records, content, seconds)
+    title = "Images: " + ", ".join(map(display_name, plan.datasets))
+    return Outcome(title, "\n\n".join(parts), records, content, seconds)
 
 
 def row_title(method: str, judge: str) -> str:
@@ -119,6 +121,68 @@ _JUDGED = (
     "E2E-FS trained while selecting, refined for as many epochs; it has been trained on all pixels before, which the others' "
     "have not, so compare methods by the rows of the new networks."
 )
+
+
+#: What our order of methods is compared with: title -> data set -> method -> accuracies.
+PUBLISHED_ORDERS = {
+    "paper, as printed": IMAGES,
+    "paper, WRN-16-4 alone": {name: {**IMAGES[name], **rows} for name, rows in IMAGES_ONE_NETWORK.items()},
+    "authors' files": IMAGES_FILES,
+}
+
+_ORDERS = (
+    "Spearman's rank correlation between the methods' accuracies here (new networks) and published ones: 1 is the same "
+    "order, 0 none in common. The printed baselines are from an older paper and, on MNIST and Fashion-MNIST, nearly "
+    "all those of a CNN of three layers; the source of the paper has them with WRN-16-4, the network of E2E-FS, too. The "
+    "authors' files are later runs of all methods with the same networks (without SFS+DFS, on CIFAR without iSFS). "
+    "*Spread*: the best method less the worst, in percent; where it is about as large as a run differs from the next, "
+    "there is no order to compare."
+)
+
+
+def rank_agreement(ours: Mapping[str, float | None], published: Mapping[str, float]) -> float | None:
+    """Spearman's correlation over the methods that both have; None for fewer than three of them or all alike.
+
+    Examples
+    --------
+    >>> rank_agreement({"dfs": 1.0, "sfs": 2.0, "isfs": 3.0, "random": 0.0}, {"dfs": 80.0, "sfs": 90.0, "isfs": 95.0})
+    1.0
+    >>> rank_agreement({"dfs": 1.0, "sfs": None}, {"dfs": 80.0, "sfs": 90.0}) is None
+    True
+    """
+    from scipy.stats import rankdata
+
+    pairs = [(value, published[method]) for method, value in ours.items() if value is not None and method in published]
+    if len(pairs) < 3:
+        return None
+    here, there = (rankdata(side) for side in zip(*pairs, strict=True))
+    if np.ptp(here) == 0 or np.ptp(there) == 0:
+        return None
+    return float(np.round(np.corrcoef(here, there)[0, 1], 12))
+
+
+def _order_table(datasets: Sequence[str], records: Sequence[Mapping[str, Any]]) -> str:
+    """How far the order of the methods agrees with the published ones, by data set and number of pixels (small to large)."""
+    lines = []
+    for dataset in datasets:
+        column = STANDS_FOR.get(dataset, dataset)
+        shown = [
+            r for r in records if r["dataset"] == dataset and r["judge"] == "new" and r["method"] in IMAGES[column]
+        ]
+        by_size: list[dict[str, float | None]] = [
+            {r["method"]: r["accuracy"] for r in shown if r["n_features"] == m} for m in IMAGE_SIZES[column]
+        ]
+        for title, rows in PUBLISHED_ORDERS.items():
+            if column in rows:
+                found = [
+                    rank_agreement(ours, {method: row[place] for method, row in rows[column].items()})
+                    for place, ours in enumerate(by_size)
+                ]
+                lines.append([f"{display_name(dataset)}, {title}", *(number(value, 2) for value in found)])
+        known = [[value for value in ours.values() if value is not None] for ours in by_size]
+        spreads = [max(values) - min(values) if values else None for values in known]
+        lines.append([f"{display_name(dataset)}, *spread*", *(number(value, 1) for value in spreads)])
+    return markdown_table(["of all values", "5 %", "10 %", "25 %", "50 %"], lines)
 
 
 def _remark(configuration: str) -> str:

@@ -119,7 +119,7 @@ def run_method(
                 method, pictures, configuration, m_values, seeds.selection, device
             )
         else:
-            supports, seconds = _select_baseline(method, pictures, configuration, m_values, seeds.selection)
+            supports, seconds = _select_baseline(method, pictures, configuration, m_values, seeds.selection, device)
         accuracy = [_train_on(columns, pictures, configuration, seeds.judge, device) for columns in supports]
     return {
         "accuracy": accuracy,
@@ -181,7 +181,7 @@ def _train_on(columns: np.ndarray, pictures: Pictures, configuration: Configurat
 
 
 def _select_baseline(
-    method: str, pictures: Pictures, configuration: Configuration, m_values: Sequence[int], seed: int
+    method: str, pictures: Pictures, configuration: Configuration, m_values: Sequence[int], seed: int, device: str
 ) -> tuple[list[np.ndarray], list[float]]:
     more: dict[str, Any] = {"random_state": seed}
     if method in METHODS:
@@ -197,6 +197,7 @@ def _select_baseline(
             weight_l2=recipe.l2_for(len(pictures.train)),
             class_weight=None,
             normalize=None,
+            device=device,
         )
     if method == "isfs":
         more["keep_ratio"] = configuration.keep_ratio

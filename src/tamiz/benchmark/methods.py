@@ -77,7 +77,7 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
 
 
-def method_settings(method: str, network: str = "linear") -> dict[str, Any]:
+def method_settings(method: str, network: str = "linear", **parameters: Any) -> dict[str, Any]:
     """Every parameter of a method, with the defaults of today: a changed default is another setting.
 
     Examples
@@ -85,7 +85,7 @@ def method_settings(method: str, network: str = "linear") -> dict[str, Any]:
     >>> method_settings("relieff")
     {'n_neighbors': 10, 'task': 'auto'}
     """
-    estimator = make_selector(method, 1, 0, network)
+    estimator = make_selector(method, 1, 0, network, **parameters)
     given = {name: _plain(value) for name, value in estimator.get_params(deep=False).items()}
     for name in ("n_features_to_select", "random_state", "n_jobs", "verbose"):
         given.pop(name, None)
@@ -95,12 +95,14 @@ def method_settings(method: str, network: str = "linear") -> dict[str, Any]:
     return dict(sorted(given.items()))
 
 
-def make_selector(method: str, n_features_to_select: int, seed: int, network: str = "linear") -> Any:
-    """A selector that is not fitted yet."""
+def make_selector(method: str, n_features_to_select: int, seed: int, network: str = "linear", **parameters: Any) -> Any:
+    """A selector that is not fitted yet; ``parameters`` are those that a protocol sets away from their defaults."""
     if is_own(method):
-        return E2EFSClassifier(n_features_to_select, variant=OWN[method], network=network, random_state=seed)
+        return E2EFSClassifier(
+            n_features_to_select, variant=OWN[method], network=network, random_state=seed, **parameters
+        )
     takes = inspect.signature(registry.load(method)).parameters
-    more: dict[str, Any] = {"random_state": seed} if "random_state" in takes else {}
+    more: dict[str, Any] = {"random_state": seed, **parameters} if "random_state" in takes else {**parameters}
     if "network" in takes and network == "mlp":
         more["network"] = "three_layer"
     return registry.make(method, n_features_to_select=n_features_to_select, **more)

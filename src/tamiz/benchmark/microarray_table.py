@@ -14,7 +14,7 @@ from tamiz.benchmark import methods as selectors
 from tamiz.benchmark.cells import Cell
 from tamiz.benchmark.metrics import friedman_ranks, kuncheva_index, nogueira_stability, wilcoxon_pairs
 from tamiz.benchmark.microarray import MicroarrayPlan
-from tamiz.benchmark.paper_numbers import MICROARRAY, STANDS_FOR
+from tamiz.benchmark.paper_numbers import MICROARRAY, MICROARRAY_FILES, STANDS_FOR
 from tamiz.benchmark.tables import Outcome, finite, markdown_table, number
 from tamiz.datasets.registry import find_entry
 
@@ -51,6 +51,12 @@ class Series:
     def paper(self) -> tuple[float, float] | None:
         """Mean and sd that the paper prints, if it does."""
         row = MICROARRAY.get((self.method, self.learner), {})
+        return row.get(STANDS_FOR.get(self.dataset, self.dataset))
+
+    @property
+    def files(self) -> float | None:
+        """The mean of the authors' published result files, if there is one."""
+        row = MICROARRAY_FILES.get((self.method, self.learner), {})
         return row.get(STANDS_FOR.get(self.dataset, self.dataset))
 
     @property
@@ -167,6 +173,8 @@ def difference_sentence(row: Series, grid: str) -> str | None:
     scatter = float(splits.std()) if splits.size else math.nan
     inside = "less" if abs(gap) <= scatter else "more"
     reasons.append(f"it is {inside} than the scatter over single splits ({scatter:.3f})")
+    if row.files is not None:
+        reasons.append(f"the authors' result files have {row.files:.3f}")
     if row.learner == "svm" and grid == "small":
         reasons.append("the SVM chose from the small grid")
     if row.method in ("inffs", "ilfs"):
@@ -203,7 +211,7 @@ def summarise(
     if failures:
         parts += ["### Cells that failed", "\n".join(f"- {name}: {text}" for name, text in sorted(failures.items()))]
     return Outcome(
-        "Microarray and FS challenge",
+        "Microarray and FS challenge: " + ", ".join(map(display_name, plan.datasets)),
         "\n\n".join(parts),
         _records(plan, tables, bold, stable),
         _content(plan, tables, bold, ranks, stable, failures),

@@ -76,10 +76,18 @@ def all_pictures(folders: Sequence[Path]) -> dict[str, Path]:
 
 
 def _timing(path: Path) -> str:
-    """The seconds of a run as a table; nothing if it has none."""
+    """The seconds of a run as a table, methods down and what else they depend on across; nothing if it has none."""
     if not path.exists():
         return ""
     with open(path, encoding="utf-8", newline="") as file:
         header, *rows = list(csv.reader(file))
-    shown = [[*row[:-1], f"{float(row[-1]):.3g}"] for row in rows]
-    return "\n\n### Seconds\n\n" + markdown_table(header, shown)
+    across = next((name for name in header[:-1] if name != "method"), None)
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        record = dict(zip(header, row, strict=True))
+        column = header[-1] if across is None else f"{across} = {record[across]}" if across == "p" else record[across]
+        found.setdefault(record["method"], {})[column] = f"{float(row[-1]):.3g}"
+    columns = list(dict.fromkeys(column for line in found.values() for column in line))
+    lines = [[method, *(line.get(column, "–") for column in columns)] for method, line in found.items()]
+    said = "" if across is None else f"{header[-1].capitalize()}.\n\n"
+    return f"\n\n### Seconds\n\n{said}" + markdown_table(["method", *columns], lines)

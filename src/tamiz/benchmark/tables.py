@@ -50,14 +50,14 @@ def csv_lines(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number for a table; a dash where there is none.
+    """A number for a table; a dash where there is none, and no minus before a zero.
 
     Examples
     --------
-    >>> number(0.5), number(None), number(float("nan"))
-    ('0.500', '–', '–')
+    >>> number(0.5), number(None), number(float("nan")), number(-0.0001)
+    ('0.500', '–', '–', '0.000')
     """
-    return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+    return "–" if value is None or math.isnan(value) else f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def finite(value: float) -> float | None:

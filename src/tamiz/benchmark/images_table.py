@@ -194,8 +194,8 @@ def _remark(configuration: str) -> str:
         f"This configuration trains a CNN of three layers ({channels} channels) on {small.n_train:,} training images for "
         f"{small.refinement_epochs} epochs (Adam at {small.learning_rate}, batches of {small.batch_size}) and tests on "
         f"{small.n_test:,}, far less than the paper: most accuracies lie below its own for that reason, and only the order "
-        f"of the methods can be compared. E2E-FS starts from a network of {small.pretraining_epochs} epochs on all pixels and selects with "
-        f"T = {small.ramp_steps} steps; iSFS keeps {small.keep_ratio:.0%} in each round (the paper: 90%)."
+        f"of the methods can be compared. E2E-FS starts from a network of {small.pretraining_epochs} epochs on all pixels "
+        f"and selects with T = {small.ramp_steps} steps; iSFS keeps {small.keep_ratio:.0%} in each round (the paper: 90%)."
     )
 
 

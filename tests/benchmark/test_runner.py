@@ -138,6 +138,19 @@ def test_unreachable_cluster(tmp_path, quick_cells):
         run_cells(quick_cells[:1], CellStore(tmp_path), dask="nonsense://x")
 
 
+@pytest.mark.parametrize("address", ["nonsense", "", "tcp://h:abc", "http://x:1"])
+def test_an_address_that_is_none_ends_at_once(tmp_path, quick_cells, address, monkeypatch):
+    """No client is made for it: one would be heard of again when it is collected, 20 seconds later and with a trace."""
+    distributed = pytest.importorskip("distributed")
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("a client was made")
+
+    monkeypatch.setattr(distributed, "Client", refuse)
+    with pytest.raises(ClusterError, match=r"No Dask scheduler answers at .*leave --dask out"):
+        run_cells(quick_cells[:1], CellStore(tmp_path), dask=address)
+
+
 def test_dask_worker_killed_in_the_middle(tmp_path, quick_cells):
     """A real cluster of two processes, one of which is killed when the first cells are back."""
     distributed = pytest.importorskip("distributed")

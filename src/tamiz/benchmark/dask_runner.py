@@ -17,6 +17,17 @@ class ClusterError(Exception):
     """The cluster cannot be reached, or was lost; the message says what to do."""
 
 
+def _check_address(address: str) -> None:
+    """Raise a ValueError for an address that no scheduler can have: a client made with it ends in a trace of its own."""
+    from distributed.comm import registry
+    from distributed.comm.addressing import parse_address, parse_host_port
+
+    scheme, place = parse_address(address)
+    registry.get_backend(scheme)
+    if scheme in ("tcp", "tls"):
+        parse_host_port(place)
+
+
 def run_on_cluster(cells: Sequence[Cell], address: str, data_home: str | None) -> Outcomes:
     """Send all cells to the scheduler at ``address``; a worker that dies loses nothing, its cells go to another.
 
@@ -37,6 +48,7 @@ def run_on_cluster(cells: Sequence[Cell], address: str, data_home: str | None) -
     from concurrent.futures import CancelledError
 
     try:
+        _check_address(address)
         client = Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except (OSError, TimeoutError, ValueError, TypeError) as fault:
         reason = f" ({fault})" if isinstance(fault, (ValueError, TypeError)) else ""

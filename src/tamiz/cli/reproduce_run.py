@@ -237,7 +237,6 @@ def run_surfaces(options: RunOptions, talk: Talk) -> dict[str, Any]:
 
 def finish(record: dict[str, Any], talk: Talk) -> None:
     """Print the table and where the files are; an exit code of 1 says that cells failed."""
-    import typer
     from rich.markdown import Markdown
     from rich.text import Text
 
@@ -245,8 +244,14 @@ def finish(record: dict[str, Any], talk: Talk) -> None:
     talk.show(Markdown(record["markdown"]))
     for kind, path in record["files"].items():
         talk.show(Text(f"{kind}: {path}", style="dim"))
-    if record.get("failures"):
-        raise typer.Exit(EXIT_FAILED)
+    failures = record.get("failures")
+    if failures:
+        name, text = next(iter(failures.items()))
+        raise UserError(
+            f"{len(failures)} cell(s) failed, the first: {name}: {text}\nAll are listed in {record['files']['md']}; the "
+            "same command tries them again.",
+            EXIT_FAILED,
+        )
 
 
 def build_page(folders: Sequence[Path], target: Path, talk: Talk) -> dict[str, Any]:

@@ -213,6 +213,7 @@ def draw(records: Sequence[Mapping[str, Any]], path: str) -> None:
             values = [record["balanced_accuracy"] for record in line]
             axes.plot(sizes, values, style, marker="o", markersize=3, label=selectors.TITLES[method])
         axes.set_title(display_name(dataset))
+        axes.set_xticks(sizes_of(dataset))
         axes.set_xlabel("features")
         axes.set_ylabel("balanced accuracy")
         axes.grid(alpha=0.3)

@@ -161,9 +161,12 @@ def test_page_has_all_runs_in_the_papers_order(tmp_path):
     for name, timing in (("ground-truth", []), ("microarray", TIMING)):
         (tmp_path / name).mkdir()
         content = {"protocol": name}
-        write_outcome(Outcome(f"Table of {name}", "Text.", [{"a": 1}], content, timing), tmp_path / name)
+        write_outcome(
+            Outcome(f"Table of {name}", "0.5 ± 0.1 (0.6)\n\nText.", [{"a": 1}], content, timing), tmp_path / name
+        )
     (tmp_path / "ground-truth" / "masks.png").write_bytes(b"picture")
     text = build([tmp_path / "ground-truth", tmp_path / "microarray"])
+    assert "0.5\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.1 (0.6)" in text
     assert "Text.\n\n![masks of the run](images/ground-truth-masks.png)" in text
     assert all_pictures([tmp_path / "ground-truth"]) == {
         "images/ground-truth-masks.png": tmp_path / "ground-truth" / "masks.png"

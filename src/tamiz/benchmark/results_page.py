@@ -46,7 +46,10 @@ def build(folders: Sequence[Path]) -> str:
         shown = [f"![{path.stem} of the run]({target})" for target, path in pictures_of(folder, protocol).items()]
         sections.append((place, "\n\n".join([text.rstrip(), *shown]) + _timing(folder / "timing.csv")))
     ordered = [text for _, text in sorted(sections, key=lambda pair: pair[0])]
-    return _INTRODUCTION + "\n" + "\n\n".join(ordered) + "\n"
+    page = _INTRODUCTION + "\n" + "\n\n".join(ordered) + "\n"
+    return page.replace(
+        " ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
+    )  # a narrow cell breaks before the bracket instead
 
 
 def pictures_of(folder: Path, protocol: str) -> dict[str, Path]:

@@ -10,10 +10,12 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from tamiz.benchmark import runner
 from tamiz.benchmark.cells import Cell, execute
 from tamiz.benchmark.dask_runner import ClusterError
 from tamiz.benchmark.runner import run_cells
@@ -77,6 +79,36 @@ def test_a_worker_that_is_killed_takes_one_cell_at_most(tmp_path, quick_cells):
     assert "was killed" in next(iter(report.failures.values()))
     assert report.n_computed == 5
     assert len(report.results) == 5
+
+
+class FaultyPool(ProcessPoolExecutor):
+    """A pool whose first submission fails as where a pipe was closed; ``breaks``: because a worker had died."""
+
+    breaks = True
+    submissions = 0
+
+    def submit(self, *args, **kwargs):
+        type(self).submissions += 1
+        if type(self).submissions == 2:
+            self._broken = "a worker died" if self.breaks else False
+            raise OSError("handle is closed")
+        return super().submit(*args, **kwargs)
+
+
+@pytest.mark.parametrize("breaks", [True, False])
+def test_a_pool_that_breaks_while_a_cell_is_handed_over(tmp_path, quick_cells, monkeypatch, breaks):
+    """Nothing is lost where a worker's death closed the pipe; any other fault of the system is not swallowed."""
+    monkeypatch.setattr(FaultyPool, "breaks", breaks)
+    monkeypatch.setattr(FaultyPool, "submissions", 0)
+    monkeypatch.setattr(
+        runner, "_make_pool", lambda jobs: FaultyPool(jobs, mp_context=multiprocessing.get_context("spawn"))
+    )
+    if not breaks:
+        with pytest.raises(OSError, match="handle is closed"):
+            run_cells(quick_cells[:3], CellStore(tmp_path), jobs=2)
+        return
+    report = run_cells(quick_cells[:3], CellStore(tmp_path), jobs=2)
+    assert (report.n_computed, report.failures) == (3, {})
 
 
 def test_full_disk_stops_the_run_and_leaves_no_process(tiny_disk, quick_cells):

@@ -181,8 +181,11 @@ def run_in_processes(cells: Sequence[Cell], jobs: int, data_home: str | None) ->
                         cell = queue.popleft()
                         try:
                             under_way[pool.submit(execute, cell, data_home)] = cell
-                        except BrokenProcessPool:
+                        except (BrokenProcessPool, OSError) as fault:
                             queue.appendleft(cell)
+                            # A pool that breaks while it starts a process finds its own pipes closed.
+                            if isinstance(fault, OSError) and pool._broken:
+                                raise BrokenProcessPool(str(fault)) from fault
                             raise
                     done, _ = wait(under_way, return_when=FIRST_COMPLETED)
                     for future in done:

@@ -82,7 +82,7 @@ def test_a_worker_that_is_killed_takes_one_cell_at_most(tmp_path, quick_cells):
 
 
 class FaultyPool(ProcessPoolExecutor):
-    """A pool whose first submission fails as where a pipe was closed; ``breaks``: because a worker had died."""
+    """A pool whose second submission fails as where a pipe was closed; ``breaks``: because a worker had died."""
 
     breaks = True
     submissions = 0

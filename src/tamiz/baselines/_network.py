@@ -231,7 +231,7 @@ class NetworkSelector(BaselineSelector):
         settings: dict[str, Any],
     ) -> np.ndarray:
         """Train in place: the naive network on the CPU by its compiled loop, any other through torch."""
-        if self.network == "naive" and checked_device(self.device).type == "cpu":
+        if self.network == "naive" and next(model.parameters()).device.type == "cpu":
             from tamiz.networks.compiled import fit_naive
 
             naive: Any = model[-1]

@@ -102,7 +102,9 @@ def make_selector(method: str, n_features_to_select: int, seed: int, network: st
             n_features_to_select, variant=OWN[method], network=network, random_state=seed, **parameters
         )
     takes = inspect.signature(registry.load(method)).parameters
-    more: dict[str, Any] = {"random_state": seed, **parameters} if "random_state" in takes else {**parameters}
+    more = dict(parameters)
+    if "random_state" in takes:
+        more["random_state"] = seed
     if "network" in takes and network == "mlp":
         more["network"] = "three_layer"
     return registry.make(method, n_features_to_select=n_features_to_select, **more)

@@ -50,14 +50,17 @@ class Series:
     @property
     def paper(self) -> tuple[float, float] | None:
         """Mean and sd that the paper prints, if it does."""
-        row = MICROARRAY.get((self.method, self.learner), {})
-        return row.get(STANDS_FOR.get(self.dataset, self.dataset))
+        return MICROARRAY.get((self.method, self.learner), {}).get(self._column)
 
     @property
     def files(self) -> float | None:
         """The mean of the authors' published result files, if there is one."""
-        row = MICROARRAY_FILES.get((self.method, self.learner), {})
-        return row.get(STANDS_FOR.get(self.dataset, self.dataset))
+        return MICROARRAY_FILES.get((self.method, self.learner), {}).get(self._column)
+
+    @property
+    def _column(self) -> str:
+        """The paper's name for the data set."""
+        return STANDS_FOR.get(self.dataset, self.dataset)
 
     @property
     def label(self) -> str:

@@ -47,9 +47,8 @@ def build(folders: Sequence[Path]) -> str:
         sections.append((place, "\n\n".join([text.rstrip(), *shown]) + _timing(folder / "timing.csv")))
     ordered = [text for _, text in sorted(sections, key=lambda pair: pair[0])]
     page = _INTRODUCTION + "\n" + "\n\n".join(ordered) + "\n"
-    return page.replace(
-        " ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
-    )  # a narrow cell breaks before the bracket instead
+    # A narrow cell then breaks before the bracket, not beside the sign.
+    return page.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
 
 
 def pictures_of(folder: Path, protocol: str) -> dict[str, Path]:

@@ -15,17 +15,24 @@ SOURCE = ROOT / "src" / "tamiz"
 ROOMS = (
     "core",
     "selection",
+    "preprocessing",
+    "pairs",
     "linear",
+    "engines",
     "torch",
     "networks",
     "estimators",
     "baselines",
     "datasets",
+    "tables",
+    "persistence",
+    "evaluation",
     "benchmark",
+    "reproduce",
     "report",
     "cli",
 )
-HELPERS = ("_validation", "_progress", "_version")
+HELPERS = ("errors", "_extras", "_files", "_names", "_validation", "_progress", "_version")
 # A convenience that loads the report when it is called: allowed inside a function only.
 WHEN_CALLED = {("selection", "tamiz.report.plots")}
 # The package's own __init__ is the front door: it hands out names of all rooms, when they are asked for.

@@ -1,33 +1,41 @@
-"""The paper as pure functions: no state, no framework. NumPy arrays or torch tensors in, the same kind out."""
+"""The rule of the paper, once: settings, schedule, the step, losses and history. No framework, no input or output.
 
-from tamiz.core.closing import UNDECIDED, deaths, project, survivors_ranked
+``tamiz.core.step`` states the step for NumPy arrays and torch tensors, ``tamiz.core.compiled`` the same step compiled for
+arrays on the CPU. The compiled modules (``compiled``, ``history``) are not imported here: they load numba.
+"""
+
+from tamiz.core.closing import UNDECIDED, eliminate, project, rank_survivors
 from tamiz.core.mixing import mixed_gradient, unit
 from tamiz.core.penalty import binary_penalty, count_penalty, penalty, penalty_gradient
-from tamiz.core.rule import Rule, State, advance, current_ranking, heading, initial_state, is_closed
-from tamiz.core.schedule import VARIANTS, alpha, ranking_target, relaxation, soft_target, target
+from tamiz.core.rule import Rule, RuleNumbers
+from tamiz.core.schedule import VARIANTS, Variant, alpha, selection_schedule
+from tamiz.core.state import HISTORY_COLUMNS, Phase, Slot
+from tamiz.core.step import MaskState, advance, current_ranking, extrapolated_gamma, initial_state, is_closed
 
 __all__ = [
+    "HISTORY_COLUMNS",
     "UNDECIDED",
     "VARIANTS",
+    "MaskState",
+    "Phase",
     "Rule",
-    "State",
+    "RuleNumbers",
+    "Slot",
+    "Variant",
     "advance",
     "alpha",
     "binary_penalty",
     "count_penalty",
     "current_ranking",
-    "deaths",
-    "heading",
+    "eliminate",
+    "extrapolated_gamma",
     "initial_state",
     "is_closed",
     "mixed_gradient",
     "penalty",
     "penalty_gradient",
     "project",
-    "ranking_target",
-    "relaxation",
-    "soft_target",
-    "survivors_ranked",
-    "target",
+    "rank_survivors",
+    "selection_schedule",
     "unit",
 ]

@@ -1,4 +1,4 @@
-"""A thin shim: the few array operations that NumPy and PyTorch spell differently.
+"""Bridge the few array operations that NumPy and PyTorch spell differently.
 
 The rule is written once, in terms of methods that both kinds of arrays share and of these functions. PyTorch is never
 imported here: a tensor brings its own module along.
@@ -16,7 +16,7 @@ Array = Any
 
 
 def namespace(x: Array) -> Any:
-    """The module that ``x`` belongs to: ``torch`` for tensors, else ``numpy``.
+    """Return the module that ``x`` belongs to: ``torch`` for tensors, else ``numpy``.
 
     Examples
     --------
@@ -29,31 +29,31 @@ def namespace(x: Array) -> Any:
 
 
 def argsort(x: Array) -> Array:
-    """Indices that sort ``x`` upwards; equal values keep their order."""
+    """Return the indices that sort ``x`` upwards; equal values keep their order."""
     xp = namespace(x)
     return xp.argsort(x, kind="stable") if xp is np else xp.argsort(x, stable=True)
 
 
 def arange(n: int, like: Array) -> Array:
-    """0 .. n-1 as integers, where ``like`` lives."""
+    """Return 0 .. n-1 as integers on the device of ``like``."""
     xp = namespace(like)
     return xp.arange(n) if xp is np else xp.arange(n, device=like.device)
 
 
 def as_array(x: float | int | bool, like: Array) -> Array:
-    """A number as a 0-d array where ``like`` lives; a float in the number type of ``like``."""
+    """Return a number as a 0-d array on the device of ``like``; a float in the type of ``like``."""
     xp = namespace(like)
     dtype = like.dtype if isinstance(x, float) else None
     return np.asarray(x, dtype=dtype) if xp is np else xp.asarray(x, dtype=dtype, device=like.device)
 
 
 def cast(x: Array, like: Array) -> Array:
-    """``x`` in the number type of ``like``."""
+    """Return ``x`` in the type of ``like``."""
     return x.astype(like.dtype, copy=False) if namespace(x) is np else x.to(like.dtype)
 
 
 def positions(order: Array) -> Array:
-    """The inverse of a permutation: where each index stands in ``order``.
+    """Invert a permutation: return the position of each index in ``order``.
 
     Examples
     --------

@@ -1,14 +1,15 @@
-"""Projection into [0, 1], and the rule by which exactly M features are left.
+"""Eliminate features so that exactly M are left, and project gamma into [0, 1].
 
-Several features can reach zero in the same step. No more of them die than may: the largest survive, by value before
-clipping, ties by index. Each feature that dies takes the worst rank still free, so the ranks are the order of death.
+Several features can reach zero in the same step. No more of them are eliminated than allowed: the largest survive, by
+value before clipping, ties by index. Each feature that is eliminated takes the worst rank still free, so the ranks are
+the order of elimination.
 """
 
 from __future__ import annotations
 
 from tamiz.core._arrays import Array, arange, argsort, namespace, positions
 
-#: The rank of a feature whose fate is open.
+#: Rank of a feature that is neither eliminated nor kept yet.
 UNDECIDED = 0
 
 
@@ -25,7 +26,7 @@ def project(gamma: Array) -> Array:
 
 
 def _from_worst(value: Array, among: Array) -> Array:
-    """For the features in ``among``: 0 for the worst, 1 for the next, ...; of equal values the later index is worse."""
+    """Number the features in ``among`` from the worst (0) on; of equal values the later index is worse."""
     xp = namespace(value)
     n = value.shape[0]
     outside = xp.full_like(value, float("inf"))
@@ -33,51 +34,56 @@ def _from_worst(value: Array, among: Array) -> Array:
     return positions((n - 1) - argsort(reversed_key))
 
 
-def deaths(value: Array, rank: Array, n_features_to_select: int, forced: bool = False) -> Array:
-    """The ranks after a step: features whose value is not above zero die, but never so many that fewer than M are left.
+def eliminate(value: Array, rank: Array, n_features_to_select: int, forced: bool = False) -> Array:
+    """Eliminate features whose value is not above zero, but never so many that fewer than M are left.
 
     Parameters
     ----------
     value : array of float, shape (n_features,)
         gamma after its step, before clipping.
     rank : array of int, shape (n_features,)
-        ``UNDECIDED`` for what is alive, the rank for what died before.
+        ``UNDECIDED`` for what is alive, the rank for what was eliminated before.
     n_features_to_select : int
         M.
-    forced : bool
-        The step limit is reached: all but the M largest die now.
+    forced : bool, default=False
+        Whether the step limit is reached: all but the M largest are eliminated now.
+
+    Returns
+    -------
+    array of int, shape (n_features,)
+        Ranks after the step.
 
     Examples
     --------
     >>> import numpy as np
-    >>> deaths(np.array([-0.2, 0.7, -0.1, 0.0, 0.9]), np.zeros(5, int), 3).tolist()
+    >>> eliminate(np.array([-0.2, 0.7, -0.1, 0.0, 0.9]), np.zeros(5, int), 3).tolist()
     [5, 0, 4, 0, 0]
-    >>> deaths(np.array([0.2, 0.7, 0.2, 0.0, 0.9]), np.zeros(5, int), 3, forced=True).tolist()
+    >>> eliminate(np.array([0.2, 0.7, 0.2, 0.0, 0.9]), np.zeros(5, int), 3, forced=True).tolist()
     [0, 0, 4, 5, 0]
     """
     xp = namespace(value)
     alive = rank == UNDECIDED
     n_alive = alive.sum()
-    dying = alive if forced else alive & (value <= 0)
-    place = _from_worst(value, dying)
-    dies = dying & (place < n_alive - n_features_to_select)
-    return xp.where(dies, n_alive - place, rank)
+    candidates = alive if forced else alive & (value <= 0)
+    place = _from_worst(value, candidates)
+    eliminated = candidates & (place < n_alive - n_features_to_select)
+    return xp.where(eliminated, n_alive - place, rank)
 
 
-def survivors_ranked(value: Array, rank: Array) -> Array:
-    """The ranks once exactly M features are alive: the survivors take 1 .. M by value, ties by index.
+def rank_survivors(value: Array, rank: Array) -> Array:
+    """Give the undecided features the ranks 1, 2, ... by value, ties by index.
 
     Examples
     --------
     >>> import numpy as np
-    >>> survivors_ranked(np.array([0.2, 0.7, 0.2]), np.array([0, 0, 3])).tolist()
+    >>> rank_survivors(np.array([0.2, 0.7, 0.2]), np.array([0, 0, 3])).tolist()
     [2, 1, 3]
     """
     alive = rank == UNDECIDED
     return namespace(value).where(alive, alive.sum() - _from_worst(value, alive), rank)
 
 
-def first_ranks(n_features: int, n_features_to_select: int, like: Array) -> Array:
-    """The ranks at the start: all open, or, where nothing is to be cut, already decided."""
+def initial_ranks(n_features: int, n_features_to_select: int, like: Array) -> Array:
+    """Return the ranks at the start: all undecided or, where nothing is to be eliminated, already decided."""
     order = arange(n_features, like)
     return order + 1 if n_features == n_features_to_select else order * 0

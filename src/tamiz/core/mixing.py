@@ -1,8 +1,7 @@
-r"""The mixed gradient of gamma (paper, eq. 5), with its degenerate cases.
+r"""Mix the two gradients of gamma (paper, eq. 4 to 6), with their degenerate cases.
 
 .. math::
-    \beta\left((1-\alpha)\, z(\partial L_f/\partial\gamma) + \alpha\, z(\partial L_\gamma/\partial\gamma)\right),
-    \qquad z(x) = x / \|x\|
+    (1-\alpha)\, z(\partial L_f/\partial\gamma) + \alpha\, z(\partial L_\gamma/\partial\gamma), \qquad z(x) = x / \|x\|
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from tamiz.core._arrays import Array, namespace
 
 
 def unit(x: Array) -> Array:
-    r""":math:`z(x) = x / \|x\|`; a zero vector stays zero instead of turning into NaN.
+    r"""Return :math:`z(x) = x / \|x\|`; a zero vector stays zero instead of turning into NaN.
 
     The entries are scaled by the largest one first, so that gradients of size 1e-30 or 1e30 neither vanish nor overflow
     in their squares.
@@ -31,8 +30,8 @@ def unit(x: Array) -> Array:
     return scaled / xp.where(norm > 0, norm, xp.ones_like(norm))
 
 
-def mixed_gradient(loss_gradient: Array, penalty_gradient: Array, alpha: Array | float, beta: float = 1.0) -> Array:
-    """The gradient that gamma follows: both parts brought to length one, then weighed by alpha.
+def mixed_gradient(loss_gradient: Array, penalty_gradient: Array, alpha: Array | float) -> Array:
+    """Return the gradient that gamma follows: both parts scaled to length one, then weighted by alpha.
 
     Examples
     --------
@@ -40,4 +39,4 @@ def mixed_gradient(loss_gradient: Array, penalty_gradient: Array, alpha: Array |
     >>> mixed_gradient(np.array([0.0, 2.0]), np.array([5.0, 0.0]), alpha=0.25).tolist()
     [0.25, 0.75]
     """
-    return beta * ((1 - alpha) * unit(loss_gradient) + alpha * unit(penalty_gradient))
+    return (1 - alpha) * unit(loss_gradient) + alpha * unit(penalty_gradient)

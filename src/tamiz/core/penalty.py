@@ -1,4 +1,4 @@
-r"""The penalties that make gamma binary with M ones, and their gradients (paper, eq. 2 and Lemmas 1 and 2).
+r"""Compute the penalties that make gamma binary with M ones, and their gradient (paper, eq. 2 and Lemmas 1 and 2).
 
 .. math::
     L_{1-2} = \|\gamma\|_1 - \|\gamma\|_2^2, \qquad L_M = (1 + \mu)\,|M - \|\gamma\|_1|
@@ -12,7 +12,7 @@ from tamiz.core._arrays import Array, namespace
 
 
 def binary_penalty(gamma: Array) -> Array:
-    r""":math:`L_{1-2}`: zero exactly where every entry is 0 or 1 (Lemma 3).
+    r"""Return :math:`L_{1-2}`, zero exactly where every entry is 0 or 1 (Lemma 3).
 
     Written as :math:`\sum \gamma_i (1 - \gamma_i)`, which does not lose digits to the difference of two large sums.
 
@@ -26,7 +26,7 @@ def binary_penalty(gamma: Array) -> Array:
 
 
 def count_penalty(gamma: Array, target: Array | float, mu: float = 1.0) -> Array:
-    r""":math:`L_M`: zero exactly where :math:`\|\gamma\|_1 = M` (Lemma 4).
+    r"""Return :math:`L_M`, zero exactly where :math:`\|\gamma\|_1 = M` (Lemma 4).
 
     Examples
     --------
@@ -38,7 +38,7 @@ def count_penalty(gamma: Array, target: Array | float, mu: float = 1.0) -> Array
 
 
 def penalty(gamma: Array, target: Array | float, mu: float = 1.0) -> Array:
-    r""":math:`L_{1-2} + L_M`: zero exactly for a binary gamma with M ones (Lemma 5).
+    r"""Return :math:`L_{1-2} + L_M`, zero exactly for a binary gamma with M ones (Lemma 5).
 
     Examples
     --------
@@ -50,7 +50,7 @@ def penalty(gamma: Array, target: Array | float, mu: float = 1.0) -> Array:
 
 
 def penalty_gradient(gamma: Array, target: Array | float, mu: float = 1.0) -> Array:
-    r"""Gradient of :math:`L_{1-2} + L_M`.
+    r"""Return the gradient of :math:`L_{1-2} + L_M`.
 
     :math:`2(1 - \gamma_i) + \mu` where the sum is above the target (Lemma 1), :math:`-2\gamma_i - \mu` below (Lemma 2).
     On the target :math:`L_M` has a kink; its subgradient 0 leaves :math:`1 - 2\gamma_i`, that of :math:`L_{1-2}`.

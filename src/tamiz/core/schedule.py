@@ -1,79 +1,117 @@
-r"""How the rule changes with the steps: the weight alpha of the penalty, and the number of features it aims at."""
+r"""Compute what the rule takes from the number of a step: the weight alpha of the penalty and its target.
+
+A variant of the method is a target. To add one, write its function and add a :class:`Variant` to ``VARIANTS``; both
+engines, the estimators and the command line read that table.
+"""
 
 from __future__ import annotations
 
-VARIANTS = ("hard", "soft", "ranking")
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tamiz._names import pick
+
+if TYPE_CHECKING:
+    from tamiz.core.rule import Rule
 
 #: The ranking variant reaches its lowest target this many times sooner than alpha reaches 1.
 RANKING_SPEED = 4.0
 
 
-def alpha(step: int, ramp_steps: int) -> float:
-    r""":math:`\alpha^t_T = \min(1, t / T)`: 0 listens to the loss alone, 1 to the penalty alone.
+def alpha(step: np.ndarray | float, ramp_steps: int) -> np.ndarray:
+    r"""Return :math:`\alpha^t_T = \min(1, t / T)` (eq. 7): 0 follows the loss alone, 1 the penalty alone.
 
     Examples
     --------
-    >>> alpha(0, 100), alpha(50, 100), alpha(1000, 100)
-    (0.0, 0.5, 1.0)
+    >>> alpha(np.array([0, 50, 1000]), 100).tolist()
+    [0.0, 0.5, 1.0]
     """
-    return min(1.0, step / ramp_steps)
+    return np.minimum(1.0, np.asarray(step) / ramp_steps)
 
 
-def relaxation(step: int, ramp_steps: int, rho: float) -> float:
-    r""":math:`\rho` of the soft variant, which creeps from its value at the end of the ramp to 1 one ramp later.
-
-    With a constant :math:`\rho` more than M features can settle around the sum :math:`(1-\rho)M` and stay; lowering the
-    sum on and on makes the last ones go.
+def hard_target(step: np.ndarray, rule: Rule) -> np.ndarray:
+    """Return M for every step: plain E2E-FS.
 
     Examples
     --------
-    >>> relaxation(50, 100, 0.75), relaxation(150, 100, 0.75), relaxation(900, 100, 0.75)
-    (0.75, 0.875, 1.0)
+    >>> from tamiz.core import Rule
+    >>> hard_target(np.arange(2), Rule(100, 5)).tolist()
+    [5.0, 5.0]
     """
-    late = max(0.0, step / ramp_steps - 1.0)
-    return min(1.0, rho + (1.0 - rho) * late)
+    return np.full(np.shape(step), float(rule.n_features_to_select))
 
 
-def soft_target(n_alive: int, n_features_to_select: int, rho: float) -> float:
-    r""":math:`M_\rho`: :math:`(1-\rho) M` while more than M features are alive, the number alive after that.
+def soft_target(step: np.ndarray, rule: Rule) -> np.ndarray:
+    r"""Return :math:`M_\rho = (1-\rho) M` (eq. 8), the target while more than M features are alive.
+
+    With a constant :math:`\rho` more than M features can settle around the sum :math:`(1-\rho)M` and stay. So
+    :math:`\rho` rises from its value at the end of the ramp to 1 one ramp later, and the last ones go.
 
     Examples
     --------
-    >>> soft_target(500, 20, 0.75), soft_target(20, 20, 0.75)
-    (5.0, 20.0)
+    >>> from tamiz.core import Rule
+    >>> soft_target(np.array([50, 100, 150, 900]), Rule(500, 20, ramp_steps=100)).tolist()
+    [5.0, 5.0, 2.5, 0.0]
     """
-    return (1 - rho) * n_features_to_select if n_alive > n_features_to_select else float(n_alive)
+    late = np.maximum(0.0, np.asarray(step) / rule.ramp_steps - 1.0)
+    rho = np.minimum(1.0, rule.rho + (1.0 - rule.rho) * late)
+    return (1.0 - rho) * rule.n_features_to_select
 
 
-def ranking_target(step: int, ramp_steps: int, n_features: int) -> float:
-    r"""A target that falls geometrically from F to 1, so that features die one after the other and one fit orders them all.
+def ranking_target(step: np.ndarray, rule: Rule) -> np.ndarray:
+    r"""Return a target that falls geometrically from F to 1: features die one after the other, which orders them all.
 
     Examples
     --------
-    >>> ranking_target(0, 400, 256), ranking_target(50, 400, 256), ranking_target(100, 400, 256)
-    (256.0, 16.0, 1.0)
+    >>> from tamiz.core import Rule
+    >>> ranking_target(np.array([0, 50, 100, 200]), Rule(256, 20, ramp_steps=400)).tolist()
+    [256.0, 16.0, 1.0, 1.0]
     """
-    return float(n_features) ** max(0.0, 1.0 - RANKING_SPEED * step / ramp_steps)
+    return float(rule.n_features) ** np.maximum(0.0, 1.0 - RANKING_SPEED * np.asarray(step) / rule.ramp_steps)
 
 
-def target(
-    variant: str,
-    step: int,
-    ramp_steps: int,
-    n_alive: int,
-    n_features: int,
-    n_features_to_select: int,
-    rho: float,
-) -> float:
-    """The number of features that the penalty of a variant aims at in a step of the selection.
+@dataclass(frozen=True)
+class Variant:
+    """Describe a variant of the method.
+
+    Parameters
+    ----------
+    name : str
+        Value of the parameter ``variant``.
+    title : str
+        Name in tables and reports.
+    target : callable
+        ``target(steps, rule)``: the sum of gamma that the penalty aims at while more than M features are alive, for an
+        array of steps counted from the end of the warm-up. Once exactly M are left, the target is M for every variant.
+    """
+
+    name: str
+    title: str
+    target: Callable[[np.ndarray, Rule], np.ndarray]
+
+
+VARIANTS: dict[str, Variant] = {
+    "hard": Variant("hard", "E2E-FS", hard_target),
+    "soft": Variant("soft", "E2E-FS-Soft", soft_target),
+    "ranking": Variant("ranking", "E2E-FS-Ranking", ranking_target),
+}
+
+
+def selection_schedule(rule: Rule, first_step: int, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return alpha and target for ``n_steps`` steps of the selection from ``first_step`` on (counted from 1, with warm-up).
+
+    Steps of the warm-up get an alpha of 0; gamma does not move in them.
 
     Examples
     --------
-    >>> [target(v, 50, 400, 256, 256, 20, 0.75) for v in VARIANTS]
-    [20.0, 5.0, 16.0]
+    >>> from tamiz.core import Rule
+    >>> alphas, targets = selection_schedule(Rule(100, 5, "hard", warmup_steps=1, ramp_steps=4), 1, 3)
+    >>> alphas.tolist(), targets.tolist()
+    ([0.0, 0.25, 0.5], [5.0, 5.0, 5.0])
     """
-    if variant == "hard":
-        return float(n_features_to_select)
-    if variant == "soft":
-        return soft_target(n_alive, n_features_to_select, relaxation(step, ramp_steps, rho))
-    return ranking_target(step, ramp_steps, n_features)
+    since = np.maximum(0, np.arange(first_step, first_step + n_steps) - rule.warmup_steps)
+    targets = pick(rule.variant, VARIANTS, "variant").target(since, rule)
+    return alpha(since, rule.ramp_steps), np.asarray(targets, dtype=np.float64)

@@ -1,0 +1,182 @@
+"""Lengths and rates of a fit: the one module where every "auto" is decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+#: Learning rate of gamma.
+MASK_LEARNING_RATE = 0.01
+#: Starts of a network.
+NETWORK_STARTS = 3
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Hold the lengths and rates of a fit, with every "auto" decided.
+
+    Parameters
+    ----------
+    learning_rate : float
+        Learning rate of the weights in warm-up, selection and closing (Adam).
+    l2 : float
+        Factor of the squared norm of the weights in these phases.
+    batch_size : int
+        Rows per step.
+    warmup_steps, ramp_steps : int
+        Steps before gamma moves; the paper's T.
+    refinement_steps : int
+        Steps after the mask is closed.
+    refinement_l2 : float
+        The factor of the squared norm of the weights in the refinement.
+    refinement_rates : tuple of float
+        Learning rates of the refinement, one for each of as many equal parts.
+    average : float, default=0.0
+        Share of the refinement, at its end, over which the weights are averaged.
+    max_steps : int or None, default=None
+        Steps of selection after which the M largest are kept; None: see :class:`~tamiz.core.Rule`.
+    mask_learning_rate : float, default=0.01
+        Learning rate of gamma.
+    beta1, beta2, epsilon : float, default=0.9, 0.999, 1e-7
+        Adam of the weights.
+    """
+
+    learning_rate: float
+    l2: float
+    batch_size: int
+    warmup_steps: int
+    ramp_steps: int
+    refinement_steps: int
+    refinement_l2: float
+    refinement_rates: tuple[float, ...]
+    average: float = 0.0
+    max_steps: int | None = None
+    mask_learning_rate: float = MASK_LEARNING_RATE
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-7
+
+
+def refinement_part(refined: int, refinement_steps: int, n_parts: int) -> int:
+    """Return which of the equal parts of the refinement comes after ``refined`` of its steps.
+
+    Examples
+    --------
+    >>> [refinement_part(step, 300, 3) for step in (0, 99, 100, 299)]
+    [0, 0, 1, 2]
+    """
+    return min(n_parts - 1, n_parts * refined // max(1, refinement_steps))
+
+
+def linear_l2(n_samples: int) -> float:
+    """Return the paper's weight decay, 100 / N, and more below 57 samples, where (75 / N)^2 is larger.
+
+    With very few samples a strong decay brings the weights near to the differences of the class means, which is about all
+    that so few samples tell reliably.
+
+    Examples
+    --------
+    >>> linear_l2(30), linear_l2(200)
+    (6.25, 0.5)
+    """
+    return max(100.0 / n_samples, (75.0 / n_samples) ** 2)
+
+
+def linear_refinement_l2(n_samples: int, n_features_to_select: int, task: str) -> float:
+    """Return the weight decay of the linear model once the features are chosen.
+
+    For classes it is that of the selection, times M / 100 below 100 features: the fewer features add up to a score, the
+    larger their weights have to be. Numbers are told apart by the size of a score, which a strong decay would shrink: for
+    them it is that of a ridge with alpha = 1.
+
+    Examples
+    --------
+    >>> linear_refinement_l2(200, 10, "classification"), linear_refinement_l2(200, 10, "regression")
+    (0.05, 0.005)
+    """
+    if task == "regression":
+        return 1.0 / n_samples
+    return min(1.0, n_features_to_select / 100) * linear_l2(n_samples)
+
+
+def _is_given(given: dict[str, Any], name: str) -> bool:
+    value = given.get(name, "auto")
+    return not (isinstance(value, str) and value == "auto")
+
+
+def _schedule(
+    n_samples: int, given: dict[str, Any], automatic: dict[str, Any], refinement_divisors: tuple[float, ...]
+) -> Schedule:
+    """Return a schedule of the values of the user and, for each "auto", the automatic ones.
+
+    A learning rate or l2 of the user also holds for the refinement.
+    """
+    decided = {name: given[name] if _is_given(given, name) else value for name, value in automatic.items()}
+    if _is_given(given, "learning_rate"):
+        decided["refinement_rate"] = given["learning_rate"]
+    if _is_given(given, "l2"):
+        decided["refinement_l2"] = given["l2"]
+    steps_per_epoch = -(-n_samples // decided["batch_size"])
+    decided["refinement_steps"] = decided.pop("refinement_epochs") * steps_per_epoch
+    rate = decided.pop("refinement_rate")
+    decided["refinement_rates"] = tuple(rate / divisor for divisor in refinement_divisors)
+    return Schedule(**decided)
+
+
+def linear_schedule(n_samples: int, n_features_to_select: int, task: str, **given: Any) -> Schedule:
+    """Return the schedule of the linear model; keywords are the parameters of the estimators, "auto" or a number.
+
+    Most features are gone long before the ramp ends, so a slow one costs little. The refinement is the paper's: 150
+    epochs, the rate divided by 5 after each third.
+
+    Examples
+    --------
+    >>> schedule = linear_schedule(6000, 10, "regression", ramp_steps=400)
+    >>> schedule.batch_size, schedule.ramp_steps, schedule.refinement_steps
+    (120, 400, 7500)
+    """
+    automatic = {
+        "learning_rate": 3e-3,
+        "refinement_rate": 3e-3,
+        "l2": linear_l2(n_samples),
+        "refinement_l2": linear_refinement_l2(n_samples, n_features_to_select, task),
+        "batch_size": max(2, n_samples // 50),
+        "warmup_steps": 500,
+        "ramp_steps": 20_000,
+        "refinement_epochs": 150,
+        "max_steps": None,
+    }
+    return _schedule(n_samples, given, automatic, (1.0, 5.0, 25.0))
+
+
+def network_schedule(n_samples: int, n_features_to_select: int, task: str, **given: Any) -> Schedule:
+    """Return the schedule of networks with hidden layers.
+
+    Batches hold 64 rows, or a quarter of a smaller table: batch normalisation over the paper's two rows would leave only
+    signs. Without weight decay a network learns its noise columns by heart and keeps some of them; once they are gone,
+    a tenth of the decay is enough. The refinement takes about two thousand steps whatever the size of the table; its
+    weights are averaged over the last 70 %, at a rate that stays.
+
+    Examples
+    --------
+    >>> schedule = network_schedule(100, 10, "classification")
+    >>> schedule.batch_size, schedule.refinement_steps
+    (25, 2000)
+    """
+    batch_size = min(64, max(16, n_samples // 4))
+    l2 = min(0.01, 8.0 / n_samples)
+    steps_per_epoch = -(-n_samples // batch_size)
+    automatic = {
+        "learning_rate": 0.01,
+        "refinement_rate": 5e-3,
+        "l2": l2,
+        "refinement_l2": 0.1 * l2,
+        "batch_size": batch_size,
+        "warmup_steps": 0,
+        "ramp_steps": 2000,
+        "refinement_epochs": -(-2000 // steps_per_epoch),
+        "max_steps": None,
+        "average": 0.7,
+        "epsilon": 1e-8,
+    }
+    return _schedule(n_samples, given, automatic, (1.0,))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from tamiz.core.compiled import IN_PLACE
 from tamiz.core.state import HISTORY_COLUMNS
 
 #: Lines that a history holds at most.
@@ -57,7 +58,7 @@ def new_history(n_features: int) -> History:
     return History(np.zeros((N_LINES, len(HISTORY_COLUMNS))), path, counters, np.zeros(1))
 
 
-@njit(cache=True, nogil=True)
+@njit(**IN_PLACE)
 def is_line_due(history, step, forced):
     """Check whether ``step`` gets a line; when the history is full, drop every other line and double the stride."""
     counters, lines, path = history.counters, history.lines, history.path
@@ -76,7 +77,7 @@ def is_line_due(history, step, forced):
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(**IN_PLACE)
 def write_line(history, step, phase, n_alive, gamma_sum, alpha, gamma, column):
     """Write a line: the mean loss since the last one, and the path of ``gamma``, whose entries are the columns ``column``."""
     counters, lines, path = history.counters, history.lines, history.path

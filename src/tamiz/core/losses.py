@@ -107,7 +107,7 @@ def _compiled(kernel: Callable[..., float]) -> Any:
 
     table = types.Array(types.float32, 2, "C")
     signature = types.float64(table, table, types.Array(types.float32, 1, "C"), table)
-    return cfunc(signature, cache=True)(kernel)
+    return cfunc(signature, cache=True, _nrt=False)(kernel)
 
 
 def _functional(outputs: Array) -> Any:

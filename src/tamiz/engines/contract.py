@@ -81,7 +81,10 @@ class Model(Protocol):
     """A trained model that reads the M selected columns."""
 
     def scores(self, X: Any, offset: np.ndarray | None = None) -> np.ndarray:
-        """Return the outputs for each row, float64, shape (n_samples, n_outputs)."""
+        """Return the outputs for each row after ``Loss.decision``, float64, shape (n_samples, n_outputs)."""
+
+    def rescaled(self, mean: np.ndarray, scale: np.ndarray) -> Model:
+        """Return the model whose outputs are ``scores * scale + mean``."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,96 +3,115 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit
 from sklearn.base import ClassifierMixin
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from tamiz.core.losses import get_loss, names_of
 from tamiz.estimators._base import BaseE2EFS
-from tamiz.estimators._targets import Encoded, class_factors, encode_classes
-from tamiz.linear.losses import LOSSES
+from tamiz.estimators._constraints import NameOf
+from tamiz.preprocessing.targets import EncodedTarget, class_weights
 
 
 def _gives_probabilities(estimator: Any) -> bool:
-    name = estimator._loss_name()
-    if name in LOSSES and LOSSES[name].probabilistic:
+    if estimator._find_loss().probabilities is not None:
         return True
-    raise AttributeError(f"loss={estimator.loss!r} gives no probabilities; take loss='logistic' or 'softmax'.")
+    raise AttributeError(f"loss={estimator.loss!r} gives no probabilities; use loss='logistic' or 'softmax'.")
 
 
 class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     """Select exactly M features and train a classifier on them, in one run (E2E-FS).
 
     At once a classifier and a selector: ``predict`` and ``score`` use the model that was trained along with the selection,
-    ``transform`` keeps the selected columns, for any other model. Two classes have one output; more have one output a
-    class ("squared_hinge" and "logistic": one against the rest); an indicator table of labels one output a label.
+    ``transform`` keeps the selected columns, for any other model. Two classes have one output; more have one output per
+    class ("squared_hinge" and "logistic": one against the rest); an indicator table of labels one output per label.
 
     Parameters
     ----------
-    n_features_to_select : int, float or None
+    n_features_to_select : int, float or None, default=None
         M; a float in (0, 1) is a fraction of the columns, None half of them.
-    variant : {"soft", "hard", "ranking"}
+    variant : {"soft", "hard", "ranking"}, default="soft"
         E2E-FS-Soft, E2E-FS, or the variant that orders all features in one fit.
-    network : {"linear", "mlp"} or callable
+    network : {"linear", "mlp"} or callable, default="linear"
         The paper's network without hidden units (compiled engine, no torch needed), its three-layer network, or a function
         of the number of inputs and of outputs that builds an ``nn.Module``.
-    loss : {"auto", "squared_hinge", "logistic", "softmax"}
+    loss : {"auto", "squared_hinge", "logistic", "softmax"}, default="auto"
         "auto" is the paper's squared hinge. The other two give probabilities.
-    normalize : {"erf", "standard", None}
-        What is done to the columns: the paper's :class:`ErfScaler`, mean 0 and standard deviation 1, or nothing.
-    class_weight : {"balanced", None} or dict
-        "balanced": each class counts the same, as in the paper. Not used for indicator tables.
-    learning_rate : float or "auto"
-        Of Adam, for the weights.
-    l2 : float or "auto"
-        Factor of the squared norm of the weights; "auto" is the paper's 100 / N for the linear network (more
-        below 57 rows), at most 0.01 and 8 / N for others; less of it once the features are chosen.
-    batch_size : int or "auto"
-        Rows a step; "auto" is the paper's max(2, N / 50), and N / 4 within 16 and 64 for networks with hidden layers.
-    warmup_steps, ramp_steps : int or "auto"
-        Steps before gamma moves, and the paper's T: the steps until the penalty has its full weight.
-    refinement_epochs : int or "auto"
-        Passes over the data after the selection is decided.
-    max_steps : int or "auto"
-        Steps of selection after which the M largest are kept whatever happens; "auto" is four ramps.
-    n_init : int or "auto"
+    normalize : {"erf", "standard"} or None, default="erf"
+        Normalisation of the columns: :class:`ErfScaler`, mean 0 and standard deviation 1, or none.
+    class_weight : {"balanced"}, dict or None, default="balanced"
+        "balanced": each class has the same total weight. Not used for indicator tables.
+    learning_rate : float or "auto", default="auto"
+        Learning rate of the weights (Adam); "auto" is 0.003 for the linear network, 0.01 for others.
+    l2 : float or "auto", default="auto"
+        Factor of the squared norm of the weights; "auto" is the paper's 100 / N for the linear network (more below 57
+        rows), reduced by M / 100 during refinement; at most 0.01 and 8 / N for others, a tenth of that during refinement.
+    batch_size : int or "auto", default="auto"
+        Rows per step; "auto" is the paper's max(2, N / 50), and N / 4 within 16 and 64 for networks with hidden layers.
+    warmup_steps : int or "auto", default="auto"
+        Steps before gamma moves; "auto" is 500 for the linear network, 0 for others.
+    ramp_steps : int or "auto", default="auto"
+        The paper's T, steps until the penalty has its full weight; "auto" is 20,000 for the linear network, 2,000 for
+        others. The selection is closed long before that.
+    refinement_epochs : int or "auto", default="auto"
+        Passes over the data after the selection is closed; "auto" is the paper's 150 for the linear network, about 2,000
+        steps for others.
+    max_steps : int or "auto", default="auto"
+        Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; "auto" is four ramps.
+    n_init : int or "auto", default="auto"
         Starts of a network from different weights; the one with the lowest training loss is kept. "auto" is 3 for
         networks; the linear model has one.
-    mu, rho : float
-        The paper's, of the penalty and of the soft variant.
-    fit_intercept : bool
+    mu : float, default=1.0
+        Weight of the count penalty beyond 1 (the paper's mu).
+    rho : float, default=0.75
+        Relaxation of the target of the soft variant (the paper's rho).
+    fit_intercept : bool, default=True
         Whether the linear model has a constant term.
-    device : str
-        Where the torch engine runs.
-    random_state : int, RandomState or None
+    device : str, default="cpu"
+        Device of the torch engine.
+    random_state : int, RandomState instance or None, default=None
         An integer makes the fit repeatable.
-    verbose : int or bool
+    verbose : int or bool, default=0
         Whether to show a progress bar.
 
     Attributes
     ----------
     classes_ : ndarray
         The classes; for an indicator table the numbers of its columns.
+    multilabel_ : bool
+        Whether the target was an indicator table of labels.
     selection_ : Selection
-        The record of the run.
+        Record of the run.
     ranking_ : ndarray of int, shape (n_features_in_,)
         A permutation of 1 .. F; 1 is the best.
     gamma_ : ndarray of float, shape (n_features_in_,)
-        The mask as it ended: ones and zeros.
+        The mask at the end: ones and zeros.
     n_features_to_select_ : int
         M.
+    model_ : object
+        The trained model, which reads the M selected columns after their normalisation; ``model_.scores``.
     coef_ : ndarray, shape (n_outputs, n_features_to_select_)
         Weights of the selected columns, in the order of the columns, *after they were normalised* (linear network only).
     intercept_ : ndarray, shape (n_outputs,)
         Constant terms (linear network only).
     module_ : torch.nn.Module
-        The trained network, which reads the M selected columns (other networks only).
+        The trained network, which reads the M selected columns (networks of PyTorch only).
     n_iter_ : int
         Training steps.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    loss_ : str
+        Name of the loss, "auto" decided.
+    normalize_ : str or None
+        Normalisation of the columns.
+    statistics_ : object or None
+        Mean and standard deviation of the selected columns; None without normalisation.
+    n_features_in_ : int
+        Number of columns seen during fit.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Names of the columns, if they had any.
 
     Examples
     --------
@@ -106,6 +125,12 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
 
     _task = "classification"
     _automatic_loss = "squared_hinge"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseE2EFS._parameter_constraints,
+        "loss": [NameOf(lambda: ["auto", *names_of("classification")])],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+    }
 
     def __init__(
         self,
@@ -154,21 +179,21 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         )
         self.class_weight = class_weight
 
-    def _encode(self, y: Any, loss: str, sample_weight: np.ndarray) -> tuple[Encoded, np.ndarray]:
-        target = encode_classes(y, loss)
+    def _weigh(self, target: EncodedTarget, sample_weight: np.ndarray) -> np.ndarray:
         if target.codes is None or target.classes is None:
-            return target, sample_weight
-        factors = class_factors(self.class_weight, target.classes, target.codes, sample_weight)
+            return sample_weight
+        factors = class_weights(self.class_weight, target.classes, target.codes, sample_weight)
         weights = sample_weight * factors[target.codes]
         if not weights.any():
             raise ValueError("class_weight leaves no row with a weight above 0.")
-        return target, weights
+        return weights
 
-    def _target_attributes(self, target: Encoded) -> dict[str, Any]:
-        return {"classes_": target.classes, "multilabel_": target.codes is None}
+    def _store_target(self, target: EncodedTarget) -> None:
+        self.classes_ = target.classes
+        self.multilabel_ = target.codes is None
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores: above 0 for the second of two classes, the largest for the class predicted, above 0 for a label.
+        """Return scores: above 0 for the second of two classes, the largest for the class predicted, above 0 for a label.
 
         Parameters
         ----------
@@ -183,7 +208,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         return scores if self.multilabel_ or self.classes_.size > 2 else scores[:, 0]
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each row, or an indicator table of labels.
+        """Return the class of each row, or an indicator table of labels.
 
         Parameters
         ----------
@@ -202,7 +227,9 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes (of each label, for an indicator table); for "logistic" and "softmax" only.
+        """Return probabilities of the classes (of each label, for an indicator table).
+
+        Only for losses that give them, such as "logistic" and "softmax".
 
         Parameters
         ----------
@@ -218,14 +245,13 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
             return expit(scores)
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])
-        if self.loss_ == "softmax":
-            return softmax(scores, axis=1)
-        each = np.maximum(expit(scores), np.finfo(np.float64).tiny)
-        return each / each.sum(axis=1, keepdims=True)
+        link = get_loss(self.loss_).probabilities
+        assert link is not None
+        return link(scores)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = self._loss_name() != "softmax"
+        tags.classifier_tags.multi_label = not self._find_loss().exclusive
         # The checks of scikit-learn want a good score on two columns, of which the default keeps one (as RFE says too).
         tags.classifier_tags.poor_score = True
         return tags

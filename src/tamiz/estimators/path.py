@@ -11,8 +11,9 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tamiz._validation import resolve_n_features_to_select
-from tamiz.estimators._base import BaseE2EFS, Problem
+from tamiz.estimators._base import BaseE2EFS, Prepared
 from tamiz.estimators.classifier import E2EFSClassifier
+from tamiz.estimators.networks import find_network
 
 
 class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
@@ -22,9 +23,9 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
     ----------
     n_features_to_select : sequence of int or float
         The values of M; floats in (0, 1) are fractions of the columns.
-    estimator : E2EFSClassifier or E2EFSRegressor, optional
-        What is fitted for each M; its own ``n_features_to_select`` is not used. By default ``E2EFSClassifier()``.
-    n_jobs : int or None
+    estimator : E2EFSClassifier or E2EFSRegressor, default=None
+        What is fitted for each M; its own ``n_features_to_select`` is not used. None is ``E2EFSClassifier()``.
+    n_jobs : int or None, default=None
         How many fits run at a time, as in joblib: None is one (or what a ``joblib.parallel_config`` says), -1 all cores.
         The result does not depend on it. The linear engine lets go of Python's lock, so threads are enough and the table
         is not copied; another joblib backend (processes, Dask, Ray) can be chosen with ``joblib.parallel_config``.
@@ -35,8 +36,10 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
         The values of M, ascending.
     estimators_ : dict of int to estimator
         The fitted estimator for each M.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_ : int
+        Number of columns seen during fit.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Names of the columns, if they had any.
 
     Examples
     --------
@@ -70,7 +73,7 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
             Numbers, finite.
         y : array-like, shape (n_samples,) or (n_samples, n_outputs)
             The target.
-        sample_weight : array-like, shape (n_samples,), optional
+        sample_weight : array-like, shape (n_samples,), default=None
             Weights of the samples.
 
         Returns
@@ -83,24 +86,28 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
             raise TypeError(f"estimator must be an E2EFSClassifier or E2EFSRegressor, got {self.estimator!r}.")
         base = clone(E2EFSClassifier() if self.estimator is None else self.estimator)
         # A value of M is checked against the table with the others, below.
-        problem = base.set_params(n_features_to_select=None)._prepare(X, y, sample_weight)
-        values = self._values(problem.n_features)
-        jobs = [delayed(_fit_one)(base, m, problem) for m in values]
-        # torch has one random state a process, which fits in threads would take from each other.
-        prefer = "threads" if base._is_linear else "processes"
+        prepared = base.set_params(n_features_to_select=None)._prepare(X, y, sample_weight)
+        values = self._values(prepared.n_features)
+        jobs = [delayed(_fit_one)(base, m, prepared) for m in values]
+        # torch has one random state per process, which fits in threads would take from each other.
+        prefer = "threads" if find_network(base.network).compiled else "processes"
         fitted = Parallel(n_jobs=self.n_jobs, prefer=prefer)(jobs)
-        self.__dict__.update(problem.facts, n_features_to_select_=values, estimators_=dict(zip(values, fitted)))
+        self.n_features_in_ = prepared.n_features
+        if prepared.feature_names is not None:
+            self.feature_names_in_ = prepared.feature_names
+        self.n_features_to_select_ = values
+        self.estimators_ = dict(zip(values, fitted))
         return self
 
     def _values(self, n_features: int) -> list[int]:
-        """The values of M, checked, each once."""
+        """Return the values of M, checked, each once."""
         wanted = self.n_features_to_select
         if isinstance(wanted, str) or not hasattr(wanted, "__len__") or len(wanted) == 0:
             raise ValueError(f"n_features_to_select must be a list of one or more numbers of features, got {wanted!r}.")
         return sorted({resolve_n_features_to_select(value, n_features) for value in wanted})
 
     def support_at(self, n_features_to_select: int) -> np.ndarray:
-        """The selection for one of the values of M, as a mask over the columns.
+        """Return the selection for one of the values of M, as a mask over the columns.
 
         Parameters
         ----------
@@ -128,6 +135,6 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def _fit_one(base: BaseE2EFS, m: int, problem: Problem) -> BaseE2EFS:
+def _fit_one(base: BaseE2EFS, m: int, prepared: Prepared) -> BaseE2EFS:
     # The table is shared by all fits: none may write to it.
-    return clone(base).set_params(n_features_to_select=m)._fit_prepared(problem, owned=False)
+    return clone(base).set_params(n_features_to_select=m)._fit_prepared(prepared, owned=False)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from tamiz.core.losses import names_of
 from tamiz.estimators._base import BaseE2EFS
-from tamiz.estimators._targets import Encoded, encode_numbers
+from tamiz.estimators._constraints import NameOf
+from tamiz.preprocessing.targets import EncodedTarget
 
 
 class E2EFSRegressor(RegressorMixin, BaseE2EFS):
@@ -20,50 +22,82 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None
+    n_features_to_select : int, float or None, default=None
         M; a float in (0, 1) is a fraction of the columns, None half of them.
-    variant : {"soft", "hard", "ranking"}
+    variant : {"soft", "hard", "ranking"}, default="soft"
         E2E-FS-Soft, E2E-FS, or the variant that orders all features in one fit.
-    network : {"linear", "mlp"} or callable
-        A linear model (compiled engine, no torch needed), the paper's three-layer network, or a function of the number of
-        inputs and of outputs that builds an ``nn.Module``.
-    loss : {"auto", "squared_error", "huber"}
-        "auto" is the squared error; Huber's is safe from outliers of y.
-    normalize : {"erf", "standard", None}
-        What is done to the columns: the paper's :class:`ErfScaler`, mean 0 and standard deviation 1, or nothing.
-    learning_rate : float or "auto"
-        Of Adam, for the weights.
-    l2 : float or "auto"
+    network : {"linear", "mlp"} or callable, default="linear"
+        The paper's network without hidden units (compiled engine, no torch needed), its three-layer network, or a function
+        of the number of inputs and of outputs that builds an ``nn.Module``.
+    loss : {"auto", "squared_error", "huber"}, default="auto"
+        "auto" is the squared error; Huber's loss is robust against outliers of y.
+    normalize : {"erf", "standard"} or None, default="erf"
+        Normalisation of the columns: :class:`ErfScaler`, mean 0 and standard deviation 1, or none.
+    learning_rate : float or "auto", default="auto"
+        Learning rate of the weights (Adam); "auto" is 0.003 for the linear network, 0.01 for others.
+    l2 : float or "auto", default="auto"
         Factor of the squared norm of the weights; "auto" is 100 / N (more below 57 rows) during the selection and 1 / N
-        after it for the linear network, at most 0.01 and 8 / N for others, and a tenth of that after it.
-    batch_size : int or "auto"
-        Rows a step; "auto" is the paper's max(2, N / 50), and N / 4 within 16 and 64 for networks with hidden layers.
-    warmup_steps, ramp_steps : int or "auto"
-        Steps before gamma moves, and the paper's T: the steps until the penalty has its full weight.
-    refinement_epochs : int or "auto"
-        Passes over the data after the selection is decided.
-    max_steps : int or "auto"
-        Steps of selection after which the M largest are kept whatever happens; "auto" is four ramps.
-    n_init : int or "auto"
+        during refinement for the linear network, at most 0.01 and 8 / N for others, a tenth of that during refinement.
+    batch_size : int or "auto", default="auto"
+        Rows per step; "auto" is the paper's max(2, N / 50), and N / 4 within 16 and 64 for networks with hidden layers.
+    warmup_steps : int or "auto", default="auto"
+        Steps before gamma moves; "auto" is 500 for the linear network, 0 for others.
+    ramp_steps : int or "auto", default="auto"
+        The paper's T, steps until the penalty has its full weight; "auto" is 20,000 for the linear network, 2,000 for
+        others. The selection is closed long before that.
+    refinement_epochs : int or "auto", default="auto"
+        Passes over the data after the selection is closed; "auto" is the paper's 150 for the linear network, about 2,000
+        steps for others.
+    max_steps : int or "auto", default="auto"
+        Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; "auto" is four ramps.
+    n_init : int or "auto", default="auto"
         Starts of a network from different weights; the one with the lowest training loss is kept. "auto" is 3 for
         networks; the linear model has one.
-    mu, rho : float
-        The paper's, of the penalty and of the soft variant.
-    fit_intercept : bool
+    mu : float, default=1.0
+        Weight of the count penalty beyond 1 (the paper's mu).
+    rho : float, default=0.75
+        Relaxation of the target of the soft variant (the paper's rho).
+    fit_intercept : bool, default=True
         Whether the linear model has a constant term.
-    device : str
-        Where the torch engine runs.
-    random_state : int, RandomState or None
+    device : str, default="cpu"
+        Device of the torch engine.
+    random_state : int, RandomState instance or None, default=None
         An integer makes the fit repeatable.
-    verbose : int or bool
+    verbose : int or bool, default=0
         Whether to show a progress bar.
 
     Attributes
     ----------
-    selection_, ranking_, gamma_, n_features_to_select_, coef_, intercept_, module_, n_iter_
-        As in :class:`E2EFSClassifier`; ``coef_`` gives y in its own units.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    one_dimensional_ : bool
+        Whether the target was a vector.
+    selection_ : Selection
+        Record of the run.
+    ranking_ : ndarray of int, shape (n_features_in_,)
+        A permutation of 1 .. F; 1 is the best.
+    gamma_ : ndarray of float, shape (n_features_in_,)
+        The mask at the end: ones and zeros.
+    n_features_to_select_ : int
+        M.
+    model_ : object
+        The trained model, which reads the M selected columns after their normalisation; ``model_.scores``.
+    coef_ : ndarray, shape (n_outputs, n_features_to_select_)
+        Weights of the selected columns, in the order of the columns, *after they were normalised*, for y in its own units (linear network only).
+    intercept_ : ndarray, shape (n_outputs,)
+        Constant terms (linear network only).
+    module_ : torch.nn.Module
+        The trained network, which reads the M selected columns (networks of PyTorch only).
+    n_iter_ : int
+        Training steps.
+    loss_ : str
+        Name of the loss, "auto" decided.
+    normalize_ : str or None
+        Normalisation of the columns.
+    statistics_ : object or None
+        Mean and standard deviation of the selected columns; None without normalisation.
+    n_features_in_ : int
+        Number of columns seen during fit.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Names of the columns, if they had any.
 
     Examples
     --------
@@ -78,14 +112,16 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
     _task = "regression"
     _automatic_loss = "squared_error"
 
-    def _encode(self, y: Any, loss: str, sample_weight: np.ndarray) -> tuple[Encoded, np.ndarray]:
-        return encode_numbers(y, robust=loss == "huber"), sample_weight
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseE2EFS._parameter_constraints,
+        "loss": [NameOf(lambda: ["auto", *names_of("regression")])],
+    }
 
-    def _target_attributes(self, target: Encoded) -> dict[str, Any]:
-        return {"one_dimensional_": target.one_dimensional}
+    def _store_target(self, target: EncodedTarget) -> None:
+        self.one_dimensional_ = target.one_dimensional
 
     def predict(self, X: Any) -> np.ndarray:
-        """The numbers predicted for each row.
+        """Return the predicted numbers of each row.
 
         Parameters
         ----------

@@ -1,12 +1,13 @@
-"""gamma's compiled update against ``tamiz.core``, step by step, and its sorting."""
+"""The compiled step of gamma against ``tamiz.core.advance``, step by step, and its sorting."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamiz.core import Rule, advance, alpha, initial_state, is_closed, target
-from tamiz.linear.gamma import CLOSED, N_COUNTERS, NOT_FINITE, OPEN, Drive, advance_in_place, sort_worst_first
+from tamiz.core import VARIANTS, Rule, Slot, advance, initial_state, is_closed, selection_schedule
+from tamiz.core.compiled import NOT_FINITE, advance_in_place, sort_worst_first
+from tamiz.core.state import N_SLOTS
 
 
 class Compiled:
@@ -18,48 +19,43 @@ class Compiled:
         self.gamma = np.ones(f, np.float32)
         self.first, self.second = np.zeros(f, np.float32), np.zeros(f, np.float32)
         self.rank, self.order = np.zeros(f, np.int32), np.empty(f, np.int32)
-        self.counters = np.zeros(N_COUNTERS, np.int64)
-        self.counters[OPEN] = f
+        self.counters = np.zeros(N_SLOTS, np.int64)
+        self.counters[Slot.OPEN] = f
 
-    def advance(self, pull, step):
-        rule, n_open = self.rule, int(self.counters[OPEN])
-        m, selecting = rule.n_features_to_select, n_open > 0
-        aim = target(rule.variant, step, rule.ramp_steps, m + 1, rule.n_features, m, rule.rho) if selecting else m
-        drive = Drive(
-            alpha(step, rule.ramp_steps) if selecting else 1.0, float(aim), rule.mu, rule.beta, rule.learning_rate,
-            rule.beta1, rule.beta2, rule.epsilon, m, step >= rule.step_limit,
-        )  # fmt: skip
+    def advance(self, gradient, step):
+        (alpha,), (target,) = selection_schedule(self.rule, step, 1)
         return advance_in_place(
-            self.gamma, self.first, self.second, self.rank, pull.copy(), self.order, self.counters, drive
-        )
+            self.gamma, self.first, self.second, self.rank, gradient.copy(), self.order, self.counters,
+            alpha, target, step >= self.rule.step_limit, self.rule.numbers,
+        )  # fmt: skip
 
 
-@pytest.mark.parametrize("variant", ["hard", "soft", "ranking"])
+@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("seed", range(3))
 def test_follows_the_core(variant, seed):
     rng = np.random.default_rng(seed)
-    rule = Rule(25, 4, variant=variant, ramp_steps=200, learning_rate=0.02)
+    rule = Rule(25, 4, variant=variant, ramp_steps=200, mask_learning_rate=0.02)
     compiled, state = Compiled(rule), initial_state(rule, np.zeros(0))
     direction = rng.normal(size=25)
     for step in range(1, 600):
-        pull = (direction + rng.normal(size=25)).astype(np.float32)
-        state = advance(state, pull.astype(np.float64), step, rule)
-        compiled.advance(pull, step)
+        gradient = (direction + rng.normal(size=25)).astype(np.float32)
+        state = advance(state, gradient.astype(np.float64), step, rule)
+        compiled.advance(gradient, step)
         np.testing.assert_allclose(compiled.gamma, state.gamma, atol=2e-4)
-        assert bool(compiled.counters[CLOSED]) == bool(is_closed(state, rule))
-    assert compiled.counters[CLOSED] == 1
+        assert bool(compiled.counters[Slot.CLOSED]) == bool(is_closed(state, rule))
+    assert compiled.counters[Slot.CLOSED] == 1
     np.testing.assert_array_equal(compiled.rank, state.rank)
 
 
 @pytest.mark.parametrize("scale", [1e-42, 1e-30, 1.0, 1e30])
 def test_only_the_direction_of_the_gradient_counts(scale):
     """Denormal gradients once asked for a factor beyond float32, which froze gamma for good."""
-    rule = Rule(4, 1, ramp_steps=50, learning_rate=0.05)
+    rule = Rule(4, 1, ramp_steps=50, mask_learning_rate=0.05)
     compiled = Compiled(rule)
-    pull = (np.array([-300.0, 100.0, -200.0, 400.0]) * scale).astype(np.float32)
+    gradient = (np.array([-300.0, 100.0, -200.0, 400.0]) * scale).astype(np.float32)
     for step in range(1, 300):
-        assert compiled.advance(pull, step) != NOT_FINITE
-    assert compiled.counters[CLOSED] == 1
+        assert compiled.advance(gradient, step) != NOT_FINITE
+    assert compiled.counters[Slot.CLOSED] == 1
     assert compiled.gamma.tolist() == [1, 0, 0, 0]
 
 

@@ -7,12 +7,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from tamiz.core import Rule
-from tamiz.linear.fit import Training, fit_linear
-from tamiz.linear.matrix import places_of
-from tamiz.selection import HISTORY_COLUMNS
+from tamiz.core import HISTORY_COLUMNS, VARIANTS, Rule
+from tamiz.core.losses import LOSSES, get_loss
+from tamiz.engines import Problem, Schedule
+from tamiz.engines.linear import LinearEngine, final_ranking
 
-QUICK = {"ramp_steps": 300, "learning_rate": 0.02}
+QUICK = {"ramp_steps": 300, "mask_learning_rate": 0.02}
+
+
+def schedule(learning_rate=1e-3, l2=0.0, refinement_steps=1000, **more):
+    rates = (learning_rate, learning_rate / 5, learning_rate / 25)
+    return Schedule(
+        learning_rate=learning_rate, l2=l2, batch_size=2, warmup_steps=0, ramp_steps=1, refinement_l2=l2,
+        refinement_steps=refinement_steps, refinement_rates=rates, **more,
+    )  # fmt: skip
+
+
+def fit_linear(X, targets, rule, schedule, loss="squared_hinge", *, seed=0, progress=None, **problem):
+    return LinearEngine().fit(
+        Problem(X, targets, **problem), rule, get_loss(loss), schedule, seed=seed, progress=progress
+    )
 
 
 def planted(n=80, f=40, informative=(4, 17, 33), seed=0):
@@ -32,8 +46,8 @@ def sparse_table(n=90, f=60, seed=1):
 @settings(max_examples=25, deadline=None)
 @given(
     st.integers(1, 30).flatmap(lambda f: st.tuples(st.just(f), st.integers(1, f))),
-    st.sampled_from(["hard", "soft", "ranking"]),
-    st.sampled_from(["squared_hinge", "logistic", "softmax", "squared_error", "huber"]),
+    st.sampled_from(list(VARIANTS)),
+    st.sampled_from(list(LOSSES)),
     st.integers(0, 1000),
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -42,48 +56,64 @@ def test_exactly_m_whatever_the_variant_and_loss(sizes, variant, loss, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(12, f)).astype(np.float32)
     targets = np.where(rng.random((12, 2)) > 0.5, 1.0, -1.0)
-    fit = fit_linear(X, targets, Rule(f, m, variant=variant, **QUICK), Training(loss=loss, refinement_steps=10))
+    fit = fit_linear(X, targets, Rule(f, m, variant=variant, **QUICK), schedule(refinement_steps=10), loss)
     assert fit.selection.support.sum() == m
     assert sorted(fit.selection.ranking) == list(range(1, f + 1))
-    assert fit.coef.shape == (2, m)
-    assert np.isfinite(fit.coef).all()
+    assert fit.model.coef.shape == (1 if LOSSES[loss].exclusive else 2, m)
+    assert np.isfinite(fit.model.coef).all()
 
 
 @pytest.mark.parametrize("variant", ["hard", "soft", "ranking"])
 def test_planted_columns_are_found(variant):
     X, targets = planted()
-    fit = fit_linear(X, targets, Rule(40, 3, variant=variant, ramp_steps=2000), Training(l2=0.05, learning_rate=3e-3))
+    fit = fit_linear(X, targets, Rule(40, 3, variant=variant, ramp_steps=2000), schedule(l2=0.05, learning_rate=3e-3))
     assert fit.selection.indices.tolist() == [4, 17, 33]
-    assert (np.sign(X[:, [4, 17, 33]] @ fit.coef[0] + fit.intercept[0]) == targets[:, 0]).mean() > 0.95
+    assert (np.sign(X[:, [4, 17, 33]] @ fit.model.coef[0] + fit.model.intercept[0]) == targets[:, 0]).mean() > 0.95
 
 
 def test_sparse_equals_dense():
     X, targets = sparse_table()
-    rule, training = Rule(60, 5, **QUICK), Training(l2=0.02)
-    dense = fit_linear(X.toarray(), targets, rule, training)
+    rule, plan = Rule(60, 5, **QUICK), schedule(l2=0.02)
+    dense = fit_linear(X.toarray(), targets, rule, plan)
     for kind in (sp.csr_matrix, sp.csc_matrix, sp.csr_array):
-        sparse = fit_linear(kind(X), targets, rule, training)
+        sparse = fit_linear(kind(X), targets, rule, plan)
         assert sparse.selection.ranking.tolist() == dense.selection.ranking.tolist()
-        np.testing.assert_allclose(sparse.coef, dense.coef, atol=1e-4)
+        np.testing.assert_allclose(sparse.model.coef, dense.model.coef, atol=1e-4)
 
 
 def test_an_offset_stands_for_the_empty_cells():
     X, targets = sparse_table()
     offset = np.linspace(-0.5, 0.5, 60).astype(np.float32)
-    rule, training = Rule(60, 5, **QUICK), Training(l2=0.02)
-    dense = fit_linear(X.toarray() + offset, targets, rule, training)
-    sparse = fit_linear(X, targets, rule, training, offset=offset)
+    rule, plan = Rule(60, 5, **QUICK), schedule(l2=0.02)
+    dense = fit_linear(X.toarray() + offset, targets, rule, plan)
+    sparse = fit_linear(X, targets, rule, plan, offset=offset)
     assert sparse.selection.ranking.tolist() == dense.selection.ranking.tolist()
-    np.testing.assert_allclose(sparse.coef, dense.coef, atol=1e-4)
+    np.testing.assert_allclose(sparse.model.coef, dense.model.coef, atol=1e-4)
 
 
-@given(st.lists(st.booleans(), min_size=1, max_size=12))
-def test_numbers_of_kept_columns_become_places(kept):
-    order = np.full(len(kept), 99, dtype=np.int32)  # what stands behind the kept numbers does not matter
-    numbers = np.flatnonzero(kept)
-    order[: numbers.size] = numbers
-    places_of(order, numbers.size)
-    assert order.tolist() == np.where(kept, np.cumsum(kept) - 1, -1).tolist()
+def test_ranks_of_kept_and_dropped_columns_join():
+    assert final_ranking(np.array([3, 1, 0, 2]), np.array([2, 1])).tolist() == [3, 1, 4, 2]
+
+
+def test_a_schedule_with_averages_is_rejected():
+    X, targets = planted()
+    with pytest.raises(ValueError, match="does not average weights"):
+        fit_linear(X, targets, Rule(40, 3), schedule(average=0.5))
+
+
+def test_read_only_memory_gives_the_same_and_compiles_nothing_again():
+    from tamiz.engines import loop
+
+    X, targets = planted()
+    plain = fit_linear(X, targets, Rule(40, 3, **QUICK), schedule())
+    n_compiled = len(loop.run.signatures)
+    for array in (X, targets):
+        array.flags.writeable = False
+    frozen = fit_linear(X, targets, Rule(40, 3, **QUICK), schedule())
+    sparse = fit_linear(sp.csr_matrix(X), targets, Rule(40, 3, **QUICK), schedule())
+    np.testing.assert_array_equal(frozen.model.coef, plain.model.coef)
+    assert sparse.selection.indices.tolist() == plain.selection.indices.tolist()
+    assert len(loop.run.signatures) == n_compiled
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "softmax"])
@@ -93,11 +123,11 @@ def test_a_table_that_may_be_overwritten_gives_the_same(loss, max_steps):
     X, targets = sparse_table()
     targets = np.hstack([targets, -targets])
     offset = np.linspace(-0.5, 0.5, 60).astype(np.float32)
-    rule, training = Rule(60, 5, max_steps=max_steps, **QUICK), Training(loss=loss, l2=0.02)
-    kept = fit_linear(X, targets, rule, training, offset=offset)
-    overwritten = fit_linear(X.copy(), targets, rule, training, offset=offset.copy(), owned=True)
+    rule, plan = Rule(60, 5, max_steps=max_steps, **QUICK), schedule(l2=0.02)
+    kept = fit_linear(X, targets, rule, plan, loss, offset=offset)
+    overwritten = fit_linear(X.copy(), targets, rule, plan, loss, offset=offset.copy(), owned=True)
     np.testing.assert_array_equal(overwritten.selection.ranking, kept.selection.ranking)
-    np.testing.assert_array_equal(overwritten.coef, kept.coef)
+    np.testing.assert_array_equal(overwritten.model.coef, kept.model.coef)
 
 
 @pytest.mark.parametrize("kind", ["C float32", "F float32", "C float64", "F float64", "csr", "csc"])
@@ -106,7 +136,7 @@ def test_the_callers_memory_is_left_alone(kind):
     X = X.asformat(kind) if kind in ("csr", "csc") else np.array(X.toarray(), dtype=kind[2:], order=kind[0])
     before = X.copy()
     offset = np.full(60, 0.25, dtype=np.float32) if sp.issparse(X) else None
-    fit_linear(X, targets, Rule(60, 5, **QUICK), Training(), offset=offset)
+    fit_linear(X, targets, Rule(60, 5, **QUICK), schedule(), offset=offset)
     if sp.issparse(X):
         assert (offset == 0.25).all()
         for part in ("data", "indices", "indptr"):
@@ -117,23 +147,23 @@ def test_the_callers_memory_is_left_alone(kind):
 
 def test_same_seed_same_result_and_another_seed_another_order():
     X, targets = planted()
-    rule, training = Rule(40, 3, **QUICK), Training(l2=0.05)
-    a, b, c = (fit_linear(X, targets, rule, training, seed=seed) for seed in (5, 5, 6))
-    np.testing.assert_array_equal(a.coef, b.coef)
+    rule, plan = Rule(40, 3, **QUICK), schedule(l2=0.05)
+    a, b, c = (fit_linear(X, targets, rule, plan, seed=seed) for seed in (5, 5, 6))
+    np.testing.assert_array_equal(a.model.coef, b.model.coef)
     np.testing.assert_array_equal(a.selection.ranking, b.selection.ranking)
-    assert not np.array_equal(a.coef, c.coef)
+    assert not np.array_equal(a.model.coef, c.model.coef)
 
 
 def test_side_by_side_in_threads_changes_nothing():
     from concurrent.futures import ThreadPoolExecutor
 
     X, targets = planted()
-    rule, training = Rule(40, 3, **QUICK), Training(l2=0.05)
-    alone = fit_linear(X, targets, rule, training)
+    rule, plan = Rule(40, 3, **QUICK), schedule(l2=0.05)
+    alone = fit_linear(X, targets, rule, plan)
     with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(lambda _: fit_linear(X, targets, rule, training), range(8)))
+        together = list(pool.map(lambda _: fit_linear(X, targets, rule, plan), range(8)))
     for fit in together:
-        np.testing.assert_array_equal(fit.coef, alone.coef)
+        np.testing.assert_array_equal(fit.model.coef, alone.model.coef)
 
 
 def test_weights_count():
@@ -142,14 +172,14 @@ def test_weights_count():
     X = rng.normal(size=(100, 10)).astype(np.float32)
     targets = np.where(np.r_[X[:50, 0], X[50:, 1]] > 0, 1.0, -1.0)[:, None]
     for column, weights in [(0, np.r_[np.ones(50), np.zeros(50)]), (1, np.r_[np.zeros(50), np.ones(50)])]:
-        fit = fit_linear(X, targets, Rule(10, 1, **QUICK), Training(l2=0.05), sample_weight=weights)
+        fit = fit_linear(X, targets, Rule(10, 1, **QUICK), schedule(l2=0.05), sample_weight=weights)
         assert fit.selection.indices.tolist() == [column]
 
 
 def test_the_limit_decides_with_a_warning():
     X, targets = planted()
     with pytest.warns(ConvergenceWarning, match="did not settle within 3 steps; the 3 largest were kept"):
-        fit = fit_linear(X, targets, Rule(40, 3, variant="hard", ramp_steps=1000, max_steps=3), Training())
+        fit = fit_linear(X, targets, Rule(40, 3, variant="hard", ramp_steps=1000, max_steps=3), schedule())
     assert fit.selection.support.sum() == 3
     assert not fit.selection.converged
 
@@ -160,12 +190,12 @@ def test_a_loss_that_overflows_is_reported():
         np.errstate(over="ignore"),
         pytest.raises(FloatingPointError, match="Normalise them"),
     ):
-        fit_linear(X * np.float32(1e30), targets, Rule(40, 3, **QUICK), Training(learning_rate=0.5))
+        fit_linear(X * np.float32(1e30), targets, Rule(40, 3, **QUICK), schedule(learning_rate=0.5))
 
 
 def test_the_history_tells_the_run():
     X, targets = planted()
-    fit = fit_linear(X, targets, Rule(40, 3, warmup_steps=20, **QUICK), Training(refinement_steps=500))
+    fit = fit_linear(X, targets, Rule(40, 3, warmup_steps=20, **QUICK), schedule(refinement_steps=500))
     history = fit.selection.history
     lengths = {len(history[name]) for name in HISTORY_COLUMNS}
     assert len(lengths) == 1
@@ -186,16 +216,16 @@ def test_the_history_tells_the_run():
 
 def test_all_columns_wanted_trains_on_all():
     X, targets = planted(f=6, informative=(1, 2))
-    fit = fit_linear(X, targets, Rule(6, 6), Training(refinement_steps=2000, learning_rate=1e-2))
+    fit = fit_linear(X, targets, Rule(6, 6), schedule(refinement_steps=2000, learning_rate=1e-2))
     assert fit.selection.support.all()
     assert fit.selection.converged
-    assert (np.sign(X @ fit.coef[0] + fit.intercept[0]) == targets[:, 0]).mean() > 0.9
+    assert (np.sign(X @ fit.model.coef[0] + fit.model.intercept[0]) == targets[:, 0]).mean() > 0.9
 
 
 def test_progress_is_told():
     X, targets = planted()
     seen = []
-    fit_linear(X, targets, Rule(40, 3, **QUICK), Training(), progress=lambda *args: seen.append(args))
+    fit_linear(X, targets, Rule(40, 3, **QUICK), schedule(), progress=lambda *args: seen.append(args))
     steps = [step for step, _, _ in seen]
     assert steps == sorted(steps)
     assert seen[-1][1] == 3

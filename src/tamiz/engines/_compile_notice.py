@@ -37,8 +37,8 @@ def announce_compilation(dispatcher: Any) -> None:
 
     Examples
     --------
-    >>> from tamiz.linear import engine
-    >>> announce_compilation(engine.run)
+    >>> from tamiz.engines import loop
+    >>> announce_compilation(loop.run)
     """
     with _lock:
         if not any(known is dispatcher for known in _watched):

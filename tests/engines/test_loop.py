@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from tamiz.core import Rule
-from tamiz.linear import engine, state
-from tamiz.linear.fit import Training, _memory, _plan, _Table
-from tamiz.linear.gamma import CLOSED, STEP
+from tamiz.core import VARIANTS, Rule, Slot, selection_schedule
+from tamiz.core.losses import get_loss
+from tamiz.engines import Schedule, loop
+from tamiz.engines.design import Design
+from tamiz.engines.linear import LinearEngine
+from tamiz.engines.loop import LoopSlot, Status
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -38,27 +40,34 @@ def problem(loss, outputs, n=48, f=30):
 class Compiled:
     """The engine, one step at a time."""
 
-    def __init__(self, X, targets, weights, rule, training):
-        self.table, self.targets, self.weights = _Table(X, None, owned=False), targets, weights
-        self.plan = _plan(rule, training)
-        self.memory = _memory(X.shape[0], targets.shape[1], self.plan, seed=3)
+    def __init__(self, X, targets, weights, rule, loss, schedule):
+        self.design, self.targets, self.weights = Design(X, None, owned=False), targets, weights
+        self.rule, self.schedule = rule, schedule
+        self.functions = (*self.design.products, get_loss(loss).compiled)
+        self.training = LinearEngine()._numbers(rule, schedule)
+        m = rule.n_features_to_select
+        self.memory = loop.new_memory(X.shape[0], targets.shape[1], X.shape[1], m, schedule.batch_size, seed=3)
         self.n_features = X.shape[1]
 
     def step(self):
-        """One step; returns the rows of its batch."""
-        status = engine.run(self.table.matrix, self.targets, self.weights, self.memory, self.plan, 1)
-        end = self.memory.counters[state.POSITION]
-        size = end % self.plan.batch_size or self.plan.batch_size
+        """Take one step; return the rows of its batch."""
+        alphas, mask_targets = selection_schedule(self.rule, int(self.memory.counters[Slot.STEP]) + 1, 1)
+        status = loop.run(
+            *self.functions, self.design.matrix, self.targets, self.weights, self.memory, self.rule.numbers,
+            self.training, np.array(self.schedule.refinement_rates), alphas, mask_targets,
+        )  # fmt: skip
+        end = self.memory.loop_counters[LoopSlot.POSITION]
+        size = end % self.schedule.batch_size or self.schedule.batch_size
         rows = self.memory.rows[end - size : end].copy()
-        if status == state.COMPACT:
-            width = engine.compact_vectors(self.memory, self.plan.m)
-            self.table.keep(self.memory.order, width)
-        assert status != state.DIVERGED
+        if status == Status.COMPACT:
+            width = loop.compact_vectors(self.memory, self.rule.n_features_to_select)
+            self.design.keep(self.memory.order, width)
+        assert status != Status.DIVERGED
         return rows, status
 
     def spread(self, part):
         """A vector of the working set over all columns."""
-        width = self.memory.counters[state.WIDTH]
+        width = self.memory.loop_counters[LoopSlot.WIDTH]
         full = np.zeros((*part.shape[:-1], self.n_features), dtype=np.float32)
         full[..., self.memory.column[:width]] = part[..., :width]
         return full
@@ -83,7 +92,7 @@ class Compiled:
                 tensor.copy_(torch.from_numpy(array))
 
 
-@pytest.mark.parametrize("variant", ["hard", "soft", "ranking"])
+@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize(
     ("loss", "outputs"),
     [("squared_hinge", 1), ("squared_hinge", 3), ("logistic", 2), ("softmax", 3), ("squared_error", 1), ("huber", 2)],
@@ -93,11 +102,14 @@ def test_same_batches_same_path(loss, outputs, variant):
 
     X, targets, weights = problem(loss, outputs)
     m, l2, warmup = 5, 0.05, 20
-    rule = Rule(X.shape[1], m, variant=variant, warmup_steps=warmup, ramp_steps=400, learning_rate=0.02)
-    training = Training(loss=loss, learning_rate=5e-3, l2=l2, batch_size=7, refinement_steps=60)
-    compiled = Compiled(X, targets, weights, rule, training)
+    rule = Rule(X.shape[1], m, variant=variant, warmup_steps=warmup, ramp_steps=400, mask_learning_rate=0.02)
+    schedule = Schedule(
+        learning_rate=5e-3, l2=l2, batch_size=7, warmup_steps=warmup, ramp_steps=400, refinement_l2=l2,
+        refinement_steps=60, refinement_rates=(5e-3, 1e-3, 2e-4),
+    )  # fmt: skip
+    compiled = Compiled(X, targets, weights, rule, loss, schedule)
 
-    mask = FeatureMask(X.shape[1], m, variant=variant, learning_rate=0.02)
+    mask = FeatureMask(X.shape[1], m, variant=variant, mask_learning_rate=0.02)
     linear = torch.nn.Linear(X.shape[1], outputs)
     torch.nn.init.zeros_(linear.weight)
     torch.nn.init.zeros_(linear.bias)
@@ -118,17 +130,17 @@ def test_same_batches_same_path(loss, outputs, variant):
         value.backward()
         optimizer.step()
         counters = compiled.memory.counters
-        assert counters[STEP] == mask.step
+        assert counters[Slot.STEP] == mask.step
         alive = (mask.rank <= m).numpy()
         np.testing.assert_allclose(compiled.spread(compiled.memory.gamma), mask.gamma.detach().numpy(), atol=1e-5)
         torch_weights = np.where(alive, linear.weight.detach().numpy(), 0)
         ours = np.where(alive, compiled.spread(compiled.memory.weights), 0)
         np.testing.assert_allclose(ours, torch_weights, atol=1e-5)
         np.testing.assert_allclose(compiled.memory.intercept[0], linear.bias.detach().numpy(), atol=1e-5)
-        assert bool(counters[CLOSED]) == mask.closed
-        if counters[STEP] % 25 == 0:
+        assert bool(counters[Slot.CLOSED]) == mask.closed
+        if counters[Slot.STEP] % 25 == 0:
             compiled.hand_over(mask, linear, optimizer)
-        if status == state.DONE:
+        if status == Status.DONE:
             break
     assert mask.closed
     assert refined == 60

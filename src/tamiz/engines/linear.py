@@ -1,0 +1,228 @@
+"""Fit a linear model and its mask with the compiled loop: pieces, dropped columns, interrupts, and the record."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from tamiz.core.history import history_to_dict
+from tamiz.core.losses import Loss
+from tamiz.core.rule import Rule
+from tamiz.core.schedule import selection_schedule
+from tamiz.core.state import Slot
+from tamiz.engines import loop
+from tamiz.engines._compile_notice import announce_compilation
+from tamiz.engines.contract import Fit, Problem, Progress
+from tamiz.engines.design import Design
+from tamiz.engines.loop import LoopSlot, Memory, Status, TrainingNumbers
+from tamiz.engines.schedule import Schedule
+from tamiz.selection import Selection
+
+#: Steps whose schedule is computed at a time.
+_SCHEDULE_CHUNK = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """A linear model over the selected columns.
+
+    Parameters
+    ----------
+    coef : ndarray, shape (n_outputs, n_features_to_select)
+        Weights of the selected columns, in the order of the table.
+    intercept : ndarray, shape (n_outputs,)
+        Constant terms.
+
+    Examples
+    --------
+    >>> LinearModel(np.array([[1.0, 2.0]]), np.array([0.5])).scores(np.array([[1.0, 1.0]])).tolist()
+    [[3.5]]
+    """
+
+    coef: np.ndarray
+    intercept: np.ndarray
+
+    def scores(self, X: Any, offset: np.ndarray | None = None) -> np.ndarray:
+        """Return the outputs for each row, shape (n_samples, n_outputs)."""
+        base = 0.0 if offset is None else self.coef @ offset
+        return np.asarray(X @ self.coef.T) + (base + self.intercept)
+
+    def rescaled(self, mean: np.ndarray, scale: np.ndarray) -> LinearModel:
+        """Return the model whose outputs are ``scores * scale + mean``."""
+        return LinearModel(self.coef * scale[:, None], self.intercept * scale + mean)
+
+
+@dataclass(frozen=True)
+class LinearEngine:
+    """Train a linear model and select its inputs, compiled.
+
+    Parameters
+    ----------
+    fit_intercept : bool, default=True
+        Whether there is a constant term; l2 leaves it free.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tamiz.core import Rule
+    >>> from tamiz.core.losses import get_loss
+    >>> from tamiz.engines import Problem, linear_schedule
+    >>> X = np.random.default_rng(0).normal(size=(60, 30)).astype(np.float32)
+    >>> y = np.where(X[:, 3] - X[:, 7] > 0, 1.0, -1.0)[:, None]
+    >>> schedule = linear_schedule(60, 2, "classification")
+    >>> rule = Rule(30, 2, ramp_steps=schedule.ramp_steps, warmup_steps=schedule.warmup_steps)
+    >>> fit = LinearEngine().fit(Problem(X, y), rule, get_loss("squared_hinge"), schedule)
+    >>> fit.selection.indices.tolist(), fit.model.coef.shape
+    ([3, 7], (1, 2))
+    """
+
+    fit_intercept: bool = True
+
+    def fit(
+        self,
+        problem: Problem,
+        rule: Rule,
+        loss: Loss,
+        schedule: Schedule,
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> Fit:
+        """Select exactly M columns and train a linear model on them, in one run.
+
+        Parameters
+        ----------
+        problem : Problem
+            The data.
+        rule : Rule
+            How gamma moves.
+        loss : Loss
+            What is minimised.
+        schedule : Schedule
+            How the weights move; ``average`` must be 0.
+        seed : int, default=0
+            Seed of the order of the samples.
+        progress : callable or None, default=None
+            Called now and then with (step, features alive, steps of refinement done).
+
+        Returns
+        -------
+        Fit
+        """
+        if schedule.average != 0:
+            raise ValueError(f"the linear engine does not average weights: average must be 0, got {schedule.average!r}")
+        started = time.perf_counter()
+        announce_compilation(loop.run)
+        m = rule.n_features_to_select
+        memory = loop.new_memory(
+            problem.n_samples, problem.n_outputs, rule.n_features, m, schedule.batch_size, seed
+        )  # fmt: skip
+        self._train(problem, rule, loss, schedule, memory, progress)
+
+        loop.compact_vectors(memory, m)
+        coef, intercept = memory.weights[:, :m].astype(np.float64), memory.intercept[0].astype(np.float64)
+        model = LinearModel(loss.decision(coef.T).T, loss.decision(intercept[None])[0])
+        counters, history = memory.counters, memory.history
+        closed_at = int(memory.loop_counters[LoopSlot.CLOSED_AT])
+        ranking = final_ranking(memory.column, memory.rank[:m])
+        del memory  # before the record is made: the vectors of both together would be the most memory of the whole fit
+        if counters[Slot.FORCED]:
+            warnings.warn(
+                f"The selection did not settle within {rule.max_steps} steps; the {m} largest were kept. "
+                "Raise max_steps or ramp_steps, or use variant='soft'.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        selection = Selection(
+            support=ranking <= m,
+            ranking=ranking,
+            variant=rule.variant,
+            converged=not counters[Slot.FORCED],
+            n_steps=int(counters[Slot.STEP]),
+            closed_at=closed_at,
+            seed=int(seed),
+            seconds=time.perf_counter() - started,
+            history=history_to_dict(history, ranking, m),
+            engine="linear",
+        )
+        return Fit(selection, model)
+
+    def _train(
+        self, problem: Problem, rule: Rule, loss: Loss, schedule: Schedule, memory: Memory, progress: Progress | None
+    ) -> None:
+        counters, m = memory.counters, rule.n_features_to_select
+        if m == rule.n_features and schedule.refinement_steps == 0 and rule.warmup_steps == 0:
+            return
+        design = Design(problem.X, problem.offset, problem.owned)
+        targets = np.ascontiguousarray(problem.targets, dtype=np.float32)
+        weights = problem.unit_weights()
+        training = self._numbers(rule, schedule)
+        rates = np.array(schedule.refinement_rates, dtype=np.float64)
+        functions = (*design.products, loss.compiled)
+        first, alphas, mask_targets = 0, np.zeros(0), np.zeros(0)
+        while True:
+            # Pieces of about ten milliseconds: Ctrl-C is heard, and the cost of coming back to Python is not seen.
+            cells = memory.loop_counters[LoopSlot.WIDTH] * (schedule.batch_size + 8) * problem.n_outputs
+            piece = int(max(16, min(4096, 2e7 // max(1, cells))))
+            done = int(counters[Slot.STEP]) - first
+            if done + piece > alphas.size:
+                first, done = int(counters[Slot.STEP]), 0
+                alphas, mask_targets = selection_schedule(rule, first + 1, _SCHEDULE_CHUNK)
+            status = loop.run(
+                *functions, design.matrix, targets, weights, memory, rule.numbers, training, rates,
+                alphas[done : done + piece], mask_targets[done : done + piece],
+            )  # fmt: skip
+            if status == Status.DIVERGED:
+                raise FloatingPointError(
+                    "The training loss became infinite or NaN: the features are too large. "
+                    "Normalise them (normalize='erf' or 'standard') or lower learning_rate."
+                )
+            if status == Status.DONE:
+                return
+            if status == Status.COMPACT:
+                width = loop.compact_vectors(memory, m)
+                design.keep(memory.order, width)
+            if progress is not None:
+                refined = int(memory.loop_counters[LoopSlot.REFINED])
+                progress(int(counters[Slot.STEP]), int(counters[Slot.OPEN]) or m, refined)
+
+    def _numbers(self, rule: Rule, schedule: Schedule) -> TrainingNumbers:
+        return TrainingNumbers(
+            learning_rate=float(schedule.learning_rate),
+            l2=float(schedule.l2),
+            refinement_l2=float(schedule.refinement_l2),
+            beta1=float(schedule.beta1),
+            beta2=float(schedule.beta2),
+            epsilon=float(schedule.epsilon),
+            batch_size=int(schedule.batch_size),
+            warmup_steps=int(rule.warmup_steps),
+            step_limit=int(rule.step_limit),
+            refinement_steps=int(schedule.refinement_steps),
+            fit_intercept=bool(self.fit_intercept),
+        )
+
+
+def final_ranking(column: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """Return the ranks by original column number.
+
+    Parameters
+    ----------
+    column : ndarray of int, shape (n_features,)
+        Original numbers: the kept columns first, then the eliminated in the order of their ranks.
+    rank : ndarray of int, shape (n_features_to_select,)
+        Ranks of the kept columns.
+
+    Examples
+    --------
+    >>> final_ranking(np.array([3, 1, 0, 2]), np.array([2, 1])).tolist()
+    [3, 1, 4, 2]
+    """
+    ranking = np.empty(column.size, dtype=np.int64)
+    ranking[column] = np.arange(1, column.size + 1)
+    ranking[column[: rank.size]] = rank
+    return ranking

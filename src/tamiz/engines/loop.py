@@ -1,0 +1,390 @@
+"""Train a linear model and its mask, compiled: one pass forward, one backward, one fused update per step.
+
+With the mask folded into the weights (``v = gamma * w``) the gradient of ``w`` is ``gamma * g`` and that of gamma is
+``w * g`` for the same ``g = X^T d``, so no gradient with respect to the input is ever formed. The loop runs in pieces:
+Python looks in between for an interrupt, for progress, and for eliminated columns to drop.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from tamiz.core.compiled import (
+    FAST,
+    IN_PLACE,
+    NOT_FINITE,
+    adam,
+    adam_constants,
+    eliminate_in_place,
+    mask_adam_constants,
+    mixing_coefficients,
+    move_feature,
+)
+from tamiz.core.history import History, HistorySlot, is_line_due, new_history, write_line
+from tamiz.core.state import N_SLOTS, Phase, Slot
+from tamiz.engines.schedule import refinement_part
+
+_refinement_part = njit(**IN_PLACE)(refinement_part)
+
+
+class Status(IntEnum):
+    """Why the loop came back."""
+
+    RUNNING = 0
+    """The steps asked for are done."""
+    COMPACT = 1
+    """Many columns are eliminated: drop them."""
+    DONE = 2
+    DIVERGED = 3
+
+
+class LoopSlot(IntEnum):
+    """Position of a number in ``Memory.loop_counters``."""
+
+    WIDTH = 0
+    """Columns of the working set."""
+    POSITION = 1
+    """Rows of this epoch that were used."""
+    CLOSED_AT = 2
+    REFINED = 3
+    """Steps of refinement done."""
+    WEIGHT_AGE = 4
+    """Steps that the moments of the weights have seen."""
+
+
+class TrainingNumbers(NamedTuple):
+    """Settings of the weights, as numbers only, so that compiled code can take them."""
+
+    learning_rate: float
+    l2: float
+    refinement_l2: float
+    beta1: float
+    beta2: float
+    epsilon: float
+    batch_size: int
+    warmup_steps: int
+    step_limit: int
+    refinement_steps: int
+    fit_intercept: bool
+
+
+class Memory(NamedTuple):
+    """Everything that the loop changes, allocated once.
+
+    Ten vectors of the length of the table for one output: wide tables are bound by memory, so what is needed at different
+    times shares its place.
+    """
+
+    weights: np.ndarray
+    """(n_outputs, n_columns): w."""
+    folded: np.ndarray
+    """(n_outputs, n_columns): v = gamma * w. Between the scores and the update of a step its first row holds the gradient of
+    the loss with respect to gamma instead."""
+    gradient: np.ndarray
+    """(n_outputs, n_columns): g."""
+    weights_first: np.ndarray
+    weights_second: np.ndarray
+    gamma: np.ndarray
+    gamma_first: np.ndarray
+    gamma_second: np.ndarray
+    rank: np.ndarray
+    order: np.ndarray
+    """Scratch for sorting: the first row of the gradient seen as integers, free once the weights have moved."""
+    column: np.ndarray
+    """Original number of each column of the working set; behind them those of the dropped ones, by rank."""
+    intercept: np.ndarray
+    """(3, n_outputs): value and moments."""
+    rows: np.ndarray
+    """Order of the samples in this epoch."""
+    random: np.ndarray
+    """State of the generator."""
+    counters: np.ndarray
+    """By :class:`~tamiz.core.state.Slot`."""
+    loop_counters: np.ndarray
+    """By :class:`LoopSlot`."""
+    history: History
+    scores: np.ndarray
+    score_gradient: np.ndarray
+    batch_targets: np.ndarray
+    batch_weights: np.ndarray
+
+
+def new_memory(n_samples: int, n_outputs: int, n_features: int, m: int, batch_size: int, seed: int) -> Memory:
+    """Return the memory of a run before its first step.
+
+    Examples
+    --------
+    >>> new_memory(10, 1, 5, 2, 4, seed=0).gamma.tolist()
+    [1.0, 1.0, 1.0, 1.0, 1.0]
+    """
+    counters = np.zeros(N_SLOTS, dtype=np.int64)
+    decided = m == n_features
+    counters[Slot.OPEN] = 0 if decided else n_features
+    counters[Slot.CLOSED] = 1 if decided else 0
+    loop_counters = np.zeros(len(LoopSlot), dtype=np.int64)
+    loop_counters[LoopSlot.WIDTH] = n_features
+    loop_counters[LoopSlot.POSITION] = n_samples  # the first batch begins an epoch
+    column = np.arange(n_features, dtype=np.int32)
+    size = min(batch_size, n_samples)
+    weights, folded, gradient, first, second = (np.zeros((n_outputs, n_features), np.float32) for _ in range(5))
+    return Memory(
+        weights=weights,
+        folded=folded,
+        gradient=gradient,
+        weights_first=first,
+        weights_second=second,
+        gamma=np.ones(n_features, dtype=np.float32),
+        gamma_first=np.zeros(n_features, dtype=np.float32),
+        gamma_second=np.zeros(n_features, dtype=np.float32),
+        rank=column + 1 if decided else np.zeros(n_features, dtype=np.int32),
+        order=gradient[0].view(np.int32),
+        column=column,
+        intercept=np.zeros((3, n_outputs), dtype=np.float32),
+        rows=np.arange(n_samples, dtype=np.int64),
+        random=np.array([seed], dtype=np.uint64),
+        counters=counters,
+        loop_counters=loop_counters,
+        history=new_history(n_features),
+        scores=np.zeros((size, n_outputs), dtype=np.float32),
+        score_gradient=np.zeros((size, n_outputs), dtype=np.float32),
+        batch_targets=np.zeros((size, n_outputs), dtype=np.float32),
+        batch_weights=np.zeros(size, dtype=np.float32),
+    )
+
+
+@njit(**IN_PLACE)
+def shuffle(rows, state):
+    """Shuffle in place (Fisher and Yates) by SplitMix64, so that a seed means the same on every machine and thread.
+
+    The bias of the remainder is below 1e-9 for any number of rows that fits in memory.
+    """
+    for i in range(rows.shape[0] - 1, 0, -1):
+        state[0] += np.uint64(0x9E3779B97F4A7C15)
+        z = state[0]
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+        j = np.int64(z % np.uint64(i + 1))
+        rows[i], rows[j] = rows[j], rows[i]
+
+
+@njit(**IN_PLACE)
+def _next_batch(rows, random, position, batch_size, targets, weights, batch_targets, batch_weights):
+    """Copy targets and weights of the next batch; return where its rows begin and end. The last of an epoch may be smaller."""
+    if position >= rows.shape[0]:
+        shuffle(rows, random)
+        position = 0
+    end = min(rows.shape[0], position + batch_size)
+    # Entry by entry: the compiler takes four seconds longer over the assignment of a row.
+    for i in range(position, end):
+        for c in range(targets.shape[1]):
+            batch_targets[i - position, c] = targets[rows[i], c]
+        batch_weights[i - position] = weights[rows[i]]
+    return position, end
+
+
+@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+def _gamma_gradient(weights, gradient, out):
+    """Write the gradient with respect to gamma, w * g summed over the outputs."""
+    width = out.shape[0]
+    for c in range(weights.shape[0]):
+        # Rows are cut as ``weights[c][:width]``, not ``weights[:, :width][c]``: only of the former does the compiler know
+        # that the entries lie side by side.
+        w, g = weights[c][:width], gradient[c][:width]
+        for j in range(width):
+            out[j] = (out[j] if c > 0 else np.float32(0.0)) + w[j] * g[j]
+
+
+@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+def _update_weights(first_row, weights, folded, gradient, weights_first, weights_second, gamma, constants, l2):
+    """Take a step of Adam on the rows of weights from ``first_row`` on, and fold gamma into them."""
+    width = gamma.shape[0]
+    for c in range(first_row, weights.shape[0]):
+        w, v, g = weights[c][:width], folded[c][:width], gradient[c][:width]
+        first, second = weights_first[c][:width], weights_second[c][:width]
+        for j in range(width):
+            first[j], second[j], step = adam(first[j], second[j], gamma[j] * g[j] + l2 * w[j], True, constants)
+            w[j] = w[j] - step
+            v[j] = max(gamma[j], np.float32(0.0)) * w[j]
+
+
+@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+def _fold(first_row, weights, folded, gamma):
+    """Fold gamma into the rows of weights from ``first_row`` on."""
+    width = gamma.shape[0]
+    for c in range(first_row, weights.shape[0]):
+        w, v = weights[c][:width], folded[c][:width]
+        for j in range(width):
+            v[j] = max(gamma[j], np.float32(0.0)) * w[j]
+
+
+@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+def _update_with_gamma(
+    w, v, g, first, second, gamma, gamma_first, gamma_second, rank, constants, l2, counters, alpha, target, rule
+):
+    """Update one row of weights, gamma and all their moments in one pass; return how many gamma fell to zero.
+
+    This is the step of ``tamiz.core.compiled`` fused with that of the weights, for speed: one reading of memory. ``v`` comes
+    in as the gradient of the loss with respect to gamma and goes out as gamma * w.
+    """
+    loss_factor, penalty_factor, shift, finite = mixing_coefficients(gamma, rank, v, alpha, target, rule)
+    if not finite:
+        return NOT_FINITE
+    counters[Slot.AGE] += 1
+    mask_constants = mask_adam_constants(rule, counters)
+    coefficients = (loss_factor, penalty_factor, shift)
+    one, zero = np.float32(1.0), np.float32(0.0)
+    m = np.int32(rule.n_features_to_select)
+    n_low = 0
+    for j in range(w.shape[0]):
+        alive = rank[j] <= m
+        first[j], second[j], step = adam(first[j], second[j], gamma[j] * g[j] + l2 * w[j], alive, constants)
+        w[j] = w[j] - step
+        value, gamma_first[j], gamma_second[j] = move_feature(
+            gamma[j], gamma_first[j], gamma_second[j], v[j], alive, coefficients, mask_constants
+        )
+        gamma[j] = min(value, one) if alive else zero
+        v[j] = max(gamma[j], zero) * w[j]
+        n_low += 1 if alive and value <= zero else 0
+    return n_low
+
+
+@njit(**IN_PLACE)
+def _update_intercept(intercept, score_gradient, constants):
+    for c in range(intercept.shape[1]):
+        total = np.float32(0.0)
+        for i in range(score_gradient.shape[0]):
+            total += score_gradient[i, c]
+        intercept[1, c], intercept[2, c], step = adam(intercept[1, c], intercept[2, c], total, True, constants)
+        intercept[0, c] -= step
+
+
+@njit(**IN_PLACE)
+def _record(history, step, phase, alpha, gamma, rank, column, m):
+    """Add a line to the history if one is due."""
+    history.counters[HistorySlot.SINCE] += 1
+    if not is_line_due(history, step, False):
+        return
+    total = 0.0
+    n_alive = 0
+    for j in range(gamma.shape[0]):
+        if rank[j] <= m:
+            total += gamma[j]
+            n_alive += 1
+    write_line(history, step, phase, n_alive, total, alpha, gamma, column)
+
+
+@njit(**IN_PLACE)
+def run(
+    scores_product, gradient_product, loss, matrix, targets, sample_weights,
+    memory, rule, training, refinement_rates, alphas, mask_targets,
+):  # fmt: skip
+    """Train for as many steps as ``alphas`` and ``mask_targets`` have entries; return a :class:`Status`."""
+    (
+        weights, folded, gradient, weights_first, weights_second, gamma, gamma_first, gamma_second, rank, order, column,
+        intercept, all_rows, random, counters, loop_counters, history, all_scores, all_score_gradients, batch_targets,
+        batch_weights,
+    ) = memory  # fmt: skip
+    values, data, indices, indptr, offset = matrix
+    k, m = loop_counters[LoopSlot.WIDTH], rule.n_features_to_select
+    gamma, gamma_first, gamma_second, rank, order = gamma[:k], gamma_first[:k], gamma_second[:k], rank[:k], order[:k]
+    gamma_gradient = folded[0][:k]
+    n_outputs = weights.shape[0]
+    for i in range(alphas.shape[0]):
+        counters[Slot.STEP] += 1
+        step = counters[Slot.STEP]
+        begin, end = _next_batch(
+            all_rows, random, loop_counters[LoopSlot.POSITION], training.batch_size, targets, sample_weights,
+            batch_targets, batch_weights,
+        )  # fmt: skip
+        loop_counters[LoopSlot.POSITION] = end
+        rows, size = all_rows[begin:end], end - begin
+        scores, score_gradient = all_scores[:size], all_score_gradients[:size]
+        scores_product(values, data, indices, indptr, offset, rows, folded, k, intercept[0], scores)
+        loss_value = loss(scores, batch_targets[:size], batch_weights[:size], score_gradient)
+        if not np.isfinite(loss_value):
+            return Status.DIVERGED.value
+        history.loss_sum[0] += loss_value
+        gradient_product(values, data, indices, indptr, offset, rows, score_gradient, gradient, k)
+
+        refining = counters[Slot.CLOSED] == 1 and step > training.warmup_steps
+        rate, l2 = training.learning_rate, training.l2
+        if refining:
+            refined = loop_counters[LoopSlot.REFINED]
+            rate = refinement_rates[_refinement_part(refined, training.refinement_steps, refinement_rates.shape[0])]
+            l2 = training.refinement_l2
+            loop_counters[LoopSlot.REFINED] += 1
+        loop_counters[LoopSlot.WEIGHT_AGE] += 1
+        age = loop_counters[LoopSlot.WEIGHT_AGE]
+        constants = adam_constants(rate, training.beta1, training.beta2, training.epsilon, age)
+        decay = np.float32(2.0 * l2)
+        if training.fit_intercept:
+            _update_intercept(intercept, score_gradient, constants)
+
+        moving = step > training.warmup_steps and not refining
+        selecting = moving and counters[Slot.OPEN] > 0
+        alpha = alphas[i] if counters[Slot.OPEN] > 0 else 1.0
+        if moving:
+            _gamma_gradient(weights, gradient, gamma_gradient)
+        # The first row of weights moves together with gamma, below.
+        _update_weights(
+            1 if moving else 0, weights, folded, gradient, weights_first, weights_second, gamma, constants, decay
+        )
+        if moving:
+            n_low = _update_with_gamma(
+                weights[0][:k], gamma_gradient, gradient[0][:k], weights_first[0][:k], weights_second[0][:k],
+                gamma, gamma_first, gamma_second, rank, constants, decay, counters,
+                alpha, mask_targets[i] if selecting else float(m), rule,
+            )  # fmt: skip
+            if n_low == NOT_FINITE:
+                return Status.DIVERGED.value
+            forced = step >= training.step_limit
+            eliminate_in_place(
+                gamma, gamma_first, gamma_second, rank, gamma_gradient, order, counters, rule, forced, n_low
+            )
+            # The step that ends the selection sorts with the first row as scratch, which is then folded anew.
+            _fold(0 if selecting and counters[Slot.OPEN] == 0 else 1, weights, folded, gamma)
+        phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value
+        if not moving:
+            phase = Phase.REFINEMENT.value if refining else Phase.WARM_UP.value
+        _record(history, step, phase, alpha, gamma, rank, column, m)
+        if not moving:
+            if refining and loop_counters[LoopSlot.REFINED] >= training.refinement_steps:
+                return Status.DONE.value
+            continue
+        if counters[Slot.CLOSED] == 1:
+            loop_counters[LoopSlot.CLOSED_AT] = step
+            return Status.COMPACT.value if training.refinement_steps > 0 else Status.DONE.value
+        n_alive = counters[Slot.OPEN] if counters[Slot.OPEN] > 0 else m
+        if n_alive < k - k // 8 or (n_alive < k and counters[Slot.OPEN] == 0):
+            return Status.COMPACT.value
+    return Status.RUNNING.value
+
+
+def compact_vectors(memory: Memory, m: int) -> int:
+    """Move the living columns to the front of every vector; the numbers of the eliminated go behind them, by rank.
+
+    Returns the new width; the front of ``order`` then holds the old position of each column that stays. NumPy does it: the
+    loop comes back a few dozen times in a run, and compiling this takes longer than all of them.
+    """
+    k = int(memory.loop_counters[LoopSlot.WIDTH])
+    alive = memory.rank[:k] <= m
+    kept = np.flatnonzero(alive).astype(np.int32)
+    width = kept.size
+    # The eliminated of a working set of k columns hold the ranks from k down to one more than are left.
+    eliminated = memory.column[:k][~alive]
+    position = memory.rank[:k][~alive] - 1
+    memory.column[:width] = memory.column[kept]
+    memory.column[position] = eliminated
+    for vector in (memory.rank, memory.gamma, memory.gamma_first, memory.gamma_second):
+        vector[:width] = vector[kept]
+    for table in (memory.weights, memory.folded, memory.weights_first, memory.weights_second):
+        for row in table:
+            row[:width] = row[kept]
+    memory.order[:width] = kept
+    memory.loop_counters[LoopSlot.WIDTH] = width
+    return width

@@ -1,1 +1,0 @@
-"""The compiled engine for linear models (numba): dense and sparse, all losses."""

@@ -1,0 +1,50 @@
+"""alpha and the targets of the variants, step by step."""
+
+import numpy as np
+import pytest
+
+from tamiz.core import VARIANTS, Rule, Variant, alpha, selection_schedule
+from tamiz.core.schedule import ranking_target, soft_target
+
+
+def test_alpha_rises_to_one_and_stays():
+    assert [float(alpha(t, 4)) for t in range(7)] == [0.0, 0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+
+
+def test_the_soft_target_is_the_papers_until_the_ramp_ends_and_falls_to_zero_after_it():
+    rule = Rule(50, 10, rho=0.5, ramp_steps=10)
+    assert soft_target(np.array([0, 10, 15, 20, 99]), rule).tolist() == [5.0, 5.0, 2.5, 0.0, 0.0]
+
+
+def test_the_default_of_rho_is_the_papers():
+    assert soft_target(np.array([1]), Rule(50, 10)).tolist() == [2.5]
+
+
+def test_the_ranking_target_falls_geometrically():
+    falling = ranking_target(np.arange(30), Rule(1000, 10, ramp_steps=100))
+    assert falling[0] == 1000
+    assert falling[25:].tolist() == [1.0] * 5
+    assert np.allclose(np.diff(np.log(falling[:26])), np.log(falling[1] / falling[0]))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_chunk_of_the_schedule_is_the_schedule_of_its_steps(variant):
+    rule = Rule(100, 7, variant, warmup_steps=3, ramp_steps=20)
+    alphas, targets = selection_schedule(rule, 1, 60)
+    assert alphas[:3].tolist() == [0.0, 0.0, 0.0]
+    for step in (1, 4, 17, 60):
+        one = selection_schedule(rule, step, 1)
+        assert (one[0][0], one[1][0]) == (alphas[step - 1], targets[step - 1])
+
+
+def test_a_variant_is_added_in_one_place(monkeypatch):
+    def halved(step, rule):
+        return np.full(np.shape(step), rule.n_features_to_select / 2)
+
+    monkeypatch.setitem(VARIANTS, "halved", Variant("halved", "E2E-FS-Halved", halved))
+    assert selection_schedule(Rule(10, 4, "halved"), 1, 2)[1].tolist() == [2.0, 2.0]
+
+
+def test_a_variant_that_is_unknown_raises():
+    with pytest.raises(ValueError, match="Unknown variant 'softt'. Did you mean 'soft'"):
+        Rule(5, 2, "softt")

@@ -1,0 +1,36 @@
+"""Schedules: what "auto" stands for, and what a value of the user changes."""
+
+import pytest
+
+from tamiz.engines.schedule import linear_schedule, network_schedule, refinement_part
+
+
+def test_the_linear_schedule_is_the_papers_where_it_says_so():
+    schedule = linear_schedule(200, 100, "classification")
+    assert (schedule.l2, schedule.refinement_l2, schedule.batch_size) == (0.5, 0.5, 4)
+    assert schedule.refinement_steps == 150 * 50
+    assert schedule.refinement_rates == (3e-3, 3e-3 / 5, 3e-3 / 25)
+
+
+def test_few_features_and_numbers_are_decayed_less_in_the_refinement():
+    assert linear_schedule(200, 10, "classification").refinement_l2 == pytest.approx(0.05)
+    assert linear_schedule(200, 10, "regression").refinement_l2 == 1 / 200
+
+
+@pytest.mark.parametrize("decide", [linear_schedule, network_schedule])
+def test_values_of_the_user_hold_for_the_refinement_too(decide):
+    schedule = decide(100, 5, "classification", learning_rate=0.5, l2=0.25, refinement_epochs=3, batch_size=10)
+    assert (schedule.learning_rate, schedule.refinement_rates[0]) == (0.5, 0.5)
+    assert (schedule.l2, schedule.refinement_l2) == (0.25, 0.25)
+    assert schedule.refinement_steps == 30
+
+
+@pytest.mark.parametrize("decide", [linear_schedule, network_schedule])
+def test_auto_is_the_default(decide):
+    names = ("learning_rate", "l2", "batch_size", "warmup_steps", "ramp_steps", "refinement_epochs", "max_steps")
+    assert decide(100, 5, "regression", **dict.fromkeys(names, "auto")) == decide(100, 5, "regression")
+
+
+def test_parts_of_the_refinement():
+    assert [refinement_part(done, 9, 3) for done in range(10)] == [0, 0, 0, 1, 1, 1, 2, 2, 2, 2]
+    assert refinement_part(0, 0, 3) == 0

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from tamiz._version import __version__
 
 if TYPE_CHECKING:
-    from tamiz.estimators import E2EFSClassifier, E2EFSPath, E2EFSRegressor, ErfScaler
+    from tamiz.estimators import E2EFSClassifier, E2EFSPath, E2EFSRegressor
+    from tamiz.preprocessing.erf_scaler import ErfScaler
     from tamiz.selection import Selection
 
 __all__ = ["E2EFSClassifier", "E2EFSPath", "E2EFSRegressor", "ErfScaler", "Selection", "__version__"]
@@ -16,7 +17,7 @@ _HOMES = {
     "E2EFSClassifier": "tamiz.estimators",
     "E2EFSRegressor": "tamiz.estimators",
     "E2EFSPath": "tamiz.estimators",
-    "ErfScaler": "tamiz.estimators",
+    "ErfScaler": "tamiz.preprocessing.erf_scaler",
     "Selection": "tamiz.selection",
 }
 

@@ -1,21 +1,16 @@
-"""The paper's normalisation as a transformer."""
+"""Provide the normalisation of the paper as a transformer."""
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import erf
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tamiz._validation import check_table
-from tamiz.estimators.normalize import ColumnStatistics, column_statistics, normalized
-
-BLOCK_CELLS = 1 << 17
-r"""Cells that are worked on at a time: their temporaries stay in cache."""
+from tamiz.preprocessing.scaling import TILE, ColumnStatistics, column_statistics, normalize_dense, normalize_exact
 
 
 class ErfScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -26,19 +21,21 @@ class ErfScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    with_mean : bool
-        Whether the mean is taken off first. Sparse tables need ``with_mean=False``, which keeps their zeros.
+    with_mean : bool, default=True
+        Whether the mean is subtracted first. Sparse tables need ``with_mean=False``, which keeps their zeros.
 
     Attributes
     ----------
-    mean_ : ndarray, shape (n_features_in_,) or None
-        The means; None with ``with_mean=False``.
-    scale_ : ndarray, shape (n_features_in_,)
-        The standard deviations; 0 for constant columns.
+    mean_ : ndarray of shape (n_features_in_,) or None
+        Mean of each column; None with ``with_mean=False``.
+    scale_ : ndarray of shape (n_features_in_,)
+        Standard deviation of each column; 0 for constant columns.
     n_samples_seen_ : int
-        Rows that ``fit`` saw.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+        Number of rows seen by ``fit``.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they are strings.
 
     Examples
     --------
@@ -50,6 +47,8 @@ class ErfScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [ 0.683,  0.   ]])
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"with_mean": ["boolean"]}
+
     def __init__(self, *, with_mean: bool = True) -> None:
         self.with_mean = with_mean
 
@@ -58,8 +57,8 @@ class ErfScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame, shape (n_samples, n_features)
-            Numbers, finite.
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Finite numbers.
         y : None
             Not used.
 
@@ -67,7 +66,8 @@ class ErfScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
-        X = self._checked(X, reset=True)
+        self._validate_params()
+        X = self._check(X, reset=True)
         statistics = column_statistics(X)
         self.mean_ = statistics.mean if self.with_mean else None
         self.scale_ = statistics.deviation
@@ -75,33 +75,33 @@ class ErfScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """The normalised table; float32 stays float32, anything else becomes float64.
+        """Normalise a table; float32 stays float32, anything else becomes float64.
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame, shape (n_samples, n_features)
-            Numbers, finite.
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Finite numbers.
 
         Returns
         -------
-        ndarray or csr matrix, shape (n_samples, n_features)
+        ndarray or csr matrix of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
+        X = self._check(X, reset=False)
         mean = np.zeros(X.shape[1]) if self.mean_ is None else self.mean_
         if sp.issparse(X):
-            data = np.empty_like(X.data)
-            _erf_of(X.data, mean[X.indices], self.scale_[X.indices], data)
+            data = normalize_exact(X.data, mean[X.indices], self.scale_[X.indices], "erf").astype(X.dtype, copy=False)
             return type(X)((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)
         if X.dtype == np.float32:
-            return normalized(X, ColumnStatistics(mean, self.scale_), "erf")
+            return normalize_dense(X, ColumnStatistics(mean, self.scale_), "erf")
         out = np.empty(X.shape)
-        rows = max(1, BLOCK_CELLS // max(1, X.shape[1]))
-        for begin in range(0, X.shape[0], rows):
-            _erf_of(X[begin : begin + rows], mean, self.scale_, out[begin : begin + rows])
+        height = max(1, TILE // max(1, X.shape[1]))
+        for top in range(0, X.shape[0], height):
+            rows = slice(top, top + height)
+            out[rows] = normalize_exact(X[rows], mean, self.scale_, "erf")
         return out
 
-    def _checked(self, X: Any, reset: bool) -> Any:
+    def _check(self, X: Any, reset: bool) -> Any:
         if sp.issparse(X) and self.with_mean:
             raise ValueError(
                 "A sparse table cannot be centred without filling its zeros: pass with_mean=False, or make it dense."
@@ -117,13 +117,3 @@ class ErfScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = not self.with_mean
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _erf_of(values: np.ndarray, mean: np.ndarray, scale: np.ndarray, out: np.ndarray) -> None:
-    """``erf((values - mean) / (sqrt(2) * scale))`` into ``out``; 0 where the scale is 0."""
-    z = values.astype(np.float64)
-    with np.errstate(over="ignore"):  # an infinite difference is far out, and erf of it 1
-        z -= mean
-        z /= np.where(scale > 0, scale, np.inf) * math.sqrt(2.0)
-    z[np.isnan(z)] = 0.0  # infinite in a constant column
-    out[...] = erf(z, out=z)

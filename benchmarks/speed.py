@@ -26,7 +26,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from tamiz import E2EFSClassifier, E2EFSPath
 from tamiz.core import Rule
 from tamiz.datasets import load
-from tamiz.estimators.normalize import prepare_table
+from tamiz.preprocessing.scaling import prepare_table
 from tamiz.linear.fit import Training, fit_linear
 
 HERE = Path(__file__).parent

@@ -192,7 +192,7 @@ def check_numeric_target(y: Any, *, multi_output: bool = False) -> np.ndarray:
     if not np.isfinite(y).all():
         kind = "NaN" if np.isnan(y).any() else "infinity"
         row = int(np.argmax(~np.isfinite(y.reshape(y.shape[0], -1)).all(axis=1)))
-        raise ValueError(f"Input y contains {kind} (first in row {row}). Drop those rows or mend the target.")
+        raise ValueError(f"Input y contains {kind} (first in row {row}). Drop those rows or fix the target.")
     if y.ndim == 2 and y.shape[1] == 1 and not multi_output:
         y = y.ravel()
     return y

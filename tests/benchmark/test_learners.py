@@ -16,7 +16,7 @@ from tamiz.benchmark.methods import (
     select_for_all,
 )
 from tamiz.benchmark.sources import UnknownNameError
-from tamiz.estimators import ErfScaler
+from tamiz import ErfScaler
 
 
 @pytest.fixture(scope="module")

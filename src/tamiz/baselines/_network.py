@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 
 from tamiz.baselines._base import BaselineSelector
-from tamiz.estimators.normalize import NORMALIZATIONS, prepare_table
+from tamiz.preprocessing.scaling import NORMALIZATIONS, prepare_table
 from tamiz.networks import registry as networks
 from tamiz.networks._torch import checked_device, require_torch
 from tamiz.networks.recipes import NAIVE, Recipe

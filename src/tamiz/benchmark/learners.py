@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from tamiz.benchmark.metrics import balanced_accuracy
 from tamiz.estimators import E2EFSClassifier
 from tamiz.estimators.defaults import default_schedule
-from tamiz.estimators.normalize import apply_normalization, column_statistics
+from tamiz.preprocessing.scaling import apply_normalization, column_statistics
 
 #: NaiveF: the network that selected. Naive: the same, trained anew on what was selected. SVM: a linear SVM on that.
 LEARNERS = ("naivef", "naive", "svm")

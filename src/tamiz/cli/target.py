@@ -11,9 +11,9 @@ from tamiz.cli.columns import holds_dates
 from tamiz.cli.delimited import is_number
 from tamiz.cli.errors import EXIT_USAGE, UserError, listed, shorten
 from tamiz.cli.table import Table, TextColumn
+from tamiz.preprocessing.targets import MOST_CLASSES, decide_task
 
 TASKS = ("classification", "regression")
-_MOST_CLASSES = 20
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,7 @@ def label_of(value: float) -> str:
 def understand_target(table: Table, task: str | None, say: Callable[[str], None]) -> Target:
     """Decide between classification and regression, and say so.
 
-    Text means classes. Whole numbers with few different values (at most 20, and at least five rows for each
-    on average) mean classes, and so do any two different numbers; other numbers mean regression.
+    Text means classes; what numbers mean, :func:`tamiz.preprocessing.targets.decide_task` says.
 
     Parameters
     ----------
@@ -114,20 +113,14 @@ def _split(
 
 
 def _from_numbers(values: np.ndarray) -> tuple[str, str]:
-    distinct = np.unique(values)
-    if distinct.size <= 2:
-        return "classification", f"{distinct.size} different numbers"
-    whole = bool(np.all(distinct == np.rint(distinct)))
-    if whole and distinct.size <= min(_MOST_CLASSES, values.size // 5):
-        return "classification", f"{distinct.size} different whole numbers"
-    return "regression", f"{distinct.size:,} different numbers"
+    return decide_task(values), f"{np.unique(values).size:,} different numbers"
 
 
 def _check_classes(name: str, y: np.ndarray, reason: str) -> str:
     classes, counts = np.unique(y, return_counts=True)
     if classes.size < 2:
         raise UserError(f"The target {shorten(name)} is constant ({classes[0]}): there is nothing to predict.")
-    if classes.size > max(_MOST_CLASSES, y.size // 2):
+    if classes.size > max(MOST_CLASSES, y.size // 2):
         raise UserError(
             f"The target {shorten(name)} has {classes.size:,} classes for {y.size:,} rows: is it a name "
             f"or an identifier? "

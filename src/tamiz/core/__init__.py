@@ -4,6 +4,7 @@
 arrays on the CPU. The compiled modules (``compiled``, ``history``) are not imported here: they load numba.
 """
 
+from tamiz.core._arrays import writeable_view
 from tamiz.core.closing import UNDECIDED, eliminate, project, rank_survivors
 from tamiz.core.mixing import mixed_gradient, unit
 from tamiz.core.penalty import binary_penalty, count_penalty, penalty, penalty_gradient
@@ -38,4 +39,5 @@ __all__ = [
     "rank_survivors",
     "selection_schedule",
     "unit",
+    "writeable_view",
 ]

@@ -64,3 +64,30 @@ def positions(order: Array) -> Array:
     place = namespace(order).empty_like(order)
     place[order] = arange(order.shape[0], order)
     return place
+
+
+class _SameMemory:
+    """Hand the memory of an array to NumPy as memory that may be written to; keep the array alive."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        interface = array.__array_interface__
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
+        self.array = array
+
+
+def writeable_view(array: np.ndarray) -> np.ndarray:
+    """Return a view of the same memory without the read-only flag, for compiled functions that never write to it.
+
+    Numba compiles a function once more for read-only arrays, which is what joblib hands to its workers. Memory that is
+    mapped read-only stays so: to write to the view would end the process.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.arange(3)
+    >>> x.flags.writeable = False
+    >>> view = writeable_view(x)
+    >>> view.flags.writeable, np.shares_memory(view, x), view.tolist()
+    (True, True, [0, 1, 2])
+    """
+    return array if array.flags.writeable else np.asarray(_SameMemory(array))

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import check_array
-from sklearn.utils.multiclass import type_of_target
 
 from tamiz._validation import check_target_length
+from tamiz.preprocessing.targets import decide_task
 from tamiz.report.data import Distribution, Group, ImageMask, KeptFeature, StandIn
 from tamiz.report.image import image_plane
 from tamiz.selection import Selection
@@ -50,11 +50,7 @@ def find_task(y: Any, estimator: Any = None) -> str:
     """
     if estimator is not None and is_classifier(estimator):
         return "classification"
-    if (estimator is not None and is_regressor(estimator)) or type_of_target(y).startswith("continuous"):
-        return "regression"
-    target = np.asarray(y)
-    many = np.issubdtype(target.dtype, np.number) and np.unique(target).size > 20
-    return "regression" if many else "classification"
+    return "regression" if estimator is not None and is_regressor(estimator) else decide_task(y)
 
 
 def group_rows(y: Any, task: str) -> list[tuple[str, np.ndarray]]:

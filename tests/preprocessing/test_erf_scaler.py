@@ -5,8 +5,19 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.special import erf
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tamiz import ErfScaler
+
+
+@parametrize_with_checks([ErfScaler(), ErfScaler(with_mean=False)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_parameters_are_checked():
+    with pytest.raises(ValueError, match="The 'with_mean' parameter of ErfScaler must be"):
+        ErfScaler(with_mean="no").fit(np.eye(3))
 
 
 def expected(X, mean=True):

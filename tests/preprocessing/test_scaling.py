@@ -5,9 +5,20 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numba.core.dispatcher import Dispatcher
 from scipy.special import erf
 
-from tamiz.estimators.normalize import COLUMNS_AT_ONCE, column_statistics, normalized, normalized_sparse, prepare_table
+from tamiz.preprocessing import _kernels
+from tamiz.preprocessing.scaling import (
+    CHUNK,
+    ColumnStatistics,
+    apply_normalization,
+    column_statistics,
+    normalize_dense,
+    normalize_exact,
+    normalize_sparse,
+    prepare_table,
+)
 
 
 def by_hand(X, kind="erf"):
@@ -24,7 +35,7 @@ def by_hand(X, kind="erf"):
 def test_dense_tables_of_any_order_agree_with_the_formula(order, dtype, kind, shape):
     X = np.asarray(np.random.default_rng(0).normal(3, 2, size=shape), dtype=dtype, order=order)
     before = X.copy()
-    out = normalized(X, column_statistics(X), kind)
+    out = normalize_dense(X, column_statistics(X), kind)
     assert out.dtype == np.float32
     assert out.flags.c_contiguous
     np.testing.assert_allclose(out, by_hand(X, kind), atol=2e-6)
@@ -33,13 +44,13 @@ def test_dense_tables_of_any_order_agree_with_the_formula(order, dtype, kind, sh
 
 def test_a_view_with_strides_is_taken():
     X = np.random.default_rng(0).normal(size=(40, 20))[::2, ::3]
-    np.testing.assert_allclose(normalized(X, column_statistics(X), "erf"), by_hand(X), atol=1e-6)
+    np.testing.assert_allclose(normalize_dense(X, column_statistics(X), "erf"), by_hand(X), atol=1e-6)
 
 
 @pytest.mark.parametrize("scale", [1e300, 1e30, 1e-30, 1e-300])
 def test_scales_of_any_size_give_the_same(scale):
     X = np.random.default_rng(0).normal(size=(50, 3))
-    np.testing.assert_allclose(normalized(X * scale, column_statistics(X * scale), "erf"), by_hand(X), atol=1e-6)
+    np.testing.assert_allclose(normalize_dense(X * scale, column_statistics(X * scale), "erf"), by_hand(X), atol=1e-6)
 
 
 def test_a_large_mean_does_not_drown_the_deviation():
@@ -49,7 +60,9 @@ def test_a_large_mean_does_not_drown_the_deviation():
 
 def test_numbers_close_to_the_largest_do_not_overflow():
     X = np.array([[5e307], [-5e307], [0.0]])
-    assert normalized(X, column_statistics(X), "erf").ravel().round(4).tolist() == pytest.approx([0.6827, -0.6827, 0.0])
+    assert normalize_dense(X, column_statistics(X), "erf").ravel().round(4).tolist() == pytest.approx(
+        [0.6827, -0.6827, 0.0]
+    )
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, -1e30, 1e-320])
@@ -59,7 +72,7 @@ def test_constant_columns_are_zero_whatever_comes_later(value):
     statistics = column_statistics(X)
     assert statistics.deviation[0] == 0
     later = np.array([[1.7e308, 4.0], [-1.7e308, 4.0]])
-    np.testing.assert_array_equal(normalized(later, statistics, "erf"), np.zeros((2, 2)))
+    np.testing.assert_array_equal(normalize_dense(later, statistics, "erf"), np.zeros((2, 2)))
 
 
 @pytest.mark.parametrize("kind", ["erf", "standard"])
@@ -70,7 +83,7 @@ def test_sparse_tables_are_the_centred_dense_ones(kind, make, dtype):
     X[:, 4] = 2.5  # constant and full
     sparse = make(X)
     before = sparse.copy()
-    table, offset = normalized_sparse(sparse, column_statistics(sparse), kind)
+    table, offset = normalize_sparse(sparse, column_statistics(sparse), kind)
     np.testing.assert_allclose(table.toarray() + offset, by_hand(X, kind), atol=3e-6)
     assert table.nnz == sparse.nnz
     assert abs(sparse - before).nnz == 0
@@ -143,9 +156,59 @@ def test_statistics_of_a_few_sparse_columns_come_later_and_are_the_same(layout, 
 
 
 def test_offsets_of_more_columns_than_are_done_at_once():
-    X = sp.random(6, 2 * COLUMNS_AT_ONCE + 5, density=1e-3, format="csr", random_state=0, dtype=np.float32)
+    X = sp.random(6, 2 * CHUNK + 5, density=1e-3, format="csr", random_state=0, dtype=np.float32)
     statistics = column_statistics(X)
-    _, offset = normalized_sparse(X, statistics, "standard")
+    _, offset = normalize_sparse(X, statistics, "standard")
     scale = np.where(statistics.deviation > 0, statistics.deviation, np.inf)
     np.testing.assert_allclose(offset, -statistics.mean / scale, rtol=1e-6)
-    assert offset[-5 - COLUMNS_AT_ONCE :].any()
+    assert offset[-5 - CHUNK :].any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_order_of_the_memory_does_not_matter(dtype):
+    X = np.random.default_rng(0).normal(size=(3000, 150)).astype(dtype)
+    rows, columns = prepare_table(X, "erf"), prepare_table(np.asfortranarray(X), "erf")
+    np.testing.assert_array_equal(rows.values, columns.values)
+    np.testing.assert_array_equal(rows.statistics.deviation, columns.statistics.deviation)
+
+
+@pytest.mark.parametrize("kind", ["erf", "standard"])
+def test_the_compiled_normalisation_is_the_exact_one(kind):
+    X = np.random.default_rng(0).normal(2, 3, size=(50, 6))
+    X[:, 2] = 4.0
+    statistics = column_statistics(X)
+    exact = normalize_exact(X, statistics.mean, statistics.deviation, kind)
+    np.testing.assert_allclose(normalize_dense(X, statistics, kind), exact, atol=1e-6)
+    np.testing.assert_array_equal(normalize_exact(X, statistics.mean, statistics.deviation, None), X)
+
+
+def test_sparse_rows_longer_and_shorter_than_a_chunk():
+    dense = np.random.default_rng(0).normal(size=(4, CHUNK // 2 + 11))
+    dense[1] = 0.0
+    dense[3, ::2] = 0.0
+    weights = np.array([0.5, 1.0, 2.0, 0.5])
+    sparse, full = column_statistics(sp.csr_matrix(dense), weights), column_statistics(dense, weights)
+    np.testing.assert_allclose(sparse.mean, full.mean, atol=1e-13)
+    np.testing.assert_allclose(sparse.deviation, full.deviation, atol=1e-13)
+
+
+def test_each_kernel_is_compiled_once_whatever_the_table():
+    """Read-only arrays are what joblib hands to its workers."""
+    X = np.random.default_rng(0).normal(size=(30, 5)) + 5.0
+    for dtype in (np.float32, np.float64):
+        for order in "CF":
+            table = np.array(X, dtype=dtype, order=order)
+            for writeable in (True, False):
+                table.flags.writeable = writeable
+                prepare_table(table, "erf")
+                apply_normalization(table, ColumnStatistics(table.mean(axis=0), table.std(axis=0)), "standard")
+        for make in (sp.csr_matrix, sp.csc_matrix):
+            sparse = make(X.astype(dtype))
+            for part in (sparse.data, sparse.indices, sparse.indptr):
+                part.flags.writeable = False
+            prepare_table(sparse, "erf")
+            sparse.indices, sparse.indptr = sparse.indices.astype(np.int64), sparse.indptr.astype(np.int64)
+            prepare_table(sparse, "erf")
+    kernels = [kernel for kernel in vars(_kernels).values() if isinstance(kernel, Dispatcher)]
+    assert len(kernels) == 10
+    assert {kernel.py_func.__name__: len(kernel.signatures) for kernel in kernels if len(kernel.signatures) > 1} == {}

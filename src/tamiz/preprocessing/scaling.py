@@ -1,0 +1,345 @@
+"""Normalise tables for the engines: statistics in float64, one float32 copy, sparse tables centred without densifying."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import erf
+
+from tamiz.core import writeable_view
+from tamiz.preprocessing import _kernels
+
+#: Values of the parameter ``normalize``.
+NORMALIZATIONS = ("erf", "standard", None)
+
+#: Cells of a dense table that are converted to C-ordered float64 at a time: they stay in cache.
+TILE = 3 << 13
+#: Columns of such a tile at least where the columns, not the rows, lie together in memory.
+TILE_WIDTH = 64
+#: Entries or columns of a sparse table that are worked on at a time: it may have more columns than entries.
+CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnStatistics:
+    """Weighted mean and standard deviation (with N - 1) of each column; the deviation of a constant column is 0."""
+
+    mean: np.ndarray
+    deviation: np.ndarray
+
+    def of(self, columns: Any) -> ColumnStatistics:
+        """Return the statistics of some of the columns."""
+        return ColumnStatistics(self.mean[columns], self.deviation[columns])
+
+
+@dataclass(frozen=True, eq=False)
+class DeferredStatistics:
+    """Statistics of a sparse table, computed when the few columns that need them are known.
+
+    Kept for all columns they would be four float32 vectors of memory during training, which can be more than the table.
+    """
+
+    X: Any
+    weights: np.ndarray | None
+
+    def of(self, columns: Any) -> ColumnStatistics:
+        """Return the statistics of some of the columns, to the last bit as if computed for all."""
+        return column_statistics(self.X[:, columns], self.weights)
+
+
+Statistics = ColumnStatistics | DeferredStatistics
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledTable:
+    """A table ready for an engine.
+
+    Attributes
+    ----------
+    values : ndarray or csr_matrix of float32
+        Dense in C order, or CSR.
+    offset : ndarray of shape (n_features,) or None
+        Implicit value of each column of a sparse table (fill value); None: 0.
+    statistics : ColumnStatistics, DeferredStatistics or None
+        None if nothing was normalised.
+    owned : bool
+        Whether the engine may overwrite the values and the offset.
+    """
+
+    values: Any
+    offset: np.ndarray | None
+    statistics: Statistics | None
+    owned: bool
+
+    def dense(self) -> np.ndarray:
+        """Return the values with nothing left out, for engines that take no sparse tables."""
+        if not sp.issparse(self.values):
+            return self.values
+        values = self.values.toarray()
+        return values if self.offset is None else values + self.offset
+
+
+def prepare_table(X: Any, kind: str | None, weights: np.ndarray | None = None) -> ScaledTable:
+    """Normalise a table for the engines; constant columns become 0, so that they carry no information.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix
+        Finite numbers.
+    kind : {"erf", "standard", None}
+        Normalisation; None takes the numbers as they are.
+    weights : ndarray of shape (n_samples,), default=None
+        Weights of the rows in mean and deviation. With balanced classes the zero of a column then lies between the
+        classes, wherever the larger one is.
+
+    Returns
+    -------
+    ScaledTable
+
+    Examples
+    --------
+    >>> prepare_table(np.array([[1.0, 5.0], [3.0, 5.0]]), None).values.tolist()
+    [[1.0, 0.0], [3.0, 0.0]]
+    """
+    if sp.issparse(X):
+        X = X.tocsr()
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+    statistics = column_statistics(X, weights)
+    if kind is None:
+        return _as_it_is(X, statistics.deviation == 0)
+    table = apply_normalization(X, statistics, kind)
+    return replace(table, statistics=DeferredStatistics(X, weights)) if sp.issparse(X) else table
+
+
+def apply_normalization(X: Any, statistics: ColumnStatistics | None, kind: str | None) -> ScaledTable:
+    """Normalise a table by known statistics; without statistics or kind, take it as it is.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0], [3.0]])
+    >>> apply_normalization(X, column_statistics(X), "standard").values.astype(float).round(3).tolist()
+    [[-0.707], [0.707]]
+    """
+    if statistics is None or kind is None:
+        return ScaledTable(X, None, None, False)
+    if sp.issparse(X):
+        table, offset = normalize_sparse(X, statistics, kind)
+        return ScaledTable(table, offset, statistics, True)
+    return ScaledTable(normalize_dense(X, statistics, kind), None, statistics, True)
+
+
+def _as_it_is(X: Any, constant: np.ndarray) -> ScaledTable:
+    """Return a table without normalisation: copied only where its type, its order or a constant column requires it."""
+    numbers = X.data if sp.issparse(X) else X
+    largest = np.finfo(np.float32).max
+    if numbers.size and (numbers.max() > largest or numbers.min() < -largest):
+        raise ValueError(
+            "X holds numbers beyond the range of float32, in which the engine computes. "
+            "Set normalize='erf' or 'standard', or scale the columns."
+        )
+    if sp.issparse(X):
+        data = np.where(constant[X.indices], 0, X.data).astype(np.float32)
+        return ScaledTable(sp.csr_matrix((data, X.indices.copy(), X.indptr.copy()), shape=X.shape), None, None, True)
+    values = np.ascontiguousarray(X, dtype=np.float32)
+    if constant.any():
+        values = values.copy() if np.shares_memory(values, X) else values
+        values[:, constant] = 0
+    return ScaledTable(values, None, None, not np.shares_memory(values, X))
+
+
+def normalize_exact(values: np.ndarray, mean: Any, deviation: Any, kind: str | None) -> np.ndarray:
+    """Normalise in float64: ``erf(z / sqrt(2))`` for ``kind="erf"``, ``z = (x - mean) / deviation`` for "standard".
+
+    Parameters
+    ----------
+    values : ndarray
+        Finite numbers.
+    mean, deviation : float or ndarray
+        Statistics that broadcast against the values; where the deviation is 0, so is the result.
+    kind : {"erf", "standard", None}
+        Normalisation; None only converts to float64.
+
+    Returns
+    -------
+    ndarray of float64
+        A new array.
+
+    Examples
+    --------
+    >>> normalize_exact(np.array([[3.0, 1.0]]), np.array([1.0, 1.0]), np.array([2.0, 0.0]), "standard").tolist()
+    [[1.0, 0.0]]
+    """
+    z = values.astype(np.float64)
+    if kind is None:
+        return z
+    with np.errstate(over="ignore"):  # an infinite difference is far out, and erf of it 1
+        z -= mean
+        z /= np.where(np.asarray(deviation) > 0, deviation, np.inf) * (math.sqrt(2.0) if kind == "erf" else 1.0)
+    z[np.isnan(z)] = 0.0  # infinite in a constant column
+    return erf(z, out=z) if kind == "erf" else z
+
+
+def _tiles(X: np.ndarray) -> Iterator[tuple[slice, slice, np.ndarray]]:
+    """Yield rows, columns and values (C-ordered float64) of the tiles of a dense table, the rows in their order.
+
+    The values are views of X where they can be, else of one buffer that the next tile overwrites.
+    """
+    n_rows, n_columns = X.shape
+    direct = X.dtype == np.float64 and X.flags.c_contiguous
+    width = n_columns
+    if X.flags.f_contiguous and not X.flags.c_contiguous:
+        width = min(n_columns, max(TILE_WIDTH, TILE // n_rows))
+    height = n_rows if direct else min(n_rows, max(1, TILE // width))
+    buffer = np.empty(0 if direct else height * width)
+    for left in range(0, n_columns, width):
+        columns = slice(left, min(left + width, n_columns))
+        for top in range(0, n_rows, height):
+            rows = slice(top, min(top + height, n_rows))
+            tile = X[rows, columns]
+            if direct:
+                yield rows, columns, writeable_view(tile)
+                continue
+            values = buffer[: tile.size].reshape(tile.shape)
+            values[...] = tile
+            yield rows, columns, values
+
+
+def _entries(X: Any, weights: np.ndarray | None = None) -> Iterator[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield place, values, columns and row weights of the entries of a CSR table, some at a time."""
+    for begin in range(0, X.data.size, CHUNK):
+        place = slice(begin, min(begin + CHUNK, X.data.size))
+        values, columns = X.data[place].astype(np.float64), X.indices[place].astype(np.int64)
+        if weights is None:
+            yield place, values, columns, values
+            continue
+        first = np.searchsorted(X.indptr, place.start, side="right") - 1
+        last = np.searchsorted(X.indptr, place.stop, side="left")
+        bounds = np.clip(X.indptr[first : last + 1], place.start, place.stop)
+        yield place, values, columns, np.repeat(weights[first:last], np.diff(bounds))
+
+
+def column_statistics(X: Any, weights: np.ndarray | None = None) -> ColumnStatistics:
+    """Compute weighted mean and standard deviation of each column of a dense or sparse table, safe at any scale.
+
+    Examples
+    --------
+    >>> statistics = column_statistics(np.array([[1e30, 5.0], [3e30, 5.0]]))
+    >>> (statistics.mean / [1e30, 1]).round(4).tolist(), (statistics.deviation / 1e30).round(4).tolist()
+    ([2.0, 5.0], [1.4142, 0.0])
+    """
+    weights = np.ones(X.shape[0]) if weights is None else np.asarray(weights, dtype=np.float64)
+    weights = weights / weights.mean()
+    middle, half, total, squares = (_sparse_sums if sp.issparse(X) else _dense_sums)(X, weights)
+    n = X.shape[0]
+    for part in _parts(middle.size):
+        mean = total[part] / n
+        variance = np.maximum(squares[part] - n * (mean * mean), 0.0) / max(1, n - 1)
+        middle[part] += half[part] * mean
+        half[part] *= np.sqrt(variance)
+    return ColumnStatistics(middle, half)
+
+
+def _parts(size: int) -> Iterator[slice]:
+    """Yield slices of a vector of columns, so that temporaries are short."""
+    return (slice(begin, begin + CHUNK) for begin in range(0, size, CHUNK))
+
+
+def _dense_sums(X: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return middle, half width and the weighted sums of ``u`` and ``u^2``, ``u = (x - middle) / half``, of each column."""
+    n_features = X.shape[1]
+    low, high = np.full(n_features, np.inf), np.full(n_features, -np.inf)
+    for _, columns, tile in _tiles(X):
+        _kernels.widen(tile, low[columns], high[columns])
+    half = high / 2 - low / 2  # halved first: the difference could overflow
+    middle = np.where(half > 0, low / 2 + high / 2, low)
+    total, squares, unit = np.zeros(n_features), np.zeros(n_features), np.where(half > 0, half, 1.0)
+    for rows, columns, tile in _tiles(X):
+        _kernels.add_moments(tile, weights[rows], middle[columns], unit[columns], total[columns], squares[columns])
+    return middle, half, total, squares
+
+
+def _sparse_sums(X: Any, weights: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return the same for a sparse table, in place: where columns outnumber entries, these vectors are most of the memory."""
+    X = X.tocsr()
+    n, f = X.shape
+    low, high = np.full(f, np.inf), np.full(f, -np.inf)
+    stored, weight_stored = np.zeros(f, dtype=np.int32), np.zeros(f)
+    for _, values, columns, row_weights in _entries(X, weights):
+        _kernels.widen_by_entries(values, columns, row_weights, low, high, stored, weight_stored)
+    for part in _parts(f):  # middle and half width take the places of the ends
+        least, most, gaps = low[part], high[part], stored[part] < n
+        np.minimum(least, 0.0, out=least, where=gaps)
+        np.maximum(most, 0.0, out=most, where=gaps)
+        half = most / 2 - least / 2  # halved first: the difference could overflow
+        low[part], high[part] = np.where(half > 0, least / 2 + most / 2, least), half
+    total, squares = np.zeros(f), np.zeros(f)
+    for _, values, columns, row_weights in _entries(X, weights):
+        _kernels.add_moments_of_entries(values, columns, row_weights, low, high, total, squares)
+    for part in _parts(f):  # cells that are not stored
+        u = -low[part] / np.where(high[part] > 0, high[part], 1.0)
+        rest = np.where(stored[part] < n, n - weight_stored[part], 0.0)
+        total[part] += rest * u
+        squares[part] += rest * (u * u)
+    return low, high, total, squares
+
+
+def _divisor(statistics: ColumnStatistics, kind: str) -> np.ndarray:
+    return np.asarray(statistics.deviation, dtype=np.float64) * (math.sqrt(2.0) if kind == "erf" else 1.0)
+
+
+def normalize_dense(X: np.ndarray, statistics: ColumnStatistics, kind: str) -> np.ndarray:
+    """Return :func:`normalize_exact` of a dense table as a new C-ordered float32 table, within 1e-6, fast.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 0.1], [3.0, 0.1]])
+    >>> normalize_dense(X, column_statistics(X), "erf").astype(float).round(4).tolist()
+    [[-0.5205, 0.0], [0.5205, 0.0]]
+    """
+    out = np.empty(X.shape, dtype=np.float32)
+    mean, divisor = writeable_view(np.asarray(statistics.mean, dtype=np.float64)), _divisor(statistics, kind)
+    buffer = np.empty(0, dtype=np.float32)
+    for rows, columns, tile in _tiles(X):
+        target = out[rows, columns]
+        if not target.flags.c_contiguous and buffer.size < tile.size:
+            buffer = np.empty(tile.size, dtype=np.float32)
+        result = target if target.flags.c_contiguous else buffer[: tile.size].reshape(tile.shape)
+        _kernels.normalize_rows(tile, mean[columns], divisor[columns], kind == "erf", result)
+        if result is not target:
+            target[...] = result
+    return out
+
+
+def normalize_sparse(X: Any, statistics: ColumnStatistics, kind: str) -> tuple[sp.csr_matrix, np.ndarray]:
+    """Return a sparse table S and a row of offsets with ``S + offset`` the normalised table; nothing is shared with X.
+
+    Examples
+    --------
+    >>> X = sp.csr_matrix([[1.0, 0.0], [3.0, 0.0], [0.0, 2.0]])
+    >>> table, offset = normalize_sparse(X, column_statistics(X), "erf")
+    >>> dense = normalize_dense(X.toarray(), column_statistics(X), "erf")
+    >>> bool(np.allclose(table.toarray() + offset, dense, atol=1e-6)), table.nnz
+    (True, 3)
+    """
+    rows = X.tocsr(copy=False)
+    fresh = rows is not X
+    with_erf, divisor = kind == "erf", _divisor(statistics, kind)
+    mean = writeable_view(np.asarray(statistics.mean, dtype=np.float64))
+    offset = np.zeros(X.shape[1], dtype=np.float32)
+    for part in _parts(offset.size):
+        out = offset[part]
+        columns, zeros = np.arange(out.size), np.zeros(out.size)
+        _kernels.normalize_entries(zeros, columns, mean[part], divisor[part], with_erf, np.zeros_like(out), out)
+    data = np.empty(rows.data.size, dtype=np.float32)
+    for place, values, columns, _ in _entries(rows):
+        _kernels.normalize_entries(values, columns, mean, divisor, with_erf, offset, data[place])
+    indices = rows.indices if fresh else rows.indices.copy()
+    indptr = rows.indptr if fresh else rows.indptr.copy()
+    return sp.csr_matrix((data, indices, indptr), shape=X.shape), offset

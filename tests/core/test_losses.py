@@ -82,7 +82,7 @@ def test_a_gain_is_large_where_the_loss_is_small(name):
 
 
 def test_unknown_names_raise_and_suggest():
-    with pytest.raises(ValueError, match="Unknown loss 'hubber'. Did you mean 'huber'"):
+    with pytest.raises(ValueError, match=r"Unknown loss 'hubber'\. Did you mean 'huber'"):
         get_loss("hubber")
 
 

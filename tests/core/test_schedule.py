@@ -46,5 +46,5 @@ def test_a_variant_is_added_in_one_place(monkeypatch):
 
 
 def test_a_variant_that_is_unknown_raises():
-    with pytest.raises(ValueError, match="Unknown variant 'softt'. Did you mean 'soft'"):
+    with pytest.raises(ValueError, match=r"Unknown variant 'softt'\. Did you mean 'soft'"):
         Rule(5, 2, "softt")

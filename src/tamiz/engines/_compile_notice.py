@@ -1,4 +1,4 @@
-"""A word on stderr when numba compiles the engine, which takes seconds and happens once on a machine."""
+"""Show a progress line on stderr while numba compiles the engine, which takes seconds and happens once on a machine."""
 
 from __future__ import annotations
 
@@ -8,27 +8,42 @@ from typing import Any
 
 from numba.core import event
 
+from tamiz._progress import ProgressBar
+
+#: Functions that the loop of the linear engine calls; how far the compilation is, is told by how many are done.
+N_FUNCTIONS = 26
+
 _lock = threading.Lock()
 _watched: list[Any] = []
 
 
 class _Notice(event.Listener):
-    """Numba tells of a compilation when it begins, after it has looked in its cache on disk."""
+    """Follow the compilation of one function and of those it calls; numba reports it after a look into its cache on disk."""
 
     def __init__(self, dispatcher: Any) -> None:
         self.dispatcher = dispatcher
+        self.n_done = 0
+        self.bar: ProgressBar | None = None
 
     def on_start(self, event: Any) -> None:
-        """Say it, if it is the engine."""
+        """Announce the compilation of the function."""
         if event.data.get("dispatcher") is self.dispatcher:
-            print("tamiz: compiling the engine for this machine, once; about 20 s ...", file=sys.stderr, flush=True)
+            print("tamiz: compiling the engine for this machine, once", file=sys.stderr, flush=True)
+            self.n_done, self.bar = 0, ProgressBar("compiling", delay=0.2)
 
     def on_end(self, event: Any) -> None:
-        """Nothing: the fit goes on."""
+        """Advance the bar by one function; end it with the function itself."""
+        if self.bar is None:
+            return
+        self.n_done += 1
+        self.bar.update(min(self.n_done, N_FUNCTIONS - 1), N_FUNCTIONS)
+        if event.data.get("dispatcher") is self.dispatcher:
+            self.bar.close()
+            self.bar = None
 
 
 def announce_compilation(dispatcher: Any) -> None:
-    """From now on, a compilation of this function is announced; one that comes from the cache on disk is not.
+    """Show a progress line whenever this function is compiled from now on; loading it from the cache on disk shows none.
 
     Parameters
     ----------

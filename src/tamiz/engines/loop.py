@@ -293,7 +293,6 @@ def run(
     k, m = loop_counters[LoopSlot.WIDTH], rule.n_features_to_select
     gamma, gamma_first, gamma_second, rank, order = gamma[:k], gamma_first[:k], gamma_second[:k], rank[:k], order[:k]
     gamma_gradient = folded[0][:k]
-    n_outputs = weights.shape[0]
     for i in range(alphas.shape[0]):
         counters[Slot.STEP] += 1
         step = counters[Slot.STEP]

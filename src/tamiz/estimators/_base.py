@@ -45,8 +45,8 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
     _task: ClassVar[str]
     _automatic_loss: ClassVar[str]
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_features_to_select": [whole_number(1), Interval(numbers.Real, 0, 1, closed="neither"), None],
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_features_to_select": "no_validation",  # resolve_n_features_to_select knows how many features there are
         "variant": [NameOf(lambda: VARIANTS)],
         "network": [NameOf(lambda: NETWORKS), callable],
         "normalize": [StrOptions({"erf", "standard"}), None],

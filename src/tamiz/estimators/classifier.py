@@ -126,7 +126,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     _task = "classification"
     _automatic_loss = "squared_hinge"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseE2EFS._parameter_constraints,
         "loss": [NameOf(lambda: ["auto", *names_of("classification")])],
         "class_weight": [StrOptions({"balanced"}), dict, None],

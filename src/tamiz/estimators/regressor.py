@@ -81,7 +81,8 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
     model_ : object
         The trained model, which reads the M selected columns after their normalisation; ``model_.scores``.
     coef_ : ndarray, shape (n_outputs, n_features_to_select_)
-        Weights of the selected columns, in the order of the columns, *after they were normalised*, for y in its own units (linear network only).
+        Weights of the selected columns, in the order of the columns, *after they were normalised*, for y in its own
+        units (linear network only).
     intercept_ : ndarray, shape (n_outputs,)
         Constant terms (linear network only).
     module_ : torch.nn.Module
@@ -112,7 +113,7 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
     _task = "regression"
     _automatic_loss = "squared_error"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseE2EFS._parameter_constraints,
         "loss": [NameOf(lambda: ["auto", *names_of("regression")])],
     }

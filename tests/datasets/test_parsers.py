@@ -26,13 +26,13 @@ from tamiz.datasets.parsers import (
     read_cifar,
     read_idx,
 )
-from tamiz.datasets.registry import Entry
+from tamiz.datasets.registry import DatasetEntry
 
 RANDOM = np.random.default_rng(0)
 
 
 def entry(shape, counts, **more):
-    return Entry("toy", "TOY", shape, counts, "nobody", **more)
+    return DatasetEntry("toy", "TOY", shape, counts, "nobody", **more)
 
 
 @pytest.mark.parametrize("transpose", [False, True])
@@ -192,5 +192,5 @@ def test_cifar_binary_archive(tmp_path, n_classes):
 
 
 def test_cifar_of_the_wrong_length_is_refused():
-    with pytest.raises(DatasetError, match="no whole number of records"):
+    with pytest.raises(DatasetError, match="not a whole number of records"):
         read_cifar(b"x" * 3074, 1)

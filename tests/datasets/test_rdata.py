@@ -13,7 +13,7 @@ import pytest
 from tamiz.datasets.errors import DatasetError
 from tamiz.datasets.parsers import PARSE_FAULTS
 from tamiz.datasets.rdata import parse_rdata, read_rdata
-from tamiz.datasets.registry import Entry
+from tamiz.datasets.registry import DatasetEntry
 
 NIL = struct.pack(">i", 254)
 
@@ -84,7 +84,7 @@ def workspace(X, y, frame, version=2):
     return head + w.pairs([("golub", lambda: w.list([table, factor], ["x", "y"]))])
 
 
-TOY = Entry("toy", "TOY", (5, 3), (2, 3), "nobody")
+TOY = DatasetEntry("toy", "TOY", (5, 3), (2, 3), "nobody")
 X = np.arange(15.0).reshape(5, 3)
 Y = np.array([0, 1, 0, 1, 0])  # three ALL, two AML
 

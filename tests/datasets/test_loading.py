@@ -322,3 +322,12 @@ def test_the_bar_is_drawn_on_a_terminal_only(server, hasty, tmp_path, register, 
     written = sys.stderr.getvalue()
     assert ("toy.zip [####################] 100% of" in written) == (stream is Terminal)
     assert written.endswith("\n") == (stream is Terminal)
+
+
+def test_importing_the_datasets_loads_nothing_heavy():
+    """Listing the datasets is part of the command line, which has to start at once."""
+    code = (
+        "import sys, tamiz.datasets; print([m for m in ('filelock', 'sklearn', 'numba', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

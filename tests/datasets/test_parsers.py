@@ -45,6 +45,14 @@ def test_mat_is_found_by_shape_whatever_the_names(tmp_path, transpose):
     assert table.target.tolist() == [0, 1, 1, 0, 1]
 
 
+def test_mat_with_numbers_as_target(tmp_path):
+    X, y = RANDOM.normal(size=(5, 7)), np.array([0.5, -2.0, 3.25, 0.0, 1e6])
+    scipy.io.savemat(tmp_path / "toy.mat", {"X": X, "dose": y.reshape(1, -1)})
+    table = parse_mat({"toy.mat": tmp_path / "toy.mat"}, entry((5, 7), None))
+    assert table.target.dtype == np.float64
+    assert table.target.tolist() == y.tolist()
+
+
 def test_mat_of_another_shape_is_refused(tmp_path):
     scipy.io.savemat(tmp_path / "toy.mat", {"X": np.zeros((5, 8)), "y": np.zeros(5)})
     with pytest.raises(DatasetError, match="0 tables"):

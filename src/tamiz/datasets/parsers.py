@@ -64,7 +64,7 @@ def classes_by_count(labels: np.ndarray, counts: tuple[int, ...]) -> np.ndarray:
     return np.array([counts.index(count) for count in found.tolist()], dtype=np.int64)[codes.reshape(-1)]
 
 
-def as_target(values: np.ndarray, entry: DatasetEntry) -> np.ndarray:
+def target_of_entry(values: np.ndarray, entry: DatasetEntry) -> np.ndarray:
     """Return the target of an entry: classes 0 .. C-1 by their counts, or float64 numbers for regression."""
     if entry.class_counts is None:
         return np.asarray(values, dtype=np.float64).ravel()
@@ -99,7 +99,7 @@ def parse_mat(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
             f"the file holds {len(matrices)} tables of {entry.shape} and {len(vectors)} target vectors, "
             "expected one each"
         )
-    return DatasetArrays(orient(matrices[0], entry.shape), as_target(vectors[0], entry))
+    return DatasetArrays(orient(matrices[0], entry.shape), target_of_entry(vectors[0], entry))
 
 
 def _zip_members(path: Path) -> dict[str, bytes]:

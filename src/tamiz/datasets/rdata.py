@@ -18,7 +18,7 @@ import numpy as np
 
 from tamiz.datasets.dataset import DatasetArrays
 from tamiz.datasets.errors import DatasetError
-from tamiz.datasets.parsers import as_target, orient
+from tamiz.datasets.parsers import orient, target_of_entry
 
 if TYPE_CHECKING:
     from tamiz.datasets.registry import DatasetEntry
@@ -155,5 +155,4 @@ def parse_rdata(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays
     matrix, names = parts["x"].as_matrix()
     data = orient(matrix, entry.shape)
     known = np.array(names) if names is not None and len(names) == entry.shape[1] else None
-    target = parts["y"].as_labels() if entry.task == "classification" else parts["y"].value
-    return DatasetArrays(data, as_target(target, entry), feature_names=known)
+    return DatasetArrays(data, target_of_entry(parts["y"].as_labels(), entry), feature_names=known)

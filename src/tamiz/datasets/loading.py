@@ -15,11 +15,12 @@ import numpy as np
 from tamiz._progress import ProgressBar
 from tamiz.datasets.cache import cache_path, find_data_home, prepare_folder, read_cached, verify_arrays, write_cached
 from tamiz.datasets.dataset import Dataset, DatasetArrays
-from tamiz.datasets.download import DownloadProgress, DownloadSettings
+from tamiz.datasets.download import DownloadSettings
 from tamiz.datasets.download import download as download_file
 from tamiz.datasets.errors import DatasetError, DownloadError
 from tamiz.datasets.parsers import PARSE_FAULTS
 from tamiz.datasets.registry import REGISTRY, DatasetEntry, Source, find_entry, stand_ins
+from tamiz.datasets.transfer import DownloadProgress
 
 
 def load_dataset(

@@ -19,7 +19,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 
 from tamiz import E2EFSClassifier
 from tamiz.benchmark.learners import SMALL_GRID, erf_pair, fit_svm
-from tamiz.datasets import load
+from tamiz.datasets import load_dataset
 
 NUMBERS = (10, 50, 100, 150, 200)
 #: The best of the paper's rows for E2E-FS and E2E-FS-Soft.
@@ -58,7 +58,7 @@ def microarrays(names: list[str], repeats: int, variant: str, jobs: int, with_sv
         f"{'data set':<18}{'joint':>8}{'svm':>8}{'better':>8}{'paper':>8}{'ahead by':>10}{'ms a fit':>10}  joint by M"
     )
     for name in names:
-        data = load(name, download=False)
+        data = load_dataset(name, download=False)
         X = data.data.tocsr() if sp.issparse(data.data) else np.asarray(data.data)
         y = np.asarray(data.target)
         splits = RepeatedStratifiedKFold(n_splits=3, n_repeats=repeats, random_state=42).split(X, y)
@@ -76,7 +76,7 @@ def microarrays(names: list[str], repeats: int, variant: str, jobs: int, with_sv
 
 def madelon(repeats: int, jobs: int) -> None:
     """The three-layer network on MADELON, M = 5: the authors' balanced accuracy is 0.8912."""
-    data = load("madelon", download=False)
+    data = load_dataset("madelon", download=False)
     X, y = np.asarray(data.data), np.asarray(data.target)
     splits = RepeatedStratifiedKFold(n_splits=3, n_repeats=repeats, random_state=42).split(X, y)
 

@@ -25,7 +25,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 
 from tamiz import E2EFSClassifier, E2EFSPath
 from tamiz.core import Rule
-from tamiz.datasets import load
+from tamiz.datasets import load_dataset
 from tamiz.preprocessing.scaling import prepare_table
 from tamiz.linear.fit import Training, fit_linear
 
@@ -49,7 +49,7 @@ def show(what: str, value: float, target: str) -> None:
 
 def colon_fold() -> tuple[np.ndarray, np.ndarray]:
     """The training part of the first fold of COLON."""
-    data = load("colon", download=False)
+    data = load_dataset("colon", download=False)
     X, y = np.asarray(data.data), np.asarray(data.target)
     train, _ = next(RepeatedStratifiedKFold(n_splits=3, n_repeats=1, random_state=42).split(X, y))
     return X[train], y[train]
@@ -190,7 +190,7 @@ def sparse() -> None:
 
 def path() -> None:
     """Five values of M side by side against one."""
-    data = load("lung", download=False)
+    data = load_dataset("lung", download=False)
     X, y = np.asarray(data.data), np.asarray(data.target)
     numbers = [10, 50, 100, 150, 200]
     one = best_of(lambda: E2EFSClassifier(100, random_state=0).fit(X, y))

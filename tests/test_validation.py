@@ -1,4 +1,4 @@
-"""The shared checks of what users hand in, each with its message."""
+"""The shared checks of input data, each with its message."""
 
 import numpy as np
 import pandas as pd
@@ -10,6 +10,7 @@ from tamiz._validation import (
     check_numeric_target,
     check_table,
     check_target_length,
+    column_label,
     resolve_n_features_to_select,
 )
 
@@ -93,3 +94,38 @@ def test_bad_numbers_in_a_target():
         check_numeric_target([1.0, np.inf])
     assert check_numeric_target([[1.0], [2.0]]).shape == (2,)
     assert check_numeric_target([[1.0], [2.0]], multi_output=True).shape == (2, 1)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_nan_may_stand_for_a_missing_value_and_infinity_never(kind):
+    X = np.ones((4, 3))
+    X[0, 0] = np.nan
+    check_finite(kind(X), allow_nan=True)
+    X[1, 2] = np.inf
+    with pytest.raises(ValueError, match="infinity in column 2"):
+        check_finite(kind(X), allow_nan=True)
+    X[1, 0] = -np.inf
+    with pytest.raises(ValueError, match="infinity in column 0"):
+        check_finite(kind(X), allow_nan=True)
+
+
+def test_a_column_is_called_by_its_name_whatever_holds_the_names():
+    assert column_label(1, None) == "column 1"
+    for names in (np.array(["age", "dose"]), np.array(["age", "dose"], dtype=object), ["age", "dose"]):
+        assert column_label(1, names) == "column 'dose'"
+
+
+def test_names_are_kept_in_fit_and_compared_later():
+    estimator, frame = Anything(), pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    checked = check_table(estimator, frame, reset=True)
+    assert checked.dtype == np.float64
+    assert estimator.feature_names_in_.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        check_table(estimator, frame[["b", "a"]], reset=False)
+    with pytest.raises(ValueError, match="minimum of 3"):
+        check_table(Anything(), frame, reset=True, min_samples=3)
+
+
+def test_objects_that_are_numbers_are_fine():
+    frame = pd.DataFrame({"a": np.array([1, 2], dtype=object)})
+    assert check_table(Anything(), frame, reset=True).tolist() == [[1.0], [2.0]]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,8 @@ def open_atomic(path: str | os.PathLike[str], *, text: bool = False) -> Iterator
     """Open a file for writing that replaces ``path`` only once it is written to the end.
 
     At any moment, also after a crash, a reader finds the old file or the new one, never a part. An exception inside the
-    ``with`` block removes what was written.
+    ``with`` block removes what was written. A symbolic link stays one: the file it points to is replaced. A device or a
+    pipe, such as ``/dev/null``, cannot be replaced and is written to directly.
 
     Parameters
     ----------
@@ -28,28 +30,40 @@ def open_atomic(path: str | os.PathLike[str], *, text: bool = False) -> Iterator
     ------
     file object
 
+    Raises
+    ------
+    OSError
+        If the file cannot be written; it is named as ``path``.
+
     Examples
     --------
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with open_atomic(Path(folder) / "a.txt", text=True) as file:
     ...         _ = file.write("hello")
     ...     os.listdir(folder)
     ['a.txt']
     """
-    target = Path(path)
-    handle, part = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent)
+    options: dict[str, Any] = {"encoding": "utf-8", "newline": "\n"} if text else {}
+    kind = "" if text else "b"
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, f"w{kind}", **options) as file:  # a folder raises here
+            yield file
+        return
+    target = Path(os.path.realpath(path))
+    # 40 characters take at most 160 bytes, and a name may have 255.
+    part = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.part")
     try:
-        options: dict[str, Any] = {"encoding": "utf-8", "newline": "\n"} if text else {}
-        with os.fdopen(handle, "w" if text else "wb", **options) as file:
+        with open(part, f"x{kind}", **options) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(part, 0o666 & ~umask)  # mkstemp makes files that only their owner reads
         os.replace(part, target)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
+    except BaseException as fault:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        if isinstance(fault, OSError) and fault.filename == str(part):
+            fault.filename = os.fspath(path)
         raise
 
 
@@ -58,6 +72,7 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> None:
 
     Examples
     --------
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_atomic(Path(folder) / "a.bin", b"123")
     ...     (Path(folder) / "a.bin").read_bytes()

@@ -25,6 +25,15 @@ def plain(name: str) -> str:
 def suggest(name: str, known: Iterable[str], n: int = 1) -> str:
     """Return " Did you mean ...?" with the known names nearest to ``name``, or an empty string.
 
+    Parameters
+    ----------
+    name : str
+        What the user gave.
+    known : iterable of str
+        The names there are.
+    n : int, default=1
+        Largest number of names to suggest.
+
     Examples
     --------
     >>> suggest("tumor", ["tumour", "age"])
@@ -32,11 +41,17 @@ def suggest(name: str, known: Iterable[str], n: int = 1) -> str:
     >>> suggest("zzz", ["tumour", "age"])
     ''
     """
-    spellings: dict[str, str] = {}
-    for one in known:
-        spellings.setdefault(plain(one), one)
+    spellings = _spellings(known)
     near = difflib.get_close_matches(plain(name), spellings, n=n, cutoff=0.5)
     return f" Did you mean {' or '.join(repr(spellings[one]) for one in near)}?" if near else ""
+
+
+def _spellings(known: Iterable[str]) -> dict[str, str]:
+    """Return the names by their plain spelling; of two with the same one, the first."""
+    found: dict[str, str] = {}
+    for name in known:
+        found.setdefault(plain(name), name)
+    return found
 
 
 def pick_name(name: object, known: Iterable[str], kind: str) -> str:
@@ -65,9 +80,12 @@ def pick_name(name: object, known: Iterable[str], kind: str) -> str:
     tamiz.errors.UnknownNameError: Unknown learner 'smv'. Did you mean 'svm'? There are: naivef, svm.
     """
     names = list(known)
-    spellings = {plain(one): one for one in names}
-    if isinstance(name, str) and plain(name) in spellings:
-        return spellings[plain(name)]
+    if isinstance(name, str):
+        if name in names:
+            return name
+        spellings = _spellings(names)
+        if plain(name) in spellings:
+            return spellings[plain(name)]
     raise UnknownNameError(f"Unknown {kind} {name!r}.{suggest(str(name), names)} There are: {', '.join(names)}.")
 
 

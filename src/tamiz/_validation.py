@@ -1,4 +1,4 @@
-"""Checks of what users hand in, with messages that say what to do; shared by the estimators and all baselines."""
+"""Check input data and the number of features, with messages that say what to do."""
 
 from __future__ import annotations
 
@@ -12,14 +12,23 @@ from sklearn.utils.validation import _get_feature_names, validate_data
 
 
 def resolve_n_features_to_select(value: Any, n_features: int) -> int:
-    """The number M that ``n_features_to_select`` means for a table with ``n_features`` columns.
+    """Return the number M that ``n_features_to_select`` means for ``n_features`` columns.
 
     Parameters
     ----------
     value : int, float or None
-        An integer is taken as it is, a float in (0, 1) as a fraction (at least one feature), None as half.
+        An integer is M itself, a float in (0, 1) a fraction of the features (at least one), None half of them.
     n_features : int
-        The number of columns there are.
+        Number of columns.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If it is neither, or not in the range from 1 to ``n_features``.
 
     Examples
     --------
@@ -52,12 +61,12 @@ def resolve_n_features_to_select(value: Any, n_features: int) -> int:
 
 
 def column_label(index: int, names: np.ndarray | None) -> str:
-    """How to call a column in a message: by its name if it has one."""
-    return f"column {index}" if names is None else f"column {names[index]!r}"
+    """Return how a message calls a column: by its name if it has one."""
+    return f"column {index}" if names is None else f"column {str(names[index])!r}"
 
 
 def _first_bad_column(X: Any) -> tuple[int, str] | None:
-    """Index of the first column with a NaN or infinity, and which of the two it is; None if all is finite."""
+    """Return the index of the first column with NaN or infinity and which of the two it is; None if all is finite."""
     if sp.issparse(X):
         coo = X.tocoo()
         bad = ~np.isfinite(coo.data)
@@ -66,7 +75,7 @@ def _first_bad_column(X: Any) -> tuple[int, str] | None:
         column = int(coo.col[bad].min())
         return column, "NaN" if np.isnan(coo.data[bad & (coo.col == column)]).any() else "infinity"
     # A sum is finite only if all entries are, and costs one pass without temporaries; should the sum of finite
-    # entries overflow, the slower look below decides.
+    # entries overflow, the slower check below decides.
     with np.errstate(all="ignore"):
         if np.isfinite(X.sum()):
             return None
@@ -78,7 +87,16 @@ def _first_bad_column(X: Any) -> tuple[int, str] | None:
 
 
 def check_finite(X: Any, names: np.ndarray | None = None, allow_nan: bool = False) -> None:
-    """Refuse NaN and infinity, naming the first column that has one.
+    """Raise ValueError if the table holds NaN or infinity; the message names the first such column.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
+        Table to check.
+    names : ndarray of str or None, default=None
+        Names of the columns.
+    allow_nan : bool, default=False
+        Whether NaN stands for a missing value.
 
     Examples
     --------
@@ -100,11 +118,11 @@ def check_finite(X: Any, names: np.ndarray | None = None, allow_nan: bool = Fals
 
 
 def _object_columns(X: Any) -> list[str]:
-    """Columns of a data frame that hold text or other objects and cannot be read as numbers."""
+    """Return the columns of a data frame that hold text or other objects and cannot be converted to numbers."""
     found = []
     for name in getattr(X, "columns", []):
         column = X[name]
-        if getattr(column, "ndim", 1) != 1:  # two columns of one name: the array check speaks about those
+        if getattr(column, "ndim", 1) != 1:  # two columns of one name: reported below
             continue
         values = np.asarray(column)
         if values.dtype.kind in "OUSTMm":
@@ -115,7 +133,8 @@ def _object_columns(X: Any) -> list[str]:
     return found
 
 
-def _refuse_objects(X: Any) -> None:
+def _check_columns(X: Any) -> None:
+    """Raise ValueError if columns of a data frame hold text or share a name."""
     if not hasattr(X, "columns"):
         return
     found = _object_columns(X)
@@ -141,26 +160,30 @@ def check_table(
     dtype: Any = (np.float64, np.float32),
     min_samples: int = 1,
 ) -> Any:
-    """The feature table, checked, as an array or sparse matrix; sets or compares ``feature_names_in_``.
+    """Check the feature table and return it as an array or sparse matrix; set or compare ``feature_names_in_``.
 
     Parameters
     ----------
     estimator : estimator
-        Whose ``n_features_in_`` and ``feature_names_in_`` are set (``reset=True``) or compared with.
+        Estimator whose ``n_features_in_`` and ``feature_names_in_`` are set (``reset=True``) or compared with.
     X : array-like, sparse matrix or data frame
-        What the user handed in.
+        Table to check.
     reset : bool
         True in ``fit``, False in ``predict`` and ``transform``.
-    accept_sparse : bool or list of str
+    accept_sparse : bool or list of str, default=False
         As in scikit-learn.
-    allow_nan : bool
+    allow_nan : bool, default=False
         Whether NaN stands for a missing value.
-    dtype : dtype or tuple of dtype
-        Accepted types; the first is converted to.
-    min_samples : int
-        How many rows there must be.
+    dtype : dtype or tuple of dtype, default=(float64, float32)
+        Accepted types; others are converted to the first.
+    min_samples : int, default=1
+        Least number of rows.
+
+    Returns
+    -------
+    ndarray or sparse matrix
     """
-    _refuse_objects(X)
+    _check_columns(X)
     checked = validate_data(
         estimator,
         X,
@@ -175,7 +198,7 @@ def check_table(
 
 
 def check_target_length(X: Any, y: Any) -> None:
-    """Refuse a missing target, a single number as target, and one of another length than the table."""
+    """Raise ValueError if the target is None, a single value or of another length than the table."""
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
     shape = y.shape if hasattr(y, "shape") else np.asarray(y, dtype=object).shape
@@ -187,7 +210,19 @@ def check_target_length(X: Any, y: Any) -> None:
 
 
 def check_numeric_target(y: Any, *, multi_output: bool = False) -> np.ndarray:
-    """A target of numbers, finite; one or (with ``multi_output``) several columns."""
+    """Check a numeric target and return it as float64.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Target to check.
+    multi_output : bool, default=False
+        Whether a single column stays two-dimensional.
+
+    Returns
+    -------
+    ndarray of float64
+    """
     y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y", allow_nd=False)
     if not np.isfinite(y).all():
         kind = "NaN" if np.isnan(y).any() else "infinity"

@@ -25,7 +25,7 @@ def run(*words):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["microarray", "-d", "colonn"], "There is no dataset 'colonn'. Did you mean 'colon'?"),
+        (["microarray", "-d", "colonn"], "Unknown dataset 'colonn'. Did you mean 'colon'?"),
         (["microarray", "-d", "colon", "-m", "fischer"], "Unknown method 'fischer'. Did you mean 'fisher'?"),
         (["microarray", "-d", "colon", "--learners", "smv"], "Unknown learner 'smv'. Did you mean 'svm'?"),
         (["microarray", "-d", "colon", "-k", "ten"], "'ten' is not a list of whole numbers"),

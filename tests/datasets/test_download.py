@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import time
 
 import numpy as np
 import pytest
 
 from tamiz.datasets.download import DownloadSettings, download, file_checksum
 from tamiz.datasets.errors import DownloadError
-from tamiz.datasets.progress import TerminalBar
 
 BODY = np.random.default_rng(0).integers(0, 256, 300_000, dtype=np.uint8).tobytes()
 SHA = "sha256:" + hashlib.sha256(BODY).hexdigest()
@@ -175,6 +172,19 @@ def test_missing_file_is_not_asked_for_again(server, hasty, tmp_path):
     assert len(server.requests) == 1
 
 
+def test_status_without_a_reason_phrase(server, hasty, tmp_path):
+    """HTTP allows an empty reason."""
+    answer = server.plain
+
+    def without_reason(handler, status, headers=None):
+        handler.responses = {**handler.responses, status: ("", "")}
+        answer(handler, status, headers)
+
+    server.plain = without_reason
+    with pytest.raises(DownloadError, match=r"the server answered 404\n"):
+        download(server.url("missing"), tmp_path / "file.bin", settings=hasty)
+
+
 def test_lasting_503_gives_up(server, hasty, tmp_path):
     with pytest.raises(DownloadError, match=r"503 .*tried 3 times"):
         download(server.put("a", BODY, statuses=[503] * 9), tmp_path / "file.bin", settings=hasty)
@@ -220,27 +230,3 @@ def test_progress_counts_up_to_the_size(server, hasty, tmp_path):
     received = [call[1] for call in seen]
     assert received == sorted(received)
     assert seen[-1] == ("file.bin", len(BODY), len(BODY))
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_bar_draws_only_late_and_only_on_a_terminal():
-    early, late, file = Terminal(), Terminal(), io.StringIO()
-    for stream, delay in ((early, 60.0), (late, 0.0), (file, 0.0)):
-        bar = TerminalBar(stream, delay=delay, interval=0.0)
-        time.sleep(0.001)
-        bar("colon.mat", 50, 100)
-        bar("colon.mat", 100, 100)
-        bar.close()
-    assert early.getvalue() == file.getvalue() == ""
-    assert "50% of 100 B" in late.getvalue()
-    assert late.getvalue().endswith("\n")
-    broken = Terminal()
-    bar = TerminalBar(broken, delay=0.0)
-    time.sleep(0.001)
-    bar("colon.mat", 50, 100)
-    bar.close()
-    assert broken.getvalue().endswith("\n")

@@ -8,21 +8,22 @@ import subprocess
 import sys
 import zipfile
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
-from tamiz.datasets import DatasetError, DownloadError, UnknownDatasetError, describe, find_data_home, load
-from tamiz.datasets.cache import file_of, read_table, write_table
+from tamiz._progress import ProgressBar
+from tamiz.datasets import DatasetError, DownloadError, UnknownDatasetError, describe, load_dataset
+from tamiz.datasets.cache import write_cached
+from tamiz.datasets.dataset import DatasetArrays
 from tamiz.datasets.loading import fetch
 from tamiz.datasets.parsers import parse_challenge
-from tamiz.datasets.registry import REGISTRY, Entry, RemoteFile, Source, find_entry
-from tamiz.datasets.table import Table
+from tamiz.datasets.registry import REGISTRY, DatasetEntry, RemoteFile, Source
 
 X = np.arange(54).reshape(6, 9)
 Y = np.array([0, 1, 0, 1, 1, 0])
-TOY = Entry("toy", "TOY", (6, 9), (3, 3), "nobody", n_train=4, totals=(float(X[:4].sum()), float(X[4:].sum())))
+TOY = DatasetEntry("toy", "TOY", (6, 9), (3, 3), "nobody", n_train=4, totals=(float(X[:4].sum()), float(X[4:].sum())))
 
 
 def archive(data=X, target=Y):
@@ -52,8 +53,8 @@ def register(monkeypatch):
 def test_download_then_from_the_data_home(server, hasty, tmp_path, register):
     register(toy_from(server.put("toy.zip", archive())))
     home = tmp_path / "new" / "home"
-    first = load("toy", home, settings=hasty)
-    second = load("toy", home, download=False)
+    first = load_dataset("toy", home, settings=hasty)
+    second = load_dataset("toy", home, download=False)
     for dataset in (first, second):
         np.testing.assert_array_equal(dataset.data, X)
         assert dataset.data.dtype == np.float32
@@ -62,7 +63,7 @@ def test_download_then_from_the_data_home(server, hasty, tmp_path, register):
         assert dataset.test.tolist() == [4, 5]
         assert repr(dataset) == "Dataset('TOY', 6 x 9, 2 classes)"
     assert len(server.requests) == 1
-    assert [path.name for path in home.iterdir()] == ["toy.npz"]
+    assert sorted(path.name for path in home.iterdir()) == [".toy.lock", "toy.npz"]
     assert os.stat(home / "toy.npz").st_mode & 0o444 == 0o444
 
 
@@ -79,13 +80,13 @@ def test_wrong_content_is_not_kept(server, hasty, tmp_path, register):
     for words, body in cases.items():
         register(toy_from(server.put("toy.zip", body)))
         with pytest.raises(DownloadError, match=rf"(?s)Could not get TOY.*{words}.*not kept"):
-            load("toy", tmp_path, settings=hasty)
-        assert list(tmp_path.iterdir()) == []
+            load_dataset("toy", tmp_path, settings=hasty)
+        assert [path.name for path in tmp_path.iterdir()] == [".toy.lock"]
 
 
 def test_second_source_is_tried(server, hasty, tmp_path, register):
     register(toy_from(server.url("gone.zip"), server.put("bad.zip", b"?"), server.put("good.zip", archive())))
-    np.testing.assert_array_equal(load("toy", tmp_path, settings=hasty).data, X)
+    np.testing.assert_array_equal(load_dataset("toy", tmp_path, settings=hasty).data, X)
 
 
 def test_broken_download_is_resumed_by_the_next_load(server, hasty, tmp_path, register):
@@ -101,24 +102,53 @@ def test_broken_download_is_resumed_by_the_next_load(server, hasty, tmp_path, re
 
     server.answer = answer
     with pytest.raises(DownloadError, match="503"):
-        load("toy", tmp_path, settings=hasty)
+        load_dataset("toy", tmp_path, settings=hasty)
     assert not (tmp_path / "toy.npz").exists()
     server.files["toy.zip"].statuses = []
-    np.testing.assert_array_equal(load("toy", tmp_path, settings=hasty).data, X)
+    np.testing.assert_array_equal(load_dataset("toy", tmp_path, settings=hasty).data, X)
     assert server.requests[-1] == ("toy.zip", "bytes=300-")
+
+
+HOLDER = """
+import sys
+from filelock import FileLock
+with FileLock(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_waiting_for_a_lock_ends_with_an_error_and_a_killed_owner_frees_it(server, hasty, tmp_path, register):
+    register(toy_from(server.put("toy.zip", archive())))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path / ".toy.lock")], **pipes) as owner:
+        assert owner.stdout.readline() == "held\n"
+        with pytest.raises(DatasetError, match=r"Another process has held the lock .*toy\.lock for more than 0\.1 s"):
+            load_dataset("toy", tmp_path, settings=replace(hasty, lock_timeout=0.1))
+        assert server.requests == []
+        owner.kill()
+        owner.wait(30)
+    np.testing.assert_array_equal(load_dataset("toy", tmp_path, settings=hasty).data, X)
+
+
+def test_lock_is_freed_after_an_error(server, hasty, tmp_path, register):
+    register(toy_from(server.url("gone.zip")))
+    for _ in range(2):
+        with pytest.raises(DownloadError, match="404"):
+            load_dataset("toy", tmp_path, settings=replace(hasty, lock_timeout=0.1))
 
 
 LOADER = """
 import sys
-from tamiz.datasets import REGISTRY, DownloadSettings, Entry, load
+from tamiz.datasets import REGISTRY, DownloadSettings, DatasetEntry, load_dataset
 from tamiz.datasets.parsers import parse_challenge
 from tamiz.datasets.registry import RemoteFile, Source
 url, home = sys.argv[1:]
 source = Source("loopback", (RemoteFile("toy.zip", (url,)),), parse_challenge)
-REGISTRY["toy"] = Entry("toy", "TOY", (6, 9), (3, 3), "nobody", n_train=4, sources=(source,))
+REGISTRY["toy"] = DatasetEntry("toy", "TOY", (6, 9), (3, 3), "nobody", n_train=4, sources=(source,))
 print("ready", flush=True)
 sys.stdin.readline()
-print(load("toy", home, settings=DownloadSettings(timeout=20, retries=0)).data.sum())
+print(load_dataset("toy", home, settings=DownloadSettings(timeout=20, retries=0)).data.sum())
 """
 
 
@@ -135,13 +165,13 @@ def test_two_processes_download_once(server, tmp_path):
         sums = [float(worker.communicate(timeout=60)[0]) for worker in (one, two)]
     assert sums == [float(X.sum())] * 2
     assert len(server.requests) == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["toy.npz"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".toy.lock", "toy.npz"]
 
 
 def test_read_only_home_reads_but_cannot_download(server, hasty, read_only_disk, register):
     register(toy_from(server.put("toy.zip", archive())))
-    with pytest.raises(DatasetError, match=r"Cannot write into .*Read-only.*TAMIZ_DATA_HOME"):
-        load("toy", read_only_disk, settings=hasty)
+    with pytest.raises(DatasetError, match=r"Cannot write the dataset into .*Read-only.*TAMIZ_DATA_HOME"):
+        load_dataset("toy", read_only_disk, settings=hasty)
     assert server.requests == []
 
 
@@ -151,99 +181,73 @@ def test_full_disk_leaves_no_file(server, hasty, small_disk, register):
     entry = toy_from(server.put("toy.zip", archive()))
     entry = replace(entry, shape=rows.shape, totals=(), sources=())
     with pytest.raises(DatasetError, match=r"disk is full.*TAMIZ_DATA_HOME"):
-        write_table(Table(rows.astype(np.float32), Y, 4), entry, small_disk)
+        write_cached(DatasetArrays(rows.astype(np.float32), Y, 4), entry, small_disk)
     assert list(small_disk.iterdir()) == []
     body = archive(np.random.default_rng(0).integers(0, 999, size=(6, 20_000)))
     register(replace(toy_from(server.put("toy.zip", body)), shape=(6, 20_000), totals=()))
     with pytest.raises(DownloadError, match=r"(?s)Could not get TOY.*disk is full"):
-        load("toy", small_disk, settings=hasty)
+        load_dataset("toy", small_disk, settings=hasty)
     assert not (small_disk / "toy.npz").exists()
 
 
 def test_damaged_file_in_the_data_home_is_named(tmp_path, register):
     register(TOY)
-    path = write_table(Table(X.astype(np.float32), Y, 4), TOY, tmp_path)
+    path = write_cached(DatasetArrays(X.astype(np.float32), Y, 4), TOY, tmp_path)
     good = path.read_bytes()
     flipped = bytearray(good)
     flipped[len(good) // 3] ^= 0xFF
     for bad in (good[: len(good) // 2], b"", b"not an archive", bytes(flipped)):
         path.write_bytes(bad)
         with pytest.raises(DatasetError, match=r"toy\.npz is (damaged|not TOY).*Remove it"):
-            load("toy", tmp_path)
+            load_dataset("toy", tmp_path)
     np.savez(path, X=X.astype(np.float32), y=Y, n_train=np.array([{}], dtype=object))
     with pytest.raises(DatasetError, match="damaged"):  # a pickle inside is never opened
-        load("toy", tmp_path)
+        load_dataset("toy", tmp_path)
     values = X.astype(np.float32)
     values[2, 2] = np.nan
-    write_table(Table(values, Y, 4), TOY, tmp_path)
+    write_cached(DatasetArrays(values, Y, 4), TOY, tmp_path)
     with pytest.raises(DatasetError, match="NaN or infinity"):
-        load("toy", tmp_path)
+        load_dataset("toy", tmp_path)
     path.unlink()
     path.mkdir()
     with pytest.raises(DatasetError, match="cannot be read"):
-        load("toy", tmp_path)
-
-
-def test_tables_of_all_kinds_survive_the_data_home(tmp_path):
-    names = np.array([f"gene {j}" for j in range(9)])
-    sparse = Table(sp.csr_matrix(X, dtype=np.float32), Y, 4, names)
-    write_table(sparse, replace(TOY, sparse=True), tmp_path)
-    back = read_table(replace(TOY, sparse=True), tmp_path)
-    assert (back.data != sparse.data).nnz == 0
-    assert back.feature_names.tolist() == names.tolist()
-    image = replace(TOY, image_shape=(3, 3, 1))
-    write_table(Table(X.astype(np.uint8), Y, 4), image, tmp_path)
-    back = read_table(image, tmp_path)
-    assert back.data.dtype == np.uint8
-    assert back.n_train == 4
+        load_dataset("toy", tmp_path)
 
 
 def test_stand_in_is_named_and_never_used_silently(tmp_path, register):
     register(replace(TOY, sources=toy_from("http://127.0.0.1:9/toy.zip").sources))
     register(replace(TOY, name="toy_rebuilt", label="REBUILT", stands_in_for="toy"))
     with pytest.raises(DatasetError, match=r"^((?!In its place).)*$"):
-        load("toy", tmp_path, download=False)
-    write_table(Table(X.astype(np.float32), Y, 4), REGISTRY["toy_rebuilt"], tmp_path)
-    with pytest.raises(DatasetError, match=r"download=True.*you can ask for 'toy_rebuilt' by name"):
-        load("toy", tmp_path, download=False)
-    assert load("toy_rebuilt", tmp_path).display_name == "TOY (REBUILT)"
+        load_dataset("toy", tmp_path, download=False)
+    write_cached(DatasetArrays(X.astype(np.float32), Y, 4), REGISTRY["toy_rebuilt"], tmp_path)
+    with pytest.raises(DatasetError, match=r"download=True.*you can load 'toy_rebuilt'"):
+        load_dataset("toy", tmp_path, download=False)
+    assert load_dataset("toy_rebuilt", tmp_path).display_name == "TOY (REBUILT)"
 
 
 def test_no_network_says_so_and_names_the_stand_in(hasty, tmp_path, register):
     register(replace(TOY, sources=toy_from("http://127.0.0.1:9/toy.zip").sources))
     register(replace(TOY, name="toy_rebuilt", label="REBUILT", stands_in_for="toy"))
-    write_table(Table(X.astype(np.float32), Y, 4), REGISTRY["toy_rebuilt"], tmp_path)
-    with pytest.raises(DownloadError, match=r"(?s)no connection.*Check the network.*'toy_rebuilt' by name"):
-        load("toy", tmp_path, settings=hasty)
+    write_cached(DatasetArrays(X.astype(np.float32), Y, 4), REGISTRY["toy_rebuilt"], tmp_path)
+    with pytest.raises(DownloadError, match=r"(?s)no connection.*Check the network.*'toy_rebuilt'"):
+        load_dataset("toy", tmp_path, settings=hasty)
 
 
 def test_set_that_exists_only_as_a_file(tmp_path):
-    with pytest.raises(DatasetError, match=r"GINA \(REBUILT\) exists only as a file: put gina_rebuilt\.npz into"):
-        load("gina_rebuilt", tmp_path)
+    with pytest.raises(DatasetError, match=r"GINA \(REBUILT\) has no public source: put gina_rebuilt\.npz into"):
+        load_dataset("gina_rebuilt", tmp_path)
 
 
 @pytest.mark.parametrize(("asked", "meant"), [("madelone", "madelon"), ("giset", "gisette"), ("cifar-1", "cifar10")])
 def test_unknown_name_suggests_the_nearest(asked, meant):
     with pytest.raises(UnknownDatasetError, match=f"Did you mean '{meant}'"):
-        load(asked)
+        load_dataset(asked)
 
 
 @pytest.mark.parametrize("asked", ["", "zzzzzz", None, 3])
 def test_unknown_name_without_a_near_one(asked):
     with pytest.raises(ValueError, match="dataset"):
-        load(asked)
-
-
-def test_data_home_order(monkeypatch, tmp_path):
-    for variable in ("TAMIZ_DATA_HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert find_data_home() == tmp_path / ".cache" / "tamiz"
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert find_data_home() == tmp_path / "xdg" / "tamiz"
-    monkeypatch.setenv("TAMIZ_DATA_HOME", str(tmp_path / "data"))
-    assert find_data_home() == tmp_path / "data"
-    assert find_data_home("~/here") == tmp_path / "here"
+        load_dataset(asked)
 
 
 def test_describe(tmp_path, register):
@@ -254,17 +258,76 @@ def test_describe(tmp_path, register):
     assert before["cifar100"].size > 10**8
     assert before["gisette_rebuilt"].label == "REBUILT"
     assert "file in the data home only" in before["gisette_rebuilt"].origin
-    path = write_table(Table(X.astype(np.float32), Y, 4), TOY, tmp_path)
+    path = write_cached(DatasetArrays(X.astype(np.float32), Y, 4), TOY, tmp_path)
     after = {row.name: row for row in describe(tmp_path)}
     assert (after["toy"].in_data_home, after["toy"].size) == (True, path.stat().st_size)
 
 
 def test_fetch_does_not_overwrite_what_another_process_put_there(server, hasty, tmp_path):
-    write_table(Table(X.astype(np.float32), Y, 4), TOY, tmp_path)
+    write_cached(DatasetArrays(X.astype(np.float32), Y, 4), TOY, tmp_path)
     table = fetch(toy_from(server.put("toy.zip", archive())), tmp_path, settings=hasty)
     np.testing.assert_array_equal(table.data, X)
     assert server.requests == []
 
 
-def test_file_of_names_the_npz(tmp_path):
-    assert file_of(find_entry("Fashion MNIST"), tmp_path).name == "fashion_mnist.npz"
+def parse_text(files, entry):
+    """A parser of a user's own: the last column of a text file is the target."""
+    (path,) = files.values()
+    rows = np.loadtxt(path)
+    return DatasetArrays(rows[:, :-1].astype(np.float32), rows[:, -1])
+
+
+def test_a_new_dataset_is_one_entry(server, hasty, tmp_path, register):
+    """A regression set with a parser of its own: registered, listed, downloaded, kept, read back."""
+    dose = np.array([0.5, -1.25, 3.0, 2.0, 0.0, 7.5])
+    text = "\n".join(" ".join(map(str, row)) for row in np.column_stack([X, dose])).encode()
+    source = Source("loopback", (RemoteFile("dose.txt", (server.put("dose.txt", text),)),), parse_text)
+    entry = DatasetEntry("dose", "DOSE", (6, 9), None, "nobody", sources=(source,), target_total=14.25)
+    register(entry)
+    first = load_dataset("Dose", tmp_path, settings=hasty)
+    again = load_dataset("dose", tmp_path, download=False)
+    for dataset in (first, again):
+        np.testing.assert_array_equal(dataset.data, X)
+        assert dataset.target.dtype == np.float64
+        assert dataset.target.tolist() == dose.tolist()
+        assert (dataset.task, dataset.n_classes) == ("regression", None)
+        assert repr(dataset) == "Dataset('DOSE', 6 x 9, regression)"
+    listed = {row.name: row for row in describe(tmp_path)}["dose"]
+    assert (listed.n_classes, listed.in_data_home) == (None, True)
+    with pytest.raises(ValueError, match="Did you mean 'dose'"):
+        load_dataset("doze", tmp_path)
+
+
+def test_a_regression_download_with_another_target_is_not_kept(server, hasty, tmp_path, register):
+    text = "\n".join(" ".join(map(str, row)) for row in np.column_stack([X, Y])).encode()
+    source = Source("loopback", (RemoteFile("dose.txt", (server.put("dose.txt", text),)),), parse_text)
+    register(DatasetEntry("dose", "DOSE", (6, 9), None, "nobody", sources=(source,), target_total=14.25))
+    with pytest.raises(DownloadError, match=r"target values sum to 3, expected 14\.25"):
+        load_dataset("dose", tmp_path, settings=hasty)
+    assert not (tmp_path / "dose.npz").exists()
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
+def test_the_bar_is_drawn_on_a_terminal_only(server, hasty, tmp_path, register, monkeypatch, stream):
+    """The bar without its delay: the download takes no two seconds."""
+    monkeypatch.setattr("tamiz.datasets.loading.ProgressBar", partial(ProgressBar, delay=0.0, interval=0.0))
+    monkeypatch.setattr(sys, "stderr", stream())
+    register(toy_from(server.put("toy.zip", archive())))
+    load_dataset("toy", tmp_path, settings=hasty)
+    written = sys.stderr.getvalue()
+    assert ("toy.zip [####################] 100% of" in written) == (stream is Terminal)
+    assert written.endswith("\n") == (stream is Terminal)
+
+
+def test_importing_the_datasets_loads_nothing_heavy():
+    """Listing the datasets is part of the command line, which has to start at once."""
+    code = (
+        "import sys, tamiz.datasets; print([m for m in ('filelock', 'sklearn', 'numba', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -26,13 +26,13 @@ from tamiz.datasets.parsers import (
     read_cifar,
     read_idx,
 )
-from tamiz.datasets.registry import Entry
+from tamiz.datasets.registry import DatasetEntry
 
 RANDOM = np.random.default_rng(0)
 
 
 def entry(shape, counts, **more):
-    return Entry("toy", "TOY", shape, counts, "nobody", **more)
+    return DatasetEntry("toy", "TOY", shape, counts, "nobody", **more)
 
 
 @pytest.mark.parametrize("transpose", [False, True])
@@ -43,6 +43,14 @@ def test_mat_is_found_by_shape_whatever_the_names(tmp_path, transpose):
     np.testing.assert_allclose(table.data, X, rtol=1e-6)
     assert table.data.dtype == np.float32
     assert table.target.tolist() == [0, 1, 1, 0, 1]
+
+
+def test_mat_with_numbers_as_target(tmp_path):
+    X, y = RANDOM.normal(size=(5, 7)), np.array([0.5, -2.0, 3.25, 0.0, 1e6])
+    scipy.io.savemat(tmp_path / "toy.mat", {"X": X, "dose": y.reshape(1, -1)})
+    table = parse_mat({"toy.mat": tmp_path / "toy.mat"}, entry((5, 7), None))
+    assert table.target.dtype == np.float64
+    assert table.target.tolist() == y.tolist()
 
 
 def test_mat_of_another_shape_is_refused(tmp_path):
@@ -192,5 +200,5 @@ def test_cifar_binary_archive(tmp_path, n_classes):
 
 
 def test_cifar_of_the_wrong_length_is_refused():
-    with pytest.raises(DatasetError, match="no whole number of records"):
+    with pytest.raises(DatasetError, match="not a whole number of records"):
         read_cifar(b"x" * 3074, 1)

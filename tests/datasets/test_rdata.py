@@ -13,7 +13,7 @@ import pytest
 from tamiz.datasets.errors import DatasetError
 from tamiz.datasets.parsers import PARSE_FAULTS
 from tamiz.datasets.rdata import parse_rdata, read_rdata
-from tamiz.datasets.registry import Entry
+from tamiz.datasets.registry import DatasetEntry
 
 NIL = struct.pack(">i", 254)
 
@@ -74,6 +74,8 @@ def workspace(X, y, frame, version=2):
         return w.reals(X.ravel(order="F"), [("dim", lambda: w.integers(X.shape)), ("dimnames", lambda: dimnames)])
 
     def factor():
+        if y.dtype.kind == "f":
+            return w.reals(y)
         return w.integers(
             y + 1, [("levels", lambda: w.strings(["ALL", "AML"])), ("class", lambda: w.strings(["factor"]))]
         )
@@ -84,7 +86,7 @@ def workspace(X, y, frame, version=2):
     return head + w.pairs([("golub", lambda: w.list([table, factor], ["x", "y"]))])
 
 
-TOY = Entry("toy", "TOY", (5, 3), (2, 3), "nobody")
+TOY = DatasetEntry("toy", "TOY", (5, 3), (2, 3), "nobody")
 X = np.arange(15.0).reshape(5, 3)
 Y = np.array([0, 1, 0, 1, 0])  # three ALL, two AML
 
@@ -99,6 +101,17 @@ def test_list_of_table_and_factor(tmp_path, frame, version, pack):
     np.testing.assert_array_equal(table.data, X)
     assert table.target.tolist() == [1, 0, 1, 0, 1]
     assert table.feature_names.tolist() == ["gene0", "gene1", "gene2"]
+
+
+def test_numbers_as_target(tmp_path):
+    path = tmp_path / "dose.RData"
+    dose = np.array([0.1, -1e-300, 1 / 3, 2.0, 1e22])
+    path.write_bytes(workspace(X, dose, True))
+    regression = DatasetEntry("toy", "TOY", (5, 3), None, "nobody")
+    assert parse_rdata({"dose.RData": path}, regression).target.tolist() == dose.tolist()
+    path.write_bytes(workspace(X, Y, True))
+    with pytest.raises(ValueError, match="could not convert"):  # the codes of a factor are no numbers
+        parse_rdata({"dose.RData": path}, regression)
 
 
 def test_factor_keeps_its_levels(tmp_path):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tamiz.datasets import REGISTRY, DatasetError, load
+from tamiz.datasets import REGISTRY, DatasetError, load_dataset
 from tamiz.datasets.download import file_checksum
 
 THE_TWELVE = (
@@ -25,7 +25,8 @@ FILES = [name for name in REGISTRY if name not in ("gina", "gisette", "cifar10",
 def test_entry_is_consistent(name):
     entry = REGISTRY[name]
     assert entry.name == name
-    assert sum(entry.class_counts) == entry.shape[0]
+    assert entry.class_counts is None or sum(entry.class_counts) == entry.shape[0]
+    assert entry.target_total is None or entry.task == "regression"
     assert entry.n_train is None or 0 < entry.n_train < entry.shape[0]
     assert len(entry.totals) in (0, 1 if entry.n_train is None else 2)
     assert entry.target_names is None or len(entry.target_names) == entry.n_classes
@@ -57,7 +58,7 @@ def data_home():
 def test_real_file(data_home, name):
     if not (data_home / f"{name}.npz").exists():
         pytest.skip(f"{name}.npz is not in TAMIZ_DATA_HOME")
-    entry, dataset = REGISTRY[name], load(name, data_home, download=False)
+    entry, dataset = REGISTRY[name], load_dataset(name, data_home, download=False)
     assert dataset.data.shape == entry.shape
     assert sp.issparse(dataset.data) == entry.sparse == (name == "dexter")
     assert dataset.data.dtype == (np.uint8 if entry.image_shape else np.float32)
@@ -87,5 +88,5 @@ def test_checksums_of_two_files(data_home):
 def test_a_genuine_set_is_not_replaced_by_the_rebuilt_one(data_home):
     if (data_home / "gina.npz").exists():
         pytest.skip("the genuine GINA is there")
-    with pytest.raises(DatasetError, match="'gina_rebuilt' by name"):
-        load("gina", data_home, download=False)
+    with pytest.raises(DatasetError, match="you can load 'gina_rebuilt'"):
+        load_dataset("gina", data_home, download=False)

@@ -25,6 +25,8 @@ from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 AXE_VERSION = "4.10.3"
+FONTS = ("DejaVu Sans", "Liberation Sans", "DejaVu Sans Mono")  # the last is wider than any font for text
+WIDTHS = (320, 360, 768, 1280)
 HOSTILE = [
     "<script>alert(1)</script>",
     "</script><script>document.title='owned'</script>",
@@ -78,8 +80,7 @@ def open_page(browser, tmp_path):
         preferences = {"prefers-color-scheme": theme, "prefers-reduced-motion": "reduce"}
         features = [{"name": name, "value": value} for name, value in preferences.items()]
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        set_width(browser, width)
         folder = {"behavior": "allow", "downloadPath": str(tmp_path)}
         browser.execute_cdp_cmd("Browser.setDownloadBehavior", folder)
         browser.get_log("browser"), browser.get_log("performance")  # reading empties them
@@ -238,20 +239,55 @@ def test_hostile_names_stay_text(open_page, selection_factory, report_factory, t
     assert [row[1] for row in downloaded(browser, tmp_path, "selected.csv")[1:]] == HOSTILE
 
 
+@pytest.fixture(scope="session", params=FONTS)
+def font(request) -> str:
+    """A font family that this machine has."""
+    if shutil.which("fc-list") is None:
+        pytest.skip("needs fc-list (fontconfig) to know which fonts there are")
+    command = ["fc-list", "--format", "%{family}\n", request.param]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    if request.param not in listed:
+        pytest.skip(f"the font {request.param} is not installed (Debian: fonts-dejavu, fonts-liberation)")
+    return request.param
+
+
+def set_font(browser, family: str) -> None:
+    """Override every font of the page, by a style sheet that its content security policy allows."""
+    browser.execute_script(
+        "const sheet = new CSSStyleSheet(); sheet.replaceSync(`* { font-family: '${arguments[0]}' !important }`);"
+        "document.adoptedStyleSheets = [sheet]",
+        family,
+    )
+
+
+def set_width(browser, width: int) -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
 @pytest.mark.parametrize("which", ["select_data", "compare_data", "regression_data", "image_data"])
-def test_no_sideways_scrolling_on_a_telephone(open_page, request, which):
-    browser = open_page(request.getfixturevalue(which), width=360)
-    assert browser.execute_script("return innerWidth") == 360
-    assert overflow(browser) == 0
-    for detail in browser.find_elements(By.CSS_SELECTOR, "summary"):
-        browser.execute_script("arguments[0].click()", detail)
-    assert overflow(browser) == 0
+def test_no_sideways_scrolling_whatever_the_font(open_page, request, which, font):
+    browser = open_page(request.getfixturevalue(which))
+    set_font(browser, font)
+    assert font in browser.execute_script("return getComputedStyle(document.querySelector('h1')).fontFamily")
+    found = {}
+    for opened in (False, True):
+        if opened:
+            for detail in browser.find_elements(By.CSS_SELECTOR, "summary"):
+                browser.execute_script("arguments[0].click()", detail)
+        for width in WIDTHS:
+            set_width(browser, width)
+            assert browser.execute_script("return innerWidth") == width
+            found[width, opened] = overflow(browser)
+    assert found == dict.fromkeys(found, 0)
 
 
 def test_long_names_do_not_break_the_layout(open_page, selection_factory, report_factory):
     names = [f"{'W' * 300}_{i}" for i in range(60)]
-    browser = open_page(report_factory(selection_factory(60, 8, names=names)), width=360)
-    assert overflow(browser) == 0
+    browser = open_page(report_factory(selection_factory(60, 8, names=names)))
+    for width in WIDTHS:
+        set_width(browser, width)
+        assert overflow(browser) == 0
 
 
 def test_thousands_of_kept_features_are_found_by_search(open_page, selection_factory, report_factory):

@@ -256,8 +256,8 @@ def test_intervals_of_bounded_scores_stay_inside(compare_data):
 def test_a_run_that_did_not_converge_says_so(select_data):
     stopped = Selection(np.array([True, False]), np.array([1, 2]), converged=False)
     bare = SelectReport("stopped", "selection", 0, 2, stopped, describe_kept(stopped))
-    assert "The step limit decided." in render(bare)
-    assert "The step limit decided." not in render(select_data)
+    assert "Step limit reached." in render(bare)
+    assert "Step limit reached." not in render(select_data)
 
 
 def test_histories_that_say_nothing_draw_nothing():

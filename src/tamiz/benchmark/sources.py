@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from tamiz.datasets import load
+from tamiz.datasets import load_dataset
+from tamiz.datasets.dataset import Dataset
 from tamiz.datasets.registry import find_entry
-from tamiz.datasets.table import Dataset
 
 
 class UnknownNameError(ValueError):
@@ -67,13 +67,13 @@ def load_checked(name: str, data_home: str | None, expected: str | None = None) 
     Parameters
     ----------
     name : str
-        As in :func:`tamiz.datasets.load`.
+        As in :func:`tamiz.datasets.load_dataset`.
     data_home : str or None
         As there.
     expected : str or None
         The check-sum that the run was planned with; another one is an error (a worker with other files).
     """
-    dataset = load(find_entry(name).name, data_home)
+    dataset = load_dataset(find_entry(name).name, data_home)
     found = checksum(dataset.data, dataset.target)
     if expected is not None and found != expected:
         raise ValueError(f"{name} in this data home is not the one that the run was planned with; use the same files.")

@@ -169,7 +169,7 @@ def show_apply(record: Mapping[str, Any]) -> Group:
 
 def show_datasets(listings: list[Any]) -> RenderableType:
     """The datasets of the paper: what is there, what a download would fetch."""
-    from tamiz.datasets.progress import format_size
+    from tamiz._progress import format_size
 
     table = _table(
         ("name", "left"), ("rows", "right"), ("columns", "right"), ("classes", "right"), ("", "left"), ("size", "right")
@@ -180,7 +180,7 @@ def show_datasets(listings: list[Any]) -> RenderableType:
             f"{item.name}{' *' if item.label else ''}",
             f"{item.shape[0]:,}",
             f"{item.shape[1]:,}",
-            str(item.n_classes),
+            "" if item.n_classes is None else str(item.n_classes),
             Text(place, style="green" if item.in_data_home else "dim"),
             "" if item.size is None else format_size(item.size),
         )

@@ -1,6 +1,7 @@
-"""The paper's datasets by name, and generators whose true features are known."""
+"""Load the paper's datasets by name, and generate tables whose true features are known."""
 
 from tamiz.datasets.cache import find_data_home
+from tamiz.datasets.dataset import Dataset
 from tamiz.datasets.download import DownloadSettings
 from tamiz.datasets.errors import DatasetError, DownloadError, UnknownDatasetError
 from tamiz.datasets.generators import (
@@ -12,24 +13,23 @@ from tamiz.datasets.generators import (
     make_ring_xor_sum,
     make_xor,
 )
-from tamiz.datasets.loading import Listing, describe, load
-from tamiz.datasets.registry import REGISTRY, Entry, find_entry
-from tamiz.datasets.table import Dataset
+from tamiz.datasets.loading import Listing, describe, load_dataset
+from tamiz.datasets.registry import REGISTRY, DatasetEntry, find_entry
 
 __all__ = [
     "REGISTRY",
     "Dataset",
+    "DatasetEntry",
     "DatasetError",
     "DownloadError",
     "DownloadSettings",
-    "Entry",
     "Listing",
     "Truth",
     "UnknownDatasetError",
     "describe",
     "find_data_home",
     "find_entry",
-    "load",
+    "load_dataset",
     "make_friedman1",
     "make_madelon",
     "make_ring",

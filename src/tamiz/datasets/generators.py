@@ -1,4 +1,4 @@
-"""Tables whose true features are known: what a selector finds can be counted.
+"""Generate tables whose true features are known, so that those a selector finds can be counted.
 
 The four classification problems follow Passemiers, Folco, Raimondi, Birolo, Moreau and Fariselli (2023), *How good
 Neural Networks interpretation methods really are? A quantitative benchmark* (arXiv 2304.02383): 1000 rows, uniform
@@ -28,13 +28,13 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """Which columns matter.
+    """True features of a generated table.
 
     Parameters
     ----------
     informative : ndarray of int
-        The columns that decide the target, in the order of the definition: ``informative[i]`` is where the i-th went.
-    redundant : ndarray of int
+        Columns that decide the target, in the order of the definition: ``informative[i]`` is the column of the i-th.
+    redundant : ndarray of int, default=empty
         Columns that are combinations of the informative ones.
 
     Examples
@@ -49,11 +49,11 @@ class Truth:
 
     @property
     def relevant(self) -> np.ndarray:
-        """The informative and the redundant columns, sorted."""
+        """Informative and redundant columns, sorted."""
         return np.sort(np.concatenate([self.informative, self.redundant]))
 
     def share_found(self, selected: Iterable[int]) -> float:
-        """The share of the relevant columns that is among the selected ones."""
+        """Return the share of the relevant columns that is among the selected ones."""
         return float(np.isin(self.relevant, np.asarray(list(selected), dtype=np.int64)).mean())
 
 
@@ -105,27 +105,27 @@ def _make(
 def make_ring(
     n_samples: int = 1000, n_features: int = 64, *, scale: bool = True, random_state: Any = None
 ) -> tuple[np.ndarray, np.ndarray, Truth]:
-    """Two features whose point lies in a ring, or not, among decoys.
+    """Generate two features whose point lies in a ring or not, among decoys.
 
     Parameters
     ----------
-    n_samples : int
-        Rows.
-    n_features : int
-        Columns, the informative ones among them.
-    scale : bool
+    n_samples : int, default=1000
+        Number of rows.
+    n_features : int, default=64
+        Number of columns, with the informative ones.
+    scale : bool, default=True
         Whether the features lie in [-1, 1] rather than in [0, 1].
-    random_state : int, RandomState or None
-        The seed.
+    random_state : int, RandomState or None, default=None
+        Seed.
 
     Returns
     -------
     X : ndarray of float64, shape (n_samples, n_features)
-        The features, their columns in random order.
+        Features, columns in random order.
     y : ndarray of int64, shape (n_samples,)
-        The class, 0 or 1.
+        Class, 0 or 1.
     truth : Truth
-        Where the informative columns are.
+        Informative columns.
 
     Examples
     --------
@@ -140,9 +140,9 @@ def make_ring(
 def make_xor(
     n_samples: int = 1000, n_features: int = 64, *, scale: bool = True, random_state: Any = None
 ) -> tuple[np.ndarray, np.ndarray, Truth]:
-    """Two features of which exactly one is above its middle, or not, among decoys.
+    """Generate two features of which exactly one is above its middle or not, among decoys.
 
-    Arguments and results are those of :func:`make_ring`.
+    Parameters and results are those of :func:`make_ring`.
 
     Examples
     --------
@@ -157,9 +157,9 @@ def make_xor(
 def make_ring_xor(
     n_samples: int = 1000, n_features: int = 64, *, scale: bool = True, random_state: Any = None
 ) -> tuple[np.ndarray, np.ndarray, Truth]:
-    """Four features, in a ring (the first two) or in a xor (the other two), among decoys.
+    """Generate four features, in a ring (the first two) or in a xor (the other two), among decoys.
 
-    Arguments and results are those of :func:`make_ring`.
+    Parameters and results are those of :func:`make_ring`.
 
     Examples
     --------
@@ -173,9 +173,9 @@ def make_ring_xor(
 def make_ring_xor_sum(
     n_samples: int = 1000, n_features: int = 64, *, scale: bool = True, random_state: Any = None
 ) -> tuple[np.ndarray, np.ndarray, Truth]:
-    """Six features, in a ring, in a xor or with a large sum (two each, in this order), among decoys.
+    """Generate six features, in a ring, in a xor or with a large sum (two each, in this order), among decoys.
 
-    Arguments and results are those of :func:`make_ring`.
+    Parameters and results are those of :func:`make_ring`.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def make_madelon(
     class_sep: float = 2.0,
     random_state: Any = None,
 ) -> tuple[np.ndarray, np.ndarray, Truth]:
-    """A set like MADELON, with the columns that matter known.
+    """Generate a table like MADELON with known relevant columns.
 
     Normal clusters sit on the corners of a hypercube of ``n_informative`` dimensions, half of them in each class, at
     random; further columns are combinations of these, and all others are noise (Guyon 2003, by way of scikit-learn's
@@ -204,25 +204,29 @@ def make_madelon(
 
     Parameters
     ----------
-    n_samples, n_features : int
-        Rows and columns; as in MADELON's training and validation part.
-    n_informative, n_redundant : int
-        Columns that decide the class, and combinations of them.
-    flip : float
-        The share of rows whose class is drawn at random.
-    class_sep : float
+    n_samples : int, default=2600
+        Number of rows; as in MADELON's training and validation part together.
+    n_features : int, default=500
+        Number of columns.
+    n_informative : int, default=5
+        Number of columns that decide the class.
+    n_redundant : int, default=15
+        Number of columns that are combinations of the informative ones.
+    flip : float, default=0.01
+        Share of rows whose class is drawn at random.
+    class_sep : float, default=2.0
         Half the edge of the hypercube, in standard deviations of a cluster.
-    random_state : int, RandomState or None
-        The seed.
+    random_state : int, RandomState or None, default=None
+        Seed.
 
     Returns
     -------
     X : ndarray of float64, shape (n_samples, n_features)
-        The features; rows and columns in random order.
+        Features; rows and columns in random order.
     y : ndarray of int64, shape (n_samples,)
-        The class, 0 or 1.
+        Class, 0 or 1.
     truth : Truth
-        The informative and the redundant columns.
+        Informative and redundant columns.
 
     Examples
     --------
@@ -259,25 +263,27 @@ def make_madelon(
 def make_friedman1(
     n_samples: int = 1000, n_features: int = 64, *, noise: float = 1.0, random_state: Any = None
 ) -> tuple[np.ndarray, np.ndarray, Truth]:
-    """Friedman's first regression problem: y = 10 sin(pi a b) + 20 (c - 1/2)^2 + 10 d + 5 e + noise, among decoys.
+    """Generate Friedman's first regression problem: y = 10 sin(pi a b) + 20 (c - 1/2)^2 + 10 d + 5 e + noise.
 
     Parameters
     ----------
-    n_samples, n_features : int
-        Rows and columns; at least five columns.
-    noise : float
-        The standard deviation of the normal noise.
-    random_state : int, RandomState or None
-        The seed.
+    n_samples : int, default=1000
+        Number of rows.
+    n_features : int, default=64
+        Number of columns, at least five; all but a, b, c, d, e are decoys.
+    noise : float, default=1.0
+        Standard deviation of the normal noise.
+    random_state : int, RandomState or None, default=None
+        Seed.
 
     Returns
     -------
     X : ndarray of float64, shape (n_samples, n_features)
         Uniform on [0, 1], columns in random order.
     y : ndarray of float64, shape (n_samples,)
-        The target.
+        Target.
     truth : Truth
-        Where a, b, c, d, e are, in this order.
+        Columns of a, b, c, d, e, in this order.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""From the files of the public sources to a :class:`Table`; nothing downloaded is ever unpickled.
+"""Parse the files of the public sources into :class:`DatasetArrays`; nothing downloaded is ever unpickled.
 
-A parser takes the files by name and the registry entry, which knows the shape to expect.
+A parser takes the files by name and the registry entry, which knows the shape and the target to expect.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ import scipy.io
 import scipy.sparse as sp
 from scipy.io import arff
 
+from tamiz.datasets.dataset import DatasetArrays
 from tamiz.datasets.errors import DatasetError
-from tamiz.datasets.table import Table
 
 if TYPE_CHECKING:
-    from tamiz.datasets.registry import Entry
+    from tamiz.datasets.registry import DatasetEntry
 
-Parser = Callable[[Mapping[str, Path], "Entry"], Table]
-#: What the readers below raise on files that are not what they should be.
+Parser = Callable[[Mapping[str, Path], "DatasetEntry"], DatasetArrays]
+#: Exceptions of the readers below on files that are not what they should be.
 PARSE_FAULTS = (
     ValueError,
     LookupError,
@@ -49,7 +49,7 @@ PARSE_FAULTS = (
 
 
 def classes_by_count(labels: np.ndarray, counts: tuple[int, ...]) -> np.ndarray:
-    """Labels of any spelling as 0 .. C-1, told apart by how many rows each class has.
+    """Return labels of any spelling as 0 .. C-1, identified by the number of rows of each class.
 
     Sources spell the classes of a microarray set in several ways ("tumor", "t", -1); the counts are always the same.
 
@@ -64,6 +64,13 @@ def classes_by_count(labels: np.ndarray, counts: tuple[int, ...]) -> np.ndarray:
     return np.array([counts.index(count) for count in found.tolist()], dtype=np.int64)[codes.reshape(-1)]
 
 
+def target_of_entry(values: np.ndarray, entry: DatasetEntry) -> np.ndarray:
+    """Return the target of an entry: classes 0 .. C-1 by their counts, or float64 numbers for regression."""
+    if entry.class_counts is None:
+        return np.asarray(values, dtype=np.float64).ravel()
+    return classes_by_count(values, entry.class_counts)
+
+
 def _signs_to_classes(labels: np.ndarray) -> np.ndarray:
     labels = np.asarray(labels, dtype=np.float64).ravel()
     if not np.isin(labels, (-1.0, 1.0)).all():
@@ -72,7 +79,7 @@ def _signs_to_classes(labels: np.ndarray) -> np.ndarray:
 
 
 def orient(data: Any, shape: tuple[int, int]) -> np.ndarray:
-    """A matrix of samples in rows, whichever way it was stored."""
+    """Return a float32 matrix with samples in rows, transposed if it was stored the other way."""
     data = np.asarray(data)
     if data.shape == shape:
         return data.astype(np.float32)
@@ -81,28 +88,28 @@ def orient(data: Any, shape: tuple[int, int]) -> np.ndarray:
     raise DatasetError(f"the table is {' x '.join(map(str, data.shape))}, expected {shape[0]} x {shape[1]}")
 
 
-def parse_mat(files: Mapping[str, Path], entry: Entry) -> Table:
-    """A MATLAB file with one matrix of the known shape and one vector of labels, whatever they are called."""
+def parse_mat(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
+    """Parse a MATLAB file with one matrix of the expected shape and one target vector, whatever their names."""
     (path,) = files.values()
     arrays = [value for key, value in scipy.io.loadmat(path).items() if not key.startswith("__")]
     matrices = [a for a in arrays if a.ndim == 2 and sorted(a.shape) == sorted(entry.shape)]
     vectors = [a for a in arrays if a.size == entry.shape[0]]
     if len(matrices) != 1 or len(vectors) != 1:
         raise DatasetError(
-            f"the file holds {len(matrices)} tables of {entry.shape} and {len(vectors)} vectors of labels, "
+            f"the file holds {len(matrices)} tables of {entry.shape} and {len(vectors)} target vectors, "
             "expected one each"
         )
-    return Table(orient(matrices[0], entry.shape), classes_by_count(vectors[0], entry.class_counts))
+    return DatasetArrays(orient(matrices[0], entry.shape), target_of_entry(vectors[0], entry))
 
 
 def _zip_members(path: Path) -> dict[str, bytes]:
-    """What a zip archive holds, by the last part of the names: the folders differ between mirrors."""
+    """Read the members of a zip archive by their base names: the folders differ between mirrors."""
     with zipfile.ZipFile(path) as archive:
         wanted = [n for n in archive.namelist() if n.endswith((".data", ".labels")) and "_test" not in n]
         return {name.rsplit("/", 1)[-1]: archive.read(name) for name in wanted}
 
 
-def _challenge_matrix(text: bytes, entry: Entry) -> Any:
+def _challenge_matrix(text: bytes, entry: DatasetEntry) -> Any:
     if not entry.sparse:
         return np.loadtxt(io.BytesIO(text), dtype=np.float32, ndmin=2)
     from sklearn.datasets import load_svmlight_file  # here, so that listing the datasets need not load scikit-learn
@@ -113,8 +120,8 @@ def _challenge_matrix(text: bytes, entry: Entry) -> Any:
     return matrix
 
 
-def parse_challenge(files: Mapping[str, Path], entry: Entry) -> Table:
-    """The layout of the NIPS 2003 challenge: ``<name>_train`` and ``<name>_valid``, each ``.data`` and ``.labels``.
+def parse_challenge(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
+    """Parse the layout of the NIPS 2003 challenge: ``<name>_train`` and ``<name>_valid``, each ``.data`` and ``.labels``.
 
     The test part is left out: its labels were never published.
     """
@@ -135,22 +142,22 @@ def parse_challenge(files: Mapping[str, Path], entry: Entry) -> Table:
         if block.shape[0] != label.size:
             raise DatasetError(f"there are {block.shape[0]} rows of data for {label.size} labels")
     data = sp.csr_matrix(sp.vstack(blocks)) if entry.sparse else np.vstack(blocks)
-    return Table(data, _signs_to_classes(np.concatenate(labels)), n_train=blocks[0].shape[0])
+    return DatasetArrays(data, _signs_to_classes(np.concatenate(labels)), n_train=blocks[0].shape[0])
 
 
-def parse_arff(files: Mapping[str, Path], entry: Entry) -> Table:
-    """A dense ARFF file with the class -1 / 1 in the last column (OpenML's copy of GINA)."""
+def parse_arff(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
+    """Parse a dense ARFF file with the class -1 / 1 in the last column (OpenML's copy of GINA)."""
     (path,) = files.values()
     with open(path, encoding="utf-8") as stream:
         records, meta = arff.loadarff(stream)
     names = meta.names()
     data = orient(np.column_stack([records[name] for name in names[:-1]]), entry.shape)
     target = _signs_to_classes(records[names[-1]].astype(np.float64))
-    return _find_split(Table(data, target, None, np.array([str(name) for name in names[:-1]])), entry)
+    return _find_split(DatasetArrays(data, target, None, np.array([str(name) for name in names[:-1]])), entry)
 
 
-def _find_split(table: Table, entry: Entry) -> Table:
-    """Put the validation rows last: they are known by their official check-sum, the order of a copy is not."""
+def _find_split(table: DatasetArrays, entry: DatasetEntry) -> DatasetArrays:
+    """Put the validation rows last; they are identified by their official check-sum, as copies differ in order."""
     if entry.n_train is None:
         return table
     n_valid = entry.shape[0] - entry.n_train
@@ -158,7 +165,7 @@ def _find_split(table: Table, entry: Entry) -> Table:
         rows = np.arange(start, start + n_valid)
         if table.data[rows].sum(dtype=np.float64) == entry.totals[-1]:
             order = np.concatenate([np.setdiff1d(np.arange(entry.shape[0]), rows), rows])
-            return Table(table.data[order], table.target[order], entry.n_train, table.feature_names)
+            return DatasetArrays(table.data[order], table.target[order], entry.n_train, table.feature_names)
     warnings.warn(
         f"{entry.title}: this copy mixes the training and the validation rows; it is loaded without a split.",
         stacklevel=2,
@@ -167,13 +174,13 @@ def _find_split(table: Table, entry: Entry) -> Table:
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """An array of bytes in the idx layout of MNIST, packed or not."""
+    """Read an array of bytes in the idx layout of MNIST, compressed or not."""
     raw = path.read_bytes()
     if raw[:2] == b"\x1f\x8b":
         raw = gzip.decompress(raw)
     zeros, kind, n_axes = struct.unpack(">HBB", raw[:4])
     if zeros != 0 or kind != 0x08 or not 1 <= n_axes <= 4:
-        raise DatasetError(f"{path.name} is no idx file of bytes")
+        raise DatasetError(f"{path.name} is not an idx file of bytes")
     shape = struct.unpack(f">{n_axes}I", raw[4 : 4 + 4 * n_axes])
     values = np.frombuffer(raw, dtype=np.uint8, offset=4 + 4 * n_axes)
     if values.size != int(np.prod(shape, dtype=np.int64)):
@@ -181,8 +188,8 @@ def read_idx(path: Path) -> np.ndarray:
     return values.reshape(shape)
 
 
-def parse_idx(files: Mapping[str, Path], entry: Entry) -> Table:
-    """The four files of MNIST and Fashion-MNIST."""
+def parse_idx(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
+    """Parse the four files of MNIST or Fashion-MNIST."""
     parts = {}
     for name, path in files.items():
         images = "images" in name
@@ -192,25 +199,25 @@ def parse_idx(files: Mapping[str, Path], entry: Entry) -> Table:
         )
     data = np.concatenate([parts[("train", True)], parts[("test", True)]])
     target = np.concatenate([parts[("train", False)], parts[("test", False)]])
-    return Table(data, target, n_train=parts[("train", True)].shape[0])
+    return DatasetArrays(data, target, n_train=parts[("train", True)].shape[0])
 
 
 def read_cifar(raw: bytes, n_label_bytes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Images (flattened row, column, colour) and labels of a file in the binary layout of CIFAR.
+    """Read images (flattened row, column, colour) and labels from a file in the binary layout of CIFAR.
 
     A record is the labels (the last one counts: CIFAR-100 puts the coarse class first), then the red, the green and
     the blue plane.
     """
     size = n_label_bytes + 3072
     if not raw or len(raw) % size:
-        raise DatasetError(f"a CIFAR file of {len(raw)} bytes is no whole number of records of {size}")
+        raise DatasetError(f"a CIFAR file of {len(raw)} bytes is not a whole number of records of {size}")
     records = np.frombuffer(raw, dtype=np.uint8).reshape(-1, size)
     planes = records[:, n_label_bytes:].reshape(-1, 3, 32, 32)
     return planes.transpose(0, 2, 3, 1).reshape(-1, 3072), records[:, n_label_bytes - 1].astype(np.int64)
 
 
-def parse_cifar(files: Mapping[str, Path], entry: Entry) -> Table:
-    """The binary archive of CIFAR-10 or CIFAR-100 (the other archive holds pickles, which are never opened)."""
+def parse_cifar(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
+    """Parse the binary archive of CIFAR-10 or CIFAR-100 (the other archive holds pickles, which are never opened)."""
     (path,) = files.values()
     n_label_bytes = 2 if entry.n_classes == 100 else 1
     train: list[tuple[np.ndarray, np.ndarray]] = []
@@ -225,4 +232,4 @@ def parse_cifar(files: Mapping[str, Path], entry: Entry) -> Table:
         raise DatasetError("the archive lacks the training or the test images")
     parts = train + test
     n_train = sum(labels.size for _, labels in train)
-    return Table(np.concatenate([i for i, _ in parts]), np.concatenate([y for _, y in parts]), n_train)
+    return DatasetArrays(np.concatenate([i for i, _ in parts]), np.concatenate([y for _, y in parts]), n_train)

@@ -1,6 +1,6 @@
 """Read an R workspace (``.RData``): plain vectors, lists, factors and data frames in the XDR layout (versions 2, 3).
 
-Two microarray sets of the paper are published like this. Nothing is evaluated: what is not plain data is refused.
+Two microarray sets of the paper are published in this format. Nothing is evaluated: anything but plain data raises.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tamiz.datasets.dataset import DatasetArrays
 from tamiz.datasets.errors import DatasetError
-from tamiz.datasets.parsers import classes_by_count, orient
-from tamiz.datasets.table import Table
+from tamiz.datasets.parsers import orient, target_of_entry
 
 if TYPE_CHECKING:
-    from tamiz.datasets.registry import Entry
+    from tamiz.datasets.registry import DatasetEntry
 
 _SYMBOL, _PAIRS, _CHARS, _LOGICAL, _INTEGER, _REAL, _STRINGS, _LIST = 1, 2, 9, 10, 13, 14, 16, 19
 _REFERENCE, _NIL = 255, 254
@@ -36,17 +36,17 @@ class RValue:
     attributes: dict[str, Any] = field(default_factory=dict)
 
     def named(self) -> dict[str, RValue]:
-        """The entries of a list by their names."""
+        """Return the entries of a list by their names."""
         return dict(zip(self.attributes["names"].value, self.value, strict=True))
 
     def as_labels(self) -> np.ndarray:
-        """A factor or a vector of strings as an array of strings."""
+        """Return a factor or a vector of strings as an array of strings."""
         if "levels" not in self.attributes:
             return np.asarray(self.value, dtype=str)
         return np.asarray(self.attributes["levels"].value, dtype=str)[np.asarray(self.value) - 1]
 
     def as_matrix(self) -> tuple[np.ndarray, list[str] | None]:
-        """A matrix or a data frame, and the names of its columns."""
+        """Return a matrix or a data frame as an array, and the names of its columns."""
         if isinstance(self.value, list):
             return np.column_stack([column.value for column in self.value]), self.attributes["names"].value
         shape = tuple(int(n) for n in self.attributes["dim"].value)
@@ -55,7 +55,7 @@ class RValue:
 
 
 class _Reader:
-    """Walks through the bytes; ``symbols`` are those that later references point to."""
+    """Decode the bytes in order; later references point into ``symbols``."""
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
@@ -76,7 +76,7 @@ class _Reader:
         return np.frombuffer(self.take(n * np.dtype(dtype).itemsize), dtype=dtype).astype(dtype[1:])
 
     def pairs(self, flags: int) -> dict[str, Any]:
-        """A chain of tag and value, which ends with nil."""
+        """Read a linked list of tags and values, which ends with nil."""
         found = {}
         while flags & 0xFF == _PAIRS:
             if flags & _HAS_ATTRIBUTES:
@@ -117,12 +117,17 @@ class _Reader:
 
 
 def read_rdata(path: Path) -> dict[str, Any]:
-    """The objects of an R workspace by their names.
+    """Return the objects of an R workspace by their names.
 
     Parameters
     ----------
     path : Path
-        The file, packed by gzip, bzip2 or xz, or not packed.
+        File, compressed by gzip, bzip2 or xz, or not compressed.
+
+    Raises
+    ------
+    DatasetError
+        If it is not an R workspace, ends too early or holds anything but plain data.
     """
     raw = path.read_bytes()
     for magic, unpack in ((b"\x1f\x8b", gzip.decompress), (b"BZh", bz2.decompress), (b"\xfd7zXZ", lzma.decompress)):
@@ -142,12 +147,12 @@ def read_rdata(path: Path) -> dict[str, Any]:
     return objects
 
 
-def parse_rdata(files: Mapping[str, Path], entry: Entry) -> Table:
-    """An R list of ``x`` (matrix or data frame) and ``y`` (factor), as in the package datamicroarray."""
+def parse_rdata(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
+    """Parse an R list of ``x`` (matrix or data frame) and ``y`` (factor or numbers), as in the package datamicroarray."""
     (path,) = files.values()
     (content,) = read_rdata(path).values()
     parts = content.named()
     matrix, names = parts["x"].as_matrix()
     data = orient(matrix, entry.shape)
     known = np.array(names) if names is not None and len(names) == entry.shape[1] else None
-    return Table(data, classes_by_count(parts["y"].as_labels(), entry.class_counts), feature_names=known)
+    return DatasetArrays(data, target_of_entry(parts["y"].as_labels(), entry), feature_names=known)

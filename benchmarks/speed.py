@@ -25,12 +25,27 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 
 from tamiz import E2EFSClassifier, E2EFSPath
 from tamiz.core import Rule
+from tamiz.core.losses import get_loss
 from tamiz.datasets import load_dataset
+from tamiz.engines import Fit, Problem, Schedule
+from tamiz.engines.linear import LinearEngine
 from tamiz.preprocessing.scaling import prepare_table
-from tamiz.linear.fit import Training, fit_linear
 
 HERE = Path(__file__).parent
 PEERS = HERE.parent / ".venv-peers"
+
+
+def schedule_of(l2: float, batch_size: int, refinement_steps: int) -> Schedule:
+    """Return a schedule with the paper's rates of the refinement."""
+    return Schedule(
+        learning_rate=3e-3, l2=l2, batch_size=batch_size, warmup_steps=0, ramp_steps=1, refinement_l2=l2,
+        refinement_steps=refinement_steps, refinement_rates=(3e-3, 6e-4, 1.2e-4),
+    )  # fmt: skip
+
+
+def fit_linear(X: np.ndarray, y: np.ndarray, rule: Rule, schedule: Schedule) -> Fit:
+    """Fit with the engine itself, without the estimators around it."""
+    return LinearEngine().fit(Problem(X, y), rule, get_loss("squared_hinge"), schedule)
 
 
 def best_of(action: Callable[[], object], times: int = 3) -> float:
@@ -100,11 +115,11 @@ def blas() -> None:
     X = rng.normal(size=(6000, 5000)).astype(np.float32)
     y = np.where(X[:, :20].sum(1) > 0, 1.0, -1.0)[:, None]
     rule = Rule(5000, 50, warmup_steps=500, ramp_steps=20_000)
-    training = Training(l2=100 / 6000, learning_rate=3e-3, batch_size=120, refinement_steps=150 * 50)
-    fit = fit_linear(X, y, rule, training)
+    schedule = schedule_of(l2=100 / 6000, batch_size=120, refinement_steps=150 * 50)
+    fit = fit_linear(X, y, rule, schedule)
     steps = fit.selection.n_steps
     began = time.perf_counter()
-    fit_linear(X, y, rule, training)
+    fit_linear(X, y, rule, schedule)
     ours = time.perf_counter() - began
     v, d = rng.normal(size=5000).astype(np.float32), rng.normal(size=120).astype(np.float32)
     batches = [rng.permutation(6000)[:120] for _ in range(50)]
@@ -134,8 +149,8 @@ def scaling() -> None:
 
         def run(steps: int, X=X, y=y, f=f) -> None:
             # Warm-up and a ramp so long that nothing dies; the limit ends the run.
-            rule = Rule(f, f - 1, ramp_steps=10**9, max_steps=steps, learning_rate=1e-9)
-            fit_linear(X, y, rule, Training(batch_size=2, refinement_steps=0))
+            rule = Rule(f, f - 1, ramp_steps=10**9, max_steps=steps, mask_learning_rate=1e-9)
+            fit_linear(X, y, rule, schedule_of(l2=0.0, batch_size=2, refinement_steps=0))
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that the limit ends the run is meant

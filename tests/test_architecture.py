@@ -17,7 +17,6 @@ ROOMS = (
     "selection",
     "preprocessing",
     "pairs",
-    "linear",
     "engines",
     "torch",
     "networks",

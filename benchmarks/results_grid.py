@@ -65,8 +65,9 @@ def linear_cells() -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     sparse = sp.csr_matrix(np.where(np.abs(X) > 0.8, X, 0.0))
     weight = np.random.default_rng(1).uniform(0, 2, size=90)
     short = {"ramp_steps": 2000, "refinement_epochs": 20}
-    cases = [(E2EFSClassifier, loss, kind) for loss in ("squared_hinge", "logistic", "softmax") for kind in ("two", "three", "labels")]  # fmt: skip
-    cases += [(E2EFSRegressor, loss, kind) for loss in ("squared_error", "huber") for kind in ("number", "numbers")]
+    classes = itertools.product(("squared_hinge", "logistic", "softmax"), ("two", "three", "labels"))
+    numbers = itertools.product(("squared_error", "huber"), ("number", "numbers"))
+    cases = [(E2EFSClassifier, *case) for case in classes] + [(E2EFSRegressor, *case) for case in numbers]
     for (make, loss, kind), variant, table in itertools.product(cases, VARIANTS, ("dense", "sparse")):
         if (loss, kind) == ("softmax", "labels"):
             continue

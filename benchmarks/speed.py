@@ -26,8 +26,8 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from tamiz import E2EFSClassifier, E2EFSPath
 from tamiz.core import Rule
 from tamiz.datasets import load
-from tamiz.preprocessing.scaling import prepare_table
 from tamiz.linear.fit import Training, fit_linear
+from tamiz.preprocessing.scaling import prepare_table
 
 HERE = Path(__file__).parent
 PEERS = HERE.parent / ".venv-peers"

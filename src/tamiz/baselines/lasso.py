@@ -174,9 +174,9 @@ class Lasso(BaselineSelector):
 
     The score of a feature is the :math:`\lambda` at which it entered (for good), as read off the gradient
     :math:`|\partial \ell / \partial w_f|` at the last point of the path at which it was out; a feature that is out at
-    the end scores that gradient, which says how far below :math:`\lambda` it would come in. A path that cannot have exactly M alive (more
-    than there are rows; features that only enter together) is completed by the largest gradients, with a
-    ``ConvergenceWarning``.
+    the end scores that gradient, which says how far below :math:`\lambda` it would come in. A path that cannot have
+    exactly M alive (more than there are rows; features that only enter together) is completed by the largest gradients,
+    with a ``ConvergenceWarning``.
 
     Weights depend on the units of the columns: scale them first. Sparse X stays sparse.
 

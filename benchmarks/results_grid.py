@@ -143,8 +143,8 @@ def baseline_cells() -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     from tamiz.baselines import registry
 
     X, targets = tables()["dense"]
-    for name in registry.METHODS:
-        make = registry.load(name)
+    for name in registry.BASELINES:
+        make = registry.BASELINES[name].load()
         options = {"n_features_to_select": 5}
         parameters = make().get_params()
         if "random_state" in parameters:

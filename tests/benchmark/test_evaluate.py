@@ -165,7 +165,7 @@ def test_an_error_in_one_thread_reaches_the_caller_and_stops_the_others():
 
 def methods(*names):
     return {
-        name: Method(lambda m, seed, name=name: registry.make(name, n_features_to_select=m), keeps_all=name == "all")
+        name: Method(lambda m, seed, name=name: registry.make_selector(name, n_features_to_select=m), keeps_all=name == "all")
         for name in names
     }
 
@@ -175,7 +175,7 @@ def test_comparison_of_methods(signal):
     folds = make_folds(y, "classification", 4, n_repeats=3)
     chosen = methods("fisher", "all")
     chosen["random"] = Method(
-        lambda m, seed: registry.make("random", n_features_to_select=m, random_state=seed), side_by_side=False
+        lambda m, seed: registry.make_selector("random", n_features_to_select=m, random_state=seed), side_by_side=False
     )
     found = compare_methods(slices(X), y, chosen, [2, 5], folds, task="classification", n_features=30, n_jobs=2)
     assert found.scores.shape == (3, 2, 12)
@@ -235,7 +235,7 @@ def test_regression(signal):
             self.m = m
 
         def fit(self, X, y):
-            self.selector = registry.make("mim", n_features_to_select=self.m, task="regression").fit(X, y)
+            self.selector = registry.make_selector("mim", n_features_to_select=self.m, task="regression").fit(X, y)
             self.selection_ = self.selector.selection_
             self.model = Ridge().fit(self.selector.transform(X), y)
             return self

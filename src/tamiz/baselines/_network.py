@@ -16,10 +16,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 
 from tamiz.baselines._base import BaselineSelector
-from tamiz.preprocessing.scaling import NORMALIZATIONS, prepare_table
 from tamiz.networks import registry as networks
 from tamiz.networks._torch import checked_device, require_torch
 from tamiz.networks.recipes import NAIVE, Recipe
+from tamiz.preprocessing.scaling import NORMALIZATIONS, prepare_table
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -70,9 +70,8 @@ class Trained:
 class NetworkSelector(BaselineSelector):
     """Base of the selectors that train a network. A method writes ``_score_rows``."""
 
-    _target = "either"
-    _engine = "torch"
-    _accept_sparse = ("csr",)
+    engine = "torch"
+    accepts_sparse = ("csr",)
     #: Parameters that make a fit fast enough for tests that fit many times.
     _fast_test_params: ClassVar[dict[str, Any]] = {"epochs": 5}
 

@@ -55,6 +55,7 @@ class DFS(OneToOneSelector):
     """
 
     method_name = "dfs"
+    title = "DFS"
 
     def _score_rows(self, problem: Problem) -> np.ndarray:
         trained = self._train_with_penalty(problem)

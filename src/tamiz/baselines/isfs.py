@@ -69,6 +69,8 @@ class ISFS(NetworkSelector):
     """
 
     method_name = "isfs"
+    title = "iSFS"
+    nested = "each"
 
     def __init__(
         self,

@@ -78,6 +78,7 @@ class SFS(NetworkSelector):
     """
 
     method_name = "sfs"
+    title = "SFS"
 
     def _train_for_saliency(self, problem: Problem) -> Trained:
         return self._train(problem, problem.rows)

@@ -47,6 +47,7 @@ class SFSDFS(OneToOneSelector, SFS):
     """
 
     method_name = "sfs+dfs"
+    title = "SFS+DFS"
 
     def _train_for_saliency(self, problem: Problem) -> Trained:
         return self._train_with_penalty(problem)

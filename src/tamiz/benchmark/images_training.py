@@ -203,7 +203,7 @@ def _select_baseline(
         more["keep_ratio"] = configuration.keep_ratio
     started = time.perf_counter()
     # iSFS goes down to the smallest number; what it cuts on the way ranks after what it keeps.
-    selector = baselines.make(method, n_features_to_select=min(m_values), **more)
+    selector = baselines.make_selector(method, min(m_values), **more)
     selector.fit(pictures.train, pictures.y_train)
     seconds = time.perf_counter() - started
     return [np.flatnonzero(selector.ranking_ <= m) for m in m_values], [seconds] * len(m_values)

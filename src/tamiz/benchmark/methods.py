@@ -52,7 +52,7 @@ def known_methods() -> list[str]:
     >>> known_methods()[:4]
     ['e2efs', 'e2efs-soft', 'e2efs-ranking', 'fisher']
     """
-    return [*OWN, *registry.available()]
+    return [*OWN, *registry.BASELINES]
 
 
 def pick_method(name: str) -> str:
@@ -101,13 +101,13 @@ def make_selector(method: str, n_features_to_select: int, seed: int, network: st
         return E2EFSClassifier(
             n_features_to_select, variant=OWN[method], network=network, random_state=seed, **parameters
         )
-    takes = inspect.signature(registry.load(method)).parameters
+    takes = inspect.signature(registry.get_method(method).load()).parameters
     more = dict(parameters)
     if "random_state" in takes:
         more["random_state"] = seed
     if "network" in takes and network == "mlp":
         more["network"] = "three_layer"
-    return registry.make(method, n_features_to_select=n_features_to_select, **more)
+    return registry.make_selector(method, n_features_to_select, **more)
 
 
 def unit_range(train: Any) -> Any:
@@ -152,8 +152,7 @@ def select_for_all(
         "linear" or "mlp".
     """
     if not is_own(method):
-        kind = registry.load(method)
-        if sp.issparse(train) and not kind._accept_sparse:
+        if sp.issparse(train) and not registry.get_method(method).accepts_sparse:
             train = train.toarray()
         train = unit_range(train)
     if is_own(method) or method in NOT_NESTED:

@@ -61,7 +61,7 @@ def known_methods() -> list[str]:
     >>> known_methods()[:4]
     ['e2efs-soft', 'e2efs-hard', 'e2efs-ranking', 'fisher']
     """
-    return [*OWN, *registry.available()]
+    return [*OWN, *registry.BASELINES]
 
 
 def parse_methods(text: str) -> list[str]:
@@ -110,10 +110,10 @@ def parse_values(text: str) -> list[int | float]:
 
 def _baseline(name: str, task: str) -> Method:
     try:
-        kind = registry.load(name)
+        kind: Any = registry.get_method(name).load()
     except ImportError as error:
         raise UserError(str(error), EXIT_USAGE) from None
-    if task == "regression" and kind._target == "classes":
+    if task not in kind.tasks:
         raise UserError(f"The method {name!r} needs classes, but the task is regression. Leave it out.", EXIT_USAGE)
     takes = inspect.signature(kind).parameters
 
@@ -121,10 +121,10 @@ def _baseline(name: str, task: str) -> Method:
         more: dict[str, Any] = {"random_state": seed} if "random_state" in takes else {}
         if "task" in takes:
             more["task"] = task
-        return registry.make(name, n_features_to_select=n_features_to_select, **more)
+        return registry.make_selector(name, n_features_to_select, **more)
 
     return Method(
-        make, fit_at=_FIT_AT.get(name, "largest"), keeps_all=name == "all", side_by_side=kind._engine != "torch"
+        make, fit_at=_FIT_AT.get(name, "largest"), keeps_all=name == "all", side_by_side=kind.engine != "torch"
     )
 
 

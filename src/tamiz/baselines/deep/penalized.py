@@ -1,11 +1,11 @@
-"""What the two selectors with the layer of DFS share: one weight in front of each input, under an elastic net."""
+"""Base of the two selectors with the layer of DFS: one weight in front of each input, under an elastic net."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tamiz.baselines._network import NetworkSelector, Problem, Trained, check_number
+from tamiz.baselines.deep.selector import NetworkSelector, Setting, Trained, check_number
 
 
 class OneToOneSelector(NetworkSelector):
@@ -17,7 +17,7 @@ class OneToOneSelector(NetworkSelector):
         *,
         l1: float = 0.001,
         l2: float = 0.001,
-        network: str | Callable[[Any, int], Any] = "naive",
+        network: str | Callable[[Any, int], Any] = "linear",
         input_shape: Sequence[int] | None = None,
         loss: str = "auto",
         epochs: int | None = None,
@@ -53,10 +53,7 @@ class OneToOneSelector(NetworkSelector):
     def _check_parameters(self, n_features: int) -> None:
         super()._check_parameters(n_features)
         for name in ("l1", "l2"):
-            value = getattr(self, name)
-            if value is None:
-                raise ValueError(f"{name} must be a finite number from 0, got None.")
-            check_number(name, value)
+            check_number(name, getattr(self, name))
 
-    def _train_with_penalty(self, problem: Problem) -> Trained:
-        return self._train(problem, problem.rows, with_one_to_one=True, penalty=(self.l1, self.l2))
+    def _train_with_penalty(self, setting: Setting) -> Trained:
+        return self._train(setting, setting.problem.X, penalty=(self.l1, self.l2))

@@ -10,7 +10,9 @@ from tamiz.torch.batches import LoaderBatches, TensorBatches, equal_sizes, full_
 
 
 @pytest.mark.parametrize("sizes", [equal_sizes, full_sizes])
-@pytest.mark.parametrize(("n_rows", "batch_size"), [(1, 1), (1, 5), (2, 2), (5, 2), (7, 3), (11, 3), (64, 64), (65, 64)])
+@pytest.mark.parametrize(
+    ("n_rows", "batch_size"), [(1, 1), (1, 5), (2, 2), (5, 2), (7, 3), (11, 3), (64, 64), (65, 64)]
+)
 def test_an_epoch_has_every_row_once_and_no_batch_of_a_single_row(sizes, n_rows, batch_size):
     found = sizes(n_rows, batch_size)
     assert sum(found) == n_rows

@@ -160,7 +160,7 @@ def test_bad_networks(build, error, message):
 
 
 def test_bad_settings():
-    with pytest.raises(ValueError, match="Unknown network 'mpl'. Did you mean 'mlp'"):
+    with pytest.raises(ValueError, match=r"Unknown network 'mpl'\. Did you mean 'mlp'"):
         TorchEngine("mpl")
     with pytest.raises(ValueError, match="device must be the name of a device"):
         TorchEngine("mlp", device="gpu")

@@ -184,9 +184,7 @@ def build_checked(build: Callable[[int, int], Any], n_inputs: int, n_outputs: in
     return made
 
 
-def _weighted_mean(
-    loss: Loss, outputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
-) -> torch.Tensor:
+def _weighted_mean(loss: Loss, outputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     return (loss.torch(outputs, targets) * weights).mean()
 
 

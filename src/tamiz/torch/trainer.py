@@ -194,7 +194,7 @@ def train_weights(
     >>> round(model.weight.item(), 3)
     3.0
     """
-    settings = {
+    settings: dict[str, Any] = {
         "learning_rate": learning_rate,
         "batch_size": batch_size,
         "n_steps": n_steps,

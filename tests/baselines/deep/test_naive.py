@@ -77,8 +77,8 @@ def test_bad_input():
     problem = random_problem(loss, 2)
     with pytest.raises(ValueError, match="trains with 'adam' only"):
         fit_naive(NaiveSVM(6, 1), problem, IMAGES, loss)
+    wild = replace(NAIVE.with_epochs(3), learning_rate=1e30)
     with pytest.raises(ValueError, match="Training diverged in epoch"):
-        wild = replace(NAIVE.with_epochs(3), learning_rate=1e30)
         fit_naive(NaiveSVM(6, 1), replace(problem, X=problem.X * np.float32(1e15)), wild, loss)
     with pytest.raises(ValueError, match="X has 23 rows, the targets have 22"):
         fit_naive(NaiveSVM(6, 1), replace(problem, targets=problem.targets[1:]), NAIVE, loss)

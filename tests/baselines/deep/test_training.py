@@ -118,7 +118,7 @@ def test_optimizers_of_recipes():
     plain = recipe_optimizer(net.parameters(), NAIVE, 50)
     assert isinstance(plain, torch.optim.Adam)
     assert plain.param_groups[0]["weight_decay"] == 4.0
-    with pytest.raises(ValueError, match="Unknown optimizer 'lbfgs'. There are: adam, sgd"):
+    with pytest.raises(ValueError, match=r"Unknown optimizer 'lbfgs'\. There are: adam, sgd"):
         recipe_optimizer(net.parameters(), replace(NAIVE, optimizer="lbfgs"), 50)
 
 

@@ -185,8 +185,10 @@ class NetworkSelector(BaselineSelector):
         recipe = recipe_for(self.network)
         if self.epochs is not None:
             recipe = recipe.with_epochs(int(self.epochs))
-        given = {"batch_size": self.batch_size, "learning_rate": self.learning_rate}
-        recipe = replace(recipe, **{name: value for name, value in given.items() if value is not None})
+        if self.batch_size is not None:
+            recipe = replace(recipe, batch_size=int(self.batch_size))
+        if self.learning_rate is not None:
+            recipe = replace(recipe, learning_rate=self.learning_rate)
         return recipe if self.weight_l2 is None else replace(recipe, l2=self.weight_l2, l2_over_samples=False)
 
     def _loss(self, recipe: Recipe) -> Loss:

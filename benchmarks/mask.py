@@ -21,9 +21,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from tamiz.networks import ThreeLayerNet
-from tamiz.networks.losses import get_loss
+from tamiz.core.losses import get_loss
 from tamiz.torch import FeatureMask, prune, train
+from tamiz.torch.networks import ThreeLayerNet
 
 BATCH = 128
 SECONDS = 12.0
@@ -96,7 +96,11 @@ def still(shape: int | tuple[int, ...]) -> FeatureMask:
 def part_step() -> None:
     """masked step / plain step, all features alive."""
     print("masked step / plain step, three-layer network, batch 128, Adam")
-    loss = get_loss("squared_hinge")
+    each = get_loss("squared_hinge").torch
+
+    def loss(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return each(outputs, targets).mean()
+
     for n_features, target in ((500, 1.10), (5_000, 1.15), (50_000, 1.20)):
         x, y = torch.randn(BATCH, n_features), torch.randn(BATCH, 1).sign()
         for fused in (False, True):
@@ -145,7 +149,11 @@ def part_shrink() -> None:
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(n_rows, n_features, generator=generator)
     y = x[:, :20].sum(1, keepdim=True).sign()
-    loss = get_loss("squared_hinge")
+    each = get_loss("squared_hinge").torch
+
+    def loss(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return each(outputs, targets).mean()
+
     plain, order = three_layers(n_features), torch.Generator().manual_seed(0)
     optimizer = torch.optim.Adam(plain.parameters(), lr=0.01, fused=True)
     plain_times: list[float] = []

@@ -161,7 +161,7 @@ def baseline_cells() -> Iterator[tuple[str, dict[str, np.ndarray]]]:
                 options["loss"] = loss if kind != "number" else {"logistic": "huber"}.get(loss, "squared_error")
             yield f"baseline/{name}/{kind}/{loss}", describe(make(**options).fit(X, targets[kind]), X)
         if "network" in parameters:
-            wide = {**options, "network": "three_layer", "loss": "auto"}
+            wide = {**options, "network": "mlp", "loss": "auto"}
             yield f"baseline/{name}/three_layer", describe(make(**wide).fit(X, targets["three"]), X)
 
 

@@ -31,7 +31,7 @@ ROOMS = (
     "report",
     "cli",
 )
-HELPERS = ("errors", "_extras", "_files", "_names", "_validation", "_progress", "_version")
+HELPERS = ("errors", "_constraints", "_extras", "_files", "_names", "_validation", "_progress", "_version")
 # A convenience that loads the report when it is called: allowed inside a function only.
 WHEN_CALLED = {("selection", "tamiz.report.plots")}
 # The package's own __init__ is the front door: it hands out names of all rooms, when they are asked for.

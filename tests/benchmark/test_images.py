@@ -86,12 +86,12 @@ def test_full_is_the_papers_recipe():
     recipe = recipe_of(full)
     assert (full.network, full.channels, full.n_train, full.n_test) == ("wrn16x4", None, 0, 0)
     assert (full.pretraining_epochs, full.refinement_epochs, full.keep_ratio) == (110, 110, 0.9)
-    assert dict(recipe.selection_epochs) == {"hard": 70, "soft": 70}
-    assert dict(recipe.ramp_epochs) == {"hard": 100, "soft": 250}
+    assert images_training.SELECTION_EPOCHS == {"hard": 70, "soft": 70}
+    assert images_training.RAMP_EPOCHS == {"hard": 100, "soft": 250}
     assert (recipe.optimizer, recipe.learning_rate, recipe.decay_every, recipe.decay_factor) == ("sgd", 0.1, 30, 5.0)
-    assert (recipe.l2, recipe.refinement_epochs, recipe.selection_learning_rate) == (5e-4, 110, 0.1)
+    assert (recipe.l2, recipe.epochs) == (5e-4, 110)
     # 60,000 rows in batches of 128 are 469 steps.
-    assert phase_steps(full, recipe, "hard", 60000) == (100 * 469, 70 * 469)
+    assert phase_steps(full, "hard", 60000) == (100 * 469, 70 * 469)
 
 
 @pytest.mark.filterwarnings("ignore:The mask did not settle")

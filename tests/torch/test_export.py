@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from tamiz.networks import ThreeLayerNet
 from tamiz.torch import FeatureMask, export_onnx, load_pruned, prune, save_pruned, train
+from tamiz.torch.networks import ThreeLayerNet
 
 
 def build():

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from tamiz.networks import ThreeLayerNet
 from tamiz.torch import FeatureMask, PrunedModel, prune
+from tamiz.torch.networks import ThreeLayerNet
 from tamiz.torch.pruning import Scatter
 
 

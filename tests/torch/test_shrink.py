@@ -7,8 +7,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from tamiz.networks import ThreeLayerNet
 from tamiz.torch import FeatureMask, prune, train
+from tamiz.torch.networks import ThreeLayerNet
 from tamiz.torch.shrink import Probe, Shrinker, find_folded_layer, reads_first
 
 QUICK = {"warmup_steps": 20, "ramp_steps": 200, "refinement_steps": 30}

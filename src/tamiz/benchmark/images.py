@@ -6,7 +6,7 @@ What is trained, and how long, is in :mod:`tamiz.benchmark.images_training`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +18,8 @@ from tamiz.benchmark.images_table import summarise  # noqa: F401 (part of the pr
 from tamiz.benchmark.images_training import (
     CONFIGURATIONS,
     METHODS,
+    RAMP_EPOCHS,
+    SELECTION_EPOCHS,
     Configuration,
     Pictures,
     Seeds,
@@ -27,7 +29,6 @@ from tamiz.benchmark.images_training import (
 from tamiz.benchmark.paper_numbers import IMAGE_SIZES, STANDS_FOR
 from tamiz.benchmark.sources import load_checked, pick_name
 from tamiz.datasets.registry import find_entry
-from tamiz.networks._torch import checked_device
 
 REFERENCES = ("random", "all")
 
@@ -73,6 +74,8 @@ def make_plan(
     if n_runs < 1:
         raise ValueError(f"At least one run is needed, got {n_runs}.")
     if device != "cpu":  # asked of torch, which the plan of a run on the CPU does without
+        from tamiz.torch.devices import checked_device
+
         checked_device(device)
     return ImagesPlan(
         names,
@@ -99,8 +102,7 @@ def make_cells(plan: ImagesPlan, data_home: str | None = None) -> list[Cell]:
     """One cell a data set, method and run, for all numbers of pixels."""
     configuration = CONFIGURATIONS[plan.configuration]
     recipe = recipe_of(configuration)
-    described = {**asdict(replace(recipe, selection_epochs={}, ramp_epochs={}))}
-    described.update(selection_epochs=dict(recipe.selection_epochs), ramp_epochs=dict(recipe.ramp_epochs))
+    described = {**asdict(recipe), "selection_epochs": SELECTION_EPOCHS, "ramp_epochs": RAMP_EPOCHS}
     cells = []
     for name in plan.datasets:
         _, checksum = load_checked(name, data_home)

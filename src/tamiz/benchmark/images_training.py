@@ -16,15 +16,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tamiz.baselines import registry as baselines
+from tamiz.baselines.deep.recipes import NAIVE, Recipe, recipe_for
 from tamiz.benchmark import methods as selectors
 from tamiz.benchmark.cells import seed_from
-from tamiz.networks import registry as networks
-from tamiz.networks.recipes import NAIVE, Recipe
+from tamiz.core.losses import get_loss
+from tamiz.engines.contract import Problem
 
 if TYPE_CHECKING:
     from torch import nn
 
     from tamiz.selection import Selection
+
+#: Length of the selection and T in the paper, in epochs, by variant.
+SELECTION_EPOCHS = {"hard": 70, "soft": 70}
+RAMP_EPOCHS = {"hard": 100, "soft": 250}
 
 METHODS = ("dfs", "sfs", "isfs", "sfs+dfs", "e2efs", "e2efs-soft")
 
@@ -42,7 +47,7 @@ class Configuration:
     refinement_epochs: int
     """Of each training on selected pixels, and of the networks by which DFS and SFS choose."""
     ramp_steps: int | None
-    """T of E2E-FS in steps, the selection ending by itself; None: the recipe's epochs, for T and for the selection."""
+    """T of E2E-FS in steps, the selection ending by itself; None: the paper's epochs, for T and for the selection."""
     learning_rate: float
     batch_size: int
     keep_ratio: float
@@ -66,15 +71,12 @@ def recipe_of(configuration: Configuration) -> Recipe:
     >>> [recipe_of(CONFIGURATIONS[name]).optimizer for name in ("full", "small")]
     ['sgd', 'adam']
     """
-    recipe = networks.recipe(configuration.network)
+    recipe = recipe_for(configuration.network)
     if configuration.channels is not None:
-        recipe = replace(NAIVE, loss=recipe.loss, l2=recipe.l2, l2_over_samples=False, class_weight=None)
+        recipe = replace(NAIVE, loss=recipe.loss, l2=recipe.l2, l2_over_samples=False)
     return replace(
         recipe.with_epochs(configuration.refinement_epochs),
         learning_rate=configuration.learning_rate,
-        selection_learning_rate=configuration.learning_rate,
-        pretraining_epochs=configuration.pretraining_epochs,
-        warmup_epochs=0,  # the network has been trained before the selection
         batch_size=configuration.batch_size,
     )
 
@@ -134,8 +136,10 @@ def build_network(configuration: Configuration, shape: Sequence[int], n_outputs:
     """The configuration's network, in the order of memory in which convolutions on a CPU take half the time."""
     import torch
 
+    from tamiz.torch.networks import make_network
+
     more = {} if configuration.channels is None else {"channels": tuple(configuration.channels)}
-    network: Any = networks.build(configuration.network, shape, n_outputs, **more)  # torch's types lack memory formats
+    network: Any = make_network(configuration.network, shape, n_outputs, **more)  # torch's types lack memory formats
     ordered: nn.Module = network.to(memory_format=torch.channels_last)
     return ordered
 
@@ -143,7 +147,7 @@ def build_network(configuration: Configuration, shape: Sequence[int], n_outputs:
 def _new_network(pictures: Pictures, configuration: Configuration, seed: int, device: str) -> nn.Module:
     from torch import nn
 
-    from tamiz.networks.training import seeded
+    from tamiz.torch.devices import seeded
 
     with seeded(seed):
         network = build_network(configuration, pictures.shape, int(pictures.y_train.max()) + 1)
@@ -169,14 +173,20 @@ def accuracy_of(model: nn.Module, rows: np.ndarray, y: np.ndarray, device: str =
     return float((torch.cat(pieces).numpy() == y).mean())
 
 
+def problem_of(rows: np.ndarray, pictures: Pictures, recipe: Recipe) -> Problem:
+    """Return training rows with the classes of the pictures as the loss of a recipe takes them."""
+    return Problem(rows, get_loss(recipe.loss).encode(pictures.y_train, int(pictures.y_train.max()) + 1))
+
+
 def _train_on(columns: np.ndarray, pictures: Pictures, configuration: Configuration, seed: int, device: str) -> float:
     """Train a new network that sees only these values; its accuracy on the test part."""
-    from tamiz.networks.training import fit_network
+    from tamiz.baselines.deep.training import fit_network
 
     keep = np.zeros(pictures.train.shape[1], dtype=np.float32)
     keep[columns] = 1.0
     model = _new_network(pictures, configuration, seed, device)
-    fit_network(model, pictures.train * keep, pictures.y_train, recipe=recipe_of(configuration), seed=seed)
+    recipe = recipe_of(configuration)
+    fit_network(model, problem_of(pictures.train * keep, pictures, recipe), recipe, get_loss(recipe.loss), seed=seed)
     return accuracy_of(model, pictures.test * keep, pictures.y_test, device)
 
 
@@ -213,14 +223,14 @@ def _select_own(
     method: str, pictures: Pictures, configuration: Configuration, m_values: Sequence[int], seed: int, device: str
 ) -> tuple[list[np.ndarray], list[float], list[float]]:
     """The selections, their seconds (without the refinement), and the accuracies of the refined networks."""
-    from tamiz.networks.training import fit_network
+    from tamiz.baselines.deep.training import fit_network
 
     recipe = recipe_of(configuration)
     started = time.perf_counter()
     start = _new_network(pictures, configuration, seed, device)
-    fit_network(
-        start, pictures.train, pictures.y_train, recipe=recipe, epochs=configuration.pretraining_epochs, seed=seed
-    )
+    pretraining_recipe = recipe.with_epochs(configuration.pretraining_epochs)
+    problem = problem_of(pictures.train, pictures, recipe)
+    fit_network(start, problem, pretraining_recipe, get_loss(recipe.loss), seed=seed)
     pretraining = time.perf_counter() - started
     supports, seconds, accuracy = [], [], []
     for m in m_values:
@@ -240,42 +250,41 @@ def _select_and_refine(
     import torch
     from torch import nn
 
-    from tamiz.networks.training import count_batches, make_optimizer
+    from tamiz.baselines.deep.training import recipe_optimizer
     from tamiz.torch import FeatureMask, train
+    from tamiz.torch.batches import full_sizes
 
     recipe, n_rows = recipe_of(configuration), len(pictures.train)
     variant = selectors.OWN[method]
-    ramp_steps, max_steps = phase_steps(configuration, recipe, variant, n_rows)
+    ramp_steps, max_steps = phase_steps(configuration, variant, n_rows)
     device = next(start.parameters()).device
     model = nn.Sequential(FeatureMask(pictures.train.shape[1], m, variant), copy.deepcopy(start)).to(device)
     selection = train(
         model,
         (torch.from_numpy(pictures.train).to(device), torch.from_numpy(pictures.y_train).to(device)),
         nn.functional.cross_entropy,
-        optimizer=lambda _: make_optimizer(model, recipe, recipe.selection_learning_rate, recipe.l2_for(n_rows)),
+        optimizer=lambda parameters: recipe_optimizer(parameters, recipe, n_rows),
         batch_size=configuration.batch_size,
         ramp_steps=ramp_steps,
         max_steps=max_steps,
-        refinement_steps=recipe.refinement_epochs * count_batches(n_rows, configuration.batch_size),
-        refinement_rates=[
-            recipe.learning_rate_at(epoch) / recipe.learning_rate for epoch in range(recipe.refinement_epochs)
-        ],
+        refinement_steps=recipe.epochs * len(full_sizes(n_rows, configuration.batch_size)),
+        refinement_rates=[recipe.learning_rate_at(epoch) / recipe.learning_rate for epoch in range(recipe.epochs)],
         seed=seed,
     )
     return selection, model
 
 
-def phase_steps(configuration: Configuration, recipe: Recipe, variant: str, n_rows: int) -> tuple[int, int | None]:
+def phase_steps(configuration: Configuration, variant: str, n_rows: int) -> tuple[int, int | None]:
     """The ramp and the most steps of selection (None: as many as a mask takes by default).
 
     Examples
     --------
     >>> full, small = CONFIGURATIONS["full"], CONFIGURATIONS["small"]
-    >>> phase_steps(full, recipe_of(full), "soft", 60000), phase_steps(small, recipe_of(small), "soft", 4000)
+    >>> phase_steps(full, "soft", 60000), phase_steps(small, "soft", 4000)
     ((117250, 32830), (2000, None))
     """
     if configuration.ramp_steps is not None:
         return configuration.ramp_steps, None
     steps_per_epoch = -(-n_rows // configuration.batch_size)
     of = "soft" if variant == "soft" else "hard"
-    return recipe.ramp_epochs[of] * steps_per_epoch, recipe.selection_epochs[of] * steps_per_epoch
+    return RAMP_EPOCHS[of] * steps_per_epoch, SELECTION_EPOCHS[of] * steps_per_epoch

@@ -105,8 +105,8 @@ def make_selector(method: str, n_features_to_select: int, seed: int, network: st
     more = dict(parameters)
     if "random_state" in takes:
         more["random_state"] = seed
-    if "network" in takes and network == "mlp":
-        more["network"] = "three_layer"
+    if "network" in takes:
+        more["network"] = network
     return registry.make_selector(method, n_features_to_select, **more)
 
 

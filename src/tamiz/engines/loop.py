@@ -374,7 +374,9 @@ def compact_vectors(memory: Memory, m: int) -> int:
     loop comes back a few dozen times in a run, and compiling this takes longer than all of them.
     """
     k = int(memory.loop_counters[LoopSlot.WIDTH])
-    rows = [row for table in (memory.weights, memory.folded, memory.weights_first, memory.weights_second) for row in table]
+    rows = [
+        row for table in (memory.weights, memory.folded, memory.weights_first, memory.weights_second) for row in table
+    ]
     alive = memory.rank[:k] <= m
     width = int(alive.sum())
     free = 0

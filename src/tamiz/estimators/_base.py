@@ -14,11 +14,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from tamiz._constraints import AUTO, NameOf, finite_number, whole_number
 from tamiz._validation import check_table, check_target_length, resolve_n_features_to_select
 from tamiz.core import VARIANTS, Rule
 from tamiz.core.losses import Loss, get_loss
 from tamiz.engines import Problem, Schedule
-from tamiz.estimators._constraints import AUTO, NameOf, finite_number, whole_number
 from tamiz.estimators.networks import NETWORKS, find_network
 from tamiz.estimators.progress import watch_selection
 from tamiz.preprocessing.scaling import ScaledTable, apply_normalization, prepare_table

@@ -11,9 +11,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from tamiz._constraints import NameOf
 from tamiz.core.losses import get_loss, names_of
 from tamiz.estimators._base import BaseE2EFS
-from tamiz.estimators._constraints import NameOf
 from tamiz.preprocessing.targets import EncodedTarget, class_weights
 
 

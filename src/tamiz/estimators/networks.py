@@ -70,7 +70,7 @@ def _linear_engine(estimator: Any) -> Engine:
 
 NETWORKS: dict[str, Network] = {
     "linear": Network("linear", "linear model", _linear_engine, linear_schedule, compiled=True),
-    "mlp": Network("mlp", "three-layer network", torch_engine("three_layer")),
+    "mlp": Network("mlp", "three-layer network", torch_engine("mlp")),
 }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numba import njit
 
-from tamiz.linear.matrix import FAST
+from tamiz.core.compiled import FAST
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")

@@ -11,13 +11,13 @@ import torch
 from torch import nn
 
 from tamiz._validation import resolve_n_features_to_select
-from tamiz.core import VARIANTS, Rule, State, current_ranking, penalty
-from tamiz.linear.gamma import AGE, CLOSED, N_COUNTERS, OPEN, STEP
+from tamiz.core import VARIANTS, MaskState, Rule, Slot, current_ranking, penalty
+from tamiz.core.state import N_SLOTS
 from tamiz.torch.fold import masked
 from tamiz.torch.stepping import move_gamma
 
 # Places in the counters beyond those of gamma: what the mask was made for, so that another mask's state is refused.
-_SELECT, _VARIANT = N_COUNTERS, N_COUNTERS + 1
+_SELECT, _VARIANT = N_SLOTS, N_SLOTS + 1
 
 
 class MaskHandle:
@@ -50,9 +50,9 @@ class FeatureMask(nn.Module):
         M: a number, a fraction in (0, 1), or None for half.
     variant : {"soft", "hard", "ranking"}
         E2E-FS-Soft, E2E-FS, or the variant whose target falls slowly, so that one fit orders all features.
-    mu, rho, beta : float
-        The paper's :math:`\mu`, :math:`\rho`, :math:`\beta`.
-    learning_rate, betas, epsilon : float, pair of float, float
+    mu, rho : float
+        The paper's :math:`\mu`, :math:`\rho`.
+    mask_learning_rate, betas, epsilon : float, pair of float, float
         gamma's own Adam.
 
     Attributes
@@ -92,8 +92,7 @@ class FeatureMask(nn.Module):
         *,
         mu: float = 1.0,
         rho: float = 0.75,
-        beta: float = 1.0,
-        learning_rate: float = 0.01,
+        mask_learning_rate: float = 0.01,
         betas: tuple[float, float] = (0.5, 0.999),
         epsilon: float = 1e-8,
         device: Any = None,
@@ -109,8 +108,7 @@ class FeatureMask(nn.Module):
             "variant": variant,
             "mu": mu,
             "rho": rho,
-            "beta": beta,
-            "learning_rate": learning_rate,
+            "mask_learning_rate": mask_learning_rate,
             "beta1": betas[0],
             "beta2": betas[1],
             "epsilon": epsilon,
@@ -121,7 +119,7 @@ class FeatureMask(nn.Module):
         self.register_buffer("first", torch.empty(n_features, device=device, dtype=dtype))
         self.register_buffer("second", torch.empty(n_features, device=device, dtype=dtype))
         self.register_buffer("rank", torch.empty(n_features, device=device, dtype=torch.int32))
-        self.register_buffer("counters", torch.empty(N_COUNTERS + 2, device=device, dtype=torch.int64))
+        self.register_buffer("counters", torch.empty(N_SLOTS + 2, device=device, dtype=torch.int64))
         self._handle: MaskHandle | None = None
         self._seen = False
         self._arrays: tuple[Any, ...] | None = None
@@ -147,12 +145,12 @@ class FeatureMask(nn.Module):
     @property
     def step(self) -> int:
         """Optimizer steps seen since the start of the warm-up."""
-        return int(self.counters[STEP])
+        return int(self.counters[Slot.STEP])
 
     @property
     def closed(self) -> bool:
         """Whether gamma is binary with exactly M ones; it does not move any more."""
-        return bool(self.counters[CLOSED])
+        return bool(self.counters[Slot.CLOSED])
 
     @property
     def n_alive(self) -> int:
@@ -161,7 +159,7 @@ class FeatureMask(nn.Module):
 
     def ranking(self) -> torch.Tensor:
         """1 for the best feature, 2 for the next, ...; at any moment, in the shape of the mask."""
-        state = State(self._flat_gamma(), self.first, self.second, self.rank.long(), self.counters[AGE])
+        state = MaskState(self._flat_gamma(), self.first, self.second, self.rank.long(), self.counters[Slot.AGE])
         return current_ranking(state, self.rule).reshape(self.shape)
 
     def support(self) -> torch.Tensor:
@@ -211,10 +209,10 @@ class FeatureMask(nn.Module):
             self.rank.zero_()
             if m == n:
                 self.rank.copy_(torch.arange(1, n + 1))
-            self.counters[OPEN] = 0 if m == n else n
-            self.counters[CLOSED] = int(m == n)
+            self.counters[Slot.OPEN] = 0 if m == n else n
+            self.counters[Slot.CLOSED] = int(m == n)
             self.counters[_SELECT] = m
-            self.counters[_VARIANT] = VARIANTS.index(self.variant)
+            self.counters[_VARIANT] = list(VARIANTS).index(self.variant)
 
     def _flat_gamma(self) -> torch.Tensor:
         return self.gamma.detach().reshape(-1)
@@ -346,7 +344,7 @@ class FeatureMask(nn.Module):
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any, **kwargs: Any) -> None:
         counters = state_dict.get(prefix + "counters")
         if counters is not None and counters.shape == self.counters.shape:
-            m, variant = int(counters[_SELECT]), VARIANTS[int(counters[_VARIANT])]
+            m, variant = int(counters[_SELECT]), list(VARIANTS)[int(counters[_VARIANT])]
             if (m, variant) != (self.n_features_to_select, self.variant):
                 raise ValueError(
                     f"this state belongs to a mask that selects {m} features with variant {variant!r}; "

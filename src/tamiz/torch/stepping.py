@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 
-from tamiz.core import Rule, State, advance, alpha, is_closed, target
-from tamiz.linear.gamma import AGE, CLOSED, FORCED, NOT_FINITE, OPEN, STEP, Drive, advance_in_place
+from tamiz.core import MaskState, Rule, Slot, advance, is_closed, selection_schedule
+from tamiz.core.compiled import NOT_FINITE, advance_in_place
 from tamiz.torch._compiled import as_numpy
 
 if TYPE_CHECKING:
@@ -26,24 +26,6 @@ def move_gamma(mask: FeatureMask, gradient: torch.Tensor) -> None:
         _move_compiled(mask, gradient)
     else:
         _move_by_tensors(mask, gradient)
-
-
-def _drive(rule: Rule, step: int, n_open: int) -> Drive:
-    since, m = step - rule.warmup_steps, rule.n_features_to_select
-    selecting = n_open > 0
-    aim = target(rule.variant, since, rule.ramp_steps, n_open, rule.n_features, m, rule.rho) if selecting else m
-    return Drive(
-        weight=alpha(since, rule.ramp_steps) if selecting else 1.0,
-        aim=float(aim),
-        mu=float(rule.mu),
-        beta=float(rule.beta),
-        learning_rate=float(rule.learning_rate),
-        beta1=float(rule.beta1),
-        beta2=float(rule.beta2),
-        epsilon=float(rule.epsilon),
-        m=m,
-        forced=step >= rule.step_limit,
-    )
 
 
 def _views(mask: FeatureMask) -> tuple[Any, ...]:
@@ -67,21 +49,26 @@ def _views(mask: FeatureMask) -> tuple[Any, ...]:
 def _move_compiled(mask: FeatureMask, gradient: torch.Tensor) -> None:
     _, gamma, first, second, rank, counters, order = _views(mask)
     pull = as_numpy(gradient)
-    step = int(counters[STEP]) + 1
-    if step <= mask.rule.warmup_steps or counters[CLOSED]:
+    step = int(counters[Slot.STEP]) + 1
+    if step <= mask.rule.warmup_steps or counters[Slot.CLOSED]:
         # The sum of squares may overflow; then each entry is looked at.
         if not math.isfinite(torch.dot(gradient, gradient).item()):
             _refuse_not_finite(mask, gradient)
-        counters[STEP] = step
+        counters[Slot.STEP] = step
         return
-    drive = _drive(mask.rule, step, int(counters[OPEN]))
-    if advance_in_place(gamma, first, second, rank, pull, order, counters, drive) == NOT_FINITE:
+    rule = mask.rule
+    (alpha,), (target,) = selection_schedule(rule, step, 1)
+    forced = step >= rule.step_limit
+    if (
+        advance_in_place(gamma, first, second, rank, pull, order, counters, alpha, target, forced, rule.numbers)
+        == NOT_FINITE
+    ):
         _refuse_not_finite(mask, gradient)
-    counters[STEP] = step
+    counters[Slot.STEP] = step
     # The memory was written behind autograd's back; a graph that still needs the old gamma must notice.
     torch.autograd.graph.increment_version(mask.gamma)
-    if counters[FORCED] == 1:
-        counters[FORCED] = 2
+    if counters[Slot.FORCED] == 1:
+        counters[Slot.FORCED] = 2
         _warn(mask)
 
 
@@ -92,7 +79,7 @@ def _move_by_tensors(mask: FeatureMask, gradient: torch.Tensor) -> None:
     limit_decides = False
     with torch.no_grad():
         if not mask.closed and step > rule.warmup_steps:
-            old = State(mask._flat_gamma(), mask.first, mask.second, mask.rank.long(), counters[AGE])
+            old = MaskState(mask._flat_gamma(), mask.first, mask.second, mask.rank.long(), counters[Slot.AGE])
             pull = gradient.to(old.gamma.dtype)
             new = advance(old, pull, step, rule)
             limit_decides = step >= rule.step_limit and _limit_decides(old, pull, step, rule)
@@ -100,16 +87,16 @@ def _move_by_tensors(mask: FeatureMask, gradient: torch.Tensor) -> None:
             mask.first.copy_(new.first)
             mask.second.copy_(new.second)
             mask.rank.copy_(new.rank)
-            counters[AGE] = new.age
-            counters[OPEN] = (new.rank == 0).sum()
-            counters[CLOSED] = is_closed(new, rule)
-        counters[STEP] = step
+            counters[Slot.AGE] = new.age
+            counters[Slot.OPEN] = (new.rank == 0).sum()
+            counters[Slot.CLOSED] = is_closed(new, rule)
+        counters[Slot.STEP] = step
     if limit_decides:
-        counters[FORCED] = 2
+        counters[Slot.FORCED] = 2
         _warn(mask)
 
 
-def _limit_decides(old: State, pull: torch.Tensor, step: int, rule: Rule) -> bool:
+def _limit_decides(old: MaskState, pull: torch.Tensor, step: int, rule: Rule) -> bool:
     """Whether without the limit some fate would stay open in this step."""
     if not bool((old.rank == 0).any()):
         return False

@@ -7,7 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from tamiz.networks import NaiveSVM, ThreeLayerNet, count_parameters
+from tamiz.torch.networks import NaiveSVM, ThreeLayerNet
+
+
+def count_parameters(model):
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def test_naive_svm_is_linear_and_starts_at_zero():

@@ -1,15 +1,22 @@
-"""What the two selectors with the layer of DFS share: one weight in front of each input, under an elastic net."""
+"""Base of the two selectors with the layer of DFS: one weight in front of each input, under an elastic net."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-from tamiz.baselines._network import NetworkSelector, Problem, Trained, check_number
+from tamiz._constraints import finite_number
+from tamiz.baselines.deep.selector import NetworkSelector, Setting, Trained
 
 
 class OneToOneSelector(NetworkSelector):
     """Base of the selectors whose network carries a one-to-one layer w with ``l1 * |w|_1 + l2 * |w|_2^2`` on it."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **NetworkSelector._parameter_constraints,
+        "l1": [finite_number(0)],
+        "l2": [finite_number(0)],
+    }
 
     def __init__(
         self,
@@ -17,7 +24,7 @@ class OneToOneSelector(NetworkSelector):
         *,
         l1: float = 0.001,
         l2: float = 0.001,
-        network: str | Callable[[Any, int], Any] = "naive",
+        network: str | Callable[[Any, int], Any] = "linear",
         input_shape: Sequence[int] | None = None,
         loss: str = "auto",
         epochs: int | None = None,
@@ -50,13 +57,5 @@ class OneToOneSelector(NetworkSelector):
         self.l1 = l1
         self.l2 = l2
 
-    def _check_parameters(self, n_features: int) -> None:
-        super()._check_parameters(n_features)
-        for name in ("l1", "l2"):
-            value = getattr(self, name)
-            if value is None:
-                raise ValueError(f"{name} must be a finite number from 0, got None.")
-            check_number(name, value)
-
-    def _train_with_penalty(self, problem: Problem) -> Trained:
-        return self._train(problem, problem.rows, with_one_to_one=True, penalty=(self.l1, self.l2))
+    def _train_with_penalty(self, setting: Setting) -> Trained:
+        return self._train(setting, setting.problem.X, penalty=(self.l1, self.l2))

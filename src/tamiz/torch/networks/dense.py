@@ -12,7 +12,7 @@ Shape = int | Sequence[int]
 
 
 def n_inputs_of(shape: Shape) -> int:
-    """How many input values there are, for a number or a shape.
+    """Return the number of input values, for a number or a shape.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def n_inputs_of(shape: Shape) -> int:
 
 
 def naive_svm(n_inputs: Shape, n_outputs: int) -> nn.Linear:
-    """The only layer of the naive SVM: linear, and zero at the start.
+    """Return the only layer of the naive SVM: linear, and zero at the start.
 
     The problem is convex, so the start does not decide where training ends; zeros keep it free of chance, so
     that permuted columns give permuted weights.
@@ -38,7 +38,7 @@ def naive_svm(n_inputs: Shape, n_outputs: int) -> nn.Linear:
 
 
 class NaiveSVM(nn.Module):
-    """A network with no hidden units; with the squared hinge loss and an l2 penalty it is a linear SVM.
+    """Network without hidden units; with the squared hinge loss and an l2 penalty it is a linear SVM.
 
     Parameters
     ----------
@@ -59,12 +59,12 @@ class NaiveSVM(nn.Module):
         self.linear = naive_svm(n_inputs, n_outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs, one row a sample."""
+        """Return the outputs, one row per sample."""
         return self.linear(x if x.dim() == 2 else x.flatten(1))
 
 
 def three_layer_net(n_inputs: Shape, n_outputs: int, hidden: Sequence[int] = (50, 25, 10)) -> nn.Sequential:
-    """Linear, batch normalisation and ReLU for each hidden layer, then a linear output.
+    """Return linear, batch normalisation and ReLU for each hidden layer, then a linear output.
 
     The hidden layers have no bias: the batch normalisation behind them would take it away again.
     """
@@ -77,8 +77,7 @@ def three_layer_net(n_inputs: Shape, n_outputs: int, hidden: Sequence[int] = (50
 
 
 class ThreeLayerNet(nn.Module):
-    """The paper's dense network: hidden layers of 50, 25 and 10 units, each with batch normalisation and
-    ReLU.
+    """Dense network of the paper: hidden layers of 50, 25 and 10 units, each with batch normalisation and ReLU.
 
     Parameters
     ----------
@@ -86,7 +85,7 @@ class ThreeLayerNet(nn.Module):
         The number of inputs; the inputs of a shape are flattened.
     n_outputs : int
         The number of outputs.
-    hidden : sequence of int
+    hidden : sequence of int, default=(50, 25, 10)
         Units of the hidden layers.
 
     Examples
@@ -103,9 +102,9 @@ class ThreeLayerNet(nn.Module):
         self.layers = three_layer_net(n_inputs, n_outputs, self.hidden)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs, one row a sample."""
+        """Return the outputs, one row per sample."""
         return self.layers(x if x.dim() == 2 else x.flatten(1))
 
     def extra_repr(self) -> str:
-        """The hidden layers, for ``print(net)``."""
+        """Return the hidden layers, for ``print(net)``."""
         return f"hidden={self.hidden}"

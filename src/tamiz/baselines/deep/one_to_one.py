@@ -1,4 +1,4 @@
-"""The one-to-one layer of Deep Feature Selection: one weight in front of each input."""
+"""One-to-one layer of Deep Feature Selection: one weight in front of each input."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 def elastic_net(weight: Tensor, l1: float, l2: float) -> Tensor:
-    """The penalty ``l1 * |w|_1 + l2 * |w|_2^2``.
+    """Return the penalty ``l1 * |w|_1 + l2 * |w|_2^2``.
 
     Examples
     --------
@@ -18,7 +18,7 @@ def elastic_net(weight: Tensor, l1: float, l2: float) -> Tensor:
 
 
 class OneToOne(nn.Module):
-    """Multiplies each input with a weight of its own, 1 at the start (Li, Chen and Wasserman 2016).
+    """Multiply each input by a weight of its own, 1 at the start (Li, Chen and Wasserman 2016).
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ class OneToOne(nn.Module):
         self.weight = nn.Parameter(torch.ones(n_features))
 
     def forward(self, x: Tensor) -> Tensor:
-        """The inputs, each times its weight."""
+        """Return the inputs, each times its weight."""
         return x * self.weight
 
     def extra_repr(self) -> str:
-        """The number of inputs, for ``print(layer)``."""
+        """Return the number of inputs, for ``print(layer)``."""
         return f"n_features={self.weight.numel()}"

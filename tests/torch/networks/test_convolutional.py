@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tamiz.networks import CNN3, WRN16x4, count_parameters
+from tamiz.torch.networks import CNN3, WRN16x4
+
+
+def count_parameters(model):
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def wide_resnet_size(n_channels, n_outputs, n_blocks=2, widen=4):

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 
 def image_shape(shape: int | Sequence[int], smallest_side: int = 8) -> tuple[int, int, int]:
-    """The shape (channels, height, width) of an image, checked.
+    """Return the shape (channels, height, width) of an image, checked.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def image_shape(shape: int | Sequence[int], smallest_side: int = 8) -> tuple[int
 
 
 def convolution(n_inputs: int, n_outputs: int, size: int = 3, stride: int = 1) -> nn.Conv2d:
-    """A convolution that keeps the image's size, without bias, started after He et al. (2015)."""
+    """Return a convolution that keeps the size of the image, without bias, initialised after He et al. (2015)."""
     layer = nn.Conv2d(n_inputs, n_outputs, size, stride=stride, padding=size // 2, bias=False)
     nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
     return layer
@@ -51,7 +51,7 @@ class WideBlock(nn.Module):
         self.shortcut = None if same else convolution(n_inputs, n_outputs, size=1, stride=stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The block's output."""
+        """Return the output of the block."""
         active = functional.relu(self.norm1(x))
         # Where the sizes change, the shortcut starts behind the first activation, as in the published
         # network.
@@ -60,7 +60,7 @@ class WideBlock(nn.Module):
 
 
 def wide_resnet_layers(n_channels: int, n_outputs: int, depth: int, widen_factor: int) -> nn.Sequential:
-    """A convolution, three groups of (depth - 4) / 6 blocks, pooling and a linear output."""
+    """Return a convolution, three groups of (depth - 4) / 6 blocks, pooling and a linear output."""
     n_blocks, rest = divmod(depth - 4, 6)
     if rest or n_blocks < 1:
         raise ValueError(f"The depth of a Wide ResNet is 6n + 4 (10, 16, 22, ...), got {depth}.")
@@ -87,8 +87,10 @@ class WRN16x4(nn.Module):
         (channels, height, width), such as (3, 32, 32) or (1, 28, 28).
     n_outputs : int
         The number of classes.
-    depth, widen_factor : int
-        6n + 4 layers, and how many times wider than a plain ResNet.
+    depth : int, default=16
+        Number of layers, 6n + 4.
+    widen_factor : int, default=4
+        How many times wider than a plain ResNet.
 
     Examples
     --------
@@ -103,16 +105,16 @@ class WRN16x4(nn.Module):
         self.layers = wide_resnet_layers(self.shape[0], n_outputs, depth, widen_factor)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs, one row a sample."""
+        """Return the outputs, one row per sample."""
         return self.layers(x)
 
     def extra_repr(self) -> str:
-        """Depth and width, for ``print(net)``."""
+        """Return depth and width, for ``print(net)``."""
         return f"shape={self.shape}, depth={self.depth}, widen_factor={self.widen_factor}"
 
 
 def cnn3_layers(shape: Sequence[int], n_outputs: int, channels: Sequence[int] = (32, 64, 128)) -> nn.Sequential:
-    """3x3 convolutions, each with batch normalisation, ReLU and 2x2 pooling; then a linear output."""
+    """Return 3x3 convolutions, each with batch normalisation, ReLU and 2x2 pooling; then a linear output."""
     width, height, breadth = image_shape(shape, smallest_side=2 ** len(channels))
     layers: list[nn.Module] = []
     for n_channels in channels:
@@ -122,7 +124,7 @@ def cnn3_layers(shape: Sequence[int], n_outputs: int, channels: Sequence[int] = 
 
 
 class CNN3(nn.Module):
-    """The "3-layer CNN" that the SFS paper compares on.
+    """Convolutional network of three layers, after the "3-layer CNN" that the SFS paper compares on.
 
     The paper gives no more than that name. Here it is three 3x3 convolutions of 32, 64 and 128 channels, each
     with batch normalisation, ReLU and 2x2 max pooling, and a linear classifier on what is left (3 x 3 x 128
@@ -135,7 +137,7 @@ class CNN3(nn.Module):
         (channels, height, width).
     n_outputs : int
         The number of classes.
-    channels : sequence of int
+    channels : sequence of int, default=(32, 64, 128)
         Channels of the convolutions.
 
     Examples
@@ -152,20 +154,9 @@ class CNN3(nn.Module):
         self.layers = cnn3_layers(self.shape, n_outputs, self.channels)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs, one row a sample."""
+        """Return the outputs, one row per sample."""
         return self.layers(x)
 
     def extra_repr(self) -> str:
-        """Shape and channels, for ``print(net)``."""
+        """Return shape and channels, for ``print(net)``."""
         return f"shape={self.shape}, channels={self.channels}"
-
-
-def count_parameters(model: nn.Module) -> int:
-    """How many trainable numbers a network has.
-
-    Examples
-    --------
-    >>> count_parameters(nn.Linear(3, 2))
-    8
-    """
-    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)

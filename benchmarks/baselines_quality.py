@@ -21,10 +21,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score
 
 from tamiz.baselines import make
-from tamiz.benchmark.learners import GRIDS, Grid, erf_pair, fit_svm
-from tamiz.benchmark.microarray import M_VALUES, N_FOLDS, split_rows
-from tamiz.benchmark.paper_numbers import MICROARRAY
-from tamiz.benchmark.sources import load_checked, nonzero_columns
+from tamiz.reproduce.learners import GRIDS, Grid, erf_pair, fit_svm
+from tamiz.reproduce.protocols.microarray import M_VALUES, N_FOLDS, split_rows
+from tamiz.reproduce.paper_numbers import MICROARRAY
+from tamiz.reproduce.sources import load_checked, nonzero_columns
 
 DATASETS = ("colon", "lymphoma", "lung", "leukemia_3571", "dexter")
 METHODS = ("fisher", "mim", "relieff", "inffs", "ilfs")

@@ -18,7 +18,7 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import RepeatedStratifiedKFold
 
 from tamiz import E2EFSClassifier
-from tamiz.benchmark.learners import SMALL_GRID, erf_pair, fit_svm
+from tamiz.reproduce.learners import SMALL_GRID, erf_pair, fit_svm
 from tamiz.datasets import load
 
 NUMBERS = (10, 50, 100, 150, 200)

@@ -13,7 +13,7 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from tamiz.benchmark.metrics import corrected_interval
+from tamiz.evaluation.metrics import corrected_interval
 from tamiz.report import render
 from tamiz.report.data import Confusion, Curve, CurvePoint, Distribution, PairTest, Score, Scores, SelectReport
 from tamiz.report.describe import describe_kept

@@ -16,7 +16,7 @@ import numpy as np
 
 from tamiz._version import __version__
 from tamiz.baselines import registry
-from tamiz.benchmark.compare import Comparison, Method, compare_methods
+from tamiz.evaluation.comparison import Comparison, Method, compare_methods
 from tamiz.cli.console import Talk
 from tamiz.cli.errors import EXIT_USAGE, UserError, did_you_mean
 from tamiz.cli.estimator import VARIANTS, ModelOptions, model_maker
@@ -33,7 +33,7 @@ DEFAULTS = {
     "classification": ("e2efs-soft", "fisher", "relieff", "lasso", "random", "all"),
     "regression": ("e2efs-soft", "relieff", "lasso", "random", "all"),
 }
-#: Baselines whose ranking depends on how many features are asked for; see :class:`~tamiz.benchmark.compare.Method`.
+#: Baselines whose ranking depends on how many features are asked for; see :class:`~tamiz.evaluation.comparison.Method`.
 _FIT_AT = {"isfs": "each", "lasso": "each", "svm-rfe": "smallest"}
 DEFAULT_K = (5, 10, 20)
 ALPHA = 0.05

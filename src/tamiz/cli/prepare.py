@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tamiz._validation import resolve_n_features_to_select
-from tamiz.benchmark.evaluate import Fold, make_folds
+from tamiz.evaluation.cross_validation import Fold, make_folds
 from tamiz.cli.columns import say_encoding, tidy
 from tamiz.cli.console import Talk
 from tamiz.cli.encode import Encoder, Feature, layout

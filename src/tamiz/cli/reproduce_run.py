@@ -81,14 +81,14 @@ def run_protocol(name: str, wishes: dict[str, Any], options: RunOptions, talk: T
         How to speak.
     """
     from tamiz._progress import ProgressBar, format_time
-    from tamiz.benchmark.dask_runner import ClusterError
-    from tamiz.benchmark.runner import run_cells
-    from tamiz.benchmark.store import CellStore, StoreError
-    from tamiz.benchmark.tables import write_outcome
+    from tamiz.reproduce.dask_runner import ClusterError
+    from tamiz.reproduce.runner import run_cells
+    from tamiz.reproduce.store import CellStore, StoreError
+    from tamiz.reproduce.summary import write_outcome
     from tamiz.datasets import DatasetError, find_data_home
 
-    protocol = import_module(f"tamiz.benchmark.{name}")
-    summary = import_module(f"tamiz.benchmark.{name}_table") if name == "microarray" else protocol
+    protocol = import_module(f"tamiz.reproduce.protocols.{name}")
+    summary = import_module(f"tamiz.reproduce.protocols.{name}_table") if name == "microarray" else protocol
     home = str(find_data_home().absolute())
     bar = None if talk.quiet else ProgressBar("cells")
     store: CellStore | None = None
@@ -138,12 +138,12 @@ def _pictures(
         return _pages(outcome, cells, done, options)
     try:
         if name == "three_layer" and outcome.records:
-            from tamiz.benchmark.three_layer import draw
+            from tamiz.reproduce.protocols.three_layer import draw
 
             draw(outcome.records, str(options.out / "figure.png"))
             return {"figure": str(options.out / "figure.png")}
         if name == "images":
-            from tamiz.benchmark.images_table import draw_masks
+            from tamiz.reproduce.protocols.images_table import draw_masks
 
             return draw_masks(cells, done.results, options.out)
     except ImportError:
@@ -153,9 +153,9 @@ def _pictures(
 
 def _pages(outcome: Any, cells: Sequence[Any], done: Any, options: RunOptions) -> dict[str, str]:
     """The comparison page of each data set: every row of the table, by the number of features."""
-    from tamiz.benchmark.metrics import friedman_ranks, wilcoxon_pairs
-    from tamiz.benchmark.microarray import N_FOLDS
-    from tamiz.benchmark.microarray_table import ALPHA, display_name
+    from tamiz.evaluation.metrics import friedman_ranks, wilcoxon_pairs
+    from tamiz.reproduce.protocols.microarray import N_FOLDS
+    from tamiz.reproduce.protocols.microarray_table import ALPHA, display_name
     from tamiz.datasets.registry import find_entry
     from tamiz.report.data import CompareReport, MethodRank, PairTest
     from tamiz.report.write import library_versions, report
@@ -216,9 +216,9 @@ def _seconds(dataset: str, rows: Any, cells: Any, results: Any) -> list[list[flo
 
 def run_surfaces(options: RunOptions, talk: Talk) -> dict[str, Any]:
     """The paper's first figure: data, table and picture."""
-    from tamiz.benchmark.store import StoreError, store_error
-    from tamiz.benchmark.surfaces import draw, summarise
-    from tamiz.benchmark.tables import write_outcome
+    from tamiz.reproduce.store import StoreError, store_error
+    from tamiz.reproduce.protocols.surfaces import draw, summarise
+    from tamiz.reproduce.summary import write_outcome
 
     outcome = summarise()
     try:
@@ -256,8 +256,8 @@ def finish(record: dict[str, Any], talk: Talk) -> None:
 
 def build_page(folders: Sequence[Path], target: Path, talk: Talk) -> dict[str, Any]:
     """``docs/results.md`` from the folders of finished runs, their pictures in a folder beside it."""
-    from tamiz.benchmark.results_page import PageError, all_pictures, build
-    from tamiz.benchmark.store import store_error, write_whole
+    from tamiz.reproduce.results_page import PageError, all_pictures, build
+    from tamiz.reproduce.store import store_error, write_whole
 
     try:
         text = build(folders)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tamiz._version import __version__
-from tamiz.benchmark.evaluate import TICKS_PER_FOLD, Evaluation, curve_sizes, evaluate_selection
-from tamiz.benchmark.metrics import Interval
+from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, Evaluation, curve_sizes, evaluate_selection
+from tamiz.evaluation.metrics import Interval
 from tamiz.cli.console import Talk
 from tamiz.cli.estimator import ModelOptions, fit_model, model_maker
 from tamiz.cli.model_file import Model

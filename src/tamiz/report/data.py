@@ -46,7 +46,7 @@ class Score:
         >>> Score.of([0.8, 0.9, 1.0], bounds=(0.0, 1.0), test_share=1 / 3)
         Score(value=0.9, low=0.50..., high=1.0)
         """
-        from tamiz.benchmark.metrics import corrected_interval
+        from tamiz.evaluation.metrics import corrected_interval
 
         found = corrected_interval(values, test_share or 0.0, confidence, bounds)
         low, high = (None if math.isnan(end) else float(end) for end in (found.low, found.high))

@@ -81,11 +81,11 @@ def run_protocol(name: str, wishes: dict[str, Any], options: RunOptions, talk: T
         How to speak.
     """
     from tamiz._progress import ProgressBar, format_time
+    from tamiz.datasets import DatasetError, find_data_home
     from tamiz.reproduce.dask_runner import ClusterError
     from tamiz.reproduce.runner import run_cells
     from tamiz.reproduce.store import CellStore, StoreError
     from tamiz.reproduce.summary import write_outcome
-    from tamiz.datasets import DatasetError, find_data_home
 
     protocol = import_module(f"tamiz.reproduce.protocols.{name}")
     summary = import_module(f"tamiz.reproduce.protocols.{name}_table") if name == "microarray" else protocol
@@ -153,12 +153,12 @@ def _pictures(
 
 def _pages(outcome: Any, cells: Sequence[Any], done: Any, options: RunOptions) -> dict[str, str]:
     """The comparison page of each data set: every row of the table, by the number of features."""
-    from tamiz.evaluation.metrics import friedman_ranks, wilcoxon_pairs
-    from tamiz.reproduce.protocols.microarray import N_FOLDS
-    from tamiz.reproduce.protocols.microarray_table import ALPHA, display_name
     from tamiz.datasets.registry import find_entry
+    from tamiz.evaluation.metrics import friedman_ranks, wilcoxon_pairs
     from tamiz.report.data import CompareReport, MethodRank, PairTest
     from tamiz.report.write import library_versions, report
+    from tamiz.reproduce.protocols.microarray import N_FOLDS
+    from tamiz.reproduce.protocols.microarray_table import ALPHA, display_name
 
     content, files = outcome.content, {}
     for dataset in dict.fromkeys(row["dataset"] for row in content["rows"]):
@@ -216,8 +216,8 @@ def _seconds(dataset: str, rows: Any, cells: Any, results: Any) -> list[list[flo
 
 def run_surfaces(options: RunOptions, talk: Talk) -> dict[str, Any]:
     """The paper's first figure: data, table and picture."""
-    from tamiz.reproduce.store import StoreError, store_error
     from tamiz.reproduce.protocols.surfaces import draw, summarise
+    from tamiz.reproduce.store import StoreError, store_error
     from tamiz.reproduce.summary import write_outcome
 
     outcome = summarise()

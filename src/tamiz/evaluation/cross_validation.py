@@ -1,12 +1,11 @@
 """Cross-validation without a leak: whatever learns from the rows - imputing, encoding, selecting - learns in each fold.
 
-Nothing here knows of files or of a particular selector: a caller hands in how to prepare the rows of a fold and how to
-make a selector, and reads scores, intervals and stability from what comes back.
+Nothing here knows of files or of a particular selector: a caller passes how to prepare the rows of a fold and how to make
+a selector, and reads scores, intervals and stability from the result.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,81 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from tamiz.evaluation.metrics import (
-    Interval,
-    balanced_accuracy,
-    corrected_interval,
-    kuncheva_index,
-    nogueira_stability,
-    r_squared,
-)
-from tamiz.evaluation.pools import run_in_processes, run_side_by_side
+from tamiz.evaluation.folds import Fold, Prepare, mean_test_share, take_columns
+from tamiz.evaluation.intervals import Interval, corrected_interval
+from tamiz.evaluation.metrics import METRICS, Metric
+from tamiz.evaluation.pools import run_in_processes, run_in_threads
+from tamiz.evaluation.stability import kuncheva_index, nogueira_stability
 
-Fold = tuple[np.ndarray, np.ndarray]
-#: Rows to learn from and rows to predict -> the two matrices; whatever is learnt on the way comes from the first.
-Prepare = Callable[[np.ndarray, np.ndarray], tuple[Any, Any]]
-#: Number of features to keep and a seed -> an estimator with ``fit``, ``predict``, ``selection_``.
+#: Number of features to keep, seed -> an estimator with ``fit``, ``predict``, ``selection_``.
 MakeModel = Callable[[int, int], Any]
-
-
-def metric_of(task: str) -> tuple[str, Callable[[Any, Any], float], tuple[float, float]]:
-    """Name of the score of a task, the score, and the lowest and highest value it can have.
-
-    Examples
-    --------
-    >>> metric_of("classification")[0], metric_of("regression")[0]
-    ('balanced accuracy', 'R²')
-    """
-    if task == "classification":
-        return "balanced accuracy", balanced_accuracy, (0.0, 1.0)
-    return "R²", r_squared, (-math.inf, 1.0)
-
-
-def make_folds(y: np.ndarray, task: str, n_folds: int, n_repeats: int = 1, seed: int = 0) -> list[Fold]:
-    """Folds, with every class in each where there are classes; repeated with other shuffles if asked.
-
-    Parameters
-    ----------
-    y : ndarray
-        The target.
-    task : str
-        "classification" or "regression".
-    n_folds : int
-        At least 2; at most the rows of the smallest class (or the rows, for regression).
-    n_repeats : int, default=1
-        How many times.
-    seed : int, default=0
-        Of the shuffles.
-
-    Examples
-    --------
-    >>> folds = make_folds(np.array(["a", "a", "b", "b"]), "classification", 2)
-    >>> len(folds), sorted(np.concatenate([test for _, test in folds]).tolist())
-    (2, [0, 1, 2, 3])
-    """
-    from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
-
-    if n_folds < 2:
-        raise ValueError(f"At least 2 folds are needed, got {n_folds}.")
-    blank = np.zeros((len(y), 1))
-    if task == "classification":
-        labels, counts = np.unique(y, return_counts=True)
-        if counts.min() < n_folds:
-            rare = labels[int(counts.argmin())]
-            raise ValueError(
-                f"Class {str(rare)!r} has {counts.min()} row(s), fewer than the {n_folds} folds. "
-                "Use fewer folds, or leave that class out."
-            )
-        splitter = RepeatedStratifiedKFold(n_splits=n_folds, n_repeats=n_repeats, random_state=seed)
-        return list(splitter.split(blank, y))
-    if len(y) < n_folds:
-        raise ValueError(f"There are {len(y)} rows, fewer than the {n_folds} folds. Use fewer folds.")
-    return list(RepeatedKFold(n_splits=n_folds, n_repeats=n_repeats, random_state=seed).split(blank))
 
 
 @dataclass(frozen=True)
 class FoldResult:
-    """What one fold measured; ``curve`` holds the score for other numbers of features."""
+    """Hold what one fold measured; ``curve`` holds the score for other numbers of features."""
 
     kept: float
     all_features: float
@@ -102,47 +39,51 @@ class FoldResult:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Scores over folds, and how far to trust them.
+    """Hold the scores of a selection over folds.
 
     Attributes
     ----------
-    metric : str
-        Which score.
+    metric : Metric
+        Metric of the scores.
     folds : list of FoldResult
-        One for each fold.
+        One record per fold.
     predicted : ndarray
         For every row the prediction of the fold (of the first repeat) that had not seen it.
     test_share : float
-        The share of the rows each fold tested on; the intervals need it.
+        Mean share of the rows that a fold tests on, for the intervals.
     """
 
-    metric: str
-    limits: tuple[float, float]
+    metric: Metric
     folds: list[FoldResult]
     predicted: np.ndarray
     test_share: float
 
     def interval(self, what: str) -> Interval:
-        """Mean and corrected interval of "kept", "all_features" or "random_features"."""
+        """Return mean and corrected interval of "kept", "all_features" or "random_features"."""
         values = [getattr(fold, what) for fold in self.folds]
-        return corrected_interval(values, self.test_share, limits=self.limits)
+        return corrected_interval(values, self.test_share, limits=self.metric.limits)
 
     def difference(self, what: str) -> Interval:
-        """Of *kept* minus ``what``, paired over the folds."""
+        """Return the interval of *kept* minus ``what``, paired over the folds."""
         values = [fold.kept - getattr(fold, what) for fold in self.folds]
         return corrected_interval(values, self.test_share)
 
     def curve(self) -> list[tuple[int, Interval]]:
-        """Score against the number of features."""
+        """Return the score for each number of features."""
         sizes = sorted(self.folds[0].curve)
         return [
-            (size, corrected_interval([fold.curve[size] for fold in self.folds], self.test_share, limits=self.limits))
+            (
+                size,
+                corrected_interval(
+                    [fold.curve[size] for fold in self.folds], self.test_share, limits=self.metric.limits
+                ),
+            )
             for size in sizes
         ]
 
     @property
     def fold_share(self) -> np.ndarray:
-        """For each feature the share of folds that kept it."""
+        """Share of folds that kept each feature."""
         return np.mean([fold.support for fold in self.folds], axis=0)
 
     @property
@@ -156,13 +97,8 @@ class Evaluation:
         return kuncheva_index([fold.support for fold in self.folds])
 
 
-def columns_of(X: Any, columns: np.ndarray) -> Any:
-    """Some columns of an array or sparse matrix, contiguous."""
-    return X[:, columns] if hasattr(X, "tocsr") else np.ascontiguousarray(X[:, columns])
-
-
 def curve_sizes(n_features: int, chosen: int, n_points: int = 8) -> list[int]:
-    """Numbers of features for a curve: from 1 to about eight times the chosen one, evenly on a log scale.
+    """Return numbers of features for a curve: from 1 to eight times the chosen one, evenly on a log scale.
 
     Examples
     --------
@@ -175,8 +111,8 @@ def curve_sizes(n_features: int, chosen: int, n_points: int = 8) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """What all folds share."""
+class _Shared:
+    """Hold what all folds share."""
 
     prepare: Prepare
     y: np.ndarray
@@ -190,29 +126,29 @@ class _Plan:
 
 
 class _FoldWork:
-    """One fold: its matrices, and the fits that are made on them."""
+    """Prepare the matrices of one fold and fit models on them."""
 
-    def __init__(self, plan: _Plan, number: int) -> None:
-        self.plan = plan
-        self.seed = plan.seed + number
-        fold = plan.folds[number]
-        self.train, self.test = plan.prepare(*fold)
-        self.y_train, self.y_test = plan.y[fold[0]], plan.y[fold[1]]
-        self.score = metric_of(plan.task)[1]
+    def __init__(self, shared: _Shared, number: int) -> None:
+        self.shared = shared
+        self.seed = shared.seed + number
+        fold = shared.folds[number]
+        self.train, self.test = shared.prepare(*fold)
+        self.y_train, self.y_test = shared.y[fold[0]], shared.y[fold[1]]
+        self.score = METRICS[shared.task]
 
     def score_columns(self, columns: np.ndarray | None) -> float:
-        """The score of a model that keeps all of the given columns."""
+        """Return the score of a model that keeps all of the given columns (None: all of the table)."""
         train, test = self.train, self.test
         if columns is not None:
-            train, test = columns_of(train, columns), columns_of(test, columns)
-        model = self.plan.make_model(train.shape[1], self.seed).fit(train, self.y_train)
+            train, test = take_columns(train, columns), take_columns(test, columns)
+        model = self.shared.make_model(train.shape[1], self.seed).fit(train, self.y_train)
         return self.score(self.y_test, model.predict(test))
 
     def kept(self, tick: Callable[[], None]) -> dict[str, Any]:
-        """The selection, its score, and the scores of the other numbers of features."""
-        m = self.plan.n_features_to_select
+        """Select; return the score of the selection and those of the other numbers of features."""
+        m = self.shared.n_features_to_select
         started = time.perf_counter()
-        model = self.plan.make_model(m, self.seed).fit(self.train, self.y_train)
+        model = self.shared.make_model(m, self.seed).fit(self.train, self.y_train)
         seconds = time.perf_counter() - started
         predicted = model.predict(self.test)
         kept = self.score(self.y_test, predicted)
@@ -220,7 +156,7 @@ class _FoldWork:
         selection = model.selection_
         best_first = np.argsort(selection.ranking, kind="stable")
         curve = {
-            size: kept if size == m else self.score_columns(np.sort(best_first[:size])) for size in self.plan.sizes
+            size: kept if size == m else self.score_columns(np.sort(best_first[:size])) for size in self.shared.sizes
         }
         tick()
         return {
@@ -233,17 +169,17 @@ class _FoldWork:
         }
 
     def all_features(self, tick: Callable[[], None]) -> dict[str, Any]:
-        """The score of all features; nothing is selected."""
+        """Return the score of all features."""
         found = self.score_columns(None)
         tick()
         return {"all_features": found}
 
     def random_features(self, tick: Callable[[], None]) -> dict[str, Any]:
-        """The mean score of random sets; nothing is selected."""
+        """Return the mean score of random sets of features."""
         generator = np.random.default_rng([self.seed, len(self.y_test)])
         draws = [
-            np.sort(generator.choice(self.train.shape[1], self.plan.n_features_to_select, replace=False))
-            for _ in range(self.plan.n_random)
+            np.sort(generator.choice(self.train.shape[1], self.shared.n_features_to_select, replace=False))
+            for _ in range(self.shared.n_random)
         ]
         found = float(np.mean([self.score_columns(draw) for draw in draws]))
         tick()
@@ -254,28 +190,28 @@ class _FoldWork:
 _PARTS = {"kept": 2, "all_features": 1, "random_features": 1}
 
 
-def _evaluate_fold(plan: _Plan, number: int, tick: Callable[[], None]) -> FoldResult:
-    work = _FoldWork(plan, number)
+def _evaluate_fold(shared: _Shared, number: int, tick: Callable[[], None]) -> FoldResult:
+    work = _FoldWork(shared, number)
     found: dict[str, Any] = {}
     for part in _PARTS:
         found.update(getattr(work, part)(tick))
     return FoldResult(**found)
 
 
-def _evaluate_part(plan: _Plan, number: int, part: str) -> dict[str, Any]:
-    return getattr(_FoldWork(plan, number), part)(lambda: None)
+def _evaluate_part(shared: _Shared, number: int, part: str) -> dict[str, Any]:
+    return getattr(_FoldWork(shared, number), part)(lambda: None)
 
 
-def _evaluate_in_processes(plan: _Plan, n_jobs: int, tick: Callable[[], None]) -> list[FoldResult]:
-    """Every part of every fold by itself: the bar moves more often, and no process idles while one ends its fold."""
-    pieces = [(number, part) for part in _PARTS for number in range(len(plan.folds))]
+def _evaluate_in_processes(shared: _Shared, n_jobs: int, tick: Callable[[], None]) -> list[FoldResult]:
+    """Run every part of every fold by itself, so that no process idles while another finishes a fold."""
+    pieces = [(number, part) for part in _PARTS for number in range(len(shared.folds))]
 
     def done(piece: int) -> None:
         for _ in range(_PARTS[pieces[piece][1]]):
             tick()
 
-    found: list[dict[str, Any]] = [{} for _ in plan.folds]
-    for (number, _), part in zip(pieces, run_in_processes(_evaluate_part, plan, pieces, n_jobs, done), strict=True):
+    found: list[dict[str, Any]] = [{} for _ in shared.folds]
+    for (number, _), part in zip(pieces, run_in_processes(_evaluate_part, shared, pieces, n_jobs, done), strict=True):
         found[number].update(part)
     return [FoldResult(**parts) for parts in found]
 
@@ -304,35 +240,40 @@ def evaluate_selection(
     Parameters
     ----------
     prepare : callable
-        ``prepare(train_rows, test_rows)`` gives the two matrices.
+        ``prepare(train_rows, test_rows)`` returns the two matrices.
     y : ndarray
-        The target.
+        Target.
     make_model : callable
-        ``make_model(n_features_to_select, seed)`` gives an estimator. Asked for as many features as there are
-        columns, it selects nothing: so the same model scores all, random and other sets of features.
+        ``make_model(n_features_to_select, seed)`` returns an estimator. With as many features as there are columns it
+        selects nothing, so the same model scores all, random and other sets of features.
     n_features_to_select : int
         M.
     folds : sequence of (train rows, test rows)
-        From :func:`make_folds`.
-    task : str
-        "classification" (balanced accuracy) or "regression" (R²).
-    sizes : sequence of int
+        From :func:`~tamiz.evaluation.folds.make_folds`.
+    task : {"classification", "regression"}
+        Decides the metric: balanced accuracy or R².
+    sizes : sequence of int, default=()
         Further numbers of features to score, by the ranking of each fold.
     n_random : int, default=5
-        Random sets of M features for each fold, whose scores are averaged.
+        Random sets of M features per fold, whose scores are averaged.
     seed : int, default=0
-        Of everything.
+        Seed of models and random sets.
     n_jobs : int, default=1
-        Folds that run side by side.
+        Folds that run in parallel.
     processes : bool, default=False
-        Whether they run in processes instead of threads: for models that torch trains. What is handed in must pickle.
-    tick : callable
-        Called ``TICKS_PER_FOLD`` times in each fold.
+        Whether they run in processes instead of threads, for models that torch trains. The arguments must pickle then.
+    tick : callable, default=no-op
+        Called ``TICKS_PER_FOLD`` times per fold.
+
+    Returns
+    -------
+    Evaluation
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from tamiz.baselines import FisherScore
+    >>> from tamiz.evaluation.folds import make_folds
     >>> from sklearn.linear_model import LogisticRegression
     >>> class Model:  # any selector and any model
     ...     def __init__(self, m): self.m = m
@@ -347,18 +288,16 @@ def evaluate_selection(
     ...     lambda train, test: (X[train], X[test]), y, lambda m, seed: Model(m), 2,
     ...     make_folds(y, "classification", 5), task="classification",
     ... )
-    >>> found.fold_share.tolist(), found.stability, bool(found.interval("kept").mean > 0.9)
+    >>> found.fold_share.tolist(), found.stability, found.interval("kept").value > 0.9
     ([0.0, 0.0, 1.0, 1.0], 1.0, True)
     """
-    metric, _, limits = metric_of(task)
-    plan = _Plan(prepare, y, folds, make_model, n_features_to_select, task, sizes, n_random, seed)
+    shared = _Shared(prepare, y, folds, make_model, n_features_to_select, task, sizes, n_random, seed)
     if processes:
-        results = _evaluate_in_processes(plan, n_jobs, tick)
+        results = _evaluate_in_processes(shared, n_jobs, tick)
     else:
-        pieces = (lambda tick, number=number: _evaluate_fold(plan, number, tick) for number in range(len(folds)))
-        results = run_side_by_side(pieces, n_jobs, tick)
+        pieces = (lambda tick, number=number: _evaluate_fold(shared, number, tick) for number in range(len(folds)))
+        results = run_in_threads(pieces, n_jobs, tick)
     predicted = np.empty(len(y), dtype=np.asarray(results[0].predicted).dtype)
-    for fold, result in reversed(list(zip(folds, results, strict=True))):  # the first repeat has the last word
+    for fold, result in reversed(list(zip(folds, results, strict=True))):  # the first repeat overwrites later ones
         predicted[fold[1]] = result.predicted
-    test_share = float(np.mean([len(test) / (len(train) + len(test)) for train, test in folds]))
-    return Evaluation(metric, limits, results, predicted, test_share)
+    return Evaluation(METRICS[task], results, predicted, mean_test_share(folds))

@@ -1,4 +1,4 @@
-"""Pieces of work side by side: in threads for compiled code, in processes for torch."""
+"""Run pieces of work in parallel: in threads for compiled code, in processes for torch."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ Work = Callable[[Callable[[], None]], Any]
 
 
 class _Stopped(Exception):
-    """Raised inside a piece of work that is no longer wanted."""
+    """Raise inside a piece of work after another piece has failed."""
 
 
-def run_side_by_side(pieces: Iterable[Work], n_jobs: int, tick: Callable[[], None] = lambda: None) -> list[Any]:
-    """Run pieces of work in threads (the engine releases the lock of the interpreter); results in order.
+def run_in_threads(pieces: Iterable[Work], n_jobs: int, tick: Callable[[], None] = lambda: None) -> list[Any]:
+    """Run pieces of work in threads (compiled engines release the GIL); return their results in order.
 
     After an error or an interrupt, pieces that wait never start, and those that run stop at their next step.
 
     Examples
     --------
-    >>> run_side_by_side([lambda tick: 1, lambda tick: 2], n_jobs=2)
+    >>> run_in_threads([lambda tick: 1, lambda tick: 2], n_jobs=2)
     [1, 2]
     """
     if n_jobs <= 1:
@@ -46,7 +46,7 @@ def run_side_by_side(pieces: Iterable[Work], n_jobs: int, tick: Callable[[], Non
         results = [future.result() for future in [pool.submit(piece, step) for piece in pieces]]
     except BaseException as error:
         stopped.set()
-        # A piece may be in the middle of compiling the engine, for half a minute: Ctrl-C does not wait for it.
+        # A piece may be compiling the engine, for half a minute: Ctrl-C does not wait for it.
         pool.shutdown(wait=isinstance(error, Exception), cancel_futures=True)
         raise
     pool.shutdown()
@@ -55,7 +55,7 @@ def run_side_by_side(pieces: Iterable[Work], n_jobs: int, tick: Callable[[], Non
 
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """Torch on one thread inside: small networks are faster so, and the result does not depend on the machine's cores.
+    """Limit torch to one thread: faster for small networks, and the result does not depend on the machine's cores.
 
     Examples
     --------
@@ -84,23 +84,23 @@ def run_in_processes(
     n_jobs: int,
     done: Callable[[int], None] = lambda number: None,
 ) -> list[Any]:
-    """``function(shared, *piece)`` for every piece, each process with torch on one thread; results in order.
+    """Call ``function(shared, *piece)`` for every piece in processes with one torch thread each; return results in order.
 
-    A network is trained by many short calls that hold the lock of the interpreter, and torch draws its random numbers
-    from one place: threads would neither be faster nor give the same result twice. With one job no process is started.
+    A network is trained by many short calls that hold the GIL, and torch has one random generator: threads would neither
+    be faster nor give reproducible results. With one job no process is started.
 
     Parameters
     ----------
     function : callable
-        A function of a module, so that other processes find it.
+        A function of a module, so that other processes can import it.
     shared : object
-        What all pieces need; sent to each process once.
+        First argument of all calls; sent to each process once.
     pieces : sequence of tuple
-        The further arguments. They are begun in this order: the longest first keeps all processes busy to the end.
+        Further arguments of each call, begun in this order: the longest first keeps all processes busy to the end.
     n_jobs : int
-        Processes.
-    done : callable
-        Told the number of each piece that is done.
+        Number of processes.
+    done : callable, default=no-op
+        Called with the number of each piece that is done.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def run_in_processes(
         min(n_jobs, len(pieces)),
         # Not fork: threads of other libraries run already, and a forked child would inherit the locks they hold.
         mp_context=multiprocessing.get_context("spawn"),
-        initializer=_start_worker,
+        initializer=_start_evaluation_worker,
         initargs=(function, shared),
     )
     try:
@@ -129,7 +129,7 @@ def run_in_processes(
         for child in set(multiprocessing.active_children()) - before:
             child.terminate()
         pool.shutdown(cancel_futures=True)
-        del pool  # its semaphores go now, also where the whole process is about to end without its exit handlers
+        del pool  # frees its semaphores, also where the process is about to end without its exit handlers
         if isinstance(error, BrokenProcessPool):
             raise MemoryError(
                 "A process that trained a fold was ended from outside, most often for want of memory."
@@ -141,7 +141,12 @@ def run_in_processes(
 
 @contextmanager
 def _no_interrupt() -> Iterator[None]:
-    """Ctrl-C waits inside. It reaches every process of a terminal, but only the first one shall act on it."""
+    """Block Ctrl-C for processes started inside: it reaches every process of a terminal, the first one ends the others."""
+    if not hasattr(
+        signal, "pthread_sigmask"
+    ):  # Windows: a worker ignores the signal once it runs, see _start_evaluation_worker
+        yield
+        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -157,13 +162,14 @@ def _run_here(
     return result
 
 
-#: What the process that runs this module works on; set when it starts.
+#: Function and first argument of this worker process; set when it starts.
 _work: tuple[Callable[..., Any], Any] | None = None
 
 
-def _start_worker(function: Callable[..., Any], shared: Any) -> None:
+def _start_evaluation_worker(function: Callable[..., Any], shared: Any) -> None:
     global _work
-    warnings.simplefilter("ignore")  # said aloud, where it matters, by the process that reads the results
+    warnings.simplefilter("ignore")  # the process that reads the results reports what matters
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:  # a parent that is killed cannot end its children
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()

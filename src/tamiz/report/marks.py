@@ -8,8 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tamiz.report.data import Distribution, MethodRank, Residuals, Score
-from tamiz.report.lines import describe_score
+from tamiz.evaluation.intervals import Interval
+from tamiz.evaluation.significance import MethodRank
+from tamiz.report.data import Distribution, Residuals
+from tamiz.report.lines import describe_score, interval_numbers
 from tamiz.report.svg import Frame, Scale, axes, element, marker, number, picture, polyline, series_class, spread, text
 from tamiz.report.text import format_number, format_p_value, format_score, format_seconds, shorten
 
@@ -19,10 +21,10 @@ N_OVERLAID = 3
 N_GROUPS = 12
 
 
-def score_intervals(entries: Sequence[tuple[str, Score]], metric: str, width: int = 400) -> str:
+def score_intervals(entries: Sequence[tuple[str, Interval]], metric: str, width: int = 400) -> str:
     """One row for each score: a dot, its interval, the number at the right."""
     frame = Frame(width, 34 * len(entries) + 46, left=12, right=12, top=8)
-    bounds = [v for _, s in entries for v in (s.value, s.low, s.high) if v is not None]
+    bounds = interval_numbers(score for _, score in entries)
     x = Scale.over(bounds, 110.0, width - 62.0, pad=0.06)
     bottom = frame.height - 36
     parts = []
@@ -34,11 +36,11 @@ def score_intervals(entries: Sequence[tuple[str, Score]], metric: str, width: in
     for row, (label, score) in enumerate(entries):
         at = 26.0 + 34 * row
         parts.append(text(label, 2, at + 4, class_="row-label strong" if row == 0 else "row-label"))
-        if score.low is not None and score.high is not None:
+        if score.has_ends:
             parts.append(
                 element("line", x1=x(score.low), x2=x(score.high), y1=at, y2=at, class_=f"whisker thick s{row}")
             )
-        if score.value is not None:
+        if score.is_known:
             parts.append(
                 marker(
                     row, x(score.value), at, 5.0, class_=f"mark s{row}", data_tip=f"{label}: {describe_score(score)}"

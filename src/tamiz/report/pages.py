@@ -10,6 +10,7 @@ from datetime import datetime
 from importlib import resources
 from typing import Any
 
+from tamiz._extras import require
 from tamiz.report.compare_view import compare_view
 from tamiz.report.data import CompareReport, SelectReport
 from tamiz.report.select_view import select_view
@@ -100,10 +101,7 @@ def _markup(content: str) -> Any:
 
 @functools.cache
 def _environment() -> Any:
-    try:
-        import jinja2
-    except ImportError as error:
-        raise ImportError('The report needs jinja2. Install it with: pip install "tamiz[cli]"') from error
+    jinja2 = require("jinja2", "cli", "The report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("tamiz.report"),
         autoescape=True,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tamiz.report.data import Score, Scores, SelectReport
+from tamiz.evaluation.intervals import Interval
+from tamiz.report.data import Scores, SelectReport
 from tamiz.report.image import image_chart
 from tamiz.report.lines import (
     describe_score,
@@ -101,7 +102,7 @@ def curve_rows(data: SelectReport) -> list[tuple[str, str]]:
     return [(f"M = {p.n_features:,}", describe_score(p.score)) for p in points]
 
 
-def score_rows(scores: Scores | None, selection: Selection) -> list[tuple[str, Score]]:
+def score_rows(scores: Scores | None, selection: Selection) -> list[tuple[str, Interval]]:
     """The three scores with their names, those that were measured."""
     if scores is None:
         return []
@@ -124,7 +125,7 @@ def difference_rows(scores: Scores | None) -> list[tuple[str, str]]:
         if score is None:
             continue
         shown = format_score(score.value, signed=True)
-        if score.low is not None and score.high is not None:
+        if score.has_ends:
             shown += f" ({format_score(score.low, signed=True)} to {format_score(score.high, signed=True)})"
         rows.append((label, shown))
     return rows
@@ -141,7 +142,7 @@ def verdict(scores: Scores, selection: Selection) -> str:
         (scores.difference, f"all {n_features:,} features"),
         (scores.difference_random, "a random feature" if n_kept == 1 else f"{n_kept:,} random features"),
     ):
-        if score is None or score.value is None or score.low is None or score.high is None:
+        if score is None or not score.has_ends:
             continue
         if score.low <= 0 <= score.high:
             unclear.append(other)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tamiz._files import write_atomic
+from tamiz.evaluation.comparison import Comparison
+from tamiz.evaluation.versions import library_versions
 from tamiz.report.data import CompareReport, Confusion, Curve, Residuals, Scalar, Scores, SelectReport
 from tamiz.report.describe import (
     describe_kept,
@@ -73,19 +74,8 @@ def report(
         raise IsADirectoryError(f"{target} is a folder; give the name of a file, such as {target / 'report.html'}.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {target.parent} to write the report to; create it first.")
-    _write_whole(target, render(data, spreadsheet_safe=spreadsheet_safe))
+    write_atomic(target, render(data, spreadsheet_safe=spreadsheet_safe))
     return target
-
-
-def _write_whole(target: Path, content: str) -> None:
-    """Write beside the target and rename, so that a run that is stopped leaves no half page."""
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with open(part, "w", encoding="utf-8", newline="\n") as file:
-            file.write(content)
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def find_selection(source: Any) -> Selection:
@@ -97,23 +87,6 @@ def find_selection(source: Any) -> Selection:
         return selection
     hint = " Call fit first." if hasattr(source, "fit") else ""
     raise TypeError(f"report needs a Selection or an estimator with selection_, got {type(source).__name__}.{hint}")
-
-
-def library_versions(packages: Sequence[str] = ("tamiz", "numpy", "scipy", "scikit-learn", "numba", "torch")) -> dict:
-    """Versions of what ran: Python and those of the packages that are installed.
-
-    Examples
-    --------
-    >>> sorted(library_versions(["numpy", "no-such-package"]))
-    ['numpy', 'python']
-    """
-    found = {"python": platform.python_version()}
-    for package in packages:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def select_report(
@@ -200,6 +173,70 @@ def select_report(
         settings=dict(settings or {}),
         versions=library_versions(),
         seed=selection.seed,
+        command=command,
+        created=created,
+    )
+
+
+def compare_report(
+    comparison: Comparison,
+    *,
+    title: str,
+    task: str,
+    n_rows: int,
+    n_features: int,
+    target: str | None = None,
+    notes: Sequence[str] = (),
+    settings: Mapping[str, Scalar] | None = None,
+    seed: int | None = None,
+    command: str | None = None,
+    created: str | None = None,
+) -> CompareReport:
+    """Gather what the page of a comparison shows.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Scores of several methods on the same splits.
+    title : str
+        Name of the table.
+    task : {"classification", "regression"}
+        Task.
+    n_rows, n_features : int
+        Shape of the table.
+    target : str or None, default=None
+        Name of the target.
+    notes, settings, seed, command, created : optional
+        Shown as they are.
+
+    Returns
+    -------
+    CompareReport
+
+    Examples
+    --------
+    >>> from tamiz.evaluation.metrics import BALANCED_ACCURACY
+    >>> found = Comparison(BALANCED_ACCURACY, ("a", "b"), (2,), np.array([[[0.9, 1.0]], [[0.5, 0.6]]]))
+    >>> compare_report(found, title="toy", task="classification", n_rows=10, n_features=5).ranks[0].mean_rank
+    1.0
+    """
+    middle = len(comparison.m_values) // 2
+    agreement = comparison.agreement(middle)
+    return CompareReport(
+        title=title,
+        task=task,
+        n_rows=n_rows,
+        n_features=n_features,
+        comparison=comparison,
+        agreement=agreement,
+        agreement_at=None if agreement is None else comparison.m_values[middle],
+        ranks=comparison.ranks,
+        tests=comparison.tests,
+        target=target,
+        notes=tuple(notes),
+        settings=dict(settings or {}),
+        versions=library_versions(),
+        seed=seed,
         command=command,
         created=created,
     )

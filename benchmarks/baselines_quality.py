@@ -22,8 +22,8 @@ from sklearn.metrics import balanced_accuracy_score
 
 from tamiz.baselines import make
 from tamiz.reproduce.learners import GRIDS, Grid, erf_pair, fit_svm
-from tamiz.reproduce.protocols.microarray import M_VALUES, N_FOLDS, split_rows
 from tamiz.reproduce.paper_numbers import MICROARRAY
+from tamiz.reproduce.protocols.microarray import M_VALUES, N_FOLDS, split_rows
 from tamiz.reproduce.sources import load_checked, nonzero_columns
 
 DATASETS = ("colon", "lymphoma", "lung", "leukemia_3571", "dexter")

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tamiz.reproduce.protocols import ground_truth
+from tamiz.reproduce.protocols.ground_truth import GroundTruth
 
 
 def _mount(path, options: str) -> None:
@@ -42,8 +42,8 @@ def read_only_disk(tmp_path):
 @pytest.fixture(scope="session")
 def quick_cells():
     """Some cells of the ground-truth protocol, a few milliseconds each."""
-    plan = ground_truth.make_plan(["xor"], ["relieff"], [8, 16], n_folds=6)
-    return ground_truth.make_cells(plan)
+    protocol = GroundTruth()
+    return protocol.make_cells(protocol.make_plan(["xor"], ["relieff"], [8, 16], n_folds=6))
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from tamiz.reproduce import runner
-from tamiz.reproduce.cells import Cell, execute
+from tamiz.reproduce.cells import Cell
 from tamiz.reproduce.dask_runner import ClusterError
+from tamiz.reproduce.execution import execute
 from tamiz.reproduce.runner import run_cells
 from tamiz.reproduce.store import CellStore
 

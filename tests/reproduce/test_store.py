@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 
 import pytest
 
 from tamiz.reproduce.cells import Cell, canonical_json, seed_from
-from tamiz.reproduce.store import CellStore, StoreError, write_whole
+from tamiz.reproduce.store import CellStore, StoreError
 
 CELL = Cell("microarray", "toy, split 1", {"dataset": "toy", "split": 0, "parameters": {"alpha": 0.5}})
 
@@ -107,15 +106,6 @@ def test_a_file_in_the_way(tmp_path):
     (tmp_path / "cells").write_text("not a folder")
     with pytest.raises(StoreError, match=re.escape(str(tmp_path / "cells"))):
         CellStore(tmp_path / "cells")
-
-
-def test_write_whole_replaces_and_is_readable_by_others(tmp_path):
-    path = tmp_path / "a.txt"
-    write_whole(path, "one")
-    write_whole(path, "two\n")
-    assert path.read_bytes() == b"two\n"
-    assert os.listdir(tmp_path) == ["a.txt"]
-    assert path.stat().st_mode & 0o444 == 0o444
 
 
 def test_numbers_that_json_does_not_know_are_refused():

@@ -18,7 +18,7 @@ import typer
 from tamiz._version import __version__
 from tamiz.cli import options as opt
 from tamiz.cli.errors import EXIT_INTERRUPTED, EXIT_MEMORY, EXIT_USAGE, UserError
-from tamiz.cli.reproduce_commands import add_commands as add_reproduce_commands
+from tamiz.cli.reproduce import add_commands as add_reproduce_commands
 from tamiz.evaluation.methods import method_names
 
 app = typer.Typer(

@@ -1,11 +1,13 @@
-"""Cells on a Dask cluster. Workers need this package and the data sets; results come back and are kept here."""
+"""Run cells on a Dask cluster. Workers need this package and the data sets; results come back and are stored here."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tamiz.reproduce.cells import Cell, execute
-from tamiz.reproduce.runner import Outcomes
+from tamiz.errors import TamizError
+from tamiz.reproduce.cells import Cell
+from tamiz.reproduce.execution import Executed, execute
+from tamiz.reproduce.registry import protocol_path
 
 #: Seconds to wait for a scheduler to answer.
 CONNECT_TIMEOUT = 10.0
@@ -13,12 +15,12 @@ CONNECT_TIMEOUT = 10.0
 RETRIES = 3
 
 
-class ClusterError(Exception):
-    """The cluster cannot be reached, or was lost; the message says what to do."""
+class ClusterError(TamizError):
+    """Raise if the cluster cannot be reached or was lost; the message says what to do."""
 
 
 def _check_address(address: str) -> None:
-    """Raise a ValueError for an address that no scheduler can have: a client made with it ends in a trace of its own."""
+    """Raise a ValueError for an address that no scheduler can have: a client made with it prints a traceback of its own."""
     from distributed.comm import registry
     from distributed.comm.addressing import parse_address, parse_host_port
 
@@ -28,17 +30,17 @@ def _check_address(address: str) -> None:
         parse_host_port(place)
 
 
-def run_on_cluster(cells: Sequence[Cell], address: str, data_home: str | None) -> Outcomes:
+def run_on_cluster(cells: Sequence[Cell], address: str, data_home: str | None) -> Executed:
     """Send all cells to the scheduler at ``address``; a worker that dies loses nothing, its cells go to another.
 
     Parameters
     ----------
     cells : sequence of Cell
-        What to compute.
+        Cells to compute.
     address : str
-        Such as ``tcp://10.0.0.5:8786``.
+        Address of the scheduler, such as ``tcp://10.0.0.5:8786``.
     data_home : str or None
-        Looked at on the workers; one that has no such folder looks in its own data home.
+        Folder of the data sets on the workers; a worker that has no such folder looks in its own data home.
     """
     try:
         from distributed import Client, as_completed
@@ -59,7 +61,14 @@ def run_on_cluster(cells: Sequence[Cell], address: str, data_home: str | None) -
     with client:
         # Named by their keys: a second start on the same cluster never shares half-forgotten futures of the first.
         futures = {
-            client.submit(execute, cell, data_home, key=f"tamiz-{client.id}-{cell.key}", retries=RETRIES): cell
+            client.submit(
+                execute,
+                cell,
+                data_home,
+                protocol_path(cell.protocol),
+                key=f"tamiz-{client.id}-{cell.key}",
+                retries=RETRIES,
+            ): cell
             for cell in cells
         }
         for future in as_completed(list(futures), loop=client.loop):

@@ -1,4 +1,4 @@
-"""The models that judge a set of features in the paper's table: its naive network, and a linear SVM."""
+"""Models that score a set of features in the paper's table: its naive network, and a linear SVM."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from tamiz.evaluation.metrics import balanced_accuracy
 from tamiz.estimators import E2EFSClassifier
 from tamiz.estimators.defaults import default_schedule
 from tamiz.estimators.normalize import apply_normalization, column_statistics
+from tamiz.evaluation.metrics import balanced_accuracy
 
 #: NaiveF: the network that selected. Naive: the same, trained anew on what was selected. SVM: a linear SVM on that.
 LEARNERS = ("naivef", "naive", "svm")
-TITLES = {"naivef": "NaiveF", "naive": "Naive", "svm": "SVM"}
+LEARNER_TITLES = {"naivef": "NaiveF", "naive": "Naive", "svm": "SVM"}
 
 
 @dataclass(frozen=True)
-class Grid:
-    """What the SVM tries: liblinear's solvers by their numbers there, and values of C."""
+class SVMGrid:
+    """Hold what the SVM chooses from: liblinear's solvers by their numbers there, and values of C."""
 
     solvers: tuple[int, ...]
     values: tuple[float, ...]
 
 
 #: The paper's: 0 logistic, 1 and 2 squared hinge (dual, primal), 3 hinge. Solvers 1 and 2 solve the same problem.
-FULL_GRID = Grid((0, 1, 2, 3), (0.001, 0.1, 0.5, 1.0, 1.4, 1.5, 1.6, 2.0, 2.5, 5.0, 100.0))
+FULL_GRID = SVMGrid((0, 1, 2, 3), (0.001, 0.1, 0.5, 1.0, 1.4, 1.5, 1.6, 2.0, 2.5, 5.0, 100.0))
 #: A tenth of the work: the squared hinge, by whichever of its two solvers is quicker, and C by orders of size.
-SMALL_GRID = Grid((2,), (0.001, 0.1, 1.0, 100.0))
+SMALL_GRID = SVMGrid((2,), (0.001, 0.1, 1.0, 100.0))
 GRIDS = {"small": SMALL_GRID, "full": FULL_GRID}
 
 
 def learner_settings(learner: str, grid: str) -> dict[str, Any]:
-    """What decides the numbers of a learner.
+    """Return everything that decides the numbers of a learner.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def learner_settings(learner: str, grid: str) -> dict[str, Any]:
 
 
 def erf_pair(train: Any, test: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Both parts normalised as in the paper, with the statistics of the first; dense.
+    """Normalise both parts as in the paper, with the statistics of the first; return dense arrays.
 
     Examples
     --------
@@ -76,8 +76,8 @@ def _machine(solver: int, C: float, seed: int) -> Any:
     return LinearSVC(C=C, loss="squared_hinge", dual=True if solver == 1 else "auto", random_state=seed)
 
 
-def fit_svm(train: np.ndarray, y: np.ndarray, grid: Grid, seed: int) -> Any:
-    """A linear SVM whose solver and C have the best 5-fold accuracy on the training part (the first of equals).
+def fit_svm(train: np.ndarray, y: np.ndarray, grid: SVMGrid, seed: int) -> Any:
+    """Fit a linear SVM with the solver and C of the best 5-fold accuracy on the training part (the first of equals).
 
     Examples
     --------
@@ -102,23 +102,23 @@ def fit_svm(train: np.ndarray, y: np.ndarray, grid: Grid, seed: int) -> Any:
         return _machine(*choices[int(hits.argmax())], seed).fit(train, y)
 
 
-def judge(
+def score_learner(
     learner: str, picked: Any, train: Any, y_train: np.ndarray, test: Any, y_test: np.ndarray, grid: str, seed: int
 ) -> float:
-    """Balanced accuracy on the test rows of one learner on the columns that a method picked.
+    """Return the balanced accuracy on the test rows of one learner on the columns that a method picked.
 
     Parameters
     ----------
     learner : str
         One of :data:`LEARNERS`.
     picked : Picked
-        What a method kept.
+        Selection of a method.
     train, y_train, test, y_test : matrices and arrays
         All columns.
     grid : str
         One of :data:`GRIDS`.
     seed : int
-        Of the learner.
+        Seed of the learner.
     """
     if learner == "naivef":
         return balanced_accuracy(y_test, picked.model.predict(test))
@@ -130,12 +130,12 @@ def judge(
     return balanced_accuracy(y_test, fit_svm(part, y_train, GRIDS[grid], seed).predict(rest))
 
 
-def learners_of(own: bool, wanted: Sequence[str]) -> list[str]:
-    """The learners that a method has: only those that train a model along with the selection have NaiveF.
+def learners_of(trains_model: bool, wanted: Sequence[str]) -> list[str]:
+    """Return the learners of a method: only those that train a model along with the selection have NaiveF.
 
     Examples
     --------
     >>> learners_of(False, LEARNERS)
     ['naive', 'svm']
     """
-    return [learner for learner in wanted if own or learner != "naivef"]
+    return [learner for learner in wanted if trains_model or learner != "naivef"]

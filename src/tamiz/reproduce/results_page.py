@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from tamiz._files import write_atomic
+from tamiz.errors import TamizError
+from tamiz.reproduce.registry import protocol_names
+from tamiz.reproduce.store import store_error
 from tamiz.reproduce.summary import markdown_table
 
 _INTRODUCTION = """# Results
@@ -15,23 +20,21 @@ Written by `tamiz reproduce page` from finished runs: the numbers of the paper (
 beside ours. Data sets that are not the paper's own are labelled: REBUILT (the same construction, other rows) or SUBSET.
 """
 
-#: Sections come in this order, whatever the order of the folders.
-_ORDER = ("microarray", "three-layer", "images", "ground-truth", "madelon", "surfaces")
+
+class PageError(TamizError):
+    """Raise for a folder that is not that of a finished run; the message says what to do."""
 
 
-class PageError(Exception):
-    """A folder is not that of a finished run; the message says what to do."""
-
-
-def build(folders: Sequence[Path]) -> str:
-    """The text of the page.
+def build_page(folders: Sequence[Path]) -> str:
+    """Return the text of the page; its sections come in the order of the protocols.
 
     Examples
     --------
-    >>> build([Path("no-such-folder")])
+    >>> build_page([Path("no-such-folder")])
     Traceback (most recent call last):
     tamiz.reproduce.results_page.PageError: no-such-folder is not the folder of a finished run: it has no results.md...
     """
+    order = protocol_names()
     sections = []
     for folder in folders:
         try:
@@ -42,7 +45,7 @@ def build(folders: Sequence[Path]) -> str:
                 f"{folder} is not the folder of a finished run: it has no results.md and results.json that can be read. "
                 "Run tamiz reproduce with --out there first."
             ) from None
-        place = _ORDER.index(protocol) if protocol in _ORDER else len(_ORDER)
+        place = order.index(protocol) if protocol in order else len(order)
         shown = [f"![{path.stem} of the run]({target})" for target, path in pictures_of(folder, protocol).items()]
         sections.append((place, "\n\n".join([text.rstrip(), *shown]) + _timing(folder / "timing.csv")))
     ordered = [text for _, text in sorted(sections, key=lambda pair: pair[0])]
@@ -52,7 +55,7 @@ def build(folders: Sequence[Path]) -> str:
 
 
 def pictures_of(folder: Path, protocol: str) -> dict[str, Path]:
-    """The pictures of a run: where the page looks for each, seen from its own folder, and where it is now.
+    """Return the pictures of a run: the place of each beside the page, and the file it is in now.
 
     Examples
     --------
@@ -63,7 +66,7 @@ def pictures_of(folder: Path, protocol: str) -> dict[str, Path]:
 
 
 def all_pictures(folders: Sequence[Path]) -> dict[str, Path]:
-    """Those of all runs of a page that :func:`build` could read.
+    """Return the pictures of all runs of a page.
 
     Examples
     --------
@@ -77,8 +80,29 @@ def all_pictures(folders: Sequence[Path]) -> dict[str, Path]:
     return found
 
 
+def write_page(folders: Sequence[Path], target: Path) -> None:
+    """Write the page of several runs to a file, and their pictures to the folder ``images`` beside it.
+
+    Raises
+    ------
+    PageError
+        If a folder is not that of a finished run.
+    StoreError
+        If the page cannot be written.
+    """
+    text = build_page(folders)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        for name, picture in all_pictures(folders).items():
+            (target.parent / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(picture, target.parent / name)
+        write_atomic(target, text)
+    except OSError as fault:
+        raise store_error(fault, target) from None
+
+
 def _timing(path: Path) -> str:
-    """The seconds of a run as a table, methods down and what else they depend on across; nothing if it has none."""
+    """Return the seconds of a run as a table, methods down and what else they depend on across."""
     if not path.exists():
         return ""
     with open(path, encoding="utf-8", newline="") as file:

@@ -1,4 +1,4 @@
-"""Run the cells that are missing: in processes on this machine, or on a Dask cluster; keep each as it is finished."""
+"""Run the missing cells in processes on this machine or on a Dask cluster, and store each as it is finished."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from importlib import metadata
 from multiprocessing.connection import wait as wait_for_processes
 from typing import Any
 
-from tamiz.reproduce.cells import Cell, execute
+from tamiz.evaluation.versions import library_versions
+from tamiz.reproduce.cells import Cell
+from tamiz.reproduce.dask_runner import run_on_cluster
+from tamiz.reproduce.execution import Executed, execute
+from tamiz.reproduce.registry import protocol_path
 from tamiz.reproduce.store import CellStore
 
-#: (done, all, note)
-Progress = Callable[[int, int, str], None]
-#: Cell -> what :func:`execute` returned, in the order in which they are finished.
-Outcomes = Generator[tuple[Cell, dict[str, Any]], None, None]
-
+#: Called with (done, total, name of the cell).
+CellProgress = Callable[[int, int, str], None]
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 @dataclass
-class RunReport:
-    """What a run did.
+class CellResults:
+    """Hold the results of a run.
 
     Attributes
     ----------
     results : dict of str to result
-        By the key of the cell.
+        Results by the key of the cell.
     failures : dict of str to str
-        By the name of the cell, with the message.
+        Messages by the name of the cell.
     n_computed, n_reused : int
-        Cells computed now, and found finished.
+        Numbers of cells computed now, and found finished.
     seconds : float
-        Wall time of this start.
+        Wall time of this run.
     """
 
     results: dict[str, Any] = field(default_factory=dict)
@@ -57,28 +57,34 @@ def run_cells(
     jobs: int = 1,
     dask: str | None = None,
     data_home: str | None = None,
-    progress: Progress = lambda done, total, note: None,
+    progress: CellProgress = lambda done, total, note: None,
     warn: Callable[[str], None] = lambda sentence: None,
-) -> RunReport:
-    """Compute what is missing; a cell that fails is reported and does not stop the rest.
+) -> CellResults:
+    """Compute the cells that are not in the store; a cell that fails is reported and does not stop the rest.
 
     Parameters
     ----------
     cells : sequence of Cell
         All cells of the run; equal ones are computed once.
     store : CellStore
-        Where finished cells are, and go.
-    jobs : int
+        Finished cells; new ones are added as they are finished.
+    jobs : int, default=1
         Processes on this machine.
-    dask : str or None
-        The address of a Dask scheduler, to which the cells go instead.
-    data_home : str or None
-        Where the data sets are.
-    progress, warn : callable
-        Told how far it is, and what failed.
+    dask : str or None, default=None
+        Address of a Dask scheduler, to which the cells go instead.
+    data_home : str or None, default=None
+        Folder of the data sets.
+    progress : callable, default=no-op
+        Called with (done, total, name) after each cell.
+    warn : callable, default=no-op
+        Called with a sentence for each cell that fails.
+
+    Returns
+    -------
+    CellResults
     """
     started = time.perf_counter()
-    report = RunReport()
+    report = CellResults()
     missing: dict[str, Cell] = {}
     for cell in cells:
         if cell.key in report.results or cell.key in missing:
@@ -93,13 +99,11 @@ def run_cells(
     if missing:
         todo = list(missing.values())
         if dask is None:
-            outcomes = run_in_processes(todo, min(jobs, len(todo)), data_home)
+            executed = run_on_this_machine(todo, min(jobs, len(todo)), data_home)
         else:
-            from tamiz.reproduce.dask_runner import run_on_cluster
-
-            outcomes = run_on_cluster(todo, dask, data_home)
-        with contextlib.closing(outcomes):
-            for number, (cell, outcome) in enumerate(outcomes, start=1):
+            executed = run_on_cluster(todo, dask, data_home)
+        with contextlib.closing(executed):
+            for number, (cell, outcome) in enumerate(executed, start=1):
                 if "failure" in outcome:
                     report.failures[cell.name] = outcome["failure"]
                     warn(f"{cell.name} failed: {outcome['failure']}")
@@ -112,23 +116,8 @@ def run_cells(
     return report
 
 
-def library_versions() -> dict[str, str]:
-    """Versions of the packages that decide the numbers, as far as they are installed.
-
-    Examples
-    --------
-    >>> "numpy" in library_versions()
-    True
-    """
-    found = {}
-    for package in ("tamiz", "numpy", "scipy", "scikit-learn", "numba", "torch"):
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            found[package] = metadata.version(package)
-    return found
-
-
-def _start_worker() -> None:
-    """A worker whose parent was killed ends too, rather than waiting for work for ever."""
+def _start_cell_worker() -> None:
+    """End this worker with its parent: one that was killed cannot end its workers."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
@@ -143,7 +132,7 @@ def _start_worker() -> None:
 
 @contextlib.contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """The environment of the workers: libraries read it when they are loaded."""
+    """Set the environment of the workers to one thread; libraries read it when they are loaded."""
     before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
     try:
@@ -158,29 +147,29 @@ def _one_thread_each() -> Iterator[None]:
 
 def _make_pool(jobs: int) -> ProcessPoolExecutor:
     # Not forked: a fork of a process with threads (BLAS, torch, a test's) may hang.
-    return ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker)
+    return ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_start_cell_worker)
 
 
-def run_in_processes(cells: Sequence[Cell], jobs: int, data_home: str | None) -> Outcomes:
-    """Cells in worker processes, a few at a time.
+def run_on_this_machine(cells: Sequence[Cell], jobs: int, data_home: str | None) -> Executed:
+    """Run cells in worker processes, a few at a time.
 
-    A worker that dies (killed for want of memory, say) takes the whole pool with it, and does not tell which cell it
-    had: those that were under way are then run one at a time, so that only the guilty one fails.
+    A worker that dies (for want of memory, say) breaks the whole pool, and the cell it had is not known: those that were
+    under way are then run one at a time, so that only the cell that ends its worker fails.
     """
     waiting = deque(cells)
-    suspects: deque[Cell] = deque()
-    while waiting or suspects:
-        alone = bool(suspects)
-        queue = suspects if alone else waiting
+    retried: deque[Cell] = deque()
+    while waiting or retried:
+        one_by_one = bool(retried)
+        queue = retried if one_by_one else waiting
         with _one_thread_each():
             under_way: dict[Future[Any], Cell] = {}
-            pool = _make_pool(1 if alone else jobs)
+            pool = _make_pool(1 if one_by_one else jobs)
             try:
                 while queue or under_way:
-                    while queue and len(under_way) < (1 if alone else 2 * jobs):
+                    while queue and len(under_way) < (1 if one_by_one else 2 * jobs):
                         cell = queue.popleft()
                         try:
-                            under_way[pool.submit(execute, cell, data_home)] = cell
+                            under_way[pool.submit(execute, cell, data_home, protocol_path(cell.protocol))] = cell
                         except (BrokenProcessPool, OSError) as fault:
                             queue.appendleft(cell)
                             # A pool that breaks while it starts a process finds its own pipes closed.
@@ -192,11 +181,11 @@ def run_in_processes(cells: Sequence[Cell], jobs: int, data_home: str | None) ->
                         outcome = future.result()
                         yield under_way.pop(future), outcome
             except BrokenProcessPool:
-                if alone:
+                if one_by_one:
                     for cell in under_way.values():
                         yield cell, {"failure": "the process that computed it was killed (out of memory?)"}
                 else:
-                    suspects.extend(under_way.values())
+                    retried.extend(under_way.values())
             finally:
                 # Also when the caller is interrupted: nothing goes on in the background.
                 for process in list((pool._processes or {}).values()):

@@ -1,8 +1,7 @@
-"""Data sets for the cells: loaded once a process, and checked to be those that the run was planned for."""
+"""Data sets for the cells: loaded once per process, and checked to be those that the run was planned with."""
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
@@ -16,35 +15,8 @@ from tamiz.datasets.registry import find_entry
 from tamiz.datasets.table import Dataset
 
 
-class UnknownNameError(ValueError):
-    """A name that is in no list; the message suggests the nearest."""
-
-
-def pick_name(name: str, known: Sequence[str], kind: str) -> str:
-    """The name as the list spells it, whichever case and punctuation; else an error with the nearest one.
-
-    Examples
-    --------
-    >>> pick_name("Naive F", ["naivef", "svm"], "learner")
-    'naivef'
-    >>> pick_name("smv", ["naivef", "svm"], "learner")
-    Traceback (most recent call last):
-    tamiz.reproduce.sources.UnknownNameError: Unknown learner 'smv'. Did you mean 'svm'? There are: naivef, svm.
-    """
-    spellings = {_plain(one): one for one in known}
-    if _plain(name) in spellings:
-        return spellings[_plain(name)]
-    near = difflib.get_close_matches(_plain(name), spellings, n=1, cutoff=0.4)
-    hint = f" Did you mean {spellings[near[0]]!r}?" if near else ""
-    raise UnknownNameError(f"Unknown {kind} {name!r}.{hint} There are: {', '.join(known)}.")
-
-
-def _plain(name: str) -> str:
-    return "".join(letter for letter in name.lower() if letter.isalnum() or letter == "+")
-
-
 def checksum(*arrays: Any) -> str:
-    """The hash of some arrays or sparse matrices: values, types and shapes.
+    """Return a hash of arrays or sparse matrices: values, types and shapes.
 
     Examples
     --------
@@ -62,7 +34,7 @@ def checksum(*arrays: Any) -> str:
 
 @lru_cache(maxsize=4)
 def load_checked(name: str, data_home: str | None, expected: str | None = None) -> tuple[Dataset, str]:
-    """A data set and its check-sum.
+    """Load a data set; return it with its checksum.
 
     Parameters
     ----------
@@ -70,8 +42,13 @@ def load_checked(name: str, data_home: str | None, expected: str | None = None) 
         As in :func:`tamiz.datasets.load`.
     data_home : str or None
         As there.
-    expected : str or None
-        The check-sum that the run was planned with; another one is an error (a worker with other files).
+    expected : str or None, default=None
+        Checksum that the run was planned with.
+
+    Raises
+    ------
+    ValueError
+        If the checksum is another one: a worker with other files.
     """
     dataset = load(find_entry(name).name, data_home)
     found = checksum(dataset.data, dataset.target)
@@ -81,7 +58,7 @@ def load_checked(name: str, data_home: str | None, expected: str | None = None) 
 
 
 def nonzero_columns(X: Any) -> np.ndarray:
-    """The columns that are not all zero, as the authors keep them.
+    """Return the columns that are not all zero; the authors keep only these.
 
     Examples
     --------
@@ -91,3 +68,28 @@ def nonzero_columns(X: Any) -> np.ndarray:
     if sp.issparse(X):
         return np.flatnonzero(np.asarray((X != 0).sum(axis=0)).ravel())
     return np.flatnonzero((X != 0).any(axis=0))
+
+
+def pick_datasets(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of data sets as the registry spells them, none twice.
+
+    Examples
+    --------
+    >>> pick_datasets(["COLON", "colon"])
+    ('colon',)
+    """
+    return tuple(dict.fromkeys(find_entry(name).name for name in names))
+
+
+def display_name(dataset: str) -> str:
+    """Return the title of a data set with its label: a stand-in is always called one.
+
+    Examples
+    --------
+    >>> display_name("gina_rebuilt"), display_name("leukemia_3571")
+    ('GINA (REBUILT)', 'LEUKEMIA (3571 genes)')
+    """
+    entry = find_entry(dataset)
+    if dataset == "leukemia_3571":
+        return "LEUKEMIA (3571 genes)"
+    return f"{entry.title} ({entry.label})" if entry.label else entry.title

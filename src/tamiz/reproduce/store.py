@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import json
@@ -12,17 +11,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tamiz._files import write_atomic
+from tamiz.errors import TamizError
 from tamiz.reproduce.cells import Cell, canonical_json
 
 FORMAT = 1
 
 
-class StoreError(Exception):
-    """The folder of a run cannot be used; the message says what to do."""
+class StoreError(TamizError):
+    """Raise if the folder of a run cannot be used; the message says what to do."""
 
 
 def store_error(fault: OSError, folder: Path) -> StoreError:
-    """What a fault of the disk means for the user.
+    """Return the error that tells the user what a fault of the disk means.
 
     Examples
     --------
@@ -36,30 +37,20 @@ def store_error(fault: OSError, folder: Path) -> StoreError:
     return StoreError(f"{folder} cannot be used ({fault.strerror or fault}). Name another folder with --out.")
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file such that at any moment, also after a crash, either all of it is there or nothing new.
+def check_run_folder(folder: Path) -> None:
+    """Create the folder of a run if it is missing, and check that it can be written.
 
-    Examples
-    --------
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_whole(Path(folder) / "a.txt", "hello")
-    ...     os.listdir(folder)
-    ['a.txt']
+    Raises
+    ------
+    StoreError
+        If it cannot.
     """
-    handle, part = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(part, 0o666 & ~umask)  # mkstemp makes files that only their owner reads
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(part)
-        raise
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as fault:
+        raise store_error(fault, folder) from None
 
 
 def _checksum(record: dict[str, Any]) -> str:
@@ -67,14 +58,14 @@ def _checksum(record: dict[str, Any]) -> str:
 
 
 class CellStore:
-    """The cells of a run.
+    """Keep the finished cells of a run in a folder.
 
     Parameters
     ----------
     folder : Path
-        Made if need be.
-    warn : callable
-        Told, in a sentence, of a damaged file that was moved aside.
+        Created if it is missing.
+    warn : callable, default=no-op
+        Called with a sentence if a damaged file is moved aside.
 
     Examples
     --------
@@ -89,19 +80,14 @@ class CellStore:
     def __init__(self, folder: Path, warn: Callable[[str], None] = lambda sentence: None) -> None:
         self.folder = folder
         self.warn = warn
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder):
-                pass
-        except OSError as fault:
-            raise store_error(fault, folder) from None
+        check_run_folder(folder)
 
     def path_of(self, cell: Cell) -> Path:
-        """Where a cell lies; two letters of its key name a folder, so that none gets too large."""
+        """Return the file of a cell; two letters of its key name a folder, so that none gets too large."""
         return self.folder / cell.key[:2] / f"{cell.key}.json"
 
     def read(self, cell: Cell) -> Any:
-        """The result of a cell, or None if it is not there (or was damaged, and is now moved aside)."""
+        """Return the result of a cell, or None if it is missing or damaged (the file is then moved aside)."""
         path = self.path_of(cell)
         try:
             content = path.read_bytes()
@@ -132,7 +118,7 @@ class CellStore:
         self.warn(f"{path} is damaged: moved to {target.name}; {cell.name} is computed again.")
 
     def write(self, cell: Cell, result: Any, versions: dict[str, str] | None = None) -> None:
-        """Keep the result of a cell, with its settings and the versions of what ran."""
+        """Write the result of a cell, with its settings and the versions of what ran."""
         record = {
             "format": FORMAT,
             "key": cell.key,
@@ -147,6 +133,6 @@ class CellStore:
         path = self.path_of(cell)
         try:
             path.parent.mkdir(exist_ok=True)
-            write_whole(path, canonical_json(record) + "\n")
+            write_atomic(path, canonical_json(record) + "\n")
         except OSError as fault:
             raise store_error(fault, self.folder) from None

@@ -1,4 +1,4 @@
-"""Tables as Markdown, CSV and JSON. What is written depends on the finished cells alone: no dates, no times of this run."""
+"""Summaries of protocols as Markdown, CSV and JSON. They depend on the finished cells alone: no dates, no times of a run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tamiz.reproduce.store import store_error, write_whole
+from tamiz._files import write_atomic
+from tamiz.reproduce.store import store_error
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of Markdown; the first column is text, the others are aligned to the right.
+    """Return a table of Markdown; the first column is text, the others are aligned to the right.
 
     Examples
     --------
@@ -31,7 +32,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def csv_lines(records: Sequence[Mapping[str, Any]]) -> str:
-    """Records as CSV with the union of their columns, in the order in which they come; None is empty.
+    """Return records as CSV with the union of their columns, in order of appearance; None is empty.
 
     Examples
     --------
@@ -49,19 +50,19 @@ def csv_lines(records: Sequence[Mapping[str, Any]]) -> str:
     return stream.getvalue()
 
 
-def number(value: float | None, digits: int = 3) -> str:
-    """A number for a table; a dash where there is none, and no minus before a zero.
+def format_cell(value: float | None, digits: int = 3) -> str:
+    """Return a number as text for a table; a dash for None and NaN, and no minus before a zero.
 
     Examples
     --------
-    >>> number(0.5), number(None), number(float("nan")), number(-0.0001)
+    >>> format_cell(0.5), format_cell(None), format_cell(float("nan")), format_cell(-0.0001)
     ('0.500', '–', '–', '0.000')
     """
     return "–" if value is None or math.isnan(value) else f"{round(value, digits) + 0.0:.{digits}f}"
 
 
-def finite(value: float) -> float | None:
-    """None for NaN, which JSON does not know.
+def finite(value: float | None) -> float | None:
+    """Return a float, or None for NaN and infinity, which JSON does not have.
 
     Examples
     --------
@@ -74,17 +75,17 @@ def finite(value: float) -> float | None:
 def difference_lines(
     pairs: Iterable[tuple[str, float | None, float | None]], reason: str, notable: float = 0.02, digits: int = 3
 ) -> str:
-    """A sentence on each published number from which ours is further than ``notable``.
+    """Return a line for each published number that differs from ours by more than ``notable``.
 
     Parameters
     ----------
     pairs : iterable of (name, ours, published)
-        Pairs in which either is missing are left out.
+        Pairs in which either is None are left out.
     reason : str
-        What is known to differ, for the end of each sentence.
-    notable : float
-        The smallest difference that gets a sentence.
-    digits : int
+        What is known to differ, for the end of each line.
+    notable : float, default=0.02
+        Largest difference that gets no line.
+    digits : int, default=3
         Digits shown.
 
     Examples
@@ -100,20 +101,33 @@ def difference_lines(
     return "\n".join(lines) or "None."
 
 
+def failure_section(failures: Mapping[str, str]) -> list[str]:
+    """Return heading and list of the cells that failed, as parts of a Markdown text; nothing if none did.
+
+    Examples
+    --------
+    >>> failure_section({"colon, split 1": "ValueError: no"})
+    ['### Cells that failed', '- colon, split 1: ValueError: no']
+    """
+    if not failures:
+        return []
+    return ["### Cells that failed", "\n".join(f"- {name}: {text}" for name, text in sorted(failures.items()))]
+
+
 @dataclass(frozen=True)
-class Outcome:
-    """What a protocol has to show.
+class ProtocolSummary:
+    """Hold the tables of a protocol.
 
     Attributes
     ----------
     title : str
-        Of the section.
+        Title of the section.
     markdown : str
-        The section without its title.
+        Section without its title.
     records : list of dict
-        The rows of the CSV file.
+        Rows of the CSV file.
     content : dict
-        For JSON.
+        Content of the JSON file; ``content["protocol"]`` is the name of the protocol.
     timing : list of dict
         Seconds, kept apart: they differ from run to run, the rest does not.
     """
@@ -124,19 +138,18 @@ class Outcome:
     content: dict[str, Any]
     timing: list[dict[str, Any]] = field(default_factory=list)
 
-
-def write_outcome(outcome: Outcome, folder: Path) -> dict[str, str]:
-    """Write ``results.md``, ``results.csv``, ``results.json`` and ``timing.csv``; their paths by kind."""
-    files = {
-        "results.md": f"## {outcome.title}\n\n{outcome.markdown.rstrip()}\n",
-        "results.csv": csv_lines(outcome.records),
-        "results.json": json.dumps(outcome.content, ensure_ascii=False, allow_nan=False, indent=1) + "\n",
-    }
-    if outcome.timing:
-        files["timing.csv"] = csv_lines(outcome.timing)
-    try:
-        for name, text in files.items():
-            write_whole(folder / name, text)
-    except OSError as fault:
-        raise store_error(fault, folder) from None
-    return {name.partition(".")[2] if name.startswith("results") else "timing": str(folder / name) for name in files}
+    def write(self, folder: Path) -> dict[str, str]:
+        """Write ``results.md``, ``results.csv``, ``results.json`` and ``timing.csv``; return their paths by kind."""
+        files = {
+            "md": ("results.md", f"## {self.title}\n\n{self.markdown.rstrip()}\n"),
+            "csv": ("results.csv", csv_lines(self.records)),
+            "json": ("results.json", json.dumps(self.content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"),
+        }
+        if self.timing:
+            files["timing"] = ("timing.csv", csv_lines(self.timing))
+        try:
+            for name, text in files.values():
+                write_atomic(folder / name, text)
+        except OSError as fault:
+            raise store_error(fault, folder) from None
+        return {kind: str(folder / name) for kind, (name, _) in files.items()}

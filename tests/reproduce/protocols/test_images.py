@@ -7,11 +7,24 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from tamiz.reproduce.protocols import images, images_table, images_training
-from tamiz.reproduce.cells import Cell, execute
-from tamiz.reproduce.protocols.images_training import CONFIGURATIONS, Pictures, Seeds, phase_steps, recipe_of, run_method
+from tamiz.errors import UnknownNameError
+from tamiz.reproduce.cells import Cell
+from tamiz.reproduce.execution import execute
 from tamiz.reproduce.paper_numbers import IMAGE_SIZES, IMAGES, IMAGES_ONE_NETWORK
-from tamiz.reproduce.sources import UnknownNameError
+from tamiz.reproduce.protocols import images_table, images_training
+from tamiz.reproduce.protocols.images import Images, load_pictures
+from tamiz.reproduce.protocols.images_training import (
+    CONFIGURATIONS,
+    IMAGE_METHODS,
+    ImageSeeds,
+    Pictures,
+    phase_steps,
+    recipe_of,
+    run_method,
+)
+from tamiz.reproduce.sources import load_checked
+
+images = Images()
 
 TINY = replace(
     CONFIGURATIONS["small"],
@@ -24,7 +37,7 @@ TINY = replace(
     refinement_epochs=1,
     ramp_steps=40,
 )
-SEEDS = Seeds(selection=1, judge=2)
+SEEDS = ImageSeeds(selection=1, judge=2)
 
 
 @pytest.fixture
@@ -74,9 +87,9 @@ def test_equal_selections_are_judged_equal_whatever_chose_them(stripes):
 def test_another_selection_seed_leaves_the_judge_as_it_is(stripes):
     pytest.importorskip("torch")
     one = run_method("all", stripes, TINY, [8], SEEDS)
-    assert run_method("all", stripes, TINY, [8], Seeds(selection=9, judge=2)) == one
+    assert run_method("all", stripes, TINY, [8], ImageSeeds(selection=9, judge=2)) == one
     assert (
-        run_method("random", stripes, TINY, [8], Seeds(9, 2))["support"]
+        run_method("random", stripes, TINY, [8], ImageSeeds(9, 2))["support"]
         != (run_method("random", stripes, TINY, [8], SEEDS)["support"])
     )
 
@@ -129,8 +142,8 @@ def test_image_cells_keep_exactly_as_many_pixels(data_home, method):
 
 @pytest.mark.data
 def test_colours_come_first(data_home):
-    entry, checksum = images.load_checked("cifar10_subset_lossless", data_home)
-    pictures = images.load_pictures("cifar10_subset_lossless", data_home, checksum, 0, 0)
+    entry, checksum = load_checked("cifar10_subset_lossless", data_home)
+    pictures = load_pictures("cifar10_subset_lossless", data_home, checksum, 0, 0)
     raw = entry.data[entry.train].astype(float) / 255
     first = pictures.train[0].reshape(3, 32, 32)
     expected = (raw[0].reshape(32, 32, 3) - raw.mean()) / raw.std()
@@ -148,7 +161,7 @@ def test_images_summary_and_masks(tmp_path):
                 settings = {"dataset": dataset, "method": method, "run": run}
                 cell = Cell("images", f"{dataset} {method} {run}", settings)
                 cells.append(cell)
-                support = None if method == "all" else [list(range(m)) for m in images.sizes_of(dataset)]
+                support = None if method == "all" else [list(range(m)) for m in images_table.image_sizes_of(dataset)]
                 results[cell.key] = {
                     "accuracy": [0.5 + 0.1 * run] * 4,
                     "own_accuracy": [0.7] * 4 if method == "e2efs" else None,
@@ -167,7 +180,7 @@ def test_images_summary_and_masks(tmp_path):
     assert "Differences" not in outcome.markdown, "the small configuration is below the paper's throughout, and says so"
     full = images.summarise(replace(plan, configuration="full"), cells, results, {})
     assert "- MNIST, DFS, 39: 55.00 here, 95.73 published (-40.73)" in full.markdown
-    files = images_table.draw_masks(cells, results, tmp_path)
+    files = images.draw(outcome, cells, results, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["masks-cifar10_subset_jpeg.png", "masks-mnist.png"]
     assert len(files) == 2
 
@@ -203,11 +216,11 @@ def test_too_few_methods_have_no_order():
 def test_the_papers_image_tables_are_whole():
     assert set(IMAGES) == set(IMAGE_SIZES)
     for rows in IMAGES.values():
-        assert set(rows) == set(images.METHODS)
+        assert set(rows) == set(IMAGE_METHODS)
         assert {len(row) for row in rows.values()} == {4}
     for orders in images_table.PUBLISHED_ORDERS.values():
         for rows in orders.values():
-            assert set(rows) <= set(images.METHODS)
+            assert set(rows) <= set(IMAGE_METHODS)
             assert {len(row) for row in rows.values()} == {4}
     # The two printed numbers of the baselines that are those of WRN-16-4.
     shared = {

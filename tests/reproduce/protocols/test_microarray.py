@@ -7,19 +7,23 @@ import math
 import numpy as np
 import pytest
 
-from tamiz.reproduce.cells import Cell, execute
-from tamiz.reproduce.protocols.microarray import MicroarrayPlan, make_cells, make_plan, split_rows
-from tamiz.reproduce.protocols.microarray_table import Series, bold_rows, collect, difference_sentence, stabilities, summarise
-from tamiz.reproduce.paper_numbers import MICROARRAY, MICROARRAY_FILES
-from tamiz.reproduce.sources import UnknownNameError
 from tamiz.datasets import UnknownDatasetError
+from tamiz.errors import UnknownNameError
+from tamiz.evaluation.methods import method_info
+from tamiz.reproduce.cells import Cell
+from tamiz.reproduce.execution import execute
+from tamiz.reproduce.learners import learners_of
+from tamiz.reproduce.paper_numbers import MICROARRAY, MICROARRAY_FILES
+from tamiz.reproduce.protocols.microarray import Microarray
+from tamiz.reproduce.protocols.microarray_rows import MicroarrayPlan, TableRow, bold_rows, collect, stabilities
+from tamiz.reproduce.protocols.microarray_table import difference_sentence
+from tamiz.reproduce.splits import split_rows
+
+PROTOCOL = Microarray()
 
 
 def fake_cells(plan, score):
     """Cells of a plan with results made by ``score(method, learner, split, m)``: for what follows the computing."""
-    from tamiz.reproduce.learners import learners_of
-    from tamiz.reproduce.selectors import is_own
-
     cells, results = [], {}
     for dataset in plan.datasets:
         for method in plan.methods:
@@ -31,7 +35,7 @@ def fake_cells(plan, score):
                 results[cell.key] = {
                     "scores": {
                         learner: [score(method, learner, split, m) for m in plan.m_values]
-                        for learner in learners_of(is_own(method), plan.learners)
+                        for learner in learners_of(method_info(method).trains_model, plan.learners)
                     },
                     "support": None if method == "all" else [list(range(m)) for m in plan.m_values],
                     "seconds": [0.5] * len(plan.m_values),
@@ -42,15 +46,15 @@ def fake_cells(plan, score):
 
 def test_plan_checks_names():
     with pytest.raises(UnknownDatasetError, match="Did you mean 'colon'"):
-        make_plan(["colonn"])
+        PROTOCOL.make_plan(["colonn"])
     with pytest.raises(UnknownNameError, match="Did you mean 'svm'"):
-        make_plan(["colon"], learners=["svn"])
+        PROTOCOL.make_plan(["colon"], learners=["svn"])
     with pytest.raises(UnknownNameError, match="Did you mean 'small'"):
-        make_plan(["colon"], grid="smal")
+        PROTOCOL.make_plan(["colon"], grid="smal")
     with pytest.raises(ValueError, match="integers from 1"):
-        make_plan(["colon"], m_values=[0])
+        PROTOCOL.make_plan(["colon"], m_values=[0])
     with pytest.raises(ValueError, match="one repeat"):
-        make_plan(["colon"], n_repeats=0)
+        PROTOCOL.make_plan(["colon"], n_repeats=0)
 
 
 def test_splits_are_those_of_scikit_learn_and_do_not_depend_on_how_many_there_are():
@@ -64,7 +68,7 @@ def test_splits_are_those_of_scikit_learn_and_do_not_depend_on_how_many_there_ar
 
 
 def series(values, method="fisher", learner="svm", dataset="colon"):
-    return Series(dataset, method, learner, np.asarray(values, dtype=float))
+    return TableRow(dataset, method, learner, np.asarray(values, dtype=float))
 
 
 def test_bold_are_the_best_and_those_not_told_from_it():
@@ -105,13 +109,13 @@ def test_a_sentence_for_each_difference_above_two_hundredths():
 
 
 def test_summary_of_known_scores():
-    plan = make_plan(["colon", "gina_rebuilt"], ["fisher", "e2efs"], m_values=[10, 50], n_repeats=3)
+    plan = PROTOCOL.make_plan(["colon", "gina_rebuilt"], ["fisher", "e2efs"], m_values=[10, 50], n_repeats=3)
     cells, results = fake_cells(
         plan, lambda method, learner, split, m: (0.9 if method == "e2efs" else 0.6) + 0.01 * split
     )
     lost = next(cell for cell in cells if cell.settings["method"] == "fisher")
     del results[lost.key]
-    outcome = summarise(plan, cells, results, {lost.name: "ValueError: no"})
+    outcome = PROTOCOL.summarise(plan, cells, results, {lost.name: "ValueError: no"})
     assert "**0.940 ± 0.03** (0.825)" in outcome.markdown
     assert "GINA (REBUILT)" in outcome.markdown
     assert "ValueError: no" in outcome.markdown
@@ -122,6 +126,13 @@ def test_summary_of_known_scores():
     assert fisher["balanced_accuracy"] == pytest.approx(0.645)
     assert outcome.content["friedman_p_value"] is not None
     assert {row["median seconds of one selection"] for row in outcome.timing} == {0.5}
+    (page, _) = PROTOCOL.comparisons(plan, cells, results)
+    assert (page.name, page.title, page.n_rows, page.n_features) == ("colon", "COLON", 62, 2000)
+    assert page.comparison.methods[:2] == ("fisher / naive", "fisher / svm")
+    assert page.comparison.scores.shape == (9, 2, 9)
+    assert np.isnan(page.comparison.scores[0]).sum() == 2
+    assert page.comparison.seconds.tolist() == [[0.5, 0.5]] * 9
+    assert max(rank.mean_rank for rank in page.comparison.ranks) > 5
     # Everybody kept the same features in every split.
     assert stabilities(plan, cells, results)["colon", "fisher"] == ([1.0, 1.0], [1.0, 1.0])
     assert np.isnan(collect(plan, cells, results)["colon"][0].scores).sum() == 2
@@ -148,7 +159,7 @@ def colon_plan():
 
 @pytest.mark.data
 def test_cells_of_a_real_set(colon_plan, data_home):
-    cells = make_cells(colon_plan, data_home)
+    cells = PROTOCOL.make_cells(colon_plan, data_home)
     assert len({cell.key for cell in cells}) == len(cells) == 4 * 3
     results = {}
     for cell in cells:
@@ -159,7 +170,7 @@ def test_cells_of_a_real_set(colon_plan, data_home):
         again = execute(cell, data_home)["result"]
         for part in ("scores", "support", "converged", "n_features"):
             assert again[part] == outcome["result"][part], "the same cell gives the same result"
-    table = summarise(colon_plan, cells, results, {})
+    table = PROTOCOL.summarise(colon_plan, cells, results, {})
     means = {(row["method"], row["learner"]): row["mean"] for row in table.content["rows"]}
     assert means["e2efs-soft", "naivef"] > 0.78
     assert means["fisher", "svm"] > 0.75
@@ -171,7 +182,7 @@ def test_cells_of_a_real_set(colon_plan, data_home):
 def test_other_data_and_other_settings_are_other_cells(colon_plan, data_home):
     from dataclasses import replace
 
-    keys = {cell.key for cell in make_cells(colon_plan, data_home)}
+    keys = {cell.key for cell in PROTOCOL.make_cells(colon_plan, data_home)}
     changed = [
         replace(colon_plan, m_values=(10, 51)),
         replace(colon_plan, grid="full"),
@@ -180,14 +191,14 @@ def test_other_data_and_other_settings_are_other_cells(colon_plan, data_home):
         replace(colon_plan, learners=("svm",)),
     ]
     for plan in changed:
-        assert keys.isdisjoint(cell.key for cell in make_cells(plan, data_home))
+        assert keys.isdisjoint(cell.key for cell in PROTOCOL.make_cells(plan, data_home))
     # More repeats only add cells.
-    assert keys < {cell.key for cell in make_cells(replace(colon_plan, n_repeats=2), data_home)}
+    assert keys < {cell.key for cell in PROTOCOL.make_cells(replace(colon_plan, n_repeats=2), data_home)}
 
 
 @pytest.mark.data
 def test_a_worker_with_other_data_refuses(colon_plan, data_home):
-    cell = make_cells(colon_plan, data_home)[0]
+    cell = PROTOCOL.make_cells(colon_plan, data_home)[0]
     other = Cell(cell.protocol, cell.name, {**cell.settings, "data": "0" * 32})
     assert "not the one that the run was planned with" in execute(other, data_home)["failure"]
 
@@ -196,5 +207,5 @@ def test_a_worker_with_other_data_refuses(colon_plan, data_home):
 def test_too_many_features_fail_that_cell_only(colon_plan, data_home):
     from dataclasses import replace
 
-    cell = make_cells(replace(colon_plan, m_values=(5000,)), data_home)[0]
+    cell = PROTOCOL.make_cells(replace(colon_plan, m_values=(5000,)), data_home)[0]
     assert "more than the 2000 feature(s)" in execute(cell, data_home)["failure"]

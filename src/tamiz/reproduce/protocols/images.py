@@ -1,129 +1,46 @@
-"""The paper's tables of images: accuracy of a network that sees only the selected pixels.
-
-What is trained, and how long, is in :mod:`tamiz.reproduce.protocols.images_training`.
-"""
+"""Tables of images of the paper: accuracy of a network that sees only the selected pixels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tamiz.reproduce import selectors
+from tamiz._names import pick_name
+from tamiz.datasets.registry import find_entry
+from tamiz.evaluation.methods import method_info, pick_methods
+from tamiz.networks._torch import checked_device
 from tamiz.reproduce.cells import Cell, seed_from
-from tamiz.reproduce.protocols.images_table import summarise  # noqa: F401 (part of the protocol)
+from tamiz.reproduce.protocol import (
+    DATASETS_OPTION,
+    METHODS_OPTION,
+    REFERENCES,
+    SEED_OPTION,
+    Protocol,
+    ProtocolOption,
+    with_references,
+)
+from tamiz.reproduce.protocols.images_table import ImagesPlan, draw_masks, image_sizes_of, summarise_images
 from tamiz.reproduce.protocols.images_training import (
     CONFIGURATIONS,
-    METHODS,
-    Configuration,
+    IMAGE_METHODS,
+    ImagesConfiguration,
+    ImageSeeds,
     Pictures,
-    Seeds,
     recipe_of,
     run_method,
 )
-from tamiz.reproduce.paper_numbers import IMAGE_SIZES, STANDS_FOR
-from tamiz.reproduce.sources import load_checked, pick_name
-from tamiz.datasets.registry import find_entry
-from tamiz.networks._torch import checked_device
-
-REFERENCES = ("random", "all")
-
-
-@dataclass(frozen=True)
-class ImagesPlan:
-    """What is asked for; :func:`make_plan` checks it."""
-
-    datasets: tuple[str, ...]
-    methods: tuple[str, ...]
-    configuration: str
-    n_runs: int
-    device: str
-    seed: int
-
-
-def make_plan(
-    datasets: Sequence[str] = ("mnist", "fashion_mnist"),
-    methods: Sequence[str] = METHODS,
-    configuration: str = "small",
-    n_runs: int = 1,
-    device: str = "cpu",
-    seed: int = 0,
-) -> ImagesPlan:
-    """A plan with every name checked, and the rows for random and for all pixels added.
-
-    Examples
-    --------
-    >>> make_plan(["mnist"], ["DFS"]).methods
-    ('dfs', 'random', 'all')
-    >>> make_plan(["colon"])
-    Traceback (most recent call last):
-    ValueError: colon holds no images.
-    """
-    names = tuple(dict.fromkeys(find_entry(name).name for name in datasets))
-    for name in names:
-        if find_entry(name).image_shape is None:
-            raise ValueError(f"{name} holds no images.")
-    chosen = [selectors.pick_method(name) for name in methods]
-    for method in chosen:
-        if not selectors.is_own(method) and method not in (*METHODS, *REFERENCES):
-            raise ValueError(f"{method} is not part of the tables of images; there are: {', '.join(METHODS)}.")
-    if n_runs < 1:
-        raise ValueError(f"At least one run is needed, got {n_runs}.")
-    if device != "cpu":  # asked of torch, which the plan of a run on the CPU does without
-        checked_device(device)
-    return ImagesPlan(
-        names,
-        tuple(dict.fromkeys([*chosen, *REFERENCES])),
-        pick_name(configuration, list(CONFIGURATIONS), "configuration"),
-        n_runs,
-        device,
-        seed,
-    )
-
-
-def sizes_of(dataset: str) -> tuple[int, ...]:
-    """The numbers of pixels (values, for colours) of the paper's table.
-
-    Examples
-    --------
-    >>> sizes_of("fashion_mnist"), sizes_of("cifar10_subset_jpeg")
-    ((39, 78, 196, 392), (153, 307, 768, 1536))
-    """
-    return IMAGE_SIZES[STANDS_FOR.get(dataset, dataset)]
-
-
-def make_cells(plan: ImagesPlan, data_home: str | None = None) -> list[Cell]:
-    """One cell a data set, method and run, for all numbers of pixels."""
-    configuration = CONFIGURATIONS[plan.configuration]
-    recipe = recipe_of(configuration)
-    described = {**asdict(replace(recipe, selection_epochs={}, ramp_epochs={}))}
-    described.update(selection_epochs=dict(recipe.selection_epochs), ramp_epochs=dict(recipe.ramp_epochs))
-    cells = []
-    for name in plan.datasets:
-        _, checksum = load_checked(name, data_home)
-        for method in plan.methods:
-            shared = {
-                "dataset": name,
-                "data": checksum,
-                "method": method,
-                "configuration": asdict(configuration),
-                "recipe": described,
-                "m_values": list(sizes_of(name)),
-                "device": plan.device,
-                "seed": plan.seed,
-            }
-            cells += [
-                Cell("images", f"{name}, run {run + 1}, {method}", {**shared, "run": run}) for run in range(plan.n_runs)
-            ]
-    return cells
+from tamiz.reproduce.sources import load_checked, pick_datasets
+from tamiz.reproduce.summary import ProtocolSummary
 
 
 @lru_cache(maxsize=1)
 def load_pictures(name: str, data_home: str | None, expected: str, n_train: int, n_test: int) -> Pictures:
-    """The predefined parts of a data set, or a random draw of each that is the same for all methods."""
+    """Load the predefined parts of a data set, or a random draw of each that is the same for all methods."""
     dataset, _ = load_checked(name, data_home, expected)
     assert dataset.train is not None
     assert dataset.test is not None
@@ -141,13 +58,114 @@ def load_pictures(name: str, data_home: str | None, expected: str, n_train: int,
     return Pictures((train - mean) / spread, y_train, (test - mean) / spread, y_test, (colours, height, width))
 
 
-def run_cell(settings: Mapping[str, Any], data_home: str | None) -> dict[str, Any]:
-    """One method on one data set: accuracy on the test part for each number of pixels, and which they are."""
-    configuration = Configuration(**settings["configuration"])
-    name, run = settings["dataset"], settings["run"]
-    pictures = load_pictures(name, data_home, settings["data"], configuration.n_train, configuration.n_test)
-    seeds = Seeds(
-        selection=seed_from("images", name, settings["method"], run, settings["seed"]),
-        judge=seed_from("images", name, "judge", run, settings["seed"]),
+class Images(Protocol):
+    """Select pixels, and train networks on what each method selects."""
+
+    name = "images"
+    headline = "The tables of the images."
+    description = "The tables of MNIST, Fashion-MNIST, CIFAR-10 and CIFAR-100, with the masks as pictures. Needs torch."
+    example = "-d mnist"
+    options = (
+        DATASETS_OPTION,
+        METHODS_OPTION,
+        ProtocolOption(
+            "configuration",
+            ("--configuration", "-c"),
+            "small (a CNN, two cores) or full (the paper's, meant for a GPU).",
+            default="small",
+        ),
+        ProtocolOption("n_runs", ("--runs",), "Runs with other seeds.", "integer", shown_default="1", minimum=1),
+        ProtocolOption("device", ("--device",), "Where torch runs: cpu, cuda.", default="cpu"),
+        SEED_OPTION,
     )
-    return run_method(settings["method"], pictures, configuration, settings["m_values"], seeds, settings["device"])
+
+    def make_plan(
+        self,
+        datasets: Sequence[str] = ("mnist", "fashion_mnist"),
+        methods: Sequence[str] = IMAGE_METHODS,
+        configuration: str = "small",
+        n_runs: int = 1,
+        device: str = "cpu",
+        seed: int = 0,
+    ) -> ImagesPlan:
+        """Return a plan with every name checked, and the rows for random and for all pixels added.
+
+        Examples
+        --------
+        >>> Images().make_plan(["mnist"], ["DFS"]).methods
+        ('dfs', 'random', 'all')
+        >>> Images().make_plan(["colon"])
+        Traceback (most recent call last):
+        ValueError: colon holds no images.
+        """
+        names = pick_datasets(datasets)
+        for name in names:
+            if find_entry(name).image_shape is None:
+                raise ValueError(f"{name} holds no images.")
+        chosen = pick_methods(methods)
+        for method in chosen:
+            if not method_info(method).trains_model and method not in (*IMAGE_METHODS, *REFERENCES):
+                raise ValueError(
+                    f"{method} is not part of the tables of images; there are: {', '.join(IMAGE_METHODS)}."
+                )
+        if n_runs < 1:
+            raise ValueError(f"At least one run is needed, got {n_runs}.")
+        if device != "cpu":  # torch is asked; a plan for the CPU does without it
+            checked_device(device)
+        return ImagesPlan(
+            names,
+            with_references(chosen),
+            pick_name(configuration, CONFIGURATIONS, "configuration"),
+            n_runs,
+            device,
+            seed,
+        )
+
+    def make_cells(self, plan: ImagesPlan, data_home: str | None = None) -> list[Cell]:
+        """Return one cell per data set, method and run, for all numbers of pixels."""
+        configuration = CONFIGURATIONS[plan.configuration]
+        recipe = recipe_of(configuration)
+        described = {**asdict(replace(recipe, selection_epochs={}, ramp_epochs={}))}
+        described.update(selection_epochs=dict(recipe.selection_epochs), ramp_epochs=dict(recipe.ramp_epochs))
+        cells = []
+        for name in plan.datasets:
+            _, checksum = load_checked(name, data_home)
+            for method in plan.methods:
+                shared = {
+                    "dataset": name,
+                    "data": checksum,
+                    "method": method,
+                    "configuration": asdict(configuration),
+                    "recipe": described,
+                    "m_values": list(image_sizes_of(name)),
+                    "device": plan.device,
+                    "seed": plan.seed,
+                }
+                cells += [
+                    Cell(self.name, f"{name}, run {run + 1}, {method}", {**shared, "run": run})
+                    for run in range(plan.n_runs)
+                ]
+        return cells
+
+    def run_cell(self, settings: Mapping[str, Any], data_home: str | None) -> dict[str, Any]:
+        """Run one method on one data set; return the test accuracy for each number of pixels, and the pixels."""
+        configuration = ImagesConfiguration(**settings["configuration"])
+        name, run = settings["dataset"], settings["run"]
+        pictures = load_pictures(name, data_home, settings["data"], configuration.n_train, configuration.n_test)
+        seeds = ImageSeeds(
+            selection=seed_from("images", name, settings["method"], run, settings["seed"]),
+            judge=seed_from("images", name, "judge", run, settings["seed"]),
+        )
+        return run_method(settings["method"], pictures, configuration, settings["m_values"], seeds, settings["device"])
+
+    def summarise(
+        self, plan: ImagesPlan, cells: Sequence[Cell], results: Mapping[str, Any], failures: Mapping[str, str]
+    ) -> ProtocolSummary:
+        """Make the tables, and compare the order of the methods with the published ones."""
+        return summarise_images(plan, cells, results, failures)
+
+    def draw(
+        self, summary: ProtocolSummary, cells: Sequence[Cell], results: Mapping[str, Any], folder: Path
+    ) -> dict[str, str]:
+        """Draw the masks of the first run."""
+        return draw_masks(cells, results, folder)

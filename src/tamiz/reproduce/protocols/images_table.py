@@ -1,27 +1,54 @@
-"""The tables of images from finished cells, with the paper's numbers beside, and the masks as pictures."""
+"""Tables of images from finished cells, with the paper's numbers, and the masks as pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tamiz.reproduce import selectors
-from tamiz.reproduce.cells import Cell
-from tamiz.reproduce.protocols.images_training import CONFIGURATIONS
-from tamiz.reproduce.protocols.microarray_table import display_name
-from tamiz.reproduce.paper_numbers import IMAGE_SIZES, IMAGES, IMAGES_FILES, IMAGES_ONE_NETWORK, STANDS_FOR
-from tamiz.reproduce.summary import Outcome, difference_lines, markdown_table, number
+from tamiz._extras import require
 from tamiz.datasets.registry import find_entry
+from tamiz.evaluation.methods import method_info
+from tamiz.reproduce.cells import Cell
+from tamiz.reproduce.paper_numbers import IMAGE_SIZES, IMAGES, IMAGES_FILES, IMAGES_ONE_NETWORK, STANDS_FOR
+from tamiz.reproduce.protocols.images_training import CONFIGURATIONS
+from tamiz.reproduce.sources import display_name
+from tamiz.reproduce.summary import ProtocolSummary, difference_lines, failure_section, format_cell, markdown_table
 
-#: What judges a selection: a new network, the same for all methods, or the network that E2E-FS has trained with its mask.
+#: Networks that score a selection: a new one, the same for all methods, or the one that E2E-FS has trained with its mask.
 JUDGES = {"new": "accuracy", "own": "own_accuracy"}
 
 
-def summarise(plan: Any, cells: Sequence[Cell], results: Mapping[str, Any], failures: Mapping[str, str]) -> Outcome:
-    """Accuracy in percent by data set, method and number of pixels."""
+@dataclass(frozen=True)
+class ImagesPlan:
+    """Hold the options of a run, checked."""
+
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...]
+    configuration: str
+    n_runs: int
+    device: str
+    seed: int
+
+
+def image_sizes_of(dataset: str) -> tuple[int, ...]:
+    """Return the numbers of pixels (values, for colours) of the paper's table.
+
+    Examples
+    --------
+    >>> image_sizes_of("fashion_mnist"), image_sizes_of("cifar10_subset_jpeg")
+    ((39, 78, 196, 392), (153, 307, 768, 1536))
+    """
+    return IMAGE_SIZES[STANDS_FOR.get(dataset, dataset)]
+
+
+def summarise_images(
+    plan: ImagesPlan, cells: Sequence[Cell], results: Mapping[str, Any], failures: Mapping[str, str]
+) -> ProtocolSummary:
+    """Make tables of the accuracy in percent by data set, method and number of pixels."""
     found: dict[tuple[str, str, str], list[list[float]]] = {}
     timing: dict[tuple[str, str], list[float]] = {}
     for cell in cells:
@@ -39,9 +66,9 @@ def summarise(plan: Any, cells: Sequence[Cell], results: Mapping[str, Any], fail
     ]
     records: list[dict[str, Any]] = []
     for dataset in plan.datasets:
-        sizes = IMAGE_SIZES[STANDS_FOR.get(dataset, dataset)]
+        sizes = image_sizes_of(dataset)
         rows = [(method, "new") for method in plan.methods]
-        rows += [(method, "own") for method in plan.methods if selectors.is_own(method)]
+        rows += [(method, "own") for method in plan.methods if method_info(method).trains_model]
         lines = []
         for method, judge in rows:
             runs = found.get((dataset, method, judge), [])
@@ -61,8 +88,7 @@ def summarise(plan: Any, cells: Sequence[Cell], results: Mapping[str, Any], fail
         )
         reason = f"mean of {plan.n_runs} run(s) here; the paper does not give momentum and batch size"
         parts += ["### Differences to the paper above 2 percent", difference_lines(pairs, reason, 2.0, 2)]
-    if failures:
-        parts += ["### Cells that failed", "\n".join(f"- {name}: {text}" for name, text in sorted(failures.items()))]
+    parts += failure_section(failures)
     content = {
         "protocol": "images",
         "configuration": plan.configuration,
@@ -74,22 +100,22 @@ def summarise(plan: Any, cells: Sequence[Cell], results: Mapping[str, Any], fail
         for (dataset, method), median in ((place, float(np.median(values))) for place, values in timing.items())
     ]
     title = "Images: " + ", ".join(map(display_name, plan.datasets))
-    return Outcome(title, "\n\n".join(parts), records, content, seconds)
+    return ProtocolSummary(title, "\n\n".join(parts), records, content, seconds)
 
 
 def row_title(method: str, judge: str) -> str:
-    """The name of a row of the table.
+    """Return the title of a row of the table.
 
     Examples
     --------
     >>> row_title("e2efs-soft", "own")
     'E2E-FS-Soft, own network'
     """
-    return selectors.TITLES[method] + (", own network" if judge == "own" else "")
+    return method_info(method).title + (", own network" if judge == "own" else "")
 
 
 def _records(dataset: str, method: str, judge: str, runs: Sequence[Sequence[float]]) -> list[dict[str, Any]]:
-    """One row of the table as data."""
+    """Return one row of the table as records."""
     column = STANDS_FOR.get(dataset, dataset)
     values = np.asarray(runs)
     return [
@@ -141,7 +167,7 @@ _ORDERS = (
 
 
 def rank_agreement(ours: Mapping[str, float | None], published: Mapping[str, float]) -> float | None:
-    """Spearman's correlation over the methods that both have; None for fewer than three of them or all alike.
+    """Return Spearman's correlation over the methods that both have; None for fewer than three of them or all equal.
 
     Examples
     --------
@@ -162,7 +188,7 @@ def rank_agreement(ours: Mapping[str, float | None], published: Mapping[str, flo
 
 
 def _order_table(datasets: Sequence[str], records: Sequence[Mapping[str, Any]]) -> str:
-    """How far the order of the methods agrees with the published ones, by data set and number of pixels (small to large)."""
+    """Return a table of how far the order of the methods agrees with the published ones, by data set and number of pixels."""
     lines = []
     for dataset in datasets:
         column = STANDS_FOR.get(dataset, dataset)
@@ -178,10 +204,10 @@ def _order_table(datasets: Sequence[str], records: Sequence[Mapping[str, Any]]) 
                     rank_agreement(ours, {method: row[place] for method, row in rows[column].items()})
                     for place, ours in enumerate(by_size)
                 ]
-                lines.append([f"{display_name(dataset)}, {title}", *(number(value, 2) for value in found)])
+                lines.append([f"{display_name(dataset)}, {title}", *(format_cell(value, 2) for value in found)])
         known = [[value for value in ours.values() if value is not None] for ours in by_size]
         spreads = [max(values) - min(values) if values else None for values in known]
-        lines.append([f"{display_name(dataset)}, *spread*", *(number(value, 1) for value in spreads)])
+        lines.append([f"{display_name(dataset)}, *spread*", *(format_cell(value, 1) for value in spreads)])
     return markdown_table(["of all values", "5 %", "10 %", "25 %", "50 %"], lines)
 
 
@@ -200,12 +226,11 @@ def _remark(configuration: str) -> str:
 
 
 def draw_masks(cells: Sequence[Cell], results: Mapping[str, Any], folder: Path) -> dict[str, str]:
-    """The masks of the first run as pictures, one file a data set: methods down, numbers of pixels across.
+    """Draw the masks of the first run, one file per data set: methods down, numbers of pixels across.
 
     A colour image shows for each pixel which of its colours are kept. Needs matplotlib.
     """
-    from matplotlib.figure import Figure
-
+    figures = require("matplotlib.figure", "plot", "The picture of the masks")
     files = {}
     for dataset in dict.fromkeys(cell.settings["dataset"] for cell in cells):
         shown = [
@@ -216,8 +241,8 @@ def draw_masks(cells: Sequence[Cell], results: Mapping[str, Any], folder: Path) 
         shown = [(method, result) for method, result in shown if result["support"] is not None]
         if not shown:
             continue
-        sizes = IMAGE_SIZES[STANDS_FOR.get(dataset, dataset)]
-        figure = Figure(figsize=(1.6 * len(sizes), 1.7 * len(shown)), layout="constrained")
+        sizes = image_sizes_of(dataset)
+        figure = figures.Figure(figsize=(1.6 * len(sizes), 1.7 * len(shown)), layout="constrained")
         for row, (method, result) in enumerate(shown):
             for column, (m, support) in enumerate(zip(sizes, result["support"], strict=True)):
                 axes = figure.add_subplot(len(shown), len(sizes), row * len(sizes) + column + 1)
@@ -225,7 +250,7 @@ def draw_masks(cells: Sequence[Cell], results: Mapping[str, Any], folder: Path) 
                 axes.set_xticks([])
                 axes.set_yticks([])
                 if column == 0:
-                    axes.set_ylabel(selectors.TITLES[method], fontsize="small")
+                    axes.set_ylabel(method_info(method).title, fontsize="small")
                 if row == 0:
                     axes.set_title(str(m), fontsize="small")
         path = folder / f"masks-{dataset}.png"
@@ -235,7 +260,7 @@ def draw_masks(cells: Sequence[Cell], results: Mapping[str, Any], folder: Path) 
 
 
 def mask_image(support: Sequence[int], shape: Sequence[int]) -> np.ndarray:
-    """A selection as an image: (height, width), or (height, width, colours).
+    """Return a selection as an image: (height, width), or (height, width, colours).
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Selecting pixels and judging the selections: the networks of the tables of images, and how long each is trained.
+"""Selection of pixels and its scoring: the networks of the tables of images, and how long each is trained.
 
-Every method is judged alike: a new network is trained on the pixels that it chose, for as long, from the same first
-weights and in the same order of rows. Of E2E-FS there is also the network that comes out of its selection and is refined,
-which is what the paper's tables show; it has been trained before, during and after the selection.
+Every method is scored alike: a new network is trained on the pixels that it chose, for the same number of epochs, from the
+same first weights and in the same order of rows. E2E-FS also has the network that comes out of its selection and is
+refined, which is what the paper's tables show; it has been trained before, during and after the selection.
 """
 
 from __future__ import annotations
@@ -16,47 +16,47 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tamiz.baselines import registry as baselines
-from tamiz.reproduce import selectors
-from tamiz.reproduce.cells import seed_from
+from tamiz.evaluation.methods import method_info
 from tamiz.networks import registry as networks
 from tamiz.networks.recipes import NAIVE, Recipe
+from tamiz.reproduce.cells import seed_from
 
 if TYPE_CHECKING:
     from torch import nn
 
     from tamiz.selection import Selection
 
-METHODS = ("dfs", "sfs", "isfs", "sfs+dfs", "e2efs", "e2efs-soft")
+IMAGE_METHODS = ("dfs", "sfs", "isfs", "sfs+dfs", "e2efs", "e2efs-soft")
 
 
 @dataclass(frozen=True)
-class Configuration:
-    """How long and on how much everything is trained; a length of 0 rows means all."""
+class ImagesConfiguration:
+    """Describe on how many rows and for how long everything is trained; 0 rows means all."""
 
     network: str
     channels: Sequence[int] | None
-    """Of the network's convolutions, where they are not its own."""
+    """Channels of the convolutions; None: those of the network."""
     n_train: int
     n_test: int
     pretraining_epochs: int
     refinement_epochs: int
-    """Of each training on selected pixels, and of the networks by which DFS and SFS choose."""
+    """Epochs of each training on selected pixels, and of the networks by which DFS and SFS choose."""
     ramp_steps: int | None
     """T of E2E-FS in steps, the selection ending by itself; None: the recipe's epochs, for T and for the selection."""
     learning_rate: float
     batch_size: int
     keep_ratio: float
-    """Of iSFS."""
+    """Share of the features that iSFS keeps in each round."""
 
 
 CONFIGURATIONS = {
-    "small": Configuration("cnn3", (16, 32, 64), 4000, 4000, 6, 6, 2000, 0.001, 32, 0.7),
-    "full": Configuration("wrn16x4", None, 0, 0, 110, 110, None, 0.1, 128, 0.9),
+    "small": ImagesConfiguration("cnn3", (16, 32, 64), 4000, 4000, 6, 6, 2000, 0.001, 32, 0.7),
+    "full": ImagesConfiguration("wrn16x4", None, 0, 0, 110, 110, None, 0.1, 128, 0.9),
 }
 
 
-def recipe_of(configuration: Configuration) -> Recipe:
-    """The training of every network of a configuration; the decay of the rates is stretched to its lengths.
+def recipe_of(configuration: ImagesConfiguration) -> Recipe:
+    """Return how every network of a configuration is trained; the decay of the rates is stretched to its lengths.
 
     The paper's SGD; for a network of other channels Adam, with the loss and the l2 of the images: so do DFS and SFS train a
     network that is given to them, and SGD needs more epochs than such a run has.
@@ -81,7 +81,7 @@ def recipe_of(configuration: Configuration) -> Recipe:
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """Rows with the colours first, mean 0 and standard deviation 1 over all training values."""
+    """Hold rows with the colours first, mean 0 and standard deviation 1 over all training values."""
 
     train: np.ndarray
     y_train: np.ndarray
@@ -91,8 +91,8 @@ class Pictures:
 
 
 @dataclass(frozen=True)
-class Seeds:
-    """Of the selection, and of the networks that judge it: these are the same for all methods."""
+class ImageSeeds:
+    """Hold the seeds of the selection and of the networks that score it, which are the same for all methods."""
 
     selection: int
     judge: int
@@ -101,20 +101,20 @@ class Seeds:
 def run_method(
     method: str,
     pictures: Pictures,
-    configuration: Configuration,
+    configuration: ImagesConfiguration,
     m_values: Sequence[int],
-    seeds: Seeds,
+    seeds: ImageSeeds,
     device: str = "cpu",
 ) -> dict[str, Any]:
-    """Select by a method, then train a new network on each selection; all as it is stored in a cell."""
+    """Select by a method, then train a new network on each selection; return what is stored in a cell."""
     own_accuracy: list[float] | None = None
     supports: list[np.ndarray] | None = None
-    if method == "all":
+    if method_info(method).keeps_all:
         every = np.arange(pictures.train.shape[1])
         accuracy = [_train_on(every, pictures, configuration, seeds.judge, device)] * len(m_values)
         seconds = [0.0] * len(m_values)
     else:
-        if selectors.is_own(method):
+        if method_info(method).trains_model:
             supports, seconds, own_accuracy = _select_own(
                 method, pictures, configuration, m_values, seeds.selection, device
             )
@@ -130,8 +130,8 @@ def run_method(
     }
 
 
-def build_network(configuration: Configuration, shape: Sequence[int], n_outputs: int) -> nn.Module:
-    """The configuration's network, in the order of memory in which convolutions on a CPU take half the time."""
+def build_network(configuration: ImagesConfiguration, shape: Sequence[int], n_outputs: int) -> nn.Module:
+    """Build the network in the memory format in which convolutions on a CPU take half the time."""
     import torch
 
     more = {} if configuration.channels is None else {"channels": tuple(configuration.channels)}
@@ -140,7 +140,7 @@ def build_network(configuration: Configuration, shape: Sequence[int], n_outputs:
     return ordered
 
 
-def _new_network(pictures: Pictures, configuration: Configuration, seed: int, device: str) -> nn.Module:
+def _new_network(pictures: Pictures, configuration: ImagesConfiguration, seed: int, device: str) -> nn.Module:
     from torch import nn
 
     from tamiz.networks.training import seeded
@@ -151,7 +151,7 @@ def _new_network(pictures: Pictures, configuration: Configuration, seed: int, de
 
 
 def accuracy_of(model: nn.Module, rows: np.ndarray, y: np.ndarray, device: str = "cpu") -> float:
-    """The share of rows whose class has the largest output.
+    """Return the share of rows whose class has the largest output.
 
     Examples
     --------
@@ -169,8 +169,10 @@ def accuracy_of(model: nn.Module, rows: np.ndarray, y: np.ndarray, device: str =
     return float((torch.cat(pieces).numpy() == y).mean())
 
 
-def _train_on(columns: np.ndarray, pictures: Pictures, configuration: Configuration, seed: int, device: str) -> float:
-    """Train a new network that sees only these values; its accuracy on the test part."""
+def _train_on(
+    columns: np.ndarray, pictures: Pictures, configuration: ImagesConfiguration, seed: int, device: str
+) -> float:
+    """Train a new network that sees only these columns; return its accuracy on the test part."""
     from tamiz.networks.training import fit_network
 
     keep = np.zeros(pictures.train.shape[1], dtype=np.float32)
@@ -181,10 +183,10 @@ def _train_on(columns: np.ndarray, pictures: Pictures, configuration: Configurat
 
 
 def _select_baseline(
-    method: str, pictures: Pictures, configuration: Configuration, m_values: Sequence[int], seed: int, device: str
+    method: str, pictures: Pictures, configuration: ImagesConfiguration, m_values: Sequence[int], seed: int, device: str
 ) -> tuple[list[np.ndarray], list[float]]:
     more: dict[str, Any] = {"random_state": seed}
-    if method in METHODS:
+    if method in IMAGE_METHODS:
         recipe = recipe_of(configuration)
         narrow = configuration.channels is not None
         more.update(
@@ -210,9 +212,9 @@ def _select_baseline(
 
 
 def _select_own(
-    method: str, pictures: Pictures, configuration: Configuration, m_values: Sequence[int], seed: int, device: str
+    method: str, pictures: Pictures, configuration: ImagesConfiguration, m_values: Sequence[int], seed: int, device: str
 ) -> tuple[list[np.ndarray], list[float], list[float]]:
-    """The selections, their seconds (without the refinement), and the accuracies of the refined networks."""
+    """Return the selections, their seconds (without the refinement) and the accuracies of the refined networks."""
     from tamiz.networks.training import fit_network
 
     recipe = recipe_of(configuration)
@@ -233,7 +235,7 @@ def _select_own(
 
 
 def _select_and_refine(
-    start: nn.Module, method: str, m: int, pictures: Pictures, configuration: Configuration, seed: int
+    start: nn.Module, method: str, m: int, pictures: Pictures, configuration: ImagesConfiguration, seed: int
 ) -> tuple[Selection, nn.Module]:
     import copy
 
@@ -244,7 +246,8 @@ def _select_and_refine(
     from tamiz.torch import FeatureMask, train
 
     recipe, n_rows = recipe_of(configuration), len(pictures.train)
-    variant = selectors.OWN[method]
+    variant = method_info(method).variant
+    assert variant is not None
     ramp_steps, max_steps = phase_steps(configuration, recipe, variant, n_rows)
     device = next(start.parameters()).device
     model = nn.Sequential(FeatureMask(pictures.train.shape[1], m, variant), copy.deepcopy(start)).to(device)
@@ -265,8 +268,10 @@ def _select_and_refine(
     return selection, model
 
 
-def phase_steps(configuration: Configuration, recipe: Recipe, variant: str, n_rows: int) -> tuple[int, int | None]:
-    """The ramp and the most steps of selection (None: as many as a mask takes by default).
+def phase_steps(
+    configuration: ImagesConfiguration, recipe: Recipe, variant: str, n_rows: int
+) -> tuple[int, int | None]:
+    """Return the steps of the ramp and the most steps of selection (None: the mask's default).
 
     Examples
     --------

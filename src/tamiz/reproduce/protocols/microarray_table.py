@@ -1,146 +1,34 @@
-"""The table of the microarrays from finished cells: means, bold by Wilcoxon, ranks, stability, the paper's numbers beside."""
+"""Table of the microarrays from finished cells: means, bold by Wilcoxon, ranks, stability, and the paper's numbers."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tamiz.reproduce import learners as judges
-from tamiz.reproduce import selectors
-from tamiz.reproduce.cells import Cell
-from tamiz.evaluation.metrics import friedman_ranks, kuncheva_index, nogueira_stability, wilcoxon_pairs
-from tamiz.reproduce.protocols.microarray import MicroarrayPlan
-from tamiz.reproduce.paper_numbers import MICROARRAY, MICROARRAY_FILES, STANDS_FOR
-from tamiz.reproduce.summary import Outcome, finite, markdown_table, number
 from tamiz.datasets.registry import find_entry
+from tamiz.evaluation.comparison import Comparison
+from tamiz.evaluation.methods import method_info
+from tamiz.evaluation.metrics import BALANCED_ACCURACY
+from tamiz.evaluation.significance import friedman_ranks
+from tamiz.reproduce.cells import Cell
+from tamiz.reproduce.protocol import ComparisonPage
+from tamiz.reproduce.protocols.microarray_rows import (
+    ALPHA,
+    MicroarrayPlan,
+    TableRow,
+    bold_rows,
+    collect,
+    stabilities,
+)
+from tamiz.reproduce.sources import display_name
+from tamiz.reproduce.splits import N_FOLDS
+from tamiz.reproduce.summary import ProtocolSummary, failure_section, finite, format_cell, markdown_table
 
-ALPHA = 0.05
 #: Differences to the paper above this get a sentence.
 NOTABLE = 0.02
-
-
-@dataclass(frozen=True, eq=False)
-class Series:
-    """One row of the table on one data set: ``scores[split, M]``, NaN where a cell failed."""
-
-    dataset: str
-    method: str
-    learner: str
-    scores: np.ndarray
-
-    @property
-    def by_split(self) -> np.ndarray:
-        """The paper's AUC-BA: the mean over the numbers of features, for each split."""
-        return self.scores.mean(axis=1)
-
-    @property
-    def mean(self) -> float:
-        """Of all splits and numbers of features."""
-        return float(np.nanmean(self.scores)) if np.isfinite(self.scores).any() else math.nan
-
-    @property
-    def deviation(self) -> float:
-        """Over splits and numbers of features together, as the size of the paper's says."""
-        return float(np.nanstd(self.scores)) if np.isfinite(self.scores).any() else math.nan
-
-    @property
-    def paper(self) -> tuple[float, float] | None:
-        """Mean and sd that the paper prints, if it does."""
-        return MICROARRAY.get((self.method, self.learner), {}).get(self._column)
-
-    @property
-    def files(self) -> float | None:
-        """The mean of the authors' published result files, if there is one."""
-        return MICROARRAY_FILES.get((self.method, self.learner), {}).get(self._column)
-
-    @property
-    def _column(self) -> str:
-        """The paper's name for the data set."""
-        return STANDS_FOR.get(self.dataset, self.dataset)
-
-    @property
-    def label(self) -> str:
-        """Method and learner."""
-        return f"{selectors.TITLES[self.method]}, {judges.TITLES[self.learner]}"
-
-
-def display_name(dataset: str) -> str:
-    """The title of a data set with its label: a stand-in is always called one.
-
-    Examples
-    --------
-    >>> display_name("gina_rebuilt"), display_name("leukemia_3571")
-    ('GINA (REBUILT)', 'LEUKEMIA (3571 genes)')
-    """
-    entry = find_entry(dataset)
-    if dataset == "leukemia_3571":
-        return "LEUKEMIA (3571 genes)"
-    return f"{entry.title} ({entry.label})" if entry.label else entry.title
-
-
-def collect(plan: MicroarrayPlan, cells: Sequence[Cell], results: Mapping[str, Any]) -> dict[str, list[Series]]:
-    """Scores by data set, in the order of the plan."""
-    shape = (plan.n_splits, len(plan.m_values))
-    tables: dict[tuple[str, str, str], np.ndarray] = {}
-    for dataset in plan.datasets:
-        for method in plan.methods:
-            for learner in judges.learners_of(selectors.is_own(method), plan.learners):
-                tables[dataset, method, learner] = np.full(shape, np.nan)
-    for cell in cells:
-        result = results.get(cell.key)
-        for learner, scores in (result["scores"] if result else {}).items():
-            tables[cell.settings["dataset"], cell.settings["method"], learner][cell.settings["split"]] = scores
-    found: dict[str, list[Series]] = {dataset: [] for dataset in plan.datasets}
-    for (dataset, method, learner), scores in tables.items():
-        found[dataset].append(Series(dataset, method, learner, scores))
-    return found
-
-
-def bold_rows(rows: Sequence[Series]) -> set[tuple[str, str]]:
-    """The best row, and those that a Wilcoxon test over the splits does not tell from it (as in the paper, uncorrected).
-
-    The row of all features is no selection: it is neither compared nor bold.
-    """
-    known = [row for row in rows if math.isfinite(row.mean) and row.method != "all"]
-    if not known:
-        return set()
-    best = max(known, key=lambda row: row.mean)
-    chosen = {(best.method, best.learner)}
-    for row in known:
-        if row is not best:
-            test = wilcoxon_pairs({"best": best.by_split, "row": row.by_split}, ALPHA)[0]
-            if not test.significant:
-                chosen.add((row.method, row.learner))
-    return chosen
-
-
-def stabilities(
-    plan: MicroarrayPlan, cells: Sequence[Cell], results: Mapping[str, Any]
-) -> dict[tuple[str, str], tuple[list[float], list[float]]]:
-    """(data set, method) -> Nogueira's and Kuncheva's stability for each M."""
-    supports: dict[tuple[str, str], list[Any]] = {}
-    widths: dict[str, int] = {}
-    for cell in cells:
-        result = results.get(cell.key)
-        if result and result["support"] is not None:
-            supports.setdefault((cell.settings["dataset"], cell.settings["method"]), []).append(result["support"])
-            widths[cell.settings["dataset"]] = result["n_features"]
-    found = {}
-    for (dataset, method), splits in supports.items():
-        if len(splits) < 2:
-            continue
-        pairs = []
-        for position in range(len(plan.m_values)):
-            chosen = np.zeros((len(splits), widths[dataset]), dtype=bool)
-            for number_, split in enumerate(splits):
-                chosen[number_, split[position]] = True
-            pairs.append((nogueira_stability(chosen), kuncheva_index(chosen)))
-        found[dataset, method] = ([pair[0] for pair in pairs], [pair[1] for pair in pairs])
-    return found
 
 
 def _seconds(cells: Sequence[Cell], results: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -156,10 +44,10 @@ def _seconds(cells: Sequence[Cell], results: Mapping[str, Any]) -> list[dict[str
     ]
 
 
-def difference_sentence(row: Series, grid: str) -> str | None:
-    """A sentence on a difference to the paper that is worth one; None for a smaller one.
+def difference_sentence(row: TableRow, grid: str) -> str | None:
+    """Return a sentence on a difference to the paper above :data:`NOTABLE`; None for a smaller one.
 
-    What can be said from the figures: whether the data are a stand-in, and how far the splits alone scatter.
+    It says what the figures tell: whether the data are a stand-in, and how far the splits alone scatter.
     """
     if row.paper is None or not abs(row.mean - row.paper[0]) > NOTABLE:
         return None
@@ -188,10 +76,10 @@ def difference_sentence(row: Series, grid: str) -> str | None:
     )
 
 
-def summarise(
+def summarise_microarray(
     plan: MicroarrayPlan, cells: Sequence[Cell], results: Mapping[str, Any], failures: Mapping[str, str]
-) -> Outcome:
-    """Everything that the protocol has to show."""
+) -> ProtocolSummary:
+    """Make all tables of the protocol."""
     tables = collect(plan, cells, results)
     bold = {dataset: bold_rows(rows) for dataset, rows in tables.items()}
     labels = [(row.method, row.learner, row.label) for row in next(iter(tables.values()))]
@@ -210,10 +98,9 @@ def summarise(
         "### Stability of the selection\n\nNogueira's / Kuncheva's index, mean over the numbers of features; 1 is the "
         "same features in every split, 0 what chance gives.",
         _stability_table(plan, stable),
+        *failure_section(failures),
     ]
-    if failures:
-        parts += ["### Cells that failed", "\n".join(f"- {name}: {text}" for name, text in sorted(failures.items()))]
-    return Outcome(
+    return ProtocolSummary(
         "Microarray and FS challenge: " + ", ".join(map(display_name, plan.datasets)),
         "\n\n".join(parts),
         _records(plan, tables, bold, stable),
@@ -238,11 +125,11 @@ def _main_table(plan: MicroarrayPlan, labels: Any, by_row: Any, bold: Any, ranks
         line = [label]
         for dataset in plan.datasets:
             row = by_row[dataset, method, learner]
-            text = f"{number(row.mean)} ± {number(row.deviation, 2)}"
+            text = f"{format_cell(row.mean)} ± {format_cell(row.deviation, 2)}"
             if (method, learner) in bold[dataset]:
                 text = f"**{text}**"
             line.append(text + (f" ({row.paper[0]:.3f})" if row.paper else ""))
-        lines.append([*line, number(ranks.mean_ranks[label], 2)])
+        lines.append([*line, format_cell(ranks.mean_ranks[label], 2)])
     return markdown_table(["method, learner", *map(display_name, plan.datasets), "mean rank"], lines)
 
 
@@ -258,12 +145,12 @@ def _rank_sentence(ranks: Any, n_datasets: int) -> str:
 def _stability_table(plan: MicroarrayPlan, stable: Any) -> str:
     lines = []
     for method in plan.methods:
-        if method == "all":
+        if method_info(method).keeps_all:
             continue
-        line = [selectors.TITLES[method]]
+        line = [method_info(method).title]
         for dataset in plan.datasets:
             pair = stable.get((dataset, method))
-            line.append("–" if pair is None else " / ".join(number(float(np.mean(values)), 2) for values in pair))
+            line.append("–" if pair is None else " / ".join(format_cell(float(np.mean(values)), 2) for values in pair))
         lines.append(line)
     return markdown_table(["method", *map(display_name, plan.datasets)], lines)
 
@@ -343,3 +230,45 @@ def _content(plan: Any, tables: Any, bold: Any, ranks: Any, stable: Any, failure
         ],
         "failures": dict(sorted(failures.items())),
     }
+
+
+def comparison_pages(plan: MicroarrayPlan, cells: Sequence[Cell], results: Mapping[str, Any]) -> list[ComparisonPage]:
+    """Return the comparison of each data set: every row of the table, by the number of features."""
+    pages = []
+    for dataset, rows in collect(plan, cells, results).items():
+        n_rows, n_features = find_entry(dataset).shape
+        comparison = Comparison(
+            metric=BALANCED_ACCURACY,
+            methods=tuple(f"{row.method} / {row.learner}" for row in rows),
+            m_values=plan.m_values,
+            scores=np.stack([row.scores.T for row in rows]),
+            seconds=_mean_seconds(dataset, rows, cells, results),
+            test_share=1 / N_FOLDS,
+            alpha=ALPHA,
+        )
+        pages.append(
+            ComparisonPage(
+                name=dataset,
+                title=display_name(dataset),
+                n_rows=n_rows,
+                n_features=n_features,
+                comparison=comparison,
+                notes=(f"The paper's protocol: 3-fold, {plan.n_splits} splits; method / learner.",),
+                settings={"grid of the SVM": plan.grid, "splits": plan.n_splits},
+                seed=plan.seed,
+            )
+        )
+    return pages
+
+
+def _mean_seconds(
+    dataset: str, rows: Sequence[TableRow], cells: Sequence[Cell], results: Mapping[str, Any]
+) -> np.ndarray:
+    """Return the mean seconds of one selection for each row and M; NaN where every cell failed."""
+    found: dict[str, list[list[float]]] = {}
+    for cell in cells:
+        result = results.get(cell.key)
+        if result and cell.settings["dataset"] == dataset:
+            found.setdefault(cell.settings["method"], []).append(result["seconds"])
+    unknown = [[math.nan] * rows[0].scores.shape[1]]
+    return np.stack([np.mean(found.get(row.method, unknown), axis=0) for row in rows])

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 from typer.core import TyperGroup
 
@@ -243,7 +242,7 @@ def page(
 def add_commands(root: typer.Typer, friendly: Callable[..., Any]) -> None:
     """Add ``reproduce`` to the command ``tamiz``; a protocol is imported when its command is looked at."""
 
-    def make(function: Callable[..., None], name: str, headline: str, example: str) -> click.Command:
+    def make(function: Callable[..., None], name: str, headline: str, example: str) -> Any:
         one = typer.Typer(add_completion=False, rich_markup_mode=None)
         # The list of commands shows the headline: it would cut off the help in the middle.
         one.command(name, short_help=headline, epilog=f"Example: tamiz reproduce {name} {example}".rstrip())(
@@ -254,12 +253,12 @@ def add_commands(root: typer.Typer, friendly: Callable[..., Any]) -> None:
     class ProtocolGroup(TyperGroup):
         """List the registered protocols and the command that puts their tables on one page."""
 
-        def list_commands(self, ctx: click.Context) -> list[str]:
+        def list_commands(self, ctx: Any) -> list[str]:
             from tamiz.reproduce.registry import protocol_names
 
             return [*protocol_names(), "page"]
 
-        def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
             if cmd_name == "page":
                 return make(
                     page, "page", "Put several runs on one page.", "tamiz-reproduce-microarray --out docs/results.md"

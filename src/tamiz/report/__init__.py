@@ -1,4 +1,4 @@
-"""A selection or a comparison as one HTML file that opens from disk; the same pictures with matplotlib."""
+"""Reports: a selection or a comparison as one HTML file, and the same pictures with matplotlib."""
 
 from __future__ import annotations
 

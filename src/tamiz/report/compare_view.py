@@ -1,4 +1,4 @@
-"""What the page of a comparison says: sentences, rows and charts, made from a `CompareReport`."""
+"""Content of the page of a comparison: sentences, rows and charts, made from a `CompareReport`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVERY_FEATURE = "all"
 
 
 def compare_view(data: CompareReport) -> dict[str, Any]:
-    """Everything the template ``compare.html.j2`` asks for."""
+    """Return everything the template ``compare.html.j2`` uses."""
     scores = data.comparison.intervals
     seconds = [] if data.comparison.seconds is None else data.comparison.seconds.tolist()
     times = [_mean(row) for row in seconds]
@@ -62,14 +62,14 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def intervals_said(data: CompareReport) -> str:
-    """Which intervals the page shows."""
+    """Return the text that says which intervals the page shows."""
     if data.comparison.test_share is None:
         return "Student t over splits, as if they were independent"
     return "after Nadeau and Bengio, which allow for the training rows that splits share"
 
 
 def curves_said(data: CompareReport) -> str:
-    """What the curves show of the intervals."""
+    """Return the text that says what the curves show of the intervals."""
     if len(data.methods) <= MOST_WHISKERS:
         return f"Whiskers: 95 % intervals {intervals_said(data)}."
     return "So many methods are drawn without intervals; the table below has them."
@@ -78,7 +78,7 @@ def curves_said(data: CompareReport) -> str:
 def _best(
     data: CompareReport, scores: Sequence[Sequence[Interval]], column: int, leave_out: str | None = None
 ) -> int | None:
-    """The method with the best mean score at one M."""
+    """Return the position of the method with the best mean score at one M."""
     known = [
         (row[column].value, i) for i, row in enumerate(scores) if data.methods[i] != leave_out and row[column].is_known
     ]
@@ -88,7 +88,7 @@ def _best(
 
 
 def verdict(data: CompareReport, scores: Sequence[Sequence[Interval]]) -> str:
-    """Who came first at each M, and how many the tests cannot tell from the best."""
+    """Return sentences on which method is best at each M, and how many are significantly behind the best."""
     wins: dict[int, list[int]] = {}
     for column, m in enumerate(data.m_values):
         best = _best(data, scores, column, leave_out=EVERY_FEATURE)
@@ -111,7 +111,7 @@ def verdict(data: CompareReport, scores: Sequence[Sequence[Interval]]) -> str:
 
 
 def facts(data: CompareReport) -> list[tuple[str, str]]:
-    """The key figures at the top of the page."""
+    """Return the key figures at the top of the page."""
     return [
         ("Table", f"{data.n_rows:,} rows, {data.n_features:,} features"),
         ("Task", f"{data.task} of {data.target}" if data.target else data.task),
@@ -121,7 +121,7 @@ def facts(data: CompareReport) -> list[tuple[str, str]]:
 
 
 def score_rows(data: CompareReport, scores: Sequence[Sequence[Interval]]) -> list[dict[str, Any]]:
-    """One row for each method; the best of each column is marked."""
+    """Return one row per method; the best of each column is marked."""
     best = [_best(data, scores, column) for column in range(len(data.m_values))]
     return [
         {
@@ -141,7 +141,7 @@ def score_rows(data: CompareReport, scores: Sequence[Sequence[Interval]]) -> lis
 
 
 def agreement_view(data: CompareReport) -> dict[str, Any] | None:
-    """Agreement between methods as a chart and as a table."""
+    """Return the agreement between methods as a chart and as a table."""
     if data.agreement is None:
         return None
     shares = [[v if math.isfinite(v) else None for v in row] for row in np.asarray(data.agreement).tolist()]
@@ -165,7 +165,7 @@ def _ranks(data: CompareReport) -> str | None:
 
 
 def payload(data: CompareReport) -> dict[str, Any]:
-    """The data block for the script: one row for each method, M and split."""
+    """Return the data block for the script: one row per method, M and split."""
     rows = [
         [method, m, split, score]
         for method, by_m in zip(data.methods, data.comparison.scores.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""Line charts: score against M, the sieve at work, paths of gamma, several methods against M."""
+"""Line charts: score against M, features alive and loss by step, paths of gamma, several methods against M."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def interval_numbers(scores: Iterable[Interval]) -> list[float]:
 
 
 def _is_wide_range(values: Sequence[float]) -> bool:
-    """Whether numbers of features span so much that only a logarithmic axis shows them all."""
+    """Check whether numbers of features span so much that only a logarithmic axis shows them all."""
     return len(values) > 1 and max(values) / max(min(values), 1) >= 20
 
 
 def score_curve(curve: Curve, width: int, height: int = 300) -> str:
-    """Score against M with its interval as a band and the chosen M marked."""
+    """Draw the score against M with its interval as a band and the chosen M marked."""
     points = sorted(curve.points, key=lambda point: point.n_features)
     frame = Frame(width, height, top=30)
     sizes = [float(point.n_features) for point in points]
@@ -90,12 +90,12 @@ def score_curve(curve: Curve, width: int, height: int = 300) -> str:
 
 
 def _thin(n_rows: int) -> np.ndarray:
-    """Indices of at most ``N_POINTS`` rows, first and last among them."""
+    """Return the indices of at most ``N_POINTS`` rows, first and last among them."""
     return np.unique(np.linspace(0, n_rows - 1, min(n_rows, N_POINTS)).round().astype(np.int64))
 
 
 def _phase_bands(frame: Frame, x: Scale, steps: np.ndarray, phases: np.ndarray | None) -> str:
-    """Shaded columns behind a chart that tell the phases apart, with their names where there is room."""
+    """Shade the phases behind a chart, with their names where there is room."""
     if phases is None or len(phases) != len(steps):
         return ""
     bottom, top = frame.y_range
@@ -116,7 +116,7 @@ def _phase_bands(frame: Frame, x: Scale, steps: np.ndarray, phases: np.ndarray |
 
 
 def has_history(selection: Selection, column: str) -> bool:
-    """Whether a run recorded a column at two steps or more, with a finite number among them."""
+    """Check whether a run recorded a column at two steps or more, with a finite number among them."""
     history = selection.history
     if "step" not in history or column not in history or len(history["step"]) < 2:
         return False
@@ -125,9 +125,9 @@ def has_history(selection: Selection, column: str) -> bool:
 
 
 def shown_steps(selection: Selection, column: str) -> int:
-    """How many recorded steps a chart of a column shows: of what stands still once the mask is closed, a little more.
+    """Return how many recorded steps a chart of a column shows: a little more than the selection takes, unless it is the loss.
 
-    Refinement often takes most of a run; drawn whole it would squeeze the sieving into a corner.
+    Refinement often takes most of a run; drawn whole it would leave little room for the selection.
     """
     steps = np.asarray(selection.history["step"], dtype=np.float64)
     if column == "loss" or not 0 < selection.closed_at < 0.7 * steps[-1]:
@@ -136,7 +136,7 @@ def shown_steps(selection: Selection, column: str) -> int:
 
 
 def history_chart(selection: Selection, column: str, width: int, height: int = 240) -> str:
-    """One column of the history against the training step: ``n_alive`` (logarithmic, with M marked) or ``loss``."""
+    """Draw one column of the history against the training step: ``n_alive`` (logarithmic, with M marked) or ``loss``."""
     n_shown = shown_steps(selection, column)
     steps = np.asarray(selection.history["step"], dtype=np.float64)[:n_shown]
     values = np.asarray(selection.history[column], dtype=np.float64)[:n_shown]
@@ -177,7 +177,7 @@ def history_chart(selection: Selection, column: str, width: int, height: int = 2
 
 
 def has_gamma(selection: Selection) -> bool:
-    """Whether a run recorded paths of gamma."""
+    """Check whether a run recorded paths of gamma."""
     path = selection.history.get("gamma_path")
     features = selection.history.get("gamma_path_features")
     if path is None or features is None or "step" not in selection.history:
@@ -188,7 +188,7 @@ def has_gamma(selection: Selection) -> bool:
 
 
 def gamma_paths(selection: Selection) -> list[tuple[int, bool, np.ndarray]]:
-    """The paths worth drawing, the dropped first so that the kept lie on top: column, kept or not, gamma by step."""
+    """Return the paths to draw, the dropped first so that the kept lie on top: column, kept or not, gamma by step."""
     features = np.asarray(selection.history["gamma_path_features"], dtype=np.int64)
     path = np.asarray(selection.history["gamma_path"], dtype=np.float64)
     order = np.argsort(selection.ranking[features], kind="stable")
@@ -198,7 +198,7 @@ def gamma_paths(selection: Selection) -> list[tuple[int, bool, np.ndarray]]:
 
 
 def gamma_chart(selection: Selection, width: int, height: int = 300) -> str:
-    """Gamma of some features against the training step; kept ones end at 1, the others at 0."""
+    """Draw gamma of some features against the training step; kept ones end at 1, the others at 0."""
     n_shown = shown_steps(selection, "gamma_path")
     steps = np.asarray(selection.history["step"], dtype=np.float64)[:n_shown]
     phases = np.asarray(selection.history["phase"])[:n_shown] if "phase" in selection.history else None
@@ -221,7 +221,7 @@ MOST_WHISKERS = 8
 
 
 def method_curves(data: CompareReport, width: int, height: int = 360) -> str:
-    """Score against M for every method, set a little apart; intervals as whiskers where they can be told apart."""
+    """Draw the score against M for every method, set a little apart; intervals as whiskers where they can be told apart."""
     scores = data.comparison.intervals
     whiskers = len(data.methods) <= MOST_WHISKERS
     frame = Frame(width, height, top=30)

@@ -59,7 +59,7 @@ def plot_selection(selection: Selection, kind: str = "sieve", ax: Any = None) ->
 
 
 def _shade_phases(ax: Any, selection: Selection, n_shown: int) -> None:
-    """A light ground behind every second phase, and the names of the phases above."""
+    """Shade every second phase, and write the names of the phases above."""
     steps, phases = np.asarray(selection.history["step"]), np.asarray(selection.history.get("phase", ()))
     if phases.shape != steps.shape:
         return

@@ -1,4 +1,4 @@
-"""`report`: from a fitted estimator, a selection or a ready record to an HTML file."""
+"""Write a fitted estimator, a selection or a ready record as an HTML file."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tamiz.evaluation.comparison import Comparison
 from tamiz.evaluation.versions import library_versions
 from tamiz.report.data import CompareReport, Confusion, Curve, Residuals, Scalar, Scores, SelectReport
 from tamiz.report.describe import (
+    check_report_table,
     describe_kept,
     find_task,
     mean_image,
     measure_effects,
     read_coefficients,
-    read_table,
 )
 from tamiz.report.pages import render
 from tamiz.selection import Selection
@@ -42,9 +42,9 @@ def report(
         What to show. An estimator is read through its ``selection_``.
     path : path-like
         Where to write; a file of that name is replaced.
-    X, y : table and target, optional
+    X, y : table and target, default=None
         What the selector was fitted on, as numbers. With them the page shows distributions, effects and stand-ins.
-    spreadsheet_safe : bool
+    spreadsheet_safe : bool, default=True
         Whether CSV downloads from the page start out with cells such as ``=1+1`` made harmless; the page has a switch.
     **details
         Passed to :func:`select_report`: ``title``, ``scores``, ``curve``, ``confusion`` and so on.
@@ -79,7 +79,7 @@ def report(
 
 
 def find_selection(source: Any) -> Selection:
-    """The selection a source holds: itself, or its ``selection_``."""
+    """Return the selection of a source: itself, or its ``selection_``."""
     if isinstance(source, Selection):
         return source
     selection = getattr(source, "selection_", None)
@@ -115,19 +115,19 @@ def select_report(
     ----------
     source : Selection or fitted estimator
         What was kept. A linear model's ``coef_`` gives the effects, unless ``effects`` are handed in.
-    X, y : table and target, optional
+    X, y : table and target, default=None
         What the selector was fitted on, as numbers.
-    title, target : str, optional
+    title, target : str, default=None
         Name of the table and of the target.
-    task : str, optional
+    task : str, default=None
         "classification" or "regression"; found from the estimator or y if it is not given.
-    scores, curve, confusion, residuals : records, optional
+    scores, curve, confusion, residuals : records, default=None
         Measured parts; the page leaves out what is missing.
-    fold_share : mapping or sequence, optional
+    fold_share : mapping or sequence, default=None
         For each feature of the table, the share of folds that kept it.
-    effects, effect_name : optional
+    effects, effect_name : default=None
         The signed effect of each kept feature, best first, and what it is.
-    notes, settings, command, created : optional
+    notes, settings, command, created : default=None
         Shown as they are; settings default to the estimator's parameters.
 
     Examples
@@ -139,7 +139,7 @@ def select_report(
     """
     selection = find_selection(source)
     estimator = None if isinstance(source, Selection) else source
-    table = None if X is None else read_table(X, selection)
+    table = None if X is None else check_report_table(X, selection)
     if y is not None and X is None:
         raise ValueError("y was given without X; hand in both, or neither.")
     if task not in (None, "classification", "regression"):
@@ -206,7 +206,7 @@ def compare_report(
         Shape of the table.
     target : str or None, default=None
         Name of the target.
-    notes, settings, seed, command, created : optional
+    notes, settings, seed, command, created : default=None
         Shown as they are.
 
     Returns
@@ -243,7 +243,7 @@ def compare_report(
 
 
 def _name_of_weights(estimator: Any) -> str:
-    """What the effect of a feature is when it comes from a model's weights, and which way it points."""
+    """Return what the weights of a model mean, and which way they point."""
     classes: Any = getattr(estimator, "classes_", ())
     if len(classes) == 2:
         return f"weight in the model; above zero it speaks for {classes[1]}"

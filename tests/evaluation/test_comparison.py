@@ -56,7 +56,7 @@ def test_comparison_of_methods(signal):
 
 def test_for_which_numbers_a_method_is_fitted(signal):
     X, y = signal
-    asked = {True: [], False: []}
+    asked = {"largest": [], "smallest": [], "each": []}
 
     def maker(nested):
         def make(m, seed):
@@ -65,11 +65,12 @@ def test_for_which_numbers_a_method_is_fitted(signal):
 
         return make
 
-    chosen = {str(nested): Candidate(maker(nested), nested=nested) for nested in asked}
+    chosen = {nested: Candidate(maker(nested), nested=nested) for nested in asked}
     folds = make_folds(y, "classification", 2)
     found = compare_methods(slices(X), y, chosen, [2, 5], folds, task="classification", n_features=30)
-    assert asked == {True: [5, 5], False: [2, 5, 2, 5]}
+    assert asked == {"largest": [5, 5], "smallest": [2, 2], "each": [2, 5, 2, 5]}
     assert np.array_equal(found.supports[0], found.supports[1])
+    assert np.array_equal(found.supports[0], found.supports[2])
 
 
 def test_a_method_that_fails_does_not_stop_the_others(signal):
@@ -79,7 +80,7 @@ def test_a_method_that_fails_does_not_stop_the_others(signal):
         def fit(self, X, y):
             raise ValueError("no luck today")
 
-    chosen = {**candidates("fisher"), "broken": Candidate(lambda m, seed: Broken(), nested=False)}
+    chosen = {**candidates("fisher"), "broken": Candidate(lambda m, seed: Broken(), nested="each")}
     folds = make_folds(y, "classification", 3)
     found = compare_methods(slices(X), y, chosen, [2], folds, task="classification", n_features=30)
     assert found.failures == {"broken": "no luck today"}
@@ -115,7 +116,13 @@ def test_tables_of_the_wrong_shape_are_an_error(name, value):
 
 def test_candidates_follow_the_descriptions_of_the_methods():
     found = make_candidates(["e2efs", "fisher", "svm-rfe", "dfs", "all"], "classification")
-    assert [name for name, one in found.items() if one.nested] == ["fisher", "dfs", "all"]
+    assert {name: one.nested for name, one in found.items()} == {
+        "e2efs": "each",
+        "fisher": "largest",
+        "svm-rfe": "smallest",
+        "dfs": "largest",
+        "all": "largest",
+    }
     assert [name for name, one in found.items() if one.keeps_all] == ["all"]
     assert [name for name, one in found.items() if not one.in_threads] == ["dfs"]
     assert not make_candidates(["e2efs"], "classification", "mlp")["e2efs"].in_threads

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tamiz.evaluation.comparison import compare_methods, make_candidates
 from tamiz.evaluation.methods import make_selector, method_names
-from tamiz.reproduce.selections import method_settings, select_for_all
+from tamiz.reproduce.selections import method_settings, select_for_all, unit_range
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +45,26 @@ def test_every_method_can_be_made_and_its_settings_are_data(method):
     assert make_selector(method, 3, 0).n_features_to_select == 3
 
 
-def test_svm_rfe_is_fitted_for_each_number(table):
-    """Its ranking for 10 features does not hold its selection of 2; ``tamiz compare`` fits it in the same way."""
+@pytest.mark.parametrize("method", ["fisher", "svm-rfe", "lasso"])
+def test_reproduce_and_compare_select_the_same(table, method):
+    """Both fit a method at the M that its description says."""
     train, y, _, _ = table
-    found = select_for_all("svm-rfe", train, y, [2, 10], ("toy", 0))
-    for picked in found:
-        assert picked.model.n_features_to_select == picked.columns.size
-    assert method_settings("svm-rfe")["fitted"] == "for each M"
-    assert "fitted" not in method_settings("fisher")
+    train = unit_range(train)
+    found = select_for_all(method, train, y, [2, 10], ("toy", 0))
+    rows = np.arange(len(y))
+    compared = compare_methods(
+        lambda fit, test: (train[fit], train[test]),
+        y,
+        make_candidates([method], "classification"),
+        [2, 10],
+        [(rows, rows)],
+        task="classification",
+        n_features=train.shape[1],
+    )
+    for position, picked in enumerate(found):
+        assert picked.columns.tolist() == np.flatnonzero(compared.supports[0, position, 0]).tolist()
+
+
+def test_a_changed_way_of_fitting_is_another_setting():
+    assert method_settings("svm-rfe")["fitted"] == "smallest"
+    assert "fitted" not in method_settings("lasso")

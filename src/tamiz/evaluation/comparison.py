@@ -14,7 +14,7 @@ import numpy as np
 
 from tamiz.evaluation.folds import Fold, Prepare, mean_test_share, take_columns
 from tamiz.evaluation.intervals import Interval, corrected_interval
-from tamiz.evaluation.methods import make_selector, method_info
+from tamiz.evaluation.methods import fit_size, make_selector, method_info
 from tamiz.evaluation.metrics import METRICS, Metric
 from tamiz.evaluation.pools import run_in_threads
 from tamiz.evaluation.significance import (
@@ -36,8 +36,8 @@ class Candidate:
     ----------
     make : callable
         ``make(n_features_to_select, seed)`` returns a selector with ``fit`` and ``ranking_``.
-    nested : bool, default=True
-        Whether the ranking for the largest M serves all smaller ones; if not, the selector is fitted for each M.
+    nested : {"largest", "smallest", "each"}, default="largest"
+        M at which one fit serves every M, see :class:`~tamiz.evaluation.methods.MethodInfo`.
     keeps_all : bool, default=False
         Whether it keeps every feature, whatever M is.
     in_threads : bool, default=True
@@ -45,7 +45,7 @@ class Candidate:
     """
 
     make: Callable[[int, int], Any]
-    nested: bool = True
+    nested: str = "largest"
     keeps_all: bool = False
     in_threads: bool = True
 
@@ -168,7 +168,7 @@ def make_candidates(names: Sequence[str], task: str, network: str = "linear") ->
     Examples
     --------
     >>> make_candidates(["fisher", "svm-rfe"], "classification")["svm-rfe"].nested
-    False
+    'smallest'
     """
     candidates = {}
     for name in names:
@@ -238,9 +238,9 @@ def _compare_fold(
     for m in m_values:
         record = _Record()
         try:
-            if ranking is None or not candidate.nested:
+            if ranking is None or candidate.nested == "each":
                 started = time.perf_counter()
-                selector = candidate.make(max(m_values) if candidate.nested else m, seed).fit(train, y_train)
+                selector = candidate.make(fit_size(candidate.nested, m, m_values), seed).fit(train, y_train)
                 seconds = time.perf_counter() - started
                 ranking = np.asarray(selector.ranking_)
             record.support = np.ones(ranking.size, dtype=bool) if candidate.keeps_all else ranking <= m

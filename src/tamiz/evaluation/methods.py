@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +27,9 @@ class MethodInfo:
         Variant of E2E-FS; None for a baseline.
     tasks : tuple of str, default=("classification", "regression")
         Tasks it can be fitted for.
-    nested : bool, default=True
-        Whether the ranking fitted for the largest M holds the selections for all smaller M. A method whose ranking depends
-        on M is fitted for each M.
+    nested : {"largest", "smallest", "each"}, default="largest"
+        M at which one fit serves every M: a ranking fitted for the largest M holds the selections for all smaller ones;
+        an elimination that goes on until the smallest M is left holds those for all larger ones. "each": one fit for each M.
     keeps_all : bool, default=False
         Whether it keeps every feature, whatever M is.
     engine : {"compiled", "torch"}, default="compiled"
@@ -41,7 +41,7 @@ class MethodInfo:
     title: str
     variant: str | None = None
     tasks: tuple[str, ...] = TASKS
-    nested: bool = True
+    nested: str = "largest"
     keeps_all: bool = False
     engine: str = "compiled"
 
@@ -51,22 +51,22 @@ class MethodInfo:
         return self.variant is not None
 
 
-#: Everything that is known of the methods beside their classes. A baseline that is registered and not listed here is nested,
-#: runs for both tasks and is called by its name.
+#: Everything that is known of the methods beside their classes. A baseline that is registered and not listed here has the
+#: defaults above and its name as title.
 _DESCRIBED = (
-    MethodInfo("e2efs", "E2E-FS", variant="hard", nested=False),
-    MethodInfo("e2efs-soft", "E2E-FS-Soft", variant="soft", nested=False),
-    MethodInfo("e2efs-ranking", "E2E-FS-Ranking", variant="ranking", nested=False),
+    MethodInfo("e2efs", "E2E-FS", variant="hard", nested="each"),
+    MethodInfo("e2efs-soft", "E2E-FS-Soft", variant="soft", nested="each"),
+    MethodInfo("e2efs-ranking", "E2E-FS-Ranking", variant="ranking", nested="each"),
     MethodInfo("fisher", "Fisher", tasks=("classification",)),
     MethodInfo("mim", "MIM"),
     MethodInfo("relieff", "ReliefF"),
     MethodInfo("inffs", "InfFS"),
     MethodInfo("ilfs", "ILFS", tasks=("classification",)),
-    MethodInfo("svm-rfe", "SVM-RFE", nested=False),
-    MethodInfo("lasso", "Lasso", nested=False),
+    MethodInfo("svm-rfe", "SVM-RFE", nested="smallest"),
+    MethodInfo("lasso", "Lasso", nested="each"),
     MethodInfo("dfs", "DFS", engine="torch"),
     MethodInfo("sfs", "SFS", engine="torch"),
-    MethodInfo("isfs", "iSFS", nested=False, engine="torch"),
+    MethodInfo("isfs", "iSFS", nested="each", engine="torch"),
     MethodInfo("sfs+dfs", "SFS+DFS", engine="torch"),
     MethodInfo("random-forest", "random forest"),
     MethodInfo("mrmr", "mRMR"),
@@ -100,9 +100,20 @@ def method_info(name: str) -> MethodInfo:
     Examples
     --------
     >>> method_info("svm-rfe").title, method_info("svm-rfe").nested
-    ('SVM-RFE', False)
+    ('SVM-RFE', 'smallest')
     """
     return _BY_NAME.get(name) or MethodInfo(name, name)
+
+
+def fit_size(nested: str, m: int, m_values: Sequence[int]) -> int:
+    """Return the number of features that a method is fitted for to select ``m`` of the ``m_values``.
+
+    Examples
+    --------
+    >>> [fit_size(nested, 10, [5, 10, 20]) for nested in ("largest", "smallest", "each")]
+    [20, 5, 10]
+    """
+    return {"largest": max(m_values), "smallest": min(m_values), "each": m}[nested]
 
 
 def pick_method(name: str) -> str:

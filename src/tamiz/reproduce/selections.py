@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tamiz.estimators.defaults import NETWORK_STARTS, default_schedule
-from tamiz.evaluation.methods import make_selector, method_info
+from tamiz.evaluation.methods import fit_size, make_selector, method_info
 from tamiz.reproduce.cells import seed_from
 
 #: Parameters that a cell keeps elsewhere, or that do not decide its result.
@@ -36,8 +36,8 @@ def method_settings(method: str, network: str = "linear", **parameters: Any) -> 
     if info.trains_model:
         found["schedule"] = asdict(default_schedule(1000, "classification", network == "linear"))
         found["starts"] = 1 if network == "linear" else NETWORK_STARTS
-    elif not info.nested:
-        found["fitted"] = "for each M"
+    elif info.nested == "smallest":
+        found["fitted"] = info.nested  # a cell without this entry was fitted at the largest M or at each
     return dict(sorted(found.items()))
 
 
@@ -67,7 +67,7 @@ class Picked:
 def select_for_all(
     method: str, train: Any, y: np.ndarray, m_values: Sequence[int], identity: Sequence[Any], network: str = "linear"
 ) -> list[Picked]:
-    """Select for every M: by one ranking if the method is nested, else by one fit for each M.
+    """Select for every M: by one ranking, or by one fit for each M, as the description of the method says.
 
     Parameters
     ----------
@@ -85,10 +85,10 @@ def select_for_all(
     info = method_info(method)
     if not info.trains_model:
         train = unit_range(_as_accepted(method, train))
-    if not info.nested:
+    if info.nested == "each":
         return [_select_one(method, train, y, m, seed_from(*identity, method, m), network) for m in m_values]
-    largest = train.shape[1] if info.keeps_all else max(m_values)
-    whole = _select_one(method, train, y, largest, seed_from(*identity, method), network)
+    size = train.shape[1] if info.keeps_all else fit_size(info.nested, m_values[0], m_values)
+    whole = _select_one(method, train, y, size, seed_from(*identity, method), network)
     if info.keeps_all:
         return [whole for _ in m_values]
     ranking = whole.model.ranking_

@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from tamiz.cli import options as opt
 from tamiz.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OUTPUT, EXIT_USAGE, UserError
 
-Jobs = Annotated[
+RunJobs = Annotated[
     int | None, typer.Option("--jobs", "-j", help="Processes side by side.", min=1, show_default="all cores")
 ]
 DaskAddress = Annotated[
@@ -26,7 +26,7 @@ DaskAddress = Annotated[
         show_default=False,
     ),
 ]
-Out = Annotated[
+RunOut = Annotated[
     Path | None,
     typer.Option(
         "--out",
@@ -37,9 +37,9 @@ Out = Annotated[
 ]
 #: Options of every protocol, after its own: name, annotation, default.
 _SHARED: tuple[tuple[str, Any, Any], ...] = (
-    ("jobs", Jobs, None),
+    ("jobs", RunJobs, None),
     ("dask", DaskAddress, None),
-    ("out", Out, None),
+    ("out", RunOut, None),
     ("json", opt.Json, False),
     ("quiet", opt.Quiet, False),
 )

@@ -10,7 +10,7 @@ from typing import Any
 from tamiz._names import pick_name, plain
 from tamiz.baselines import registry
 
-TASKS = ("classification", "regression")
+_TASKS = ("classification", "regression")
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class MethodInfo:
     name: str
     title: str
     variant: str | None = None
-    tasks: tuple[str, ...] = TASKS
+    tasks: tuple[str, ...] = _TASKS
     nested: str = "largest"
     keeps_all: bool = False
     engine: str = "compiled"

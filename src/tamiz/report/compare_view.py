@@ -26,13 +26,13 @@ def compare_view(data: CompareReport) -> dict[str, Any]:
     times = [_mean(row) for row in seconds]
     return {
         "headline": f"{len(data.methods)} methods, {len(data.m_values)} numbers of features",
-        "verdict": verdict(data, scores),
-        "facts": facts(data),
+        "verdict": comparison_verdict(data, scores),
+        "facts": comparison_facts(data),
         "legend_entries": [{"name": m, "key": str(i), "swatch": legend_swatch(i)} for i, m in enumerate(data.methods)],
         "curves": both_widths(method_curves, data),
         "curves_said": curves_said(data),
         "intervals_said": intervals_said(data),
-        "score_rows": score_rows(data, scores),
+        "score_rows": comparison_rows(data, scores),
         "time_chart": time_chart(list(zip(data.methods, times, strict=True))) if seconds else None,
         "time_rows": [
             (method, [(s if math.isfinite(s) else None, format_seconds(s)) for s in row])
@@ -52,7 +52,7 @@ def compare_view(data: CompareReport) -> dict[str, Any]:
             }
             for t in data.tests
         ],
-        "payload": payload(data),
+        "payload": comparison_payload(data),
     }
 
 
@@ -87,7 +87,7 @@ def _best(
     return (max if data.comparison.metric.greater_is_better else min)(known, key=lambda entry: entry[0])[1]
 
 
-def verdict(data: CompareReport, scores: Sequence[Sequence[Interval]]) -> str:
+def comparison_verdict(data: CompareReport, scores: Sequence[Sequence[Interval]]) -> str:
     """Return sentences on which method is best at each M, and how many are significantly behind the best."""
     wins: dict[int, list[int]] = {}
     for column, m in enumerate(data.m_values):
@@ -110,7 +110,7 @@ def verdict(data: CompareReport, scores: Sequence[Sequence[Interval]]) -> str:
     return " ".join(said)
 
 
-def facts(data: CompareReport) -> list[tuple[str, str]]:
+def comparison_facts(data: CompareReport) -> list[tuple[str, str]]:
     """Return the key figures at the top of the page."""
     return [
         ("Table", f"{data.n_rows:,} rows, {data.n_features:,} features"),
@@ -120,7 +120,7 @@ def facts(data: CompareReport) -> list[tuple[str, str]]:
     ]
 
 
-def score_rows(data: CompareReport, scores: Sequence[Sequence[Interval]]) -> list[dict[str, Any]]:
+def comparison_rows(data: CompareReport, scores: Sequence[Sequence[Interval]]) -> list[dict[str, Any]]:
     """Return one row per method; the best of each column is marked."""
     best = [_best(data, scores, column) for column in range(len(data.m_values))]
     return [
@@ -164,7 +164,7 @@ def _ranks(data: CompareReport) -> str | None:
     return rank_chart(ordered, [known.get(rank.method, len(known)) for rank in ordered])
 
 
-def payload(data: CompareReport) -> dict[str, Any]:
+def comparison_payload(data: CompareReport) -> dict[str, Any]:
     """Return the data block for the script: one row per method, M and split."""
     rows = [
         [method, m, split, score]

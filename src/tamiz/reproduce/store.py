@@ -15,7 +15,7 @@ from tamiz._files import write_atomic
 from tamiz.errors import TamizError
 from tamiz.reproduce.cells import Cell, canonical_json
 
-FORMAT = 1
+STORE_FORMAT = 1
 
 
 class StoreError(TamizError):
@@ -98,7 +98,7 @@ class CellStore:
         try:
             record = json.loads(content)
             checksum = record.pop("checksum")
-            if record["format"] != FORMAT or record["key"] != cell.key or checksum != _checksum(record):
+            if record["format"] != STORE_FORMAT or record["key"] != cell.key or checksum != _checksum(record):
                 raise ValueError
             return record["result"]
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -120,7 +120,7 @@ class CellStore:
     def write(self, cell: Cell, result: Any, versions: dict[str, str] | None = None) -> None:
         """Write the result of a cell, with its settings and the versions of what ran."""
         record = {
-            "format": FORMAT,
+            "format": STORE_FORMAT,
             "key": cell.key,
             "protocol": cell.protocol,
             "name": cell.name,

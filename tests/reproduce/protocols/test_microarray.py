@@ -17,7 +17,6 @@ from tamiz.reproduce.paper_numbers import MICROARRAY, MICROARRAY_FILES
 from tamiz.reproduce.protocols.microarray import Microarray
 from tamiz.reproduce.protocols.microarray_rows import MicroarrayPlan, TableRow, bold_rows, collect, stabilities
 from tamiz.reproduce.protocols.microarray_table import difference_sentence
-from tamiz.reproduce.splits import split_rows
 
 PROTOCOL = Microarray()
 
@@ -55,16 +54,6 @@ def test_plan_checks_names():
         PROTOCOL.make_plan(["colon"], m_values=[0])
     with pytest.raises(ValueError, match="one repeat"):
         PROTOCOL.make_plan(["colon"], n_repeats=0)
-
-
-def test_splits_are_those_of_scikit_learn_and_do_not_depend_on_how_many_there_are():
-    from sklearn.model_selection import RepeatedStratifiedKFold
-
-    y = np.repeat([0, 1], [22, 40])
-    expected = list(RepeatedStratifiedKFold(n_splits=3, n_repeats=20, random_state=42).split(np.zeros((62, 1)), y))
-    for split in (0, 1, 17, 59):
-        for mine, theirs in zip(split_rows(y, split), expected[split]):
-            np.testing.assert_array_equal(mine, theirs)
 
 
 def series(values, method="fisher", learner="svm", dataset="colon"):
@@ -132,7 +121,8 @@ def test_summary_of_known_scores():
     assert page.comparison.scores.shape == (9, 2, 9)
     assert np.isnan(page.comparison.scores[0]).sum() == 2
     assert page.comparison.seconds.tolist() == [[0.5, 0.5]] * 9
-    assert max(rank.mean_rank for rank in page.comparison.ranks) > 5
+    behind = {rank.method for rank in page.comparison.ranks if rank.significant}
+    assert behind == {"fisher / naive", "fisher / svm", "random / naive", "random / svm", "all / naive", "all / svm"}
     # Everybody kept the same features in every split.
     assert stabilities(plan, cells, results)["colon", "fisher"] == ([1.0, 1.0], [1.0, 1.0])
     assert np.isnan(collect(plan, cells, results)["colon"][0].scores).sum() == 2

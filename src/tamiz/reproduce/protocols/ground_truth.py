@@ -34,12 +34,12 @@ PROBLEMS: dict[str, Callable[..., Any]] = {
     "ring+xor": make_ring_xor,
     "ring+xor+sum": make_ring_xor_sum,
 }
-METHODS = ("e2efs-soft", "e2efs", "random-forest", "mrmr", "relieff")
+_METHODS = ("e2efs-soft", "e2efs", "random-forest", "mrmr", "relieff")
 REFERENCE = "random"
 SIZES = (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 N_ROWS, N_FOLDS = 1000, 6
 #: Network of E2E-FS: a linear model sees neither a ring nor a xor.
-NETWORK = "mlp"
+_NETWORK = "mlp"
 #: What a method needs for these problems: the F statistic, the default of mRMR, sees no ring whatever its rows.
 PARAMETERS: dict[str, dict[str, Any]] = {"mrmr": {"relevance": "mutual_info"}}
 #: Ours -> the name of the same method in the publication.
@@ -85,7 +85,7 @@ class GroundTruth(Protocol):
     def make_plan(
         self,
         problems: Sequence[str] = tuple(PROBLEMS),
-        methods: Sequence[str] = METHODS,
+        methods: Sequence[str] = _METHODS,
         sizes: Sequence[int] = SIZES,
         n_folds: int = N_FOLDS,
         seed: int = 0,
@@ -116,7 +116,9 @@ class GroundTruth(Protocol):
 
     def make_cells(self, plan: GroundTruthPlan, data_home: str | None = None) -> list[Cell]:
         """Return one cell per table, method and fold, the widest tables first."""
-        parameters = {method: method_settings(method, NETWORK, **PARAMETERS.get(method, {})) for method in plan.methods}
+        parameters = {
+            method: method_settings(method, _NETWORK, **PARAMETERS.get(method, {})) for method in plan.methods
+        }
         cells = []
         for size in reversed(plan.sizes):
             for problem in plan.problems:
@@ -149,7 +151,7 @@ class GroundTruth(Protocol):
         folds = StratifiedKFold(settings["folds"], shuffle=True, random_state=seed_from("folds", problem, size, seed))
         rows = list(folds.split(X, y))[settings["fold"]][0]
         own_seed = seed_from("ground-truth", problem, size, settings["fold"], seed, method)
-        selector = make_selector(method, truth.relevant.size, own_seed, network=NETWORK, **PARAMETERS.get(method, {}))
+        selector = make_selector(method, truth.relevant.size, own_seed, network=_NETWORK, **PARAMETERS.get(method, {}))
         started = time.perf_counter()
         selector.fit(X[rows], y[rows])
         return {

@@ -130,7 +130,7 @@ def run_method(
     }
 
 
-def build_network(configuration: ImagesConfiguration, shape: Sequence[int], n_outputs: int) -> nn.Module:
+def build_image_network(configuration: ImagesConfiguration, shape: Sequence[int], n_outputs: int) -> nn.Module:
     """Build the network in the memory format in which convolutions on a CPU take half the time."""
     import torch
 
@@ -146,7 +146,7 @@ def _new_network(pictures: Pictures, configuration: ImagesConfiguration, seed: i
     from tamiz.networks.training import seeded
 
     with seeded(seed):
-        network = build_network(configuration, pictures.shape, int(pictures.y_train.max()) + 1)
+        network = build_image_network(configuration, pictures.shape, int(pictures.y_train.max()) + 1)
     return nn.Sequential(nn.Unflatten(1, pictures.shape), network).to(device)
 
 
@@ -190,7 +190,7 @@ def _select_baseline(
         recipe = recipe_of(configuration)
         narrow = configuration.channels is not None
         more.update(
-            network=partial(build_network, configuration) if narrow else configuration.network,
+            network=partial(build_image_network, configuration) if narrow else configuration.network,
             input_shape=pictures.shape,
             loss=recipe.loss,
             epochs=configuration.refinement_epochs,

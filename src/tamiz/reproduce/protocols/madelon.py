@@ -17,12 +17,12 @@ from tamiz.reproduce.selections import method_settings
 from tamiz.reproduce.sources import load_checked
 from tamiz.reproduce.summary import ProtocolSummary, difference_lines, failure_section, format_cell, markdown_table
 
-METHODS = ("e2efs-soft", "e2efs", "random-forest", "relieff", "mim", "fisher")
+_METHODS = ("e2efs-soft", "e2efs", "random-forest", "relieff", "mim", "fisher")
 N_KEPT = 20
 N_TREES = 500
 N_RUNS = 5
 #: Network of E2E-FS: no column of MADELON tells the classes apart alone.
-NETWORK = "mlp"
+_NETWORK = "mlp"
 #: Ours -> the name of the same method in the publication.
 _PUBLISHED = {"random": "random", "mim": "mutual information", "relieff": "ReliefF", "random-forest": "random forest"}
 
@@ -51,7 +51,7 @@ class Madelon(Protocol):
     )
 
     def make_plan(
-        self, methods: Sequence[str] = METHODS, k: int = N_KEPT, n_runs: int = N_RUNS, seed: int = 0
+        self, methods: Sequence[str] = _METHODS, k: int = N_KEPT, n_runs: int = N_RUNS, seed: int = 0
     ) -> MadelonPlan:
         """Return a plan with every name checked, and the rows for random and for all features added.
 
@@ -72,7 +72,7 @@ class Madelon(Protocol):
             shared = {
                 "data": checksum,
                 "method": method,
-                "parameters": method_settings(method, NETWORK),
+                "parameters": method_settings(method, _NETWORK),
                 "k": plan.k,
                 "trees": N_TREES,
                 "seed": plan.seed,
@@ -92,7 +92,7 @@ class Madelon(Protocol):
         seed = seed_from("madelon", method, k, settings["run"], settings["seed"])
         X, y = dataset.data, dataset.target
         train, test = dataset.train, dataset.test
-        selector = make_selector(method, k, seed, network=NETWORK)
+        selector = make_selector(method, k, seed, network=_NETWORK)
         started = time.perf_counter()
         selector.fit(X[train], y[train])
         seconds = time.perf_counter() - started

@@ -22,7 +22,7 @@ from tamiz.reproduce.protocol import (
     ProtocolOption,
     with_references,
 )
-from tamiz.reproduce.protocols.microarray_rows import DATASETS, M_VALUES, METHODS, MicroarrayPlan
+from tamiz.reproduce.protocols.microarray_rows import M_VALUES, MICROARRAY_DATASETS, MICROARRAY_METHODS, MicroarrayPlan
 from tamiz.reproduce.protocols.microarray_table import comparison_pages, summarise_microarray
 from tamiz.reproduce.selections import method_settings, select_for_all
 from tamiz.reproduce.sources import load_checked, pick_datasets
@@ -68,8 +68,8 @@ class Microarray(Protocol):
 
     def make_plan(
         self,
-        datasets: Sequence[str] = DATASETS,
-        methods: Sequence[str] = METHODS,
+        datasets: Sequence[str] = MICROARRAY_DATASETS,
+        methods: Sequence[str] = MICROARRAY_METHODS,
         learners: Sequence[str] = LEARNERS,
         m_values: Sequence[int] = M_VALUES,
         n_repeats: int = N_REPEATS,

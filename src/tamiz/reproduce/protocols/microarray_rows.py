@@ -19,8 +19,8 @@ from tamiz.reproduce.protocol import with_references
 from tamiz.reproduce.splits import N_FOLDS, N_REPEATS
 
 #: Columns of the table, in the paper's order; stand-ins are labelled in every output.
-DATASETS = ("lymphoma", "colon", "leukemia_3571", "lung", "dexter", "gina_rebuilt", "gisette_rebuilt")
-METHODS = ("mim", "fisher", "relieff", "inffs", "ilfs", "e2efs", "e2efs-soft")
+MICROARRAY_DATASETS = ("lymphoma", "colon", "leukemia_3571", "lung", "dexter", "gina_rebuilt", "gisette_rebuilt")
+MICROARRAY_METHODS = ("mim", "fisher", "relieff", "inffs", "ilfs", "e2efs", "e2efs-soft")
 M_VALUES = (10, 50, 100, 150, 200)
 ALPHA = 0.05
 
@@ -29,8 +29,8 @@ ALPHA = 0.05
 class MicroarrayPlan:
     """Hold the options of a run, checked."""
 
-    datasets: tuple[str, ...] = DATASETS
-    methods: tuple[str, ...] = with_references(METHODS)
+    datasets: tuple[str, ...] = MICROARRAY_DATASETS
+    methods: tuple[str, ...] = with_references(MICROARRAY_METHODS)
     learners: tuple[str, ...] = LEARNERS
     m_values: tuple[int, ...] = M_VALUES
     n_repeats: int = N_REPEATS

@@ -37,9 +37,9 @@ from tamiz.reproduce.summary import (
     markdown_table,
 )
 
-DATASETS = ("madelon", "gina_rebuilt", "gisette_rebuilt", "dexter")
-METHODS = ("fisher", "mim", "relieff", "e2efs", "e2efs-soft")
-NETWORK = "mlp"
+_DATASETS = ("madelon", "gina_rebuilt", "gisette_rebuilt", "dexter")
+_METHODS = ("fisher", "mim", "relieff", "e2efs", "e2efs-soft")
+_NETWORK = "mlp"
 
 
 def curve_sizes_of(dataset: str) -> tuple[int, ...]:
@@ -76,8 +76,8 @@ class ThreeLayer(Protocol):
 
     def make_plan(
         self,
-        datasets: Sequence[str] = DATASETS,
-        methods: Sequence[str] = METHODS,
+        datasets: Sequence[str] = _DATASETS,
+        methods: Sequence[str] = _METHODS,
         n_repeats: int = N_REPEATS,
         seed: int = 0,
     ) -> ThreeLayerPlan:
@@ -103,8 +103,8 @@ class ThreeLayer(Protocol):
                     "dataset": name,
                     "data": checksum,
                     "method": method,
-                    "parameters": method_settings(method, NETWORK),
-                    "learner": method_settings("e2efs-soft", NETWORK),
+                    "parameters": method_settings(method, _NETWORK),
+                    "learner": method_settings("e2efs-soft", _NETWORK),
                     "m_values": list(curve_sizes_of(name)),
                     "folds": N_FOLDS,
                     "split_seed": SPLIT_SEED,
@@ -122,7 +122,7 @@ class ThreeLayer(Protocol):
         parts = load_split(name, data_home, settings["data"], split)
         info = method_info(method)
         identity = ("three-layer", name, split, settings["seed"])
-        found = select_for_all(method, parts.train, parts.y_train, settings["m_values"], identity, NETWORK)
+        found = select_for_all(method, parts.train, parts.y_train, settings["m_values"], identity, _NETWORK)
         joint: list[float] = []
         anew: list[float] = []
         for m, picked in zip(settings["m_values"], found, strict=True):
@@ -132,7 +132,7 @@ class ThreeLayer(Protocol):
                 anew.append(anew[0])
                 continue
             seed = seed_from(*identity, method, m, "network")
-            model = E2EFSClassifier(picked.columns.size, network=NETWORK, random_state=seed)
+            model = E2EFSClassifier(picked.columns.size, network=_NETWORK, random_state=seed)
             model.fit(parts.train[:, picked.columns], parts.y_train)
             anew.append(balanced_accuracy(parts.y_test, model.predict(parts.test[:, picked.columns])))
         return {"joint": joint or None, "network": anew, "seconds": [picked.seconds for picked in found]}

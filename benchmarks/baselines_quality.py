@@ -21,16 +21,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score
 
 from tamiz.baselines import make_selector
-from tamiz.benchmark.learners import GRIDS, Grid, erf_pair, fit_svm
-from tamiz.benchmark.microarray import M_VALUES, N_FOLDS, split_rows
-from tamiz.benchmark.paper_numbers import MICROARRAY
-from tamiz.benchmark.sources import load_checked, nonzero_columns
+from tamiz.reproduce.learners import GRIDS, SVMGrid, erf_pair, fit_svm
+from tamiz.reproduce.paper_numbers import MICROARRAY
+from tamiz.reproduce.protocols.microarray_rows import M_VALUES
+from tamiz.reproduce.sources import load_checked, nonzero_columns
+from tamiz.reproduce.splits import N_FOLDS, split_rows
 
 DATASETS = ("colon", "lymphoma", "lung", "leukemia_3571", "dexter")
 METHODS = ("fisher", "mim", "relieff", "inffs", "ilfs")
 
 
-def one_split(X, y, split: int, methods: list[str], grid: Grid) -> dict[str, list[float]]:
+def one_split(X, y, split: int, methods: list[str], grid: SVMGrid) -> dict[str, list[float]]:
     """Balanced accuracy of each method for each number of features."""
     train, test = split_rows(y, split)
     alive = nonzero_columns(X[train])

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from tamiz import E2EFSClassifier, E2EFSRegressor
-from tamiz.baselines import registry
-from tamiz.baselines import BaselineSelector
+from tamiz.baselines import BaselineSelector, registry
 from tamiz.core import VARIANTS, Rule, Variant, advance, initial_state, is_closed
 from tamiz.core.losses import LOSSES, Loss
 from tamiz.estimators.networks import NETWORKS, Network, torch_engine

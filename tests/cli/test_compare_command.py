@@ -43,6 +43,19 @@ def test_the_table_says_when_nothing_differs_and_the_page_corrects_its_intervals
     assert "after Nadeau and Bengio" in (tmp_path / "tamiz-compare-small" / "report.html").read_text()
 
 
+def test_names_are_those_of_reproduce_and_intervals_those_of_the_page(tamiz, small_csv, tmp_path):
+    result = tamiz(
+        "compare", small_csv, "-t", "ill", "-k", "2,3", "--folds", 3, "-m", "e2efs-hard,svm_rfe", "-q", "--json"
+    )
+    record = json.loads(result.stdout)
+    assert [entry["method"] for entry in record["results"]] == ["e2efs", "e2efs", "svm-rfe", "svm-rfe"]
+    assert [entry["k"] for entry in record["results"]] == [2, 3, 2, 3]
+    page = (tmp_path / "tamiz-compare-small" / "report.html").read_text()
+    for entry in record["results"]:
+        assert 0 <= entry["low"] <= entry["score"] <= entry["high"] <= 1
+        assert f"{entry['score']:.3f} ({entry['low']:.3f} to {entry['high']:.3f})" in page
+
+
 def test_compare_defaults_json_and_regression(tamiz, write_csv):
     generator = np.random.default_rng(0)
     X = generator.normal(size=(60, 5))

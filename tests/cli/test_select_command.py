@@ -13,11 +13,11 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from tamiz import E2EFSClassifier
-from tamiz.benchmark.evaluate import TICKS_PER_FOLD, evaluate_selection
 from tamiz.cli.console import Talk
 from tamiz.cli.errors import EXIT_DATA, EXIT_OUTPUT, EXIT_USAGE
 from tamiz.cli.estimator import ModelOptions, model_maker
 from tamiz.cli.prepare import TableOptions, load_table
+from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, evaluate_selection
 
 
 def read_list(path):

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tamiz.benchmark.side_by_side import one_torch_thread
 from tamiz.cli.errors import EXIT_USAGE, UserError
+from tamiz.evaluation.pools import one_torch_thread
 
 #: What the user may type, without loading the estimators.
 VARIANTS = ("soft", "hard", "ranking")

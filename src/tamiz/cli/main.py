@@ -16,9 +16,10 @@ from typing import Annotated, Any
 import typer
 
 from tamiz._version import __version__
+from tamiz.baselines.registry import available
 from tamiz.cli import options as opt
 from tamiz.cli.errors import EXIT_INTERRUPTED, EXIT_MEMORY, EXIT_USAGE, UserError
-from tamiz.cli.reproduce_commands import add_commands as add_reproduce_commands
+from tamiz.cli.reproduce import add_commands as add_reproduce_commands
 
 app = typer.Typer(
     name="tamiz",
@@ -219,8 +220,7 @@ def compare(
             "--methods",
             "-m",
             metavar="LIST",
-            help="Separated by commas: e2efs-soft, e2efs-hard, e2efs-ranking, fisher, mim, relieff, inffs, ilfs, svm-rfe, "
-            "lasso, dfs, sfs, isfs, sfs-dfs, random-forest, mrmr, random, all.",
+            help=f"Separated by commas: {', '.join(available())}.",
             show_default=False,
         ),
     ] = None,
@@ -250,7 +250,7 @@ def compare(
     with marks from Wilcoxon tests.
     """
     named = dict(locals())
-    from tamiz.cli.compare_run import CompareOptions, run_compare
+    from tamiz.cli.compare import CompareOptions, run_compare
     from tamiz.cli.console import Talk
     from tamiz.cli.show import show_compare
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from tamiz._validation import resolve_n_features_to_select
-from tamiz.benchmark.evaluate import Fold, make_folds
 from tamiz.cli.columns import say_encoding, tidy
 from tamiz.cli.console import Talk
 from tamiz.cli.encode import Encoder, Feature, layout
@@ -21,6 +20,7 @@ from tamiz.cli.memory import MemoryBudget, available_memory
 from tamiz.cli.read import ReadOptions, read_table
 from tamiz.cli.table import Table
 from tamiz.cli.target import Target, understand_target
+from tamiz.evaluation.folds import Fold, make_folds
 
 #: Copies of the table a run holds at a time: the table itself, and for each fold that runs its rows, prepared, and
 #: two copies in the engine.

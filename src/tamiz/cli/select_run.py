@@ -13,23 +13,14 @@ from typing import Any
 import numpy as np
 
 from tamiz._version import __version__
-from tamiz.benchmark.evaluate import TICKS_PER_FOLD, Evaluation, curve_sizes, evaluate_selection
-from tamiz.benchmark.metrics import Interval
 from tamiz.cli.console import Talk
 from tamiz.cli.estimator import ModelOptions, fit_model, model_maker
 from tamiz.cli.model_file import Model
 from tamiz.cli.output import output_folder
 from tamiz.cli.prepare import Prepared, TableOptions, load_table, resolve_k
 from tamiz.cli.write_table import SUFFIXES, write_reduced
-from tamiz.report.data import (
-    Confusion,
-    Curve,
-    CurvePoint,
-    Residuals,
-    Score,
-    Scores,
-    SelectReport,
-)
+from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, Evaluation, curve_sizes, evaluate_selection
+from tamiz.report.data import Confusion, Curve, Residuals, Scores, SelectReport
 from tamiz.report.records import to_plain
 from tamiz.report.text import csv_text
 from tamiz.report.write import report, select_report
@@ -52,25 +43,6 @@ class SelectOptions:
     command: str | None = None
     copies: tuple[Path, ...] = ()
     """Files to put beside the results."""
-
-
-def score_of(interval: Interval) -> Score:
-    """An interval as the report wants it."""
-    low, high = (None if np.isnan(value) else float(value) for value in (interval.low, interval.high))
-    return Score(None if np.isnan(interval.mean) else float(interval.mean), low, high)
-
-
-def scores_of(evaluation: Evaluation) -> Scores:
-    """The scores of an evaluation as the report wants them."""
-    return Scores(
-        metric=evaluation.metric,
-        kept=score_of(evaluation.interval("kept")),
-        all_features=score_of(evaluation.interval("all_features")),
-        random_features=score_of(evaluation.interval("random_features")),
-        difference=score_of(evaluation.difference("all_features")),
-        difference_random=score_of(evaluation.difference("random_features")),
-        n_folds=len(evaluation.folds),
-    )
 
 
 def run_select(options: SelectOptions, talk: Talk) -> dict[str, Any]:
@@ -164,8 +136,8 @@ def _page(
         title=data.table.path.name,
         task=data.target.task,
         target=data.target.name,
-        scores=scores_of(evaluation),
-        curve=_curve(evaluation, estimator),
+        scores=Scores.of(evaluation),
+        curve=Curve.of(evaluation, estimator.selection_.n_features_to_select),
         confusion=_confusion(data, evaluation) if data.target.task == "classification" else None,
         residuals=_residuals(data, evaluation) if data.target.task == "regression" else None,
         fold_share=evaluation.fold_share,
@@ -179,11 +151,6 @@ def _page(
     return dataclasses.replace(page, n_rows=data.table.n_rows, seed=options.table.seed)
 
 
-def _curve(evaluation: Evaluation, estimator: Any) -> Curve | None:
-    points = tuple(CurvePoint(size, score_of(interval)) for size, interval in evaluation.curve())
-    return Curve(evaluation.metric, points, chosen=estimator.selection_.n_features_to_select) if points else None
-
-
 def _positions(estimator: Any) -> np.ndarray:
     """Where each kept feature, best first, stands among the kept ones in the order of the columns."""
     selection = estimator.selection_
@@ -192,7 +159,7 @@ def _positions(estimator: Any) -> np.ndarray:
 
 def _interval_note(evaluation: Evaluation) -> str:
     return (
-        f"Scores: mean {evaluation.metric} over {len(evaluation.folds)} held-out folds; imputing, encoding and selecting "
+        f"Scores: mean {evaluation.metric.name} over {len(evaluation.folds)} held-out folds; imputing, encoding and selecting "
         "happen inside each fold. 95 % intervals after Nadeau and Bengio, which allow for the overlap of the folds."
     )
 

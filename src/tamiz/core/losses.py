@@ -105,9 +105,11 @@ class Loss:
 def _compiled(kernel: Callable[..., float]) -> Any:
     from numba import cfunc, types
 
+    from tamiz.core.compiled import AS_ARGUMENT
+
     table = types.Array(types.float32, 2, "C")
     signature = types.float64(table, table, types.Array(types.float32, 1, "C"), table)
-    return cfunc(signature, cache=True, _nrt=False)(kernel)
+    return cfunc(signature, **AS_ARGUMENT)(kernel)
 
 
 def _functional(outputs: Array) -> Any:

@@ -189,6 +189,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         return weights
 
     def _store_target(self, target: EncodedTarget) -> None:
+        assert target.classes is not None
         self.classes_ = target.classes
         self.multilabel_ = target.codes is None
 

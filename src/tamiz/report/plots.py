@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tamiz.report.lines import PHASES, gamma_paths, has_gamma, has_history, shown_steps
+from tamiz.report.lines import PHASE_NAMES, gamma_paths, has_gamma, has_history, shown_steps
 from tamiz.selection import Selection
 
 _KEPT, _DROPPED, _LOSS = "#0b6e70", "#8a8f96", "#b5511d"
@@ -59,7 +59,7 @@ def plot_selection(selection: Selection, kind: str = "sieve", ax: Any = None) ->
 
 
 def _shade_phases(ax: Any, selection: Selection, n_shown: int) -> None:
-    """A light ground behind every second phase, and the names of the phases above."""
+    """Shade every second phase, and write the names of the phases above."""
     steps, phases = np.asarray(selection.history["step"]), np.asarray(selection.history.get("phase", ()))
     if phases.shape != steps.shape:
         return
@@ -68,10 +68,12 @@ def _shade_phases(ax: Any, selection: Selection, n_shown: int) -> None:
     for first, last in zip([0, *borders], [*borders, len(steps) - 1], strict=True):
         if phases[first] % 2:
             ax.axvspan(steps[first], steps[last], color="black", alpha=0.045, linewidth=0)
-        if 0 <= phases[first] < len(PHASES) and steps[last] - steps[first] > 0.08 * np.ptp(steps):
+        if 0 <= phases[first] < len(PHASE_NAMES) and steps[last] - steps[first] > 0.08 * np.ptp(steps):
             middle = (steps[first] + steps[last]) / 2
             place = ax.get_xaxis_transform()
-            ax.text(middle, 1.01, PHASES[int(phases[first])], transform=place, ha="center", va="bottom", fontsize=8)
+            ax.text(
+                middle, 1.01, PHASE_NAMES[int(phases[first])], transform=place, ha="center", va="bottom", fontsize=8
+            )
 
 
 def _draw_sieve(ax: Any, selection: Selection) -> None:

@@ -165,7 +165,9 @@ def test_an_error_in_one_thread_reaches_the_caller_and_stops_the_others():
 
 def methods(*names):
     return {
-        name: Method(lambda m, seed, name=name: registry.make_selector(name, n_features_to_select=m), keeps_all=name == "all")
+        name: Method(
+            lambda m, seed, name=name: registry.make_selector(name, n_features_to_select=m), keeps_all=name == "all"
+        )
         for name in names
     }
 

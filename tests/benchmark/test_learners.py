@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tamiz import ErfScaler
 from tamiz.benchmark.learners import FULL_GRID, GRIDS, SMALL_GRID, erf_pair, fit_svm, judge, learner_settings
 from tamiz.benchmark.methods import (
     Picked,
@@ -16,7 +17,6 @@ from tamiz.benchmark.methods import (
     select_for_all,
 )
 from tamiz.benchmark.sources import UnknownNameError
-from tamiz import ErfScaler
 
 
 @pytest.fixture(scope="module")

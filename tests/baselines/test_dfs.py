@@ -216,7 +216,7 @@ def test_bad_data():
     X, y = informative_table(n_samples=20)
     with pytest.raises(TypeError, match="must return a torch module"):
         DFS(2, network=lambda n, k: "net").fit(X, y)
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="only one class"):
         DFS(2).fit(X, np.zeros(20, dtype=int))
     with pytest.raises(ValueError, match="contains NaN in column 3"):
         DFS(2).fit(np.where(np.arange(12) == 3, np.nan, X), y)

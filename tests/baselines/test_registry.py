@@ -90,7 +90,6 @@ def test_a_variant_is_a_method_by_itself(monkeypatch):
 
 @pytest.mark.parametrize(("task", "kind"), [("auto", "E2EFSClassifier"), ("regression", "E2EFSRegressor")])
 def test_e2efs_is_built_like_any_other(task, kind):
-    pytest.importorskip("tamiz.estimators")
     selector = make_selector("e2efs-soft", 4, task=task, random_state=3)
     assert type(selector).__name__ == kind
     assert selector.get_params().items() >= {"n_features_to_select": 4, "variant": "soft", "random_state": 3}.items()

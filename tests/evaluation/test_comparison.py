@@ -28,7 +28,9 @@ def signal():
 
 def candidates(*names):
     return {
-        name: Candidate(lambda m, seed, name=name: registry.make(name, n_features_to_select=m), keeps_all=name == "all")
+        name: Candidate(
+            lambda m, seed, name=name: registry.make_selector(name, n_features_to_select=m), keeps_all=name == "all"
+        )
         for name in names
     }
 
@@ -38,7 +40,7 @@ def test_comparison_of_methods(signal):
     folds = make_folds(y, "classification", 4, n_repeats=3)
     chosen = candidates("fisher", "all")
     chosen["random"] = Candidate(
-        lambda m, seed: registry.make("random", n_features_to_select=m, random_state=seed), in_threads=False
+        lambda m, seed: registry.make_selector("random", n_features_to_select=m, random_state=seed), in_threads=False
     )
     found = compare_methods(slices(X), y, chosen, [2, 5], folds, task="classification", n_features=30, n_jobs=2)
     assert found.scores.shape == (3, 2, 12)

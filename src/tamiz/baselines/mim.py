@@ -24,8 +24,8 @@ class MIM(BaselineSelector):
     .. math:: I_f = \psi(N) - \langle\psi(N_x)\rangle + \psi(k) - \langle\psi(m)\rangle
 
     (:math:`m`: neighbours of any class within the distance of the k-th of the own class), compiled here, some hundred times
-    faster than ``mutual_info_classif``; for the same ``random_state`` the scores agree, except for tied values in classes
-    of at most 2 k + 1 rows, where those of scikit-learn depend on rounding. For regression
+    faster than ``mutual_info_classif``; for the same ``random_state`` the scores agree, except for classes of at
+    most 2 k + 1 rows, where those of scikit-learn depend on rounding. For regression
     Kraskov et al. (2004), by ``mutual_info_regression``. Both add a little noise to break ties, so fix
     ``random_state`` to repeat a result. The scale of a column does not matter.
 

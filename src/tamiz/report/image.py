@@ -1,4 +1,4 @@
-"""The mask of an image-shaped input, drawn over the mean image."""
+"""Draw the mask of an image-shaped input over the mean image."""
 
 from __future__ import annotations
 

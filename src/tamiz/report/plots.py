@@ -1,4 +1,4 @@
-"""The pictures of a run with matplotlib, which is loaded only when one is drawn."""
+"""Draw a run with matplotlib, which is loaded only when it is needed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tamiz._extras import require
 from tamiz.report.lines import PHASE_NAMES, gamma_paths, has_gamma, has_history, shown_steps
 from tamiz.selection import Selection
 
@@ -19,10 +20,10 @@ def plot_selection(selection: Selection, kind: str = "sieve", ax: Any = None) ->
     ----------
     selection : Selection
         With a history, as the engines record it.
-    kind : {"sieve", "gamma"}
+    kind : {"sieve", "gamma"}, default="sieve"
         "sieve": features alive, and the loss on a second axis; "gamma": paths of gamma of single features.
-    ax : matplotlib axes, optional
-        Where to draw; a new figure if none is given.
+    ax : matplotlib axes, default=None
+        Axes to draw on; None makes a new figure.
 
     Returns
     -------
@@ -44,10 +45,9 @@ def plot_selection(selection: Selection, kind: str = "sieve", ax: Any = None) ->
         raise ValueError("This selection holds no history of features alive, so there is no sieve to draw.")
     if kind == "gamma" and not has_gamma(selection):
         raise ValueError("This selection holds no paths of gamma; try kind='sieve'.")
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError('Drawing needs matplotlib. Install it with: pip install "tamiz[plot]"') from error
+    require("matplotlib", "plot", "Drawing")
+    from matplotlib import pyplot
+
     if ax is None:
         _, ax = pyplot.subplots(figsize=(7, 4), layout="constrained")
     # The loss of the sieve is worth seeing to the end; gamma stands still once the mask is closed.

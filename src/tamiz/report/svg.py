@@ -1,4 +1,4 @@
-"""The few drawing tools the charts need: elements with escaped text, scales with round ticks, axes, legends.
+"""Drawing tools of the charts: elements with escaped text, scales with round ticks, axes, legends.
 
 Colours never appear here: marks carry classes (``s0`` .. ``s9``, ``kept``, ``dropped``) and the style sheet gives
 each theme its own palette. Presentation attributes are used instead of ``style``, which the page's

@@ -1,1 +1,1 @@
-"""The tables and figures of the paper: protocols, and a runner that can be stopped and started again."""
+"""Tables and figures of the paper: protocols, and a runner that can be stopped and started again."""

@@ -1,4 +1,4 @@
-"""The numbers that the paper prints, and the published ones that our tables stand beside. Data, nothing else."""
+"""Numbers that the paper prints, and the published ones that our tables stand beside. Data, nothing else."""
 
 from __future__ import annotations
 

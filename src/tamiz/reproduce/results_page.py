@@ -1,4 +1,4 @@
-"""One page of Markdown from the folders of finished runs."""
+"""Build one page of Markdown from the folders of finished runs."""
 
 from __future__ import annotations
 

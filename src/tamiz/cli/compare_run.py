@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from tamiz._names import suggest
 from tamiz._version import __version__
 from tamiz.baselines import registry
 from tamiz.benchmark.compare import Comparison, Method, compare_methods
-from tamiz.cli.console import Talk
-from tamiz.cli.errors import EXIT_USAGE, UserError, did_you_mean
+from tamiz.cli.console import Terminal
+from tamiz.cli.errors import EXIT_USAGE, CommandError
 from tamiz.cli.estimator import VARIANTS, ModelOptions, model_maker
 from tamiz.cli.output import output_folder
 from tamiz.cli.prepare import TableOptions, load_table, parse_k, resolve_k
@@ -83,14 +84,14 @@ def parse_methods(text: str) -> list[str]:
             try:
                 name = registry.canonical_name(name)
             except ValueError:
-                hint = did_you_mean(name, known_methods())
-                raise UserError(
+                hint = suggest(name, known_methods(), n=3)
+                raise CommandError(
                     f"Unknown method {word.strip()!r}.{hint} There are: {', '.join(known_methods())}.", EXIT_USAGE
                 ) from None
         if name not in found:
             found.append(name)
     if not found:
-        raise UserError(f"Name at least one method: {', '.join(known_methods())}.", EXIT_USAGE)
+        raise CommandError(f"Name at least one method: {', '.join(known_methods())}.", EXIT_USAGE)
     return found
 
 
@@ -104,7 +105,7 @@ def parse_values(text: str) -> list[int | float]:
     """
     values = [parse_k(word.strip()) for word in text.split(",") if word.strip()]
     if not values:
-        raise UserError("Say how many features to keep, such as -k 5,10,20.", EXIT_USAGE)
+        raise CommandError("Say how many features to keep, such as -k 5,10,20.", EXIT_USAGE)
     return values
 
 
@@ -112,9 +113,9 @@ def _baseline(name: str, task: str) -> Method:
     try:
         kind = registry.load(name)
     except ImportError as error:
-        raise UserError(str(error), EXIT_USAGE) from None
+        raise CommandError(str(error), EXIT_USAGE) from None
     if task == "regression" and kind._target == "classes":
-        raise UserError(f"The method {name!r} needs classes, but the task is regression. Leave it out.", EXIT_USAGE)
+        raise CommandError(f"The method {name!r} needs classes, but the task is regression. Leave it out.", EXIT_USAGE)
     takes = inspect.signature(kind).parameters
 
     def make(n_features_to_select: int, seed: int) -> Any:
@@ -140,7 +141,7 @@ def make_methods(names: Sequence[str], task: str, network: str) -> dict[str, Met
     return methods
 
 
-def run_compare(options: CompareOptions, talk: Talk) -> dict[str, Any]:
+def run_compare(options: CompareOptions, talk: Terminal) -> dict[str, Any]:
     """Run the whole command; the record is ready for JSON and is also in ``compare.json``."""
     asked = parse_methods(options.methods) if options.methods else None
     values = parse_values(options.k_values) if options.k_values is not None else []
@@ -167,7 +168,7 @@ def run_compare(options: CompareOptions, talk: Talk) -> dict[str, Any]:
         for name, message in found.failures.items():
             talk.warn(f"{name} failed: {message}")
         if np.isnan(found.scores).all():
-            raise UserError("Every method failed; see above.")
+            raise CommandError("Every method failed; see above.")
         facts = {
             "title": data.table.path.name,
             "task": data.target.task,
@@ -204,7 +205,7 @@ def _none(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def _page(options: CompareOptions, facts: dict[str, Any], found: Comparison, talk: Talk) -> CompareReport:
+def _page(options: CompareOptions, facts: dict[str, Any], found: Comparison, talk: Terminal) -> CompareReport:
     ranks, tests = found.ranks(ALPHA), found.tests(ALPHA)
     best = min(ranks.mean_ranks, key=lambda name: (math.isnan(ranks.mean_ranks[name]), ranks.mean_ranks[name]))
     against_best = {t.second if t.first == best else t.first: t for t in tests if best in (t.first, t.second)}

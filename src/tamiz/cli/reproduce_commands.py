@@ -68,10 +68,10 @@ def _options(name: str, named: dict[str, Any]) -> Any:
 
 
 def _run(name: str, wishes: dict[str, Any], named: dict[str, Any]) -> None:
-    from tamiz.cli.console import Talk
+    from tamiz.cli.console import Terminal
     from tamiz.cli.reproduce_run import finish, given, run_protocol
 
-    talk = Talk(named["quiet"], named["json"])
+    talk = Terminal(named["quiet"], named["json"])
     options = _options(name, named)
     finish(run_protocol(name.replace("-", "_"), given(**wishes), options, talk), talk)
 
@@ -215,10 +215,10 @@ def images(
 def surfaces(out: Out = None, json: opt.Json = False, quiet: opt.Quiet = False) -> None:
     """The paper's first figure: the penalties as surfaces over two features."""
     named = dict(locals())
-    from tamiz.cli.console import Talk
+    from tamiz.cli.console import Terminal
     from tamiz.cli.reproduce_run import finish, run_surfaces
 
-    talk = Talk(quiet, json)
+    talk = Terminal(quiet, json)
     finish(run_surfaces(_options("surfaces", named), talk), talk)
 
 
@@ -229,10 +229,10 @@ def page(
     quiet: opt.Quiet = False,
 ) -> None:
     """Put the tables of several runs on one page of Markdown."""
-    from tamiz.cli.console import Talk
+    from tamiz.cli.console import Terminal
     from tamiz.cli.reproduce_run import build_page
 
-    talk = Talk(quiet, json)
+    talk = Terminal(quiet, json)
     talk.result(build_page(folders, out, talk))
 
 

@@ -11,8 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tamiz.cli.console import Talk
-from tamiz.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OUTPUT, EXIT_USAGE, UserError
+from tamiz.cli.console import Terminal
+from tamiz.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OUTPUT, EXIT_USAGE, CommandError
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def words(text: str | None) -> list[str] | None:
         return None
     found = [word.strip() for word in text.split(",") if word.strip()]
     if not found:
-        raise UserError(f"{text!r} names nothing; separate names by commas.", EXIT_USAGE)
+        raise CommandError(f"{text!r} names nothing; separate names by commas.", EXIT_USAGE)
     return found
 
 
@@ -52,7 +52,7 @@ def numbers(text: str | None) -> list[int] | None:
     try:
         return None if text is None else [int(word) for word in words(text) or ()]
     except ValueError:
-        raise UserError(f"{text!r} is not a list of whole numbers, such as 10,50.", EXIT_USAGE) from None
+        raise CommandError(f"{text!r} is not a list of whole numbers, such as 10,50.", EXIT_USAGE) from None
 
 
 def given(**values: Any) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def run_protocol(name: str, wishes: dict[str, Any], options: RunOptions, talk: Talk) -> dict[str, Any]:
+def run_protocol(name: str, wishes: dict[str, Any], options: RunOptions, talk: Terminal) -> dict[str, Any]:
     """Plan, compute what is missing, write the tables.
 
     Parameters
@@ -77,7 +77,7 @@ def run_protocol(name: str, wishes: dict[str, Any], options: RunOptions, talk: T
         Arguments of its ``make_plan``.
     options : RunOptions
         Where and how.
-    talk : Talk
+    talk : Terminal
         How to speak.
     """
     from tamiz._progress import ProgressBar, format_time
@@ -111,15 +111,15 @@ def run_protocol(name: str, wishes: dict[str, Any], options: RunOptions, talk: T
         files = write_outcome(outcome, options.out)
         files.update(_pictures(name, outcome, done, cells, options, talk))
     except (DatasetError, ClusterError) as error:
-        raise UserError(str(error)) from None
+        raise CommandError(str(error)) from None
     except StoreError as error:
-        raise UserError(str(error), EXIT_OUTPUT) from None
+        raise CommandError(str(error), EXIT_OUTPUT) from None
     except ValueError as error:
         if store is not None:  # a fault of ours, not of what was asked for
             raise
-        raise UserError(str(error), EXIT_USAGE) from None
+        raise CommandError(str(error), EXIT_USAGE) from None
     except KeyboardInterrupt:
-        raise UserError(
+        raise CommandError(
             f"Interrupted. Finished cells are kept in {options.out}; the same command goes on from there.",
             EXIT_INTERRUPTED,
         ) from None
@@ -131,7 +131,7 @@ def run_protocol(name: str, wishes: dict[str, Any], options: RunOptions, talk: T
 
 
 def _pictures(
-    name: str, outcome: Any, done: Any, cells: Sequence[Any], options: RunOptions, talk: Talk
+    name: str, outcome: Any, done: Any, cells: Sequence[Any], options: RunOptions, talk: Terminal
 ) -> dict[str, str]:
     """What a protocol has beside its tables: pages, curves, masks."""
     if name == "microarray":
@@ -214,7 +214,7 @@ def _seconds(dataset: str, rows: Any, cells: Any, results: Any) -> list[list[flo
     return table
 
 
-def run_surfaces(options: RunOptions, talk: Talk) -> dict[str, Any]:
+def run_surfaces(options: RunOptions, talk: Terminal) -> dict[str, Any]:
     """The paper's first figure: data, table and picture."""
     from tamiz.benchmark.store import StoreError, store_error
     from tamiz.benchmark.surfaces import draw, summarise
@@ -229,13 +229,13 @@ def run_surfaces(options: RunOptions, talk: Talk) -> dict[str, Any]:
     except ImportError:
         talk.warn("No figure: matplotlib is not installed (pip install 'tamiz[plot]').")
     except StoreError as error:
-        raise UserError(str(error), EXIT_OUTPUT) from None
+        raise CommandError(str(error), EXIT_OUTPUT) from None
     except OSError as fault:
-        raise UserError(str(store_error(fault, options.out)), EXIT_OUTPUT) from None
+        raise CommandError(str(store_error(fault, options.out)), EXIT_OUTPUT) from None
     return {**outcome.content, "markdown": outcome.markdown, "files": files}
 
 
-def finish(record: dict[str, Any], talk: Talk) -> None:
+def finish(record: dict[str, Any], talk: Terminal) -> None:
     """Print the table and where the files are; an exit code of 1 says that cells failed."""
     from rich.markdown import Markdown
     from rich.text import Text
@@ -247,14 +247,14 @@ def finish(record: dict[str, Any], talk: Talk) -> None:
     failures = record.get("failures")
     if failures:
         name, text = next(iter(failures.items()))
-        raise UserError(
+        raise CommandError(
             f"{len(failures)} cell(s) failed, the first: {name}: {text}\nAll are listed in {record['files']['md']}; the "
             "same command tries them again.",
             EXIT_FAILED,
         )
 
 
-def build_page(folders: Sequence[Path], target: Path, talk: Talk) -> dict[str, Any]:
+def build_page(folders: Sequence[Path], target: Path, talk: Terminal) -> dict[str, Any]:
     """``docs/results.md`` from the folders of finished runs, their pictures in a folder beside it."""
     from tamiz.benchmark.results_page import PageError, all_pictures, build
     from tamiz.benchmark.store import store_error, write_whole
@@ -267,8 +267,8 @@ def build_page(folders: Sequence[Path], target: Path, talk: Talk) -> dict[str, A
             shutil.copyfile(picture, target.parent / name)
         write_whole(target, text)
     except PageError as error:
-        raise UserError(str(error)) from None
+        raise CommandError(str(error)) from None
     except OSError as fault:
-        raise UserError(str(store_error(fault, target)), EXIT_OUTPUT) from None
+        raise CommandError(str(store_error(fault, target)), EXIT_OUTPUT) from None
     talk.say(f"Wrote {target}.")
     return {"file": str(target), "runs": [str(folder) for folder in folders]}

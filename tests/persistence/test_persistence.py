@@ -32,7 +32,7 @@ def test_an_estimator_of_arrays(data, tmp_path):
 
 
 def test_an_estimator_of_named_columns_reads_them_in_any_order(data, tmp_path):
-    X, y = data
+    X, _ = data
     frame = pandas.DataFrame(X, columns=list("abcdef"))
     estimator = E2EFSRegressor(2, random_state=0).fit(frame, X[:, 4])
     save_model(estimator, tmp_path / "m.tamiz", target="size")

@@ -44,7 +44,9 @@ def test_medians_and_categories_come_from_the_fitted_rows_alone(table_of):
     expected = SimpleImputer(strategy="median").fit(numbers[rows]).transform(numbers)
     np.testing.assert_allclose(matrix[:, :6], expected, rtol=1e-6)
     assert matrix[30:, 8].tolist() == [0.0] * 10  # category c was not seen in the fitted rows
-    assert np.isfinite(TableEncoder(features=list_features(table)).fit(table, rows=np.arange(20)).transform(table)).all()
+    assert np.isfinite(
+        TableEncoder(features=list_features(table)).fit(table, rows=np.arange(20)).transform(table)
+    ).all()
 
 
 def test_sparse_tables_pass_through(table_of):

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tamiz.cli.console import Terminal
 
 Options = TypeVar("Options")
+#: Fields that are listed last in the help of every command, in this order.
+_LAST = ("format", "delimiter", "header", "out", "force", "spreadsheet_safe", "json", "quiet", "open_report")
 
 
 def print_error(message: str) -> None:
@@ -117,7 +119,8 @@ def add_command(
     hints = get_type_hints(options, include_extras=True)
     fields = {field.name: field for field in dataclasses.fields(options)}  # type: ignore[arg-type]
     parameters = []
-    for name in [*first, *(name for name in fields if name not in first)]:
+    names = [*first, *(name for name in fields if name not in (*first, *_LAST))]
+    for name in [*names, *(name for name in _LAST if name in fields and name not in first)]:
         default = fields[name].default
         missing = default is dataclasses.MISSING
         parameters.append(

@@ -1,4 +1,4 @@
-"""The ``tamiz`` command. Each command is in a module of its own name."""
+"""Entry point of the ``tamiz`` command; each command is in a module of its own name."""
 
 from __future__ import annotations
 

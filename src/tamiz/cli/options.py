@@ -18,14 +18,14 @@ from tamiz.tables.formats import FORMATS
 
 
 class Task(StrEnum):
-    """What the target is."""
+    """Name the tasks."""
 
     classification = "classification"
     regression = "regression"
 
 
 class Variant(StrEnum):
-    """Rule of the paper."""
+    """Name the rules of the paper."""
 
     soft = "soft"
     hard = "hard"
@@ -33,7 +33,7 @@ class Variant(StrEnum):
 
 
 class Network(StrEnum):
-    """Network that is trained."""
+    """Name the networks that can be trained."""
 
     linear = "linear"
     mlp = "mlp"
@@ -53,7 +53,7 @@ NetworkOption = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class TerminalOptions:
-    """How a command prints."""
+    """Say how a command prints."""
 
     json: Json = False
     quiet: Quiet = False
@@ -61,7 +61,7 @@ class TerminalOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ResultOptions(TerminalOptions):
-    """Where and how results are written."""
+    """Say where and how results are written."""
 
     out: Annotated[
         Path | None,
@@ -89,7 +89,7 @@ class ResultOptions(TerminalOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """How a file is read."""
+    """Say how a file is read."""
 
     file: Annotated[
         Path,
@@ -103,7 +103,7 @@ class FileOptions:
         str | None,
         typer.Option(
             "--format",
-            metavar=f"[{'|'.join(FORMATS)}]",
+            metavar=f"<{'|'.join(FORMATS)}>",
             help="The format, where the ending does not tell.",
             show_default=False,
             autocompletion=lambda: list(FORMATS),
@@ -133,7 +133,7 @@ class FileOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions(FileOptions):
-    """What is said about the table and the folds, by ``select`` and ``compare``."""
+    """Describe the table and the folds, for ``select`` and ``compare``."""
 
     target: Annotated[
         str | None,

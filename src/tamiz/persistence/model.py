@@ -1,4 +1,4 @@
-"""The model that is saved: reads M features, scales them, and predicts with numpy alone."""
+"""Predict with a saved model: read M features, scale them, apply its layers; numpy is all it needs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ACTIVATIONS = ("none", "relu")
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A model that reads M features and predicts; numpy is all it needs.
+    """Hold a model that reads M features and predicts; numpy is all it needs.
 
     Parameters
     ----------

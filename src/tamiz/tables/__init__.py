@@ -1,4 +1,4 @@
-"""Tables from files and data frames: read any format, encode columns inside folds, write some columns back."""
+"""Read tables of any format, encode columns inside folds, write some columns back."""
 
 from __future__ import annotations
 

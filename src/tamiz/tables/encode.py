@@ -26,7 +26,7 @@ _CELLS_AT_ONCE = 4_000_000
 
 @dataclass(frozen=True)
 class Feature:
-    """One column of the encoded matrix: a numeric column, or one category of a column of text.
+    """Describe a column of the encoded matrix: a numeric column, or one category of a column of text.
 
     Parameters
     ----------

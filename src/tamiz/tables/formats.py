@@ -1,4 +1,4 @@
-"""The registry of file formats: find the format of a file, read it, write some of its columns.
+"""Register file formats: find the format of a file, read it, write some of its columns.
 
 A new format is one file with a :class:`Format` record and one line in ``FORMATS``.
 """

@@ -1,4 +1,4 @@
-"""What formats share that hold one matrix and its target (NPZ, svmlight)."""
+"""Build tables from files of one matrix and its target (NPZ, svmlight)."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def find_columns(specs: Sequence[str], names: Sequence[str], kind: str = "column
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a file; the record that :class:`~tamiz.tables.Format` readers take.
+    """Say how to read a file; the record that :class:`~tamiz.tables.Format` readers take.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A table in memory: numbers in one float32 block, text as codes."""
+"""Hold a table in memory: numbers in one float32 block, text as codes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def load_arrow() -> Any:
 
 @dataclass
 class TextColumn:
-    """A column of text.
+    """Hold a column of text.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class TextColumn:
 
 @dataclass
 class DataTable:
-    """A table in memory, as :func:`tamiz.tables.read_table` returns it.
+    """Hold a table in memory, as :func:`tamiz.tables.read_table` returns it.
 
     Rows can be taken by indexing (``table[rows]``), so scikit-learn's cross-validation splits it as it splits an array;
     put :class:`~tamiz.tables.TableEncoder` first in the pipeline.

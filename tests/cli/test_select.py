@@ -189,12 +189,21 @@ def test_ignored_columns_and_fewer_folds_where_a_class_is_rare(tamiz, write_csv,
         (["small.csv", "-t", "ill", "--task", "regression"], EXIT_USAGE, "holds text"),
         (["small.csv", "-t", "ill", "--delimiter", "ab"], EXIT_USAGE, "one character"),
         (["small.csv", "-t", "ill", "--folds", "1"], 2, "--folds"),
+        (["small.dat", "-t", "ill"], EXIT_USAGE, "names no format. Say which with --format: "),
+        (
+            ["small.csv", "-t", "ill", "--format", "parqet"],
+            EXIT_USAGE,
+            "Unknown format 'parqet'. Did you mean 'parquet'?",
+        ),
+        (["small.npz", "-t", "ill"], EXIT_USAGE, "leave --target out"),
         (["small.csv", "-t", "ill", "--variant", "softer"], 2, "softer"),
         (["small.csv", "-t", "ill", "--delimiter", ";"], EXIT_DATA, "one column only"),
         (["small.csv", "-t", "ill", "--out", "small.csv"], EXIT_OUTPUT, "is a file"),
     ],
 )
 def test_mistakes_end_with_a_message_and_a_code(tamiz, small_csv, tmp_path, arguments, code, message):
+    (tmp_path / "small.dat").write_text("a,b\n1,2\n")
+    np.savez(tmp_path / "small.npz", X=np.ones((4, 2)), y=np.arange(4))
     before = sorted(tmp_path.iterdir())
     result = tamiz("select", *arguments)
     assert result.exit_code == code

@@ -154,3 +154,16 @@ def test_other_versions_and_other_files_raise():
         SavedModel.from_bytes(changed(lambda header, arrays: header.update(version=2)))
     with pytest.raises(ModelFileError, match="no tamiz model"):
         SavedModel.from_bytes(pack_model_file({"format": "other"}, {}))
+
+
+def test_a_column_of_text_without_values_and_one_of_numbers():
+    model = fitted(classes(3), "classification", n_features=10)[3]
+    table = make_table()
+    text = [i for i, feature in enumerate(model.features) if feature.category is not None]
+    del table.texts[7]
+    table.number_columns = np.arange(8)
+    table.numbers = np.column_stack([table.numbers, np.full(90, np.nan, dtype=np.float32)])
+    assert not model.encode(table)[:, text].any()
+    table.numbers[0, 7] = 1
+    with pytest.raises(TableError, match="needs text in 'colour'"):
+        model.encode(table)

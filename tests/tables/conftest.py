@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
@@ -45,3 +48,22 @@ def table_of():
         )
 
     return make
+
+
+@pytest.fixture
+def arrow_table():
+    """Three rows of columns of many types."""
+    return pa.table(
+        {
+            "size": pa.array([1.5, None, 3.0]),
+            "count": pa.array([1, 2, None], pa.int64()),
+            "price": pa.array([decimal.Decimal("1.10"), None, decimal.Decimal("2.20")]),
+            "old": pa.array([True, False, None]),
+            "kind": pa.array(["a", None, "b"]),
+            "shade": pa.array(["x", "y", "x"]).dictionary_encode(),
+            "when": pa.array([datetime.date(2024, 1, 1)] * 3),
+            "many": pa.array([[1], [2], [3]]),
+            "void": pa.nulls(3),
+            "ill": pa.array([0, 1, 0]),
+        }
+    )

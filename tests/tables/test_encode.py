@@ -91,6 +91,9 @@ def test_columns_of_a_frame_are_found_by_name(frame):
         encoder.transform(data.drop(columns="a"))
     with pytest.raises(TableError, match="needs numbers in 'a'"):
         encoder.transform(data.assign(a="high"))
+    with pytest.raises(TableError, match="needs text in 'colour'"):
+        encoder.transform(data.assign(colour=1.5))
+    assert not encoder.transform(data.assign(colour=None))[:, 4:].any()
 
 
 def test_a_pipeline_encodes_inside_the_folds(frame):

@@ -129,7 +129,8 @@ class SavedModel:
         position = {name: index for index, name in enumerate(table.names)}
         for name in self.text_columns:
             known = set(self.categories.get(name, ()))
-            unknown = [value for value in table.texts[position[name]].categories if value not in known]
+            text = table.texts.get(position[name])  # None for a column without any value
+            unknown = [] if text is None else [value for value in text.categories if value not in known]
             if unknown:
                 report(f"Column {quote(name)}: the model never saw {list_some(unknown)}; these count as no category.")
         infinite = np.argwhere(np.isinf(matrix))

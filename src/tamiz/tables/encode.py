@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from tamiz.tables.columns import drop_unusable_columns
 from tamiz.tables.errors import TableError
 from tamiz.tables.frames import as_table
-from tamiz.tables.messages import list_some
+from tamiz.tables.messages import list_some, quote
 from tamiz.tables.table import DataTable
 
 _CELLS_AT_ONCE = 4_000_000
@@ -105,11 +105,24 @@ def collect_values(table: DataTable, features: Sequence[Feature], rows: np.ndarr
         taken = numbers[:, columns]
         matrix[:, [i for i, _ in numeric]] = taken.toarray() if sp.issparse(taken) else taken
     for i, feature in enumerate(features):
+        if feature.category is None:
+            continue
         text = table.texts.get(position[feature.column_name])
-        if feature.category is not None and text is not None and feature.category in text.categories:
+        if text is None:
+            _check_is_empty(table, feature.column_name, place.get(position[feature.column_name]))
+        elif feature.category in text.categories:
             codes = text.codes if rows is None else text.codes[rows]
             matrix[:, i] = codes == text.categories.index(feature.category)
     return matrix
+
+
+def _check_is_empty(table: DataTable, name: str, place: int | None) -> None:
+    """Raise TableError unless a column that should hold text has no values at all, and so counts as numbers."""
+    if place is None or sp.issparse(table.numbers) or not np.isnan(table.numbers[:, place]).all():
+        raise TableError(
+            f"The model needs text in {quote(name)}, but the table has numbers or dates there. "
+            "If its numbers are names of categories, name the column in `categorical`."
+        )
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):

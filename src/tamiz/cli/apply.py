@@ -106,7 +106,7 @@ def _prediction_columns(
     return header, columns
 
 
-def register(app: typer.Typer) -> None:
+def register_apply(app: typer.Typer) -> None:
     """Add the command."""
     add_command(
         app,

@@ -61,7 +61,7 @@ def compare(arguments: CompareArguments) -> None:
     show_results(record, show_compare(record), terminal, arguments.open_report)
 
 
-def register(app: typer.Typer) -> None:
+def register_compare(app: typer.Typer) -> None:
     """Add the command."""
     add_command(
         app,

@@ -20,16 +20,17 @@ from tamiz.baselines import registry
 from tamiz.benchmark.compare import Comparison, Method, compare_methods
 from tamiz.cli.console import Terminal
 from tamiz.cli.errors import EXIT_USAGE, CommandError
-from tamiz.cli.estimator import VARIANTS, ModelOptions, model_maker
+from tamiz.cli.estimator import ModelOptions, model_maker
+from tamiz.cli.options import TableOptions, Variant
 from tamiz.cli.output import output_folder
-from tamiz.cli.prepare import TableOptions, load_table, parse_k, resolve_k
+from tamiz.cli.prepare import load_table, parse_k, resolve_k
 from tamiz.report.data import CompareReport, MethodRank, PairTest
 from tamiz.report.records import to_plain
 from tamiz.report.text import csv_text
 from tamiz.report.write import library_versions, report
 
 #: Our own methods: ``e2efs-soft`` and so on.
-OWN = {f"e2efs-{variant}": variant for variant in VARIANTS}
+OWN = {f"e2efs-{variant}": variant.value for variant in Variant}
 DEFAULTS = {
     "classification": ("e2efs-soft", "fisher", "relieff", "lasso", "random", "all"),
     "regression": ("e2efs-soft", "relieff", "lasso", "random", "all"),

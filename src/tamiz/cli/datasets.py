@@ -22,7 +22,7 @@ def datasets(options: TerminalOptions) -> None:
     terminal.show(show_datasets(listings), Text(f"Data home: {find_data_home()} (set TAMIZ_DATA_HOME to change it)"))
 
 
-def register(app: typer.Typer) -> None:
+def register_datasets(app: typer.Typer) -> None:
     """Add the command."""
     add_command(
         app,

@@ -122,7 +122,7 @@ def run_demo(options: DemoOptions, terminal: Terminal) -> dict[str, Any]:
     return record
 
 
-def register(app: typer.Typer) -> None:
+def register_demo(app: typer.Typer) -> None:
     """Add the command."""
     add_command(
         app,

@@ -9,11 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tamiz._extras import require
 from tamiz.benchmark.side_by_side import one_torch_thread
-from tamiz.cli.errors import EXIT_USAGE, CommandError
-from tamiz.cli.options import Variant
-
-VARIANTS = tuple(variant.value for variant in Variant)
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ def make_estimator(options: ModelOptions, task: str, n_features_to_select: int, 
 def model_maker(options: ModelOptions, task: str) -> Callable[[int, int], Any]:
     """Return ``make(n_features_to_select, seed)`` for the evaluation."""
     if options.network != "linear":
-        require_torch(options.network)
+        require("torch", "torch", f"--network {options.network}")  # before anything slow
     return partial(make_estimator, options, task)  # not a lambda: it goes to other processes
 
 
@@ -63,15 +60,3 @@ def fit_model(
         return estimator.fit(matrix, y)
     with one_torch_thread():
         return estimator.fit(matrix, y)
-
-
-def require_torch(network: str) -> None:
-    """Raise, before anything slow, if a network needs torch and it is not installed."""
-    from importlib.util import find_spec
-
-    if find_spec("torch") is None:
-        raise CommandError(
-            f"--network {network} needs torch, which is not installed: pip install 'tamiz[torch]'. "
-            "The linear network needs nothing more.",
-            EXIT_USAGE,
-        )

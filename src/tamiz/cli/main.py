@@ -10,10 +10,14 @@ from typing import Annotated
 import typer
 
 from tamiz._version import __version__
-from tamiz.cli import apply, compare, datasets, demo, select
+from tamiz.cli.apply import register_apply
 from tamiz.cli.command import handle_errors
+from tamiz.cli.compare import register_compare
+from tamiz.cli.datasets import register_datasets
+from tamiz.cli.demo import register_demo
 from tamiz.cli.errors import EXIT_INTERRUPTED
 from tamiz.cli.reproduce_commands import add_commands as add_reproduce_commands
+from tamiz.cli.select import register_select
 
 app = typer.Typer(
     name="tamiz",
@@ -42,9 +46,9 @@ def _root(
     """End-to-end feature selection: train a model and sieve its inputs down to exactly M, in one run."""
 
 
-# A new command is one module with `register(app)` and one name here.
-for _module in (select, compare, apply, demo, datasets):
-    _module.register(app)
+# A new command is one module and one name here.
+for _register in (register_select, register_compare, register_apply, register_demo, register_datasets):
+    _register(app)
 add_reproduce_commands(app, handle_errors)
 
 

@@ -38,7 +38,7 @@ def select(options: SelectOptions) -> None:
     show_results(record, show_select(record), terminal, options.open_report)
 
 
-def register(app: typer.Typer) -> None:
+def register_select(app: typer.Typer) -> None:
     """Add the command."""
     add_command(
         app,

@@ -40,21 +40,21 @@ _CELLS_IN_REPORT = 8_000_000
 _RESIDUALS_SHOWN = 2000
 
 
-def score_of(interval: Interval) -> Score:
+def _report_score(interval: Interval) -> Score:
     """Convert an interval to the record of the report."""
     low, high = (None if np.isnan(value) else float(value) for value in (interval.low, interval.high))
     return Score(None if np.isnan(interval.mean) else float(interval.mean), low, high)
 
 
-def scores_of(evaluation: Evaluation) -> Scores:
+def _report_scores(evaluation: Evaluation) -> Scores:
     """Convert the scores of an evaluation to the record of the report."""
     return Scores(
         metric=evaluation.metric,
-        kept=score_of(evaluation.interval("kept")),
-        all_features=score_of(evaluation.interval("all_features")),
-        random_features=score_of(evaluation.interval("random_features")),
-        difference=score_of(evaluation.difference("all_features")),
-        difference_random=score_of(evaluation.difference("random_features")),
+        kept=_report_score(evaluation.interval("kept")),
+        all_features=_report_score(evaluation.interval("all_features")),
+        random_features=_report_score(evaluation.interval("random_features")),
+        difference=_report_score(evaluation.difference("all_features")),
+        difference_random=_report_score(evaluation.difference("random_features")),
         n_folds=len(evaluation.folds),
     )
 
@@ -171,7 +171,7 @@ def _page(
         title=data.table.path.name,
         task=data.target.task,
         target=data.target.name,
-        scores=scores_of(evaluation),
+        scores=_report_scores(evaluation),
         curve=_curve(evaluation, estimator),
         confusion=_confusion(data, evaluation) if data.target.task == "classification" else None,
         residuals=_residuals(data, evaluation) if data.target.task == "regression" else None,
@@ -187,7 +187,7 @@ def _page(
 
 
 def _curve(evaluation: Evaluation, estimator: Any) -> Curve | None:
-    points = tuple(CurvePoint(size, score_of(interval)) for size, interval in evaluation.curve())
+    points = tuple(CurvePoint(size, _report_score(interval)) for size, interval in evaluation.curve())
     return Curve(evaluation.metric, points, chosen=estimator.selection_.n_features_to_select) if points else None
 
 

@@ -22,7 +22,7 @@ from tamiz.tables.encode import Feature, TableEncoder, collect_values
 from tamiz.tables.errors import TableError
 from tamiz.tables.frames import as_table
 from tamiz.tables.messages import discard, list_some, quote
-from tamiz.tables.target import TASKS
+from tamiz.tables.target import TARGET_TASKS
 
 #: Raised when the meaning of a field changes; files of other versions raise an error.
 MODEL_VERSION = 1
@@ -69,7 +69,7 @@ class SavedModel:
 
     def __post_init__(self) -> None:
         """Raise ValueError if the parts do not fit together."""
-        check_claim(self.task in TASKS, "task")
+        check_claim(self.task in TARGET_TASKS, "task")
         check_claim(isinstance(self.target, str), "target")
         check_claim(len(self.classes) >= 2 if self.task == "classification" else not self.classes, "number of classes")
         kinds = {(feature.column_name, feature.category is None) for feature in self.features}

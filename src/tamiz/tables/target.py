@@ -13,7 +13,7 @@ from tamiz.tables.errors import TableArgumentError, TableError
 from tamiz.tables.messages import discard, list_some, quote
 from tamiz.tables.table import DataTable, TextColumn
 
-TASKS = ("classification", "regression")
+TARGET_TASKS = ("classification", "regression")
 _MOST_CLASSES = 20
 
 
@@ -65,8 +65,8 @@ def resolve_target(table: DataTable, task: str | None = None, report: Callable[[
     report : callable, default=discard
         Called with each message.
     """
-    if task is not None and task not in TASKS:
-        raise TableArgumentError(f"Unknown task {task!r}. There are: {', '.join(TASKS)}.")
+    if task is not None and task not in TARGET_TASKS:
+        raise TableArgumentError(f"Unknown task {task!r}. There are: {', '.join(TARGET_TASKS)}.")
     name = table.target_name or "y"
     if table.target_column is None:
         raise TableError(f"{table.path.name} holds no target.")

@@ -1,4 +1,4 @@
-"""``tamiz compare``, ``tamiz demo`` and ``tamiz datasets``."""
+"""``tamiz compare``, run as a user runs it."""
 
 from __future__ import annotations
 
@@ -86,37 +86,3 @@ def test_compare_mistakes(tamiz, small_csv, tmp_path, arguments, message):
     assert result.exit_code == EXIT_USAGE
     assert message in " ".join(result.stderr.split())
     assert [path.name for path in tmp_path.iterdir()] == ["small.csv"]
-
-
-def test_demo_lets_hardly_any_noise_through(tamiz, tmp_path):
-    result = tamiz("demo", "--json")
-    assert result.exit_code == 0, result.stderr
-    record = json.loads(result.stdout)
-    assert record["k"] == len(record["selected"]) == 8
-    assert record["n_noise_kept"] <= 1
-    assert record["scores"]["kept"]["value"] > 0.9
-    assert (tmp_path / "tamiz-demo" / "report.html").exists()
-    table = tmp_path / "tamiz-demo" / "breast-cancer-with-noise.csv"
-    assert len(table.read_text().splitlines()[0].split(",")) == 331
-    again = tamiz("demo")  # its own folder may be written again
-    assert again.exit_code == 0
-    assert "are noise" in again.stdout
-    assert "tamiz-demo/report.html" in again.stdout
-
-
-def test_demo_does_not_touch_a_folder_of_the_user(tamiz, tmp_path):
-    (tmp_path / "tamiz-demo").mkdir()
-    (tmp_path / "tamiz-demo" / "selected.csv").write_text("mine")
-    assert tamiz("demo").exit_code == 4
-    assert (tmp_path / "tamiz-demo" / "selected.csv").read_text() == "mine"
-
-
-def test_datasets(tamiz, tmp_path, monkeypatch):
-    monkeypatch.setenv("TAMIZ_DATA_HOME", str(tmp_path))
-    result = tamiz("datasets")
-    assert "colon" in result.stdout
-    assert "to download" in result.stdout
-    assert all(len(line) <= 80 for line in result.stdout.splitlines()[:-1])
-    record = json.loads(tamiz("datasets", "--json").stdout)
-    assert record["data_home"] == str(tmp_path)
-    assert {"name", "shape", "origin", "in_data_home"} <= set(record["datasets"][0])

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from tamiz.cli import options as opt
-from tamiz.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OUTPUT, EXIT_USAGE, UserError
+from tamiz.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OUTPUT, EXIT_USAGE, CommandError
 
 RunJobs = Annotated[
     int | None, typer.Option("--jobs", "-j", help="Processes side by side.", min=1, show_default="all cores")
@@ -55,7 +55,7 @@ def split_words(text: str) -> list[str]:
     """
     found = [word.strip() for word in text.split(",") if word.strip()]
     if not found:
-        raise UserError(f"{text!r} names nothing; separate names by commas.", EXIT_USAGE)
+        raise CommandError(f"{text!r} names nothing; separate names by commas.", EXIT_USAGE)
     return found
 
 
@@ -70,7 +70,7 @@ def split_integers(text: str) -> list[int]:
     try:
         return [int(word) for word in split_words(text)]
     except ValueError:
-        raise UserError(f"{text!r} is not a list of whole numbers, such as 10,50.", EXIT_USAGE) from None
+        raise CommandError(f"{text!r} is not a list of whole numbers, such as 10,50.", EXIT_USAGE) from None
 
 
 #: Kind of a protocol's option -> type that is typed, and how it becomes the argument of ``make_plan``.
@@ -126,13 +126,13 @@ def run_command(
 ) -> None:
     """Run a protocol and print its tables; an exit code of 1 says that cells failed."""
     from tamiz._progress import ProgressBar, format_time
-    from tamiz.cli.console import Talk
+    from tamiz.cli.console import Terminal
     from tamiz.datasets import DatasetError, find_data_home
     from tamiz.reproduce.dask_runner import ClusterError
     from tamiz.reproduce.store import StoreError
     from tamiz.reproduce.workflow import run_protocol
 
-    talk = Talk(quiet, json)
+    terminal = Terminal(quiet, json)
     folder = out or Path(f"tamiz-reproduce-{protocol.name}")
     bar = None if quiet else ProgressBar("cells")
     try:
@@ -145,27 +145,27 @@ def run_command(
             dask=dask,
             data_home=str(find_data_home().absolute()),
             progress=bar.update if bar else (lambda done, total, note: None),
-            warn=talk.warn,
+            warn=terminal.warn,
         )
         if bar:
             bar.close()
         files = {**run.files, **_write_pages(run.pages, folder)}
     except (DatasetError, ClusterError) as error:
-        raise UserError(str(error)) from None
+        raise CommandError(str(error)) from None
     except StoreError as error:
-        raise UserError(str(error), EXIT_OUTPUT) from None
+        raise CommandError(str(error), EXIT_OUTPUT) from None
     except KeyboardInterrupt:
-        raise UserError(
+        raise CommandError(
             f"Interrupted. Finished cells are kept in {folder}; the same command goes on from there.", EXIT_INTERRUPTED
         ) from None
     record = {**run.summary.content, "markdown": run.summary.markdown, "files": files}
     if run.cells:
         record["seconds"] = run.cells.seconds
-        talk.say(
+        terminal.say(
             f"{run.cells.n_computed} cells computed, {run.cells.n_reused} found finished, {len(run.cells.failures)} "
             f"failed, in {format_time(run.cells.seconds)}."
         )
-    _show(record, run.cells.failures if run.cells else {}, talk)
+    _show(record, run.cells.failures if run.cells else {}, terminal)
 
 
 def _plan(protocol: Any, chosen: dict[str, Any]) -> Any:
@@ -176,7 +176,7 @@ def _plan(protocol: Any, chosen: dict[str, Any]) -> Any:
     except DatasetError:
         raise
     except ValueError as error:
-        raise UserError(str(error), EXIT_USAGE) from None
+        raise CommandError(str(error), EXIT_USAGE) from None
 
 
 def _write_pages(pages: Any, folder: Path) -> dict[str, str]:
@@ -200,17 +200,17 @@ def _write_pages(pages: Any, folder: Path) -> dict[str, str]:
     return files
 
 
-def _show(record: dict[str, Any], failures: dict[str, str], talk: Any) -> None:
+def _show(record: dict[str, Any], failures: dict[str, str], terminal: Any) -> None:
     from rich.markdown import Markdown
     from rich.text import Text
 
-    talk.result(record)
-    talk.show(Markdown(record["markdown"]))
+    terminal.result(record)
+    terminal.show(Markdown(record["markdown"]))
     for kind, path in record["files"].items():
-        talk.show(Text(f"{kind}: {path}", style="dim"))
+        terminal.show(Text(f"{kind}: {path}", style="dim"))
     if failures:
         name, text = next(iter(sorted(failures.items())))
-        raise UserError(
+        raise CommandError(
             f"{len(failures)} cell(s) failed, the first: {name}: {text}\nAll are listed in {record['files']['md']}; the "
             "same command tries them again.",
             EXIT_FAILED,
@@ -224,19 +224,19 @@ def page(
     quiet: opt.Quiet = False,
 ) -> None:
     """Put the tables of several runs on one page of Markdown."""
-    from tamiz.cli.console import Talk
+    from tamiz.cli.console import Terminal
     from tamiz.reproduce.results_page import PageError, write_page
     from tamiz.reproduce.store import StoreError
 
-    talk = Talk(quiet, json)
+    terminal = Terminal(quiet, json)
     try:
         write_page(folders, out)
     except PageError as error:
-        raise UserError(str(error)) from None
+        raise CommandError(str(error)) from None
     except StoreError as error:
-        raise UserError(str(error), EXIT_OUTPUT) from None
-    talk.say(f"Wrote {out}.")
-    talk.result({"file": str(out), "runs": [str(folder) for folder in folders]})
+        raise CommandError(str(error), EXIT_OUTPUT) from None
+    terminal.say(f"Wrote {out}.")
+    terminal.result({"file": str(out), "runs": [str(folder) for folder in folders]})
 
 
 def add_commands(root: typer.Typer, friendly: Callable[..., Any]) -> None:

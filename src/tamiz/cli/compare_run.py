@@ -1,0 +1,192 @@
+"""Run ``tamiz compare``: read the table, compare the methods, write record and report."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tamiz._version import __version__
+from tamiz.baselines.registry import available
+from tamiz.cli.console import Terminal
+from tamiz.cli.errors import EXIT_USAGE, CommandError
+from tamiz.cli.options import TableOptions
+from tamiz.cli.output import output_folder
+from tamiz.cli.prepare import Prepared, load_table, parse_k, resolve_k
+from tamiz.errors import UnknownNameError
+from tamiz.evaluation.comparison import Candidate, Comparison, compare_methods, load_engines, make_candidates
+from tamiz.evaluation.methods import DEFAULT_METHODS, pick_methods
+from tamiz.report.data import CompareReport
+from tamiz.report.records import to_plain
+from tamiz.report.text import csv_text
+from tamiz.report.write import compare_report, report
+
+DEFAULT_K = (5, 10, 20)
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """Hold the options of the command."""
+
+    table: TableOptions
+    k_values: str | None
+    methods: str | None
+    out: Path
+    network: str = "linear"
+    force: bool = False
+    spreadsheet_safe: bool = True
+    command: str | None = None
+
+
+def parse_methods(text: str) -> tuple[str, ...]:
+    """Return the methods of a list separated by commas, none twice.
+
+    Examples
+    --------
+    >>> parse_methods("e2efs, Fisher,svm_rfe,fisher")
+    ('e2efs', 'fisher', 'svm-rfe')
+    """
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words:
+        raise CommandError(f"Name at least one method: {', '.join(available())}.", EXIT_USAGE)
+    try:
+        return pick_methods(words)
+    except UnknownNameError as error:
+        raise CommandError(str(error), EXIT_USAGE) from None
+
+
+def parse_values(text: str) -> list[int | float]:
+    """Return the numbers of features of a list separated by commas.
+
+    Examples
+    --------
+    >>> parse_values("5, 10,0.5")
+    [5, 10, 0.5]
+    """
+    values = [parse_k(word.strip()) for word in text.split(",") if word.strip()]
+    if not values:
+        raise CommandError("Say how many features to keep, such as -k 5,10,20.", EXIT_USAGE)
+    return values
+
+
+def run_compare(options: CompareOptions, terminal: Terminal) -> dict[str, Any]:
+    """Run the command; return the record that is also written to ``compare.json``."""
+    asked = parse_methods(options.methods) if options.methods else None
+    values = parse_values(options.k_values) if options.k_values is not None else []
+    with output_folder(options.out, options.force) as folder:
+        data = load_table(options.table, terminal, lambda n_features: _check_all(values, n_features))
+        n_features, task = len(data.features), data.target.task
+        values = values or [m for m in DEFAULT_K if m < n_features] or [max(1, n_features // 2)]
+        m_values = sorted({resolve_k(value, n_features) for value in values})
+        candidates = _candidates(asked or DEFAULT_METHODS[task], task, options.network)
+        load_engines(candidates, task)
+        with terminal.progress("comparing", len(candidates) * len(m_values) * len(data.folds)) as tick:
+            found = compare_methods(
+                data.prepare,
+                data.y,
+                candidates,
+                m_values,
+                data.folds,
+                task=task,
+                n_features=n_features,
+                seed=options.table.seed,
+                n_jobs=data.n_jobs,
+                tick=tick,
+            )
+        for name, message in found.failures.items():
+            terminal.warn(f"{name} failed: {message}")
+        if np.isnan(found.scores).all():
+            raise CommandError("Every method failed; see above.")
+        page = _page(options, data, found, terminal)
+        record = _record(options, page)
+        _write(folder, options, page, record)
+    record["files"] = {
+        name: str(options.out / file)
+        for name, file in {"report": "report.html", "csv": "compare.csv", "json": "compare.json"}.items()
+    }
+    return record
+
+
+def _candidates(names: Sequence[str], task: str, network: str) -> dict[str, Candidate]:
+    try:
+        return make_candidates(names, task, network)
+    except (ImportError, ValueError) as error:
+        raise CommandError(str(error), EXIT_USAGE) from None
+
+
+def _check_all(values: Sequence[int | float], n_features: int) -> None:
+    for value in values:
+        resolve_k(value, n_features)
+
+
+def _page(options: CompareOptions, data: Prepared, found: Comparison, terminal: Terminal) -> CompareReport:
+    return compare_report(
+        found,
+        title=data.table.path.name,
+        task=data.target.task,
+        n_rows=data.table.n_rows,
+        n_features=len(data.features),
+        target=data.target.name,
+        notes=(
+            *terminal.notes,
+            "The same folds for all methods; imputing, encoding and selecting happen inside each fold; every selection is "
+            "scored by the same linear model on the kept features (logistic or ridge regression, standardised).",
+        ),
+        settings={"folds": found.scores.shape[2], "network of e2efs": options.network, "seed": options.table.seed},
+        seed=options.table.seed,
+        command=options.command,
+        created=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+    )
+
+
+def _record(options: CompareOptions, page: CompareReport) -> dict[str, Any]:
+    found = page.comparison
+    assert found.seconds is not None
+    results = [
+        {
+            "method": name,
+            "k": m,
+            "score": interval.value,
+            "low": interval.low,
+            "high": interval.high,
+            "seconds": found.seconds[i, j],
+            "stability": found.stability(i, j),
+            "folds": found.scores[i, j],
+        }
+        for i, name in enumerate(found.methods)
+        for j, (m, interval) in enumerate(zip(found.m_values, found.intervals[i], strict=True))
+    ]
+    return to_plain(
+        {
+            "tamiz": __version__,
+            "file": str(options.table.file),
+            "task": page.task,
+            "n_rows": page.n_rows,
+            "n_features": page.n_features,
+            "target": page.target,
+            "metric": page.metric,
+            "results": results,
+            "ranks": page.ranks,
+            "tests": page.tests,
+            "friedman_p_value": found.friedman.p_value,
+            "failures": found.failures,
+            "seed": options.table.seed,
+            "notes": list(page.notes),
+            "command": options.command,
+        }
+    )
+
+
+def _write(folder: Path, options: CompareOptions, page: CompareReport, record: dict[str, Any]) -> None:
+    columns = ("method", "k", "score", "low", "high", "seconds", "stability")
+    rows = [[result[column] for column in columns] for result in record["results"]]
+    text = csv_text(columns, rows, spreadsheet_safe=options.spreadsheet_safe)
+    (folder / "compare.csv").write_text(text, encoding="utf-8", newline="")
+    text = json.dumps(record, ensure_ascii=False, allow_nan=False, indent=2)
+    (folder / "compare.json").write_text(text + "\n", encoding="utf-8")
+    report(page, folder / "report.html", spreadsheet_safe=options.spreadsheet_safe)

@@ -9,7 +9,7 @@ import typer
 
 from tamiz.baselines.registry import available
 from tamiz.cli.command import add_command, command_line, show_results
-from tamiz.cli.options import Network, NetworkOption, Open, ResultOptions, TableOptions
+from tamiz.cli.options import NetworkOption, Open, ResultOptions, TableOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class CompareArguments(ResultOptions, TableOptions):
             show_default=False,
         ),
     ] = None
-    network: NetworkOption = Network.linear
+    network: NetworkOption = "linear"
     open_report: Open = False
 
 
@@ -52,7 +52,7 @@ def compare(arguments: CompareArguments) -> None:
         k_values=arguments.k,
         methods=arguments.methods,
         out=arguments.folder(arguments.file, "tamiz-compare-"),
-        network=arguments.network.value,
+        network=arguments.network,
         force=arguments.force,
         spreadsheet_safe=arguments.spreadsheet_safe,
         command=command_line(),

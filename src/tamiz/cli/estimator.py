@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tamiz._extras import require
+from tamiz.estimators.networks import find_network
 from tamiz.evaluation.pools import one_torch_thread
 
 
@@ -46,8 +46,9 @@ def make_estimator(options: ModelOptions, task: str, n_features_to_select: int, 
 
 def model_maker(options: ModelOptions, task: str) -> Callable[[int, int], Any]:
     """Return ``make(n_features_to_select, seed)`` for the evaluation."""
-    if options.network != "linear":
-        require("torch", "torch", f"--network {options.network}")  # before anything slow
+    find_network(options.network).engine(
+        make_estimator(options, task, 1, 0)
+    )  # a missing package is told before all else
     return partial(make_estimator, options, task)  # not a lambda: it goes to other processes
 
 
@@ -56,7 +57,7 @@ def fit_model(
 ) -> Any:
     """Fit the estimator of all rows."""
     estimator = model_maker(options, task)(n_features_to_select, seed)
-    if options.network == "linear":
+    if find_network(options.network).compiled:
         return estimator.fit(matrix, y)
     with one_torch_thread():
         return estimator.fit(matrix, y)

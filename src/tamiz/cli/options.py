@@ -6,6 +6,7 @@ record, so the options have no second shape.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -13,7 +14,11 @@ from typing import Annotated
 
 import typer
 
+from tamiz._names import pick_name
 from tamiz.cli.errors import EXIT_USAGE, CommandError
+from tamiz.core.schedule import VARIANTS
+from tamiz.errors import UnknownNameError
+from tamiz.estimators.networks import NETWORKS
 from tamiz.tables.formats import FORMATS
 
 
@@ -24,19 +29,16 @@ class Task(StrEnum):
     regression = "regression"
 
 
-class Variant(StrEnum):
-    """Name the rules of the paper."""
+def _name_in(registry: Mapping[str, object], kind: str) -> Callable[[str], str]:
+    """Return a check that a value is a name of a registry, whatever the registry holds when the command runs."""
 
-    soft = "soft"
-    hard = "hard"
-    ranking = "ranking"
+    def check(value: str) -> str:
+        try:
+            return pick_name(value, registry, kind)
+        except UnknownNameError as error:
+            raise typer.BadParameter(str(error)) from None
 
-
-class Network(StrEnum):
-    """Name the networks that can be trained."""
-
-    linear = "linear"
-    mlp = "mlp"
+    return check
 
 
 Seed = Annotated[
@@ -47,7 +49,22 @@ Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors (and JSON, with --json).")]
 Open = Annotated[bool, typer.Option("--open", help="Open the report in the browser.")]
 NetworkOption = Annotated[
-    Network, typer.Option("--network", help="linear needs no torch; mlp, the three-layer network, takes much longer.")
+    str,
+    typer.Option(
+        "--network",
+        metavar="NAME",
+        help=f"Network that is trained: {', '.join(f'{name} ({network.title})' for name, network in NETWORKS.items())}.",
+        callback=_name_in(NETWORKS, "network"),
+    ),
+]
+VariantOption = Annotated[
+    str,
+    typer.Option(
+        "--variant",
+        metavar="NAME",
+        help=f"Variant of E2E-FS: {', '.join(VARIANTS)}.",
+        callback=_name_in(VARIANTS, "variant"),
+    ),
 ]
 
 

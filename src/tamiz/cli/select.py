@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tamiz.cli.command import add_command, command_line, show_results
-from tamiz.cli.options import Network, NetworkOption, Open, ResultOptions, TableOptions, Variant
+from tamiz.cli.options import NetworkOption, Open, ResultOptions, TableOptions, VariantOption
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,8 +18,8 @@ class SelectOptions(ResultOptions, TableOptions):
     k: Annotated[
         str, typer.Option("-k", metavar="M", help="How many features to keep: a number, or a fraction such as 0.1.")
     ] = "10"
-    variant: Annotated[Variant, typer.Option("--variant", help="The rule of the paper.")] = Variant.soft
-    network: NetworkOption = Network.linear
+    variant: VariantOption = "soft"
+    network: NetworkOption = "linear"
     open_report: Open = False
 
 

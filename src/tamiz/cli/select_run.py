@@ -76,7 +76,7 @@ def run_select(
 
 
 def _model_options(options: SelectOptions) -> ModelOptions:
-    return ModelOptions(options.variant.value, options.network.value)
+    return ModelOptions(options.variant, options.network)
 
 
 def _check_k(k: int | float, n_features: int) -> None:
@@ -188,8 +188,8 @@ def _residuals(data: Prepared, evaluation: Evaluation) -> Residuals:
 
 def _settings(options: SelectOptions, data: Prepared, evaluation: Evaluation) -> dict[str, Any]:
     return {
-        "variant": options.variant.value,
-        "network": options.network.value,
+        "variant": options.variant,
+        "network": options.network,
         "features to keep": parse_k(options.k),
         "folds": len(evaluation.folds),
         "stability of the selection (Nogueira)": round(evaluation.stability, 3),
@@ -223,8 +223,8 @@ def _record(
             "n_rows": data.table.n_rows,
             "n_features": len(data.features),
             "k": len(kept),
-            "variant": options.variant.value,
-            "network": options.network.value,
+            "variant": options.variant,
+            "network": options.network,
             "seed": options.seed,
             "selected": kept,
             "scores": page.scores,

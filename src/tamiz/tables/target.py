@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tamiz.preprocessing.targets import MOST_CLASSES, decide_task
 from tamiz.tables.cells import is_number
 from tamiz.tables.columns import holds_dates
 from tamiz.tables.errors import TableArgumentError, TableError
@@ -14,7 +15,6 @@ from tamiz.tables.messages import discard, list_some, quote
 from tamiz.tables.table import DataTable, TextColumn
 
 TARGET_TASKS = ("classification", "regression")
-_MOST_CLASSES = 20
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,7 @@ def class_label(value: float) -> str:
 def resolve_target(table: DataTable, task: str | None = None, report: Callable[[str], None] = discard) -> Target:
     """Decide between classification and regression, and report the decision.
 
-    Text means classes. Whole numbers with few different values (at most 20, and at least five rows for each
-    on average) mean classes, and so do any two different numbers; other numbers mean regression.
+    Text means classes; :func:`tamiz.preprocessing.targets.decide_task` decides what numbers mean.
 
     Parameters
     ----------
@@ -123,20 +122,14 @@ def _split(
 
 
 def _from_numbers(values: np.ndarray) -> tuple[str, str]:
-    distinct = np.unique(values)
-    if distinct.size <= 2:
-        return "classification", f"{distinct.size} different numbers"
-    whole = bool(np.all(distinct == np.rint(distinct)))
-    if whole and distinct.size <= min(_MOST_CLASSES, values.size // 5):
-        return "classification", f"{distinct.size} different whole numbers"
-    return "regression", f"{distinct.size:,} different numbers"
+    return decide_task(values), f"{np.unique(values).size:,} different numbers"
 
 
 def _check_classes(name: str, y: np.ndarray, reason: str) -> str:
     classes, counts = np.unique(y, return_counts=True)
     if classes.size < 2:
         raise TableError(f"The target {quote(name)} is constant ({classes[0]}): there is nothing to predict.")
-    if classes.size > max(_MOST_CLASSES, y.size // 2):
+    if classes.size > max(MOST_CLASSES, y.size // 2):
         raise TableError(
             f"The target {quote(name)} has {classes.size:,} classes for {y.size:,} rows: is it a name "
             f"or an identifier? "

@@ -14,7 +14,7 @@ from tamiz.torch.networks.dense import NaiveSVM, ThreeLayerNet
 
 
 @dataclass(frozen=True)
-class Network:
+class NetworkEntry:
     """Describe a network.
 
     Parameters
@@ -29,15 +29,15 @@ class Network:
     reads_images: bool = False
 
 
-NETWORKS: dict[str, Network] = {
-    "linear": Network(NaiveSVM),
-    "mlp": Network(ThreeLayerNet),
-    "wrn16x4": Network(WRN16x4, reads_images=True),
-    "cnn3": Network(CNN3, reads_images=True),
+NETWORKS: dict[str, NetworkEntry] = {
+    "linear": NetworkEntry(NaiveSVM),
+    "mlp": NetworkEntry(ThreeLayerNet),
+    "wrn16x4": NetworkEntry(WRN16x4, reads_images=True),
+    "cnn3": NetworkEntry(CNN3, reads_images=True),
 }
 
 
-def get_network(name: str) -> Network:
+def get_network(name: str) -> NetworkEntry:
     """Return the entry of a network.
 
     Examples

@@ -20,6 +20,9 @@ from tamiz.torch._compiled import fold_gradients
 #: Columns handled at a time: the folded weights of a block stay in the cache, and no second copy of W is ever held.
 BLOCK = 4096
 
+#: Weights of at most so many numbers are multiplied as a whole: the time goes into calls, not into memory.
+SMALL = 1 << 16
+
 #: What only asks how a tensor is built; answered without computing the product.
 _OUTLINE = {
     torch.Tensor.dim,
@@ -32,6 +35,9 @@ _OUTLINE = {
     torch.Tensor.dtype.__get__,  # type: ignore[attr-defined]
     torch.Tensor.device.__get__,
 }
+
+_linear = torch.nn.functional.linear
+_ORDINARY = (torch.Tensor, torch.nn.Parameter, type(None))
 
 _fates: list[torch.Tensor | None] | None = None
 
@@ -73,7 +79,7 @@ class _FoldedLinear(torch.autograd.Function):
         ctx.has_bias = bias is not None
         width = weight.shape[1]
         if width <= 2 * BLOCK:
-            return torch.nn.functional.linear(x, weight * gamma, bias)
+            return _linear(x, weight * gamma, bias)
         out = x.new_zeros(x.shape[0], weight.shape[0]) if bias is None else bias.expand(x.shape[0], -1).contiguous()
         scratch = weight.new_empty(weight.shape[0], BLOCK)
         for begin in range(0, width, BLOCK):
@@ -103,6 +109,8 @@ def folded_linear(
     >>> folded_linear(x, gamma, weight).flatten().tolist()
     [1.5, 1.5]
     """
+    if weight.numel() <= SMALL:
+        return _linear(x, weight * gamma, bias)
     if x.dim() == 2:
         return _FoldedLinear.apply(x, gamma, weight, bias)
     flat = _FoldedLinear.apply(x.reshape(-1, x.shape[-1]), gamma, weight, bias)
@@ -127,12 +135,12 @@ class DeferredProduct(torch.Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func in _OUTLINE and isinstance(args[0], cls):
-            return func(args[0]._x, *args[1:], **kwargs)
-        if func is torch.nn.functional.linear and not torch.compiler.is_compiling():
+        if func is _linear and not torch.compiler.is_compiling():
             folded = _fold(*args, **kwargs)
             if folded is not None:
                 return folded
+        elif func in _OUTLINE and isinstance(args[0], cls):
+            return func(args[0]._x, *args[1:], **kwargs)
         args, kwargs = tree_map_only(cls, _product_of, (args, kwargs))
         return func(*args, **kwargs)
 
@@ -191,7 +199,7 @@ def _fold(input: Any, weight: Any, bias: Any = None) -> torch.Tensor | None:
     if not isinstance(input, DeferredProduct) or input._product is not None:
         return None
     x, gamma = _parts(input)
-    ordinary = all(type(t) in (torch.Tensor, torch.nn.Parameter, type(None)) for t in (weight, bias))
+    ordinary = type(weight) in _ORDINARY and type(bias) in _ORDINARY
     if not ordinary or weight.dtype != x.dtype or weight.dim() != 2 or weight.shape[1] != x.shape[-1]:
         return None
     if torch.is_autocast_enabled(x.device.type) or torch._C._are_functorch_transforms_active():

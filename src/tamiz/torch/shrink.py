@@ -15,7 +15,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-from tamiz.linear.gamma import OPEN
+from tamiz.core import Slot
 from tamiz.torch.fold import watched
 from tamiz.torch.mask import FeatureMask
 
@@ -152,7 +152,7 @@ class Shrinker:
 
     def is_due(self) -> bool:
         """Whether so many have died that it pays to drop them."""
-        n_alive = int(self.mask.counters[OPEN]) or self.mask.n_features_to_select
+        n_alive = int(self.mask.counters[Slot.OPEN]) or self.mask.n_features_to_select
         return n_alive < SHARE * self.width
 
     def living(self) -> torch.Tensor:
@@ -216,7 +216,6 @@ class Shrinker:
     def _resize(self, width: int) -> None:
         self.layer.in_features = width
         self.mask.shape = (width,)
-        self.mask._arrays = None
         # Gradients of the old width must not be added to.
         self.layer.weight.grad = self.mask.gamma.grad = None
 

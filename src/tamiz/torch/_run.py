@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from tamiz._progress import ProgressBar
-from tamiz.linear.gamma import FORCED, OPEN
+from tamiz.core import Slot
 from tamiz.selection import Selection
 from tamiz.torch.batches import TensorBatches, make_batches
 from tamiz.torch.checkpoint import check_same_run, read_checkpoint, write_checkpoint
@@ -76,7 +76,7 @@ class Run:
             phase = self.phase()
             loss = self.take_step(phase)
             done = self.is_done()
-            n_alive = int(self.mask.counters[OPEN]) or self.mask.n_features_to_select
+            n_alive = int(self.mask.counters[Slot.OPEN]) or self.mask.n_features_to_select
             columns = None if self.shrinker is None else self.shrinker.columns
             self.recorder.add(self.n_steps, phase, loss, n_alive, columns, last=done)
             if checkpoint is not None and (self.n_steps % every == 0 or done):
@@ -94,7 +94,7 @@ class Run:
     def phase(self) -> int:
         if self.n_steps < self.settings["warmup_steps"]:
             return WARMUP
-        if int(self.mask.counters[OPEN]) > 0:
+        if int(self.mask.counters[Slot.OPEN]) > 0:
             return SELECTION
         return REFINEMENT if self.mask.closed else CLOSING
 
@@ -263,7 +263,7 @@ class Run:
             support=ranking <= mask.n_features_to_select,
             ranking=ranking,
             variant=mask.variant,
-            converged=int(mask.counters[FORCED]) == 0,
+            converged=int(mask.counters[Slot.FORCED]) == 0,
             n_steps=self.n_steps,
             closed_at=self.closed_at,
             seed=self.settings["seed"],

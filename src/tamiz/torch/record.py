@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from tamiz.core import alpha
-from tamiz.linear.fit import HISTORY_LINES, PATHS_KEPT, WIDEST_PATH
-from tamiz.selection import HISTORY_COLUMNS
+from tamiz.core import HISTORY_COLUMNS, alpha
+from tamiz.core.history import N_LINES, PATHS_KEPT, WIDEST_PATH
 from tamiz.torch.mask import FeatureMask
 
 WARMUP, SELECTION, CLOSING, REFINEMENT = range(4)
@@ -43,7 +42,7 @@ class Recorder:
         self._count += 1
         if step % self.stride and not last:
             return
-        if len(self.lines) >= HISTORY_LINES:
+        if len(self.lines) >= N_LINES:
             self.lines, self.paths = self.lines[1::2], self.paths[1::2]
             self.stride *= 2
             if step % self.stride and not last:
@@ -51,7 +50,11 @@ class Recorder:
         gamma = self.mask.gamma.detach().reshape(-1)
         rule = self.mask.rule
         weight = (
-            0.0 if phase == WARMUP else alpha(step - rule.warmup_steps, rule.ramp_steps) if phase == SELECTION else 1.0
+            0.0
+            if phase == WARMUP
+            else float(alpha(step - rule.warmup_steps, rule.ramp_steps))
+            if phase == SELECTION
+            else 1.0
         )
         total = float(gamma.sum(dtype=torch.float64))
         self.lines.append([step, phase, float(self._loss) / self._count, n_alive, total, weight])

@@ -16,7 +16,7 @@ from tamiz.core.compiled import NOT_FINITE
 from tamiz.torch._compiled import advance_arrays
 
 #: Steps whose alpha and target are computed at once.
-CHUNK = 1024
+CHUNK = 256
 
 _STEP, _CLOSED, _FORCED = int(Slot.STEP), int(Slot.CLOSED), int(Slot.FORCED)
 

@@ -1,4 +1,4 @@
-"""The fold: where a mask stands before an ``nn.Linear``, ``g * W`` is used instead of ``x * g``.
+"""Fold a mask into the ``nn.Linear`` behind it: ``g * W`` instead of ``x * g``.
 
 ``(x * g) @ W.T == x @ (g * W).T``, but the second form needs no gradient with respect to the input, which on a wide table
 costs as much as the rest of the layer. The mask hands on a :class:`DeferredProduct`, a tensor that has not been computed
@@ -44,7 +44,7 @@ _fates: list[torch.Tensor | None] | None = None
 
 @contextmanager
 def watched() -> Iterator[list[torch.Tensor | None]]:
-    """What becomes of the masked inputs inside: the weights they are folded into, or None where a product is computed.
+    """Record what becomes of the masked inputs inside: the weights they are folded into, or None for a computed product.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def _note(fate: torch.Tensor | None) -> None:
 
 
 class _FoldedLinear(torch.autograd.Function):
-    """``x @ (g * W).T + b`` with gradients for g, W and b, and none for x."""
+    """Compute ``x @ (g * W).T + b`` with gradients for g, W and b, and none for x."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, gamma: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> Any:
@@ -90,17 +90,17 @@ class _FoldedLinear(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: torch.Tensor) -> Any:
-        (slope,) = grad_outputs
+        (output_gradient,) = grad_outputs
         x, gamma, weight = ctx.saved_tensors
-        both = slope.t() @ x
-        of_gamma, of_weight = fold_gradients(both, weight, gamma)
-        return None, of_gamma, of_weight, slope.sum(0) if ctx.has_bias else None
+        product_gradient = output_gradient.t() @ x
+        gamma_gradient, weight_gradient = fold_gradients(product_gradient, weight, gamma)
+        return None, gamma_gradient, weight_gradient, output_gradient.sum(0) if ctx.has_bias else None
 
 
 def folded_linear(
     x: torch.Tensor, gamma: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """``linear(x * gamma, weight, bias)`` without the gradient of ``x``; for any number of leading dimensions.
+    """Return ``linear(x * gamma, weight, bias)`` without the gradient of ``x``; for any number of leading dimensions.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def folded_linear(
 
 
 class DeferredProduct(torch.Tensor):
-    """``x * gamma``, computed when something other than a linear layer asks for it; from then on an ordinary tensor."""
+    """Hold ``x * gamma`` uncomputed until something other than a linear layer asks for it; then it is an ordinary tensor."""
 
     _x: torch.Tensor
     _gamma: torch.Tensor
@@ -158,7 +158,7 @@ class DeferredProduct(torch.Tensor):
 
 
 class _Defer(torch.autograd.Function):
-    """Gives a DeferredProduct its place in the graph.
+    """Give a DeferredProduct its place in the graph.
 
     Needed by code that does not ask for the numbers through Python: autograd functions of others, module hooks and
     checkpoints take the tensor as it is, and send their gradient back to it.
@@ -176,7 +176,7 @@ class _Defer(torch.autograd.Function):
 
 
 def masked(x: torch.Tensor, gamma: torch.Tensor) -> torch.Tensor:
-    """``x * gamma``, deferred where a linear layer that follows can make use of it.
+    """Return ``x * gamma``, deferred where a linear layer that follows can make use of it.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def masked(x: torch.Tensor, gamma: torch.Tensor) -> torch.Tensor:
 
 
 def _fold(input: Any, weight: Any, bias: Any = None) -> torch.Tensor | None:
-    """The folded form of ``linear(input, weight, bias)``, or None where it does not apply."""
+    """Return the folded form of ``linear(input, weight, bias)``, or None where it does not apply."""
     if not isinstance(input, DeferredProduct) or input._product is not None:
         return None
     x, gamma = _parts(input)

@@ -5,10 +5,11 @@ from tamiz._extras import require
 
 require("torch", "torch", "tamiz.torch")
 
+from tamiz.torch._handle import MaskHandle
 from tamiz.torch._run import StepReport
 from tamiz.torch.export import export_onnx, load_pruned, save_pruned
 from tamiz.torch.fold import folded_linear
-from tamiz.torch.mask import FeatureMask, MaskHandle
+from tamiz.torch.mask import FeatureMask
 from tamiz.torch.pruning import PrunedModel, prune
 from tamiz.torch.trainer import train, train_weights
 

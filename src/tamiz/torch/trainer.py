@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from tamiz.selection import Selection
+from tamiz.torch._masks import find_mask
 from tamiz.torch._run import Run, StepReport
 from tamiz.torch._selection_run import SelectionRun
 from tamiz.torch.devices import seeded
@@ -239,14 +240,9 @@ def _check_settings(settings: dict[str, Any], checkpoint_every: int) -> None:
 
 
 def _only_mask(model: nn.Module) -> FeatureMask:
-    masks = [module for module in model.modules() if isinstance(module, FeatureMask)]
-    if len(masks) != 1:
+    mask = find_mask(model)
+    if mask.step > 0:
         raise ValueError(
-            f"the model must hold exactly one FeatureMask, it holds {len(masks)}"
-            + ("; use tamiz.torch.train_weights to train without" if not masks else "")
+            f"the mask has taken {mask.step} steps already: call mask.reset() to select anew, or build a new model"
         )
-    if masks[0].step > 0:
-        raise ValueError(
-            f"the mask has taken {masks[0].step} steps already: call mask.reset() to select anew, or build a new model"
-        )
-    return masks[0]
+    return mask

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from tamiz.errors import UnknownNameError
-from tamiz.torch.networks import NETWORKS, NaiveSVM, Network, get_network, make_network
+from tamiz.torch.networks import NETWORKS, NaiveSVM, NetworkEntry, get_network, make_network
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -32,5 +32,5 @@ def test_unknown_names():
 
 
 def test_a_new_network_is_one_line(monkeypatch):
-    monkeypatch.setitem(NETWORKS, "toy", Network(nn.Linear))
+    monkeypatch.setitem(NETWORKS, "toy", NetworkEntry(nn.Linear))
     assert make_network("toy", 3, 2).out_features == 2

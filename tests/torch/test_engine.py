@@ -14,7 +14,7 @@ from tamiz.core import Rule
 from tamiz.core.losses import LOSSES, get_loss
 from tamiz.engines import Problem, network_schedule
 from tamiz.torch.engine import NetworkModel, TorchEngine
-from tamiz.torch.networks import NETWORKS, Network
+from tamiz.torch.networks import NETWORKS, NetworkEntry
 
 RULE = Rule(12, 3, ramp_steps=100)
 
@@ -134,7 +134,7 @@ def test_the_refinement_has_its_rates_and_its_decay(monkeypatch):
 
 
 def test_a_network_of_the_registry_or_of_the_user(monkeypatch):
-    monkeypatch.setitem(NETWORKS, "toy", Network(nn.Linear))
+    monkeypatch.setitem(NETWORKS, "toy", NetworkEntry(nn.Linear))
     for build in ("toy", nn.Linear):
         fit = TorchEngine(build).fit(table("huber"), RULE, get_loss("huber"), quick("regression"))
         assert fit.selection.indices.tolist() == [2, 5, 7]

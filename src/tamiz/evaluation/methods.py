@@ -27,9 +27,10 @@ class MethodInfo:
         Variant of E2E-FS; None for a baseline.
     tasks : tuple of str, default=("classification", "regression")
         Tasks it can be fitted for.
-    nested : {"largest", "smallest", "each"}, default="largest"
-        M at which one fit serves every M: a ranking fitted for the largest M holds the selections for all smaller ones;
-        an elimination that goes on until the smallest M is left holds those for all larger ones. "each": one fit for each M.
+    nested : {"any", "largest", "smallest", "each"}, default="any"
+        M at which one fit serves every M. "any": the ranking does not depend on M; "largest": a search that stops at M holds
+        the selections for all smaller ones; "smallest": an elimination that stops at M holds those for all larger ones;
+        "each": one fit for each M.
     keeps_all : bool, default=False
         Whether it keeps every feature, whatever M is.
     engine : {"compiled", "torch"}, default="compiled"
@@ -41,7 +42,7 @@ class MethodInfo:
     title: str
     variant: str | None = None
     tasks: tuple[str, ...] = _TASKS
-    nested: str = "largest"
+    nested: str = "any"
     keeps_all: bool = False
     engine: str = "compiled"
 
@@ -69,7 +70,7 @@ _DESCRIBED = (
     MethodInfo("isfs", "iSFS", nested="each", engine="torch"),
     MethodInfo("sfs+dfs", "SFS+DFS", engine="torch"),
     MethodInfo("random-forest", "random forest"),
-    MethodInfo("mrmr", "mRMR"),
+    MethodInfo("mrmr", "mRMR", nested="largest"),
     MethodInfo("random", "random features"),
     MethodInfo("all", "all features", keeps_all=True),
 )
@@ -110,10 +111,10 @@ def fit_size(nested: str, m: int, m_values: Sequence[int]) -> int:
 
     Examples
     --------
-    >>> [fit_size(nested, 10, [5, 10, 20]) for nested in ("largest", "smallest", "each")]
-    [20, 5, 10]
+    >>> [fit_size(nested, 10, [5, 10, 20]) for nested in ("any", "largest", "smallest", "each")]
+    [20, 20, 5, 10]
     """
-    return {"largest": max(m_values), "smallest": min(m_values), "each": m}[nested]
+    return {"any": max(m_values), "largest": max(m_values), "smallest": min(m_values), "each": m}[nested]
 
 
 def pick_method(name: str) -> str:

@@ -58,7 +58,7 @@ def test_comparison_of_methods(signal):
 
 def test_for_which_numbers_a_method_is_fitted(signal):
     X, y = signal
-    asked = {"largest": [], "smallest": [], "each": []}
+    asked = {"any": [], "largest": [], "smallest": [], "each": []}
 
     def maker(nested):
         def make(m, seed):
@@ -70,9 +70,10 @@ def test_for_which_numbers_a_method_is_fitted(signal):
     chosen = {nested: Candidate(maker(nested), nested=nested) for nested in asked}
     folds = make_folds(y, "classification", 2)
     found = compare_methods(slices(X), y, chosen, [2, 5], folds, task="classification", n_features=30)
-    assert asked == {"largest": [5, 5], "smallest": [2, 2], "each": [2, 5, 2, 5]}
+    assert asked == {"any": [5, 5], "largest": [5, 5], "smallest": [2, 2], "each": [2, 5, 2, 5]}
     assert np.array_equal(found.supports[0], found.supports[1])
     assert np.array_equal(found.supports[0], found.supports[2])
+    assert np.array_equal(found.supports[0], found.supports[3])
 
 
 def test_a_method_that_fails_does_not_stop_the_others(signal):
@@ -120,10 +121,10 @@ def test_candidates_follow_the_descriptions_of_the_methods():
     found = make_candidates(["e2efs", "fisher", "svm-rfe", "dfs", "all"], "classification")
     assert {name: one.nested for name, one in found.items()} == {
         "e2efs": "each",
-        "fisher": "largest",
+        "fisher": "any",
         "svm-rfe": "smallest",
-        "dfs": "largest",
-        "all": "largest",
+        "dfs": "any",
+        "all": "any",
     }
     assert [name for name, one in found.items() if one.keeps_all] == ["all"]
     assert [name for name, one in found.items() if not one.in_threads] == ["dfs"]

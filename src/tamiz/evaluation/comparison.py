@@ -38,7 +38,7 @@ class Candidate:
     ----------
     make : callable
         ``make(n_features_to_select, seed)`` returns a selector with ``fit`` and ``ranking_``.
-    nested : {"largest", "smallest", "each"}, default="largest"
+    nested : {"any", "largest", "smallest", "each"}, default="any"
         M at which one fit serves every M, see :class:`~tamiz.baselines.Method`.
     keeps_all : bool, default=False
         Whether it keeps every feature, whatever M is.
@@ -47,7 +47,7 @@ class Candidate:
     """
 
     make: Callable[[int, int], Any]
-    nested: str = "largest"
+    nested: str = "any"
     keeps_all: bool = False
     in_threads: bool = True
 

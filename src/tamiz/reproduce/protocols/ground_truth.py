@@ -29,11 +29,20 @@ from tamiz.reproduce.summary import (
     markdown_table,
 )
 
-PROBLEMS: dict[str, Callable[..., Any]] = {
-    "ring": make_ring,
-    "xor": make_xor,
-    "ring+xor": make_ring_xor,
-    "ring+xor+sum": make_ring_xor_sum,
+
+@dataclass(frozen=True)
+class TruthProblem:
+    """Describe a problem whose true features are known: how its table is made, and the fewest columns it can have."""
+
+    make: Callable[..., Any]
+    fewest_columns: int = 4
+
+
+PROBLEMS = {
+    "ring": TruthProblem(make_ring),
+    "xor": TruthProblem(make_xor),
+    "ring+xor": TruthProblem(make_ring_xor),
+    "ring+xor+sum": TruthProblem(make_ring_xor_sum, fewest_columns=8),
 }
 _METHODS = ("e2efs-soft", "e2efs", "random-forest", "mrmr", "relieff")
 REFERENCE = "random"
@@ -61,7 +70,7 @@ class GroundTruthPlan:
 @lru_cache(maxsize=8)
 def make_truth_table(problem: str, n_features: int, seed: int) -> tuple[np.ndarray, np.ndarray, Any]:
     """Return the table of a problem and a number of columns: one per seed, shared by all methods and folds."""
-    return PROBLEMS[problem](N_ROWS, n_features, random_state=seed_from("ground-truth", problem, n_features, seed))
+    return PROBLEMS[problem].make(N_ROWS, n_features, random_state=seed_from("ground-truth", problem, n_features, seed))
 
 
 class GroundTruth(Protocol):
@@ -102,7 +111,7 @@ class GroundTruth(Protocol):
         chosen = pick_methods(methods)
         if any(get_method(method).keeps_all for method in chosen):
             raise ValueError("Keeping all features finds every true one: leave 'all' out of this table.")
-        least = max(8 if name == "ring+xor+sum" else 4 for name in names)
+        least = max(PROBLEMS[name].fewest_columns for name in names)
         if not sizes or min(sizes) < least:
             raise ValueError(f"The numbers of columns p must be at least {least}, got {list(sizes)}.")
         if n_folds < 2:

@@ -8,9 +8,10 @@ from tamiz._version import __version__
 
 if TYPE_CHECKING:
     from tamiz.estimators import E2EFSClassifier, E2EFSPath, E2EFSRegressor, ErfScaler
+    from tamiz.pairs import find_pairs
     from tamiz.selection import Selection
 
-__all__ = ["E2EFSClassifier", "E2EFSPath", "E2EFSRegressor", "ErfScaler", "Selection", "__version__"]
+__all__ = ["E2EFSClassifier", "E2EFSPath", "E2EFSRegressor", "ErfScaler", "Selection", "__version__", "find_pairs"]
 
 _HOMES = {
     "E2EFSClassifier": "tamiz.estimators",
@@ -18,6 +19,7 @@ _HOMES = {
     "E2EFSPath": "tamiz.estimators",
     "ErfScaler": "tamiz.estimators",
     "Selection": "tamiz.selection",
+    "find_pairs": "tamiz.pairs",
 }
 
 

@@ -23,6 +23,9 @@ MIN_ROWS = 5
 # Levels beyond these are pooled: each costs a degree of freedom in every pair.
 MAX_LEVELS = 12
 MAX_GROUP_FUNCTIONS = 11
+# Degree of the curves that take the own effect of a column out: the product of two columns that are nearly equal, each of
+# degree 2, is a polynomial of degree 4.
+FINER_DEGREE = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +131,66 @@ def _polynomials(values, order, weights, degree, out):  # pragma: no cover - com
         for n in range(n_rows):
             out[k, n] = functions[k, n]
     return n_functions
+
+
+@njit(cache=True, nogil=True)
+def extend_polynomials(own, weights, out):  # pragma: no cover - compiled
+    """Write the polynomials of one column and those of higher degree into ``out``; return how many there are."""
+    n_functions, n_rows = own.shape
+    n_functions = min(n_functions, out.shape[0])
+    functions = np.empty((out.shape[0], n_rows))
+    for k in range(n_functions):
+        for n in range(n_rows):
+            functions[k, n] = own[k, n]
+    current = np.empty(n_rows)
+    while 0 < n_functions < out.shape[0]:
+        mean = 0.0
+        size_before = 0.0
+        for n in range(n_rows):
+            current[n] = functions[n_functions - 1, n] * functions[0, n]
+            mean += weights[n] * current[n]
+            size_before += weights[n] * current[n] * current[n]
+        for n in range(n_rows):
+            current[n] -= mean
+        for _ in range(2):
+            for k in range(n_functions):
+                dot = 0.0
+                for n in range(n_rows):
+                    dot += weights[n] * current[n] * functions[k, n]
+                for n in range(n_rows):
+                    current[n] -= dot * functions[k, n]
+        size = 0.0
+        for n in range(n_rows):
+            size += weights[n] * current[n] * current[n]
+        if size <= 1e-5 * size_before:
+            break
+        scale = 1.0 / np.sqrt(size)
+        for n in range(n_rows):
+            functions[n_functions, n] = current[n] * scale
+        n_functions += 1
+    for k in range(n_functions):
+        for n in range(n_rows):
+            out[k, n] = functions[k, n]
+    return n_functions
+
+
+def finer_functions(basis: Basis, column: int, weights: np.ndarray) -> np.ndarray:
+    """Return functions of one column for taking its own effect out, float32 of shape (n_functions, n_samples).
+
+    Parameters
+    ----------
+    basis : Basis
+        The functions of all columns; polynomials are continued up to degree 4.
+    column : int
+        Which column.
+    weights : ndarray of shape (n_samples,)
+        Weights of the rows, adding up to 1.
+    """
+    own = basis.of_column(column).astype(np.float32)
+    if not basis.is_polynomial[column] or len(own) == 0:
+        return own
+    out = np.empty((FINER_DEGREE, own.shape[1]), dtype=np.float32)
+    return out[: extend_polynomials(own, weights, out)]
 
 
 def _orthonormal(columns: np.ndarray, weights: np.ndarray, limit: int) -> np.ndarray:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tamiz.pairs.basis import Basis
+from tamiz.pairs.basis import FINER_DEGREE, Basis, extend_polynomials
 from tamiz.pairs.null import log_p_values
-from tamiz.pairs.target import Residuals, main_functions
+from tamiz.pairs.target import Residuals
 
 # Directions that keep less than this share of their variance once both columns are taken out are not tested.
 _SMALLEST_SHARE = 0.02
@@ -52,46 +52,68 @@ class PairJudge:
     def __init__(self, basis: Basis, weights: np.ndarray) -> None:
         self.basis = basis
         self.weights = weights
-        self._cache: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        self._bytes = 0
-
-    def functions(self, column: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the functions of a column and the finer ones that its own effect is taken out with, as float32."""
-        found = self._cache.get(column)
-        if found is None:
-            own = self.basis.of_column(column).astype(np.float32)
-            found = own, main_functions(self.basis, column, self.weights).astype(np.float32)
-            if self._bytes > _CACHE_BYTES:
-                self._cache.clear()
-                self._bytes = 0
-            self._cache[column] = found
-            self._bytes += found[0].nbytes + found[1].nbytes
-        return found
+        degrees = basis.degrees
+        self._n_finer = np.where(basis.is_polynomial, -1, degrees)  # -1: not known yet
+        largest = int(degrees[~basis.is_polynomial].max(initial=FINER_DEGREE))
+        shape = (basis.n_columns, largest, len(weights))
+        # Finer functions of all columns are kept if there is room for them, and made again each time if not.
+        self._kept = np.empty(shape, dtype=np.float32) if 4 * np.prod(shape, dtype=float) <= _CACHE_BYTES else None
+        self._filled = np.zeros(basis.n_columns, dtype=bool)
 
     def judge(self, pairs: np.ndarray, residuals: Residuals) -> PairEvidence:
-        """Return the evidence of pairs, an int array of shape (n_pairs, 2)."""
+        """Return the evidence of pairs.
+
+        Parameters
+        ----------
+        pairs : ndarray of int, shape (n_pairs, 2)
+            The pairs.
+        residuals : Residuals
+            What they are to explain.
+        """
         log_p = np.zeros(len(pairs))
         strength = np.zeros(len(pairs))
         component = np.zeros((len(pairs), 2), dtype=np.int64)
-        for rows in self._batches(pairs):
-            first = [self.functions(int(column)) for column in pairs[rows, 0]]
-            second = [self.functions(int(column)) for column in pairs[rows, 1]]
-            own = np.stack([one[0] for one in first]), np.stack([one[0] for one in second])
-            main = np.concatenate([np.stack([one[1] for one in first]), np.stack([one[1] for one in second])], axis=1)
-            log_p[rows], strength[rows], component[rows] = _judge_batch(own, main, residuals)
+        degrees = self.basis.degrees
+        widest = int(degrees.max(initial=1)) ** 2 + 2 * FINER_DEGREE + 2
+        size = max(1, 2**21 // (len(self.weights) * widest))
+        for start in range(0, len(pairs), size):
+            part = pairs[start : start + size]
+            columns, place = np.unique(part, return_inverse=True)
+            place = place.reshape(part.shape)
+            own, finer = self._gather(columns)
+            shapes = np.stack([degrees[part], self._n_finer[part]], axis=2).reshape(len(part), 4)
+            for shape in np.unique(shapes, axis=0):
+                if shape[0] == 0 or shape[2] == 0:
+                    continue
+                rows = np.flatnonzero((shapes == shape).all(axis=1))
+                i, j = place[rows].T
+                main = np.concatenate([finer[i, : shape[1]], finer[j, : shape[3]]], axis=1)
+                found = _judge_batch((own[i, : shape[0]], own[j, : shape[2]]), main, residuals)
+                log_p[start + rows], strength[start + rows], component[start + rows] = found
         return PairEvidence(log_p, strength, component)
 
-    def _batches(self, pairs: np.ndarray, limit: int = 2**22) -> Iterator[np.ndarray]:
-        """Yield the places of pairs whose arrays have equal shapes, few enough to fit into memory together."""
-        shapes: dict[tuple[int, ...], list[int]] = {}
-        for place, (i, j) in enumerate(pairs):
-            shape = tuple(len(part) for column in (i, j) for part in self.functions(int(column)))
-            if shape[0] and shape[2]:
-                shapes.setdefault(shape, []).append(place)
-        for shape, places in shapes.items():
-            size = max(1, limit // (len(self.weights) * (shape[0] * shape[2] + shape[1] + shape[3] + 2)))
-            for start in range(0, len(places), size):
-                yield np.array(places[start : start + size])
+    def _gather(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the functions and the finer functions of some columns, filled up to the largest number of them."""
+        degrees, n_rows = self.basis.degrees[columns], len(self.weights)
+        own = np.zeros((len(columns), int(degrees.max(initial=1)), n_rows), dtype=np.float32)
+        for place, column in enumerate(columns):
+            own[place, : degrees[place]] = self.basis.of_column(int(column))
+        store = self._kept
+        if store is None:
+            largest = int(self.basis.degrees[~self.basis.is_polynomial].max(initial=FINER_DEGREE))
+            store = np.empty((len(columns), largest, n_rows), dtype=np.float32)
+        for place, column in enumerate(columns):
+            row = place if self._kept is None else column
+            if self._kept is not None and self._filled[column]:
+                continue
+            degree = degrees[place]
+            if self.basis.is_polynomial[column]:
+                count = extend_polynomials(own[place, :degree], self.weights, store[row, :FINER_DEGREE])
+                self._n_finer[column] = count
+            else:
+                store[row, :degree] = own[place, :degree]
+            self._filled[column] = True
+        return own, store if self._kept is None else store[columns]
 
 
 def _judge_batch(

@@ -129,7 +129,7 @@ def search_full(
             smallest.append(float(without_effect.log_p.min(initial=0.0)))
         if n_permutations == "auto" and len(smallest) == wanted < 100:
             corrected = fit_tail(np.array(smallest), n_tests).log_corrected(evidence.log_p.min(initial=0.0))
-            if np.log(0.005) < corrected < np.log(0.25):
+            if np.log(0.01) < corrected < np.log(0.15):
                 wanted += 20
     tail = fit_tail(np.array(smallest), n_tests)
     return Evidence(marginal, marginal_tail, pairs, evidence, tail, residuals.fitted, n_tests)

@@ -61,25 +61,46 @@ def scan(
 ):  # pragma: no cover - compiled
     """Update the heap and the best partners with a block of inner products, shape (n_targets, n_functions, n_functions)."""
     n_targets = products.shape[0]
+    totals = np.empty(columns_j.shape[0], dtype=np.float32)
+    simple = n_targets == 1 and not has_variances
+    uniform = 0
+    if simple and offsets_j[columns_j.shape[0]] == 2 * columns_j.shape[0]:
+        uniform = 2
+        for b in range(columns_j.shape[0]):
+            if offsets_j[b] != 2 * b:
+                uniform = 0
     for a in range(columns_i.shape[0]):
         start_i, stop_i = offsets_i[a], offsets_i[a + 1]
         if stop_i == start_i:
             continue
-        for b in range(a + 1 if same else 0, columns_j.shape[0]):
-            start_j, stop_j = offsets_j[b], offsets_j[b + 1]
-            if stop_j == start_j:
+        begin = a + 1 if same else 0
+        if uniform == 2 and stop_i - start_i == 2:  # the usual case, in a form that compilers vectorise
+            for b in range(begin, columns_j.shape[0]):
+                v0, v1 = products[0, start_i, 2 * b], products[0, start_i, 2 * b + 1]
+                v2, v3 = products[0, start_i + 1, 2 * b], products[0, start_i + 1, 2 * b + 1]
+                totals[b] = v0 * v0 + v1 * v1 + v2 * v2 + v3 * v3
+        else:
+            for b in range(begin, columns_j.shape[0]):
+                total = np.float32(0.0)
+                for c in range(n_targets):
+                    for k in range(start_i, stop_i):
+                        for m in range(offsets_j[b], offsets_j[b + 1]):
+                            value = products[c, k, m]
+                            if has_variances:
+                                total += value * value / max(variances[k, m], np.float32(1e-3))
+                            else:
+                                total += value * value
+                totals[b] = total
+        for b in range(begin, columns_j.shape[0]):
+            freedom = (stop_i - start_i) * (offsets_j[b + 1] - offsets_j[b]) * n_targets
+            if freedom == 0:
                 continue
-            total = np.float32(0.0)
-            for c in range(n_targets):
-                for k in range(start_i, stop_i):
-                    for m in range(start_j, stop_j):
-                        value = products[c, k, m]
-                        if has_variances:
-                            total += value * value / max(variances[k, m], np.float32(1e-3))
-                        else:
-                            total += value * value
-            freedom = (stop_i - start_i) * (stop_j - start_j) * n_targets
-            z = (np.cbrt(total * factor / freedom) - offset[freedom]) * slope[freedom]
+            share = totals[b] * factor / np.float32(freedom)
+            # The cube of what z must exceed to change anything: cheaper than the cube root of each total.
+            least = min(best_i[a], best_j[b], heap_z[0]) / slope[freedom] + offset[freedom]
+            if share <= least * least * least and least > np.float32(0.0):
+                continue
+            z = (np.cbrt(share) - offset[freedom]) * slope[freedom]
             if z > best_i[a]:
                 best_i[a], partner_i[a] = z, columns_j[b]
             if z > best_j[b]:

@@ -17,12 +17,11 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils.multiclass import type_of_target
 
 from tamiz._validation import check_numeric_target
-from tamiz.pairs.basis import Basis
+from tamiz.pairs.basis import Basis, finer_functions
 
 # A probability nearer to 0 or 1 would give one row a residual that outweighs all others.
 _SMALLEST_PROBABILITY = 0.02
-# Degree of the curves of the additive model, and the rows that each of its coefficients needs.
-MAIN_DEGREE = 4
+# Rows that each coefficient of the additive model needs.
 _ROWS_PER_COEFFICIENT = 10
 
 
@@ -235,32 +234,6 @@ def _class_probabilities(design: np.ndarray, codes: np.ndarray, n_classes: int, 
     return shares / shares.sum(axis=1, keepdims=True)
 
 
-def main_functions(basis: Basis, column: int, weights: np.ndarray, degree: int = MAIN_DEGREE) -> np.ndarray:
-    """Return finer functions of one column, shape (n_functions, n_samples), for taking its own effect out.
-
-    Polynomials go up to degree 4, since a product of two columns that are nearly equal is a polynomial of that degree.
-    """
-    own = basis.of_column(column)
-    if not basis.is_polynomial[column] or len(own) == 0:
-        return own
-    functions = list(own)
-    first = own[0]
-    current = own[-1] * first
-    for _ in range(len(own), degree):
-        before = weights @ current**2
-        current = current - weights @ current
-        for _ in range(2):
-            for other in functions:
-                current = current - (weights @ (current * other)) * other
-        size = weights @ current**2
-        if size <= 1e-5 * before:
-            break
-        current = current / np.sqrt(size)
-        functions.append(current)
-        current = current * first
-    return np.stack(functions)
-
-
 def additive_residuals(
     basis: Basis, target: Target, log_p_of: Callable[[Residuals], np.ndarray], n_tests: int | None = None
 ) -> Residuals:
@@ -293,7 +266,7 @@ def additive_residuals(
         for column in np.argsort(log_p, kind="stable")[:10]:
             if log_p[column] > limit or len(chosen) == 4:
                 break
-            functions = main_functions(basis, int(column), target.weights)
+            functions = finer_functions(basis, int(column), target.weights)
             # Of columns that say nearly the same, the first one of this round will do.
             close = [abs(basis.of_column(other)[0] @ (target.weights * functions[0])) > 0.7 for other in chosen]
             if any(close) or len(design) + len(functions) > room:

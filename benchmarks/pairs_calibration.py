@@ -52,7 +52,7 @@ def _skewed(random: np.random.Generator, n: int, f: int) -> np.ndarray:
 
 KINDS: dict[str, Callable[[np.random.Generator], Table]] = {
     "40 rows, balanced": lambda g: (_normal(g, 40, 60), _classes(g, 40)),
-    "40 rows, 1,000 columns": lambda g: (_normal(g, 40, 1000), _classes(g, 40)),
+    "40 rows, 300 columns": lambda g: (_normal(g, 40, 300), _classes(g, 40)),
     "100 rows, balanced": lambda g: (_normal(g, 100, 60), _classes(g, 100)),
     "100 rows, 5 % positive": lambda g: (_normal(g, 100, 60), _classes(g, 100, 0.05)),
     "300 rows, 5 % positive": lambda g: (_normal(g, 300, 60), _classes(g, 300, 0.05)),

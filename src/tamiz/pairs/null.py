@@ -135,6 +135,8 @@ class TailFit:
 
 # Number of permutations that the prior belief in exact p values (slope 1) is worth.
 _PRIOR_WEIGHT = 20.0
+# A slope above 1 is mostly chance and would make p values too small.
+_LARGEST_SLOPE = 1.05
 
 
 def fit_tail(log_smallest: np.ndarray, n_tests: int) -> TailFit:
@@ -163,12 +165,12 @@ def fit_tail(log_smallest: np.ndarray, n_tests: int) -> TailFit:
         return TailFit(float(max(1, n_tests)))
     slope = 1.0
     if count >= 5:
-        # Standard deviation of a Gumbel variable is pi / sqrt(6) over the slope; L-moments bear outliers better.
+        # The second L-moment of a Gumbel variable is log(2) over the slope.
         ordered = np.sort(log_smallest)
-        spread = 2 * (ordered @ (2 * np.arange(count) - count + 1)) / (count * (count - 1)) / 2
+        spread = (ordered @ (2 * np.arange(count) - count + 1)) / (count * (count - 1))
         own = np.log(2) / max(spread, 1e-3)
         share = count / (count + _PRIOR_WEIGHT)
-        slope = float(np.clip(np.exp(share * np.log(own)), 0.3, 1.5))
+        slope = float(np.clip(np.exp(share * np.log(own)), 0.3, _LARGEST_SLOPE))
     # Maximum likelihood for a given slope: the mean of (n p)^slope is 1.
     biggest = log_smallest.max()
     log_mean = slope * biggest + np.log(np.mean(np.exp(slope * (log_smallest - biggest))))

@@ -1,6 +1,6 @@
 """Family-wise error of the pair search on tables without effect, by kind of table.
 
-    python benchmarks/pairs_calibration.py [--tables 60] [--jobs 2]
+    python benchmarks/pairs_calibration.py [--tables 30] [--jobs 2]
 
 For each kind the share of tables with a pair, and with a column, whose corrected p value is below 0.05. It should be 0.05; the
 target is 0.02 to 0.08 over all tables. For one kind with n tables the standard error is sqrt(0.05 * 0.95 / n).
@@ -51,25 +51,25 @@ def _skewed(random: np.random.Generator, n: int, f: int) -> np.ndarray:
 
 
 KINDS: dict[str, Callable[[np.random.Generator], Table]] = {
-    "40 rows, balanced": lambda g: (_normal(g, 40, 60), _classes(g, 40)),
-    "40 rows, 300 columns": lambda g: (_normal(g, 40, 300), _classes(g, 40)),
-    "100 rows, balanced": lambda g: (_normal(g, 100, 60), _classes(g, 100)),
-    "100 rows, 5 % positive": lambda g: (_normal(g, 100, 60), _classes(g, 100, 0.05)),
-    "300 rows, 5 % positive": lambda g: (_normal(g, 300, 60), _classes(g, 300, 0.05)),
-    "1,000 rows, 5 % positive": lambda g: (_normal(g, 1000, 60), _classes(g, 1000, 0.05)),
-    "1,000 rows, balanced": lambda g: (_normal(g, 1000, 100), _classes(g, 1000)),
-    "200 rows, ties": lambda g: (_ties(g, 200, 60), _classes(g, 200)),
-    "200 rows, counts": lambda g: (_counts(g, 200, 60), _classes(g, 200)),
-    "200 rows, counts, 10 % positive": lambda g: (_counts(g, 200, 60), _classes(g, 200, 0.1)),
-    "200 rows, rare binary": lambda g: (_rare(g, 200, 60), _classes(g, 200)),
-    "200 rows, rare binary, 5 % positive": lambda g: (_rare(g, 200, 60), _classes(g, 200, 0.05)),
-    "200 rows, correlated": lambda g: (_correlated(g, 200, 60), _classes(g, 200)),
-    "60 rows, correlated, 20 % positive": lambda g: (_correlated(g, 60, 60), _classes(g, 60, 0.2)),
-    "200 rows, 4 classes": lambda g: (_normal(g, 200, 60), g.integers(0, 4, 200)),
-    "200 rows, 3 classes, counts": lambda g: (_counts(g, 200, 60), g.choice(3, 200, p=[0.6, 0.3, 0.1])),
-    "200 rows, regression": lambda g: (_skewed(g, 200, 60), np.exp(g.normal(size=200))),
-    "60 rows, regression, counts": lambda g: (_counts(g, 60, 60), g.standard_t(2, size=60)),
-    "200 rows, regression, correlated": lambda g: (_correlated(g, 200, 60), g.normal(size=200)),
+    "40 rows, balanced": lambda g: (_normal(g, 40, 40), _classes(g, 40)),
+    "40 rows, 200 columns": lambda g: (_normal(g, 40, 200), _classes(g, 40)),
+    "100 rows, balanced": lambda g: (_normal(g, 100, 40), _classes(g, 100)),
+    "100 rows, 5 % positive": lambda g: (_normal(g, 100, 40), _classes(g, 100, 0.05)),
+    "300 rows, 5 % positive": lambda g: (_normal(g, 300, 40), _classes(g, 300, 0.05)),
+    "1,000 rows, 5 % positive": lambda g: (_normal(g, 1000, 40), _classes(g, 1000, 0.05)),
+    "1,000 rows, balanced": lambda g: (_normal(g, 1000, 60), _classes(g, 1000)),
+    "200 rows, ties": lambda g: (_ties(g, 200, 40), _classes(g, 200)),
+    "200 rows, counts": lambda g: (_counts(g, 200, 40), _classes(g, 200)),
+    "200 rows, counts, 10 % positive": lambda g: (_counts(g, 200, 40), _classes(g, 200, 0.1)),
+    "200 rows, rare binary": lambda g: (_rare(g, 200, 40), _classes(g, 200)),
+    "200 rows, rare binary, 5 % positive": lambda g: (_rare(g, 200, 40), _classes(g, 200, 0.05)),
+    "200 rows, correlated": lambda g: (_correlated(g, 200, 40), _classes(g, 200)),
+    "60 rows, correlated, 20 % positive": lambda g: (_correlated(g, 60, 40), _classes(g, 60, 0.2)),
+    "200 rows, 4 classes": lambda g: (_normal(g, 200, 40), g.integers(0, 4, 200)),
+    "200 rows, 3 classes, counts": lambda g: (_counts(g, 200, 40), g.choice(3, 200, p=[0.6, 0.3, 0.1])),
+    "200 rows, regression": lambda g: (_skewed(g, 200, 40), np.exp(g.normal(size=200))),
+    "60 rows, regression, counts": lambda g: (_counts(g, 60, 40), g.standard_t(2, size=60)),
+    "200 rows, regression, correlated": lambda g: (_correlated(g, 200, 40), g.normal(size=200)),
 }
 
 
@@ -89,7 +89,7 @@ def one_table(kind: str, seed: int) -> tuple[bool, bool, bool]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", type=int, default=60, help="tables of each kind")
+    parser.add_argument("--tables", type=int, default=30, help="tables of each kind")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")

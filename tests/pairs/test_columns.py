@@ -41,7 +41,10 @@ def test_categories_become_codes(frame, categorical):
         ({"X": np.array([[1.0, np.nan]])}, "contains NaN in column 1.*Impute"),
         ({"X": np.array([["a", "b"]])}, "could not convert string to float"),
         ({"X": np.zeros(3)}, "Expected 2D array"),
-        ({"X": pd.DataFrame({"c": ["a", None]}), "categorical": ["c"]}, r"missing value in categorical column 'c' \(first in row 1\)"),
+        (
+            {"X": pd.DataFrame({"c": ["a", None]}), "categorical": ["c"]},
+            r"missing value in categorical column 'c' \(first in row 1\)",
+        ),
     ],
 )
 def test_bad_tables_are_reported(arguments, message):

@@ -80,7 +80,9 @@ def test_strong_additive_columns_of_a_regression_are_no_pair():
 def test_pairs_of_several_classes(n_classes):
     random = np.random.default_rng(0)
     X = random.normal(size=(400, 30))
-    y = np.array(list("abcd"))[np.clip(np.digitize(X[:, 3] * X[:, 7], [-0.5, 0.0, 0.5][: n_classes - 1]), 0, n_classes - 1)]
+    y = np.array(list("abcd"))[
+        np.clip(np.digitize(X[:, 3] * X[:, 7], [-0.5, 0.0, 0.5][: n_classes - 1]), 0, n_classes - 1)
+    ]
     found = find_pairs(X, y, random_state=0)
     assert found.pairs[0].indices == (3, 7)
     assert set(found.significant_columns()) == {3, 7}
@@ -198,7 +200,9 @@ def test_bad_input_is_reported(arguments, message):
 
 def test_progress_shows_the_time_left(monkeypatch):
     stream = io.StringIO()
-    monkeypatch.setattr(search, "ProgressBar", lambda label: tamiz._progress.ProgressBar(label, stream=stream, delay=0, interval=0))
+    monkeypatch.setattr(
+        search, "ProgressBar", lambda label: tamiz._progress.ProgressBar(label, stream=stream, delay=0, interval=0)
+    )
     find_pairs(X0, Y0, verbose=1, n_permutations=3, random_state=0)
     assert "find_pairs [" in stream.getvalue()
     assert " left" in stream.getvalue()

@@ -85,7 +85,9 @@ def read_columns(X: Any, *, categorical: Any = None, groups: Any = None) -> Colu
     values = check_table(holder, X, reset=True, accept_sparse=["csc", "csr"], dtype=(np.float64, np.float32))
     if sp.issparse(values):
         if mask.any():
-            raise ValueError("categorical= needs a dense table; one-hot columns of a sparse table can be given as groups=.")
+            raise ValueError(
+                "categorical= needs a dense table; one-hot columns of a sparse table can be given as groups=."
+            )
         values = sp.csc_array(values)
         values.sum_duplicates()
         values.eliminate_zeros()
@@ -114,7 +116,9 @@ def _categorical_mask(X: Any, categorical: Any) -> np.ndarray:
     entries = list(categorical)
     if entries and all(isinstance(entry, (bool, np.bool_)) for entry in entries):
         if len(entries) != n_inputs:
-            raise ValueError(f"categorical as a mask needs {n_inputs} entries, one for each column, got {len(entries)}.")
+            raise ValueError(
+                f"categorical as a mask needs {n_inputs} entries, one for each column, got {len(entries)}."
+            )
         return np.asarray(entries, dtype=bool)
     for entry in entries:
         if isinstance(entry, str):
@@ -161,5 +165,7 @@ def _grouped(groups: Any, names: list[str], mask: np.ndarray) -> tuple[list[str]
     members = [np.array(indices) for indices in order.values()]
     for indices in members:
         if len(indices) > 1 and mask[indices].any():
-            raise ValueError(f"Column {names[indices[0]]!r} is categorical and in a group with others; give one of the two.")
+            raise ValueError(
+                f"Column {names[indices[0]]!r} is categorical and in a group with others; give one of the two."
+            )
     return [str(label) for label in order], members

@@ -96,7 +96,10 @@ def log_beta_sf(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
         # First term of the expansion at 1 - x = 0: (1 - x)^b x^(a - 1) / (b B(a, b)) times a factor near 1 / x.
         rest = np.maximum(1.0 - x[tiny], 1e-15)
         result[tiny] = (
-            b[tiny] * np.log(rest) + (a[tiny] - 1) * np.log(x[tiny]) - np.log(b[tiny]) - special.betaln(a[tiny], b[tiny])
+            b[tiny] * np.log(rest)
+            + (a[tiny] - 1) * np.log(x[tiny])
+            - np.log(b[tiny])
+            - special.betaln(a[tiny], b[tiny])
         )
     return np.minimum(result, 0.0)
 

@@ -14,7 +14,9 @@ from tamiz.pairs.target import Target
 _CELLS = 8
 
 
-def _axis(table: ColumnTable, column: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
+def _axis(
+    table: ColumnTable, column: int, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
     """Return positions for dots (jittered if there are ties), cell of each row, edges of the cells, whether these are ranks."""
     values = table.column(column)[:, 0]
     levels, codes = np.unique(values, return_inverse=True)
@@ -56,7 +58,8 @@ def draw_pair(table: ColumnTable, target: Target, first: int, second: int, *, ax
     with np.errstate(invalid="ignore"):
         if n_classes > 2:
             counts = [
-                np.bincount(cell, weights=target.weights * (target.values == c), minlength=len(size)) for c in range(n_classes)
+                np.bincount(cell, weights=target.weights * (target.values == c), minlength=len(size))
+                for c in range(n_classes)
             ]
             mean = np.where(size > 0, np.argmax(counts, axis=0), np.nan)
             label = "commonest class"
@@ -67,7 +70,9 @@ def draw_pair(table: ColumnTable, target: Target, first: int, second: int, *, ax
     limits = {} if target.classes is None else {"vmin": 0, "vmax": max(1, n_classes - 1)}
     mesh = ax.pcolormesh(x_edges, y_edges, mean.reshape(shape), cmap=colours, alpha=0.6, **limits)
     shown = random.permutation(len(x))[:1000]
-    ax.scatter(x[shown], y[shown], c=target.values[shown], cmap=colours, s=8, edgecolors="0.3", linewidths=0.3, **limits)
+    ax.scatter(
+        x[shown], y[shown], c=target.values[shown], cmap=colours, s=8, edgecolors="0.3", linewidths=0.3, **limits
+    )
     bar = ax.figure.colorbar(mesh, ax=ax, label=label)
     if n_classes > 2 and target.classes is not None:
         bar.set_ticks(range(n_classes), labels=[str(name) for name in target.classes])

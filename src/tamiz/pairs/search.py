@@ -216,9 +216,7 @@ def _result(
                 f"{_shape(table, i, int(k))} x {_shape(table, j, int(m))}",
             )
         )
-    unused = {
-        table.names[j]: "constant, or its values but one are too rare" for j in np.flatnonzero(degrees == 0)
-    }
+    unused = {table.names[j]: "constant, or its values but one are too rare" for j in np.flatnonzero(degrees == 0)}
     return PairSearch(
         names=table.names,
         marginal_p_values=np.exp(marginal_log),

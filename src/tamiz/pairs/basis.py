@@ -95,7 +95,7 @@ def _polynomials(values, order, weights, degree, out):  # pragma: no cover - com
     n_functions = 0
     current = np.ones(n_rows)
     functions = np.empty((degree, n_rows))
-    for power in range(1, min(degree, distinct - 1) + 1):
+    for _ in range(min(degree, distinct - 1)):
         # rank times the previous polynomial spans the same space as the next power, and is better conditioned
         size_before = 0.0
         mean = 0.0
@@ -105,7 +105,7 @@ def _polynomials(values, order, weights, degree, out):  # pragma: no cover - com
             size_before += weights[n] * current[n] * current[n]
         for n in range(n_rows):
             current[n] -= mean
-        for _ in range(2):  # twice is enough for orthogonality
+        for _again in range(2):  # twice is enough for orthogonality
             for k in range(n_functions):
                 dot = 0.0
                 for n in range(n_rows):
@@ -342,10 +342,11 @@ def _special_functions(table: ColumnTable, weights: np.ndarray, column: int) -> 
     if len(members) == 1:
         return category_functions(values[:, 0], weights)
     out = np.zeros((1, table.n_samples), dtype=np.float32)
-    ranked = []
-    for member in values.T:
-        if _polynomials(np.ascontiguousarray(member), np.argsort(member), weights, 1, out):
-            ranked.append(out[0].astype(np.float64))
+    ranked = [
+        out[0].astype(np.float64)
+        for member in values.T
+        if _polynomials(np.ascontiguousarray(member), np.argsort(member), weights, 1, out)
+    ]
     if not ranked:
         return np.empty((0, table.n_samples))
     return _orthonormal(np.stack(ranked, axis=1), weights, MAX_GROUP_FUNCTIONS)

@@ -4,8 +4,8 @@ Two steps lead from a statistic to a corrected p value.
 
 1. Each test is a sum of squared projections, ``T = trace(H K)``: H projects on the functions of the test, K is the Gram matrix of
    the residuals. Its mean and variance over all permutations of the residuals are known in closed form (Pitman 1937 for one
-   residual; Kazi-Aoual, Hitier, Sabatier and Lebreton 1995 in general), and a beta distribution with these moments gives the p value
-   of the single test. Rare classes and rare values change the variance and thereby the p value.
+   residual; Kazi-Aoual, Hitier, Sabatier and Lebreton 1995 in general), and a beta distribution with these moments gives the
+   p value of the single test. Rare classes and rare values change the variance and thereby the p value.
 2. The smallest of all p values is compared with the smallest in each permutation (Westfall and Young 1993). For m independent
    tests it is exponential with mean 1 / m; for dependent ones m is replaced by an effective number that the permutations give.
 """

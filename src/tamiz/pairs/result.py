@@ -145,10 +145,10 @@ class PairSearch:
         return require("pandas", "test", "A data frame").DataFrame(self.pairs_to_dict())
 
     def _headline(self) -> str:
-        found = len(self.significant_pairs())
+        found, columns = len(self.significant_pairs()), len(self.significant_columns())
         listed = "all listed " if found and found == len(self.pairs) < self.n_tests else ""
         return (
-            f"{listed}{found} significant pair{'' if found == 1 else 's'} and {len(self.significant_columns())} significant columns "
+            f"{listed}{found} significant pair{'' if found == 1 else 's'} and {columns} significant columns "
             f"(corrected p < 0.05) among {len(self.names):,} columns, {self.n_samples:,} rows"
         )
 

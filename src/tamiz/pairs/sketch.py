@@ -66,14 +66,14 @@ def _match(bits, owner, sign_bits, n_rows, rows, smallest, found_i, found_j, fou
     n_bits = rows.shape[0]
     n_keys = 1 << (n_bits - 1)
     every = (1 << n_bits) - 1
-    flip = 0
+    flip = np.int64(0)
     for b in range(n_bits):
         flip |= np.int64((sign_bits[rows[b] >> 6] >> np.uint64(rows[b] & 63)) & np.uint64(1)) << b
     keys = np.empty(n_planes, dtype=np.int64)
     head = np.full(n_keys, -1, dtype=np.int64)
     following = np.empty(n_planes, dtype=np.int64)
     for p in range(n_planes):
-        key = 0
+        key = np.int64(0)
         for b in range(n_bits):
             key |= np.int64((bits[p, rows[b] >> 6] >> np.uint64(rows[b] & 63)) & np.uint64(1)) << b
         keys[p] = key

@@ -152,19 +152,22 @@ class Residuals:
             return Residuals(values, self.scale, self.main_scale, self.fitted)
         bounds = np.cumsum(self.probabilities, axis=1)[:, :-1]
         codes = (random.random(len(bounds))[:, None] > bounds).sum(axis=1)
-        values = _whitened(_class_errors(codes, self.probabilities), centre=False)
+        values = _whitened(_class_errors(codes, self.probabilities), self.scale)
         if len(values) < len(self.values):  # a rare class was not drawn
             return self.replicate(random)
         return Residuals(values, self.scale, self.main_scale, self.fitted, self.probabilities)
 
 
-def _whitened(raw: np.ndarray, centre: bool) -> np.ndarray:
-    """Return residuals with unit covariance, and mean 0 if they are to be centred.
+def _whitened(raw: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
+    """Return residuals with unit covariance; those of a model of classes are given with the scale of their rows.
 
-    The mean of standardised residuals of a logistic model is not 0 where the model misses something: it is evidence.
+    The mean of standardised residuals of a logistic model is not 0 where the model misses something: it is evidence and stays.
+    Their variance is measured with the square of the scale, as it counts in the evidence of a pair: rows whose class is nearly
+    certain have residuals near 0 and would otherwise make those of all other rows look large.
     """
-    centred = raw - raw.mean(axis=1, keepdims=True) if centre else raw
-    values, vectors = np.linalg.eigh(centred @ centred.T / centred.shape[1])
+    centred = raw - raw.mean(axis=1, keepdims=True) if scale is None else raw
+    weights = np.ones(raw.shape[1]) if scale is None else scale**2
+    values, vectors = np.linalg.eigh((centred * weights) @ centred.T / weights.sum())
     kept = values > 1e-9 * values.max()
     return (vectors[:, kept] / np.sqrt(values[kept])).T @ centred
 
@@ -222,7 +225,7 @@ def residuals_of(target: Target, design: np.ndarray | None = None, fitted: np.nd
         deviation = np.sqrt((expected * (1 - expected)).sum(axis=1) / 2)
     scale = weights * n_rows * deviation
     return Residuals(
-        _whitened(errors, centre=probabilities is None),
+        _whitened(errors, None if probabilities is None else scale),
         scale / np.sqrt(np.mean(scale**2)),
         deviation / np.sqrt(np.mean(deviation**2)),
         columns,

@@ -8,10 +8,11 @@ from tamiz._version import __version__
 
 if TYPE_CHECKING:
     from tamiz.estimators import E2EFSClassifier, E2EFSPath, E2EFSRegressor
+    from tamiz.pairs import find_pairs
     from tamiz.preprocessing.erf_scaler import ErfScaler
     from tamiz.selection import Selection
 
-__all__ = ["E2EFSClassifier", "E2EFSPath", "E2EFSRegressor", "ErfScaler", "Selection", "__version__"]
+__all__ = ["E2EFSClassifier", "E2EFSPath", "E2EFSRegressor", "ErfScaler", "Selection", "__version__", "find_pairs"]
 
 _HOMES = {
     "E2EFSClassifier": "tamiz.estimators",
@@ -19,6 +20,7 @@ _HOMES = {
     "E2EFSPath": "tamiz.estimators",
     "ErfScaler": "tamiz.preprocessing.erf_scaler",
     "Selection": "tamiz.selection",
+    "find_pairs": "tamiz.pairs",
 }
 
 

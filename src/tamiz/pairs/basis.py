@@ -1,0 +1,399 @@
+"""Turn columns into orthonormal functions of the rows: polynomials of mean ranks, or contrasts of categories.
+
+For weights w (adding up to 1) the functions b_1, ..., b_K of a column have mean 0, variance 1 and no correlation:
+``sum_n w_n b_k b_l = [k = l]``. They are made orthonormal on the values that the column really takes, so that ties, counts and
+binary columns need no special case: a column with v distinct values has at most v - 1 functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+
+from tamiz.pairs.columns import ColumnTable
+
+# A function that rests on fewer rows says more about those rows than about the column.
+MIN_ROWS = 5
+# Levels beyond these are pooled: each costs a degree of freedom in every pair.
+MAX_LEVELS = 12
+MAX_GROUP_FUNCTIONS = 11
+# Degree of the curves that take the own effect of a column out: the product of two columns that are nearly equal, each of
+# degree 2, is a polynomial of degree 4.
+FINER_DEGREE = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Hold the functions of all columns.
+
+    Parameters
+    ----------
+    functions : ndarray of float32, shape (n_functions, n_samples), or csc_array
+        The functions, those of one column one after the other. If sparse, the stored part: ``b = stored + shift``.
+    offsets : ndarray of int64, shape (n_columns + 1,)
+        ``functions[offsets[j]:offsets[j + 1]]`` belong to column j.
+    is_polynomial : ndarray of bool, shape (n_columns,)
+        False where the functions are contrasts.
+    kurtosis : ndarray of float32, shape (n_columns,)
+        Largest mean fourth power of a function of the column; 1 for a balanced binary column.
+    shift : ndarray of float32, shape (n_functions,), or None
+        Constant part of sparse functions.
+    """
+
+    functions: Any
+    offsets: np.ndarray
+    is_polynomial: np.ndarray
+    kurtosis: np.ndarray
+    shift: np.ndarray | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """Return the number of columns."""
+        return len(self.offsets) - 1
+
+    @property
+    def degrees(self) -> np.ndarray:
+        """Return the number of functions of each column; 0 for one that is constant or too rare."""
+        return np.diff(self.offsets)
+
+    def of_column(self, index: int) -> np.ndarray:
+        """Return the functions of one column, float64 of shape (degree, n_samples)."""
+        rows = slice(self.offsets[index], self.offsets[index + 1])
+        part = self.functions[rows]
+        if sp.issparse(part):
+            assert self.shift is not None
+            return part.toarray().astype(np.float64) + self.shift[rows, None]
+        return part.astype(np.float64)
+
+
+@njit(cache=True, nogil=True)
+def _polynomials(values, order, weights, degree, out):  # pragma: no cover - compiled
+    """Write the orthonormal polynomials of the mean ranks of one column into ``out``; return how many there are."""
+    n_rows = values.shape[0]
+    rank = np.empty(n_rows)
+    below = 0.0
+    distinct = 0
+    start = 0
+    while start < n_rows:
+        stop = start
+        inside = 0.0
+        while stop < n_rows and values[order[stop]] == values[order[start]]:
+            inside += weights[order[stop]]
+            stop += 1
+        if inside > 0.0:
+            distinct += 1
+        for position in range(start, stop):
+            rank[order[position]] = 2.0 * (below + 0.5 * inside) - 1.0  # in (-1, 1)
+        below += inside
+        start = stop
+    n_functions = 0
+    current = np.ones(n_rows)
+    functions = np.empty((degree, n_rows))
+    for _ in range(min(degree, distinct - 1)):
+        # rank times the previous polynomial spans the same space as the next power, and is better conditioned
+        size_before = 0.0
+        mean = 0.0
+        for n in range(n_rows):
+            current[n] *= rank[n]
+            mean += weights[n] * current[n]
+            size_before += weights[n] * current[n] * current[n]
+        for n in range(n_rows):
+            current[n] -= mean
+        for _again in range(2):  # twice is enough for orthogonality
+            for k in range(n_functions):
+                dot = 0.0
+                for n in range(n_rows):
+                    dot += weights[n] * current[n] * functions[k, n]
+                for n in range(n_rows):
+                    current[n] -= dot * functions[k, n]
+        size = 0.0
+        for n in range(n_rows):
+            size += weights[n] * current[n] * current[n]
+        if size <= 1e-8 * size_before or size == 0.0:
+            break
+        scale = 1.0 / np.sqrt(size)
+        fourth = 0.0
+        for n in range(n_rows):
+            current[n] *= scale
+            fourth += current[n] ** 4
+        if fourth / n_rows * MIN_ROWS > n_rows:
+            break
+        for n in range(n_rows):
+            functions[n_functions, n] = current[n]
+        n_functions += 1
+    for k in range(n_functions):
+        for n in range(n_rows):
+            out[k, n] = functions[k, n]
+    return n_functions
+
+
+@njit(cache=True, nogil=True)
+def extend_polynomials(own, weights, out):  # pragma: no cover - compiled
+    """Write the polynomials of one column and those of higher degree into ``out``; return how many there are."""
+    n_functions, n_rows = own.shape
+    n_functions = min(n_functions, out.shape[0])
+    functions = np.empty((out.shape[0], n_rows))
+    for k in range(n_functions):
+        for n in range(n_rows):
+            functions[k, n] = own[k, n]
+    current = np.empty(n_rows)
+    while 0 < n_functions < out.shape[0]:
+        mean = 0.0
+        size_before = 0.0
+        for n in range(n_rows):
+            current[n] = functions[n_functions - 1, n] * functions[0, n]
+            mean += weights[n] * current[n]
+            size_before += weights[n] * current[n] * current[n]
+        for n in range(n_rows):
+            current[n] -= mean
+        for _ in range(2):
+            for k in range(n_functions):
+                dot = 0.0
+                for n in range(n_rows):
+                    dot += weights[n] * current[n] * functions[k, n]
+                for n in range(n_rows):
+                    current[n] -= dot * functions[k, n]
+        size = 0.0
+        for n in range(n_rows):
+            size += weights[n] * current[n] * current[n]
+        if size <= 1e-5 * size_before:
+            break
+        scale = 1.0 / np.sqrt(size)
+        for n in range(n_rows):
+            functions[n_functions, n] = current[n] * scale
+        n_functions += 1
+    for k in range(n_functions):
+        for n in range(n_rows):
+            out[k, n] = functions[k, n]
+    return n_functions
+
+
+def finer_functions(basis: Basis, column: int, weights: np.ndarray) -> np.ndarray:
+    """Return functions of one column for taking its own effect out, float32 of shape (n_functions, n_samples).
+
+    Parameters
+    ----------
+    basis : Basis
+        The functions of all columns; polynomials are continued up to degree 4.
+    column : int
+        Which column.
+    weights : ndarray of shape (n_samples,)
+        Weights of the rows, adding up to 1.
+    """
+    own = basis.of_column(column).astype(np.float32)
+    if not basis.is_polynomial[column] or len(own) == 0:
+        return own
+    out = np.empty((FINER_DEGREE, own.shape[1]), dtype=np.float32)
+    return out[: extend_polynomials(own, weights, out)]
+
+
+def _orthonormal(columns: np.ndarray, weights: np.ndarray, limit: int) -> np.ndarray:
+    """Return orthonormal functions, shape (n_functions, n_samples), of the span of centred columns, strongest first."""
+    centred = columns - weights @ columns
+    scale = np.sqrt(weights @ centred**2)
+    centred = centred[:, scale > 1e-9] / scale[scale > 1e-9]
+    if centred.shape[1] == 0:
+        return np.empty((0, len(columns)))
+    root = np.sqrt(np.maximum(weights, 0.0))[:, None]
+    _, singular, right = np.linalg.svd(root * centred, full_matrices=False)
+    kept = np.flatnonzero(singular > 1e-4 * singular[0])[:limit]
+    functions = (centred @ (right[kept].T / singular[kept])).T
+    rests_on = len(columns) / np.mean(functions**4, axis=1)
+    return functions[rests_on >= MIN_ROWS]
+
+
+def category_functions(codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return orthonormal contrasts of a categorical column; rare levels are pooled.
+
+    Examples
+    --------
+    >>> b = category_functions(np.repeat([0.0, 1.0, 2.0], 10), np.full(30, 1 / 30))
+    >>> b.shape, np.round(b @ b.T / 30, 6).tolist()
+    ((2, 30), [[1.0, 0.0], [0.0, 1.0]])
+    """
+    levels, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    by_size = np.argsort(-counts, kind="stable")
+    place = np.empty(len(levels), dtype=np.int64)
+    place[by_size] = np.arange(len(levels))
+    n_own = min(MAX_LEVELS - 1, int((counts >= MIN_ROWS).sum()))
+    if n_own < 1:
+        return np.empty((0, len(codes)))
+    pooled = np.minimum(place[inverse], n_own)
+    indicators = (pooled[:, None] == np.arange(n_own + 1)).astype(np.float64)
+    return _orthonormal(indicators, weights, MAX_GROUP_FUNCTIONS)
+
+
+def make_basis(
+    table: ColumnTable,
+    weights: np.ndarray,
+    *,
+    degree: int = 2,
+    columns: np.ndarray | None = None,
+    n_threads: int = 1,
+    block: int = 256,
+) -> Basis:
+    """Return the functions of a table.
+
+    Parameters
+    ----------
+    table : ColumnTable
+        The columns.
+    weights : ndarray of shape (n_samples,)
+        Weights of the rows, adding up to 1.
+    degree : int, default=2
+        Highest degree of the polynomials. Sparse tables always have degree 1.
+    columns : ndarray of int or None, default=None
+        The columns that are wanted; None is all.
+    n_threads : int, default=1
+        Threads.
+    block : int, default=256
+        Columns that are worked on at a time.
+
+    Examples
+    --------
+    >>> from tamiz.pairs.columns import read_columns
+    >>> table = read_columns(np.array([[0.0, 7], [1, 7], [0, 7], [1, 7], [0, 7], [1, 7], [0, 7], [1, 7], [0, 7], [1, 7]]))
+    >>> basis = make_basis(table, np.full(10, 0.1))
+    >>> basis.degrees.tolist(), np.unique(basis.functions).tolist()
+    ([1, 0], [-1.0, 1.0])
+    """
+    wanted = np.arange(table.n_columns) if columns is None else np.asarray(columns)
+    if table.is_sparse and all(len(table.members[j]) == 1 for j in wanted):
+        return _sparse_basis(table, weights, wanted)
+    parts = [wanted[start : start + block] for start in range(0, len(wanted), block)]
+    largest = sum(_largest_degree(table, int(j), degree) for j in wanted)
+    functions = np.empty((largest, table.n_samples), dtype=np.float32)
+    degrees = np.zeros(len(wanted), dtype=np.int64)
+    done = 0
+    place = 0
+    # Blocks come back in order and are copied one by one, so that only a few of them exist beside the result.
+    for block_functions, block_degrees in _in_order(
+        lambda part: _block_functions(table, weights, part, degree), parts, n_threads
+    ):
+        functions[place : place + len(block_functions)] = block_functions
+        degrees[done : done + len(block_degrees)] = block_degrees
+        place += len(block_functions)
+        done += len(block_degrees)
+    functions = functions[:place]
+    offsets = np.concatenate([[0], np.cumsum(degrees)])
+    polynomial = np.array(
+        [len(table.members[j]) == 1 and not table.is_categorical[table.members[j][0]] for j in wanted], dtype=bool
+    )
+    return Basis(functions, offsets, polynomial, _kurtosis(functions, offsets))
+
+
+def _largest_degree(table: ColumnTable, column: int, degree: int) -> int:
+    """Return the most functions that a column can have."""
+    members = table.members[column]
+    if len(members) > 1:
+        return MAX_GROUP_FUNCTIONS
+    return MAX_GROUP_FUNCTIONS if table.is_categorical[members[0]] else degree
+
+
+def _in_order(function: Callable[[Any], Any], parts: list[Any], n_threads: int) -> Iterable[Any]:
+    """Apply a function in threads, a few parts ahead, and hand out the results in order."""
+    if n_threads <= 1 or len(parts) <= 1:
+        yield from map(function, parts)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        ahead: list[Any] = []
+        for part in parts:
+            ahead.append(pool.submit(function, part))
+            if len(ahead) > 2 * n_threads:
+                yield ahead.pop(0).result()
+        for future in ahead:
+            yield future.result()
+
+
+def _block_functions(
+    table: ColumnTable, weights: np.ndarray, columns: np.ndarray, degree: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the functions of a few columns, one after the other, and how many each has."""
+    single = np.array([len(table.members[j]) == 1 and not table.is_categorical[table.members[j][0]] for j in columns])
+    degrees = np.zeros(len(columns), dtype=np.int64)
+    pieces: list[np.ndarray] = [np.empty((0, table.n_samples), dtype=np.float32)] * len(columns)
+    plain = np.flatnonzero(single)
+    if len(plain):
+        inputs = np.array([table.members[columns[place]][0] for place in plain])
+        part = table.values[:, inputs]
+        values = np.ascontiguousarray((part.toarray() if sp.issparse(part) else part).T)
+        order = np.argsort(values, axis=1)
+        for row, place in enumerate(plain):
+            out = np.empty((1 if table.is_sparse else degree, table.n_samples), dtype=np.float32)
+            count = _polynomials(values[row], order[row], weights, len(out), out)
+            pieces[place], degrees[place] = out[:count], count
+    for place in np.flatnonzero(~single):
+        column = int(columns[place])
+        found = _special_functions(table, weights, column)
+        pieces[place], degrees[place] = found.astype(np.float32), len(found)
+    return np.concatenate(pieces), degrees
+
+
+def _special_functions(table: ColumnTable, weights: np.ndarray, column: int) -> np.ndarray:
+    """Return the functions of a categorical column or of a group."""
+    members = table.members[column]
+    values = table.column(column)
+    if len(members) == 1:
+        return category_functions(values[:, 0], weights)
+    out = np.zeros((1, table.n_samples), dtype=np.float32)
+    ranked = [
+        out[0].astype(np.float64)
+        for member in values.T
+        if _polynomials(np.ascontiguousarray(member), np.argsort(member), weights, 1, out)
+    ]
+    if not ranked:
+        return np.empty((0, table.n_samples))
+    return _orthonormal(np.stack(ranked, axis=1), weights, MAX_GROUP_FUNCTIONS)
+
+
+def _sparse_basis(table: ColumnTable, weights: np.ndarray, wanted: np.ndarray) -> Basis:
+    """Return functions of degree 1 whose stored entries are those of the table; zeros share one mean rank."""
+    inputs = np.array([table.members[j][0] for j in wanted], dtype=np.int64)
+    values = sp.csc_array(table.values[:, inputs])
+    data = np.zeros(values.nnz, dtype=np.float32)
+    shift = np.zeros(len(wanted), dtype=np.float32)
+    degrees = np.zeros(len(wanted), dtype=np.int64)
+    for column in range(len(wanted)):
+        entries = slice(values.indptr[column], values.indptr[column + 1])
+        rows = values.indices[entries]
+        dense = np.zeros(table.n_samples)
+        dense[rows] = values.data[entries]
+        out = np.empty((1, table.n_samples), dtype=np.float32)
+        if _polynomials(dense, np.argsort(dense), weights, 1, out) == 0:
+            continue
+        degrees[column] = 1
+        zero = dense == 0.0
+        shift[column] = out[0, zero.argmax()] if zero.any() else 0.0
+        data[entries] = out[0, rows] - shift[column]
+    functions = sp.csc_array((data, values.indices, values.indptr), shape=values.shape).T.tocsr()
+    kept = np.flatnonzero(degrees)
+    functions, shift = sp.csr_array(functions[kept]), shift[kept]
+    offsets = np.concatenate([[0], np.cumsum(degrees)])
+    kurtosis = np.zeros(len(wanted), dtype=np.float32)
+    filled = np.diff(functions.indptr)
+    fourth = sp.csr_array(
+        (((functions.data + np.repeat(shift, filled)) ** 4), functions.indices, functions.indptr), shape=functions.shape
+    )
+    total = np.asarray(fourth.sum(axis=1)).ravel() + (table.n_samples - filled) * shift**4
+    kurtosis[kept] = total / table.n_samples
+    return Basis(functions, offsets, np.ones(len(wanted), dtype=bool), kurtosis, shift)
+
+
+def _kurtosis(functions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return the largest mean fourth power of the functions of each column; 0 where there are none."""
+    fourth = np.zeros(len(functions), dtype=np.float32)
+    for start in range(0, len(functions), 512):
+        part = functions[start : start + 512]
+        square = part * part
+        fourth[start : start + 512] = np.einsum("kn,kn->k", square, square) / max(1, functions.shape[1])
+    largest = np.zeros(len(offsets) - 1, dtype=np.float32)
+    filled = np.diff(offsets) > 0
+    if filled.any():
+        largest[filled] = np.maximum.reduceat(fourth, offsets[:-1][filled])
+    return largest

@@ -1,0 +1,171 @@
+"""Read a table into columns to be searched: numbers, categories, and groups that count as one column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from tamiz._names import suggest
+from tamiz._validation import check_table
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnTable:
+    """Hold a checked table.
+
+    Parameters
+    ----------
+    values : ndarray or csc_array, shape (n_samples, n_inputs)
+        The numbers; categorical columns hold codes.
+    names : list of str
+        One name for each column to be searched; a group has one.
+    members : list of ndarray of int
+        The inputs that belong to each column.
+    is_categorical : ndarray of bool, shape (n_inputs,)
+        Which inputs hold codes without an order.
+    """
+
+    values: Any
+    names: list[str]
+    members: list[np.ndarray]
+    is_categorical: np.ndarray
+
+    @property
+    def n_samples(self) -> int:
+        """Return the number of rows."""
+        return int(self.values.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """Return the number of columns that are searched."""
+        return len(self.names)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Return True for a sparse table, whose columns are used with degree 1."""
+        return sp.issparse(self.values)
+
+    def column(self, index: int) -> np.ndarray:
+        """Return the inputs of one column as a dense array of shape (n_samples, n_members)."""
+        part = self.values[:, self.members[index]]
+        return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
+
+
+def read_columns(X: Any, *, categorical: Any = None, groups: Any = None) -> ColumnTable:
+    """Check a table and find out what its columns are.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or data frame, shape (n_samples, n_inputs)
+        The table.
+    categorical : None, "auto" or sequence of str, int or bool, default=None
+        Columns without an order, by name or index, or as a mask; "auto" takes text, boolean and category columns of a
+        data frame.
+    groups : array-like of shape (n_inputs,) or None, default=None
+        Label of the group of each input; inputs of one group are searched as one column.
+
+    Examples
+    --------
+    >>> table = read_columns([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0]], groups=["a", "colour", "colour"])
+    >>> table.names, [m.tolist() for m in table.members]
+    (['a', 'colour'], [[0], [1, 2]])
+    """
+    mask = _categorical_mask(X, categorical)
+    if mask.any() and hasattr(X, "columns"):
+        names = [str(name) for name in X.columns]
+        X = _encode_frame(X, mask)
+    else:
+        names = [str(name) for name in X.columns] if hasattr(X, "columns") else []
+    holder = BaseEstimator()
+    values = check_table(holder, X, reset=True, accept_sparse=["csc", "csr"], dtype=(np.float64, np.float32))
+    if sp.issparse(values):
+        if mask.any():
+            raise ValueError(
+                "categorical= needs a dense table; one-hot columns of a sparse table can be given as groups=."
+            )
+        values = sp.csc_array(values)
+        values.sum_duplicates()
+        values.eliminate_zeros()
+    names = names or [f"x{index}" for index in range(values.shape[1])]
+    members = [np.array([index]) for index in range(values.shape[1])]
+    if groups is not None:
+        names, members = _grouped(groups, names, mask)
+    return ColumnTable(values, names, members, mask)
+
+
+def _categorical_mask(X: Any, categorical: Any) -> np.ndarray:
+    """Return which inputs are categorical, as a mask."""
+    shape = X.shape if hasattr(X, "shape") else np.shape(X)
+    n_inputs = int(shape[1]) if len(shape) == 2 else 0
+    mask = np.zeros(n_inputs, dtype=bool)
+    if categorical is None:
+        return mask
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    if isinstance(categorical, str) and categorical == "auto":
+        for index, name in enumerate(getattr(X, "columns", [])):
+            kind = str(getattr(X[name], "dtype", "")).lower()
+            mask[index] = any(word in kind for word in ("object", "str", "categor", "enum", "bool"))
+        return mask
+    if isinstance(categorical, str) or not isinstance(categorical, (Sequence, np.ndarray)):
+        raise ValueError(f"categorical must be None, 'auto' or a sequence of columns, got {categorical!r}.")
+    entries = list(categorical)
+    if entries and all(isinstance(entry, (bool, np.bool_)) for entry in entries):
+        if len(entries) != n_inputs:
+            raise ValueError(
+                f"categorical as a mask needs {n_inputs} entries, one for each column, got {len(entries)}."
+            )
+        return np.asarray(entries, dtype=bool)
+    for entry in entries:
+        if isinstance(entry, str):
+            if names is None or entry not in names:
+                hint = suggest(entry, names) if names else " X has no column names: give indices."
+                raise ValueError(f"categorical names {entry!r}, which is no column of X.{hint}")
+            mask[names.index(entry)] = True
+        elif isinstance(entry, (int, np.integer)) and -n_inputs <= entry < n_inputs:
+            mask[int(entry)] = True
+        else:
+            raise ValueError(f"categorical holds {entry!r}; give names of columns or indices from 0 to {n_inputs - 1}.")
+    return mask
+
+
+def _encode_frame(X: Any, mask: np.ndarray) -> Any:
+    """Return the frame with codes in place of categories."""
+    columns = {}
+    for name, is_categorical in zip(X.columns, mask):
+        column = X[name]
+        values = np.asarray(column)
+        if is_categorical:
+            as_objects = np.asarray(column, dtype=object)
+            missing = np.array([value is None or value != value for value in as_objects])
+            if missing.any():
+                raise ValueError(
+                    f"Input X contains a missing value in categorical column {str(name)!r} (first in row "
+                    f"{int(missing.argmax())}). Fill it with a category of its own or drop the row."
+                )
+            values = np.unique(as_objects.astype(str), return_inverse=True)[1].astype(np.float64)
+        columns[name] = values
+    import pandas as pd
+
+    return pd.DataFrame(columns)
+
+
+def _grouped(groups: Any, names: list[str], mask: np.ndarray) -> tuple[list[str], list[np.ndarray]]:
+    """Return names and members of the columns that the groups make, in order of first appearance."""
+    labels = np.asarray(groups, dtype=object)
+    if labels.shape != (len(names),):
+        raise ValueError(f"groups must hold one label for each of the {len(names)} columns, got shape {labels.shape}.")
+    order: dict[Any, list[int]] = {}
+    for index, label in enumerate(labels):
+        order.setdefault(label, []).append(index)
+    members = [np.array(indices) for indices in order.values()]
+    for indices in members:
+        if len(indices) > 1 and mask[indices].any():
+            raise ValueError(
+                f"Column {names[indices[0]]!r} is categorical and in a group with others; give one of the two."
+            )
+    return [str(label) for label in order], members

@@ -1,0 +1,233 @@
+"""Judge columns and chosen pairs exactly: the share of the residuals that their functions explain, and its p value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tamiz.pairs.basis import FINER_DEGREE, Basis, extend_polynomials
+from tamiz.pairs.null import log_p_values
+from tamiz.pairs.target import Residuals
+
+# Directions that keep less than this share of their variance once both columns are taken out are not tested.
+_SMALLEST_SHARE = 0.02
+_CACHE_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class PairEvidence:
+    """Hold what is known of some pairs.
+
+    Parameters
+    ----------
+    log_p : ndarray of shape (n_pairs,)
+        Natural logarithm of the p value of each pair on its own.
+    strength : ndarray of shape (n_pairs,)
+        Multiple correlation of the residuals with the products, from 0 to 1.
+    component : ndarray of int, shape (n_pairs, 2)
+        Functions of the two columns whose product explains most, from 0.
+    """
+
+    log_p: np.ndarray
+    strength: np.ndarray
+    component: np.ndarray
+
+
+class PairJudge:
+    """Compute the evidence of pairs beyond their two columns.
+
+    The products of the functions of two columns are projected off the functions of each column alone (of degree 4), and the
+    residuals are regressed on what is left.
+
+    Parameters
+    ----------
+    basis : Basis
+        The functions of all columns.
+    weights : ndarray of shape (n_samples,)
+        Weights of the rows, adding up to 1.
+    """
+
+    def __init__(self, basis: Basis, weights: np.ndarray) -> None:
+        self.basis = basis
+        self.weights = weights
+        degrees = basis.degrees
+        self._n_finer = np.where(basis.is_polynomial, -1, degrees)  # -1: not known yet
+        largest = int(degrees[~basis.is_polynomial].max(initial=FINER_DEGREE))
+        shape = (basis.n_columns, largest, len(weights))
+        # Finer functions of all columns are kept if there is room for them, and made again each time if not.
+        self._kept = np.empty(shape, dtype=np.float32) if 4 * np.prod(shape, dtype=float) <= _CACHE_BYTES else None
+        self._filled = np.zeros(basis.n_columns, dtype=bool)
+
+    def judge(self, pairs: np.ndarray, residuals: Residuals) -> PairEvidence:
+        """Return the evidence of pairs.
+
+        Parameters
+        ----------
+        pairs : ndarray of int, shape (n_pairs, 2)
+            The pairs.
+        residuals : Residuals
+            What they are to explain.
+        """
+        log_p = np.zeros(len(pairs))
+        strength = np.zeros(len(pairs))
+        component = np.zeros((len(pairs), 2), dtype=np.int64)
+        degrees = self.basis.degrees
+        widest = int(degrees.max(initial=1)) ** 2 + 2 * FINER_DEGREE + 2
+        size = max(1, 2**21 // (len(self.weights) * widest))
+        for start in range(0, len(pairs), size):
+            part = pairs[start : start + size]
+            columns, place = np.unique(part, return_inverse=True)
+            place = place.reshape(part.shape)
+            own, finer = self._gather(columns)
+            shapes = np.stack([degrees[part], self._n_finer[part]], axis=2).reshape(len(part), 4)
+            for shape in np.unique(shapes, axis=0):
+                if shape[0] == 0 or shape[2] == 0:
+                    continue
+                rows = np.flatnonzero((shapes == shape).all(axis=1))
+                i, j = place[rows].T
+                main = np.concatenate([finer[i, : shape[1]], finer[j, : shape[3]]], axis=1)
+                found = _judge_batch((own[i, : shape[0]], own[j, : shape[2]]), main, residuals)
+                log_p[start + rows], strength[start + rows], component[start + rows] = found
+        return PairEvidence(log_p, strength, component)
+
+    def _gather(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the functions and the finer functions of some columns, filled up to the largest number of them."""
+        degrees, n_rows = self.basis.degrees[columns], len(self.weights)
+        own = np.zeros((len(columns), int(degrees.max(initial=1)), n_rows), dtype=np.float32)
+        for place, column in enumerate(columns):
+            own[place, : degrees[place]] = self.basis.of_column(int(column))
+        store = self._kept
+        if store is None:
+            largest = int(self.basis.degrees[~self.basis.is_polynomial].max(initial=FINER_DEGREE))
+            store = np.empty((len(columns), largest, n_rows), dtype=np.float32)
+        for place, column in enumerate(columns):
+            row = place if self._kept is None else column
+            if self._kept is not None and self._filled[column]:
+                continue
+            degree = degrees[place]
+            if self.basis.is_polynomial[column]:
+                count = extend_polynomials(own[place, :degree], self.weights, store[row, :FINER_DEGREE])
+                self._n_finer[column] = count
+            else:
+                store[row, :degree] = own[place, :degree]
+            self._filled[column] = True
+        return own, store if self._kept is None else store[columns]
+
+
+def _judge_batch(
+    own: tuple[np.ndarray, np.ndarray], main: np.ndarray, residuals: Residuals
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return log p, strength and the strongest component of pairs of one shape."""
+    n_pairs, _, n_rows = main.shape
+    products = own[0][:, :, None, :] * own[1][:, None, :, :]
+    n_first, n_second = products.shape[1:3]
+    products = products.reshape(n_pairs, n_first * n_second, n_rows) * residuals.scale.astype(np.float32)
+    # The constant and the functions of both columns, in the scale in which an error of the additive model shows.
+    main_scale = residuals.main_scale.astype(np.float32)
+    design = np.concatenate([np.broadcast_to(main_scale, (n_pairs, 1, n_rows)), main * main_scale], axis=1)
+    gram = (design @ design.transpose(0, 2, 1)).astype(np.float64)
+    gram += 1e-5 * n_rows * np.eye(design.shape[1])
+    coefficients = np.linalg.solve(gram, (design @ products.transpose(0, 2, 1)).astype(np.float64))
+    total = np.einsum("mdn,mdn->m", products, products) / products.shape[1]
+    products = products - coefficients.transpose(0, 2, 1).astype(np.float32) @ design
+    statistic, rank, leverage, share = _explained(products, residuals.values, _SMALLEST_SHARE * total)
+    n_targets = len(residuals.values)
+    target = float((((residuals.values**2).sum(axis=0) / n_rows) ** 2).sum())
+    log_p = log_p_values(statistic, rank, leverage, n_targets, target, n_rows)
+    strongest = share.argmax(axis=1)
+    component = np.stack([strongest // n_second, strongest % n_second], axis=1)
+    return log_p, np.sqrt(np.clip(statistic / n_targets, 0.0, 1.0)), component
+
+
+def _explained(
+    features: np.ndarray, residuals: np.ndarray, smallest: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return trace(H K), rank and sum of squared leverages of H, and the share that each feature explains alone.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_tests, n_functions, n_samples)
+        Centred features of each test.
+    residuals : ndarray of shape (n_targets, n_samples)
+        Standardised residuals.
+    smallest : ndarray of shape (n_tests,)
+        Smallest sum of squares of a direction that is tested.
+    """
+    n_rows = features.shape[2]
+    gram = (features @ features.transpose(0, 2, 1)).astype(np.float64)
+    inner = (features @ residuals.T.astype(np.float32)).astype(np.float64)
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > smallest[:, None]
+    inverse = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
+    whiten = (vectors * inverse[:, None, :]).transpose(0, 2, 1)
+    statistic = ((whiten @ inner) ** 2).sum(axis=(1, 2)) / n_rows
+    white = whiten.astype(np.float32) @ features
+    diagonal = np.einsum("mdn,mdn->mn", white, white)
+    leverage = np.einsum("mn,mn->m", diagonal, diagonal)
+    size = np.einsum("mdd->md", gram)
+    share = (inner**2).sum(axis=2) / np.where(size > smallest[:, None], size, np.inf)
+    return statistic, kept.sum(axis=1), leverage, share
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnTests:
+    """Test each column on its own, for many residuals: functions, whitened once.
+
+    Parameters
+    ----------
+    basis : Basis
+        The functions of all columns.
+    weights : ndarray of shape (n_samples,)
+        Weights of the rows, adding up to 1.
+    """
+
+    basis: Basis
+    weights: np.ndarray
+
+    def log_p(self, residuals: Residuals, orders: np.ndarray | None = None) -> np.ndarray:
+        """Return the logarithm of the p value of each column.
+
+        Parameters
+        ----------
+        residuals : Residuals
+            The residuals.
+        orders : ndarray of int, shape (n_permutations, n_samples), or None, default=None
+            Orders of the rows; if given, the smallest value of each is returned in place of that of each column.
+        """
+        values = residuals.values
+        n_targets, n_rows = values.shape
+        target = float((((values**2).sum(axis=0) / n_rows) ** 2).sum())
+        stacked = values if orders is None else values[:, orders].transpose(1, 0, 2).reshape(-1, n_rows)
+        n_orders = 1 if orders is None else len(orders)
+        result = np.zeros((self.basis.n_columns, n_orders)) if orders is None else np.zeros((1, n_orders))
+        for columns, features in self._batches(residuals):
+            total = np.einsum("mdn,mdn->m", features, features) / features.shape[1]
+            _, rank, leverage, _ = _explained(features, values, _SMALLEST_SHARE * total)
+            gram = (features @ features.transpose(0, 2, 1)).astype(np.float64)
+            inner = (features @ stacked.T.astype(np.float32)).astype(np.float64)
+            inverse = np.linalg.pinv(gram, rcond=1e-3, hermitian=True)
+            explained = (inner * (inverse @ inner)).sum(axis=1).reshape(len(columns), n_orders, n_targets).sum(axis=2)
+            found = log_p_values(explained / n_rows, rank[:, None], leverage[:, None], n_targets, target, n_rows)
+            if orders is None:
+                result[columns] = found
+            else:
+                result[0] = np.minimum(result[0], found.min(axis=0))
+        return result[:, 0] if orders is None else result[0]
+
+    def _batches(self, residuals: Residuals) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield columns with equally many functions, and these, scaled and centred, as (n_columns, degree, n_samples)."""
+        degrees = self.basis.degrees
+        scale = residuals.scale.astype(np.float32)
+        constant = residuals.main_scale.astype(np.float32)
+        flat = np.ptp(scale) < 1e-6
+        for degree in np.unique(degrees[degrees > 0]):
+            columns = np.flatnonzero(degrees == degree)
+            size = max(1, 2**20 // (int(degree) * len(scale)))
+            for start in range(0, len(columns), size):
+                part = columns[start : start + size]
+                features = np.stack([self.basis.of_column(int(j)).astype(np.float32) for j in part]) * scale
+                if not flat:
+                    features -= (features @ constant)[:, :, None] * (constant / (constant @ constant))
+                yield part, features

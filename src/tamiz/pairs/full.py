@@ -1,0 +1,172 @@
+"""Search all pairs and calibrate what is found by permutations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tamiz.pairs.basis import Basis
+from tamiz.pairs.blocks import Best, Block, Runner, Task, search_all, split
+from tamiz.pairs.evidence import ColumnTests, PairEvidence, PairJudge
+from tamiz.pairs.null import TailFit, fit_tail
+from tamiz.pairs.target import Residuals, Target, additive_residuals, residuals_of
+
+# Progress is told as (share done, what is being done).
+Progress = Callable[[float, str], None]
+# Makes the function that does one task, from blocks, weights, variance and the number of pairs kept.
+WorkMaker = Callable[[list[Block], np.ndarray, np.ndarray, int], Callable[[Task], Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Hold all that a search has found, by index of the column.
+
+    Parameters
+    ----------
+    marginal_log_p : ndarray of shape (n_columns,)
+        Logarithm of the p value of each column on its own.
+    marginal_tail, pair_tail : TailFit
+        How p values of columns and of pairs are corrected.
+    pairs : ndarray of int, shape (n_pairs, 2)
+        The pairs that were judged exactly.
+    evidence : PairEvidence
+        What is known of them.
+    fitted : ndarray of int
+        Columns whose own effect was taken out first.
+    n_tests : int
+        Number of pairs that were searched.
+    """
+
+    marginal_log_p: np.ndarray
+    marginal_tail: TailFit
+    pairs: np.ndarray
+    evidence: PairEvidence
+    pair_tail: TailFit
+    fitted: np.ndarray
+    n_tests: int
+
+
+def count_pairs(degrees: np.ndarray) -> int:
+    """Return the number of pairs of columns that have functions."""
+    usable = int((degrees > 0).sum())
+    return usable * (usable - 1) // 2
+
+
+def kept_pairs(n_columns: int) -> int:
+    """Return how many of the strongest pairs are judged exactly: one for each column, within 200 and 2,000."""
+    return int(np.clip(n_columns, 200, 2000))
+
+
+def marginal_evidence(
+    tests: ColumnTests, residuals: Residuals, random: np.random.Generator, n_permutations: Any
+) -> tuple[np.ndarray, TailFit]:
+    """Return the log p value of each column and how to correct it."""
+    n_rows, n_columns = residuals.values.shape[1], tests.basis.n_columns
+    log_p = tests.log_p(residuals)
+    count = int(np.clip(2_000_000 // max(1, n_columns), 20, 200)) if n_permutations == "auto" else n_permutations
+    n_tests = int((tests.basis.degrees > 0).sum())
+    if count == 0 or n_tests == 0:
+        return log_p, TailFit(float(max(1, n_tests)))
+    orders = np.stack([random.permutation(n_rows) for _ in range(count)])
+    smallest = [tests.log_p(residuals, orders[start : start + 25]) for start in range(0, count, 25)]
+    return log_p, fit_tail(np.concatenate(smallest), n_tests)
+
+
+def search_full(
+    basis: Basis,
+    target: Target,
+    *,
+    random: np.random.Generator,
+    n_permutations: Any,
+    run: Runner,
+    progress: Progress | None = None,
+    make_work: WorkMaker | None = None,
+) -> Evidence:
+    """Search all pairs of a basis.
+
+    Parameters
+    ----------
+    basis : Basis
+        The functions of all columns.
+    target : Target
+        The target.
+    random : numpy.random.Generator
+        Draws the permutations.
+    n_permutations : "auto" or int
+        "auto" begins with 20 and goes on to 100 while the strongest pair is in doubt.
+    run : Runner
+        Works on blocks: in threads or on a cluster.
+    progress : callable or None, default=None
+        Told of what is done.
+    make_work : callable or None, default=None
+        Makes the function that searches one pair of blocks; None searches in memory.
+    """
+    tests = ColumnTests(basis, target.weights)
+    marginal, marginal_tail = marginal_evidence(tests, residuals_of(target), random, n_permutations)
+    residuals = additive_residuals(basis, target, tests.log_p)
+    blocks = split(basis)
+    n_tests = count_pairs(basis.degrees)
+    if n_tests == 0:
+        empty = PairEvidence(np.empty(0), np.empty(0), np.empty((0, 2), dtype=np.int64))
+        none = np.empty((0, 2), dtype=np.int64)
+        return Evidence(marginal, marginal_tail, none, empty, TailFit(1.0), residuals.fitted, 0)
+    search = _Search(basis, target, residuals, blocks, run, progress, make_work)
+    first = 20 if n_permutations == "auto" else n_permutations
+    best = search.run_all([residuals], 0.0, 1.0 / (first + 1), "pairs")[0]
+    pairs = _with_partners(best)
+    evidence = search.judge.judge(pairs, residuals)
+    smallest: list[float] = []
+    wanted = first
+    while len(smallest) < wanted:
+        count = min(10, wanted - len(smallest))
+        replicates = [residuals.replicate(random) for _ in range(count)]
+        begin, end = (len(smallest) + 1) / (wanted + 1), (len(smallest) + count + 1) / (wanted + 1)
+        for replicate, found in zip(replicates, search.run_all(replicates, begin, end, "permutations")):
+            without_effect = search.judge.judge(found.pairs(), replicate)
+            smallest.append(float(without_effect.log_p.min(initial=0.0)))
+        if n_permutations == "auto" and len(smallest) == wanted < 100:
+            corrected = fit_tail(np.array(smallest), n_tests).log_corrected(evidence.log_p.min(initial=0.0))
+            if np.log(0.01) < corrected < np.log(0.15):
+                wanted += 20
+    tail = fit_tail(np.array(smallest), n_tests)
+    return Evidence(marginal, marginal_tail, pairs, evidence, tail, residuals.fitted, n_tests)
+
+
+@dataclass(eq=False)
+class _Search:
+    """Keep what all replicates share."""
+
+    basis: Basis
+    target: Target
+    residuals: Residuals
+    blocks: list[Block]
+    run: Runner
+    progress: Progress | None
+    make_work: WorkMaker | None
+
+    def __post_init__(self) -> None:
+        self.judge = PairJudge(self.basis, self.target.weights)
+        self.n_kept = min(kept_pairs(self.basis.n_columns), count_pairs(self.basis.degrees))
+
+    def run_all(self, replicates: list[Residuals], begin: float, end: float, what: str) -> list[Best]:
+        """Search with several residuals at once; they share the blocks."""
+        scale = self.residuals.scale
+        weights = np.stack([one.values * scale for one in replicates]).astype(np.float32)
+        variance = (scale**2).astype(np.float32)
+
+        def tell(done: int, total: int) -> None:
+            if self.progress is not None:
+                self.progress(begin + (end - begin) * done / total, what)
+
+        work = None if self.make_work is None else self.make_work(self.blocks, weights, variance, self.n_kept)
+        return search_all(self.blocks, weights, variance, self.basis.n_columns, self.n_kept, self.run, tell, work)
+
+
+def _with_partners(best: Best) -> np.ndarray:
+    """Return the strongest pairs and that of each column with its best partner."""
+    columns = np.flatnonzero(best.partner >= 0)
+    own = np.sort(np.stack([columns, best.partner[columns]], axis=1), axis=1)
+    return np.unique(np.concatenate([best.pairs(), own]), axis=0).astype(np.int64)

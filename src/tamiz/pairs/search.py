@@ -1,0 +1,260 @@
+"""find_pairs: which columns act together on a target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from tamiz._names import pick_name
+from tamiz._progress import ProgressBar
+from tamiz.pairs.basis import Basis, make_basis
+from tamiz.pairs.blocks import Runner, count_threads, run_in_threads
+from tamiz.pairs.columns import ColumnTable, read_columns
+from tamiz.pairs.full import Evidence, Progress, WorkMaker, search_full
+from tamiz.pairs.result import Pair, PairSearch
+from tamiz.pairs.sketch import search_sketch
+from tamiz.pairs.target import Target, read_target
+
+# Fewer rows than these cannot tell a pair from chance.
+MIN_SAMPLES = 20
+# Above this the full search takes minutes for each permutation.
+MAX_FULL_COLUMNS = 20_000
+
+_WORDS = ("linear", "U-shape", "cubic", "quartic")
+
+
+def find_pairs(
+    X: Any,
+    y: Any,
+    *,
+    task: str = "auto",
+    degree: int = 2,
+    categorical: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
+    method: str = "auto",
+    n_permutations: Any = "auto",
+    n_pairs: int = 100,
+    device: str | None = None,
+    client: Any = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
+) -> PairSearch:
+    """Find columns that act together: pairs that say more about the target than both columns alone.
+
+    All pairs are searched by matrix products. What each column (and an additive model of the strong columns) explains is taken
+    out first, and p values are corrected for all pairs by permutations.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or data frame, shape (n_samples, n_features)
+        The table. Sparse tables are searched for products of ranks (degree 1), without making them dense.
+    y : array-like of shape (n_samples,)
+        Classes or numbers.
+    task : {"auto", "classification", "regression"}, default="auto"
+        What y is; "auto" takes text, booleans and few integers for classes.
+    degree : int from 1 to 4, default=2
+        Degree of the polynomials of the ranks of each column. 1 finds products and exclusive ors, 2 rings and
+        saddles too. The time grows with its square.
+    categorical : None, "auto" or sequence, default=None
+        Columns without an order: names, indices or a mask; "auto" takes text, boolean and category columns of a data frame.
+    groups : array-like of shape (n_features,) or None, default=None
+        Label of the group of each input; a group (for example one-hot columns) counts as one column.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        Importance of the rows.
+    method : {"auto", "full", "sketch"}, default="auto"
+        "full" searches all pairs; "sketch" finds strong pairs among very many columns in nearly linear time; "auto" takes
+        the sketch above 20,000 columns.
+    n_permutations : "auto" or int, default="auto"
+        Permutations for the correction. "auto" begins with 20 and goes on to 100 while the strongest pair is in doubt; 0 corrects
+        for the number of tests (Bonferroni). Each costs one more search; the sketch uses none.
+    n_pairs : int, default=100
+        How many pairs to list at most.
+    device : str or None, default=None
+        Device of PyTorch for the matrix products, for example "cuda"; None uses NumPy.
+    client : dask.distributed.Client or None, default=None
+        Cluster that works on the blocks; a lost worker loses nothing.
+    n_jobs : int or None, default=None
+        Threads; None and -1 are all processors.
+    random_state : int, RandomState or None, default=None
+        Seed of the permutations and of the sketch.
+    verbose : int, default=0
+        1 shows a progress bar with the time left.
+
+    Returns
+    -------
+    PairSearch
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tamiz import find_pairs
+    >>> X = np.random.default_rng(0).normal(size=(400, 30))
+    >>> y = (X[:, 3] * X[:, 7] > 0).astype(int)
+    >>> found = find_pairs(X, y, random_state=0)
+    >>> found.significant_columns().tolist(), found.pairs[0].shape
+    ([3, 7], 'linear x linear')
+    >>> found.columns_to_dict()["partner"][:2]
+    ['x7', 'x3']
+    """
+    task = pick_name(task, ["auto", "classification", "regression"], "task")
+    method = pick_name(method, ["auto", "full", "sketch"], "method")
+    _check_integer("degree", degree, 1, 4)
+    _check_integer("n_pairs", n_pairs, 1)
+    if n_permutations != "auto":
+        _check_integer("n_permutations", n_permutations, 0)
+    table = read_columns(X, categorical=categorical, groups=groups)
+    target = read_target(y, sample_weight, table.n_samples, task)
+    if table.n_samples < MIN_SAMPLES:
+        note = f"Pairs cannot be judged on {table.n_samples} rows: give at least {MIN_SAMPLES}."
+        return _empty(table, target, note)
+    threads = count_threads(n_jobs)
+    seed = check_random_state(random_state).randint(2**31 - 1)
+    random = np.random.default_rng(seed)
+    if method == "auto":
+        method = "full" if table.n_columns <= MAX_FULL_COLUMNS else "sketch"
+    bar = ProgressBar("find_pairs") if verbose else None
+
+    def progress(share: float, what: str) -> None:
+        if bar is not None:
+            bar.update(int(1e6 * share), 1_000_000, what)
+
+    try:
+        if method == "sketch":
+            outcome = search_sketch(table, target, degree=degree, random=random, n_threads=threads, progress=progress)
+            return _result(table, target, outcome.degrees, outcome.evidence, "sketch", n_pairs, outcome.note)
+        basis = make_basis(table, target.weights, degree=degree, n_threads=threads)
+        evidence = _search(basis, target, random, n_permutations, threads, device, client, progress)
+    finally:
+        if bar is not None:
+            bar.close()
+    note = ""
+    if evidence.n_tests == 0:
+        usable = int((basis.degrees > 0).sum())
+        note = f"There is no pair to judge: {usable} of {table.n_columns} column(s) can be searched."
+    return _result(table, target, basis.degrees, evidence, "full", n_pairs, note)
+
+
+def _check_integer(name: str, value: Any, least: int, most: int | None = None) -> None:
+    ok = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least
+    if not ok or (most is not None and value > most):
+        limits = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise ValueError(f"{name} must be an integer {limits}, got {value!r}.")
+
+
+def _search(
+    basis: Basis,
+    target: Target,
+    random: np.random.Generator,
+    n_permutations: Any,
+    threads: int,
+    device: str | None,
+    client: Any,
+    progress: Progress,
+) -> Evidence:
+    """Run the full search where it was asked for: in threads, on a device or on a cluster."""
+    run: Runner = run_in_threads(threads)
+    make_work: WorkMaker | None = None
+    if device is not None and client is not None:
+        raise ValueError("Give device= or client=, not both.")
+    if device is not None:
+        from tamiz.pairs.device import work_on_device
+
+        run, make_work = run_in_threads(1), work_on_device(device)
+    elif client is not None:
+        from tamiz.pairs.cluster import run_on_cluster
+
+        run, make_work = run_on_cluster(client)
+    return search_full(
+        basis, target, random=random, n_permutations=n_permutations, run=run, progress=progress, make_work=make_work
+    )
+
+
+def _shape(table: ColumnTable, column: int, component: int) -> str:
+    """Return what one function of a column looks like."""
+    members = table.members[column]
+    if len(members) > 1:
+        return "group"
+    return "level" if table.is_categorical[members[0]] else _WORDS[component]
+
+
+def _result(
+    table: ColumnTable, target: Target, degrees: np.ndarray, evidence: Evidence, method: str, n_pairs: int, note: str
+) -> PairSearch:
+    """Put the evidence into tables."""
+    n_columns = table.n_columns
+    log_p = evidence.evidence.log_p
+    corrected = evidence.pair_tail.log_corrected(log_p)
+    order = np.argsort(log_p, kind="stable")
+    pair_log, partners = np.zeros(n_columns), np.full(n_columns, -1)
+    raw = np.zeros(n_columns)
+    for place in order[::-1]:  # the strongest comes last and stays
+        i, j = evidence.pairs[place]
+        pair_log[[i, j]], raw[[i, j]] = corrected[place], log_p[place]
+        partners[i], partners[j] = j, i
+    marginal_log = evidence.marginal_tail.log_corrected(evidence.marginal_log_p)
+    marginal_log[degrees == 0] = 0.0
+    # Two families of tests: the better of both, corrected for having looked at two.
+    best = np.exp(np.minimum(marginal_log, pair_log))
+    scores = np.maximum(
+        -evidence.marginal_log_p - np.log(max(1, int((degrees > 0).sum()))), -raw - np.log(max(1, evidence.n_tests))
+    )
+    pairs = []
+    for place in order[:n_pairs]:
+        i, j = (int(column) for column in evidence.pairs[place])
+        k, m = evidence.evidence.component[place]
+        pairs.append(
+            Pair(
+                table.names[i],
+                table.names[j],
+                (i, j),
+                float(evidence.evidence.strength[place]),
+                float(np.exp(corrected[place])),
+                f"{_shape(table, i, int(k))} x {_shape(table, j, int(m))}",
+            )
+        )
+    unused = {table.names[j]: "constant, or its values but one are too rare" for j in np.flatnonzero(degrees == 0)}
+    return PairSearch(
+        names=table.names,
+        marginal_p_values=np.exp(marginal_log),
+        pair_p_values=np.exp(pair_log),
+        partners=partners,
+        p_values=best * (2 - best),
+        scores=scores,
+        pairs=pairs,
+        method=method,
+        n_samples=table.n_samples,
+        n_tests=evidence.n_tests,
+        n_effective_tests=evidence.pair_tail.n_effective,
+        n_permutations=evidence.pair_tail.n_permutations,
+        fitted=[table.names[j] for j in evidence.fitted],
+        unused=unused,
+        note=note,
+        _table=table,
+        _target=target,
+    )
+
+
+def _empty(table: ColumnTable, target: Target, note: str) -> PairSearch:
+    """Return a result without pairs, with the reason."""
+    n = table.n_columns
+    return PairSearch(
+        names=table.names,
+        marginal_p_values=np.ones(n),
+        pair_p_values=np.ones(n),
+        partners=np.full(n, -1),
+        p_values=np.ones(n),
+        scores=np.full(n, -np.log(max(1, n))),
+        pairs=[],
+        method="full",
+        n_samples=table.n_samples,
+        n_tests=0,
+        n_effective_tests=1.0,
+        n_permutations=0,
+        note=note,
+        _table=table,
+        _target=target,
+    )

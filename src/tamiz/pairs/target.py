@@ -1,0 +1,288 @@
+"""Turn a target into residuals: what is left of it once single columns have had their say.
+
+The residuals are standardised (Pearson) residuals of an additive model: logistic for classes, linear for numbers. Without any
+strong column the model is a constant. A pair is judged by the residuals, so that two columns that each say something, even
+very much, are no pair: only what goes beyond the sum of both (on the scale of the log odds for classes) counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special, stats
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.utils.multiclass import type_of_target
+
+from tamiz._validation import check_numeric_target
+from tamiz.pairs.basis import Basis, finer_functions
+
+# A probability nearer to 0 or 1 would give one row a residual that outweighs all others.
+_SMALLEST_PROBABILITY = 0.02
+# Rows that each coefficient of the additive model needs.
+_ROWS_PER_COEFFICIENT = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Hold a checked target.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples,)
+        Codes of the classes, or numbers.
+    classes : ndarray or None
+        The classes; None for a regression.
+    weights : ndarray of shape (n_samples,)
+        Weights of the rows, adding up to 1.
+    """
+
+    values: np.ndarray
+    classes: np.ndarray | None
+    weights: np.ndarray
+
+    @property
+    def n_informative(self) -> float:
+        """Return how many rows of balanced classes say as much as these."""
+        n_rows = len(self.values)
+        if self.classes is None:
+            return float(n_rows)
+        shares = np.bincount(self.values.astype(int), weights=self.weights, minlength=len(self.classes))
+        return float(n_rows * min(1.0, len(shares) * shares.min()))
+
+
+def read_target(y: Any, sample_weight: Any, n_samples: int, task: str = "auto") -> Target:
+    """Check a target and its weights, and find out its task.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Classes (text, booleans, integers) or numbers.
+    sample_weight : array-like of shape (n_samples,) or None
+        Weights of the rows.
+    n_samples : int
+        Rows of the table.
+    task : {"auto", "classification", "regression"}, default="auto"
+        "auto" takes floats with fractions, and integers with more than 20 distinct values on more than a tenth of the rows, for a
+        regression.
+
+    Examples
+    --------
+    >>> read_target(["a", "b", "a"], None, 3).classes.tolist(), read_target([0.5, 1.2, 3.4], None, 3).classes
+    (['a', 'b'], None)
+    """
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y.ravel()
+    if y.shape != (n_samples,):
+        raise ValueError(f"y must hold one entry for each of the {n_samples} rows of X, got shape {y.shape}.")
+    weights = _read_weights(sample_weight, n_samples)
+    missing = np.array([value is None or value != value for value in y.tolist()])
+    if missing.any():
+        raise ValueError(f"Input y contains NaN (first in row {int(missing.argmax())}). Drop those rows.")
+    if task == "auto":
+        if y.dtype.kind == "f":
+            check_numeric_target(y)
+        kind = type_of_target(y.astype(str) if y.dtype.kind == "O" else y)
+        many = y.dtype.kind in "iuf" and len(np.unique(y)) > max(20, n_samples // 10)
+        task = "regression" if kind.startswith("continuous") or many else "classification"
+    if task == "regression":
+        numbers = check_numeric_target(y)
+        if np.ptp(numbers[weights > 0]) == 0.0:
+            raise ValueError("y is constant: there is nothing that columns could explain.")
+        return Target(numbers, None, weights)
+    classes, codes = np.unique(y.astype(str) if y.dtype.kind == "O" else y, return_inverse=True)
+    present = np.unique(codes[weights > 0])
+    if len(present) < 2:
+        raise ValueError(f"y holds one class only ({classes[present[0]]!r}): give rows of at least two classes.")
+    if len(classes) > n_samples // 2:
+        raise ValueError(
+            f"y holds {len(classes)} classes on {n_samples} rows. Pass task='regression' if these are numbers, or merge classes."
+        )
+    classes, codes = classes[present], np.searchsorted(present, codes).clip(0, len(present) - 1)
+    return Target(codes.astype(np.float64), classes, weights)
+
+
+def _read_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """Return weights that add up to 1."""
+    if sample_weight is None:
+        return np.full(n_samples, 1.0 / n_samples)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_samples,) or not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
+        raise ValueError(f"sample_weight must hold {n_samples} finite numbers from 0, not all of them 0.")
+    return weights / weights.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Hold standardised residuals.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_targets, n_samples)
+        Variance 1, uncorrelated; one row less than there are classes.
+    scale : ndarray of shape (n_samples,)
+        What products of functions are multiplied by: weight of the row times the standard deviation that the additive model
+        expects of its target; mean square 1.
+    main_scale : ndarray of shape (n_samples,)
+        The expected standard deviation alone.
+    fitted : ndarray of int
+        Columns in the additive model.
+    probabilities : ndarray of shape (n_samples, n_classes) or None, default=None
+        What the additive model expects; None without one, and for a regression.
+    """
+
+    values: np.ndarray
+    scale: np.ndarray
+    main_scale: np.ndarray
+    fitted: np.ndarray
+    probabilities: np.ndarray | None = None
+
+    def replicate(self, random: np.random.Generator) -> Residuals:
+        """Return residuals as they would be without any pair.
+
+        Without an additive model, and for a regression, these are the residuals in another order of the rows. Residuals of an
+        additive model of classes cannot change places, as rows differ in their expected variance: there, classes are drawn
+        from the model.
+        """
+        if self.probabilities is None:
+            values = self.values[:, random.permutation(self.values.shape[1])]
+            return Residuals(values, self.scale, self.main_scale, self.fitted)
+        bounds = np.cumsum(self.probabilities, axis=1)[:, :-1]
+        codes = (random.random(len(bounds))[:, None] > bounds).sum(axis=1)
+        values = _whitened(_class_errors(codes, self.probabilities), self.scale)
+        if len(values) < len(self.values):  # a rare class was not drawn
+            return self.replicate(random)
+        return Residuals(values, self.scale, self.main_scale, self.fitted, self.probabilities)
+
+
+def _whitened(raw: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
+    """Return residuals with unit covariance; those of a model of classes are given with the scale of their rows.
+
+    The mean of standardised residuals of a logistic model is not 0 where the model misses something: it is evidence and stays.
+    Their variance is measured with the square of the scale, as it counts in the evidence of a pair: rows whose class is nearly
+    certain have residuals near 0 and would otherwise make those of all other rows look large.
+    """
+    centred = raw - raw.mean(axis=1, keepdims=True) if scale is None else raw
+    weights = np.ones(raw.shape[1]) if scale is None else scale**2
+    values, vectors = np.linalg.eigh((centred * weights) @ centred.T / weights.sum())
+    kept = values > 1e-9 * values.max()
+    return (vectors[:, kept] / np.sqrt(values[kept])).T @ centred
+
+
+def _class_errors(codes: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Return the errors of class probabilities, standardised row by row, shape (n_errors, n_samples)."""
+    n_classes = shares.shape[1]
+    errors = (codes[:, None] == np.arange(n_classes)) - shares
+    if n_classes == 2:
+        return (errors[:, 1] / np.sqrt(shares[:, 1] * shares[:, 0]))[None]
+    # Whiten row by row with the covariance of a multinomial variable, diag(p) - p p'.
+    covariance = shares[:, :, None] * np.eye(n_classes) - shares[:, :, None] * shares[:, None, :]
+    values, vectors = np.linalg.eigh(covariance)
+    roots = np.where(values > 1e-9, 1 / np.sqrt(np.maximum(values, 1e-9)), 0.0)
+    return np.einsum("nab,nb->an", vectors, np.einsum("nab,na->nb", vectors, errors) * roots)
+
+
+def residuals_of(target: Target, design: np.ndarray | None = None, fitted: np.ndarray | None = None) -> Residuals:
+    """Return the residuals of an additive model.
+
+    Parameters
+    ----------
+    target : Target
+        The target.
+    design : ndarray of shape (n_samples, n_functions) or None, default=None
+        Functions of the columns in the model; None is a model without columns.
+    fitted : ndarray of int or None, default=None
+        Which columns these are.
+
+    Examples
+    --------
+    >>> found = residuals_of(read_target([0, 0, 1, 1], None, 4))
+    >>> np.round(np.abs(found.values), 6).tolist(), found.scale.tolist()
+    ([[1.0, 1.0, 1.0, 1.0]], [1.0, 1.0, 1.0, 1.0])
+    """
+    columns = np.empty(0, dtype=np.int64) if fitted is None else fitted
+    weights, n_rows = target.weights, len(target.values)
+    probabilities = None
+    if target.classes is None:
+        values = target.values
+        if design is not None:
+            model = Ridge(alpha=1.0).fit(design, values, sample_weight=weights * n_rows)
+            values = values - model.predict(design)
+        # Normal scores of the residuals, so that a few far values do not decide; the model itself is fitted to the numbers.
+        errors = special.ndtri((stats.rankdata(values) - 0.5) / n_rows)[None]
+        deviation = np.ones(n_rows)
+    else:
+        codes, n_classes = target.values.astype(int), len(target.classes)
+        if design is None:
+            shares = np.bincount(codes, weights=weights, minlength=n_classes)
+            expected = np.broadcast_to(shares, (n_rows, n_classes))
+        else:
+            expected = probabilities = _class_probabilities(design, codes, n_classes, weights * n_rows)
+        errors = _class_errors(codes, expected)
+        deviation = np.sqrt((expected * (1 - expected)).sum(axis=1) / 2)
+    scale = weights * n_rows * deviation
+    return Residuals(
+        _whitened(errors, None if probabilities is None else scale),
+        scale / np.sqrt(np.mean(scale**2)),
+        deviation / np.sqrt(np.mean(deviation**2)),
+        columns,
+        probabilities,
+    )
+
+
+def _class_probabilities(design: np.ndarray, codes: np.ndarray, n_classes: int, weights: np.ndarray) -> np.ndarray:
+    """Return the probabilities of an additive logistic model with a weak ridge."""
+    model = LogisticRegression(C=1.0, solver="newton-cholesky", max_iter=100, tol=1e-5)
+    model.fit(design, codes, sample_weight=weights)
+    shares = np.clip(model.predict_proba(design), _SMALLEST_PROBABILITY, 1.0)
+    assert shares.shape[1] == n_classes
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
+def additive_residuals(
+    basis: Basis, target: Target, log_p_of: Callable[[Residuals], np.ndarray], n_tests: int | None = None
+) -> Residuals:
+    """Fit an additive model by forward selection and return its residuals.
+
+    Columns whose own evidence, given those in the model, is significant after a correction for the number of columns come in,
+    strongest first, as long as there are ten rows for each coefficient.
+
+    Parameters
+    ----------
+    basis : Basis
+        The functions of all columns.
+    target : Target
+        The target.
+    log_p_of : callable
+        Takes residuals and returns the logarithm of the p value of each column.
+    n_tests : int or None, default=None
+        Number of columns to correct for; None is that of the basis.
+    """
+    residuals = residuals_of(target)
+    n_classes = 2 if target.classes is None else len(target.classes)
+    room = target.n_informative / (_ROWS_PER_COEFFICIENT * (n_classes - 1))
+    design: list[np.ndarray] = []
+    fitted: list[int] = []
+    limit = np.log(0.05 / max(1, basis.n_columns if n_tests is None else n_tests))
+    while room > len(design):
+        log_p = log_p_of(residuals).copy()
+        log_p[fitted] = 0.0
+        chosen: list[int] = []
+        for column in np.argsort(log_p, kind="stable")[:10]:
+            if log_p[column] > limit or len(chosen) == 4:
+                break
+            functions = finer_functions(basis, int(column), target.weights)
+            # Of columns that say nearly the same, the first one of this round will do.
+            close = [abs(basis.of_column(other)[0] @ (target.weights * functions[0])) > 0.7 for other in chosen]
+            if any(close) or len(design) + len(functions) > room:
+                continue
+            chosen.append(int(column))
+            design.extend(functions)
+        if not chosen:
+            break
+        fitted.extend(chosen)
+        residuals = residuals_of(target, np.stack(design, axis=1), np.array(fitted))
+    return residuals

@@ -1,0 +1,255 @@
+"""find_pairs from end to end: what it finds, what it does not report, bad input."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import tamiz
+from tamiz import find_pairs
+from tamiz.datasets import generators, load
+from tamiz.pairs import search
+
+
+def logistic(random, logit):
+    return (random.random(len(logit)) < 1 / (1 + np.exp(-logit))).astype(int)
+
+
+@pytest.mark.parametrize(
+    ("problem", "n_features"),
+    [("make_ring", 256), ("make_xor", 64), ("make_ring_xor", 256), ("make_ring_xor_sum", 64)],
+)
+def test_true_columns_come_first(problem, n_features):
+    X, y, truth = getattr(generators, problem)(834, n_features, random_state=3)
+    found = find_pairs(X, y, random_state=0, n_permutations=5)
+    n_true = len(truth.informative)
+    assert truth.share_found(found.ranking[:n_true]) == 1.0
+    assert set(truth.informative) <= set(found.significant_columns())
+    assert np.delete(found.scores, truth.informative).max() < 3
+
+
+@pytest.mark.data
+def test_madelon_has_twenty_relevant_columns():
+    data = load("madelon", download=False)
+    X, y = np.asarray(data.data), np.asarray(data.target)
+    found = find_pairs(X, y, random_state=0, n_permutations=10)
+    correlation = np.abs(np.corrcoef(X.T)) - np.eye(X.shape[1])
+    relevant = np.flatnonzero(correlation.max(axis=0) > 0.5)
+    assert len(relevant) == 20
+    assert set(found.ranking[:20]) == set(relevant)
+    assert len(found.significant_columns()) in (20, 21)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.7])
+@pytest.mark.parametrize("seed", range(2))
+def test_two_strong_columns_are_no_pair(correlation, seed):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(1000, 40))
+    X[:, 1] = correlation * X[:, 0] + np.sqrt(1 - correlation**2) * X[:, 1]
+    y = logistic(random, 3 * (X[:, 0] + X[:, 1]))
+    found = find_pairs(X, y, random_state=0)
+    assert set(found.significant_columns()) == {0, 1}
+    assert {"x0", "x1"} <= set(found.fitted)
+    assert found.significant_pairs(0.01) == []
+    assert (0, 1) not in [pair.indices for pair in found.significant_pairs()]
+
+
+def test_a_product_on_top_of_two_strong_columns_is_found():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1000, 40))
+    y = logistic(random, 2 * (X[:, 0] + X[:, 1]) + 2 * X[:, 5] * X[:, 6] + 1.5 * X[:, 0] * X[:, 1])
+    found = find_pairs(X, y, random_state=0)
+    assert {pair.indices for pair in found.pairs[:2]} == {(0, 1), (5, 6)}
+    assert all(pair.p_value < 1e-4 for pair in found.pairs[:2])
+
+
+def test_strong_additive_columns_of_a_regression_are_no_pair():
+    random = np.random.default_rng(0)
+    X = random.uniform(size=(500, 30))
+    y = 10 * X[:, 0] + 5 * np.exp(X[:, 1]) + 0.1 * random.normal(size=500)
+    found = find_pairs(X, y, random_state=0)
+    assert set(found.significant_columns()) == {0, 1}
+    assert found.significant_pairs() == []
+    with_product = find_pairs(X, y + 3 * (X[:, 2] - 0.5) * (X[:, 3] - 0.5), random_state=0)
+    assert with_product.significant_pairs()[0].indices == (2, 3)
+
+
+@pytest.mark.parametrize("n_classes", [3, 4])
+def test_pairs_of_several_classes(n_classes):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(400, 30))
+    y = np.array(list("abcd"))[
+        np.clip(np.digitize(X[:, 3] * X[:, 7], [-0.5, 0.0, 0.5][: n_classes - 1]), 0, n_classes - 1)
+    ]
+    found = find_pairs(X, y, random_state=0)
+    assert found.pairs[0].indices == (3, 7)
+    assert set(found.significant_columns()) == {3, 7}
+
+
+def test_categorical_columns_and_groups():
+    random = np.random.default_rng(0)
+    colour, size = random.integers(0, 4, 500), random.normal(size=500)
+    frame = pd.DataFrame(random.normal(size=(500, 20)), columns=[f"n{i}" for i in range(20)])
+    frame["colour"] = np.array(["red", "green", "blue", "black"])[colour]
+    frame["size"] = size
+    y = np.where(np.isin(colour, [0, 2]), size > 0, size < 0).astype(int)
+    found = find_pairs(frame, y, categorical="auto", random_state=0)
+    assert (found.pairs[0].first, found.pairs[0].second, found.pairs[0].shape) == ("colour", "size", "level x linear")
+    dummies = np.column_stack([frame.drop(columns="colour"), np.eye(4)[colour]])
+    grouped = find_pairs(dummies, y, groups=[*range(21), *["colour"] * 4], random_state=0)
+    assert (grouped.pairs[0].first, grouped.pairs[0].second) == ("20", "colour")
+    assert grouped.pairs[0].strength == pytest.approx(found.pairs[0].strength, rel=1e-3)
+
+
+def test_a_sparse_table_gives_what_the_dense_one_of_degree_1_gives():
+    X = sp.random(300, 60, density=0.25, format="csr", random_state=0)
+    dense = X.toarray()
+    y = (dense[:, 3] > 0) ^ (dense[:, 7] > 0)
+    a, b = (find_pairs(table, y, degree=1, random_state=0, n_permutations=5) for table in (X, dense))
+    assert set(a.significant_columns()) == {3, 7}
+    np.testing.assert_allclose(a.scores, b.scores, atol=1e-3)
+
+
+def test_weights_of_zero_leave_rows_out():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(600, 10))
+    y = (X[:, 3] * X[:, 7] > 0).astype(int)
+    y[300:] = (X[300:, 1] * X[300:, 2] > 0).astype(int)
+    weight = np.repeat([1.0, 0.0], 300)
+    found = find_pairs(X, y, sample_weight=weight, random_state=0)
+    assert [pair.indices for pair in found.significant_pairs()] == [(3, 7)]
+    doubled = find_pairs(X, y, sample_weight=5 * weight, random_state=0)
+    np.testing.assert_allclose(doubled.scores, found.scores)
+
+
+def test_same_seed_same_result_whatever_the_threads():
+    X, y, _ = generators.make_ring(300, 600, random_state=0)
+    a, b = (find_pairs(X, y, random_state=1, n_jobs=jobs, n_permutations=4) for jobs in (1, 3))
+    np.testing.assert_array_equal(a.scores, b.scores)
+    assert a.pairs == b.pairs
+    assert a.n_effective_tests == b.n_effective_tests
+
+
+def test_columns_that_are_copies_are_no_pair():
+    random = np.random.default_rng(0)
+    X = np.repeat(random.normal(size=(200, 1)), 6, axis=1)
+    y = (np.abs(X[:, 0]) > 0.7).astype(int)
+    found = find_pairs(X, y, random_state=0)
+    assert found.significant_pairs() == []
+    assert len(found.significant_columns()) == 6
+    noise = find_pairs(X, random.integers(0, 2, 200), random_state=0)
+    assert noise.significant_pairs() == []
+
+
+def test_constant_columns_are_listed_with_the_reason():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(100, 5))
+    X[:, 2] = 4.0
+    found = find_pairs(X, random.integers(0, 2, 100), random_state=0)
+    assert list(found.unused) == ["x2"]
+    assert "constant" in found.unused["x2"]
+    assert found.p_values[2] == 1.0
+    assert found.partners[2] == -1
+    nothing = find_pairs(np.ones((50, 3)), random.integers(0, 2, 50))
+    assert nothing.pairs == []
+    assert "no pair to judge: 0 of 3" in nothing.note
+
+
+def test_one_column_and_few_rows_give_empty_results_with_the_reason():
+    random = np.random.default_rng(0)
+    single = find_pairs(random.normal(size=(50, 1)), random.integers(0, 2, 50))
+    assert single.pairs == []
+    assert "no pair to judge: 1 of 1" in single.note
+    few = find_pairs(random.normal(size=(19, 5)), np.arange(19) % 2)
+    assert few.pairs == []
+    assert "cannot be judged on 19 rows: give at least 20" in repr(few)
+
+
+X0, Y0 = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"y": np.zeros(30)}, "one class only"),
+        ({"y": np.full(30, 1.5), "task": "regression"}, "y is constant"),
+        ({"y": np.arange(30).astype(str)}, "30 classes on 30 rows"),
+        ({"y": Y0[:20]}, "one entry for each of the 30 rows"),
+        ({"y": np.where(Y0, np.nan, 0.5)}, "Input y contains NaN"),
+        ({"y": np.array(["a", None] * 15, dtype=object)}, "Input y contains NaN"),
+        ({"X": np.where(X0 > 1, np.nan, X0)}, "contains NaN in column"),
+        ({"X": np.full((30, 2), "a")}, "could not convert string to float"),
+        ({"degree": 5}, "degree must be an integer from 1 to 4, got 5"),
+        ({"n_permutations": -1}, "n_permutations must be an integer of at least 0"),
+        ({"n_permutations": "many"}, "n_permutations must be an integer"),
+        ({"n_pairs": 0}, "n_pairs must be an integer of at least 1"),
+        ({"method": "quick"}, "Unknown method 'quick'.*auto, full, sketch"),
+        ({"task": "regresion"}, "Did you mean 'regression'"),
+        ({"sample_weight": np.ones(3)}, "sample_weight must hold 30"),
+        ({"sample_weight": -np.ones(30)}, "finite numbers from 0"),
+        ({"device": "cpu", "client": object()}, "device= or client=, not both"),
+        ({"client": object()}, "must be a dask.distributed.Client, got object"),
+    ],
+)
+def test_bad_input_is_reported(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        find_pairs(**{"X": X0, "y": Y0, **arguments})
+
+
+def test_progress_shows_the_time_left(monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr(
+        search, "ProgressBar", lambda label: tamiz._progress.ProgressBar(label, stream=stream, delay=0, interval=0)
+    )
+    find_pairs(X0, Y0, verbose=1, n_permutations=3, random_state=0)
+    assert "find_pairs [" in stream.getvalue()
+    assert " left" in stream.getvalue()
+    assert "100%" in stream.getvalue()
+
+
+def test_more_permutations_while_the_strongest_pair_is_in_doubt():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 6))
+    counts = {}
+    for strength in (0.0, 0.55, 5.0):
+        y = strength * X[:, 0] * X[:, 1] + random.normal(size=60)
+        found = find_pairs(X, y, random_state=0)
+        counts[found.n_permutations > 20] = found.pairs[0].p_value
+        assert (found.n_permutations > 20) or not 0.01 < found.pairs[0].p_value < 0.15
+    assert set(counts) == {False, True}
+
+
+def test_without_permutations_all_tests_count():
+    found = find_pairs(X0, Y0, n_permutations=0)
+    assert (found.n_permutations, found.n_effective_tests, found.n_tests) == (0, 6.0, 6)
+
+
+@pytest.mark.parametrize("kind", ["balanced", "rare class", "counts", "correlated", "regression"])
+def test_family_wise_error_stays_near_5_percent(kind):
+    """A bounded form of benchmarks/pairs_calibration.py: of 20 tables, more than 5 hits have a probability of 0.03 %."""
+    hits = 0
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(80, 12))
+        y = random.permutation(80) < (8 if kind == "rare class" else 40)
+        if kind == "counts":
+            X = random.poisson(0.5, size=(80, 12)).astype(float)
+        if kind == "correlated":
+            X = X * 0.4 + random.normal(size=(80, 1))
+        target = random.normal(size=80) if kind == "regression" else y
+        found = find_pairs(X, target, random_state=seed, n_jobs=1, n_permutations=10)
+        hits += bool(found.significant_pairs())
+    assert hits <= 5
+
+
+def test_family_wise_error_beside_two_very_strong_columns():
+    """Rows whose class is nearly certain must not make the residuals of the others count more: half of the tables had a hit."""
+    hits = 0
+    for seed in range(12):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(400, 20))
+        y = logistic(random, 3 * (X[:, 0] + X[:, 1]))
+        hits += bool(find_pairs(X, y, random_state=0, n_permutations=10, n_jobs=1).significant_pairs())
+    assert hits <= 4

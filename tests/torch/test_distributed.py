@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
+from torch import distributed, nn
 
 SCRIPT = Path(__file__).with_name("joined_batches.py")
 
@@ -33,3 +35,28 @@ def test_two_processes_hold_one_gamma_that_equals_the_joined_batch(tmp_path):
     assert (alone["path"][-1] < 1).any()
     torch.testing.assert_close(first["path"], alone["path"], rtol=1e-3, atol=1e-3)
     assert torch.equal(first["state"]["counters"], alone["state"]["counters"])
+
+
+@pytest.fixture
+def process_group(monkeypatch):
+    """A group of one process: the wrapper waits for the gradient of every parameter all the same."""
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    yield
+    distributed.destroy_process_group()
+
+
+@pytest.mark.usefixtures("process_group")
+def test_training_goes_on_after_the_mask_has_closed_and_with_another_optimizer(build, run_steps, table, true_features):
+    mask, model = build(hidden=8)
+    wrapped = nn.parallel.DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.05)
+    mask.attach(optimizer, warmup_steps=5, ramp_steps=60)
+    run_steps(mask, wrapped, optimizer, table)
+    run_steps(mask, wrapped, optimizer, table, n_steps=5)
+    mask.detach()
+    again = nn.parallel.DistributedDataParallel(model)
+    run_steps(mask, again, torch.optim.AdamW(again.parameters(), lr=0.1, weight_decay=0.1), table, n_steps=5)
+    again(table[0])
+    assert mask.gamma.detach().nonzero().flatten().tolist() == true_features
+    assert int(mask.gamma.sum()) == 3

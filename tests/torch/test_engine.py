@@ -141,7 +141,7 @@ def test_a_network_of_the_registry_or_of_the_user(monkeypatch):
 
 
 def test_predictions_come_in_pieces():
-    model = NetworkModel(nn.Flatten())
+    model = NetworkModel(nn.Flatten(), "squared_error")
     X = np.arange(10_000, dtype=np.float32).reshape(5000, 2)
     assert np.array_equal(model.scores(X), X)
 

@@ -18,16 +18,38 @@ class DFS(OneToOneSelector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None
-        How many features to keep: a number, a fraction in (0, 1), or None for half.
-    l1, l2 : float
-        Factors of the penalty on the one-to-one layer; 0.001 each in the paper's runs.
-    network, input_shape, loss, epochs, batch_size, learning_rate, weight_l2, class_weight, normalize, task, device
-        As in :class:`~tamiz.baselines.sfs.SFS`.
-    random_state : int, RandomState instance or None
-        Decides the order of the rows and the network's first weights.
-    verbose : bool
-        Whether to write the progress of the training to the standard error.
+    n_features_to_select : int, float or None, default=None
+        Number of features to keep: an integer, a fraction in (0, 1), or None for half.
+    l1 : float, default=0.001
+        Factor of the absolute norm of the one-to-one layer, as in the paper's runs.
+    l2 : float, default=0.001
+        Factor of the squared norm of the one-to-one layer.
+    network : {"linear", "mlp", "wrn16x4", "cnn3"} or callable, default="linear"
+        The network; this and the following parameters are those of :class:`~tamiz.baselines.sfs.SFS`.
+    input_shape : sequence of int or None, default=None
+        (channels, height, width) for networks that read images.
+    loss : str, default="auto"
+        Loss by name.
+    epochs : int or None, default=None
+        Passes over the table.
+    batch_size : int or None, default=None
+        Rows per step.
+    learning_rate : float or None, default=None
+        Rate at the start.
+    weight_l2 : float or None, default=None
+        Factor of the squared norm of the network's weights.
+    class_weight : "balanced", dict or None, default="balanced"
+        Weights of the classes in the loss.
+    normalize : {"erf", "standard", None}, default="erf"
+        Normalisation of the columns.
+    task : {"auto", "classification", "regression"}, default="auto"
+        What the target is.
+    device : str, default="cpu"
+        Where torch trains.
+    random_state : int, RandomState instance or None, default=None
+        Decides the order of the rows and the initial weights of the network.
+    verbose : bool, default=False
+        Whether to report the progress of the training on stderr.
 
     Attributes
     ----------

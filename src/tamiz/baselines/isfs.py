@@ -14,7 +14,7 @@ from tamiz.baselines.deep.selector import NetworkSelector, Setting
 
 
 def next_size(n_alive: int, keep_ratio: float, n_wanted: int) -> int:
-    """Return how many features the next round has: the ratio of those alive, at least one fewer, at least the number wanted.
+    """Return the size of the next round: the ratio of those alive, at least one fewer, never below the number wanted.
 
     Examples
     --------
@@ -35,17 +35,37 @@ class ISFS(NetworkSelector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None
-        How many features to keep: a number, a fraction in (0, 1), or None for half.
-    keep_ratio : float
-        The part of the features that stays in each round, in [0, 1); with 0 there is one round, which is SFS.
-    network, input_shape, loss, epochs, batch_size, learning_rate, weight_l2, class_weight, normalize, task, device
-        As in :class:`~tamiz.baselines.sfs.SFS`. With an ``input_shape`` dropped values are set to 0 (the
-        image keeps its shape), else their columns are taken away.
-    random_state : int, RandomState instance or None
-        Decides the order of the rows and the networks' first weights.
-    verbose : bool
-        Whether to write the progress of the training to the standard error.
+    n_features_to_select : int, float or None, default=None
+        Number of features to keep: an integer, a fraction in (0, 1), or None for half.
+    keep_ratio : float, default=0.9
+        Share of the features that stays in each round, in [0, 1); with 0 there is one round, which is SFS.
+    network : {"linear", "mlp", "wrn16x4", "cnn3"} or callable, default="linear"
+        The network; this and the following parameters are those of :class:`~tamiz.baselines.sfs.SFS`.
+    input_shape : sequence of int or None, default=None
+        (channels, height, width) for networks that read images. Dropped values are set to 0 there (the image
+        keeps its shape); without a shape their columns are taken away.
+    loss : str, default="auto"
+        Loss by name.
+    epochs : int or None, default=None
+        Passes over the table.
+    batch_size : int or None, default=None
+        Rows per step.
+    learning_rate : float or None, default=None
+        Rate at the start.
+    weight_l2 : float or None, default=None
+        Factor of the squared norm of the network's weights.
+    class_weight : "balanced", dict or None, default="balanced"
+        Weights of the classes in the loss.
+    normalize : {"erf", "standard", None}, default="erf"
+        Normalisation of the columns.
+    task : {"auto", "classification", "regression"}, default="auto"
+        What the target is.
+    device : str, default="cpu"
+        Where torch trains.
+    random_state : int, RandomState instance or None, default=None
+        Decides the order of the rows and the initial weights of the network.
+    verbose : bool, default=False
+        Whether to report the progress of the training on stderr.
 
     Attributes
     ----------

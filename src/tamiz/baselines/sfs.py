@@ -1,4 +1,4 @@
-"""Saliency-based Feature Selection: the gradient of a gain with respect to the input of a trained network."""
+"""Saliency-based Feature Selection: gradient of a gain with respect to the input of a trained network."""
 
 from __future__ import annotations
 
@@ -22,33 +22,38 @@ class SFS(NetworkSelector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None
-        How many features to keep: a number, a fraction in (0, 1), or None for half.
+    n_features_to_select : int, float or None, default=None
+        Number of features to keep: an integer, a fraction in (0, 1), or None for half.
     network : {"linear", "mlp", "wrn16x4", "cnn3"} or callable, default="linear"
         The network, or a callable that is given the number of inputs (or ``input_shape``) and of outputs and returns a
         torch module.
-    input_shape : sequence of int or None
+    input_shape : sequence of int or None, default=None
         For networks that read images: (channels, height, width), the columns of X being their values in that order.
-    loss : str
-        "squared_hinge", "softmax" or "logistic" for classes, "squared_error" or "huber" for regression;
-        "auto" takes the paper's for the network (the squared hinge for "linear" and "mlp") and the
-        squared error.
-    epochs, batch_size, learning_rate, weight_l2 : optional
-        None takes the paper's for the network: for "linear" and "mlp" 150 epochs, batches of max(2, N / 50), Adam at 1e-3 divided
-        by 5 after each third of the epochs, and 100 / N times the squared norm of the network's weights.
-    class_weight : "balanced", dict or None
+    loss : str, default="auto"
+        "squared_hinge", "softmax" or "logistic" for classes, "squared_error" or "huber" for regression; "auto" takes the
+        paper's for the network (the squared hinge for "linear" and "mlp") and the squared error.
+    epochs : int or None, default=None
+        Passes over the table; None for the paper's (150 for "linear" and "mlp"). The rates are stretched to it.
+    batch_size : int or None, default=None
+        Rows per step; None for the paper's (max(2, N / 50) for "linear" and "mlp").
+    learning_rate : float or None, default=None
+        Rate at the start, divided by 5 after each third of the epochs; None for the paper's (1e-3, with Adam, for
+        "linear" and "mlp").
+    weight_l2 : float or None, default=None
+        Factor of the squared norm of the network's weights; None for the paper's (100 / N for "linear" and "mlp").
+    class_weight : "balanced", dict or None, default="balanced"
         Weights of the classes in the loss.
-    normalize : {"erf", "standard", None}
+    normalize : {"erf", "standard", None}, default="erf"
         "erf" is ``erf((X - mean) / (sqrt(2) * sd))`` column by column, as in the paper's runs; "standard" the same
         without erf; None takes the data as they are. A sparse X is normalised into a dense float32 table.
-    task : {"auto", "classification", "regression"}
+    task : {"auto", "classification", "regression"}, default="auto"
         "auto" reads it from the target: numbers with a fractional part mean regression.
-    device : str
+    device : str, default="cpu"
         Where torch trains: "cpu", "cuda", "cuda:1".
-    random_state : int, RandomState instance or None
-        Decides the order of the rows and the network's first weights.
-    verbose : bool
-        Whether to write the progress of the training to the standard error.
+    random_state : int, RandomState instance or None, default=None
+        Decides the order of the rows and the initial weights of the network.
+    verbose : bool, default=False
+        Whether to report the progress of the training on stderr.
 
     Attributes
     ----------

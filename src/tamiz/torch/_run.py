@@ -25,14 +25,14 @@ CHECKPOINT_FORMAT = 2
 
 @dataclass(frozen=True)
 class StepReport:
-    """What a callback is given after each step."""
+    """Tell a callback about the step just taken."""
 
     step: int
     """Steps taken, from 1."""
     phase: str
     """"warm-up", "selection", "closing" or "refinement"; training without a mask is all "refinement"."""
     loss: torch.Tensor
-    """The loss of the batch (0-d, without graph)."""
+    """Loss of the batch (0-d, without graph)."""
     n_alive: int
     """Features that are not eliminated; 0 without a mask."""
     n_refined: int

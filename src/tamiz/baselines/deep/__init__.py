@@ -1,4 +1,4 @@
-"""What the baselines that train a network share: recipes, training, the one-to-one layer of DFS, the saliency of SFS.
+"""Shared parts of the baselines that train a network: recipes, training, the layer of DFS, the saliency of SFS.
 
 ``recipes`` and ``selector`` load without torch; the other modules need it.
 """

@@ -1,4 +1,4 @@
-"""How the papers train their networks, as data: optimizer, learning rates, regularisation, length.
+"""Training of the networks in the papers, as data: optimizer, learning rates, regularisation, length.
 
 Nothing here needs torch, so that protocols and documentation can read a recipe without it.
 """
@@ -117,7 +117,9 @@ RECIPES = {"wrn16x4": IMAGES, "cnn3": IMAGES}
 
 
 def recipe_for(network: object) -> Recipe:
-    """Return the recipe of a network, by its name or for a function that builds it.
+    """Return the recipe of a network, by its name or for a function that builds it; NAIVE if it has none of its own.
+
+    Names are checked where the network is built (:func:`tamiz.torch.networks.get_network`).
 
     Examples
     --------

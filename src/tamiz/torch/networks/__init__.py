@@ -1,4 +1,4 @@
-"""The networks of the papers, by name: :data:`~tamiz.torch.networks.registry.NETWORKS`."""
+"""Networks of the papers, by name: :data:`~tamiz.torch.networks.registry.NETWORKS`."""
 
 from tamiz.torch.networks.convolutional import CNN3, WRN16x4
 from tamiz.torch.networks.dense import NaiveSVM, ThreeLayerNet

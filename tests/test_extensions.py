@@ -12,6 +12,7 @@ from tamiz import E2EFSClassifier, E2EFSRegressor
 from tamiz.baselines import BaselineSelector, registry
 from tamiz.core import VARIANTS, Rule, Variant, advance, initial_state, is_closed
 from tamiz.core.losses import LOSSES, Loss
+from tamiz.engines import network_schedule
 from tamiz.estimators.networks import NETWORKS, Network, torch_engine
 
 QUICK = {"ramp_steps": 500, "refinement_epochs": 5, "random_state": 0}
@@ -31,6 +32,24 @@ def csv(table, tmp_path):
     rows += [",".join([*(f"{value:.6f}" for value in row), "yes" if label else "no"]) for row, label in zip(X, y)]
     path.write_text("\n".join(rows))
     return path
+
+
+@pytest.fixture
+def run_command(tmp_path, monkeypatch):
+    """Run the command line in an empty folder, in this process, where the toys are registered; return what it prints."""
+    from typer.testing import CliRunner
+
+    from tamiz.cli.main import app
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(*arguments):
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    return run
 
 
 def quartic(scores, targets, weights, gradient):
@@ -58,7 +77,7 @@ def test_a_loss(table, monkeypatch):
     X, _ = table
     y = X[:, 3] - X[:, 7]
     for network in NETWORKS:
-        steps = {**QUICK, "ramp_steps": 100} if network == "mlp" else QUICK
+        steps = QUICK if network == "linear" else {**QUICK, "ramp_steps": 100}
         fit = E2EFSRegressor(2, loss="quartic", network=network, **steps).fit(X, y)
         assert fit.loss_ == "quartic"
         assert fit.get_support().sum() == 2
@@ -101,20 +120,27 @@ def test_a_variant(table, csv, monkeypatch, run_command):
 
     assert registry.make_selector("e2efs-halved", 2, **QUICK).fit(X, y).get_support(indices=True).tolist() == [3, 7]
     answer = run_command("select", csv, "--target", "y", "-k", "2", "--variant", "halved", "--json")
-    assert set(json.loads(answer)["features"]) == {"c3", "c7"}
-    assert "E2E-FS-Halved" in run_command("compare", csv, "--target", "y", "-k", "2", "-m", "e2efs-halved,fisher")
+    assert {kept["feature"] for kept in json.loads(answer)["selected"]} == {"c3", "c7"}
+    assert "e2efs-halved" in run_command("compare", csv, "--target", "y", "-k", "2", "-m", "e2efs-halved,fisher")
 
 
 def test_a_network(table, csv, monkeypatch, run_command):
     torch = pytest.importorskip("torch")
-    toy = Network("perceptron", "perceptron", torch_engine(lambda inputs, outputs: torch.nn.Linear(inputs, outputs)))
+
+    def quick_schedule(n_samples, n_features_to_select, task, **given):
+        given.update(ramp_steps=100, refinement_epochs=2)
+        return network_schedule(n_samples, n_features_to_select, task, **given)
+
+    toy = Network("perceptron", "perceptron", torch_engine(torch.nn.Linear), quick_schedule)
     monkeypatch.setitem(NETWORKS, "perceptron", toy)
     X, y = table
     fit = E2EFSClassifier(2, network="perceptron", n_init=1, **QUICK).fit(X, y)
     assert fit.get_support(indices=True).tolist() == [3, 7]
     assert isinstance(fit.module_, torch.nn.Module)
-    answer = run_command("select", csv, "--target", "y", "-k", "2", "--network", "perceptron", "--json")
-    assert set(json.loads(answer)["features"]) == {"c3", "c7"}
+    answer = run_command(
+        "select", csv, "--target", "y", "-k", "2", "--network", "perceptron", "--jobs", "1", "--folds", "2", "--json"
+    )
+    assert {kept["feature"] for kept in json.loads(answer)["selected"]} == {"c3", "c7"}
 
 
 class LargestMean(BaselineSelector):
@@ -136,4 +162,4 @@ def test_a_method(table, csv, monkeypatch, run_command):
     X, y = table
     selector = registry.make_selector("largest-mean", 2).fit(X, y)
     assert selector.get_support(indices=True).tolist() == sorted(np.argsort(-np.abs(X).mean(0))[:2])
-    assert "Largest mean" in run_command("compare", csv, "--target", "y", "-k", "2", "-m", "largest-mean,fisher")
+    assert "largest-mean" in run_command("compare", csv, "--target", "y", "-k", "2", "-m", "largest-mean,fisher")

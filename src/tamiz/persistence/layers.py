@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tamiz.core.losses import get_loss
 from tamiz.persistence.container import ModelFileError
 
 #: Layers of torch that do nothing when a network predicts.
@@ -54,11 +55,11 @@ def extract_layers(estimator: Any) -> list[DenseLayer]:
             weights, offset = np.eye(weights.shape[0]), np.zeros(weights.shape[0])
         elif kind not in _IDLE:
             raise ModelFileError(f"The network holds a {kind}, which is not supported by the model format.")
-    if estimator.output_scale_ is not None:  # numbers in the unit of the target
-        weights = weights * estimator.output_scale_[:, None]
-        offset = offset * estimator.output_scale_ + estimator.output_mean_
-    elif estimator.loss_ == "softmax" and weights.shape[0] == 2:  # of two scores the difference
-        weights, offset = weights[1:] - weights[:1], offset[1:] - offset[:1]
+    loss = get_loss(estimator.loss_)
+    weights, offset = loss.decision(weights.T).T, loss.decision(offset[None])[0]
+    scale, mean = estimator.model_.scale, estimator.model_.mean
+    if scale is not None:  # numbers in the unit of the target
+        weights, offset = weights * scale[:, None], offset * scale + mean
     return [*layers, DenseLayer(weights, offset)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +17,7 @@ from tamiz.persistence.container import (
     unpack_model_file,
 )
 from tamiz.persistence.layers import DenseLayer, extract_layers
+from tamiz.preprocessing.exact import normalize_exact
 from tamiz.tables.encode import Feature, TableEncoder, collect_values
 from tamiz.tables.errors import TableError
 from tamiz.tables.frames import as_table
@@ -164,16 +164,8 @@ class SavedModel:
 
     def _scale(self, matrix: np.ndarray) -> np.ndarray:
         """Scale the features; a column that was constant in training gives 0."""
-        values = matrix.astype(np.float64)
-        if self.normalization == "none":
-            return values
-        varies = self.deviation > 0
-        z = np.where(varies, (values - self.mean) / np.where(varies, self.deviation, 1.0), 0.0)
-        if self.normalization == "standard":
-            return z
-        from scipy.special import erf
-
-        return erf(z / math.sqrt(2.0))
+        kind = None if self.normalization == "none" else self.normalization
+        return normalize_exact(matrix.astype(np.float64), self.mean, self.deviation, kind)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return class labels as text, or numbers; ``X`` as for :meth:`scores`."""

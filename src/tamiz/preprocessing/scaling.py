@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import erf
 
 from tamiz.core import writeable_view
 from tamiz.preprocessing import _kernels
@@ -152,38 +151,6 @@ def _as_it_is(X: Any, constant: np.ndarray) -> ScaledTable:
         values = values.copy() if np.shares_memory(values, X) else values
         values[:, constant] = 0
     return ScaledTable(values, None, None, not np.shares_memory(values, X))
-
-
-def normalize_exact(values: np.ndarray, mean: Any, deviation: Any, kind: str | None) -> np.ndarray:
-    """Normalise in float64: ``erf(z / sqrt(2))`` for ``kind="erf"``, ``z = (x - mean) / deviation`` for "standard".
-
-    Parameters
-    ----------
-    values : ndarray
-        Finite numbers.
-    mean, deviation : float or ndarray
-        Statistics that broadcast against the values; where the deviation is 0, so is the result.
-    kind : {"erf", "standard", None}
-        Normalisation; None only converts to float64.
-
-    Returns
-    -------
-    ndarray of float64
-        A new array.
-
-    Examples
-    --------
-    >>> normalize_exact(np.array([[3.0, 1.0]]), np.array([1.0, 1.0]), np.array([2.0, 0.0]), "standard").tolist()
-    [[1.0, 0.0]]
-    """
-    z = values.astype(np.float64)
-    if kind is None:
-        return z
-    with np.errstate(over="ignore"):  # an infinite difference is far out, and erf of it 1
-        z -= mean
-        z /= np.where(np.asarray(deviation) > 0, deviation, np.inf) * (math.sqrt(2.0) if kind == "erf" else 1.0)
-    z[np.isnan(z)] = 0.0  # infinite in a constant column
-    return erf(z, out=z) if kind == "erf" else z
 
 
 def _tiles(X: np.ndarray) -> Iterator[tuple[slice, slice, np.ndarray]]:

@@ -52,6 +52,10 @@ def run_command(tmp_path, monkeypatch):
     return run
 
 
+def selected(answer):
+    return {kept["feature"] for kept in json.loads(answer)["selected"]}
+
+
 def quartic(scores, targets, weights, gradient):
     """Compute (s - y)^4."""
     n, outputs = scores.shape
@@ -119,8 +123,10 @@ def test_a_variant(table, csv, monkeypatch, run_command):
     assert mask.closed
 
     assert registry.make_selector("e2efs-halved", 2, **QUICK).fit(X, y).get_support(indices=True).tolist() == [3, 7]
-    answer = run_command("select", csv, "--target", "y", "-k", "2", "--variant", "halved", "--json")
-    assert {kept["feature"] for kept in json.loads(answer)["selected"]} == {"c3", "c7"}
+    assert selected(run_command("select", csv, "--target", "y", "-k", "2", "--variant", "halved", "--json")) == {
+        "c3",
+        "c7",
+    }
     assert "e2efs-halved" in run_command("compare", csv, "--target", "y", "-k", "2", "-m", "e2efs-halved,fisher")
 
 

@@ -9,13 +9,13 @@ from numba.core.dispatcher import Dispatcher
 from scipy.special import erf
 
 from tamiz.preprocessing import _kernels
+from tamiz.preprocessing.exact import normalize_exact
 from tamiz.preprocessing.scaling import (
     CHUNK,
     ColumnStatistics,
     apply_normalization,
     column_statistics,
     normalize_dense,
-    normalize_exact,
     normalize_sparse,
     prepare_table,
 )

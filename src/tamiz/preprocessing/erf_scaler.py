@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tamiz._validation import check_table
-from tamiz.preprocessing.scaling import TILE, ColumnStatistics, column_statistics, normalize_dense, normalize_exact
+from tamiz.preprocessing.exact import normalize_exact
+from tamiz.preprocessing.scaling import TILE, ColumnStatistics, column_statistics, normalize_dense
 
 
 class ErfScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

@@ -1,4 +1,4 @@
-"""Normalise columns in float64 with NumPy alone: what the compiled, faster normalisation is compared with, and model files use."""
+"""Normalise columns in float64 with NumPy: the reference of the compiled normalisation, and what model files use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every fit returns: which features were kept, in which order the rest went, and how the run got there."""
+"""Record what every fit returns: which features were kept, in which order the rest went, and how the run got there."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 
-#: The columns of a history, one row a recorded step. ``phase`` is 0 in warm-up, 1 in selection, 2 in closing, 3 in refinement.
-HISTORY_COLUMNS = ("step", "phase", "loss", "n_alive", "gamma_sum", "alpha")
-
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The record of one selection.
+    """Record one selection.
 
     Parameters
     ----------
@@ -38,7 +35,7 @@ class Selection:
     seconds : float
         Wall time of the run.
     history : mapping of str to ndarray
-        ``HISTORY_COLUMNS``, thinned; may also hold ``gamma_path`` (one row a recorded step, one column for each of
+        Columns of ``tamiz.core.HISTORY_COLUMNS``, thinned; may also hold ``gamma_path`` (one row per recorded step, one column for each of
         ``gamma_path_features``).
     feature_names : ndarray of str or None
         The names of the columns, if the data had names.
@@ -89,45 +86,45 @@ class Selection:
 
     @property
     def n_features(self) -> int:
-        """How many features there were."""
+        """Return how many features there were."""
         return self.support.size
 
     @property
     def n_features_to_select(self) -> int:
-        """How many features were kept (the paper's M)."""
+        """Return how many features were kept (the paper's M)."""
         return int(self.support.sum())
 
     @property
     def gamma(self) -> np.ndarray:
-        """The mask as it ended: ones and zeros."""
+        """Return the mask at the end: ones and zeros."""
         return self.support.astype(np.float32)
 
     @property
     def indices(self) -> np.ndarray:
-        """The kept features, in the order of the columns."""
+        """Return the kept features, in the order of the columns."""
         return np.flatnonzero(self.support)
 
     @property
     def ordered(self) -> np.ndarray:
-        """All features that were kept, the best first."""
+        """Return the kept features, the best first."""
         return np.argsort(self.ranking, kind="stable")[: self.n_features_to_select]
 
     def name_of(self, index: int) -> str:
-        """The name of a column, or ``x<index>`` where the data had no names."""
+        """Return the name of a column, or ``x<index>`` where the data had no names."""
         return f"x{index}" if self.feature_names is None else str(self.feature_names[index])
 
     @property
     def names(self) -> list[str]:
-        """The names of the kept features, the best first."""
+        """Return the names of the kept features, the best first."""
         return [self.name_of(i) for i in self.ordered]
 
     def with_names(self, names: Sequence[str] | np.ndarray | None) -> Selection:
-        """The same selection with other column names."""
+        """Return the same selection with other column names."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return Selection(**{**values, "feature_names": names})
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain lists and numbers, ready for JSON."""
+        """Return everything as plain lists and numbers, ready for JSON."""
         return {
             "support": np.flatnonzero(self.support).tolist(),
             "ranking": self.ranking.tolist(),
@@ -145,7 +142,7 @@ class Selection:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Selection:
-        """The inverse of :meth:`to_dict`."""
+        """Invert :meth:`to_dict`."""
         values = dict(record)
         support = np.zeros(len(values["ranking"]), dtype=bool)
         support[np.asarray(values["support"], dtype=np.int64)] = True
@@ -156,12 +153,12 @@ class Selection:
         return cls(**values)
 
     def to_json(self) -> str:
-        """The record as JSON text."""
+        """Return the record as JSON text."""
         return json.dumps(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str) -> Selection:
-        """The inverse of :meth:`to_json`."""
+        """Invert :meth:`to_json`."""
         return cls.from_dict(json.loads(text))
 
     def __repr__(self) -> str:
@@ -171,7 +168,7 @@ class Selection:
         )
 
     def _repr_html_(self) -> str:
-        """A short table for notebooks; every name is escaped."""
+        """Return a short table for notebooks; every name is escaped."""
         shown = self.ordered[:20]
         rows = "".join(
             f"<tr><td>{rank}</td><td>{html.escape(self.name_of(i))}</td><td>{i}</td></tr>"

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from tamiz.selection import HISTORY_COLUMNS
+from tamiz.core import HISTORY_COLUMNS
 from tamiz.torch import FeatureMask, StepReport, train
 
 QUICK = {"warmup_steps": 20, "ramp_steps": 300, "refinement_steps": 60}

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from tamiz.core.state import Phase
 from tamiz.evaluation.intervals import Interval
 from tamiz.report.data import CompareReport, Curve
 from tamiz.report.svg import Frame, Scale, axes, element, marker, picture, polyline, series_class, text
 from tamiz.report.text import format_number, format_score, shorten
 from tamiz.selection import Selection
 
-PHASE_NAMES = ("warm-up", "selection", "closing", "refinement")
 #: Enough for the eye at any width a page has; keeps long runs small.
 N_POINTS = 180
 N_PATHS = 40
@@ -104,14 +104,14 @@ def _phase_bands(frame: Frame, x: Scale, steps: np.ndarray, phases: np.ndarray |
     for first, last in zip([0, *borders], [*borders, len(steps) - 1], strict=True):
         phase = int(phases[first])
         left, right = x(float(steps[first])), x(float(steps[last]))
-        if right <= left or not 0 <= phase < len(PHASE_NAMES):
+        if right <= left or not 0 <= phase < len(Phase):
             continue
         parts.append(
             element("rect", x=left, y=top, width=right - left, height=bottom - top, class_=f"phase phase{phase % 2}")
         )
-        if right - left > 6 * len(PHASE_NAMES[phase]):
+        if right - left > 6 * len(Phase(phase).label):
             middle = (left + right) / 2
-            parts.append(text(PHASE_NAMES[phase], middle, top - 5, text_anchor="middle", class_="phase-name"))
+            parts.append(text(Phase(phase).label, middle, top - 5, text_anchor="middle", class_="phase-name"))
     return "".join(parts)
 
 

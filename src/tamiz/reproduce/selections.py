@@ -108,7 +108,7 @@ def _as_accepted(method: str, train: Any) -> Any:
 
 
 def _select_one(method: str, train: Any, y: np.ndarray, m: int, seed: int, network: str) -> Picked:
-    selector = make_seeded(method, m, seed, network=network)
+    selector = make_seeded(method, m, seed, task="classification", network=network)
     started = time.perf_counter()
     selector.fit(train, y)
     seconds = time.perf_counter() - started

@@ -161,7 +161,8 @@ class GroundTruth(Protocol):
         folds = StratifiedKFold(settings["folds"], shuffle=True, random_state=seed_from("folds", problem, size, seed))
         rows = list(folds.split(X, y))[settings["fold"]][0]
         own_seed = seed_from("ground-truth", problem, size, settings["fold"], seed, method)
-        selector = make_seeded(method, truth.relevant.size, own_seed, network=_NETWORK, **PARAMETERS.get(method, {}))
+        more = PARAMETERS.get(method, {})
+        selector = make_seeded(method, truth.relevant.size, own_seed, task="classification", network=_NETWORK, **more)
         started = time.perf_counter()
         selector.fit(X[rows], y[rows])
         return {

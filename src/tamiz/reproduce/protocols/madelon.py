@@ -93,7 +93,7 @@ class Madelon(Protocol):
         seed = seed_from("madelon", method, k, settings["run"], settings["seed"])
         X, y = dataset.data, dataset.target
         train, test = dataset.train, dataset.test
-        selector = make_seeded(method, k, seed, network=_NETWORK)
+        selector = make_seeded(method, k, seed, task="classification", network=_NETWORK)
         started = time.perf_counter()
         selector.fit(X[train], y[train])
         seconds = time.perf_counter() - started

@@ -35,8 +35,8 @@ class Selection:
     seconds : float
         Wall time of the run.
     history : mapping of str to ndarray
-        Columns of ``tamiz.core.HISTORY_COLUMNS``, thinned; may also hold ``gamma_path`` (one row per recorded step, one column for each of
-        ``gamma_path_features``).
+        Columns of ``tamiz.core.HISTORY_COLUMNS``, thinned; may also hold ``gamma_path`` (one row per recorded step, one
+        column for each of ``gamma_path_features``).
     feature_names : ndarray of str or None
         The names of the columns, if the data had names.
     shape : tuple of int or None

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy import stats
 
 from tamiz.pairs.basis import make_basis
-from tamiz.pairs.blocks import Best, run_in_threads, search_all, search_block, split
+from tamiz.pairs.blocks import Best, run_blocks, search_all, search_block, split
 from tamiz.pairs.columns import read_columns
 
 
@@ -49,7 +49,7 @@ def test_blocks_find_what_loops_find(n_targets, threads):
     blocks = split(basis, 15)  # 15 light columns, then the 4 with rare values; column 3 is constant
     assert [block.is_heavy for block in blocks] == [False, True]
     assert blocks[1].columns.tolist() == [12, 13, 14, 15]
-    found = search_all(blocks, weights, np.ones(80), 20, 30, run_in_threads(threads))
+    found = search_all(blocks, weights, np.ones(80), 20, 30, run_blocks(threads))
     for best, replicate in zip(found, weights):
         z = by_loops(basis, replicate)
         expected = np.sort(z[np.isfinite(z)])[::-1][:30]
@@ -67,7 +67,7 @@ def test_sparse_blocks_give_what_dense_ones_give():
     found = []
     for table in (X, X.toarray()):
         blocks = split(make_basis(read_columns(table), np.full(90, 1 / 90), degree=1), 5)
-        found.append(search_all(blocks, weights, np.ones(90), 12, 66, run_in_threads(1))[0])
+        found.append(search_all(blocks, weights, np.ones(90), 12, 66, run_blocks(1))[0])
     np.testing.assert_allclose(found[0].z, found[1].z, atol=1e-3)
     np.testing.assert_array_equal(found[0].partner, found[1].partner)
 
@@ -103,7 +103,7 @@ def test_an_interrupt_ends_the_search_at_once():
         return []
 
     def interrupted():
-        for count, _ in enumerate(run_in_threads(2)([(0, k) for k in range(500)], work)):
+        for count, _ in enumerate(run_blocks(2)([(0, k) for k in range(500)], work)):
             if count == 3:
                 raise KeyboardInterrupt
 

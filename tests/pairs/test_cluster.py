@@ -9,7 +9,7 @@ import pytest
 from tamiz import find_pairs
 from tamiz.pairs import cluster as pairs_cluster
 from tamiz.pairs.basis import make_basis
-from tamiz.pairs.blocks import run_in_threads, search_all, split
+from tamiz.pairs.blocks import run_blocks, search_all, split
 from tamiz.pairs.columns import read_columns
 
 distributed = pytest.importorskip("distributed")
@@ -36,7 +36,7 @@ def test_a_lost_worker_loses_nothing(table):
     X, _ = table
     blocks = split(make_basis(read_columns(X), np.full(150, 1 / 150)), 100)
     weights = np.random.default_rng(1).normal(size=(1, 1, 150)).astype(np.float32)
-    expected = search_all(blocks, weights, np.ones(150), 600, 50, run_in_threads(1))[0]
+    expected = search_all(blocks, weights, np.ones(150), 600, 50, run_blocks(1))[0]
     options = {
         "n_workers": 2,
         "threads_per_worker": 1,
@@ -51,7 +51,7 @@ def test_a_lost_worker_loses_nothing(table):
             if done == 2:
                 os.kill(victims.pop(), signal.SIGKILL)
 
-        run, make = pairs_cluster.run_on_cluster(client)
+        run, make = pairs_cluster.run_blocks_on_cluster(client)
         variance = np.ones(150, dtype=np.float32)
         work = make(blocks, weights, variance, 50)
         found = search_all(blocks, weights, variance, 600, 50, run, progress, work)[0]

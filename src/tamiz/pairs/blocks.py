@@ -219,7 +219,7 @@ Task = tuple[int, int]
 Runner = Callable[[list[Task], Callable[[Task], Any]], Iterator[tuple[Task, Found]]]
 
 
-def run_in_threads(n_threads: int) -> Runner:
+def run_blocks(n_threads: int) -> Runner:
     """Return a runner that works on tasks in threads; an interrupt ends it after the blocks at work."""
 
     def run(tasks: list[Task], work: Callable[[Task], Any]) -> Iterator[tuple[Task, Found]]:

@@ -17,7 +17,7 @@ def _hold(value: Any) -> Any:
     return value
 
 
-def run_on_cluster(client: Any) -> tuple[Runner, WorkMaker]:
+def run_blocks_on_cluster(client: Any) -> tuple[Runner, WorkMaker]:
     """Return a runner and what makes its tasks.
 
     Blocks go to the cluster once, as results of tasks: if a worker is lost, the scheduler makes them again on another and runs

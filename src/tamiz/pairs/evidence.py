@@ -9,7 +9,7 @@ import numpy as np
 
 from tamiz.pairs.basis import FINER_DEGREE, Basis, extend_polynomials
 from tamiz.pairs.null import log_p_values
-from tamiz.pairs.target import Residuals
+from tamiz.pairs.target import PairResiduals
 
 # Directions that keep less than this share of their variance once both columns are taken out are not tested.
 _SMALLEST_SHARE = 0.02
@@ -60,14 +60,14 @@ class PairJudge:
         self._kept = np.empty(shape, dtype=np.float32) if 4 * np.prod(shape, dtype=float) <= _CACHE_BYTES else None
         self._filled = np.zeros(basis.n_columns, dtype=bool)
 
-    def judge(self, pairs: np.ndarray, residuals: Residuals) -> PairEvidence:
+    def judge(self, pairs: np.ndarray, residuals: PairResiduals) -> PairEvidence:
         """Return the evidence of pairs.
 
         Parameters
         ----------
         pairs : ndarray of int, shape (n_pairs, 2)
             The pairs.
-        residuals : Residuals
+        residuals : PairResiduals
             What they are to explain.
         """
         log_p = np.zeros(len(pairs))
@@ -117,7 +117,7 @@ class PairJudge:
 
 
 def _judge_batch(
-    own: tuple[np.ndarray, np.ndarray], main: np.ndarray, residuals: Residuals
+    own: tuple[np.ndarray, np.ndarray], main: np.ndarray, residuals: PairResiduals
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return log p, strength and the strongest component of pairs of one shape."""
     n_pairs, _, n_rows = main.shape
@@ -186,12 +186,12 @@ class ColumnTests:
     basis: Basis
     weights: np.ndarray
 
-    def log_p(self, residuals: Residuals, orders: np.ndarray | None = None) -> np.ndarray:
+    def log_p(self, residuals: PairResiduals, orders: np.ndarray | None = None) -> np.ndarray:
         """Return the logarithm of the p value of each column.
 
         Parameters
         ----------
-        residuals : Residuals
+        residuals : PairResiduals
             The residuals.
         orders : ndarray of int, shape (n_permutations, n_samples), or None, default=None
             Orders of the rows; if given, the smallest value of each is returned in place of that of each column.
@@ -216,7 +216,7 @@ class ColumnTests:
                 result[0] = np.minimum(result[0], found.min(axis=0))
         return result[:, 0] if orders is None else result[0]
 
-    def _batches(self, residuals: Residuals) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _batches(self, residuals: PairResiduals) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield columns with equally many functions, and these, scaled and centred, as (n_columns, degree, n_samples)."""
         degrees = self.basis.degrees
         scale = residuals.scale.astype(np.float32)

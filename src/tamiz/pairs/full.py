@@ -12,7 +12,7 @@ from tamiz.pairs.basis import Basis
 from tamiz.pairs.blocks import Best, Block, Runner, Task, search_all, split
 from tamiz.pairs.evidence import ColumnTests, PairEvidence, PairJudge
 from tamiz.pairs.null import TailFit, fit_tail
-from tamiz.pairs.target import Residuals, Target, additive_residuals, residuals_of
+from tamiz.pairs.target import PairResiduals, PairTarget, additive_residuals, residuals_of
 
 # Progress is told as (share done, what is being done).
 Progress = Callable[[float, str], None]
@@ -61,7 +61,7 @@ def kept_pairs(n_columns: int) -> int:
 
 
 def marginal_evidence(
-    tests: ColumnTests, residuals: Residuals, random: np.random.Generator, n_permutations: Any
+    tests: ColumnTests, residuals: PairResiduals, random: np.random.Generator, n_permutations: Any
 ) -> tuple[np.ndarray, TailFit]:
     """Return the log p value of each column and how to correct it."""
     n_rows, n_columns = residuals.values.shape[1], tests.basis.n_columns
@@ -77,7 +77,7 @@ def marginal_evidence(
 
 def search_full(
     basis: Basis,
-    target: Target,
+    target: PairTarget,
     *,
     random: np.random.Generator,
     n_permutations: Any,
@@ -91,7 +91,7 @@ def search_full(
     ----------
     basis : Basis
         The functions of all columns.
-    target : Target
+    target : PairTarget
         The target.
     random : numpy.random.Generator
         Draws the permutations.
@@ -140,8 +140,8 @@ class _Search:
     """Keep what all replicates share."""
 
     basis: Basis
-    target: Target
-    residuals: Residuals
+    target: PairTarget
+    residuals: PairResiduals
     blocks: list[Block]
     run: Runner
     progress: Progress | None
@@ -151,7 +151,7 @@ class _Search:
         self.judge = PairJudge(self.basis, self.target.weights)
         self.n_kept = min(kept_pairs(self.basis.n_columns), count_pairs(self.basis.degrees))
 
-    def run_all(self, replicates: list[Residuals], begin: float, end: float, what: str) -> list[Best]:
+    def run_all(self, replicates: list[PairResiduals], begin: float, end: float, what: str) -> list[Best]:
         """Search with several residuals at once; they share the blocks."""
         scale = self.residuals.scale
         weights = np.stack([one.values * scale for one in replicates]).astype(np.float32)

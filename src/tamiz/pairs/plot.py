@@ -9,7 +9,7 @@ from scipy import stats
 
 from tamiz._extras import require
 from tamiz.pairs.columns import ColumnTable
-from tamiz.pairs.target import Target
+from tamiz.pairs.target import PairTarget
 
 _CELLS = 8
 
@@ -27,14 +27,14 @@ def _axis(
     return ranks, np.minimum((ranks * _CELLS).astype(int), _CELLS - 1), np.linspace(0, 1, _CELLS + 1), True
 
 
-def draw_pair(table: ColumnTable, target: Target, first: int, second: int, *, ax: Any = None) -> Any:
+def draw_pair(table: ColumnTable, target: PairTarget, first: int, second: int, *, ax: Any = None) -> Any:
     """Draw the mean of the target in cells of two columns, and the rows as dots.
 
     Parameters
     ----------
     table : ColumnTable
         The columns.
-    target : Target
+    target : PairTarget
         The target; for more than two classes the commonest class of each cell is drawn.
     first, second : int
         Which columns.

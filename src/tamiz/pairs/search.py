@@ -10,12 +10,12 @@ from sklearn.utils import check_random_state
 from tamiz._names import pick_name
 from tamiz._progress import ProgressBar
 from tamiz.pairs.basis import Basis, make_basis
-from tamiz.pairs.blocks import Runner, count_threads, run_in_threads
+from tamiz.pairs.blocks import Runner, count_threads, run_blocks
 from tamiz.pairs.columns import ColumnTable, read_columns
 from tamiz.pairs.full import Evidence, Progress, WorkMaker, search_full
 from tamiz.pairs.result import Pair, PairSearch
 from tamiz.pairs.sketch import search_sketch
-from tamiz.pairs.target import Target, read_target
+from tamiz.pairs.target import PairTarget, read_target
 
 # Fewer rows than these cannot tell a pair from chance.
 MIN_SAMPLES = 20
@@ -147,7 +147,7 @@ def _check_integer(name: str, value: Any, least: int, most: int | None = None) -
 
 def _search(
     basis: Basis,
-    target: Target,
+    target: PairTarget,
     random: np.random.Generator,
     n_permutations: Any,
     threads: int,
@@ -156,18 +156,18 @@ def _search(
     progress: Progress,
 ) -> Evidence:
     """Run the full search where it was asked for: in threads, on a device or on a cluster."""
-    run: Runner = run_in_threads(threads)
+    run: Runner = run_blocks(threads)
     make_work: WorkMaker | None = None
     if device is not None and client is not None:
         raise ValueError("Give device= or client=, not both.")
     if device is not None:
         from tamiz.pairs.device import work_on_device
 
-        run, make_work = run_in_threads(1), work_on_device(device)
+        run, make_work = run_blocks(1), work_on_device(device)
     elif client is not None:
-        from tamiz.pairs.cluster import run_on_cluster
+        from tamiz.pairs.cluster import run_blocks_on_cluster
 
-        run, make_work = run_on_cluster(client)
+        run, make_work = run_blocks_on_cluster(client)
     return search_full(
         basis, target, random=random, n_permutations=n_permutations, run=run, progress=progress, make_work=make_work
     )
@@ -182,7 +182,13 @@ def _shape(table: ColumnTable, column: int, component: int) -> str:
 
 
 def _result(
-    table: ColumnTable, target: Target, degrees: np.ndarray, evidence: Evidence, method: str, n_pairs: int, note: str
+    table: ColumnTable,
+    target: PairTarget,
+    degrees: np.ndarray,
+    evidence: Evidence,
+    method: str,
+    n_pairs: int,
+    note: str,
 ) -> PairSearch:
     """Put the evidence into tables."""
     n_columns = table.n_columns
@@ -238,7 +244,7 @@ def _result(
     )
 
 
-def _empty(table: ColumnTable, target: Target, note: str) -> PairSearch:
+def _empty(table: ColumnTable, target: PairTarget, note: str) -> PairSearch:
     """Return a result without pairs, with the reason."""
     n = table.n_columns
     return PairSearch(

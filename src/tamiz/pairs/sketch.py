@@ -22,7 +22,7 @@ from tamiz.pairs.columns import ColumnTable
 from tamiz.pairs.evidence import ColumnTests, PairEvidence, PairJudge
 from tamiz.pairs.full import Evidence, Progress, count_pairs
 from tamiz.pairs.null import TailFit
-from tamiz.pairs.target import Target, additive_residuals, residuals_of
+from tamiz.pairs.target import PairTarget, additive_residuals, residuals_of
 
 # Repetitions for each residual; 1,000 find a pair that agrees on three quarters of the rows with a probability of 95 %.
 N_REPETITIONS = 1000
@@ -124,7 +124,7 @@ def unpack_signs(bits: np.ndarray, n_rows: int) -> np.ndarray:
 
 
 def _read_planes(
-    table: ColumnTable, target: Target, degree: int, n_threads: int, progress: Progress | None
+    table: ColumnTable, target: PairTarget, degree: int, n_threads: int, progress: Progress | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return packed signs of all functions, the column of each, degrees, and log p values of the columns alone."""
     residuals = residuals_of(target)
@@ -206,7 +206,7 @@ def _candidates(
 
 def search_sketch(
     table: ColumnTable,
-    target: Target,
+    target: PairTarget,
     *,
     degree: int,
     random: np.random.Generator,
@@ -219,7 +219,7 @@ def search_sketch(
     ----------
     table : ColumnTable
         The columns.
-    target : Target
+    target : PairTarget
         The target.
     degree : int
         Degree of the polynomials.

@@ -26,7 +26,7 @@ _ROWS_PER_COEFFICIENT = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class PairTarget:
     """Hold a checked target.
 
     Parameters
@@ -53,7 +53,7 @@ class Target:
         return float(n_rows * min(1.0, len(shares) * shares.min()))
 
 
-def read_target(y: Any, sample_weight: Any, n_samples: int, task: str = "auto") -> Target:
+def read_target(y: Any, sample_weight: Any, n_samples: int, task: str = "auto") -> PairTarget:
     """Check a target and its weights, and find out its task.
 
     Parameters
@@ -92,7 +92,7 @@ def read_target(y: Any, sample_weight: Any, n_samples: int, task: str = "auto") 
         numbers = check_numeric_target(y)
         if np.ptp(numbers[weights > 0]) == 0.0:
             raise ValueError("y is constant: there is nothing that columns could explain.")
-        return Target(numbers, None, weights)
+        return PairTarget(numbers, None, weights)
     classes, codes = np.unique(y.astype(str) if y.dtype.kind == "O" else y, return_inverse=True)
     present = np.unique(codes[weights > 0])
     if len(present) < 2:
@@ -102,7 +102,7 @@ def read_target(y: Any, sample_weight: Any, n_samples: int, task: str = "auto") 
             f"y holds {len(classes)} classes on {n_samples} rows. Pass task='regression' if these are numbers, or merge classes."
         )
     classes, codes = classes[present], np.searchsorted(present, codes).clip(0, len(present) - 1)
-    return Target(codes.astype(np.float64), classes, weights)
+    return PairTarget(codes.astype(np.float64), classes, weights)
 
 
 def _read_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
@@ -116,7 +116,7 @@ def _read_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Residuals:
+class PairResiduals:
     """Hold standardised residuals.
 
     Parameters
@@ -140,22 +140,22 @@ class Residuals:
     fitted: np.ndarray
     probabilities: np.ndarray | None = None
 
-    def replicate(self, random: np.random.Generator) -> Residuals:
+    def replicate(self, random: np.random.Generator) -> PairResiduals:
         """Return residuals as they would be without any pair.
 
-        Without an additive model, and for a regression, these are the residuals in another order of the rows. Residuals of an
+        Without an additive model, and for a regression, these are the residuals in another order of the rows. PairResiduals of an
         additive model of classes cannot change places, as rows differ in their expected variance: there, classes are drawn
         from the model.
         """
         if self.probabilities is None:
             values = self.values[:, random.permutation(self.values.shape[1])]
-            return Residuals(values, self.scale, self.main_scale, self.fitted)
+            return PairResiduals(values, self.scale, self.main_scale, self.fitted)
         bounds = np.cumsum(self.probabilities, axis=1)[:, :-1]
         codes = (random.random(len(bounds))[:, None] > bounds).sum(axis=1)
         values = _whitened(_class_errors(codes, self.probabilities), self.scale)
         if len(values) < len(self.values):  # a rare class was not drawn
             return self.replicate(random)
-        return Residuals(values, self.scale, self.main_scale, self.fitted, self.probabilities)
+        return PairResiduals(values, self.scale, self.main_scale, self.fitted, self.probabilities)
 
 
 def _whitened(raw: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
@@ -185,12 +185,14 @@ def _class_errors(codes: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return np.einsum("nab,nb->an", vectors, np.einsum("nab,na->nb", vectors, errors) * roots)
 
 
-def residuals_of(target: Target, design: np.ndarray | None = None, fitted: np.ndarray | None = None) -> Residuals:
+def residuals_of(
+    target: PairTarget, design: np.ndarray | None = None, fitted: np.ndarray | None = None
+) -> PairResiduals:
     """Return the residuals of an additive model.
 
     Parameters
     ----------
-    target : Target
+    target : PairTarget
         The target.
     design : ndarray of shape (n_samples, n_functions) or None, default=None
         Functions of the columns in the model; None is a model without columns.
@@ -224,7 +226,7 @@ def residuals_of(target: Target, design: np.ndarray | None = None, fitted: np.nd
         errors = _class_errors(codes, expected)
         deviation = np.sqrt((expected * (1 - expected)).sum(axis=1) / 2)
     scale = weights * n_rows * deviation
-    return Residuals(
+    return PairResiduals(
         _whitened(errors, None if probabilities is None else scale),
         scale / np.sqrt(np.mean(scale**2)),
         deviation / np.sqrt(np.mean(deviation**2)),
@@ -243,8 +245,8 @@ def _class_probabilities(design: np.ndarray, codes: np.ndarray, n_classes: int, 
 
 
 def additive_residuals(
-    basis: Basis, target: Target, log_p_of: Callable[[Residuals], np.ndarray], n_tests: int | None = None
-) -> Residuals:
+    basis: Basis, target: PairTarget, log_p_of: Callable[[PairResiduals], np.ndarray], n_tests: int | None = None
+) -> PairResiduals:
     """Fit an additive model by forward selection and return its residuals.
 
     Columns whose own evidence, given those in the model, is significant after a correction for the number of columns come in,
@@ -254,7 +256,7 @@ def additive_residuals(
     ----------
     basis : Basis
         The functions of all columns.
-    target : Target
+    target : PairTarget
         The target.
     log_p_of : callable
         Takes residuals and returns the logarithm of the p value of each column.

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tamiz._extras import require
-from tamiz.report.lines import PHASE_NAMES, gamma_paths, has_gamma, has_history, shown_steps
+from tamiz.core.state import Phase
+from tamiz.report.lines import gamma_paths, has_gamma, has_history, shown_steps
 from tamiz.selection import Selection
 
 _KEPT, _DROPPED, _LOSS = "#0b6e70", "#8a8f96", "#b5511d"
@@ -68,11 +69,11 @@ def _shade_phases(ax: Any, selection: Selection, n_shown: int) -> None:
     for first, last in zip([0, *borders], [*borders, len(steps) - 1], strict=True):
         if phases[first] % 2:
             ax.axvspan(steps[first], steps[last], color="black", alpha=0.045, linewidth=0)
-        if 0 <= phases[first] < len(PHASE_NAMES) and steps[last] - steps[first] > 0.08 * np.ptp(steps):
+        if 0 <= phases[first] < len(Phase) and steps[last] - steps[first] > 0.08 * np.ptp(steps):
             middle = (steps[first] + steps[last]) / 2
             place = ax.get_xaxis_transform()
             ax.text(
-                middle, 1.01, PHASE_NAMES[int(phases[first])], transform=place, ha="center", va="bottom", fontsize=8
+                middle, 1.01, Phase(int(phases[first])).label, transform=place, ha="center", va="bottom", fontsize=8
             )
 
 

@@ -57,12 +57,12 @@ def check_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
     return tuple(int(n) for n in sizes)
 
 
-def describe(shape: Sequence[int], n_features_to_select: int, variant: str) -> torch.Tensor:
+def describe_mask(shape: Sequence[int], n_features_to_select: int, variant: str) -> torch.Tensor:
     """Return the description of a saved mask as a tensor of bytes, which every format of weights can hold.
 
     Examples
     --------
-    >>> bytes(describe((3,), 1, "soft").tolist()).decode()
+    >>> bytes(describe_mask((3,), 1, "soft").tolist()).decode()
     '{"format": 1, "shape": [3], "n_features_to_select": 1, "variant": "soft"}'
     """
     about = {
@@ -79,7 +79,7 @@ def check_description(description: Any, shape: Sequence[int], n_features_to_sele
 
     Examples
     --------
-    >>> check_description(describe((3,), 2, "soft"), (3,), 1, "soft")
+    >>> check_description(describe_mask((3,), 2, "soft"), (3,), 1, "soft")
     Traceback (most recent call last):
     ValueError: this state belongs to a mask with n_features_to_select=2, this mask has n_features_to_select=1; ...
     """

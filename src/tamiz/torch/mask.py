@@ -13,7 +13,7 @@ from tamiz._validation import resolve_n_features_to_select
 from tamiz.core import Rule, Slot, current_ranking, penalty
 from tamiz.core.state import N_SLOTS
 from tamiz.torch._handle import MaskHandle, find_stepping_optimizer
-from tamiz.torch._mask_parts import Rest, check_description, check_shape, describe
+from tamiz.torch._mask_parts import Rest, check_description, check_shape, describe_mask
 from tamiz.torch._stepping import MaskTensors, Stepper, mask_state
 from tamiz.torch.fold import masked
 
@@ -406,7 +406,7 @@ class FeatureMask(nn.Module):
 
     def get_extra_state(self) -> torch.Tensor:
         """Return what the state belongs to (format, shape, M and variant by name) as the bytes of a JSON text."""
-        return describe(self.shape, self.n_features_to_select, self.variant)
+        return describe_mask(self.shape, self.n_features_to_select, self.variant)
 
     def set_extra_state(self, state: torch.Tensor) -> None:
         """Do nothing: the description is checked before anything is loaded."""

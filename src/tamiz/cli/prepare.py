@@ -56,7 +56,7 @@ class Prepared:
 
     @property
     def target(self) -> Target:
-        """The target, as classes or numbers."""
+        """Return the target, as classes or numbers."""
         assert self.table.target is not None  # read with need_target
         return self.table.target
 

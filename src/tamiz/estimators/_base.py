@@ -209,17 +209,17 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
 
     @property
     def coef_(self) -> np.ndarray:
-        """Weights of the selected columns (linear network only)."""
+        """Return the weights of the selected columns (linear network only)."""
         return self.model_.coef
 
     @property
     def intercept_(self) -> np.ndarray:
-        """Constant terms (linear network only)."""
+        """Return the constant terms (linear network only)."""
         return self.model_.intercept
 
     @property
     def module_(self) -> Any:
-        """The trained ``nn.Module``, which reads the M selected columns (networks of PyTorch only)."""
+        """Return the trained ``nn.Module``, which reads the M selected columns (networks of PyTorch only)."""
         return self.model_.module
 
     def _scores(self, X: Any) -> np.ndarray:

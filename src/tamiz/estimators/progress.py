@@ -1,4 +1,4 @@
-"""What an engine reports, as a progress bar."""
+"""Show what an engine reports as a progress bar."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tamiz.core import Rule
 def watch_selection(
     verbose: int | bool, rule: Rule, refinement_steps: int
 ) -> Iterator[Callable[[int, int, int], None] | None]:
-    """The ``progress`` argument of an engine: a bar on stderr if ``verbose``, otherwise None.
+    """Yield the ``progress`` argument of an engine: a bar on stderr if ``verbose``, otherwise None.
 
     Examples
     --------

@@ -33,12 +33,12 @@ class Interval:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is a mean."""
+        """Check whether there is a mean."""
         return math.isfinite(self.value)
 
     @property
     def has_ends(self) -> bool:
-        """Whether both ends are known."""
+        """Check whether both ends are known."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
 

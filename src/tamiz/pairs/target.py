@@ -143,7 +143,7 @@ class PairResiduals:
     def replicate(self, random: np.random.Generator) -> PairResiduals:
         """Return residuals as they would be without any pair.
 
-        Without an additive model, and for a regression, these are the residuals in another order of the rows. PairResiduals of an
+        Without an additive model, and for a regression, these are the residuals in another order of the rows. Residuals of an
         additive model of classes cannot change places, as rows differ in their expected variance: there, classes are drawn
         from the model.
         """

@@ -102,7 +102,7 @@ class SavedModel:
 
     @property
     def is_linear(self) -> bool:
-        """Whether there is one layer."""
+        """Check whether there is one layer."""
         return len(self.layers) == 1
 
     def effects(self) -> np.ndarray:

@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import lu_factor
 
-from tamiz.baselines import make
+from tamiz.baselines import make_selector
 
 
 def load(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -58,8 +58,8 @@ def relieff_against_skrebate(name: str, n_rows: int, target: float) -> None:
 
     X, y = load(name)
     X, y = X[:n_rows], y[:n_rows]
-    make("relieff").fit(X[:10], np.arange(10) % 2)  # compile
-    ours = seconds(lambda: make("relieff", n_neighbors=10).fit(X, y))
+    make_selector("relieff").fit(X[:10], np.arange(10) % 2)  # compile
+    ours = seconds(lambda: make_selector("relieff", n_neighbors=10).fit(X, y))
     peer = ReliefF(n_neighbors=10, categorical_threshold=1, n_jobs=1)
     theirs = seconds(lambda: peer.fit(X.astype(np.float64), y), repeats=1)
     what = f"ReliefF / skrebate, {name} {X.shape[0]} x {X.shape[1]}"
@@ -68,8 +68,8 @@ def relieff_against_skrebate(name: str, n_rows: int, target: float) -> None:
 
 def _fit_and_measure(name: str, queue: Any) -> None:
     X, y = load("dexter")
-    make(name).fit(X[:, :1100], y)  # compile
-    took = seconds(lambda: make(name, n_features_to_select=100).fit(X, y), repeats=1)
+    make_selector(name).fit(X[:, :1100], y)  # compile
+    took = seconds(lambda: make_selector(name, n_features_to_select=100).fit(X, y), repeats=1)
     queue.put((took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20))
 
 
@@ -99,8 +99,8 @@ def fisher_against_one_pass() -> None:
     rng = np.random.default_rng(0)
     for dtype in (np.float32, np.float64):
         X, y = rng.random((4000, 10_000)).astype(dtype), np.arange(4000) % 2
-        make("fisher").fit(X[:4], y[:4])  # compile
-        ours = seconds(lambda X=X, y=y: make("fisher").fit(X, y), repeats=5)
+        make_selector("fisher").fit(X[:4], y[:4])  # compile
+        ours = seconds(lambda X=X, y=y: make_selector("fisher").fit(X, y), repeats=5)
         one_pass = seconds(lambda X=X: X.mean(axis=0, dtype=np.float64), repeats=5)
         what = f"FisherScore / column means, 4000 x 10000 {np.dtype(dtype).name}"
         row(what, ours, one_pass, ours / one_pass, "<= 2 x", ours <= 2 * one_pass)
@@ -112,8 +112,8 @@ def mim_against_scikit_learn(name: str, n_columns: int) -> None:
 
     X, y = load(name)
     X = X[:, X.any(axis=0)][:, :n_columns]
-    make("mim").fit(X[:, :2], y)  # compile
-    ours = seconds(lambda: make("mim", random_state=0).fit(X, y))
+    make_selector("mim").fit(X[:, :2], y)  # compile
+    ours = seconds(lambda: make_selector("mim", random_state=0).fit(X, y))
     theirs = seconds(lambda: mutual_info_classif(X, y, discrete_features=False, random_state=0), repeats=1)
     row(
         f"MIM / scikit-learn, {name} {X.shape[0]} x {X.shape[1]}",

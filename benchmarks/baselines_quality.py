@@ -20,17 +20,18 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score
 
-from tamiz.baselines import make
-from tamiz.benchmark.learners import GRIDS, Grid, erf_pair, fit_svm
-from tamiz.benchmark.microarray import M_VALUES, N_FOLDS, split_rows
-from tamiz.benchmark.paper_numbers import MICROARRAY
-from tamiz.benchmark.sources import load_checked, nonzero_columns
+from tamiz.baselines import make_selector
+from tamiz.reproduce.learners import GRIDS, SVMGrid, erf_pair, fit_svm
+from tamiz.reproduce.paper_numbers import MICROARRAY
+from tamiz.reproduce.protocols.microarray_rows import M_VALUES
+from tamiz.reproduce.sources import load_checked, nonzero_columns
+from tamiz.reproduce.splits import N_FOLDS, split_rows
 
 DATASETS = ("colon", "lymphoma", "lung", "leukemia_3571", "dexter")
 METHODS = ("fisher", "mim", "relieff", "inffs", "ilfs")
 
 
-def one_split(X, y, split: int, methods: list[str], grid: Grid) -> dict[str, list[float]]:
+def one_split(X, y, split: int, methods: list[str], grid: SVMGrid) -> dict[str, list[float]]:
     """Balanced accuracy of each method for each number of features."""
     train, test = split_rows(y, split)
     alive = nonzero_columns(X[train])
@@ -40,7 +41,7 @@ def one_split(X, y, split: int, methods: list[str], grid: Grid) -> dict[str, lis
     results = {}
     for method in methods:
         params = {"random_state": split} if method == "mim" else {}
-        selector = make(method, n_features_to_select=max(M_VALUES), **params).fit(X_train, y[train])
+        selector = make_selector(method, n_features_to_select=max(M_VALUES), **params).fit(X_train, y[train])
         best = selector.selection_.ordered
         erf_train, erf_test = (part.astype(np.float64) for part in erf_pair(X_train[:, best], X_test[:, best]))
         machines = [fit_svm(np.ascontiguousarray(erf_train[:, :m]), y[train], grid, seed=0) for m in M_VALUES]

@@ -21,8 +21,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from tamiz.networks import ThreeLayerNet
-from tamiz.networks.losses import get_loss
 from tamiz.torch import FeatureMask, prune, train
 
 BATCH = 128
@@ -40,6 +38,19 @@ class NaiveMask(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x * self.gamma
+
+
+def squared_hinge(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return (1 - outputs * targets).clamp_min(0).square().mean()
+
+
+def three_layer_net(n_features: int) -> nn.Sequential:
+    """The dense network of the paper."""
+    layers: list[nn.Module] = []
+    for n_units in (50, 25, 10):
+        layers += [nn.Linear(n_features, n_units, bias=False), nn.BatchNorm1d(n_units), nn.ReLU()]
+        n_features = n_units
+    return nn.Sequential(*layers, nn.Linear(n_features, 1))
 
 
 def ratios(sides: dict[str, Step], seconds: float = SECONDS) -> dict[str, float]:
@@ -85,18 +96,18 @@ def training_step(model: nn.Module, x: torch.Tensor, y: torch.Tensor, loss: Call
 
 def three_layers(n_features: int, mask: nn.Module | None = None) -> nn.Module:
     torch.manual_seed(0)
-    net = ThreeLayerNet(n_features, 1)
+    net = three_layer_net(n_features)
     return net if mask is None else nn.Sequential(mask, net)
 
 
 def still(shape: int | tuple[int, ...]) -> FeatureMask:
-    return FeatureMask(shape, 10, learning_rate=1e-9)
+    return FeatureMask(shape, 10, mask_learning_rate=1e-9)
 
 
 def part_step() -> None:
     """masked step / plain step, all features alive."""
     print("masked step / plain step, three-layer network, batch 128, Adam")
-    loss = get_loss("squared_hinge")
+    loss = squared_hinge
     for n_features, target in ((500, 1.10), (5_000, 1.15), (50_000, 1.20)):
         x, y = torch.randn(BATCH, n_features), torch.randn(BATCH, 1).sign()
         for fused in (False, True):
@@ -145,7 +156,7 @@ def part_shrink() -> None:
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(n_rows, n_features, generator=generator)
     y = x[:, :20].sum(1, keepdim=True).sign()
-    loss = get_loss("squared_hinge")
+    loss = squared_hinge
     plain, order = three_layers(n_features), torch.Generator().manual_seed(0)
     optimizer = torch.optim.Adam(plain.parameters(), lr=0.01, fused=True)
     plain_times: list[float] = []
@@ -191,8 +202,8 @@ def part_memory() -> None:
     mask.gamma.grad = torch.randn(n_features)
     optimizer.step()
     mask.gamma.grad = torch.randn(n_features)
+    mask.first = mask.first.clone()  # another tensor: the scratch is made anew
     tracemalloc.start()  # what NumPy takes in a step
-    mask._arrays = None
     optimizer.step()
     scratch = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -207,7 +218,7 @@ def part_prune() -> None:
     print("three-layer network pruned from 5,000 to 10 features, prediction of 128 rows")
     model = three_layers(5_000, FeatureMask(5_000, 10))
     x = torch.randn(BATCH, 5_000)
-    train(model, (x, x[:, :1].sign()), get_loss("squared_hinge"), warmup_steps=5, ramp_steps=150, refinement_steps=0)
+    train(model, (x, x[:, :1].sign()), squared_hinge, warmup_steps=5, ramp_steps=150, refinement_steps=0)
     small = prune(model)
     values = small.select(x)
     size = [sum(p.numel() for p in net.parameters()) for net in (model[1], small)]
@@ -231,8 +242,8 @@ def part_xor() -> None:
     found = 0
     for seed in range(10):
         torch.manual_seed(seed)
-        model = nn.Sequential(FeatureMask(256, 2), ThreeLayerNet(256, 1))
-        selection = train(model, xor_problem(seed), get_loss("squared_hinge"), seed=seed)
+        model = nn.Sequential(FeatureMask(256, 2), three_layer_net(256))
+        selection = train(model, xor_problem(seed), squared_hinge, seed=seed)
         x, y = xor_problem(seed + 500)
         with torch.no_grad():
             accuracy = float((model(x).sign() == y).float().mean())
@@ -259,9 +270,9 @@ def part_madelon() -> None:
     for fold, (rows, others) in enumerate(StratifiedKFold(3, shuffle=True, random_state=42).split(X, y)):
         scaler = StandardScaler().fit(X[rows])
         torch.manual_seed(fold)
-        model = nn.Sequential(FeatureMask(X.shape[1], 5), ThreeLayerNet(X.shape[1], 1))
+        model = nn.Sequential(FeatureMask(X.shape[1], 5), three_layer_net(X.shape[1]))
         data = (scaler.transform(X[rows]).astype(np.float32), y[rows].astype(np.float32)[:, None])
-        selection = train(model, data, get_loss("squared_hinge"), seed=fold)
+        selection = train(model, data, squared_hinge, seed=fold)
         with torch.no_grad():
             predicted = model(torch.as_tensor(scaler.transform(X[others]), dtype=torch.float32)).sign().numpy().ravel()
         scores.append(balanced_accuracy_score(y[others], predicted))

@@ -65,8 +65,9 @@ def linear_cells() -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     sparse = sp.csr_matrix(np.where(np.abs(X) > 0.8, X, 0.0))
     weight = np.random.default_rng(1).uniform(0, 2, size=90)
     short = {"ramp_steps": 2000, "refinement_epochs": 20}
-    cases = [(E2EFSClassifier, loss, kind) for loss in ("squared_hinge", "logistic", "softmax") for kind in ("two", "three", "labels")]  # fmt: skip
-    cases += [(E2EFSRegressor, loss, kind) for loss in ("squared_error", "huber") for kind in ("number", "numbers")]
+    classes = itertools.product(("squared_hinge", "logistic", "softmax"), ("two", "three", "labels"))
+    numbers = itertools.product(("squared_error", "huber"), ("number", "numbers"))
+    cases = [(E2EFSClassifier, *case) for case in classes] + [(E2EFSRegressor, *case) for case in numbers]
     for (make, loss, kind), variant, table in itertools.product(cases, VARIANTS, ("dense", "sparse")):
         if (loss, kind) == ("softmax", "labels"):
             continue
@@ -142,8 +143,8 @@ def baseline_cells() -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     from tamiz.baselines import registry
 
     X, targets = tables()["dense"]
-    for name in registry.METHODS:
-        make = registry.load(name)
+    for name in registry.BASELINES:
+        make = registry.BASELINES[name].load()
         options = {"n_features_to_select": 5}
         parameters = make().get_params()
         if "random_state" in parameters:
@@ -160,7 +161,7 @@ def baseline_cells() -> Iterator[tuple[str, dict[str, np.ndarray]]]:
                 options["loss"] = loss if kind != "number" else {"logistic": "huber"}.get(loss, "squared_error")
             yield f"baseline/{name}/{kind}/{loss}", describe(make(**options).fit(X, targets[kind]), X)
         if "network" in parameters:
-            wide = {**options, "network": "three_layer", "loss": "auto"}
+            wide = {**options, "network": "mlp", "loss": "auto"}
             yield f"baseline/{name}/three_layer", describe(make(**wide).fit(X, targets["three"]), X)
 
 

@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 
 if __name__ == "__main__":
     failed = []
-    for script in ("speed.py", "mask.py", "baselines.py"):
+    for script in ("speed.py", "mask.py", "baselines.py", "tables.py"):
         print(f"\n=== {script}", flush=True)
         if subprocess.run([sys.executable, str(HERE / script)], check=False).returncode:
             failed.append(script)

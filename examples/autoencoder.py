@@ -16,7 +16,7 @@ for column in set(range(40)) - set(sources):
     mixed = torch.tensor(sources)[torch.randperm(5)[:3]]
     x[:, column] = x[:, mixed].sum(1) / 3 + 0.3 * torch.randn(500)
 
-mask = FeatureMask(40, n_features_to_select=5, learning_rate=0.02)
+mask = FeatureMask(40, n_features_to_select=5, mask_learning_rate=0.02)
 model = nn.Sequential(mask, nn.Linear(40, 20), nn.Linear(20, 40))
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 mask.attach(optimizer, warmup_steps=100, ramp_steps=400)

@@ -13,7 +13,7 @@ labels = torch.tensor(digits.target)
 order = torch.randperm(len(images))
 train, test = order[:1400], order[1400:]
 
-mask = FeatureMask((1, 8, 8), n_features_to_select=12, learning_rate=0.02)
+mask = FeatureMask((1, 8, 8), n_features_to_select=12, mask_learning_rate=0.02)
 model = nn.Sequential(mask, nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(128, 10))
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 mask.attach(optimizer, warmup_steps=60, ramp_steps=150)

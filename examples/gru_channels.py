@@ -14,7 +14,7 @@ class Reader(nn.Module):
 
     def __init__(self, n_channels: int) -> None:
         super().__init__()
-        self.mask = FeatureMask((n_channels, 1), n_features_to_select=2, learning_rate=0.02)
+        self.mask = FeatureMask((n_channels, 1), n_features_to_select=2, mask_learning_rate=0.02)
         self.gru = nn.GRU(n_channels, 16, batch_first=True)
         self.out = nn.Linear(16, 1)
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from tamiz.torch import FeatureMask
-from tamiz.torch.lightning import FeatureMaskCallback
+from tamiz.torch.lightning import LightningMaskCallback
 
 
 class Classifier(pl.LightningModule):
@@ -34,7 +34,7 @@ module = Classifier()
 trainer = pl.Trainer(
     max_epochs=400,
     accelerator="cpu",
-    callbacks=[FeatureMaskCallback(warmup=10, ramp=60, unit="epochs", stop_when_closed=True)],
+    callbacks=[LightningMaskCallback(warmup=10, ramp=60, unit="epochs", stop_when_closed=True)],
     logger=False,
     enable_checkpointing=False,
     enable_progress_bar=False,

@@ -6,7 +6,7 @@ from skorch import NeuralNetClassifier
 from torch import nn
 
 from tamiz.torch import FeatureMask
-from tamiz.torch.skorch import FeatureMaskCallback
+from tamiz.torch.skorch import SkorchMaskCallback
 
 
 class Net(nn.Module):
@@ -34,7 +34,7 @@ net = NeuralNetClassifier(
     batch_size=100,
     max_epochs=300,
     verbose=0,
-    callbacks=[FeatureMaskCallback(warmup=10, ramp=60, unit="epochs", stop_when_closed=True)],
+    callbacks=[SkorchMaskCallback(warmup=10, ramp=60, unit="epochs", stop_when_closed=True)],
 )
 net.fit(X, y)
 

@@ -11,7 +11,7 @@ class ColumnTransformer(nn.Module):
 
     def __init__(self, n_columns: int, width: int = 16) -> None:
         super().__init__()
-        self.mask = FeatureMask(n_columns, n_features_to_select=3, learning_rate=0.02)
+        self.mask = FeatureMask(n_columns, n_features_to_select=3, mask_learning_rate=0.02)
         self.columns = nn.Parameter(torch.randn(n_columns, width) * 0.3)
         self.encoder = nn.TransformerEncoderLayer(width, nhead=2, dim_feedforward=32, dropout=0.0, batch_first=True)
         self.out = nn.Linear(width, 1)

@@ -19,19 +19,17 @@ ROOMS = (
     "pairs",
     "engines",
     "torch",
-    "networks",
     "estimators",
     "baselines",
     "datasets",
     "tables",
     "persistence",
     "evaluation",
-    "benchmark",
     "reproduce",
     "report",
     "cli",
 )
-HELPERS = ("errors", "_extras", "_files", "_names", "_validation", "_progress", "_version")
+HELPERS = ("errors", "_arff", "_constraints", "_extras", "_files", "_names", "_validation", "_progress", "_version")
 # A convenience that loads the report when it is called: allowed inside a function only.
 WHEN_CALLED = {("selection", "tamiz.report.plots")}
 # The package's own __init__ is the front door: it hands out names of all rooms, when they are asked for.
@@ -92,12 +90,12 @@ def test_a_module_imports_only_rooms_above_its_own(path):
 @pytest.mark.parametrize(
     ("room", "text", "wrong"),
     [
-        ("core", "import tamiz.linear.fit", ["1: tamiz.linear.fit"]),
-        ("linear", "from tamiz import torch", ["1: tamiz.torch"]),
+        ("core", "import tamiz.engines.linear", ["1: tamiz.engines.linear"]),
+        ("engines", "from tamiz import torch", ["1: tamiz.torch"]),
         ("torch", "from tamiz import E2EFSPath", ["1: tamiz.estimators"]),
-        ("linear", "def f():\n    from tamiz.torch.mask import FeatureMask", ["2: tamiz.torch.mask"]),
+        ("engines", "def f():\n    from tamiz.torch.mask import FeatureMask", ["2: tamiz.torch.mask"]),
         ("datasets", "from .loading import load", ["1: relative import of .loading"]),
-        ("networks", "HOME = 'tamiz.estimators.path:E2EFSPath'", ["1: tamiz.estimators.path"]),
+        ("engines", "HOME = 'tamiz.estimators.path:E2EFSPath'", ["1: tamiz.estimators.path"]),
         ("selection", "from tamiz.report.plots import plot_selection", ["1: tamiz.report.plots"]),
         ("selection", "def plot():\n    from tamiz.report.plots import plot_selection", []),
         ("_validation", "from tamiz.core import unit", ["1: tamiz.core"]),
@@ -106,6 +104,44 @@ def test_a_module_imports_only_rooms_above_its_own(path):
 )
 def test_the_check_sees_what_is_wrong_and_only_that(room, text, wrong):
     assert violations(room, text) == wrong
+
+
+def private_names(room, text):
+    """Return what a module takes of the private names and modules of other rooms, as 'line: name'."""
+    wrong = []
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("tamiz."):
+            continue
+        path = node.module.split(".")[1:]
+        if path[0] == room or path[0] in HELPERS:
+            continue
+        names = [*path, *(alias.name for alias in node.names)]
+        wrong += [f"{node.lineno}: {name}" for name in names if name.startswith("_")]
+    return wrong
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_module_uses_no_private_names_of_another_room(path):
+    room = path.relative_to(SOURCE).with_suffix("").parts[0]
+    assert private_names(room, path.read_text(encoding="utf-8")) == []
+
+
+def test_the_check_sees_private_names():
+    assert private_names("cli", "from tamiz.baselines._base import TASK") == ["1: _base"]
+    assert private_names("cli", "def f():\n    from tamiz.core.step import _unbiased") == ["2: _unbiased"]
+    assert private_names("cli", "from tamiz.cli._own import x\nfrom tamiz._names import pick") == []
+
+
+def test_a_public_name_is_defined_in_one_module():
+    """One name for one thing: functions and classes of different modules do not share a public name."""
+    homes = {}
+    for path in MODULES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(str(path.relative_to(SOURCE)))
+    # The callbacks for two frameworks: users import one of them, by the name that says what it is.
+    assert set(homes.pop("FeatureMaskCallback")) == {"torch/lightning.py", "torch/skorch.py"}
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
 
 
 def test_the_page_on_architecture_lists_the_rooms_in_this_order():

@@ -14,23 +14,21 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tamiz.baselines import available, make
-from tamiz.baselines.registry import load
+from tamiz.baselines import BaselineSelector, Method, make_selector
+from tamiz.baselines.registry import BASELINES
+from tamiz.baselines.registry import METHODS as REGISTRY
 from tamiz.selection import Selection
 
-NETWORKS = {"dfs", "sfs", "isfs", "sfs+dfs"}
-METHODS = [name for name in available() if name not in NETWORKS]
-SUPERVISED = [name for name in METHODS if load(name)._target != "none"]
-REGRESSION = [name for name in METHODS if load(name)._target == "either"]
-SPARSE = [name for name in METHODS if load(name)._accept_sparse]
+METHODS = [name for name, method in BASELINES.items() if method.engine != "torch"]
+SUPERVISED = [name for name in METHODS if BASELINES[name].uses_target]
+REGRESSION = [name for name in SUPERVISED if "regression" in BASELINES[name].tasks]
+SPARSE = [name for name in METHODS if BASELINES[name].accepts_sparse]
 SCORING = [name for name in METHODS if name not in ("random", "all")]
 
 
 def build(name: str, n_features_to_select=None):
-    """A small selector of the method, seeded where it has a seed."""
-    selector = make(name, n_features_to_select=n_features_to_select)
-    if "random_state" in selector.get_params():
-        selector.set_params(random_state=0)
+    """Build a small selector of the method, seeded where it has a seed."""
+    selector = make_selector(name, n_features_to_select, random_state=0)
     if name == "random-forest":
         selector.set_params(n_estimators=20)
     return selector
@@ -96,7 +94,7 @@ def test_task_decides_over_the_look_of_the_target(name, classes):
     X, y = classes
     assert build(name).fit(X, y.astype(float)).task_ == "classification"
     assert build(name).set_params(task="regression").fit(X, y).task_ == "regression"
-    with pytest.raises(ValueError, match="task must be one of 'auto', 'classification', 'regression', got 'sort'"):
+    with pytest.raises(ValueError, match=r"The 'task' parameter of .* must be a str among .* Got 'sort' instead"):
         build(name).set_params(task="sort").fit(X, y)
 
 
@@ -170,7 +168,7 @@ def test_bad_tables_are_refused(name, classes):
     with pytest.raises(ValueError, match="contains infinity in column 4"):
         build(name).fit(broken, y)
     broken[3, 4] = np.nan
-    if not load(name)._allow_nan:
+    if not BASELINES[name].allows_nan:
         with pytest.raises(ValueError, match="contains NaN in column 4"):
             build(name).fit(broken, y)
     with pytest.raises(ValueError, match="Two columns are called 'a'"):
@@ -186,7 +184,7 @@ def test_bad_targets_are_refused(name, classes):
         (None, "requires y to be passed"),
         (3, "one entry for each row"),
         (y[:-1], "inconsistent numbers of samples: 60 rows of X, 59 entries of y"),
-        (np.zeros(60, dtype=int), "y holds one class only"),
+        (np.zeros(60, dtype=int), "y holds only one class"),
         (np.full(60, np.nan), "Input y contains NaN"),
         (np.full((60, 2), 1.0), "y should be a 1d array"),
     ]:
@@ -235,3 +233,52 @@ def test_float32_is_taken_as_it_is(name, classes):
     narrow = build(name, 4).fit(X.astype(np.float32), y).scores_
     if name not in ("mim", "random-forest"):
         np.testing.assert_allclose(narrow, scores, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_one_fit_serves_every_m_as_the_method_says(name, classes):
+    X, y = classes
+    X = np.hstack([X, np.random.default_rng(5).normal(size=(60, 18))])
+    sizes = (2, 5, 9)
+    nested = BASELINES[name].nested
+    if nested == "each" or BASELINES[name].keeps_all:
+        return
+    for m in {"any": sizes, "largest": sizes[-1:], "smallest": sizes[:1]}[nested]:
+        ranking = build(name, m).fit(X, y).ranking_
+        for other in sizes:
+            np.testing.assert_array_equal(ranking <= other, build(name, other).fit(X, y).get_support())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_parameters_are_constrained_by_name(name):
+    kind = BASELINES[name].load()
+    assert set(kind._parameter_constraints) == set(kind().get_params())
+
+
+class WidestRange(BaselineSelector):
+    """Toy method: keep the columns of the widest range."""
+
+    method_name = "widest"
+    title = "Widest range"
+    uses_target = False
+
+    def __init__(self, n_features_to_select=None):
+        self.n_features_to_select = n_features_to_select
+
+    def _score_features(self, X, y):
+        return np.ptp(X, axis=0)
+
+
+def test_a_method_is_one_class_and_one_entry(classes, monkeypatch):
+    monkeypatch.setitem(BASELINES, "widest", Method("widest", "Widest range", f"{__name__}:WidestRange"))
+    assert list(REGISTRY)[-1] == "widest"
+    assert REGISTRY["widest"].title == "Widest range"
+    assert (REGISTRY["widest"].nested, REGISTRY["widest"].tasks) == ("any", ("classification", "regression"))
+    X, y = classes
+    selector = build("widest", 3).fit(X * np.arange(1, 13), y)
+    assert selector.selection_.variant == "widest"
+    assert selector.get_support().sum() == 3
+    test_exactly_m_and_a_full_ranking("widest", 5, 5, classes)
+    test_bad_tables_are_refused("widest", classes)
+    with pytest.raises(ValueError, match="Did you mean 'widest'"):
+        make_selector("widset")

@@ -51,7 +51,8 @@ def test_two_steps_by_hand():
     np.testing.assert_allclose(selector.scores_, [0.914656, 0.880048], atol=2e-6)
     assert selector.ranking_.tolist() == [1, 2]
     # losses: 1 + 2 * 0.002 (w = 1), then 0.91^2 + 0.001 * 1.8 + 0.001 * 1.62
-    np.testing.assert_allclose(selector.loss_curve_, [1.004, 0.8281 + 0.0018 + 0.00162], rtol=1e-6)
+    # The compiled Adam computes 1 - beta2 in float32, which is 1.3e-5 off, and half of that in a step.
+    np.testing.assert_allclose(selector.loss_curve_, [1.004, 0.8281 + 0.0018 + 0.00162], rtol=3e-6)
     assert selector.n_steps_ == selector.selection_.n_steps == 2
 
 
@@ -69,7 +70,7 @@ def test_a_larger_penalty_gives_smaller_weights():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("network", ["naive", "three_layer"])
+@pytest.mark.parametrize("network", ["linear", "mlp"])
 def test_informative_columns_are_found(n_classes, network):
     X, y = informative_table(n_classes, n_samples=300)
     parameters = {"epochs": 40, "batch_size": 30, "learning_rate": 0.02, "weight_l2": 0.001, "random_state": 0}
@@ -104,7 +105,7 @@ def test_permuting_columns_permutes_scores():
 
 def test_same_seed_same_scores():
     X, y = informative_table()
-    runs = [DFS(network="three_layer", epochs=3, random_state=seed).fit(X, y).scores_ for seed in (1, 1, 2)]
+    runs = [DFS(network="mlp", epochs=3, random_state=seed).fit(X, y).scores_ for seed in (1, 1, 2)]
     assert np.array_equal(runs[0], runs[1])
     assert not np.array_equal(runs[0], runs[2])
 
@@ -113,10 +114,10 @@ def test_constant_columns_come_last_and_scale_does_not_matter():
     X, y = informative_table()
     X[:, 0] = 0.1
     X[:, 4] = 0.0
-    first = DFS(network="three_layer", epochs=5, random_state=0).fit(X, y)
+    first = DFS(network="mlp", epochs=5, random_state=0).fit(X, y)
     assert set(first.ranking_[[0, 4]]) == {11, 12}
     scales = 10.0 ** np.linspace(-200, 200, 12)
-    second = DFS(network="three_layer", epochs=5, random_state=0).fit(X * scales, y)
+    second = DFS(network="mlp", epochs=5, random_state=0).fit(X * scales, y)
     np.testing.assert_allclose(second.scores_, first.scores_, rtol=1e-3)
 
 
@@ -136,7 +137,7 @@ def test_float32_tables_are_not_written_to():
     X = X.astype(np.float32)
     before = X.copy()
     X.flags.writeable = False
-    DFS(2, epochs=2, normalize=None, network="three_layer", random_state=0).fit(X, y)
+    DFS(2, epochs=2, normalize=None, network="mlp", random_state=0).fit(X, y)
     assert np.array_equal(X, before)
 
 
@@ -188,20 +189,20 @@ def test_as_many_features_as_there_are():
         ({"l1": -1.0}, "l1 must be a finite number from 0"),
         ({"l2": None}, "l2 must be a finite number from 0, got None"),
         ({"l2": np.nan}, "l2 must be a finite number from 0"),
-        ({"epochs": 0}, "epochs must be an integer from 1"),
-        ({"epochs": 2.5}, "epochs must be an integer from 1"),
-        ({"batch_size": True}, "batch_size must be an integer from 1"),
+        ({"epochs": 0}, "epochs must be an integer of at least 1"),
+        ({"epochs": 2.5}, "epochs must be an integer of at least 1"),
+        ({"batch_size": True}, "batch_size must be an integer of at least 1"),
         ({"learning_rate": 0.0}, "learning_rate must be a finite number above 0"),
         ({"weight_l2": "a"}, "weight_l2 must be a finite number from 0"),
         ({"normalize": "minmax"}, "normalize must be 'erf', 'standard' or None"),
-        ({"network": "thre_layer"}, "did you mean 'three_layer'"),
+        ({"network": "mpl"}, "Did you mean 'mlp'"),
         ({"network": 3}, "network must be one of"),
         ({"network": "cnn3"}, r"reads images: set input_shape=\(channels, height, width\)"),
         ({"network": "cnn3", "input_shape": (1, 8, 8)}, "has 64 entries, but X has 12 columns"),
         ({"loss": "hinge"}, "Unknown loss 'hinge'"),
-        ({"loss": "squared_error"}, "for regression; for classes take"),
-        ({"loss": "softmax", "task": "regression"}, "for classes; for regression take"),
-        ({"network": lambda n, k: nn.Flatten(0)}, r"must give 1 output\(s\) a row"),
+        ({"loss": "squared_error"}, "for regression; for classification use one of"),
+        ({"loss": "softmax", "task": "regression"}, "for classification; for regression use one of"),
+        ({"network": lambda n, k: nn.Flatten(0)}, r"must give 1 output\(s\) per row"),
         ({"network": lambda n, k: nn.Linear(n, 3)}, r"for 2 rows \(2, 1\), got \(2, 3\)"),
     ],
 )
@@ -215,7 +216,7 @@ def test_bad_data():
     X, y = informative_table(n_samples=20)
     with pytest.raises(TypeError, match="must return a torch module"):
         DFS(2, network=lambda n, k: "net").fit(X, y)
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="only one class"):
         DFS(2).fit(X, np.zeros(20, dtype=int))
     with pytest.raises(ValueError, match="contains NaN in column 3"):
         DFS(2).fit(np.where(np.arange(12) == 3, np.nan, X), y)

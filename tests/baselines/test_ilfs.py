@@ -80,7 +80,11 @@ def test_em_survives_a_factor_that_dies_out():
 
 
 @pytest.mark.parametrize(
-    ("params", "message"), [({"n_tokens": 1}, "n_tokens must be"), ({"n_rounds": 0}, "n_rounds must be")]
+    ("params", "message"),
+    [
+        ({"n_tokens": 1}, "The 'n_tokens' parameter of ILFS must be"),
+        ({"n_rounds": 0}, "The 'n_rounds' parameter of ILFS must be"),
+    ],
 )
 def test_impossible_parameters(params, message):
     with pytest.raises(ValueError, match=message):

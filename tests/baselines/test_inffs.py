@@ -92,5 +92,5 @@ def test_the_target_is_not_looked_at():
 
 @pytest.mark.parametrize("alpha", [-0.1, 1.1, "half", np.nan])
 def test_impossible_alpha(alpha):
-    with pytest.raises(ValueError, match="alpha must be a number from 0 to 1"):
+    with pytest.raises(ValueError, match="The 'alpha' parameter of InfFS must be a float"):
         InfFS(alpha=alpha).fit(np.eye(3))

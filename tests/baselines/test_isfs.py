@@ -76,7 +76,7 @@ def test_all_features_wanted():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("network", ["naive", "three_layer"])
+@pytest.mark.parametrize("network", ["linear", "mlp"])
 def test_informative_columns_are_found(n_classes, network):
     X, y = informative_table(n_classes, n_samples=300)
     parameters = {"epochs": 20, "batch_size": 30, "learning_rate": 0.02, "weight_l2": 0.001, "random_state": 0}
@@ -94,7 +94,7 @@ def test_regression():
 def test_constant_columns_go_first():
     X, y = informative_table()
     X[:, [1, 5, 9]] = 3.0
-    selector = ISFS(3, network="three_layer", keep_ratio=0.7, epochs=2, random_state=0).fit(X, y)
+    selector = ISFS(3, network="mlp", keep_ratio=0.7, epochs=2, random_state=0).fit(X, y)
     assert set(selector.ranking_[[1, 5, 9]]) == {10, 11, 12}
     assert not selector.scores_[[1, 5, 9]].any()
 

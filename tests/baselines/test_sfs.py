@@ -26,7 +26,7 @@ def informative_table(n_classes=2, n_samples=90, n_features=12, seed=0):
     return X, np.searchsorted(np.quantile(value, np.arange(1, n_classes) / n_classes), value)
 
 
-@parametrize_with_checks([SFS(**SFS._fast_test_params), SFS(network="three_layer", epochs=1)])
+@parametrize_with_checks([SFS(**SFS._fast_test_params), SFS(network="mlp", epochs=1)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -63,7 +63,7 @@ def test_naive_network_ranks_like_a_linear_svm():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("network", ["naive", "three_layer"])
+@pytest.mark.parametrize("network", ["linear", "mlp"])
 def test_informative_columns_are_found(n_classes, network):
     X, y = informative_table(n_classes, n_samples=300)
     parameters = {"epochs": 40, "batch_size": 30, "learning_rate": 0.02, "weight_l2": 0.001, "random_state": 0}
@@ -93,7 +93,7 @@ def test_exclusive_or_needs_a_hidden_layer():
     X = rng.uniform(-1, 1, size=(400, 6))
     y = (X[:, 1] * X[:, 4] > 0).astype(int)
     parameters = {"epochs": 40, "learning_rate": 0.02, "weight_l2": 0.0, "batch_size": 40, "random_state": 0}
-    assert SFS(2, network="three_layer", **parameters).fit(X, y).get_support(indices=True).tolist() == [1, 4]
+    assert SFS(2, network="mlp", **parameters).fit(X, y).get_support(indices=True).tolist() == [1, 4]
 
 
 def test_permuting_columns_permutes_scores():
@@ -107,7 +107,7 @@ def test_permuting_columns_permutes_scores():
 def test_constant_columns_come_last():
     X, y = informative_table()
     X[:, 0] = 7.0
-    scores = SFS(network="three_layer", epochs=3, random_state=0).fit(X, y).scores_
+    scores = SFS(network="mlp", epochs=3, random_state=0).fit(X, y).scores_
     assert scores[0] == 0.0
     assert (scores[1:] > 0).all()
 
@@ -129,7 +129,7 @@ def test_a_device_that_is_not_there():
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 @pytest.mark.parametrize("kind", [SFS, DFS, ISFS, SFSDFS])
-@pytest.mark.parametrize("network", ["naive", "three_layer"])
+@pytest.mark.parametrize("network", ["linear", "mlp"])
 def test_a_gpu_finds_what_the_cpu_finds(kind, network):
     X, y = informative_table()
     selector = kind(2, network=network, device="cuda", random_state=0).fit(X, y)

@@ -49,7 +49,7 @@ def test_the_layer_is_a_factor_of_the_saliency():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("network", ["naive", "three_layer"])
+@pytest.mark.parametrize("network", ["linear", "mlp"])
 def test_informative_columns_are_found(n_classes, network):
     X, y = informative_table(n_classes, n_samples=300)
     parameters = {"epochs": 40, "batch_size": 30, "learning_rate": 0.02, "weight_l2": 0.001, "random_state": 0}

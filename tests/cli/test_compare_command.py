@@ -1,4 +1,4 @@
-"""``tamiz compare``, ``tamiz demo`` and ``tamiz datasets``."""
+"""``tamiz compare``, run as a user runs it."""
 
 from __future__ import annotations
 
@@ -43,6 +43,19 @@ def test_the_table_says_when_nothing_differs_and_the_page_corrects_its_intervals
     assert "after Nadeau and Bengio" in (tmp_path / "tamiz-compare-small" / "report.html").read_text()
 
 
+def test_names_are_those_of_reproduce_and_intervals_those_of_the_page(tamiz, small_csv, tmp_path):
+    result = tamiz(
+        "compare", small_csv, "-t", "ill", "-k", "2,3", "--folds", 3, "-m", "e2efs-hard,svm_rfe", "-q", "--json"
+    )
+    record = json.loads(result.stdout)
+    assert [entry["method"] for entry in record["results"]] == ["e2efs", "e2efs", "svm-rfe", "svm-rfe"]
+    assert [entry["k"] for entry in record["results"]] == [2, 3, 2, 3]
+    page = (tmp_path / "tamiz-compare-small" / "report.html").read_text()
+    for entry in record["results"]:
+        assert 0 <= entry["low"] <= entry["score"] <= entry["high"] <= 1
+        assert f"{entry['score']:.3f} ({entry['low']:.3f} to {entry['high']:.3f})" in page
+
+
 def test_compare_defaults_json_and_regression(tamiz, write_csv):
     generator = np.random.default_rng(0)
     X = generator.normal(size=(60, 5))
@@ -73,37 +86,3 @@ def test_compare_mistakes(tamiz, small_csv, tmp_path, arguments, message):
     assert result.exit_code == EXIT_USAGE
     assert message in " ".join(result.stderr.split())
     assert [path.name for path in tmp_path.iterdir()] == ["small.csv"]
-
-
-def test_demo_lets_hardly_any_noise_through(tamiz, tmp_path):
-    result = tamiz("demo", "--json")
-    assert result.exit_code == 0, result.stderr
-    record = json.loads(result.stdout)
-    assert record["k"] == len(record["selected"]) == 8
-    assert record["n_noise_kept"] <= 1
-    assert record["scores"]["kept"]["value"] > 0.9
-    assert (tmp_path / "tamiz-demo" / "report.html").exists()
-    table = tmp_path / "tamiz-demo" / "breast-cancer-with-noise.csv"
-    assert len(table.read_text().splitlines()[0].split(",")) == 331
-    again = tamiz("demo")  # its own folder may be written again
-    assert again.exit_code == 0
-    assert "are noise" in again.stdout
-    assert "tamiz-demo/report.html" in again.stdout
-
-
-def test_demo_does_not_touch_a_folder_of_the_user(tamiz, tmp_path):
-    (tmp_path / "tamiz-demo").mkdir()
-    (tmp_path / "tamiz-demo" / "selected.csv").write_text("mine")
-    assert tamiz("demo").exit_code == 4
-    assert (tmp_path / "tamiz-demo" / "selected.csv").read_text() == "mine"
-
-
-def test_datasets(tamiz, tmp_path, monkeypatch):
-    monkeypatch.setenv("TAMIZ_DATA_HOME", str(tmp_path))
-    result = tamiz("datasets")
-    assert "colon" in result.stdout
-    assert "to download" in result.stdout
-    assert all(len(line) <= 80 for line in result.stdout.splitlines()[:-1])
-    record = json.loads(tamiz("datasets", "--json").stdout)
-    assert record["data_home"] == str(tmp_path)
-    assert {"name", "shape", "origin", "in_data_home"} <= set(record["datasets"][0])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pytest
 
 from tamiz.cli.errors import EXIT_INTERRUPTED, EXIT_MEMORY
 
+resource = pytest.importorskip("resource", reason="Windows has neither these limits nor these signals")
 COMMAND = [sys.executable, "-m", "tamiz.cli.main"]
 
 

@@ -7,8 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tamiz.evaluation.comparison import Comparison
+from tamiz.evaluation.intervals import Interval
+from tamiz.evaluation.metrics import BALANCED_ACCURACY
+from tamiz.evaluation.significance import MethodRank, PairedTest
 from tamiz.report import CompareReport, SelectReport, select_report
-from tamiz.report.data import Confusion, Curve, CurvePoint, MethodRank, PairTest, Residuals, Score, Scores
+from tamiz.report.data import Confusion, Curve, CurvePoint, Residuals, Scores
 from tamiz.selection import Selection
 
 
@@ -71,7 +75,7 @@ def make_select_report(selection: Selection, n_rows=120, n_classes=2) -> SelectR
     n_kept = selection.n_features_to_select
     counts = tuple(tuple(40 if i == j else 3 + i for j in range(len(labels))) for i in range(len(labels)))
     sizes = [m for m in (1, 2, 4, 8, 12, 20, 40, 80) if m <= selection.n_features]
-    points = tuple(CurvePoint(m, Score(v, v - 0.06, v + 0.05)) for m in sizes for v in [0.93 - 0.3 / (m + 0.6)])
+    points = tuple(CurvePoint(m, Interval(v, v - 0.06, v + 0.05)) for m in sizes for v in [0.93 - 0.3 / (m + 0.6)])
     return select_report(
         selection,
         X,
@@ -80,11 +84,11 @@ def make_select_report(selection: Selection, n_rows=120, n_classes=2) -> SelectR
         target="diagnosis",
         scores=Scores(
             "balanced accuracy",
-            Score(0.912, 0.874, 0.95),
-            Score(0.861, 0.81, 0.912),
-            Score(0.604, 0.52, 0.688),
-            Score(0.051, -0.004, 0.106),
-            Score(0.308, 0.21, 0.406),
+            Interval(0.912, 0.874, 0.95),
+            Interval(0.861, 0.81, 0.912),
+            Interval(0.604, 0.52, 0.688),
+            Interval(0.051, -0.004, 0.106),
+            Interval(0.308, 0.21, 0.406),
             n_folds=10,
         ),
         curve=Curve("balanced accuracy", points, chosen=min(n_kept, 12)),
@@ -100,31 +104,23 @@ def make_select_report(selection: Selection, n_rows=120, n_classes=2) -> SelectR
 def make_compare_report(n_methods=6) -> CompareReport:
     """A comparison over ten splits with every optional part filled."""
     rng = np.random.default_rng(3)
-    methods = ("e2efs-soft", "e2efs-hard", "fisher", "relieff", "mim", "svm-rfe", "lasso", "inf-fs", "ilfs", "dfs")
+    methods = ("e2efs-soft", "e2efs", "fisher", "relieff", "mim", "svm-rfe", "lasso", "inf-fs", "ilfs", "dfs")
     methods = methods[:n_methods]
     sizes = (5, 10, 20, 50, 100)
-    scores = tuple(
-        tuple(
-            tuple((0.94 - 0.018 * i - 0.6 / (m + 3) + 0.025 * rng.standard_normal(10)).round(4).tolist()) for m in sizes
-        )
-        for i in range(n_methods)
-    )
-    seconds = tuple(tuple(0.02 * 3.0**i * (1 + j / 10) for j in range(len(sizes))) for i in range(n_methods))
-    agreement = tuple(
-        tuple(1.0 if i == j else round(0.75 / (1 + abs(i - j)), 3) for j in range(n_methods)) for i in range(n_methods)
-    )
+    places, shifts = np.arange(n_methods)[:, None], 0.6 / (np.array(sizes) + 3)
+    means = 0.94 - 0.018 * places - shifts
+    scores = (means[:, :, None] + 0.025 * rng.standard_normal((n_methods, len(sizes), 10))).round(4)
+    seconds = 0.02 * 3.0**places * (1 + np.arange(len(sizes)) / 10)
+    agreement = (0.75 / (1 + np.abs(places - places.T))).round(3)
+    np.fill_diagonal(agreement, 1.0)
     ranks = tuple(MethodRank(m, 1.4 + 0.75 * i, None if i == 0 else 0.2 / 8**i, i > 1) for i, m in enumerate(methods))
-    tests = tuple(PairTest(methods[0], m, 0.018 * (i + 1), 0.2 / 8**i, i > 0, 10) for i, m in enumerate(methods[1:]))
+    tests = tuple(PairedTest(methods[0], m, 0.018 * (i + 1), 0.2 / 8**i, i > 0, 10) for i, m in enumerate(methods[1:]))
     return CompareReport(
         "Colon tissue: which selector?",
         "classification",
         62,
         2000,
-        "balanced accuracy",
-        methods,
-        sizes,
-        scores,
-        seconds,
+        Comparison(BALANCED_ACCURACY, methods, sizes, scores, seconds),
         agreement,
         10,
         ranks,

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from tamiz.report.describe import (
+    check_report_table,
     describe_distribution,
     describe_kept,
     find_stand_ins,
@@ -18,7 +19,6 @@ from tamiz.report.describe import (
     mean_image,
     measure_effects,
     read_coefficients,
-    read_table,
 )
 from tamiz.selection import Selection
 
@@ -34,20 +34,20 @@ def test_tables_of_all_kinds_are_read_alike():
     selection = keep(1, 2, 3, 4)
     kinds = [X, X.tolist(), X.astype(np.float32), pd.DataFrame(X), pl.DataFrame(X), sp.csr_matrix(X), sp.coo_array(X)]
     for kind in kinds:
-        table = read_table(kind, selection)
+        table = check_report_table(kind, selection)
         assert np.array_equal(table.toarray() if sp.issparse(table) else table, X)
 
 
 def test_images_are_read_as_rows():
     picture = keep(*range(1, 9), shape=(2, 2, 2))
-    assert read_table(np.zeros((3, 2, 2, 2)), picture).shape == (3, 8)
+    assert check_report_table(np.zeros((3, 2, 2, 2)), picture).shape == (3, 8)
 
 
 def test_other_tables_are_refused():
     with pytest.raises(ValueError, match="X has 3 columns, the selection was made on 4"):
-        read_table(np.zeros((2, 3)), keep(1, 2, 3, 4))
+        check_report_table(np.zeros((2, 3)), keep(1, 2, 3, 4))
     with pytest.raises(ValueError, match="The report needs X as a table of numbers"):
-        read_table([["a", "b", "c", "d"]], keep(1, 2, 3, 4))
+        check_report_table([["a", "b", "c", "d"]], keep(1, 2, 3, 4))
 
 
 @pytest.mark.parametrize(

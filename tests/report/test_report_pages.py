@@ -13,9 +13,11 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from tamiz.benchmark.metrics import corrected_interval
+from tamiz.evaluation.intervals import Interval, corrected_interval
+from tamiz.evaluation.metrics import BALANCED_ACCURACY
+from tamiz.evaluation.significance import PairedTest
 from tamiz.report import render
-from tamiz.report.data import Confusion, Curve, CurvePoint, Distribution, PairTest, Score, Scores, SelectReport
+from tamiz.report.data import Confusion, Curve, CurvePoint, Distribution, Scores, SelectReport
 from tamiz.report.describe import describe_kept
 from tamiz.report.pages import _environment
 from tamiz.report.select_view import verdict
@@ -105,6 +107,11 @@ def test_the_select_page_says_all_it_should(select_data):
         assert f'<section id="{section}"' in page
 
 
+def with_comparison(data, **changes):
+    """The same page of a comparison that is changed."""
+    return replace(data, comparison=replace(data.comparison, **changes))
+
+
 def test_the_compare_page_says_all_it_should(compare_data):
     page = render(compare_data)
     words = " ".join(" ".join(Checker(page).text).split())
@@ -116,7 +123,7 @@ def test_the_compare_page_says_all_it_should(compare_data):
 
 
 def test_lower_scores_can_be_better(compare_data):
-    page = render(replace(compare_data, higher_is_better=False))
+    page = render(with_comparison(compare_data, metric=replace(BALANCED_ACCURACY, greater_is_better=False)))
     assert "svm-rfe has the best mean" in page
     assert "lower is better" in page
 
@@ -138,7 +145,7 @@ def test_nothing_kept():
 
 
 def test_the_chosen_number_is_marked_even_off_the_curve(select_data):
-    curve = Curve("r2", (CurvePoint(4, Score(0.5)), CurvePoint(2, Score(0.4))), chosen=12)
+    curve = Curve("r2", (CurvePoint(4, Interval(0.5)), CurvePoint(2, Interval(0.4))), chosen=12)
     page = render(replace(select_data, curve=curve))
     line = re.search(r'<line x1="([\d.]+)" x2="[\d.]+" [^>]*class="chosen"', page[page.index('id="curve"') :])
     assert float(line.group(1)) > 600
@@ -153,9 +160,8 @@ def test_without_jinja_the_error_says_what_to_install(select_data, monkeypatch):
 
 
 def test_bare_comparison(compare_data):
-    bare = replace(
-        compare_data, seconds=(), agreement=(), ranks=(), tests=(), scores=(((None,),) * 5,) * 6, command=None
-    )
+    bare = with_comparison(compare_data, seconds=None, scores=np.full((6, 5, 1), np.nan))
+    bare = replace(bare, agreement=None, ranks=(), tests=(), command=None)
     page = render(bare)
     assert re.findall(r'<section id="(\w+)"', page) == ["curves", "repeat"]
     Checker(page)
@@ -191,7 +197,8 @@ def test_names_are_text_wherever_they_stand(selection_factory, report_factory, c
         curve=replace(data.curve, metric=hostile),
     )
     methods = tuple(f"{hostile}{i}" for i in range(6))
-    other = replace(compare_data, methods=methods, metric=hostile, title=hostile, ranks=(), tests=())
+    other = with_comparison(compare_data, methods=methods, metric=replace(BALANCED_ACCURACY, name=hostile))
+    other = replace(other, title=hostile, ranks=(), tests=())
     for page in (render(data), render(other)):
         checked = Checker(page)
         assert all(name == "href" and value.startswith("data:") for name, value in checked.addresses)
@@ -218,18 +225,21 @@ def test_very_long_names_are_cut_off_by_the_budget(selection_factory):
 
 def test_verdict_for_losses_and_for_missing_intervals():
     selection = Selection(np.array([True, False]), np.array([1, 2]))
-    scores = Scores("error", Score(0.1), difference=Score(-0.2, -0.3, -0.1), higher_is_better=False)
+    scores = Scores("error", Interval(0.1), difference=Interval(-0.2, -0.3, -0.1), higher_is_better=False)
     assert verdict(scores, selection).endswith("It is better than with all 2 features by 0.200.")
     assert verdict(replace(scores, higher_is_better=True), selection).endswith(
         "worse than with all 2 features by 0.200."
     )
-    assert verdict(Scores("r2", Score(0.5), difference=Score(0.1)), selection) == "With the kept feature, r2 is 0.500."
+    assert (
+        verdict(Scores("r2", Interval(0.5), difference=Interval(0.1)), selection)
+        == "With the kept feature, r2 is 0.500."
+    )
 
 
 def test_verdict_joins_what_is_unclear():
     selection = Selection(np.arange(3) < 2, np.arange(1, 4))
-    open_ended = Score(0.1, -0.1, 0.3)
-    said = verdict(Scores("r2", Score(0.5), difference=open_ended, difference_random=open_ended), selection)
+    open_ended = Interval(0.1, -0.1, 0.3)
+    said = verdict(Scores("r2", Interval(0.5), difference=open_ended, difference_random=open_ended), selection)
     assert said.endswith(
         "no clear difference from all 3 features or from 2 random features: both intervals include zero."
     )
@@ -248,9 +258,10 @@ def test_the_moment_is_readable(select_data, created, shown):
 
 
 def test_intervals_of_bounded_scores_stay_inside(compare_data):
-    high = tuple(tuple((1.0, 1.0, 0.9) for _ in by_m) for by_m in compare_data.scores)
-    assert "0.967 (0.823 to 1.000)" in render(replace(compare_data, scores=high, metric="accuracy"))
-    assert "0.967 (0.823 to 1.110)" in render(replace(compare_data, scores=high, metric="likelihood"))
+    high = np.broadcast_to([1.0, 1.0, 0.9], (6, 5, 3))
+    assert "0.967 (0.823 to 1.000)" in render(with_comparison(compare_data, scores=high))
+    unbounded = replace(BALANCED_ACCURACY, high=np.inf)  # its name alone does not limit it
+    assert "0.967 (0.823 to 1.110)" in render(with_comparison(compare_data, scores=high, metric=unbounded))
 
 
 def test_a_run_that_did_not_converge_says_so(select_data):
@@ -347,21 +358,19 @@ def test_colours_have_enough_contrast_in_every_theme():
 def test_the_page_says_which_intervals_it_shows(compare_data):
     plain = render(compare_data)
     assert "Student t over splits" in plain
-    corrected = render(replace(compare_data, test_share=0.2))
+    corrected = render(with_comparison(compare_data, test_share=0.2))
     assert "after Nadeau and Bengio" in corrected
     assert "Student t" not in corrected
-    scores = compare_data.scores[0][0]
-    expected = corrected_interval(scores, 0.2, limits=(0, 1))
-    assert f"{expected.mean:.3f} ({expected.low:.3f} to {expected.high:.3f})" in corrected
-    with pytest.raises(ValueError, match="test_share"):
-        replace(compare_data, test_share=1.0)
+    expected = corrected_interval(compare_data.comparison.scores[0, 0], 0.2, limits=(0, 1))
+    assert f"{expected.value:.3f} ({expected.low:.3f} to {expected.high:.3f})" in corrected
 
 
 def with_methods(data, n_methods):
     """The same comparison with so many methods."""
     names = tuple(f"method {i}" for i in range(n_methods))
-    scores = tuple(data.scores[i % len(data.scores)] for i in range(n_methods))
-    return replace(data, methods=names, scores=scores, seconds=(), agreement=(), ranks=(), tests=())
+    scores = data.comparison.scores[np.arange(n_methods) % len(data.methods)]
+    changed = replace(data.comparison, methods=names, scores=scores, seconds=None)
+    return replace(data, comparison=changed, agreement=None, ranks=(), tests=())
 
 
 def test_many_methods_are_drawn_without_whiskers_and_tests_fold_away(compare_data):
@@ -370,7 +379,7 @@ def test_many_methods_are_drawn_without_whiskers_and_tests_fold_away(compare_dat
     page = render(many)
     assert 'class="whisker' not in page
     assert "drawn without intervals" in page
-    tests = tuple(PairTest(a, b, 0.1, 0.2, False) for a in many.methods for b in many.methods if a < b)
+    tests = tuple(PairedTest(a, b, 0.1, 0.2, False) for a in many.methods for b in many.methods if a < b)
     page = render(replace(many, tests=tests))
     Checker(page)
     assert "0 of 45 pairs differ significantly" in page
@@ -379,7 +388,7 @@ def test_many_methods_are_drawn_without_whiskers_and_tests_fold_away(compare_dat
 
 def test_all_features_are_something_to_compare_with_not_a_winner(compare_data):
     names = ("all", *compare_data.methods[1:])
-    words = render(replace(compare_data, methods=names, ranks=()))
+    words = render(replace(with_comparison(compare_data, methods=names), ranks=()))
     assert "all has the best" not in words
     assert "All 2,000 features together: 0." in words
 

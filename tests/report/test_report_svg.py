@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamiz.report.data import Curve, CurvePoint, Distribution, Group, MethodRank, Residuals, Score
+from tamiz.evaluation.intervals import Interval
+from tamiz.evaluation.significance import MethodRank
+from tamiz.report.data import Curve, CurvePoint, Distribution, Group, Residuals
 from tamiz.report.lines import score_curve
 from tamiz.report.marks import (
     distribution_chart,
@@ -63,9 +65,11 @@ def test_each_marker_has_a_shape_of_its_own():
 @pytest.mark.parametrize(
     "drawn",
     [
-        score_curve(Curve("accuracy", (CurvePoint(3, Score(0.5)),), chosen=3), 400),
-        score_curve(Curve("accuracy", (CurvePoint(3, Score(None)), CurvePoint(5, Score(0.4, 0.3, 0.5)))), 400),
-        score_intervals([("kept", Score(None)), ("all", Score(1.0, 1.0, 1.0))], "r2"),
+        score_curve(Curve("accuracy", (CurvePoint(3, Interval(0.5)),), chosen=3), 400),
+        score_curve(
+            Curve("accuracy", (CurvePoint(3, Interval(math.nan)), CurvePoint(5, Interval(0.4, 0.3, 0.5)))), 400
+        ),
+        score_intervals([("kept", Interval(math.nan)), ("all", Interval(1.0, 1.0, 1.0))], "r2"),
         heat_map(["a"], ["a"], [[None]], [["–"]], [["nothing"]], "empty"),
         residual_chart(Residuals((1.0, NAN, 2.0), (1.5, 1.0, math.inf))),
         residual_chart(Residuals(tuple(range(2000)), tuple(range(2000)))),

@@ -26,9 +26,9 @@ def true_features():
 def build():
     """A function that makes a seeded model with a mask in front; its own Adam runs at five times the usual rate."""
 
-    def make(m=3, variant="soft", learning_rate=0.05, hidden=None, **options):
+    def make(m=3, variant="soft", mask_learning_rate=0.05, hidden=None, **options):
         torch.manual_seed(0)
-        mask = FeatureMask(16, m, variant, learning_rate=learning_rate, **options)
+        mask = FeatureMask(16, m, variant, mask_learning_rate=mask_learning_rate, **options)
         layers = [nn.Linear(16, 1)] if hidden is None else [nn.Linear(16, hidden), nn.ReLU(), nn.Linear(hidden, 1)]
         return mask, nn.Sequential(mask, *layers)
 

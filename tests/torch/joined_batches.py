@@ -19,7 +19,7 @@ def train(rank=0, world=1):
     torch.manual_seed(0)
     x = torch.randn(64, 24)
     y = x[:, 5] - x[:, 9] * 2
-    mask = FeatureMask(24, 4, learning_rate=0.05)
+    mask = FeatureMask(24, 4, mask_learning_rate=0.05)
     model = nn.Sequential(mask, nn.Linear(24, 8), nn.Tanh(), nn.Linear(8, 1))
     if world > 1:
         model = nn.parallel.DistributedDataParallel(model)

@@ -18,7 +18,7 @@ def run(checkpoint, kill_at=None):
     torch.manual_seed(0)
     x = torch.randn(200, 30)
     y = x[:, 3] * x[:, 4] + x[:, 8]
-    mask = FeatureMask(30, 5, learning_rate=0.05)
+    mask = FeatureMask(30, 5, mask_learning_rate=0.05)
     model = nn.Sequential(mask, nn.Linear(30, 12), nn.BatchNorm1d(12), nn.ReLU(), nn.Linear(12, 1))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     mask.attach(optimizer, warmup_steps=10, ramp_steps=100)

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import json
 import pickle
 import random
 import signal
@@ -14,7 +15,7 @@ import torch
 from torch import nn
 
 from tamiz.torch import FeatureMask
-from tamiz.torch.stepping import _move_by_tensors
+from tamiz.torch._stepping import Stepper
 
 SCHEDULE = {"warmup_steps": 5, "ramp_steps": 60}
 
@@ -72,13 +73,13 @@ def through_torch_save(model):
 
 
 def through_state_dict(model):
-    other = nn.Sequential(FeatureMask(16, 3, learning_rate=0.05), nn.Linear(16, 1))
+    other = nn.Sequential(FeatureMask(16, 3, mask_learning_rate=0.05), nn.Linear(16, 1))
     other.load_state_dict(model.state_dict())
     return other
 
 
 def through_assignment(model):
-    other = nn.Sequential(FeatureMask(16, 3, learning_rate=0.05, device="meta"), nn.Linear(16, 1, device="meta"))
+    other = nn.Sequential(FeatureMask(16, 3, mask_learning_rate=0.05, device="meta"), nn.Linear(16, 1, device="meta"))
     other.load_state_dict(copy.deepcopy(model.state_dict()), assign=True)
     return other
 
@@ -106,17 +107,62 @@ def test_a_copied_optimizer_does_not_move_the_mask(build, run_steps, table):
 
 
 @pytest.mark.parametrize(
-    ("n_features", "m", "variant", "error", "message"),
+    ("shape", "m", "variant", "message"),
     [
-        (16, 4, "soft", ValueError, "belongs to a mask that selects 4 features with variant 'soft'; here 3"),
-        (16, 3, "hard", ValueError, "selects 3 features with variant 'hard'; here 3 with 'soft'"),
-        (17, 3, "soft", RuntimeError, "size mismatch"),
+        (16, 4, "soft", "belongs to a mask with n_features_to_select=4, this mask has n_features_to_select=3"),
+        (16, 3, "hard", "belongs to a mask with variant='hard', this mask has variant='soft'"),
+        (17, 3, "soft", r"belongs to a mask with shape=\[17\], this mask has shape=\[16\]"),
+        ((4, 4), 3, "soft", r"belongs to a mask with shape=\[4, 4\], this mask has shape=\[16\]"),
     ],
 )
-def test_the_state_of_another_mask_is_refused(n_features, m, variant, error, message):
+@pytest.mark.parametrize("strict", [True, False])
+def test_the_state_of_another_mask_raises(shape, m, variant, message, strict):
     mask = FeatureMask(16, 3)
-    with pytest.raises(error, match=message):
-        mask.load_state_dict(FeatureMask(n_features, m, variant).state_dict())
+    before = copy.deepcopy(mask.state_dict())
+    with pytest.raises(ValueError, match=message):
+        mask.load_state_dict(FeatureMask(shape, m, variant).state_dict(), strict=strict)
+    assert all(torch.equal(value, before[name]) for name, value in mask.state_dict().items())
+
+
+def test_a_state_of_a_newer_format_raises():
+    state = FeatureMask(16, 3).state_dict()
+    about = json.loads(bytes(state["_extra_state"].tolist()))
+    assert about == {"format": 1, "shape": [16], "n_features_to_select": 3, "variant": "soft"}
+    newer = json.dumps({**about, "format": 2, "more": "things"}).encode()
+    state["_extra_state"] = torch.tensor(list(newer), dtype=torch.uint8)
+    with pytest.raises(
+        ValueError, match="saved in format 2, this version of tamiz reads formats up to 1; upgrade tamiz"
+    ):
+        FeatureMask(16, 3).load_state_dict(state)
+    state["_extra_state"] = torch.tensor([1, 2, 3], dtype=torch.uint8)
+    with pytest.raises(ValueError, match="its description cannot be read"):
+        FeatureMask(16, 3).load_state_dict(state)
+
+
+def test_a_state_without_description_loads_only_if_not_strict():
+    state = FeatureMask(16, 3).state_dict()
+    del state["_extra_state"]
+    with pytest.raises(RuntimeError, match=r"Missing key.*_extra_state"):
+        FeatureMask(16, 3).load_state_dict(state)
+    assert FeatureMask(16, 3).load_state_dict(state, strict=False).missing_keys == ["_extra_state"]
+
+
+def test_the_state_passes_safetensors_and_weights_only_loading(build, run_steps, table, tmp_path):
+    import safetensors.torch
+
+    mask, model, _ = halfway(build, run_steps, table)
+    safetensors.torch.save_file(model.state_dict(), tmp_path / "model.safetensors")
+    torch.save(model.state_dict(), tmp_path / "model.pt")
+    loaded = (
+        safetensors.torch.load_file(tmp_path / "model.safetensors"),
+        torch.load(tmp_path / "model.pt", weights_only=True),
+    )
+    for state in loaded:
+        twin = build()[1]
+        twin.load_state_dict(state)
+        assert torch.equal(twin[0].rank, mask.rank)
+        assert torch.equal(twin[0].gamma, mask.gamma)
+        assert twin[0].step == mask.step
 
 
 def test_a_state_with_a_missing_part_is_refused():
@@ -191,7 +237,7 @@ def test_a_mask_made_without_numbers():
 
 def test_another_layout_in_memory_does_not_part_gamma_from_its_update():
     torch.manual_seed(0)
-    mask = FeatureMask((1, 3, 2, 2), 4, learning_rate=0.05)
+    mask = FeatureMask((1, 3, 2, 2), 4, mask_learning_rate=0.05)
     model = nn.Sequential(mask, nn.Flatten(), nn.Linear(12, 1)).to(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     mask.attach(optimizer, ramp_steps=60)
@@ -212,6 +258,6 @@ def test_a_gamma_put_into_another_layout_by_hand_is_moved_all_the_same():
     gradient = torch.randn(1, 3, 2, 2)
     mask.gamma.grad = gradient.to(memory_format=torch.channels_last)
     mask.take_step()
-    _move_by_tensors(twin, gradient.reshape(-1))
+    Stepper(twin._tensors(), twin.rule).step_by_tensors(gradient.reshape(-1))
     assert torch.equal(mask.gamma, twin.gamma)
     assert (mask.gamma < 1).any()

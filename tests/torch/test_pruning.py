@@ -1,12 +1,21 @@
 """prune: the same predictions from the selected values alone, and nothing shared with the original."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from tamiz.networks import ThreeLayerNet
 from tamiz.torch import FeatureMask, PrunedModel, prune
 from tamiz.torch.pruning import Scatter
+
+
+def three_layer_net(n_inputs, n_outputs):
+    """Dense layers with batch normalisation, which nothing of the mask knows."""
+    layers = []
+    for n_units in (50, 25, 10):
+        layers += [nn.Linear(n_inputs, n_units, bias=False), nn.BatchNorm1d(n_units), nn.ReLU()]
+        n_inputs = n_units
+    return nn.Sequential(*layers, nn.Linear(n_inputs, n_outputs))
 
 
 def close(mask, indices):
@@ -42,7 +51,7 @@ CHOSEN = [1, 5, 18]
 
 
 def three_layers():
-    return ThreeLayerNet(20, 2)
+    return three_layer_net(20, 2)
 
 
 MODELS = {
@@ -88,7 +97,7 @@ def test_nothing_is_shared_and_the_model_is_left_as_it_was():
     pruned = prune(model)
     assert torch.equal(random, torch.random.get_rng_state())
     assert pruned.training
-    assert model[1].layers[1].training
+    assert model[1][1].training
     ours = {p.untyped_storage().data_ptr() for p in (*model.parameters(), *model.buffers())}
     theirs = {p.untyped_storage().data_ptr() for p in (*pruned.parameters(), *pruned.buffers())}
     assert not ours & theirs
@@ -189,7 +198,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match="not closed yet: 20 features are alive, 3 are to be selected"):
         prune(nn.Sequential(FeatureMask(20, 3), nn.Linear(20, 1)))
     pruned = prune(nn.Sequential(close(FeatureMask(20, 3), CHOSEN), nn.Linear(20, 1)))
-    with pytest.raises(ValueError, match="reads 3 values a sample, got 20"):
+    with pytest.raises(ValueError, match="reads 3 values per sample, got 20"):
         pruned(torch.randn(2, 20))
 
 
@@ -209,3 +218,34 @@ class GroupedColumns(nn.Module):
 def test_a_mask_that_gates_groups_is_refused_with_the_reason():
     with pytest.raises(ValueError, match="gates something else than the input; build the small network by hand"):
         prune(GroupedColumns(), torch.randn(3, 5))
+
+
+class Sampling(nn.Module):
+    """Draws a code in evaluation mode as well, as variational autoencoders do."""
+
+    def __init__(self, draw):
+        super().__init__()
+        self.mask, self.layer, self.draw = close(FeatureMask(20, 3), [1, 5, 9]), nn.Linear(20, 4), draw
+
+    def forward(self, x):
+        return self.layer(self.mask(x)) + self.draw(x.shape[0])
+
+
+def test_a_model_that_draws_random_numbers_is_pruned():
+    torch.manual_seed(0)
+    model = Sampling(lambda n: torch.randn(n, 4))
+    state = torch.random.get_rng_state()
+    small = prune(model)
+    assert torch.equal(torch.random.get_rng_state(), state)
+    x = torch.randn(6, 20)
+    torch.manual_seed(3)
+    expected = model(x)
+    torch.manual_seed(3)
+    torch.testing.assert_close(small(x[:, [1, 5, 9]]), expected)
+
+
+def test_a_model_whose_randomness_cannot_be_repeated_is_named_so():
+    generator = np.random.default_rng(0)
+    model = Sampling(lambda n: torch.from_numpy(generator.standard_normal((n, 4))).float())
+    with pytest.raises(ValueError, match="gives other outputs for the same input and torch seed"):
+        prune(model)

@@ -7,9 +7,18 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from tamiz.networks import ThreeLayerNet
 from tamiz.torch import FeatureMask, prune, train
 from tamiz.torch.shrink import Probe, Shrinker, find_folded_layer, reads_first
+
+
+def three_layer_net(n_inputs, n_outputs):
+    """Dense layers with batch normalisation, which nothing of the mask knows."""
+    layers = []
+    for n_units in (50, 25, 10):
+        layers += [nn.Linear(n_inputs, n_units, bias=False), nn.BatchNorm1d(n_units), nn.ReLU()]
+        n_inputs = n_units
+    return nn.Sequential(*layers, nn.Linear(n_inputs, n_outputs))
+
 
 QUICK = {"warmup_steps": 20, "ramp_steps": 200, "refinement_steps": 30}
 mse = nn.functional.mse_loss
@@ -23,7 +32,7 @@ def data(n_rows=120, n_features=60):
 
 def network(seed=0, n_features=60):
     torch.manual_seed(seed)
-    return nn.Sequential(FeatureMask(n_features, 3), ThreeLayerNet(n_features, 1)).double()
+    return nn.Sequential(FeatureMask(n_features, 3), three_layer_net(n_features, 1)).double()
 
 
 def widths_during(monkeypatch):
@@ -67,7 +76,7 @@ def test_result_is_that_of_the_whole_width(monkeypatch, optimizer, loader):
     theirs = whole.state_dict()
     for name, value in small.state_dict().items():
         assert value.shape == theirs[name].shape
-        if name == "1.layers.0.weight":
+        if name == "1.0.weight":
             value, theirs[name] = value[:, kept], theirs[name][:, kept]
         torch.testing.assert_close(value, theirs[name], rtol=1e-5, atol=1e-5)
     X = data()[0]
@@ -131,7 +140,7 @@ def layer_of(model, n_features=60):
 
 def test_the_layer_is_found_only_where_it_alone_takes_the_masked_input():
     model = network().float()
-    assert layer_of(model) is model[1].layers[0]
+    assert layer_of(model) is model[1][0]
     past = PastTheMask()
     assert layer_of(past) is past.layer
     assert layer_of(nn.Sequential(FeatureMask(60, 3), nn.ReLU(), nn.Linear(60, 1))) is None
@@ -162,7 +171,7 @@ def test_weights_used_twice_are_left_whole(monkeypatch):
     model = network()
 
     def loss(outputs, targets):
-        return mse(outputs, targets) + 0.01 * model[1].layers[0].weight.norm()
+        return mse(outputs, targets) + 0.01 * model[1][0].weight.norm()
 
     assert train(model, (X, y), loss, **QUICK).n_features_to_select == 3
     assert not widths
@@ -197,7 +206,7 @@ def test_the_model_takes_whole_inputs_while_it_is_shrunk():
     def look(report):
         if report.step in (30, 190):
             with torch.no_grad():
-                shapes.add((model(X[:5]).shape, model[1].layers[0].in_features == 60))
+                shapes.add((model(X[:5]).shape, model[1][0].in_features == 60))
 
     train(model, (X, y), mse, callbacks=[look], **QUICK)
     assert shapes == {((5, 1), True), ((5, 1), False)}

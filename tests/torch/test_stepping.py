@@ -7,17 +7,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from tamiz.core import VARIANTS, State, advance
-from tamiz.linear.gamma import AGE, CLOSED, FORCED, OPEN, STEP
+from tamiz.core import VARIANTS, MaskState, Slot, Variant, advance, initial_state, is_closed, selection_schedule
 from tamiz.torch import FeatureMask
-from tamiz.torch.stepping import _move_by_tensors, _move_compiled
+from tamiz.torch._stepping import CHUNK, Stepper
 
 STATE = ("gamma", "first", "second", "rank")
 
 
+def step_compiled(mask, gradient):
+    return Stepper(mask._tensors(), mask.rule).step_compiled(gradient)
+
+
+def step_by_tensors(mask, gradient):
+    return Stepper(mask._tensors(), mask.rule).step_by_tensors(gradient)
+
+
 def made(n_features, m, variant, dtype=None, **schedule):
     # Five times the usual rate: the same decisions in a fifth of the steps.
-    mask = FeatureMask(n_features, m, variant, dtype=dtype, learning_rate=0.05)
+    mask = FeatureMask(n_features, m, variant, dtype=dtype, mask_learning_rate=0.05)
     mask.attach(torch.optim.SGD([mask.gamma], lr=1.0), **schedule)
     return mask
 
@@ -25,7 +32,7 @@ def made(n_features, m, variant, dtype=None, **schedule):
 def array_state(mask, dtype=np.float64):
     parts = [getattr(mask, name).detach().numpy().ravel() for name in STATE]
     gamma, first, second = (part.astype(dtype) for part in parts[:3])
-    return State(gamma, first, second, parts[3].astype(np.int64), np.asarray(int(mask.counters[AGE])))
+    return MaskState(gamma, first, second, parts[3].astype(np.int64), np.asarray(int(mask.counters[Slot.AGE])))
 
 
 def near_the_edge(a, b):
@@ -45,7 +52,7 @@ entries = st.one_of(
 def runs(draw):
     n_features = draw(st.integers(2, 12))
     rows = draw(st.lists(st.lists(entries, min_size=n_features, max_size=n_features), min_size=1, max_size=4))
-    return np.asarray(rows, np.float32), draw(st.integers(1, n_features - 1)), draw(st.sampled_from(VARIANTS))
+    return np.asarray(rows, np.float32), draw(st.integers(1, n_features - 1)), draw(st.sampled_from(sorted(VARIANTS)))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # some of these runs need the limit
@@ -60,8 +67,8 @@ def test_the_three_texts_agree_step_by_step(run, ramp):
         gradient = gradients[step % len(gradients)].copy()
         slow.load_state_dict(fast.state_dict())
         expected = advance(array_state(fast), gradient.astype(np.float64), step, fast.rule)
-        _move_by_tensors(slow, torch.from_numpy(gradient.copy()))
-        _move_compiled(fast, torch.from_numpy(gradient))
+        step_by_tensors(slow, torch.from_numpy(gradient.copy()))
+        step_compiled(fast, torch.from_numpy(gradient))
         got, by_tensors = array_state(fast), array_state(slow)
         assert np.isfinite(got.gamma).all()
         if (got.rank != expected.rank).any() or (by_tensors.rank != expected.rank).any():
@@ -71,7 +78,7 @@ def test_the_three_texts_agree_step_by_step(run, ramp):
         for name in ("gamma", "first", "second"):
             np.testing.assert_allclose(getattr(got, name), getattr(expected, name), rtol=2e-4, atol=2e-6)
             np.testing.assert_allclose(getattr(by_tensors, name), getattr(expected, name), rtol=2e-4, atol=2e-6)
-        assert fast.counters[[STEP, AGE, OPEN, CLOSED]].tolist() == slow.counters[[STEP, AGE, OPEN, CLOSED]].tolist()
+        assert fast.counters[: Slot.FORCED].tolist() == slow.counters[: Slot.FORCED].tolist()
         if fast.closed:
             break
     assert fast.closed
@@ -88,16 +95,16 @@ def test_a_whole_run_ends_alike(variant):
     exact = made(60, 7, variant, dtype=torch.float64, warmup_steps=10, ramp_steps=120)
     while not (fast.closed and slow.closed and exact.closed):
         gradient = (strength + 0.5 * random.standard_normal(60)).astype(np.float32)
-        _move_compiled(fast, torch.from_numpy(gradient.copy()))
-        _move_by_tensors(slow, torch.from_numpy(gradient.copy()))
-        _move_by_tensors(exact, torch.from_numpy(gradient.astype(np.float64)))
+        step_compiled(fast, torch.from_numpy(gradient.copy()))
+        step_by_tensors(slow, torch.from_numpy(gradient.copy()))
+        step_by_tensors(exact, torch.from_numpy(gradient.astype(np.float64)))
         assert fast.step < 4000
     assert torch.equal(fast.support(), exact.support())
     assert torch.equal(slow.support(), exact.support())
     assert np.corrcoef(fast.ranking(), exact.ranking())[0, 1] > 0.98
 
 
-@pytest.mark.parametrize("move", [_move_compiled, _move_by_tensors])
+@pytest.mark.parametrize("move", [step_compiled, step_by_tensors])
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # only "soft" settles by itself here
 def test_without_any_gradient_the_first_features_are_kept(move, variant):
@@ -110,7 +117,7 @@ def test_without_any_gradient_the_first_features_are_kept(move, variant):
     assert mask.ranking().tolist() == list(range(1, 10))
 
 
-@pytest.mark.parametrize("move", [_move_compiled, _move_by_tensors])
+@pytest.mark.parametrize("move", [step_compiled, step_by_tensors])
 def test_the_limit_decides_with_a_warning_and_keeps_the_largest(move):
     mask = made(6, 2, "hard", ramp_steps=1000, max_steps=20)
     pull = torch.tensor([-3.0, 1.0, 2.0, -2.0, 3.0, 1.5])
@@ -119,7 +126,7 @@ def test_the_limit_decides_with_a_warning_and_keeps_the_largest(move):
     assert mask.n_alive == 6
     with pytest.warns(ConvergenceWarning, match="did not settle within 20 steps of selection; the 2 largest were kept"):
         move(mask, pull.clone())
-    assert mask.counters[FORCED] == 2
+    assert mask.counters[Slot.FORCED] == 2
     assert mask.n_alive == 2
     assert mask.support().tolist() == [True, False, False, True, False, False]
     assert mask.step == 20
@@ -128,7 +135,7 @@ def test_the_limit_decides_with_a_warning_and_keeps_the_largest(move):
         assert mask.step < 200
 
 
-@pytest.mark.parametrize("move", [_move_compiled, _move_by_tensors])
+@pytest.mark.parametrize("move", [step_compiled, step_by_tensors])
 def test_no_warning_where_the_last_deaths_fall_on_the_limit(move):
     pull = torch.tensor([-1.0, 1.0])
     free = made(2, 1, "soft", ramp_steps=100)
@@ -139,10 +146,10 @@ def test_no_warning_where_the_last_deaths_fall_on_the_limit(move):
     for _ in range(last):
         move(mask, pull.clone())
     assert mask.n_alive == 1
-    assert mask.counters[FORCED] == 0
+    assert mask.counters[Slot.FORCED] == 0
 
 
-@pytest.mark.parametrize("move", [_move_compiled, _move_by_tensors])
+@pytest.mark.parametrize("move", [step_compiled, step_by_tensors])
 @pytest.mark.parametrize(("bad", "kind"), [(np.nan, "NaN"), (np.inf, "infinite"), (-np.inf, "infinite")])
 @pytest.mark.parametrize("steps_before", [0, 1, 30])
 def test_a_gradient_that_is_not_finite_is_refused_and_nothing_moves(move, bad, kind, steps_before):
@@ -158,7 +165,7 @@ def test_a_gradient_that_is_not_finite_is_refused_and_nothing_moves(move, bad, k
         assert torch.equal(value, before[name]), name
 
 
-@pytest.mark.parametrize("move", [_move_compiled, _move_by_tensors])
+@pytest.mark.parametrize("move", [step_compiled, step_by_tensors])
 def test_a_dead_feature_cannot_stop_the_run(move):
     mask = made(3, 1, "soft", ramp_steps=100)
     while mask.n_alive == 3:
@@ -174,8 +181,8 @@ def test_a_dead_feature_cannot_stop_the_run(move):
 def test_large_finite_gradients_are_not_taken_for_infinite():
     mask = made(4, 2, "soft", warmup_steps=1, ramp_steps=10)
     huge = torch.full((4,), 3e38)
-    _move_compiled(mask, huge.clone())  # in the warm-up, where the sum of squares overflows float32
-    _move_compiled(mask, huge.clone())
+    step_compiled(mask, huge.clone())  # in the warm-up, where the sum of squares overflows float32
+    step_compiled(mask, huge.clone())
     assert mask.step == 2
     assert torch.isfinite(mask.gamma).all()
 
@@ -183,9 +190,11 @@ def test_large_finite_gradients_are_not_taken_for_infinite():
 def test_the_mask_holds_six_vectors_at_most():
     n_features = 10_000
     mask = made(n_features, 10, "soft", ramp_steps=10)
-    _move_compiled(mask, torch.ones(n_features))
-    kept = sum(t.numel() * t.element_size() for t in mask.state_dict().values())
-    scratch = mask._arrays[-1].nbytes
+    stepper = Stepper(mask._tensors(), mask.rule)
+    stepper.step_compiled(torch.ones(n_features))
+    kept = sum(t.numel() * t.element_size() for t in (*mask.parameters(), *mask.buffers()))
+    own = {part.data_ptr() for part in (*mask.parameters(), *mask.buffers())}
+    scratch = sum(part.nbytes for part in stepper._arrays if part.ctypes.data not in own)
     gradient = 4 * n_features
     assert kept + scratch + gradient <= 6 * 4 * n_features + 100
 
@@ -193,6 +202,62 @@ def test_the_mask_holds_six_vectors_at_most():
 def test_a_graph_that_needs_the_old_gamma_notices_the_step():
     mask = made(3, 1, "soft", ramp_steps=10)
     loss = (mask.gamma**2).sum()
-    _move_compiled(mask, torch.ones(3))
+    step_compiled(mask, torch.ones(3))
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
+
+
+def toy_target(step, rule):
+    """Fall from F to M in a straight line over half the ramp, then on to zero."""
+    share = np.minimum(1.0, 2.0 * np.asarray(step) / rule.ramp_steps)
+    lowest = rule.n_features_to_select * np.maximum(0.0, 2.0 - np.asarray(step) / rule.ramp_steps) / 2.0
+    return rule.n_features + share * (lowest - rule.n_features)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["compiled", "by tensors"])
+def test_a_new_variant_is_one_entry(monkeypatch, dtype):
+    """Registered in VARIANTS alone, it moves a mask on both paths as ``tamiz.core.advance`` says."""
+    monkeypatch.setitem(VARIANTS, "toy", Variant("toy", "Toy", toy_target))
+    mask = made(12, 4, "toy", dtype=dtype, warmup_steps=3, ramp_steps=80)
+    assert (mask.variant, mask.rule.variant) == ("toy", "toy")
+    random = np.random.default_rng(0)
+    optimizer = torch.optim.SGD([mask.gamma], lr=1.0)
+    mask.detach()
+    mask.attach(optimizer, warmup_steps=3, ramp_steps=80)
+    state, step = initial_state(mask.rule, np.zeros(0)), 0
+    targets = selection_schedule(mask.rule, 4, 200)[1]
+    assert targets[0] > targets[40] > targets[100]
+    while not mask.closed:
+        step += 1
+        gradient = np.linspace(-1.5, 0.5, 12) + 0.3 * random.standard_normal(12)
+        state = advance(state, gradient.astype(np.float32).astype(np.float64), step, mask.rule)
+        mask.gamma.grad = torch.from_numpy(gradient.astype(np.float32)).to(dtype)
+        optimizer.step()
+        tolerance = 1e-12 if dtype == torch.float64 else 2e-4
+        np.testing.assert_allclose(mask.gamma.detach().numpy(), state.gamma, rtol=tolerance, atol=tolerance)
+        assert mask.rank.tolist() == state.rank.tolist()
+        assert step < 1000
+    assert is_closed(state, mask.rule)
+    twin = FeatureMask(12, 4, "toy")
+    twin.load_state_dict(mask.to(torch.float32).state_dict())
+    assert torch.equal(twin.support(), mask.support())
+
+
+def test_an_unknown_variant_raises_with_a_suggestion():
+    with pytest.raises(ValueError, match=r"Unknown variant 'sfot'\. Did you mean 'soft'"):
+        FeatureMask(4, 2, "sfot")
+
+
+def test_the_schedule_is_computed_in_chunks_and_follows_the_position():
+    """After a chunk, after a jump and with another rule, a step uses the alpha and target of its own number."""
+    mask = FeatureMask(40, 2, mask_learning_rate=1e-6)
+    mask.attach(torch.optim.SGD([mask.gamma], lr=1.0), ramp_steps=10 * CHUNK, max_steps=10**6)
+    stepper = Stepper(mask._tensors(), mask.rule)
+    random = np.random.default_rng(0)
+    for start in (0, CHUNK - 2, CHUNK, 3, 5 * CHUNK + 7):
+        mask.counters[Slot.STEP] = start
+        for step in range(start + 1, start + 4):
+            before, gradient = array_state(mask), random.standard_normal(40).astype(np.float32)
+            stepper.step_compiled(torch.from_numpy(gradient.copy()))
+            expected = advance(before, gradient.astype(np.float64), step, mask.rule)
+            np.testing.assert_allclose(mask.first.numpy(), expected.first, rtol=1e-4, atol=1e-6)

@@ -237,7 +237,7 @@ def test_exported_and_traced_models_multiply(build, table):
 
 def test_a_mask_behind_a_learned_layer_sends_the_gradient_on(table):
     torch.manual_seed(0)
-    mask = FeatureMask(8, 2, learning_rate=0.05)
+    mask = FeatureMask(8, 2, mask_learning_rate=0.05)
     model = nn.Sequential(nn.Linear(16, 8), mask, nn.Linear(8, 1))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     mask.attach(optimizer, ramp_steps=60)

@@ -1,7 +1,7 @@
-"""The paper's competitors and a few more, one file a method, behind one interface.
+"""The competitors of the paper and a few more, one file per method, behind one interface.
 
-Every method is a scikit-learn selector with ``scores_``, ``ranking_`` and ``selection_``; :func:`available`
-lists them, :func:`make` builds one by name.
+Every method is a scikit-learn selector with ``scores_``, ``ranking_`` and ``selection_``; :func:`available` lists them,
+:func:`make_selector` builds one by name.
 
 Examples
 --------
@@ -13,20 +13,24 @@ Examples
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
-from tamiz.baselines.registry import METHODS, available, load, make
+from tamiz.baselines.registry import BASELINES, METHODS, Method, available, get_method, make_selector
 
 # Classes are loaded when they are first used: listing the methods needs neither numba nor torch.
-_HOMES = {path.partition(":")[2]: path.partition(":")[0] for path in METHODS.values()}
+_HOMES = {
+    "BaselineSelector": "tamiz.baselines._base",
+    **{name: module for module, _, name in (method.path.partition(":") for method in BASELINES.values())},
+}
 
-__all__ = ["available", "make", *_HOMES]
+__all__ = ["METHODS", "Method", "available", "get_method", "make_selector", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'tamiz.baselines' has no attribute {name!r}")
-    value = globals()[name] = load(name)
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
     return value
 
 

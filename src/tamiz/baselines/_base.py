@@ -1,17 +1,17 @@
-"""What all selectors of this room share: checked input, scores to ranks, exactly M features, one record."""
+"""Provide the base of all baselines: checked input, scores to ranks, exactly M features, one record."""
 
 from __future__ import annotations
 
-import numbers
 import time
 from abc import abstractmethod
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tamiz._validation import (
@@ -20,13 +20,12 @@ from tamiz._validation import (
     check_target_length,
     resolve_n_features_to_select,
 )
+from tamiz.preprocessing.targets import TASKS, decide_task, encode_classes
 from tamiz.selection import Selection
-
-TASKS = ("auto", "classification", "regression")
 
 
 def ranking_from_scores(scores: np.ndarray) -> np.ndarray:
-    """Ranks 1 .. F of scores, the largest first; of equal scores the column further left comes first.
+    """Return the ranks 1 .. F of scores, the largest first; of equal scores the column further left comes first.
 
     Examples
     --------
@@ -40,7 +39,7 @@ def ranking_from_scores(scores: np.ndarray) -> np.ndarray:
 
 
 def scores_from_order(order: np.ndarray) -> np.ndarray:
-    """Scores F .. 1 for methods that only put features in an order (given best first).
+    """Return scores F .. 1 for an order of the features, given best first.
 
     Examples
     --------
@@ -52,112 +51,84 @@ def scores_from_order(order: np.ndarray) -> np.ndarray:
     return scores
 
 
-def decide_task(y: np.ndarray, task: str) -> Literal["classification", "regression"]:
-    """Whether a target names classes or measures something.
-
-    With ``task="auto"``, numbers with a fractional part mean regression; integers, booleans and text mean
-    classes.
-
-    Examples
-    --------
-    >>> decide_task(np.array([0.5, 1.25]), "auto"), decide_task(np.array(["a", "b"]), "auto")
-    ('regression', 'classification')
-    """
-    if task not in TASKS:
-        raise ValueError(f"task must be one of {', '.join(map(repr, TASKS))}, got {task!r}.")
-    if task == "classification":
-        return "classification"
-    if task == "regression":
-        return "regression"
-    if y.dtype.kind != "f":
-        return "classification"
-    finite = y[np.isfinite(y)]
-    return "regression" if np.any(finite != np.rint(finite)) else "classification"
-
-
-def encode_classes(y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The classes of a target, and each row's class as a number 0 .. C-1.
-
-    Examples
-    --------
-    >>> classes, codes = encode_classes(["b", "a", "b"])
-    >>> classes.tolist(), codes.tolist()
-    (['a', 'b'], [1, 0, 1])
-    """
-    y = column_or_1d(y, warn=True)
-    if y.dtype.kind == "f":
-        check_numeric_target(y)
-        if np.any(y != np.rint(y)):
-            raise ValueError(
-                "Unknown label type: continuous. The target has numbers with a fractional part, but this "
-                "selection needs classes. "
-                "Bin the target, or use a method for regression (such as MIM, ReliefF, Lasso or MRMR)."
-            )
-    elif y.dtype.kind == "O":
-        check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
-    if classes.size < 2:
-        raise ValueError(f"y holds one class only ({classes[0]!r}); at least two are needed to tell them apart.")
-    return classes, codes.reshape(-1).astype(np.int64)
-
-
-def check_integer(name: str, value: Any, *, least: int) -> None:
-    """Refuse a parameter that is no whole number, or too small.
-
-    Examples
-    --------
-    >>> check_integer("n_neighbors", 0, least=1)
-    Traceback (most recent call last):
-    ValueError: n_neighbors must be an integer of at least 1, got 0.
-    """
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+#: Constraints of parameters that several methods have, in the form of scikit-learn's ``_parameter_constraints``.
+TASK = [StrOptions(set(TASKS))]
+CLASS_WEIGHT = [StrOptions({"balanced"}), dict, None]
+POSITIVE_INTEGER = [Interval(Integral, 1, None, closed="left")]
+N_JOBS = [Integral, None]
 
 
 class BaselineSelector(SelectorMixin, BaseEstimator):
-    """Base of all selectors here. A method writes ``__init__`` (which only stores) and ``_score_features``.
+    """Base of all baselines. A method writes ``__init__`` (which only stores) and ``_score_features``.
 
-    Class attributes say what the method takes: ``method_name`` (its name in the registry), ``_accept_sparse``
-    (formats, the first is converted to), ``_allow_nan`` (NaN means missing), ``_min_samples``, ``_engine``,
-    ``_finds_bad_numbers`` (see ``_check_table``) and ``_target``: "classes", "either" (the method then has a
-    parameter ``task``) or "none" (y is ignored).
+    Class attributes describe the method:
 
-    When ``_score_features(X, y)`` is called, X is a checked float array or sparse matrix, y is one of class
-    codes 0 .. C-1 (int64), numbers (float64) or None, and ``n_features_to_select_``, ``task_`` and, for
-    classes, ``classes_`` are set. It returns one score a feature, larger is better; infinities are allowed.
+    ``method_name``
+        Name in the registry.
+    ``title``
+        Name in tables and reports.
+    ``tasks``
+        Tasks it is made for, of "classification" and "regression"; with both it has a parameter ``task``.
+    ``uses_target``
+        Whether ``fit`` reads ``y``.
+    ``nested``
+        M of the one fit whose ranking selects the same features as a fit at every other M: "any", "largest" or "smallest";
+        "each" if there is none, so that each M needs a fit of its own.
+    ``keeps_all``
+        Whether it keeps every feature, whatever ``n_features_to_select`` is.
+    ``accepts_sparse``
+        Formats of sparse tables, the first is converted to; empty: none.
+    ``allows_nan``
+        Whether NaN stands for a missing value.
+    ``engine``
+        What computes: "baseline" (NumPy, scikit-learn, compiled loops) or "torch".
+
+    When ``_score_features(X, y)`` is called, X is a checked float array or sparse matrix, y is one of class codes
+    0 .. C-1 (int64), numbers (float64) or None, and ``n_features_to_select_``, ``task_`` and, for classes, ``classes_`` are
+    set. It returns one score per feature, larger is better; infinities are allowed.
 
     Attributes
     ----------
-    scores_ : ndarray of float, shape (n_features_in_,)
-        Larger is better; what exactly it is, the method says.
-    ranking_ : ndarray of int, shape (n_features_in_,)
-        A permutation of 1 .. F; 1 is the best; of equal scores the column further left comes first.
+    scores_ : ndarray of shape (n_features_in_,)
+        Score of each feature, larger is better; the method says what it is.
+    ranking_ : ndarray of shape (n_features_in_,)
+        Permutation of 1 .. F; 1 is the best; of equal scores the column further left comes first.
     n_features_to_select_ : int
-        How many features are kept.
+        Number M of features that are kept.
     selection_ : Selection
-        The record of the run.
+        Record of the run.
+    task_ : {"classification", "regression"}
+        Task of the target; only if the method uses the target.
+    classes_ : ndarray of shape (n_classes,)
+        Classes of the target; only for classification.
     n_features_in_ : int
-        How many columns ``fit`` saw.
-    feature_names_in_ : ndarray of str
-        Their names, if they had any.
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they are strings.
     """
 
     method_name: ClassVar[str]
-    _accept_sparse: ClassVar[tuple[str, ...] | bool] = False
-    _allow_nan: ClassVar[bool] = False
+    title: ClassVar[str]
+    tasks: ClassVar[tuple[Literal["classification", "regression"], ...]] = ("classification", "regression")
+    uses_target: ClassVar[bool] = True
+    nested: ClassVar[Literal["any", "largest", "smallest", "each"]] = "any"
+    keeps_all: ClassVar[bool] = False
+    accepts_sparse: ClassVar[tuple[str, ...]] = ()
+    allows_nan: ClassVar[bool] = False
+    engine: ClassVar[str] = "baseline"
     _min_samples: ClassVar[int] = 2
-    _target: ClassVar[Literal["classes", "either", "none"]] = "either"
-    _engine: ClassVar[str] = "baseline"
     _finds_bad_numbers: ClassVar[bool] = False
+    # The number of features is checked against the table, by resolve_n_features_to_select.
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"n_features_to_select": "no_validation"}
 
     n_features_to_select: int | float | None
 
     @abstractmethod
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
-        """One score a feature, larger is better."""
+        """Return one score per feature, larger is better."""
 
     def _selection_facts(self) -> dict[str, Any]:
-        """More fields of the :class:`~tamiz.selection.Selection`: ``n_steps``, ``converged``, ``history``."""
+        """Return more fields of the :class:`~tamiz.selection.Selection`: ``n_steps``, ``converged``, ``history``."""
         return {}
 
     def fit(self, X: Any, y: Any = None) -> BaselineSelector:
@@ -166,15 +137,16 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            The table; sparse where the method takes it.
-        y : array-like of shape (n_samples,)
-            Classes or numbers; not looked at by methods that need no target.
+            Table; sparse if the method accepts it.
+        y : array-like of shape (n_samples,), default=None
+            Classes or numbers; ignored by methods that use no target.
 
         Returns
         -------
         self
         """
         started = time.perf_counter()
+        self._validate_params()
         X = self._check_table(X)
         codes_or_numbers = self._check_target(X, y)
         self.n_features_to_select_ = self._resolve_n_features_to_select(X.shape[1])
@@ -190,9 +162,9 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
         return self
 
     def _check_table(self, X: Any) -> Any:
-        """The table, checked; only a method that finds NaN and infinity itself gets plain floats unread.
+        """Return the table, checked; a method that finds NaN and infinity itself gets plain floats without that check.
 
-        Such a method calls ``check_finite`` where its results are not finite, which saves reading X once more.
+        Such a method calls ``check_finite`` if its results are not finite, which saves one pass over X.
         """
         if self._finds_bad_numbers and type(X) is np.ndarray and X.dtype in (np.float32, np.float64):
             return validate_data(self, X, ensure_all_finite=False, ensure_min_samples=self._min_samples)
@@ -200,8 +172,8 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
             self,
             X,
             reset=True,
-            accept_sparse=list(self._accept_sparse) if isinstance(self._accept_sparse, tuple) else False,
-            allow_nan=self._allow_nan,
+            accept_sparse=list(self.accepts_sparse) or False,
+            allow_nan=self.allows_nan,
             min_samples=self._min_samples,
         )
 
@@ -209,15 +181,12 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
         return resolve_n_features_to_select(self.n_features_to_select, n_features)
 
     def _check_target(self, X: Any, y: Any) -> np.ndarray | None:
-        if self._target == "none":
+        if not self.uses_target:
             return None
         if y is not None and not hasattr(y, "shape"):
             y = np.asarray(y)
         check_target_length(X, y)
-        if self._target == "classes":
-            self.task_ = "classification"
-        else:
-            self.task_ = decide_task(np.asarray(y), getattr(self, "task", "auto"))
+        self.task_ = decide_task(y, getattr(self, "task", self.tasks[0]))
         if self.task_ == "classification":
             self.classes_, codes = encode_classes(y)
             return codes
@@ -232,10 +201,10 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
             support=self.ranking_ <= self.n_features_to_select_,
             ranking=self.ranking_,
             variant=self.method_name,
-            seed=int(seed) if isinstance(seed, numbers.Integral) else None,
+            seed=int(seed) if isinstance(seed, Integral) else None,
             seconds=seconds,
             feature_names=getattr(self, "feature_names_in_", None),
-            engine=self._engine,
+            engine=self.engine,
             **self._selection_facts(),
         )
 
@@ -245,7 +214,7 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = self._target != "none"
-        tags.input_tags.sparse = bool(self._accept_sparse)
-        tags.input_tags.allow_nan = self._allow_nan
+        tags.target_tags.required = self.uses_target
+        tags.input_tags.sparse = bool(self.accepts_sparse)
+        tags.input_tags.allow_nan = self.allows_nan
         return tags

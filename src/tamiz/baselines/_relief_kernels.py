@@ -1,4 +1,4 @@
-"""The compiled loops of ReliefF: Manhattan distances block by block, neighbours by class, weights."""
+"""Compiled loops of ReliefF: Manhattan distances block by block, neighbours by class, weights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _manhattan(a, b):
 
 @njit(cache=True, nogil=True)
 def distance_block(X, first, last, out):
-    """Distances of rows first .. last-1 to all rows, into ``out``."""
+    """Write the distances of rows first .. last-1 to all rows into ``out``."""
     for top in range(first, last, _ROWS_AT_A_TIME):
         bottom = min(top + _ROWS_AT_A_TIME, last)
         for j in range(X.shape[0]):
@@ -30,7 +30,7 @@ def distance_block(X, first, last, out):
 
 @njit(cache=True, nogil=True)
 def _expected_difference(value, ordered, sums, start, end, f):
-    """Mean of |value - v| over the known values v of a class, which are sorted, with running sums."""
+    """Return the mean of |value - v| over the known values v of a class, which are sorted, with running sums."""
     low, high = start, end
     while low < high:
         middle = (low + high) // 2
@@ -44,7 +44,7 @@ def _expected_difference(value, ordered, sums, start, end, f):
 
 @njit(cache=True, nogil=True)
 def difference(X, i, j, f, codes, starts, ends, ordered, sums, both_missing):
-    """|x_if - x_jf|, or its expectation under the class of the row whose value is missing."""
+    """Return |x_if - x_jf|, or its expectation under the class of the row whose value is missing."""
     a, b = X[i, f], X[j, f]
     if not np.isnan(a) and not np.isnan(b):
         return abs(a - b)
@@ -57,7 +57,7 @@ def difference(X, i, j, f, codes, starts, ends, ordered, sums, both_missing):
 
 @njit(cache=True, nogil=True)
 def distance_block_missing(X, first, last, out, codes, known):
-    """As :func:`distance_block`, where some entries are NaN; ``known`` is what ``difference`` needs."""
+    """Write the same where some entries are NaN; ``known`` holds the tables for missing values."""
     starts, ends, ordered, sums, both_missing = known
     for i in range(first, last):
         for j in range(X.shape[0]):
@@ -69,7 +69,7 @@ def distance_block_missing(X, first, last, out, codes, known):
 
 @njit(cache=True, nogil=True)
 def nearest_by_class(distances, anchor, codes, k, neighbours, nearness, counts):
-    """The k nearest rows of every class to the anchor, itself left out; of equal distances the earlier row."""
+    """Find the k nearest rows of every class to the anchor, itself left out; of equal distances the earlier row."""
     counts[:] = 0
     for j in range(distances.size):
         if j == anchor:
@@ -104,7 +104,7 @@ def _add_differences(weights, X, i, j, factor, codes, known, missing):
 
 @njit(cache=True, nogil=True)
 def classification_block(X, codes, priors, k, first, distances, known, missing, weights):
-    """Add what the anchors of a block say: far misses count for a feature, far hits against it."""
+    """Add the weights of the anchors of a block: distant misses count for a feature, distant hits against it."""
     n_classes = priors.size
     neighbours = np.empty((n_classes, k), dtype=np.int64)
     nearness = np.empty((n_classes, k), dtype=distances.dtype)
@@ -123,7 +123,7 @@ def classification_block(X, codes, priors, k, first, distances, known, missing, 
 
 @njit(cache=True, nogil=True)
 def regression_block(X, y, k, first, distances, known, missing, difference_sum, joint_sum):
-    """Add a block of anchors to the sums of RReliefF; returns the block's sum of target differences."""
+    """Add a block of anchors to the sums of RReliefF; return the block's sum of target differences."""
     n_rows = X.shape[0]
     codes = np.zeros(n_rows, dtype=np.int64)
     neighbours = np.empty((1, k), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""All features: the reference of every comparison."""
+"""Keep all features: the reference of every comparison."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ class AllFeatures(BaselineSelector):
     """
 
     method_name = "all"
-    _accept_sparse = ("csr", "csc")
-    _allow_nan = True
+    title = "all features"
+    accepts_sparse = ("csr", "csc")
+    allows_nan = True
     _min_samples = 1
-    _target = "none"
+    uses_target = False
+    keeps_all = True
 
     def __init__(self, n_features_to_select: int | float | None = None) -> None:
         self.n_features_to_select = n_features_to_select

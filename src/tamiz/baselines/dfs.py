@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tamiz.baselines._network import Problem
-from tamiz.baselines._one_to_one import OneToOneSelector
+from tamiz.baselines.deep.penalized import OneToOneSelector
+from tamiz.baselines.deep.selector import Setting
 
 
 class DFS(OneToOneSelector):
@@ -55,8 +55,9 @@ class DFS(OneToOneSelector):
     """
 
     method_name = "dfs"
+    title = "DFS"
 
-    def _score_rows(self, problem: Problem) -> np.ndarray:
-        trained = self._train_with_penalty(problem)
+    def _score_rows(self, setting: Setting) -> np.ndarray:
+        trained = self._train_with_penalty(setting)
         self.loss_curve_ = trained.loss_curve
         return np.abs(trained.one_to_one.weight.detach().cpu().numpy().astype(np.float64))

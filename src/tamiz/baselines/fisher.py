@@ -1,4 +1,4 @@
-"""The Fisher score: variance between the classes over variance within them."""
+"""Compute the Fisher score: variance between the classes over variance within them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numba import njit
 
 from tamiz._validation import check_finite
 from tamiz.baselines._base import BaselineSelector
+from tamiz.core import writeable_view
 
 # So many columns at a time that their running moments stay in the cache.
 _COLUMNS_AT_A_TIME = 4096
@@ -59,7 +60,7 @@ def _dense_moments(X, order, bounds, means, scatter):
 
 
 def _sparse_moments(X: Any, codes: np.ndarray, means: np.ndarray, scatter: np.ndarray) -> None:
-    """The same for sparse rows, at the cost of their non-zeros: what the zeros add has a closed form."""
+    """Fill the same for sparse rows, at the cost of their non-zeros: what the zeros add has a closed form."""
     n_columns = X.shape[1]
     for c in range(means.shape[0]):
         rows = X[codes == c].tocoo()
@@ -71,7 +72,7 @@ def _sparse_moments(X: Any, codes: np.ndarray, means: np.ndarray, scatter: np.nd
 
 
 def class_moments(X: Any, codes: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Class means (C, F) and sums of squared deviations from them (C, F), in float64.
+    """Return class means (C, F) and sums of squared deviations from them (C, F), in float64.
 
     Examples
     --------
@@ -87,12 +88,12 @@ def class_moments(X: Any, codes: np.ndarray, n_classes: int) -> tuple[np.ndarray
         _sparse_moments(X, codes, means, scatter)
     else:
         bounds = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=n_classes))])
-        _dense_moments(X, np.argsort(codes, kind="stable"), bounds, means, scatter)
+        _dense_moments(writeable_view(X), np.argsort(codes, kind="stable"), bounds, means, scatter)
     return means, scatter
 
 
 def between_over_within(means: np.ndarray, scatter: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The Fisher score from class means, sums of squares within the classes and class sizes.
+    """Return the Fisher score from class means, sums of squares within the classes and class sizes.
 
     Examples
     --------
@@ -119,16 +120,12 @@ class FisherScore(BaselineSelector):
     features, :math:`F = \mathrm{score} \cdot (N - C) / (C - 1)`, hence the same order. A column that is constant
     within every class but not over all scores infinity, a constant column 0. The scale of a column does not matter.
 
-    The paper's figures (mean balanced accuracy of an SVM; ``benchmarks/baselines_quality.py``, 60 splits, small grid)
-    come out within 0.02: LYMPHOMA 0.950 (paper 0.950), COLON 0.810 (0.828), LEUKEMIA 0.960 (0.959), LUNG 0.978
-    (0.983), DEXTER 0.902 (0.909, 12 splits).
-
     Cost: one pass over X, O(N F) time (for sparse X, the number of non-zeros), O(C F) memory. Classes only.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many to keep: a number, a fraction in (0, 1), or None for half.
+        Number of features to keep: an integer, a fraction in (0, 1), or None for half.
 
     References
     ----------
@@ -144,8 +141,9 @@ class FisherScore(BaselineSelector):
     """
 
     method_name = "fisher"
-    _accept_sparse = ("csr",)
-    _target = "classes"
+    title = "Fisher"
+    accepts_sparse = ("csr",)
+    tasks = ("classification",)
     _finds_bad_numbers = True
 
     def __init__(self, n_features_to_select: int | float | None = None) -> None:

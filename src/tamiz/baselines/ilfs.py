@@ -1,12 +1,14 @@
-"""Infinite latent feature selection."""
+"""Select by infinite latent feature selection."""
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils._param_validation import Interval
 
-from tamiz.baselines._base import BaselineSelector, check_integer
+from tamiz.baselines._base import POSITIVE_INTEGER, BaselineSelector
 from tamiz.baselines.fisher import class_moments
 
 # Columns are quantised so many at a time, to bound the memory.
@@ -19,9 +21,9 @@ _ROUNDING = 1e-9
 
 
 def own_class_share(X: np.ndarray, codes: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """Squared distance of each entry to its own class's mean, as a share of those to all classes' means.
+    """Return the squared distance of each entry to its own class's mean, as a share of those to all classes' means.
 
-    Near 0 where the entry speaks for its own class. An entry that sits on every mean says nothing: 1/C.
+    Near 0 where the entry is typical of its own class; 1/C for an entry that equals every mean.
 
     Examples
     --------
@@ -39,9 +41,9 @@ def own_class_share(X: np.ndarray, codes: np.ndarray, means: np.ndarray) -> np.n
 
 
 def count_tokens(shares: np.ndarray, n_tokens: int) -> np.ndarray:
-    """Histogram of every column over its own range, one row a column.
+    """Return the histogram of every column over its own range, one row per column.
 
-    Equal shares have no range: all 0 is a perfect column, lowest token; all 1/C one that says nothing, highest token.
+    Equal shares have no range: all 0 is a perfect column, lowest token; all 1/C an uninformative one, highest token.
 
     Examples
     --------
@@ -58,7 +60,7 @@ def count_tokens(shares: np.ndarray, n_tokens: int) -> np.ndarray:
 
 
 def relevance_by_em(counts: np.ndarray, n_rounds: int) -> np.ndarray:
-    """p(relevant | feature) from token counts: probabilistic latent semantic analysis with two factors.
+    """Estimate p(relevant | feature) from token counts: probabilistic latent semantic analysis with two factors.
 
     The factor "relevant" starts on the low tokens (entries near their own class), the other one on the high ones.
     """
@@ -85,7 +87,7 @@ def relevance_by_em(counts: np.ndarray, n_rounds: int) -> np.ndarray:
 
 
 def rank_one_path_energy(p: np.ndarray) -> np.ndarray:
-    r"""Row sums of the power series of A = p p^T: :math:`((I - rA)^{-1} - I)\mathbf{1}`, r = 0.99 / p.p, closed form.
+    r"""Return :math:`((I - rA)^{-1} - I)\mathbf{1}`, the row sums of the power series of A = p p^T, r = 0.99 / p.p.
 
     By the formula of Sherman and Morrison the sum is r p (sum p) / (1 - r p.p), so only a factor away from p.
 
@@ -104,7 +106,7 @@ def rank_one_path_energy(p: np.ndarray) -> np.ndarray:
 
 
 class ILFS(BaselineSelector):
-    r"""Infinite latent feature selection: paths through a graph whose edges are learnt from the classes.
+    r"""Select by infinite latent feature selection: paths through a graph whose edges are learnt from the classes.
 
     1. *Discriminative quantisation*: for each entry, its squared distance to the mean of its own class as a share of
        those to all classes' means; a histogram of T equal bins (tokens) over the range of each feature's shares.
@@ -117,29 +119,21 @@ class ILFS(BaselineSelector):
     p reaches 1 for many features, which then tie at the top; as everywhere, the column further left comes first. The
     scale of a column does not matter.
 
-    What decides the result is how long EM runs and over which range the histograms are taken. Neither is settled by
-    the papers: the runs behind the E2E-FS table are described with 15 rounds, which come out up to 0.07 below it on
-    the microarrays. The default of 35 rounds and the range of each feature were chosen because, among the variants
-    tried, they come nearest to that table; that they agree with it is therefore no independent confirmation. They
-    give (mean balanced accuracy of an SVM; ``tamiz reproduce microarray``, 60 splits, small grid) LYMPHOMA 0.872
-    (paper 0.866), LEUKEMIA 0.940 (0.941), LUNG 0.934 (0.953), DEXTER 0.776 (0.801) and COLON 0.788 (0.812).
-    With the paper's full grid for the SVM COLON is 0.792; most of what is left is at 10 features (0.731; its authors'
-    files: 0.777), where many features tie. LUNG's 0.019 is not explained. DEXTER depends on where columns of equal
-    class means go (highest token here; in a middle one it falls by 0.06). On the stand-ins for GINA and GISETTE, which
-    took no part in that choice, it is far below the table, 0.697 (0.748) and 0.780 (0.886): there the first 10 to 100
-    features are often noise. An EM that starts from one half, or histograms over [0, 1] with EM run to its end, came within
-    0.05 on two splits there, but the latter lost three splits of DEXTER altogether.
-
     Cost: O(C N F) time, O(T F) memory besides X. Classes only.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many to keep: a number, a fraction in (0, 1), or None for half.
+        Number of features to keep: an integer, a fraction in (0, 1), or None for half.
     n_tokens : int, default=6
         Bins T of the histograms.
     n_rounds : int, default=35
-        Rounds of EM.
+        Rounds of EM. Together with the range of the histograms they decide the result; see the page on baselines.
+
+    Attributes
+    ----------
+    relevance_ : ndarray of shape (n_features_in_,)
+        p(relevant | feature); the scores are a multiple of it.
 
     References
     ----------
@@ -155,7 +149,13 @@ class ILFS(BaselineSelector):
     """
 
     method_name = "ilfs"
-    _target = "classes"
+    title = "ILFS"
+    tasks = ("classification",)
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaselineSelector._parameter_constraints,
+        "n_tokens": [Interval(Integral, 2, None, closed="left")],
+        "n_rounds": POSITIVE_INTEGER,
+    }
 
     def __init__(
         self, n_features_to_select: int | float | None = None, *, n_tokens: int = 6, n_rounds: int = 35
@@ -165,8 +165,6 @@ class ILFS(BaselineSelector):
         self.n_rounds = n_rounds
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
-        check_integer("n_tokens", self.n_tokens, least=2)
-        check_integer("n_rounds", self.n_rounds, least=1)
         means, _ = class_moments(X, y, self.classes_.size)
         counts = np.empty((X.shape[1], self.n_tokens))
         for first in range(0, X.shape[1], _COLUMNS_AT_A_TIME):

@@ -1,15 +1,16 @@
-"""Infinite feature selection: paths of every length through the graph of all features."""
+"""Select by infinite feature selection: paths of every length through the graph of all features."""
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterator
-from typing import Any
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
 from scipy.stats import rankdata
+from sklearn.utils._param_validation import Interval
 
 from tamiz.baselines._base import BaselineSelector
 from tamiz.baselines.relieff import scale_to_unit_range
@@ -36,7 +37,7 @@ def _multiply_both_ways(block, left, right, into_rows, into_columns):
 
 
 def unit_ranks(X: np.ndarray, dtype: Any) -> np.ndarray:
-    """Ranks of each column, centred, of length one: inner products of columns are Spearman's correlations.
+    """Return the ranks of each column, centred, of length one: inner products of columns are Spearman's correlations.
 
     A constant column becomes zeros, so that its correlations, which do not exist, count as 0.
     """
@@ -51,7 +52,7 @@ def unit_ranks(X: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 class FeatureGraph:
-    """The matrix A of InfFS as something to multiply with, never written out.
+    """Multiply with the matrix A of InfFS without writing it out.
 
     A = alpha (1 - |Spearman|) + (1 - alpha) max(s_i, s_j), where s are the standard deviations moved and scaled to
     [0, 1]. The second part is a sum over sorted columns; the first needs the correlations, kept as the upper half of
@@ -93,7 +94,7 @@ class FeatureGraph:
         return result
 
     def _larger_spread_times(self, vector: np.ndarray) -> np.ndarray:
-        """Sum over j of max(s_i, s_j) v_j: sorted by s, all j up to i count with s_i, the others with their own."""
+        """Return the sums over j of max(s_i, s_j) v_j: sorted by s, all j up to i count with s_i, the others with their own."""
         spread, sorted_vector = self.spread[self.order], vector[self.order]
         weighted = spread * sorted_vector
         result = np.empty(self.n_features)
@@ -101,7 +102,7 @@ class FeatureGraph:
         return result
 
     def times(self, vector: np.ndarray) -> np.ndarray:
-        """The product A v."""
+        """Return the product A v."""
         vector = np.asarray(vector, dtype=np.float64).ravel()
         result = (1.0 - self.alpha) * self._larger_spread_times(vector)
         if self.alpha > 0:
@@ -110,10 +111,10 @@ class FeatureGraph:
 
 
 def largest_eigenvalue(times: Any, size: int) -> float:
-    """Of a symmetric matrix without negative entries, by power iteration, or by Lanczos' method if that is slow.
+    """Return the largest eigenvalue of a symmetric matrix without negative entries.
 
-    The largest eigenvalue of these graphs stands far above the others, so a few products do; the Rayleigh quotient
-    is exact to the square of the vector's error.
+    By power iteration, or by Lanczos' method if that is slow. The largest eigenvalue of these graphs stands far above the
+    others, so a few products do; the Rayleigh quotient is exact to the square of the vector's error.
     """
     vector = np.ones(size) / np.sqrt(size)
     for _ in range(30):
@@ -130,7 +131,7 @@ def largest_eigenvalue(times: Any, size: int) -> float:
 
 
 def path_energy(times: Any, size: int, damping: float) -> np.ndarray:
-    """Row sums of A r + (A r)^2 + ... = (I - r A)^-1 - I, with r = damping / largest eigenvalue of A."""
+    """Return the row sums of A r + (A r)^2 + ... = (I - r A)^-1 - I, with r = damping / largest eigenvalue of A."""
     largest = largest_eigenvalue(times, size)
     if largest <= 0:
         return np.zeros(size)
@@ -158,19 +159,13 @@ class InfFS(BaselineSelector):
     Columns are first scaled to [0, 1] (``scale=True``), as in the runs of the paper that compares E2E-FS with it:
     :math:`\sigma` depends on the units of the columns, and without scaling the largest unit wins.
 
-    Of the figures in the table of E2E-FS (mean balanced accuracy of an SVM; ``benchmarks/baselines_quality.py``, 60
-    splits, small grid) LYMPHOMA comes out as 0.835 (paper 0.837), COLON 0.775 (0.791), LEUKEMIA 0.931 (0.925) and
-    DEXTER 0.806 (0.810, 12 splits). LUNG does not: 0.930 for 0.892. That is not explained. The printed spread of 0.02
-    is odd where all other figures of InfFS have 0.05 to 0.12, the network's figure is 0.950, and the authors' files
-    of LUNG hold LEUKEMIA's results, so no run is known behind it.
-
     Cost: O(N F^2) time; half an F x F matrix in float32 (0.9 GB for 20,000 columns), or none beyond 29,000 columns,
     where blocks are computed anew in each of the twenty or so products.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many to keep: a number, a fraction in (0, 1), or None for half.
+        Number of features to keep: an integer, a fraction in (0, 1), or None for half.
     alpha : float in [0, 1], default=0.5
         Weight of the correlations against that of the standard deviations.
     scale : bool, default=True
@@ -189,7 +184,13 @@ class InfFS(BaselineSelector):
     """
 
     method_name = "inffs"
-    _target = "none"
+    title = "InfFS"
+    uses_target = False
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaselineSelector._parameter_constraints,
+        "alpha": [Interval(Real, 0, 1, closed="both")],
+        "scale": ["boolean"],
+    }
 
     def __init__(
         self, n_features_to_select: int | float | None = None, *, alpha: float = 0.5, scale: bool = True
@@ -199,7 +200,5 @@ class InfFS(BaselineSelector):
         self.scale = scale
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
-        if not isinstance(self.alpha, numbers.Real) or not 0.0 <= self.alpha <= 1.0:
-            raise ValueError(f"alpha must be a number from 0 to 1, got {self.alpha!r}.")
         graph = FeatureGraph(scale_to_unit_range(X) if self.scale else X, float(self.alpha))
         return path_energy(graph.times, graph.n_features, damping=0.99)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from tamiz.baselines._base import ranking_from_scores
-from tamiz.baselines._network import NetworkSelector, Problem, check_number
+from tamiz.baselines.deep.selector import NetworkSelector, Setting
 
 
 def next_size(n_alive: int, keep_ratio: float, n_wanted: int) -> int:
-    """How many features the next round has: the ratio of those alive, at least one fewer, never below the
-    number wanted.
+    """Return how many features the next round has: the ratio of those alive, at least one fewer, at least the number wanted.
 
     Examples
     --------
@@ -69,13 +70,20 @@ class ISFS(NetworkSelector):
     """
 
     method_name = "isfs"
+    title = "iSFS"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **NetworkSelector._parameter_constraints,
+        "keep_ratio": [Interval(Real, 0, 1, closed="left")],
+    }
+    nested = "each"
 
     def __init__(
         self,
         n_features_to_select: int | float | None = None,
         *,
         keep_ratio: float = 0.9,
-        network: str | Callable[[Any, int], Any] = "naive",
+        network: str | Callable[[Any, int], Any] = "linear",
         input_shape: Sequence[int] | None = None,
         loss: str = "auto",
         epochs: int | None = None,
@@ -107,18 +115,12 @@ class ISFS(NetworkSelector):
         )
         self.keep_ratio = keep_ratio
 
-    def _check_parameters(self, n_features: int) -> None:
-        super()._check_parameters(n_features)
-        check_number("keep_ratio", self.keep_ratio)
-        if self.keep_ratio is None or self.keep_ratio >= 1:
-            raise ValueError(f"keep_ratio must be a number in [0, 1), got {self.keep_ratio!r}.")
-
-    def _score_rows(self, problem: Problem) -> np.ndarray:
-        scores = np.zeros(problem.rows.shape[1])
+    def _score_rows(self, setting: Setting) -> np.ndarray:
+        scores = np.zeros(setting.constant.size)
         alive = np.arange(scores.size)
         self.n_rounds_ = 0
         while True:
-            share = self._share_of_saliency(problem, alive)
+            share = self._share_of_saliency(setting, alive)
             scores[alive] = self.n_rounds_ + share
             self.n_rounds_ += 1
             size = next_size(alive.size, self.keep_ratio, self.n_features_to_select_)
@@ -126,16 +128,17 @@ class ISFS(NetworkSelector):
                 return scores
             alive = alive[ranking_from_scores(share) <= size]
 
-    def _share_of_saliency(self, problem: Problem, alive: np.ndarray) -> np.ndarray:
-        """Train on the columns that are alive; the share of each in the saliency."""
-        from tamiz.networks.saliency import input_saliency
+    def _share_of_saliency(self, setting: Setting, alive: np.ndarray) -> np.ndarray:
+        """Train on the columns that are alive; return the share of each in the saliency."""
+        from tamiz.baselines.deep.saliency import input_saliency
 
+        problem = setting.problem
         if self.input_shape is None:
-            rows = np.ascontiguousarray(problem.rows[:, alive])
+            rows = np.ascontiguousarray(problem.X[:, alive])
         else:
-            rows = np.zeros_like(problem.rows)
-            rows[:, alive] = problem.rows[:, alive]
-        model = self._train(problem, rows, seed_offset=self.n_rounds_).model
-        share = input_saliency(model, rows, problem.targets, problem.loss, problem.groups)
+            rows = np.zeros_like(problem.X)
+            rows[:, alive] = problem.X[:, alive]
+        model = self._train(setting, rows, seed_offset=self.n_rounds_).model
+        share = input_saliency(model, rows, problem.targets, setting.loss, setting.classes)
         share = share if self.input_shape is None else share[alive]
-        return np.where(problem.constant[alive], 0.0, share)
+        return np.where(setting.constant[alive], 0.0, share)

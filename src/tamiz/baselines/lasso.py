@@ -1,10 +1,10 @@
-"""Lasso with exactly M features alive: the path is searched for the penalty that keeps M."""
+"""Select by the Lasso with exactly M features alive: the path is searched for the penalty that keeps M."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,7 @@ from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.fixes import parse_version
 
-from tamiz.baselines._base import BaselineSelector
+from tamiz.baselines._base import POSITIVE_INTEGER, TASK, BaselineSelector
 
 # The path goes down by this factor a step until M features are alive, and to this share of its start at most.
 _RATIO = 0.8
@@ -26,7 +26,7 @@ _L1 = {"l1_ratio": 1.0} if parse_version(sklearn.__version__) >= parse_version("
 
 
 class PathPoint(NamedTuple):
-    """The solution at one penalty: who is alive, and |gradient| of the loss, which is the penalty for the living."""
+    """Solution at one penalty: which features are alive, and |gradient| of the loss, for those alive the penalty itself."""
 
     penalty: float
     alive: np.ndarray
@@ -40,10 +40,10 @@ Solve = Callable[[float, PathPoint | None], PathPoint]
 
 
 def screened(fit: Fit, n_features: int) -> Solve:
-    """A solver that fits only columns which can be alive, by the strong rule of Tibshirani et al. (2012).
+    """Return a solver that fits only columns which can be alive, by the strong rule of Tibshirani et al. (2012).
 
     Between two penalties a gradient hardly ever grows by more than they differ, so columns of a gradient below
-    2 new - old are left out; that none of them should have come in is checked, and mended, afterwards.
+    2 new - old are left out; that none of them should have come in is checked, and corrected, afterwards.
     """
 
     def solve(penalty: float, above: PathPoint | None) -> PathPoint:
@@ -64,7 +64,7 @@ def screened(fit: Fit, n_features: int) -> Solve:
 
 
 def search_path(solve: Solve, largest: float, wanted: int) -> list[PathPoint]:
-    """Points of the path in falling order of penalty; the last one has ``wanted`` alive, or the most below that."""
+    """Return points of the path in falling order of penalty; the last one has ``wanted`` alive, or the most below that."""
     n_alive = lambda point: int(np.count_nonzero(point.alive))  # noqa: E731
     points = [solve(largest, None)]
     while n_alive(points[-1]) < wanted:
@@ -86,7 +86,7 @@ def search_path(solve: Solve, largest: float, wanted: int) -> list[PathPoint]:
 
 
 def entry_penalties(points: list[PathPoint]) -> np.ndarray:
-    """For each feature the penalty at which it entered for good; for those outside, how near they are to entering.
+    """Return the penalty at which each feature entered for good; for those outside, how near they are to entering.
 
     A feature is outside as long as its gradient is below the penalty, so its gradient at the last point at which it
     was outside tells where, before the next point, it came in. Those outside at the end get their gradient there,
@@ -102,7 +102,7 @@ def entry_penalties(points: list[PathPoint]) -> np.ndarray:
 
 
 def _without_offset(X: Any) -> Any:
-    """Columns that cannot stand in for the intercept, which liblinear penalises and would gladly replace by one.
+    """Return columns that cannot stand in for the intercept, which liblinear penalises and would replace by one.
 
     Dense columns are centred, which changes nothing else; sparse ones stay, but for constant ones, which become 0.
     """
@@ -114,7 +114,7 @@ def _without_offset(X: Any) -> Any:
 
 
 def _regression_fit(X: Any, y: np.ndarray, max_iter: int) -> tuple[Fit, float]:
-    """Least squares: 1/(2N) |y - Xw - b|^2 + penalty |w|_1; also the penalty from which on nothing is alive."""
+    """Return a fit of 1/(2N) |y - Xw - b|^2 + penalty |w|_1, and the penalty from which on nothing is alive."""
     X = _without_offset(X)
 
     def gradient(residual: np.ndarray) -> np.ndarray:
@@ -130,7 +130,7 @@ def _regression_fit(X: Any, y: np.ndarray, max_iter: int) -> tuple[Fit, float]:
 
 
 def _classification_fit(X: Any, codes: np.ndarray, max_iter: int, seed: Any) -> tuple[Fit, float]:
-    """Logistic loss, mean over the rows, + penalty |w|_1; several classes one against the rest."""
+    """Return the same for the logistic loss, mean over the rows, + penalty |w|_1; several classes one against the rest."""
     X = _without_offset(X)
     n_classes = int(codes.max()) + 1
     targets = [codes == c for c in (range(n_classes) if n_classes > 2 else [1])]
@@ -165,7 +165,7 @@ def _classification_fit(X: Any, codes: np.ndarray, max_iter: int, seed: Any) -> 
 
 
 class Lasso(BaselineSelector):
-    r"""The Lasso with exactly M features alive.
+    r"""Follow the path of the Lasso to exactly M features alive.
 
     Least squares for regression, logistic loss for classes (several: one against the rest, a feature being alive if
     it is for any), :math:`\frac{1}{N}\sum_i \ell(y_i, w^\top x_i + b) + \lambda \lVert w \rVert_1`. The path is
@@ -174,10 +174,9 @@ class Lasso(BaselineSelector):
 
     The score of a feature is the :math:`\lambda` at which it entered (for good), as read off the gradient
     :math:`|\partial \ell / \partial w_f|` at the last point of the path at which it was out; a feature that is out at
-    the end scores that gradient, which says how far below :math:`\lambda` it would come in. ``penalty_`` is the
-    :math:`\lambda` of the end, ``n_alive_`` how many were alive there. A path that cannot have exactly M alive (more
-    than there are rows; features that only enter together) is completed by the largest gradients, with a
-    ``ConvergenceWarning``.
+    the end scores that gradient, which says how far below :math:`\lambda` it would come in. A path that cannot have
+    exactly M alive (more than there are rows; features that only enter together) is completed by the largest gradients,
+    with a ``ConvergenceWarning``.
 
     Weights depend on the units of the columns: scale them first. Sparse X stays sparse.
 
@@ -186,13 +185,24 @@ class Lasso(BaselineSelector):
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many to keep: a number, a fraction in (0, 1), or None for half.
+        Number of features to keep: an integer, a fraction in (0, 1), or None for half.
     max_iter : int, default=10000
         Limit of sweeps in one fit.
     task : {"auto", "classification", "regression"}, default="auto"
-        What the target is; "auto" takes numbers with a fractional part for regression.
+        What the target is; "auto" decides as :func:`~tamiz.preprocessing.targets.decide_task` does.
     random_state : int, RandomState instance or None, default=None
         Seed of liblinear's order of coordinates; for classes only.
+
+    Attributes
+    ----------
+    penalty_ : float
+        :math:`\lambda` at the end of the path.
+    n_alive_ : int
+        Number of features alive there.
+    n_solves_ : int
+        Number of points of the path that were solved.
+    n_iter_ : int
+        Sweeps of the last fit.
 
     References
     ----------
@@ -209,7 +219,15 @@ class Lasso(BaselineSelector):
     """
 
     method_name = "lasso"
-    _accept_sparse = ("csc",)
+    title = "Lasso"
+    accepts_sparse = ("csc",)
+    nested = "each"
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaselineSelector._parameter_constraints,
+        "max_iter": POSITIVE_INTEGER,
+        "task": TASK,
+        "random_state": ["random_state"],
+    }
 
     def __init__(
         self,

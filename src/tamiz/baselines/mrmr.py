@@ -1,13 +1,14 @@
-"""Minimum redundancy, maximum relevance."""
+"""Select by minimum redundancy and maximum relevance."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.feature_selection import f_regression
+from sklearn.utils._param_validation import StrOptions
 
-from tamiz.baselines._base import BaselineSelector, scores_from_order
+from tamiz.baselines._base import TASK, BaselineSelector, scores_from_order
 from tamiz.baselines.fisher import between_over_within, class_moments
 from tamiz.baselines.mim import MIM
 
@@ -21,7 +22,7 @@ RELEVANCES = ("f", "mutual_info")
 
 
 def gaussian_information(correlations: np.ndarray) -> np.ndarray:
-    """Mutual information, in nats, of two normal variables with these correlations; finite for copies too.
+    """Return the mutual information, in nats, of two normal variables with these correlations; finite for copies too.
 
     Examples
     --------
@@ -48,7 +49,7 @@ class MRMR(BaselineSelector):
 
     The F statistic sees differences of the mean only: it finds nothing of a ring around the middle, which mutual
     information does. Where means do differ it is the steadier of the two, above all with few rows, and the default.
-    Neither sees features that speak only together (XOR).
+    Neither sees features that are informative only together (XOR).
 
     The score is the place in the order, F for the first; features that were not picked follow in the order of the
     criterion as it stood at the end. The scale of a column does not matter.
@@ -58,11 +59,11 @@ class MRMR(BaselineSelector):
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many to keep: a number, a fraction in (0, 1), or None for half.
+        Number of features to keep: an integer, a fraction in (0, 1), or None for half.
     relevance : {"f", "mutual_info"}, default="f"
         What counts as relevance, see above.
     task : {"auto", "classification", "regression"}, default="auto"
-        What the target is; "auto" takes numbers with a fractional part for regression.
+        What the target is; "auto" decides as :func:`~tamiz.preprocessing.targets.decide_task` does.
     random_state : int, RandomState instance or None, default=None
         Seed of the noise that the mutual information adds; not used with "f".
 
@@ -83,7 +84,15 @@ class MRMR(BaselineSelector):
     """
 
     method_name = "mrmr"
+    title = "mRMR"
+    nested = "largest"  # what is not picked follows in the order of the last criterion
     _min_samples = 3
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaselineSelector._parameter_constraints,
+        "relevance": [StrOptions(set(RELEVANCES))],
+        "task": TASK,
+        "random_state": ["random_state"],
+    }
 
     def __init__(
         self,
@@ -123,8 +132,6 @@ class MRMR(BaselineSelector):
         return relevance / np.maximum(redundancy, _SMALLEST_REDUNDANCY)
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
-        if self.relevance not in RELEVANCES:
-            raise ValueError(f"relevance must be one of {', '.join(map(repr, RELEVANCES))}, got {self.relevance!r}.")
         relevance = self._relevance(X, y)
         centred = X - X.mean(axis=0, dtype=np.float64).astype(X.dtype)
         norms = np.sqrt(np.einsum("ij,ij->j", centred, centred, dtype=np.float64))

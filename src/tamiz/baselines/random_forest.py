@@ -1,17 +1,18 @@
-"""Importances of a random forest."""
+"""Select by the importances of a random forest."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.utils._param_validation import StrOptions
 
-from tamiz.baselines._base import BaselineSelector
+from tamiz.baselines._base import N_JOBS, POSITIVE_INTEGER, TASK, BaselineSelector
 
 
 class RandomForestImportance(BaselineSelector):
-    r"""Mean decrease in impurity over the trees of a random forest (Breiman 2001).
+    r"""Score by the mean decrease in impurity over the trees of a random forest (Breiman 2001).
 
     The score of a feature is the sum, over the nodes that split on it, of the impurity they take away, weighted by
     the share of the samples that reach the node, averaged over the trees; scores sum to 1. A feature that no tree
@@ -23,17 +24,22 @@ class RandomForestImportance(BaselineSelector):
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many to keep: a number, a fraction in (0, 1), or None for half.
+        Number of features to keep: an integer, a fraction in (0, 1), or None for half.
     n_estimators : int, default=500
         Number of trees. Wide tables need many, or most features are never tried.
     class_weight : dict, "balanced", "balanced_subsample" or None, default=None
         As in scikit-learn's forest; for classes only.
     task : {"auto", "classification", "regression"}, default="auto"
-        What the target is; "auto" takes numbers with a fractional part for regression.
+        What the target is; "auto" decides as :func:`~tamiz.preprocessing.targets.decide_task` does.
     n_jobs : int or None, default=None
         Trees grown side by side.
     random_state : int, RandomState instance or None, default=None
         Seed of the forest.
+
+    Attributes
+    ----------
+    estimator_ : RandomForestClassifier or RandomForestRegressor
+        Fitted forest.
 
     References
     ----------
@@ -49,8 +55,17 @@ class RandomForestImportance(BaselineSelector):
     """
 
     method_name = "random-forest"
-    _accept_sparse = ("csc",)
-    _allow_nan = True
+    title = "random forest"
+    accepts_sparse = ("csc",)
+    allows_nan = True
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaselineSelector._parameter_constraints,
+        "n_estimators": POSITIVE_INTEGER,
+        "class_weight": [StrOptions({"balanced", "balanced_subsample"}), dict, None],
+        "task": TASK,
+        "n_jobs": N_JOBS,
+        "random_state": ["random_state"],
+    }
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""Features drawn at random: the floor of every comparison."""
+"""Select features at random: the floor of every comparison."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -11,15 +11,15 @@ from tamiz.baselines._base import BaselineSelector, scores_from_order
 
 
 class RandomSelection(BaselineSelector):
-    """Keep features drawn at random. What does not beat this has selected nothing.
+    """Keep features drawn at random. A method that is no better selects nothing of use.
 
-    The score of a feature is its place in a random order (F for the first). Neither X nor y is looked at.
+    The score of a feature is its place in a random order (F for the first). Neither X nor y is used.
     Cost: O(F).
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many to keep: a number, a fraction in (0, 1), or None for half.
+        Number of features to keep: an integer, a fraction in (0, 1), or None for half.
     random_state : int, RandomState instance or None, default=None
         Seed of the draw.
 
@@ -31,10 +31,15 @@ class RandomSelection(BaselineSelector):
     """
 
     method_name = "random"
-    _accept_sparse = ("csr", "csc")
-    _allow_nan = True
+    title = "random features"
+    accepts_sparse = ("csr", "csc")
+    allows_nan = True
     _min_samples = 1
-    _target = "none"
+    uses_target = False
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaselineSelector._parameter_constraints,
+        "random_state": ["random_state"],
+    }
 
     def __init__(self, n_features_to_select: int | float | None = None, *, random_state: Any = None) -> None:
         self.n_features_to_select = n_features_to_select

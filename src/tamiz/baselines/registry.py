@@ -1,93 +1,262 @@
-"""The one list of methods: a new method is one file and one line here."""
+"""List every method in one place: E2E-FS in its variants and the baselines.
+
+A new baseline is one file and one line in ``BASELINES``; a new variant of E2E-FS appears by itself. Names and titles are
+read without loading numba, scikit-learn or torch; all else a method says of itself as class attributes.
+"""
 
 from __future__ import annotations
 
-import difflib
+import inspect
+from collections import ChainMap
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from tamiz.baselines._base import BaselineSelector
+from tamiz._names import pick_name, plain
+from tamiz.core.schedule import VARIANTS
 
-#: Name of the method -> "module:class". Strings, so that the list can be read without loading numba or torch.
-METHODS: dict[str, str] = {
-    "fisher": "tamiz.baselines.fisher:FisherScore",
-    "mim": "tamiz.baselines.mim:MIM",
-    "relieff": "tamiz.baselines.relieff:ReliefF",
-    "inffs": "tamiz.baselines.inffs:InfFS",
-    "ilfs": "tamiz.baselines.ilfs:ILFS",
-    "svm-rfe": "tamiz.baselines.svm_rfe:SVMRFE",
-    "lasso": "tamiz.baselines.lasso:Lasso",
-    "dfs": "tamiz.baselines.dfs:DFS",
-    "sfs": "tamiz.baselines.sfs:SFS",
-    "isfs": "tamiz.baselines.isfs:ISFS",
-    "sfs+dfs": "tamiz.baselines.sfs_dfs:SFSDFS",
-    "random-forest": "tamiz.baselines.random_forest:RandomForestImportance",
-    "mrmr": "tamiz.baselines.mrmr:MRMR",
-    "random": "tamiz.baselines.random_selection:RandomSelection",
-    "all": "tamiz.baselines.all_features:AllFeatures",
+
+@dataclass(frozen=True)
+class Method:
+    """Describe a method of feature selection.
+
+    Parameters
+    ----------
+    name : str
+        Name in the registry, as users type it.
+    title : str
+        Name in tables and reports.
+    path : str
+        Its class as "module:class", loaded when it is needed.
+    """
+
+    name: str
+    title: str
+    path: str
+
+    def load(self, task: str = "auto") -> type:
+        """Import and return the class that selects for a task."""
+        return _load(self.path)
+
+    def _fact(self, name: str) -> Any:
+        return getattr(self.load(), name)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Return the tasks it is made for."""
+        return self._fact("tasks")
+
+    @property
+    def uses_target(self) -> bool:
+        """Return whether it reads the target."""
+        return self._fact("uses_target")
+
+    @property
+    def nested(self) -> str:
+        """Return at which M one fit serves every M ("any", "largest", "smallest"), or "each"."""
+        return self._fact("nested")
+
+    @property
+    def keeps_all(self) -> bool:
+        """Return whether it keeps every feature whatever M is."""
+        return self._fact("keeps_all")
+
+    @property
+    def accepts_sparse(self) -> tuple[str, ...]:
+        """Return the formats of sparse tables that it accepts."""
+        return self._fact("accepts_sparse")
+
+    @property
+    def allows_nan(self) -> bool:
+        """Return whether NaN stands for a missing value."""
+        return self._fact("allows_nan")
+
+    @property
+    def engine(self) -> str:
+        """Return what computes; with "torch" several fits are not run side by side."""
+        return self._fact("engine")
+
+    @property
+    def trains_model(self) -> bool:
+        """Return whether the selector predicts too, with the model that was trained along."""
+        return False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return the parameters of its class that make the method."""
+        return {}
+
+
+@dataclass(frozen=True)
+class VariantMethod(Method):
+    """Describe E2E-FS in one of its variants.
+
+    Parameters
+    ----------
+    variant : str, default="hard"
+        Value of the parameter ``variant`` of the estimators.
+    """
+
+    variant: str = "hard"
+
+    tasks = ("classification", "regression")
+    uses_target = True
+    nested = "each"
+    keeps_all = False
+    accepts_sparse = ("csr",)
+    allows_nan = False
+    engine = "compiled"
+    trains_model = True
+
+    def load(self, task: str = "auto") -> type:
+        """Import and return the classifier or, for the task "regression", the regressor."""
+        return _load(self.path.replace("Classifier", "Regressor") if task == "regression" else self.path)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return the parameters of its class that make the method."""
+        return {"variant": self.variant}
+
+
+class _VariantMethods(MutableMapping[str, Method]):
+    """Show ``VARIANTS`` as methods, whatever it holds at the time: "hard" is "e2efs", "soft" is "e2efs-soft"."""
+
+    def _names(self) -> dict[str, str]:
+        return {"e2efs" if name == "hard" else f"e2efs-{name}": name for name in VARIANTS}
+
+    def __getitem__(self, name: str) -> Method:
+        variant = self._names()[name]
+        return VariantMethod(name, VARIANTS[variant].title, "tamiz.estimators:E2EFSClassifier", variant)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(VARIANTS)
+
+    def __setitem__(self, name: str, method: Method) -> None:
+        raise TypeError("Variants of E2E-FS are registered in tamiz.core.VARIANTS.")
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("Variants of E2E-FS are registered in tamiz.core.VARIANTS.")
+
+
+#: The baselines. A test checks that names and titles are those of the classes.
+BASELINES: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method("fisher", "Fisher", "tamiz.baselines.fisher:FisherScore"),
+        Method("mim", "MIM", "tamiz.baselines.mim:MIM"),
+        Method("relieff", "ReliefF", "tamiz.baselines.relieff:ReliefF"),
+        Method("inffs", "InfFS", "tamiz.baselines.inffs:InfFS"),
+        Method("ilfs", "ILFS", "tamiz.baselines.ilfs:ILFS"),
+        Method("svm-rfe", "SVM-RFE", "tamiz.baselines.svm_rfe:SVMRFE"),
+        Method("lasso", "Lasso", "tamiz.baselines.lasso:Lasso"),
+        Method("dfs", "DFS", "tamiz.baselines.dfs:DFS"),
+        Method("sfs", "SFS", "tamiz.baselines.sfs:SFS"),
+        Method("isfs", "iSFS", "tamiz.baselines.isfs:ISFS"),
+        Method("sfs+dfs", "SFS+DFS", "tamiz.baselines.sfs_dfs:SFSDFS"),
+        Method("random-forest", "random forest", "tamiz.baselines.random_forest:RandomForestImportance"),
+        Method("mrmr", "mRMR", "tamiz.baselines.mrmr:MRMR"),
+        Method("random", "random features", "tamiz.baselines.random_selection:RandomSelection"),
+        Method("all", "all features", "tamiz.baselines.all_features:AllFeatures"),
+    )
 }
+
+#: Every method, E2E-FS first. ``METHODS[name] = Method(...)`` registers a baseline.
+METHODS: ChainMap[str, Method] = ChainMap(BASELINES, _VariantMethods())
+
+
+def _load(path: str) -> type:
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
 
 
 def available() -> list[str]:
-    """The names of all methods, in the order of the registry.
+    """Return the names of all methods, E2E-FS first.
 
     Examples
     --------
-    >>> available()[:4]
-    ['fisher', 'mim', 'relieff', 'inffs']
+    >>> available()[:5]
+    ['e2efs', 'e2efs-soft', 'e2efs-ranking', 'fisher', 'mim']
     """
     return list(METHODS)
 
 
-def _plain(name: str) -> str:
-    return "".join(letter for letter in name.lower() if letter.isalnum())
-
-
 def canonical_name(name: str) -> str:
-    """The registry's spelling of a method's name, whichever case and punctuation, or of its class.
+    """Return the name of a method as the registry spells it.
+
+    Case and punctuation do not count; the class of a baseline and "e2efs-hard" are understood too.
 
     Examples
     --------
-    >>> canonical_name("SVM_RFE"), canonical_name("FisherScore")
-    ('svm-rfe', 'fisher')
+    >>> canonical_name("SVM_RFE"), canonical_name("FisherScore"), canonical_name("E2E-FS Soft"), canonical_name("e2efs-hard")
+    ('svm-rfe', 'fisher', 'e2efs-soft', 'e2efs')
     >>> canonical_name("relif")
     Traceback (most recent call last):
-    ValueError: Unknown method 'relif'. Did you mean 'relieff'? There are: fisher, mim, ...
+    tamiz.errors.UnknownNameError: Unknown method 'relif'. Did you mean 'relieff'? There are: e2efs, e2efs-soft, ...
     """
-    spellings = {_plain(path.partition(":")[2]): known for known, path in METHODS.items()}
-    spellings.update({_plain(known): known for known in METHODS})
-    plain = _plain(str(name))
-    if plain in spellings:
-        return spellings[plain]
-    near = difflib.get_close_matches(plain, spellings, n=1, cutoff=0.5)
-    hint = f" Did you mean {spellings[near[0]]!r}?" if near else ""
-    raise ValueError(f"Unknown method {name!r}.{hint} There are: {', '.join(METHODS)}.")
+    others = {plain(method.path.partition(":")[2]): known for known, method in BASELINES.items()}
+    others["e2efshard"] = "e2efs"
+    return others.get(plain(str(name))) or pick_name(name, METHODS, "method")
 
 
-def load(name: str) -> type[BaselineSelector]:
-    """The class of a method.
+def get_method(name: str) -> Method:
+    """Return the description of a method.
 
     Examples
     --------
-    >>> load("fisher").__name__
-    'FisherScore'
+    >>> get_method("svm-rfe").title, get_method("svm-rfe").nested
+    ('SVM-RFE', 'smallest')
+    >>> get_method("e2efs-soft").title
+    'E2E-FS-Soft'
     """
-    module, _, class_name = METHODS[canonical_name(name)].partition(":")
-    try:
-        return getattr(import_module(module), class_name)
-    except ModuleNotFoundError as error:
-        if error.name == "torch":
-            raise ImportError(f"The method {name!r} needs torch: pip install 'tamiz[torch]'.") from error
-        raise
+    return METHODS[canonical_name(name)]
 
 
-def make(name: str, **params: Any) -> BaselineSelector:
-    """A selector by name, with parameters as for its class.
+def make_selector(
+    name: str,
+    n_features_to_select: int | float | None = None,
+    *,
+    task: str = "auto",
+    random_state: Any = None,
+    **options: Any,
+) -> Any:
+    """Return a selector by the name of its method.
+
+    Parameters
+    ----------
+    name : str
+        Name of the method, see :func:`available`.
+    n_features_to_select : int, float or None, default=None
+        Number of features to keep: an integer, a fraction in (0, 1), or None for half.
+    task : {"auto", "classification", "regression"}, default="auto"
+        What the target is. "auto" leaves it to the method; E2E-FS then classifies.
+    random_state : int, RandomState instance or None, default=None
+        Seed; methods without chance do not use it.
+    **options
+        Further parameters of the class.
+
+    Returns
+    -------
+    selector
+        With ``fit``, ``get_support``, ``transform``, ``ranking_`` and ``selection_``.
 
     Examples
     --------
-    >>> make("fisher", n_features_to_select=3)
+    >>> make_selector("fisher", 3, random_state=0)
     FisherScore(n_features_to_select=3)
+    >>> make_selector("random", 3, random_state=0)
+    RandomSelection(n_features_to_select=3, random_state=0)
+    >>> make_selector("fisher", 3, task="regression")
+    Traceback (most recent call last):
+    ValueError: The method 'fisher' does not do regression. Use another method, or bin the target.
     """
-    return load(name)(**params)
+    method = get_method(name)
+    if task != "auto" and task not in method.tasks:
+        raise ValueError(f"The method {method.name!r} does not do {task}. Use another method, or bin the target.")
+    kind = method.load(task)
+    taken = inspect.signature(kind).parameters
+    shared = {key: value for key, value in (("task", task), ("random_state", random_state)) if key in taken}
+    return kind(n_features_to_select=n_features_to_select, **method.options, **shared, **options)

@@ -1,21 +1,21 @@
-"""ReliefF for classes, RReliefF for regression."""
+"""Select by ReliefF for classes, RReliefF for regression."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tamiz.baselines import _relief_kernels as kernels
-from tamiz.baselines._base import BaselineSelector, check_integer
+from tamiz.baselines._base import POSITIVE_INTEGER, TASK, BaselineSelector
 
 # Distances are held for so many pairs of rows at a time (32 MB in float64).
 _PAIRS_AT_A_TIME = 4_000_000
 
 
 def scale_to_unit_range(X: np.ndarray) -> np.ndarray:
-    """Every column moved to start at 0 and divided by its range; constant columns become 0, NaN stays.
+    """Scale every column to [0, 1] by its range; constant columns become 0, NaN stays.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def scale_to_unit_range(X: np.ndarray) -> np.ndarray:
 
 
 def _known_values(X: np.ndarray, codes: np.ndarray, n_classes: int) -> tuple[np.ndarray, ...]:
-    """Sorted known values of each class and feature, with running sums; the last segment holds those of all rows.
+    """Return sorted known values of each class and feature, with running sums; the last segment is that of all rows.
 
     ``starts[c, f]`` and ``ends[c, f]`` bound class c in column f; a class without a known value borrows all rows'.
     """
@@ -54,14 +54,14 @@ def _known_values(X: np.ndarray, codes: np.ndarray, n_classes: int) -> tuple[np.
 
 
 def _mean_difference(a: np.ndarray, b: np.ndarray) -> float:
-    """Mean of |v - w| over all v of a and w of b, both sorted."""
+    """Return the mean of |v - w| over all v of a and w of b, both sorted."""
     sums = np.concatenate([[0.0], np.cumsum(b)])
     below = np.searchsorted(b, a, side="right")
     return float(np.mean(a * below - sums[below] + (sums[-1] - sums[below]) - a * (b.size - below)) / b.size)
 
 
 def missing_value_tables(X: np.ndarray, codes: np.ndarray, n_classes: int) -> tuple[np.ndarray, ...]:
-    """What the kernels need to put an expected difference in place of one with a missing value."""
+    """Return the tables from which the kernels compute the expected difference to a missing value."""
     starts, ends, ordered, sums = _known_values(X, codes, n_classes)
     both_missing = np.zeros((n_classes, n_classes, X.shape[1]))
     for f in np.flatnonzero(np.isnan(X).any(axis=0)):
@@ -94,23 +94,16 @@ class ReliefF(BaselineSelector):
     10 different values for categories, counts ties its own way and weighs the misses of several classes by P(c)
     alone, so it differs a little there.
 
-    Of the paper's figures (mean balanced accuracy of an SVM; ``benchmarks/baselines_quality.py``, 60 splits, small
-    grid) LYMPHOMA comes out as 0.944 (paper 0.944), COLON 0.805 (0.815), LEUKEMIA 0.955 (0.957) and LUNG 0.972
-    (0.982). DEXTER's 0.910 does not: 0.858 over 12 splits. The result files of its authors say 0.866. Almost all
-    columns of DEXTER have few values, and taking those for categories, as skrebate did in their runs, gives 0.861
-    where numbers give 0.855 (6 splits): near their files, and far from the printed figure, which nothing known here
-    explains.
-
     Cost: O(N^2 F) time, compiled, O(N F) memory plus one fixed block of distances.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many to keep: a number, a fraction in (0, 1), or None for half.
+        Number of features to keep: an integer, a fraction in (0, 1), or None for half.
     n_neighbors : int, default=10
         Neighbours k, of each class.
     task : {"auto", "classification", "regression"}, default="auto"
-        What the target is; "auto" takes numbers with a fractional part for regression.
+        What the target is; "auto" decides as :func:`~tamiz.preprocessing.targets.decide_task` does.
 
     References
     ----------
@@ -128,7 +121,13 @@ class ReliefF(BaselineSelector):
     """
 
     method_name = "relieff"
-    _allow_nan = True
+    title = "ReliefF"
+    allows_nan = True
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaselineSelector._parameter_constraints,
+        "n_neighbors": POSITIVE_INTEGER,
+        "task": TASK,
+    }
 
     def __init__(
         self, n_features_to_select: int | float | None = None, *, n_neighbors: int = 10, task: str = "auto"
@@ -138,7 +137,6 @@ class ReliefF(BaselineSelector):
         self.task = task
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
-        check_integer("n_neighbors", self.n_neighbors, least=1)
         k = min(int(self.n_neighbors), X.shape[0] - 1)
         X = np.ascontiguousarray(scale_to_unit_range(X))
         missing = bool(np.isnan(X).any())
@@ -147,7 +145,7 @@ class ReliefF(BaselineSelector):
         return self._regression(X, y / 2 / (y.max() / 2 - y.min() / 2), k, missing)
 
     def _blocks(self, X: np.ndarray, codes: np.ndarray, n_classes: int, missing: bool) -> Any:
-        """First row and distances, block after block, and the tables for missing values."""
+        """Yield first row and distances, block after block, and the tables for missing values."""
         if missing:
             known = missing_value_tables(X, codes, n_classes)
         else:

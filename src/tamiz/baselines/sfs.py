@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tamiz.baselines._network import NetworkSelector, Problem, Trained
+from tamiz.baselines.deep.selector import NetworkSelector, Setting, Trained
 
 
 class SFS(NetworkSelector):
@@ -24,17 +24,17 @@ class SFS(NetworkSelector):
     ----------
     n_features_to_select : int, float or None
         How many features to keep: a number, a fraction in (0, 1), or None for half.
-    network : {"naive", "three_layer", "wrn16x4", "cnn3"} or callable
+    network : {"linear", "mlp", "wrn16x4", "cnn3"} or callable, default="linear"
         The network, or a callable that is given the number of inputs (or ``input_shape``) and of outputs and returns a
         torch module.
     input_shape : sequence of int or None
         For networks that read images: (channels, height, width), the columns of X being their values in that order.
     loss : str
         "squared_hinge", "softmax" or "logistic" for classes, "squared_error" or "huber" for regression;
-        "auto" takes the paper's for the network (the squared hinge for "naive" and "three_layer") and the
+        "auto" takes the paper's for the network (the squared hinge for "linear" and "mlp") and the
         squared error.
     epochs, batch_size, learning_rate, weight_l2 : optional
-        None takes the paper's for the network: for "naive" 150 epochs, batches of max(2, N / 50), Adam at 1e-3 divided
+        None takes the paper's for the network: for "linear" and "mlp" 150 epochs, batches of max(2, N / 50), Adam at 1e-3 divided
         by 5 after each third of the epochs, and 100 / N times the squared norm of the network's weights.
     class_weight : "balanced", dict or None
         Weights of the classes in the loss.
@@ -78,15 +78,17 @@ class SFS(NetworkSelector):
     """
 
     method_name = "sfs"
+    title = "SFS"
 
-    def _train_for_saliency(self, problem: Problem) -> Trained:
-        return self._train(problem, problem.rows)
+    def _train_for_saliency(self, setting: Setting) -> Trained:
+        return self._train(setting, setting.problem.X)
 
-    def _score_rows(self, problem: Problem) -> np.ndarray:
-        from tamiz.networks.saliency import input_saliency
+    def _score_rows(self, setting: Setting) -> np.ndarray:
+        from tamiz.baselines.deep.saliency import input_saliency
 
-        trained = self._train_for_saliency(problem)
+        trained = self._train_for_saliency(setting)
         self.loss_curve_, self.training_loss_ = trained.loss_curve, trained.loss
-        share = input_saliency(trained.model, problem.rows, problem.targets, problem.loss, problem.groups)
+        problem = setting.problem
+        share = input_saliency(trained.model, problem.X, problem.targets, setting.loss, setting.classes)
         # A loss of zero is possible (every margin met); the order of the features does not depend on it.
         return share / max(trained.loss, np.finfo(np.float32).tiny)

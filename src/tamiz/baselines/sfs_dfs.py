@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tamiz.baselines._network import Problem, Trained
-from tamiz.baselines._one_to_one import OneToOneSelector
+from tamiz.baselines.deep.penalized import OneToOneSelector
+from tamiz.baselines.deep.selector import Setting, Trained
 from tamiz.baselines.sfs import SFS
 
 
@@ -47,6 +47,7 @@ class SFSDFS(OneToOneSelector, SFS):
     """
 
     method_name = "sfs+dfs"
+    title = "SFS+DFS"
 
-    def _train_for_saliency(self, problem: Problem) -> Trained:
-        return self._train_with_penalty(problem)
+    def _train_for_saliency(self, setting: Setting) -> Trained:
+        return self._train_with_penalty(setting)

@@ -1,18 +1,20 @@
-"""Recursive feature elimination with a linear support vector machine."""
+"""Select by recursive feature elimination with a linear support vector machine."""
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.feature_selection import RFE
 from sklearn.svm import LinearSVC, LinearSVR
+from sklearn.utils._param_validation import Interval, RealNotInt
 
-from tamiz.baselines._base import BaselineSelector, scores_from_order
+from tamiz.baselines._base import CLASS_WEIGHT, POSITIVE_INTEGER, TASK, BaselineSelector, scores_from_order
 
 
 class _Recorder:
-    """Hands RFE the coefficients and keeps what each round saw, to order features that leave in one round."""
+    """Hand the coefficients to RFE and keep those of each round, to order features that leave in one round."""
 
     def __init__(self) -> None:
         self.rounds: list[np.ndarray] = []
@@ -24,7 +26,7 @@ class _Recorder:
 
 
 def elimination_order(rfe: RFE, rounds: list[np.ndarray], final: np.ndarray) -> np.ndarray:
-    """All features, the best first: those kept by weight, then round by round from the last, by weight in a round.
+    """Return all features, the best first: those kept by weight, then round by round from the last, by weight in a round.
 
     Parameters
     ----------
@@ -54,12 +56,12 @@ class SVMRFE(BaselineSelector):
 
     Weights depend on the units of the columns: scale them first. Sparse X stays sparse.
 
-    Cost: one SVM a round, O(N F) each times its iterations; about (1 - M / F) / step rounds for a fraction.
+    Cost: one SVM per round, O(N F) each times its iterations; about (1 - M / F) / step rounds for a fraction.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many to keep: a number, a fraction in (0, 1), or None for half.
+        Number of features to keep: an integer, a fraction in (0, 1), or None for half.
     step : int or float, default=0.1
         How many features leave in a round: a number, or a fraction in (0, 1) of all features.
     C : float, default=1.0
@@ -69,9 +71,18 @@ class SVMRFE(BaselineSelector):
     max_iter : int, default=10000
         Limit of the SVM's iterations.
     task : {"auto", "classification", "regression"}, default="auto"
-        What the target is; "auto" takes numbers with a fractional part for regression.
+        What the target is; "auto" decides as :func:`~tamiz.preprocessing.targets.decide_task` does.
     random_state : int, RandomState instance or None, default=None
         Seed of the SVM's coordinate descent.
+
+    Attributes
+    ----------
+    estimator_ : LinearSVC or LinearSVR
+        SVM fitted on the features that are kept.
+    n_rounds_ : int
+        Number of rounds of elimination.
+    n_iter_ : int
+        Iterations of the last SVM.
 
     References
     ----------
@@ -89,7 +100,18 @@ class SVMRFE(BaselineSelector):
     """
 
     method_name = "svm-rfe"
-    _accept_sparse = ("csc",)
+    title = "SVM-RFE"
+    accepts_sparse = ("csc",)
+    nested = "smallest"  # features that leave in one round are ordered by their weights in that round
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaselineSelector._parameter_constraints,
+        "step": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="neither")],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "class_weight": CLASS_WEIGHT,
+        "max_iter": POSITIVE_INTEGER,
+        "task": TASK,
+        "random_state": ["random_state"],
+    }
 
     def __init__(
         self,

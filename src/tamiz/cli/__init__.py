@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. The commands are in :mod:`tamiz.cli.main`."""
+"""Command line: parse, call, print. Each command is in a module of its own name."""
 
 import os
 

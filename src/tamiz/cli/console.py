@@ -1,4 +1,4 @@
-"""What goes to the terminal: results to standard output, everything else to standard error."""
+"""Print results to standard output, and everything else to standard error."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from tamiz.cli.errors import name_options
 from tamiz.report.records import to_plain
 from tamiz.report.text import clean_text
 
 
-class Talk:
-    """How a command speaks.
+class Terminal:
+    """Print messages, progress and results of a command.
 
     Parameters
     ----------
-    quiet : bool
-        Say nothing but errors.
-    as_json : bool
-        Results as one JSON object instead of tables.
+    quiet : bool, default=False
+        Print nothing but errors.
+    as_json : bool, default=False
+        Print results as one JSON object instead of tables.
     """
 
     def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
@@ -44,35 +45,35 @@ class Talk:
         self.err = Console(file=sys.stderr, **style)
         self.notes: list[str] = []
 
-    def say(self, sentence: str) -> None:
-        """A remark on the way; also kept for the report."""
-        sentence = clean_text(sentence)
-        self.notes.append(sentence)
-        if not self.quiet:
-            self.err.print(Text(sentence, style="dim"))
+    def say(self, message: str) -> None:
+        """Print a message, and keep it for the report."""
+        self._note(message, "dim")
 
-    def warn(self, sentence: str) -> None:
-        """A remark that should be seen."""
-        sentence = clean_text(sentence)
-        self.notes.append(sentence)
+    def warn(self, message: str) -> None:
+        """Print a message that should be seen, and keep it for the report."""
+        self._note(message, "yellow")
+
+    def _note(self, message: str, style: str) -> None:
+        message = clean_text(name_options(message))
+        self.notes.append(message)
         if not self.quiet:
-            self.err.print(Text(sentence, style="yellow"))
+            self.err.print(Text(message, style=style))
 
     def show(self, *parts: Any) -> None:
-        """Results for people."""
+        """Print results as tables and text."""
         if not self.quiet and not self.as_json:
             for part in parts:
                 self.out.print(part)
 
     def result(self, record: dict[str, Any]) -> None:
-        """Results for scripts."""
+        """Print results as JSON, if asked for."""
         if self.as_json:
             sys.stdout.write(json.dumps(to_plain(record), ensure_ascii=False, allow_nan=False, indent=2) + "\n")
             sys.stdout.flush()
 
     @contextmanager
     def progress(self, label: str, total: int) -> Iterator[Callable[[], None]]:
-        """A bar with the time left, on standard error; gone when it is done. Yields what to call at each step."""
+        """Show a bar with the time left on standard error; yield a function to call after each step."""
         columns = (
             SpinnerColumn(),
             TextColumn("{task.description}"),

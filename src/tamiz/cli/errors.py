@@ -1,23 +1,29 @@
-"""Errors that are the user's to mend: shown as one message, never as a traceback."""
+"""Exit codes of the commands, and errors that are shown as one message, never as a traceback."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Sequence
+import re
 
-#: What the command ends with; also in ``tamiz --help``.
+from tamiz.errors import MissingExtraError, TamizError, UnknownNameError
+from tamiz.tables.errors import TableArgumentError, TableMemoryError
+
+#: Exit codes; also in ``tamiz --help``.
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_DATA, EXIT_OUTPUT, EXIT_MEMORY, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 
+#: Arguments of the library that are options of the commands. Messages of the library have them in backticks.
+_ARGUMENTS = ("target", "task", "ignore", "categorical", "max_categories", "format", "delimiter", "header")
+_ARGUMENT = re.compile(f"`({'|'.join(_ARGUMENTS)})`")
 
-class UserError(Exception):
-    """Something about the input that the user can mend; the message says how.
+
+class CommandError(TamizError):
+    """Raise if a command cannot be run as it was typed, or its results cannot be written.
 
     Parameters
     ----------
     message : str
         What is wrong and what to do.
     exit_code : int, default=EXIT_DATA
-        What the command ends with.
+        Exit code of the command.
     """
 
     def __init__(self, message: str, exit_code: int = EXIT_DATA) -> None:
@@ -25,40 +31,29 @@ class UserError(Exception):
         self.exit_code = exit_code
 
 
-def shorten(text: object, width: int = 60) -> str:
-    """A value from the data, quoted, on one line, cut where it is too long for a message.
+def exit_code_of(error: TamizError) -> int:
+    """Return the exit code for an error of the library or of a command.
 
     Examples
     --------
-    >>> shorten("a" * 100, width=8)
-    "'aaaaaaa…'"
+    >>> exit_code_of(TableMemoryError("too large")), exit_code_of(CommandError("no folder", EXIT_OUTPUT))
+    (5, 4)
     """
-    plain = str(text)
-    return repr(plain if len(plain) <= width else plain[: width - 1] + "…")
+    if isinstance(error, CommandError):
+        return error.exit_code
+    if isinstance(error, TableMemoryError):
+        return EXIT_MEMORY
+    if isinstance(error, (TableArgumentError, UnknownNameError, MissingExtraError)):
+        return EXIT_USAGE
+    return EXIT_DATA
 
 
-def listed(values: Sequence[object], limit: int = 5) -> str:
-    """Some values for a message, and how many more there are.
+def name_options(message: str) -> str:
+    """Replace arguments of the library by the options of the command.
 
     Examples
     --------
-    >>> listed(["a", "b", "c"], limit=2)
-    "'a', 'b' and 1 more"
+    >>> name_options("Say which column is the target with `target`; see `max_categories`.")
+    'Say which column is the target with --target; see --max-categories.'
     """
-    shown = ", ".join(shorten(value) for value in values[:limit])
-    return shown + (f" and {len(values) - limit:,} more" if len(values) > limit else "")
-
-
-def did_you_mean(wrong: str, known: Sequence[str]) -> str:
-    """A hint with the nearest known names, or nothing.
-
-    Examples
-    --------
-    >>> did_you_mean("tumor", ["tumour", "age"])
-    " Did you mean 'tumour'?"
-    """
-    folded: dict[str, str] = {}
-    for name in known:
-        folded.setdefault(name.casefold().strip(), name)
-    near = difflib.get_close_matches(wrong.casefold().strip(), list(folded), n=3, cutoff=0.6)
-    return f" Did you mean {' or '.join(shorten(folded[name]) for name in near)}?" if near else ""
+    return _ARGUMENT.sub(lambda match: "--" + match[1].replace("_", "-"), message)

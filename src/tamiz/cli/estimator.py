@@ -1,4 +1,4 @@
-"""The package's estimators, as the commands use them."""
+"""Make and fit the estimators that the commands use."""
 
 from __future__ import annotations
 
@@ -9,24 +9,28 @@ from typing import Any
 
 import numpy as np
 
-from tamiz.benchmark.side_by_side import one_torch_thread
-from tamiz.cli.errors import EXIT_USAGE, UserError
-
-#: What the user may type, without loading the estimators.
-VARIANTS = ("soft", "hard", "ranking")
-NETWORKS = ("linear", "mlp")
+from tamiz.estimators.networks import find_network
+from tamiz.evaluation.pools import one_torch_thread
 
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """Which estimator."""
+    """Say which estimator to make.
+
+    Parameters
+    ----------
+    variant : str, default="soft"
+        Rule of the paper.
+    network : str, default="linear"
+        Network that is trained.
+    """
 
     variant: str = "soft"
     network: str = "linear"
 
 
 def make_estimator(options: ModelOptions, task: str, n_features_to_select: int, seed: int) -> Any:
-    """An estimator that is not fitted yet."""
+    """Return an estimator that is not fitted yet."""
     from tamiz import E2EFSClassifier, E2EFSRegressor
 
     shared: dict[str, Any] = {
@@ -41,30 +45,19 @@ def make_estimator(options: ModelOptions, task: str, n_features_to_select: int, 
 
 
 def model_maker(options: ModelOptions, task: str) -> Callable[[int, int], Any]:
-    """``make(n_features_to_select, seed)`` for the evaluation."""
-    if options.network != "linear":
-        require_torch(options.network)
+    """Return ``make(n_features_to_select, seed)`` for the evaluation."""
+    find_network(options.network).engine(
+        make_estimator(options, task, 1, 0)
+    )  # a missing package is told before all else
     return partial(make_estimator, options, task)  # not a lambda: it goes to other processes
 
 
 def fit_model(
     options: ModelOptions, task: str, n_features_to_select: int, seed: int, matrix: Any, y: np.ndarray
 ) -> Any:
-    """The estimator of all rows."""
+    """Fit the estimator of all rows."""
     estimator = model_maker(options, task)(n_features_to_select, seed)
-    if options.network == "linear":
+    if find_network(options.network).compiled:
         return estimator.fit(matrix, y)
     with one_torch_thread():
         return estimator.fit(matrix, y)
-
-
-def require_torch(network: str) -> None:
-    """Refuse, before anything slow, a network that needs what is not installed."""
-    from importlib.util import find_spec
-
-    if find_spec("torch") is None:
-        raise UserError(
-            f"--network {network} needs torch, which is not installed: pip install 'tamiz[torch]'. "
-            "The linear network needs nothing more.",
-            EXIT_USAGE,
-        )

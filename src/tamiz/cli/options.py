@@ -1,142 +1,210 @@
-"""The options that several commands share, each with its help."""
+"""Options of the commands: one record per command, whose fields are what may be typed.
+
+Each field is an argument or option of typer with its help; :func:`tamiz.cli.command.add_command` makes the command from the
+record, so the options have no second shape.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tamiz._names import pick_name
+from tamiz.cli.errors import EXIT_USAGE, CommandError
+from tamiz.core.schedule import VARIANTS
+from tamiz.errors import UnknownNameError
+from tamiz.estimators.networks import NETWORKS
+from tamiz.tables.formats import FORMATS
+
 
 class Task(StrEnum):
-    """What the target is."""
+    """Name the tasks."""
 
     classification = "classification"
     regression = "regression"
 
 
-class Variant(StrEnum):
-    """Which rule of the paper."""
+def _name_in(registry: Mapping[str, object], kind: str) -> Callable[[str], str]:
+    """Return a check that a value is a name of a registry, whatever the registry holds when the command runs."""
 
-    soft = "soft"
-    hard = "hard"
-    ranking = "ranking"
+    def check(value: str) -> str:
+        try:
+            return pick_name(value, registry, kind)
+        except UnknownNameError as error:
+            raise typer.BadParameter(str(error)) from None
 
-
-class Network(StrEnum):
-    """Which network is trained."""
-
-    linear = "linear"
-    mlp = "mlp"
+    return check
 
 
-class Format(StrEnum):
-    """What files can be."""
-
-    csv = "csv"
-    tsv = "tsv"
-    parquet = "parquet"
-    arrow = "arrow"
-    npz = "npz"
-    arff = "arff"
-    svmlight = "svmlight"
-
-
-File = Annotated[
-    Path,
-    typer.Argument(
-        metavar="FILE",
-        help="The table: CSV, TSV, Parquet, Arrow, NPZ (X, y, names), ARFF or svmlight.",
-        show_default=False,
-    ),
-]
-TargetColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="COLUMN",
-        help="The column to predict: its name, or its number (from 1; -1 is the last). Not needed for NPZ and svmlight.",
-        show_default=False,
-    ),
-]
-TaskOption = Annotated[
-    Task | None, typer.Option("--task", help="Overrules what is found from the target.", show_default=False)
-]
-VariantOption = Annotated[Variant, typer.Option("--variant", help="The rule of the paper.")]
-NetworkOption = Annotated[
-    Network, typer.Option("--network", help="linear needs no torch; mlp, the three-layer network, takes much longer.")
-]
-Ignore = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--ignore",
-        "-i",
-        metavar="COLUMN",
-        help="A column to leave out: a name, a number, a range (3-7) or a pattern ('id_*'). May be repeated.",
-        show_default=False,
-    ),
-]
-Categorical = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--categorical",
-        "-c",
-        metavar="COLUMN",
-        help="A column of numbers that are names of categories. May be repeated.",
-        show_default=False,
-    ),
-]
-MaxCategories = Annotated[
-    int,
-    typer.Option("--max-categories", metavar="N", help="Text columns with more different values are left out.", min=2),
-]
-Folds = Annotated[int, typer.Option("--folds", metavar="N", help="Folds of the cross-validation.", min=2)]
-Repeats = Annotated[int, typer.Option("--repeats", metavar="N", help="How many times the folds are drawn.", min=1)]
 Seed = Annotated[
     int, typer.Option("--seed", metavar="N", help="The same seed gives the same result.", min=0, max=2**31 - 1)
 ]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        "-j",
-        metavar="N",
-        help="Folds side by side. Default: as cores and memory allow.",
-        min=1,
-        show_default=False,
-    ),
-]
-FormatOption = Annotated[
-    Format | None, typer.Option("--format", help="The format, where the ending does not tell.", show_default=False)
-]
-Delimiter = Annotated[
-    str | None,
-    typer.Option("--delimiter", metavar="CHARACTER", help="What separates cells of a CSV file.", show_default="found"),
-]
-Header = Annotated[
-    bool | None,
-    typer.Option("--header/--no-header", help="Whether the first row holds names.", show_default="found"),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="FOLDER",
-        help="The folder for the results. Default: here, called after the command and the file.",
-        show_default=False,
-    ),
-]
 Force = Annotated[bool, typer.Option("--force", help="Replace the files of an earlier run in that folder.")]
-SpreadsheetSafe = Annotated[
-    bool,
-    typer.Option(
-        "--spreadsheet-safe/--no-spreadsheet-safe",
-        help="Put an apostrophe before names in CSV results that a spreadsheet could run as a formula.",
-    ),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors (and JSON, with --json).")]
 Open = Annotated[bool, typer.Option("--open", help="Open the report in the browser.")]
+NetworkOption = Annotated[
+    str,
+    typer.Option(
+        "--network",
+        metavar="NAME",
+        help=f"Network that is trained: {', '.join(f'{name} ({network.title})' for name, network in NETWORKS.items())}.",
+        callback=_name_in(NETWORKS, "network"),
+    ),
+]
+VariantOption = Annotated[
+    str,
+    typer.Option(
+        "--variant",
+        metavar="NAME",
+        help=f"Variant of E2E-FS: {', '.join(VARIANTS)}.",
+        callback=_name_in(VARIANTS, "variant"),
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TerminalOptions:
+    """Say how a command prints."""
+
+    json: Json = False
+    quiet: Quiet = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultOptions(TerminalOptions):
+    """Say where and how results are written."""
+
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="The folder for the results. Default: here, called after the command and the file.",
+            show_default=False,
+        ),
+    ] = None
+    force: Force = False
+    spreadsheet_safe: Annotated[
+        bool,
+        typer.Option(
+            "--spreadsheet-safe/--no-spreadsheet-safe",
+            help="Put an apostrophe before names in CSV results that a spreadsheet could run as a formula.",
+        ),
+    ] = True
+
+    def folder(self, file: Path, prefix: str) -> Path:
+        """Return the folder for the results; by default here, called after the command and the file."""
+        return self.out or Path(prefix + (file.stem or "table"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions:
+    """Say how a file is read."""
+
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="The table: CSV, TSV, Parquet, Arrow, NPZ (X, y, names), ARFF or svmlight.",
+            show_default=False,
+        ),
+    ]
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar=f"<{'|'.join(FORMATS)}>",
+            help="The format, where the ending does not tell.",
+            show_default=False,
+            autocompletion=lambda: list(FORMATS),
+        ),
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            "--delimiter", metavar="CHARACTER", help="What separates cells of a CSV file.", show_default="found"
+        ),
+    ] = None
+    header: Annotated[
+        bool | None,
+        typer.Option("--header/--no-header", help="Whether the first row holds names.", show_default="found"),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Translate the names of delimiters; raise if there is more than one character."""
+        text = self.delimiter
+        if text is None:
+            return
+        text = {"\\t": "\t", "tab": "\t", "space": " "}.get(text, text)
+        if len(text) != 1 or not text.isascii() or text in '"\r\n':
+            raise CommandError(f"--delimiter must be one character (or tab), got {text!r}.", EXIT_USAGE)
+        object.__setattr__(self, "delimiter", text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(FileOptions):
+    """Describe the table and the folds, for ``select`` and ``compare``."""
+
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="COLUMN",
+            help="The column to predict: its name, or its number (from 1; -1 is the last). "
+            "Not needed for NPZ and svmlight.",
+            show_default=False,
+        ),
+    ] = None
+    task: Annotated[
+        Task | None, typer.Option("--task", help="Overrules what is found from the target.", show_default=False)
+    ] = None
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ignore",
+            "-i",
+            metavar="COLUMN",
+            help="A column to leave out: a name, a number, a range (3-7) or a pattern ('id_*'). May be repeated.",
+            show_default=False,
+        ),
+    ] = None
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--categorical",
+            "-c",
+            metavar="COLUMN",
+            help="A column of numbers that are names of categories. May be repeated.",
+            show_default=False,
+        ),
+    ] = None
+    max_categories: Annotated[
+        int,
+        typer.Option(
+            "--max-categories", metavar="N", help="Text columns with more different values are left out.", min=2
+        ),
+    ] = 50
+    n_folds: Annotated[int, typer.Option("--folds", metavar="N", help="Folds of the cross-validation.", min=2)] = 5
+    n_repeats: Annotated[
+        int, typer.Option("--repeats", metavar="N", help="How many times the folds are drawn.", min=1)
+    ] = 1
+    seed: Seed = 0
+    n_jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            "-j",
+            metavar="N",
+            help="Folds side by side. Default: as cores and memory allow.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None

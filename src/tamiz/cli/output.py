@@ -1,4 +1,4 @@
-"""The output folder: written beside its place and moved there when it is whole; another run is never overwritten."""
+"""Write an output folder whole or not at all; never overwrite another run."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tamiz.cli.errors import EXIT_OUTPUT, UserError, listed
+from tamiz.cli.errors import EXIT_OUTPUT, CommandError
+from tamiz.tables.messages import list_some
 
 
-def _refuse_full(folder: Path, force: bool) -> None:
+def _check_folder(folder: Path, force: bool) -> None:
+    """Raise if the folder is a file, cannot be read, or holds files that may not be replaced."""
     if folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder} is a file; name a folder with --out.", EXIT_OUTPUT)
+        raise CommandError(f"{folder} is a file; name a folder with --out.", EXIT_OUTPUT)
     try:
         there = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
     except OSError as error:
-        raise UserError(f"{folder} cannot be looked into: {error.strerror}.", EXIT_OUTPUT) from None
+        raise CommandError(f"{folder} cannot be looked into: {error.strerror}.", EXIT_OUTPUT) from None
     if there and not force:
-        raise UserError(
-            f"{folder} already holds {listed(there, limit=3)}. "
+        raise CommandError(
+            f"{folder} already holds {list_some(there, limit=3)}. "
             "Name another folder with --out, or say --force to replace the files of an earlier run.",
             EXIT_OUTPUT,
         )
 
 
 def _make_partial(folder: Path) -> tuple[Path, list[Path]]:
-    """A fresh folder on the same disk, beside the final one (or in it), and parents that had to be made."""
+    """Make a folder on the same disk, beside the final one (or in it); also return parents that had to be made."""
     made = []
     parent = folder.absolute().parent
     try:
@@ -44,13 +46,13 @@ def _make_partial(folder: Path) -> tuple[Path, list[Path]]:
     except OSError as error:
         for path in reversed(made):
             path.rmdir()
-        raise UserError(
+        raise CommandError(
             f"{folder} cannot be written: {error.strerror}. Name another folder with --out.", EXIT_OUTPUT
         ) from None
 
 
 def _move(partial: Path, folder: Path) -> None:
-    """All files at once where the folder is new; one by one, over those of the same name, where it is not."""
+    """Move all files at once if the folder is new; else one by one, over those of the same name."""
     if not folder.exists():
         umask = os.umask(0)
         os.umask(umask)
@@ -64,7 +66,7 @@ def _move(partial: Path, folder: Path) -> None:
 
 @contextmanager
 def output_folder(folder: Path, force: bool = False) -> Iterator[Path]:
-    """A folder to write to, which becomes ``folder`` if all goes well and leaves nothing behind if not.
+    """Yield a folder to write to, which becomes ``folder`` on success and is removed on any error.
 
     Parameters
     ----------
@@ -81,17 +83,17 @@ def output_folder(folder: Path, force: bool = False) -> Iterator[Path]:
     ...     (Path(somewhere) / "run" / "a.txt").read_text()
     'hello'
     """
-    _refuse_full(folder, force)
+    _check_folder(folder, force)
     partial, made = _make_partial(folder)
     try:
         yield partial
         try:
             _move(partial, folder)
         except OSError as error:
-            raise UserError(f"{folder} cannot be written: {error.strerror}.", EXIT_OUTPUT) from None
+            raise CommandError(f"{folder} cannot be written: {error.strerror}.", EXIT_OUTPUT) from None
     except OSError as error:
         if error.errno is not None and error.filename is not None and str(partial) in str(error.filename):
-            raise UserError(f"The results cannot be written to {folder}: {error.strerror}.", EXIT_OUTPUT) from None
+            raise CommandError(f"The results cannot be written to {folder}: {error.strerror}.", EXIT_OUTPUT) from None
         raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)

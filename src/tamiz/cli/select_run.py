@@ -1,4 +1,4 @@
-"""``tamiz select``: read, evaluate inside folds, fit on all rows, write the results."""
+"""Run ``tamiz select``: read, evaluate inside folds, fit on all rows, write the results."""
 
 from __future__ import annotations
 
@@ -6,156 +6,135 @@ import dataclasses
 import datetime
 import json
 import shutil
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tamiz._version import __version__
-from tamiz.benchmark.evaluate import TICKS_PER_FOLD, Evaluation, curve_sizes, evaluate_selection
-from tamiz.benchmark.metrics import Interval
-from tamiz.cli.console import Talk
+from tamiz.cli.console import Terminal
 from tamiz.cli.estimator import ModelOptions, fit_model, model_maker
-from tamiz.cli.model_file import Model
 from tamiz.cli.output import output_folder
-from tamiz.cli.prepare import Prepared, TableOptions, load_table, resolve_k
-from tamiz.cli.write_table import SUFFIXES, write_reduced
-from tamiz.report.data import (
-    Confusion,
-    Curve,
-    CurvePoint,
-    Residuals,
-    Score,
-    Scores,
-    SelectReport,
-)
+from tamiz.cli.prepare import Prepared, load_table, parse_k, resolve_k
+from tamiz.cli.select import SelectOptions
+from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, Evaluation, curve_sizes, evaluate_selection
+from tamiz.persistence import SavedModel
+from tamiz.report.data import Confusion, Curve, Residuals, Scores, SelectReport
 from tamiz.report.records import to_plain
 from tamiz.report.text import csv_text
 from tamiz.report.write import report, select_report
+from tamiz.tables.formats import get_format, write_columns
 
-#: The page looks at no more cells than this; of larger tables it takes a sample of the rows.
+#: Cells that the report looks at; of larger tables it takes a sample of the rows.
 _CELLS_IN_REPORT = 8_000_000
 _RESIDUALS_SHOWN = 2000
 
 
-@dataclass(frozen=True)
-class SelectOptions:
-    """What the user asked for."""
-
-    table: TableOptions
-    model: ModelOptions
-    k: int | float
-    out: Path
-    force: bool = False
-    spreadsheet_safe: bool = True
-    command: str | None = None
-    copies: tuple[Path, ...] = ()
-    """Files to put beside the results."""
-
-
-def score_of(interval: Interval) -> Score:
-    """An interval as the report wants it."""
-    low, high = (None if np.isnan(value) else float(value) for value in (interval.low, interval.high))
-    return Score(None if np.isnan(interval.mean) else float(interval.mean), low, high)
-
-
-def scores_of(evaluation: Evaluation) -> Scores:
-    """The scores of an evaluation as the report wants them."""
-    return Scores(
-        metric=evaluation.metric,
-        kept=score_of(evaluation.interval("kept")),
-        all_features=score_of(evaluation.interval("all_features")),
-        random_features=score_of(evaluation.interval("random_features")),
-        difference=score_of(evaluation.difference("all_features")),
-        difference_random=score_of(evaluation.difference("random_features")),
-        n_folds=len(evaluation.folds),
-    )
-
-
-def run_select(options: SelectOptions, talk: Talk) -> dict[str, Any]:
+def run_select(
+    options: SelectOptions, terminal: Terminal, command: str | None = None, copies: Sequence[Path] = ()
+) -> dict[str, Any]:
     """Run the whole command.
+
+    Parameters
+    ----------
+    options : SelectOptions
+        What the user said.
+    terminal : Terminal
+        Where messages go.
+    command : str or None, default=None
+        The command as it was typed, for the report.
+    copies : sequence of Path, default=()
+        Files to put beside the results.
 
     Returns
     -------
     dict
         What was found, ready for JSON; the same is in ``selected.json``.
     """
-    with output_folder(options.out, options.force) as folder:
+    asked = parse_k(options.k)
+    out = options.folder(options.file, "tamiz-")
+    with output_folder(out, options.force) as folder:
         data = load_table(
-            options.table,
-            talk,
-            lambda n_features: _check_k(options.k, n_features),
-            processes=options.model.network != "linear",
+            options, terminal, lambda n_features: _check_k(asked, n_features), processes=options.network != "linear"
         )
-        k = resolve_k(options.k, len(data.features))
-        evaluation = _evaluate(data, k, options, talk)
-        with talk.progress("final model on all rows", 1) as tick:
+        k = resolve_k(asked, len(data.features))
+        evaluation = _evaluate(data, k, options, terminal)
+        with terminal.progress("final model on all rows", 1) as tick:
             encoder, matrix = data.whole()
-            estimator = fit_model(options.model, data.target.task, k, options.table.seed, matrix, data.y)
+            estimator = fit_model(_model_options(options), data.target.task, k, options.seed, matrix, data.y)
             tick()
-        model = Model.from_estimator(estimator, encoder, data.target)
-        page = _page(options, data, evaluation, estimator, matrix, model, talk)
-        record = _record(options, data, evaluation, page, model)
+        model = SavedModel.from_estimator(estimator, encoder, data.target.name)
+        page = _page(options, command, data, evaluation, estimator, matrix, model, terminal)
+        record = _record(options, command, data, evaluation, page)
         files = _write(folder, options, data, page, model, record)
-        _say_convergence(evaluation, estimator, talk)
-    record["files"] = {name: str(options.out / file) for name, file in files.items()}
+        for path in copies:
+            shutil.copy(path, folder / path.name)
+        _report_convergence(evaluation, estimator, terminal)
+    record["files"] = {name: str(out / file) for name, file in files.items()}
     return record
+
+
+def _model_options(options: SelectOptions) -> ModelOptions:
+    return ModelOptions(options.variant, options.network)
 
 
 def _check_k(k: int | float, n_features: int) -> None:
     resolve_k(k, n_features)
 
 
-def _evaluate(data: Prepared, k: int, options: SelectOptions, talk: Talk) -> Evaluation:
-    linear = options.model.network == "linear"
+def _evaluate(data: Prepared, k: int, options: SelectOptions, terminal: Terminal) -> Evaluation:
+    linear = options.network == "linear"
     if not linear:
         n_fits = 3 * len(data.folds) + 1
-        talk.say(
-            f"Network {options.model.network}: {n_fits} trainings of seconds each (longer with wide tables), "
+        terminal.say(
+            f"Network {options.network}: {n_fits} trainings of seconds each (longer with wide tables), "
             f"{data.n_jobs} side by side; --network linear takes a fraction of that."
         )
     total = len(data.folds) * TICKS_PER_FOLD
-    with talk.progress("cross-validation", total) as tick:
+    with terminal.progress("cross-validation", total) as tick:
         return evaluate_selection(
             data.prepare,
             data.y,
-            model_maker(options.model, data.target.task),
+            model_maker(_model_options(options), data.target.task),
             k,
             data.folds,
             task=data.target.task,
             # A network takes seconds where the linear engine takes milliseconds: no curve, one random draw.
             sizes=curve_sizes(len(data.features), k) if linear else (),
             n_random=5 if linear else 1,
-            seed=options.table.seed,
+            seed=options.seed,
             n_jobs=data.n_jobs,
             processes=not linear,
             tick=tick,
         )
 
 
-def _say_convergence(evaluation: Evaluation, estimator: Any, talk: Talk) -> None:
+def _report_convergence(evaluation: Evaluation, estimator: Any, terminal: Terminal) -> None:
     late = sum(not fold.converged for fold in evaluation.folds) + (not estimator.selection_.converged)
     if late:
-        talk.warn(f"In {late} of {len(evaluation.folds) + 1} fits the step limit had to decide which features to keep.")
+        terminal.warn(
+            f"In {late} of {len(evaluation.folds) + 1} fits the step limit had to decide which features to keep."
+        )
 
 
 def _page(
     options: SelectOptions,
+    command: str | None,
     data: Prepared,
     evaluation: Evaluation,
     estimator: Any,
     matrix: Any,
-    model: Model,
-    talk: Talk,
+    model: SavedModel,
+    terminal: Terminal,
 ) -> SelectReport:
-    """Everything the report shows."""
+    """Collect everything the report shows."""
     rows = np.arange(matrix.shape[0])
     most = max(1, _CELLS_IN_REPORT // matrix.shape[1])
     if rows.size > most and not hasattr(matrix, "tocsr"):
         rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
         matrix = matrix[rows]
-        talk.say(f"The pictures in the report show a sample of {most:,} rows.")
+        terminal.say(f"The pictures in the report show a sample of {most:,} rows.")
     names = [feature.name for feature in data.features]
     page = select_report(
         estimator.selection_.with_names(names),
@@ -164,35 +143,30 @@ def _page(
         title=data.table.path.name,
         task=data.target.task,
         target=data.target.name,
-        scores=scores_of(evaluation),
-        curve=_curve(evaluation, estimator),
+        scores=Scores.of(evaluation),
+        curve=Curve.of(evaluation, estimator.selection_.n_features_to_select),
         confusion=_confusion(data, evaluation) if data.target.task == "classification" else None,
         residuals=_residuals(data, evaluation) if data.target.task == "regression" else None,
         fold_share=evaluation.fold_share,
         effects=model.effects()[_positions(estimator)].tolist() if model.is_linear else None,
         effect_name="weight of the normalised feature" if model.is_linear else None,
-        notes=[*talk.notes, _interval_note(evaluation)],
+        notes=[*terminal.notes, _interval_note(evaluation)],
         settings=_settings(options, data, evaluation),
-        command=options.command,
+        command=command,
         created=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
     )
-    return dataclasses.replace(page, n_rows=data.table.n_rows, seed=options.table.seed)
-
-
-def _curve(evaluation: Evaluation, estimator: Any) -> Curve | None:
-    points = tuple(CurvePoint(size, score_of(interval)) for size, interval in evaluation.curve())
-    return Curve(evaluation.metric, points, chosen=estimator.selection_.n_features_to_select) if points else None
+    return dataclasses.replace(page, n_rows=data.table.n_rows, seed=options.seed)
 
 
 def _positions(estimator: Any) -> np.ndarray:
-    """Where each kept feature, best first, stands among the kept ones in the order of the columns."""
+    """Return where each kept feature, best first, stands among the kept ones in the order of the columns."""
     selection = estimator.selection_
     return np.searchsorted(selection.indices, selection.ordered)
 
 
 def _interval_note(evaluation: Evaluation) -> str:
     return (
-        f"Scores: mean {evaluation.metric} over {len(evaluation.folds)} held-out folds; imputing, encoding and selecting "
+        f"Scores: mean {evaluation.metric.name} over {len(evaluation.folds)} held-out folds; imputing, encoding and selecting "
         "happen inside each fold. 95 % intervals after Nadeau and Bengio, which allow for the overlap of the folds."
     )
 
@@ -213,23 +187,22 @@ def _residuals(data: Prepared, evaluation: Evaluation) -> Residuals:
 
 
 def _settings(options: SelectOptions, data: Prepared, evaluation: Evaluation) -> dict[str, Any]:
-    table = options.table
     return {
-        "variant": options.model.variant,
-        "network": options.model.network,
-        "features to keep": options.k,
+        "variant": options.variant,
+        "network": options.network,
+        "features to keep": parse_k(options.k),
         "folds": len(evaluation.folds),
         "stability of the selection (Nogueira)": round(evaluation.stability, 3),
-        "seed": table.seed,
-        "ignored columns": ", ".join(table.ignore) or None,
+        "seed": options.seed,
+        "ignored columns": ", ".join(options.ignore or ()) or None,
         "rows": data.table.n_rows,
     }
 
 
 def _record(
-    options: SelectOptions, data: Prepared, evaluation: Evaluation, page: SelectReport, model: Model
+    options: SelectOptions, command: str | None, data: Prepared, evaluation: Evaluation, page: SelectReport
 ) -> dict[str, Any]:
-    """The results for scripts."""
+    """Collect the results for scripts."""
     kept = [
         {
             "rank": feature.rank,
@@ -244,15 +217,15 @@ def _record(
     return to_plain(
         {
             "tamiz": __version__,
-            "file": str(options.table.file),
+            "file": str(options.file),
             "target": data.target.name,
             "task": data.target.task,
             "n_rows": data.table.n_rows,
             "n_features": len(data.features),
             "k": len(kept),
-            "variant": options.model.variant,
-            "network": options.model.network,
-            "seed": options.table.seed,
+            "variant": options.variant,
+            "network": options.network,
+            "seed": options.seed,
             "selected": kept,
             "scores": page.scores,
             "stability": evaluation.stability,
@@ -261,20 +234,20 @@ def _record(
                 "reading": data.seconds_reading,
                 "selection": float(np.mean([fold.seconds for fold in evaluation.folds])),
             },
-            "command": options.command,
+            "command": command,
         }
     )
 
 
 def _write(
-    folder: Path, options: SelectOptions, data: Prepared, page: SelectReport, model: Model, record: dict[str, Any]
+    folder: Path, options: SelectOptions, data: Prepared, page: SelectReport, model: SavedModel, record: dict[str, Any]
 ) -> dict[str, str]:
-    """All files of the run; which is which."""
+    """Write all files of the run; return their names."""
     files = {
         "report": "report.html",
         "selected_csv": "selected.csv",
         "selected_json": "selected.json",
-        "reduced": "reduced" + SUFFIXES[data.table.format],
+        "reduced": "reduced" + get_format(data.table.format).suffixes[0],
         "model": "model.tamiz",
     }
     columns = ("rank", "feature", "column", "category", "weight", "fold_share")
@@ -284,9 +257,7 @@ def _write(
     text = json.dumps(record, ensure_ascii=False, allow_nan=False, indent=2)
     (folder / files["selected_json"]).write_text(text + "\n", encoding="utf-8")
     used = sorted({data.features[feature.index].column for feature in page.kept})
-    write_reduced(data.table, used, folder / files["reduced"])
+    write_columns(data.table, used, folder / files["reduced"])
     (folder / files["model"]).write_bytes(model.to_bytes())
     report(page, folder / files["report"], spreadsheet_safe=options.spreadsheet_safe)
-    for path in options.copies:
-        shutil.copy(path, folder / path.name)
     return files

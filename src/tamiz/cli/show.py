@@ -1,4 +1,4 @@
-"""Results as tables that fit a terminal of 80 columns."""
+"""Show results as tables that fit a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _table(*columns: tuple[str, str], title: str | None = None) -> Table:
 
 
 def scores_table(record: Mapping[str, Any]) -> RenderableType:
-    """All features, M, and M random ones, with differences and intervals."""
+    """Return the scores of all features, of M and of M random ones, with differences and intervals."""
     scores = record["scores"]
     table = _table(
         ("features", "left"),
@@ -66,7 +66,7 @@ def scores_table(record: Mapping[str, Any]) -> RenderableType:
 
 
 def kept_table(record: Mapping[str, Any]) -> RenderableType:
-    """The kept features, best first."""
+    """Return the kept features, best first."""
     table = _table(("rank", "right"), ("feature", "left"), ("weight", "right"), ("kept in folds", "left"))
     n_folds = record["scores"]["n_folds"]
     for kept in record["selected"][:_MOST_ROWS]:
@@ -86,7 +86,7 @@ def kept_table(record: Mapping[str, Any]) -> RenderableType:
 
 
 def stability_line(record: Mapping[str, Any]) -> RenderableType:
-    """How alike the selections of the folds are, in words."""
+    """Return a sentence on how alike the selections of the folds are."""
     value = record["stability"]
     if value is None:
         return Text("")
@@ -95,12 +95,12 @@ def stability_line(record: Mapping[str, Any]) -> RenderableType:
 
 
 def show_select(record: Mapping[str, Any]) -> Group:
-    """Everything ``tamiz select`` prints."""
+    """Return everything ``tamiz select`` prints."""
     return Group(Text(""), scores_table(record), kept_table(record), stability_line(record), files_lines(record))
 
 
 def files_lines(record: Mapping[str, Any]) -> Group:
-    """Where the results are; the report on a line of its own."""
+    """Return where the results are; the report on a line of its own."""
     from pathlib import Path
 
     files = dict(record["files"])
@@ -114,7 +114,7 @@ def files_lines(record: Mapping[str, Any]) -> Group:
 
 
 def show_compare(record: Mapping[str, Any]) -> Group:
-    """Score of every method for every M, time, rank and mark."""
+    """Return the score of every method for every M, with time, rank and mark."""
     sizes = sorted({result["k"] for result in record["results"]})
     shown = sizes if len(sizes) <= 4 else [*sizes[:3], sizes[-1]]
     table = _table(
@@ -153,7 +153,7 @@ def show_compare(record: Mapping[str, Any]) -> Group:
 
 
 def show_apply(record: Mapping[str, Any]) -> Group:
-    """The first predictions, and how many of each class."""
+    """Return the first predictions, and how many of each class."""
     table = _table(("row", "right"), (f"predicted {shorten(record['target'], 30)}", "left"))
     for number, value in enumerate(record["predictions"][:10], start=1):
         table.add_row(str(number), Text(shorten(value, 40) if isinstance(value, str) else f"{value:.6g}"))
@@ -168,7 +168,7 @@ def show_apply(record: Mapping[str, Any]) -> Group:
 
 
 def show_datasets(listings: list[Any]) -> RenderableType:
-    """The datasets of the paper: what is there, what a download would fetch."""
+    """Return the datasets of the paper: what is there, what a download would fetch."""
     from tamiz._progress import format_size
 
     table = _table(

@@ -6,6 +6,8 @@ The linear engine fuses :func:`move_feature` with the update of its weights; the
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -16,7 +18,9 @@ FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 #: Options of compiled functions that work in place: no lock of Python, no counting of references. The last one makes the
 #: compiler reject whatever allocates, and halves the time of a step on a small table.
-IN_PLACE = {"cache": True, "nogil": True, "_nrt": False}
+IN_PLACE: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+#: The same for functions that compiled code is handed as arguments (``numba.cfunc``).
+AS_ARGUMENT: dict[str, Any] = {"cache": True, "_nrt": False}
 
 NOT_FINITE = -1
 

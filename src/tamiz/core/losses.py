@@ -14,8 +14,6 @@ from functools import cache
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import expit
-from scipy.special import softmax as softmax_of
 
 from tamiz._names import pick
 from tamiz.core._arrays import Array, namespace
@@ -105,9 +103,11 @@ class Loss:
 def _compiled(kernel: Callable[..., float]) -> Any:
     from numba import cfunc, types
 
+    from tamiz.core.compiled import AS_ARGUMENT
+
     table = types.Array(types.float32, 2, "C")
     signature = types.float64(table, table, types.Array(types.float32, 1, "C"), table)
-    return cfunc(signature, cache=True, _nrt=False)(kernel)
+    return cfunc(signature, **AS_ARGUMENT)(kernel)
 
 
 def _functional(outputs: Array) -> Any:
@@ -224,8 +224,16 @@ def _error_gain(outputs: Any, targets: Any) -> Any:
 
 
 def _one_against_rest(scores: np.ndarray) -> np.ndarray:
+    from scipy.special import expit  # when it is used: the command line starts without scipy
+
     each = np.maximum(expit(scores), np.finfo(np.float64).tiny)
     return each / each.sum(axis=1, keepdims=True)
+
+
+def _shares(scores: np.ndarray) -> np.ndarray:
+    from scipy.special import softmax
+
+    return softmax(scores, axis=1)
 
 
 LOSSES: dict[str, Loss] = {
@@ -250,7 +258,7 @@ LOSSES: dict[str, Loss] = {
         softmax,
         torch=lambda outputs, targets: _functional(outputs).cross_entropy(outputs, targets.argmax(1), reduction="none"),
         gain=_softmax_gain,
-        probabilities=lambda scores: softmax_of(scores, axis=1),
+        probabilities=_shares,
         exclusive=True,
     ),
     "squared_error": Loss(

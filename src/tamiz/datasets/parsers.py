@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
-from scipy.io import arff
 
+from tamiz._arff import read_arff_header
 from tamiz.datasets.dataset import DatasetArrays
 from tamiz.datasets.errors import DatasetError
 
@@ -146,14 +146,16 @@ def parse_challenge(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetAr
 
 
 def parse_arff(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
-    """Parse a dense ARFF file with the class -1 / 1 in the last column (OpenML's copy of GINA)."""
+    """Read a dense ARFF file of numbers with the class -1 / 1 in the last column (OpenML's copy of GINA)."""
     (path,) = files.values()
-    with open(path, encoding="utf-8") as stream:
-        records, meta = arff.loadarff(stream)
-    names = meta.names()
-    data = orient(np.column_stack([records[name] for name in names[:-1]]), entry.shape)
-    target = _signs_to_classes(records[names[-1]].astype(np.float64))
-    return _find_split(DatasetArrays(data, target, None, np.array([str(name) for name in names[:-1]])), entry)
+    header = read_arff_header(path)
+    with open(path, "rb") as stream:
+        stream.seek(header.data_offset)
+        values = np.loadtxt(stream, delimiter=",", comments="%", ndmin=2, encoding="utf-8")
+    if values.shape[1] != len(header.names):
+        raise DatasetError(f"the rows have {values.shape[1]} cells for {len(header.names)} attributes")
+    data = orient(values[:, :-1], entry.shape)
+    return _find_split(DatasetArrays(data, _signs_to_classes(values[:, -1]), None, np.array(header.names[:-1])), entry)
 
 
 def _find_split(table: DatasetArrays, entry: DatasetEntry) -> DatasetArrays:

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
+from numba import cfunc, njit, types
 
 from tamiz.core import writeable_view
-from tamiz.core.compiled import FAST, IN_PLACE
+from tamiz.core.compiled import AS_ARGUMENT, FAST, IN_PLACE
 
 
 class Matrix(NamedTuple):
@@ -120,13 +120,11 @@ def _sparse_gradient(values, data, indices, indptr, offset, rows, score_gradient
 @cache
 def _compiled(product: Callable[..., None], n_vectors: int) -> Any:
     """Compile a product for the fixed types of the loop; ``n_vectors`` is 2 for scores, 1 for gradients."""
-    from numba import cfunc, types
-
     table, vector = types.Array(types.float32, 2, "C"), types.Array(types.float32, 1, "C")
     rows = types.Array(types.int64, 1, "C")
     matrix = (table, vector, types.Array(types.int32, 1, "C"), rows, vector)
     rest = (table, types.int64, vector, table) if n_vectors == 2 else (table, table, types.int64)
-    return cfunc(types.void(*matrix, rows, *rest), cache=True, fastmath=FAST, _nrt=False)(product)
+    return cfunc(types.void(*matrix, rows, *rest), fastmath=FAST, **AS_ARGUMENT)(product)
 
 
 @njit(**IN_PLACE)

@@ -129,8 +129,9 @@ class LinearEngine:
         model = LinearModel(loss.decision(coef.T).T, loss.decision(intercept[None])[0])
         counters, history = memory.counters, memory.history
         closed_at = int(memory.loop_counters[LoopSlot.CLOSED_AT])
-        ranking = final_ranking(memory.column, memory.rank[:m])
+        column, rank = memory.column, memory.rank[:m].copy()
         del memory  # before the record is made: the vectors of both together would be the most memory of the whole fit
+        ranking = final_ranking(column, rank)
         if counters[Slot.FORCED]:
             warnings.warn(
                 f"The selection did not settle within {rule.max_steps} steps; the {m} largest were kept. "
@@ -223,6 +224,6 @@ def final_ranking(column: np.ndarray, rank: np.ndarray) -> np.ndarray:
     [3, 1, 4, 2]
     """
     ranking = np.empty(column.size, dtype=np.int64)
-    ranking[column] = np.arange(1, column.size + 1)
+    ranking[column] = np.arange(1, column.size + 1, dtype=np.int32)
     ranking[column[: rank.size]] = rank
     return ranking

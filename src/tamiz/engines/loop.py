@@ -30,6 +30,9 @@ from tamiz.engines.schedule import refinement_part
 
 _refinement_part = njit(**IN_PLACE)(refinement_part)
 
+#: Columns whose positions are looked up at a time.
+_CHUNK = 1 << 13
+
 
 class Status(IntEnum):
     """Why the loop came back."""
@@ -371,19 +374,24 @@ def compact_vectors(memory: Memory, m: int) -> int:
     loop comes back a few dozen times in a run, and compiling this takes longer than all of them.
     """
     k = int(memory.loop_counters[LoopSlot.WIDTH])
+    rows = [
+        row for table in (memory.weights, memory.folded, memory.weights_first, memory.weights_second) for row in table
+    ]
     alive = memory.rank[:k] <= m
-    kept = np.flatnonzero(alive).astype(np.int32)
-    width = kept.size
-    # The eliminated of a working set of k columns hold the ranks from k down to one more than are left.
-    eliminated = memory.column[:k][~alive]
-    position = memory.rank[:k][~alive] - 1
-    memory.column[:width] = memory.column[kept]
-    memory.column[position] = eliminated
-    for vector in (memory.rank, memory.gamma, memory.gamma_first, memory.gamma_second):
-        vector[:width] = vector[kept]
-    for table in (memory.weights, memory.folded, memory.weights_first, memory.weights_second):
-        for row in table:
-            row[:width] = row[kept]
-    memory.order[:width] = kept
+    width = int(alive.sum())
+    free = 0
+    # In chunks, because on a wide table every vector of temporary memory counts.
+    for begin in range(0, k, _CHUNK):
+        chunk = slice(begin, min(k, begin + _CHUNK))
+        kept, gone = alive[chunk], ~alive[chunk]
+        # The eliminated of a working set of k columns hold the ranks from k down to one more than are left.
+        memory.order[memory.rank[chunk][gone] - 1] = memory.column[chunk][gone]
+        positions = np.flatnonzero(kept)
+        front = slice(free, free + positions.size)
+        memory.order[front] = positions + begin
+        for vector in (memory.column, memory.rank, memory.gamma, memory.gamma_first, memory.gamma_second, *rows):
+            vector[front] = vector[chunk][kept]
+        free += positions.size
+    memory.column[width:k] = memory.order[width:k]
     memory.loop_counters[LoopSlot.WIDTH] = width
     return width

@@ -1,7 +1,29 @@
-"""scikit-learn in, scikit-learn out: estimators that choose an engine and hold no maths."""
+"""scikit-learn in, scikit-learn out: estimators that choose an engine and hold no maths.
 
-from tamiz.estimators.classifier import E2EFSClassifier
-from tamiz.estimators.path import E2EFSPath
-from tamiz.estimators.regressor import E2EFSRegressor
+Classes are loaded when they are first used: the command line lists networks without loading scikit-learn or numba.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tamiz.estimators.classifier import E2EFSClassifier
+    from tamiz.estimators.path import E2EFSPath
+    from tamiz.estimators.regressor import E2EFSRegressor
 
 __all__ = ["E2EFSClassifier", "E2EFSPath", "E2EFSRegressor"]
+
+_HOMES = {"E2EFSClassifier": "classifier", "E2EFSPath": "path", "E2EFSRegressor": "regressor"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -14,11 +14,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from tamiz._constraints import AUTO, NameOf, finite_number, whole_number
 from tamiz._validation import check_table, check_target_length, resolve_n_features_to_select
 from tamiz.core import VARIANTS, Rule
 from tamiz.core.losses import Loss, get_loss
 from tamiz.engines import Problem, Schedule
-from tamiz.estimators._constraints import AUTO, NameOf, finite_number, whole_number
 from tamiz.estimators.networks import NETWORKS, find_network
 from tamiz.estimators.progress import watch_selection
 from tamiz.preprocessing.scaling import ScaledTable, apply_normalization, prepare_table
@@ -28,7 +28,7 @@ SPARSE_FORMATS = ("csr", "csc")
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class PreparedData:
     """Everything of a fit that does not depend on M: shared by the fits of a path."""
 
     n_features: int
@@ -131,7 +131,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         prepared = self._prepare(X, y, sample_weight)
         return self._fit_prepared(prepared, owned=prepared.table.owned)
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> PreparedData:
         """Check everything, encode the target, normalise the table."""
         self._validate_params()
         find_network(self.network).engine(self)
@@ -150,13 +150,13 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         target = encode_target(y, loss)
         weights = self._weigh(target, weights)
         names = getattr(self, "feature_names_in_", None)
-        return Prepared(X.shape[1], names, prepare_table(X, self.normalize, weights), target, weights, loss)
+        return PreparedData(X.shape[1], names, prepare_table(X, self.normalize, weights), target, weights, loss)
 
     def _weigh(self, target: EncodedTarget, sample_weight: np.ndarray) -> np.ndarray:
         """Return the weights of the samples, with those of their classes."""
         return sample_weight
 
-    def _fit_prepared(self, prepared: Prepared, owned: bool) -> Any:
+    def _fit_prepared(self, prepared: PreparedData, owned: bool) -> Any:
         """Run the engine and store what came out."""
         table, target, loss = prepared.table, prepared.target, prepared.loss
         m = resolve_n_features_to_select(self.n_features_to_select, prepared.n_features)

@@ -11,9 +11,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from tamiz._constraints import NameOf
 from tamiz.core.losses import get_loss, names_of
 from tamiz.estimators._base import BaseE2EFS
-from tamiz.estimators._constraints import NameOf
 from tamiz.preprocessing.targets import EncodedTarget, class_weights
 
 
@@ -189,6 +189,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         return weights
 
     def _store_target(self, target: EncodedTarget) -> None:
+        assert target.classes is not None
         self.classes_ = target.classes
         self.multilabel_ = target.codes is None
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tamiz._extras import require
 from tamiz._names import pick
-from tamiz.engines.contract import Engine
-from tamiz.engines.linear import LinearEngine
 from tamiz.engines.schedule import NETWORK_STARTS, Schedule, linear_schedule, network_schedule
+
+if TYPE_CHECKING:
+    from tamiz.engines.contract import Engine
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,14 @@ def _linear_engine(estimator: Any) -> Engine:
             raise ValueError(
                 f"network={estimator.network!r} runs on the CPU from one start: leave {name} at {only!r}, got {value!r}."
             )
+    from tamiz.engines.linear import LinearEngine  # loads numba
+
     return LinearEngine(fit_intercept=bool(estimator.fit_intercept))
 
 
 NETWORKS: dict[str, Network] = {
     "linear": Network("linear", "linear model", _linear_engine, linear_schedule, compiled=True),
-    "mlp": Network("mlp", "three-layer network", torch_engine("three_layer")),
+    "mlp": Network("mlp", "three-layer network", torch_engine("mlp")),
 }
 
 

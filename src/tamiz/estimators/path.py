@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tamiz._validation import resolve_n_features_to_select
-from tamiz.estimators._base import BaseE2EFS, Prepared
+from tamiz.estimators._base import BaseE2EFS, PreparedData
 from tamiz.estimators.classifier import E2EFSClassifier
 from tamiz.estimators.networks import find_network
 
@@ -135,6 +135,6 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def _fit_one(base: BaseE2EFS, m: int, prepared: Prepared) -> BaseE2EFS:
+def _fit_one(base: BaseE2EFS, m: int, prepared: PreparedData) -> BaseE2EFS:
     # The table is shared by all fits: none may write to it.
     return clone(base).set_params(n_features_to_select=m)._fit_prepared(prepared, owned=False)

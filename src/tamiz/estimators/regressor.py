@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from tamiz._constraints import NameOf
 from tamiz.core.losses import names_of
 from tamiz.estimators._base import BaseE2EFS
-from tamiz.estimators._constraints import NameOf
 from tamiz.preprocessing.targets import EncodedTarget
 
 

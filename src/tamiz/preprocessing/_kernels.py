@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 #: Sums may be reordered for SIMD. Input is finite, so NaN needs no care; infinity (a difference that overflows) does.
-FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
+FINITE_MATH = {"reassoc", "contract", "nsz", "arcp", "nnan"}
 
 #: Beyond this, erf is 1 in float32.
 SIGNIFICANT = np.float32(3.9)
@@ -36,7 +36,7 @@ def _erf(x):
     return min(max(x * above / below, np.float32(-1.0)), np.float32(1.0))
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FINITE_MATH, error_model="numpy")
 def _normalize_row(x, mean, scale, with_erf, out):
     if with_erf:
         for j in range(x.shape[0]):
@@ -55,7 +55,7 @@ def normalize_rows(X, mean, scale, with_erf, out):
         _normalize_row(X[i], mean, scale, with_erf, out[i])
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FINITE_MATH)
 def _widen_by_row(x, low, high):
     for j in range(x.shape[0]):
         low[j] = min(low[j], x[j])
@@ -69,7 +69,7 @@ def widen(X, low, high):
         _widen_by_row(X[i], low, high)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FINITE_MATH, error_model="numpy")
 def _add_row(x, weight, middle, half, total, squares):
     for j in range(x.shape[0]):
         u = (x[j] - middle[j]) / half[j]

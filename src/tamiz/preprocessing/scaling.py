@@ -22,7 +22,7 @@ TILE = 3 << 13
 #: Columns of such a tile at least where the columns, not the rows, lie together in memory.
 TILE_WIDTH = 64
 #: Entries or columns of a sparse table that are worked on at a time: it may have more columns than entries.
-CHUNK = 1 << 16
+CHUNK = 1 << 13
 
 
 @dataclass(frozen=True, eq=False)

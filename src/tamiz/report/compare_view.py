@@ -1,4 +1,4 @@
-"""What the page of a comparison says: sentences, rows and charts, made from a `CompareReport`."""
+"""Content of the page of a comparison: sentences, rows and charts, made from a `CompareReport`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tamiz.report.data import CompareReport, Score
-from tamiz.report.lines import MOST_WHISKERS, describe_score, method_curves, method_scores
+import numpy as np
+
+from tamiz.evaluation.intervals import Interval
+from tamiz.report.data import CompareReport
+from tamiz.report.lines import MOST_WHISKERS, describe_score, method_curves
 from tamiz.report.marks import heat_map, legend_swatch, rank_chart, time_chart
 from tamiz.report.select_view import both_widths
 from tamiz.report.text import format_number, format_p_value, format_score, format_seconds
@@ -17,24 +20,25 @@ EVERY_FEATURE = "all"
 
 
 def compare_view(data: CompareReport) -> dict[str, Any]:
-    """Everything the template ``compare.html.j2`` asks for."""
-    scores = method_scores(data)
-    times = [_mean(row) for row in data.seconds]
+    """Return everything the template ``compare.html.j2`` uses."""
+    scores = data.comparison.intervals
+    seconds = [] if data.comparison.seconds is None else data.comparison.seconds.tolist()
+    times = [_mean(row) for row in seconds]
     return {
         "headline": f"{len(data.methods)} methods, {len(data.m_values)} numbers of features",
-        "verdict": verdict(data, scores),
-        "facts": facts(data),
+        "verdict": comparison_verdict(data, scores),
+        "facts": comparison_facts(data),
         "legend_entries": [{"name": m, "key": str(i), "swatch": legend_swatch(i)} for i, m in enumerate(data.methods)],
         "curves": both_widths(method_curves, data),
         "curves_said": curves_said(data),
         "intervals_said": intervals_said(data),
-        "score_rows": score_rows(data, scores),
-        "time_chart": time_chart(list(zip(data.methods, times, strict=True))) if data.seconds else None,
+        "score_rows": comparison_rows(data, scores),
+        "time_chart": time_chart(list(zip(data.methods, times, strict=True))) if seconds else None,
         "time_rows": [
-            (method, [(s, format_seconds(s)) for s in row])
-            for method, row in zip(data.methods, data.seconds, strict=True)
+            (method, [(s if math.isfinite(s) else None, format_seconds(s)) for s in row])
+            for method, row in zip(data.methods, seconds, strict=True)
         ]
-        if data.seconds
+        if seconds
         else [],
         "agreement": agreement_view(data),
         "rank_chart": _ranks(data),
@@ -48,40 +52,43 @@ def compare_view(data: CompareReport) -> dict[str, Any]:
             }
             for t in data.tests
         ],
-        "payload": payload(data),
+        "payload": comparison_payload(data),
     }
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [v for v in values if v is not None and math.isfinite(v)]
+def _mean(values: Sequence[float]) -> float | None:
+    known = [v for v in values if math.isfinite(v)]
     return sum(known) / len(known) if known else None
 
 
 def intervals_said(data: CompareReport) -> str:
-    """Which intervals the page shows."""
-    if data.test_share is None:
+    """Return the text that says which intervals the page shows."""
+    if data.comparison.test_share is None:
         return "Student t over splits, as if they were independent"
     return "after Nadeau and Bengio, which allow for the training rows that splits share"
 
 
 def curves_said(data: CompareReport) -> str:
-    """What the curves show of the intervals."""
+    """Return the text that says what the curves show of the intervals."""
     if len(data.methods) <= MOST_WHISKERS:
         return f"Whiskers: 95 % intervals {intervals_said(data)}."
     return "So many methods are drawn without intervals; the table below has them."
 
 
-def _best(data: CompareReport, scores: list[list[Score]], column: int, leave_out: str | None = None) -> int | None:
-    """The method with the best mean score at one M."""
-    known = [(row[column].value, i) for i, row in enumerate(scores) if data.methods[i] != leave_out]
-    values = [(v, i) for v, i in known if v is not None]
-    if not values:
+def _best(
+    data: CompareReport, scores: Sequence[Sequence[Interval]], column: int, leave_out: str | None = None
+) -> int | None:
+    """Return the position of the method with the best mean score at one M."""
+    known = [
+        (row[column].value, i) for i, row in enumerate(scores) if data.methods[i] != leave_out and row[column].is_known
+    ]
+    if not known:
         return None
-    return (max if data.higher_is_better else min)(values, key=lambda entry: entry[0])[1]
+    return (max if data.comparison.metric.greater_is_better else min)(known, key=lambda entry: entry[0])[1]
 
 
-def verdict(data: CompareReport, scores: list[list[Score]]) -> str:
-    """Who came first at each M, and how many the tests cannot tell from the best."""
+def comparison_verdict(data: CompareReport, scores: Sequence[Sequence[Interval]]) -> str:
+    """Return sentences on which method is best at each M, and how many are significantly behind the best."""
     wins: dict[int, list[int]] = {}
     for column, m in enumerate(data.m_values):
         best = _best(data, scores, column, leave_out=EVERY_FEATURE)
@@ -103,25 +110,29 @@ def verdict(data: CompareReport, scores: list[list[Score]]) -> str:
     return " ".join(said)
 
 
-def facts(data: CompareReport) -> list[tuple[str, str]]:
-    """The key figures at the top of the page."""
-    n_splits = max((len(splits) for by_m in data.scores for splits in by_m), default=0)
+def comparison_facts(data: CompareReport) -> list[tuple[str, str]]:
+    """Return the key figures at the top of the page."""
     return [
         ("Table", f"{data.n_rows:,} rows, {data.n_features:,} features"),
         ("Task", f"{data.task} of {data.target}" if data.target else data.task),
-        ("Splits", f"{n_splits:,}, the same for all methods"),
-        ("Score", data.metric + ("" if data.higher_is_better else " (lower is better)")),
+        ("Splits", f"{data.comparison.scores.shape[2]:,}, the same for all methods"),
+        ("Score", data.metric + ("" if data.comparison.metric.greater_is_better else " (lower is better)")),
     ]
 
 
-def score_rows(data: CompareReport, scores: list[list[Score]]) -> list[dict[str, Any]]:
-    """One row for each method; the best of each column is marked."""
+def comparison_rows(data: CompareReport, scores: Sequence[Sequence[Interval]]) -> list[dict[str, Any]]:
+    """Return one row per method; the best of each column is marked."""
     best = [_best(data, scores, column) for column in range(len(data.m_values))]
     return [
         {
             "method": method,
             "cells": [
-                {"value": s.value, "shown": format_score(s.value), "interval": describe_score(s), "best": best[j] == i}
+                {
+                    "value": s.value if s.is_known else None,
+                    "shown": format_score(s.value),
+                    "interval": describe_score(s),
+                    "best": best[j] == i,
+                }
                 for j, s in enumerate(row)
             ],
         }
@@ -130,16 +141,17 @@ def score_rows(data: CompareReport, scores: list[list[Score]]) -> list[dict[str,
 
 
 def agreement_view(data: CompareReport) -> dict[str, Any] | None:
-    """Agreement between methods as a chart and as a table."""
-    if not data.agreement:
+    """Return the agreement between methods as a chart and as a table."""
+    if data.agreement is None:
         return None
-    labels = [["–" if v is None else f"{100 * v:.0f}" for v in row] for row in data.agreement]
+    shares = [[v if math.isfinite(v) else None for v in row] for row in np.asarray(data.agreement).tolist()]
+    labels = [["–" if v is None else f"{100 * v:.0f}" for v in row] for row in shares]
     at = f" at M = {data.agreement_at:,}" if data.agreement_at is not None else ""
     tips = [
         [f"{first} and {second} share {labels[i][j]} %{at}" for j, second in enumerate(data.methods)]
         for i, first in enumerate(data.methods)
     ]
-    chart = heat_map(data.methods, data.methods, data.agreement, labels, tips, f"share of features in common{at}")
+    chart = heat_map(data.methods, data.methods, shares, labels, tips, f"share of features in common{at}")
     return {"chart": chart, "at": at, "rows": list(zip(data.methods, labels, strict=True))}
 
 
@@ -152,11 +164,11 @@ def _ranks(data: CompareReport) -> str | None:
     return rank_chart(ordered, [known.get(rank.method, len(known)) for rank in ordered])
 
 
-def payload(data: CompareReport) -> dict[str, Any]:
-    """The data block for the script: one row for each method, M and split."""
+def comparison_payload(data: CompareReport) -> dict[str, Any]:
+    """Return the data block for the script: one row per method, M and split."""
     rows = [
         [method, m, split, score]
-        for method, by_m in zip(data.methods, data.scores, strict=True)
+        for method, by_m in zip(data.methods, data.comparison.scores.tolist(), strict=True)
         for m, splits in zip(data.m_values, by_m, strict=True)
         for split, score in enumerate(splits)
     ]

@@ -1,61 +1,27 @@
-"""What the report pages show, and nothing else: plain frozen records that go to JSON and back.
+"""Records of what the report pages show; every part that is None or empty is left out of the page.
 
-Whoever has numbers to show (the estimators, the command line, a benchmark) fills one of the two big records,
-:class:`SelectReport` or :class:`CompareReport`; every part that is None or empty is left out of the page.
+Scores, intervals, ranks and tests are the records of :mod:`tamiz.evaluation`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from tamiz.report.records import Record
+from tamiz.evaluation.comparison import Comparison
+from tamiz.evaluation.cross_validation import Evaluation
+from tamiz.evaluation.intervals import Interval
+from tamiz.evaluation.significance import MethodRank, PairedTest
 from tamiz.selection import Selection
 
 Scalar = str | int | float | bool | None
 
 
 @dataclass(frozen=True)
-class Score:
-    """A number with its interval; ``low`` and ``high`` are None where nobody measured them."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-
-    @classmethod
-    def of(
-        cls,
-        values: Sequence[float] | np.ndarray,
-        confidence: float = 0.95,
-        bounds: tuple[float, float] = (-math.inf, math.inf),
-        test_share: float | None = None,
-    ) -> Score:
-        """The mean of scores over folds or splits, with an interval that stays inside ``bounds``.
-
-        With the share of the rows that each split tests on, it is the interval of Nadeau and Bengio, which allows for
-        the training rows that splits have in common; without, Student's t for independent scores.
-
-        Examples
-        --------
-        >>> Score.of([0.8, 0.9, 1.0])
-        Score(value=0.9, low=0.65..., high=1.14...)
-        >>> Score.of([0.8, 0.9, 1.0], bounds=(0.0, 1.0), test_share=1 / 3)
-        Score(value=0.9, low=0.50..., high=1.0)
-        """
-        from tamiz.benchmark.metrics import corrected_interval
-
-        found = corrected_interval(values, test_share or 0.0, confidence, bounds)
-        low, high = (None if math.isnan(end) else float(end) for end in (found.low, found.high))
-        return cls(None if math.isnan(found.mean) else found.mean, low, high)
-
-
-@dataclass(frozen=True)
 class Group:
-    """One class (or third of a numeric target) in the distribution of a feature.
+    """Describe one class (or third of a numeric target) in the distribution of a feature.
 
     ``quantiles`` holds five numbers: the 5th, 25th, 50th, 75th and 95th percentile; ``counts`` one number
     for each bin of the distribution.
@@ -69,7 +35,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Distribution:
-    """How a feature is spread, by class; all groups share ``edges`` (one more than there are bins)."""
+    """Describe the distribution of a feature by class; all groups share ``edges`` (one more than there are bins)."""
 
     edges: tuple[float, ...]
     groups: tuple[Group, ...]
@@ -78,7 +44,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class StandIn:
-    """A feature that was not kept and could replace one that was: Pearson correlation over the rows."""
+    """Name a feature that was not kept and could replace one that was, with their Pearson correlation."""
 
     name: str
     correlation: float
@@ -86,7 +52,7 @@ class StandIn:
 
 @dataclass(frozen=True)
 class KeptFeature:
-    """One kept feature.
+    """Describe one kept feature.
 
     ``effect`` is signed (the weight of the standardised feature in a linear model, or what ``effect_name`` of
     the report says); ``fold_share`` is the share of cross-validation folds that kept the feature, in [0, 1].
@@ -103,41 +69,61 @@ class KeptFeature:
 
 @dataclass(frozen=True)
 class Scores:
-    """Cross-validated scores, the selection made inside each fold.
+    """Hold cross-validated scores, the selection made inside each fold.
 
     ``difference`` is *kept minus all*, ``difference_random`` *kept minus random*; both paired over folds.
     """
 
     metric: str
-    kept: Score
-    all_features: Score | None = None
-    random_features: Score | None = None
-    difference: Score | None = None
-    difference_random: Score | None = None
+    kept: Interval
+    all_features: Interval | None = None
+    random_features: Interval | None = None
+    difference: Interval | None = None
+    difference_random: Interval | None = None
     n_folds: int | None = None
     higher_is_better: bool = True
+
+    @classmethod
+    def of(cls, evaluation: Evaluation) -> Scores:
+        """Return the scores of an evaluation."""
+        return cls(
+            metric=evaluation.metric.name,
+            kept=evaluation.interval("kept"),
+            all_features=evaluation.interval("all_features"),
+            random_features=evaluation.interval("random_features"),
+            difference=evaluation.difference("all_features"),
+            difference_random=evaluation.difference("random_features"),
+            n_folds=len(evaluation.folds),
+            higher_is_better=evaluation.metric.greater_is_better,
+        )
 
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """The score with ``n_features`` features."""
+    """Hold the score with ``n_features`` features."""
 
     n_features: int
-    score: Score
+    score: Interval
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Score against M, with the chosen M."""
+    """Hold the scores against M, and the chosen M."""
 
     metric: str
     points: tuple[CurvePoint, ...]
     chosen: int | None = None
 
+    @classmethod
+    def of(cls, evaluation: Evaluation, chosen: int) -> Curve | None:
+        """Return the curve of an evaluation; None if it has none."""
+        points = tuple(CurvePoint(size, interval) for size, interval in evaluation.curve())
+        return cls(evaluation.metric.name, points, chosen) if points else None
+
 
 @dataclass(frozen=True)
 class Confusion:
-    """Confusion matrix: ``counts[i][j]`` rows of class ``labels[i]`` were predicted as ``labels[j]``."""
+    """Hold a confusion matrix: ``counts[i][j]`` rows of class ``labels[i]`` were predicted as ``labels[j]``."""
 
     labels: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
@@ -150,7 +136,7 @@ class Confusion:
 
 @dataclass(frozen=True)
 class Residuals:
-    """Actual and predicted values of a numeric target, from held-out folds."""
+    """Hold actual and predicted values of a numeric target, from held-out folds."""
 
     actual: tuple[float, ...]
     predicted: tuple[float, ...]
@@ -162,7 +148,7 @@ class Residuals:
 
 @dataclass(frozen=True)
 class ImageMask:
-    """The mean image of an image-shaped input, row by row, in any scale; the selection holds the mask."""
+    """Hold the mean image of an image-shaped input, row by row, in any scale; the selection holds the mask."""
 
     height: int
     width: int
@@ -170,8 +156,8 @@ class ImageMask:
 
 
 @dataclass(frozen=True)
-class SelectReport(Record):
-    """Everything the page of one selection shows.
+class SelectReport:
+    """Hold everything the page of one selection shows.
 
     Parameters
     ----------
@@ -186,7 +172,7 @@ class SelectReport(Record):
     kept : tuple of KeptFeature
         One record for each kept feature, best first.
     notes : tuple of str
-        What was said aloud: how the task was found, which columns were encoded, what was imputed.
+        What the run reported: how the task was found, which columns were encoded, what was imputed.
     settings, versions : mapping
         Shown as two small tables.
     command : str
@@ -197,8 +183,7 @@ class SelectReport(Record):
     >>> import numpy as np
     >>> selection = Selection(support=np.array([False, True]), ranking=np.array([2, 1]))
     >>> kept = (KeptFeature("x1", index=1, rank=1, effect=-0.5),)
-    >>> page = SelectReport("toy", "classification", 10, 2, selection, kept)
-    >>> SelectReport.from_json(page.to_json()).kept[0].effect
+    >>> SelectReport("toy", "classification", 10, 2, selection, kept).kept[0].effect
     -0.5
     """
 
@@ -228,97 +213,87 @@ class SelectReport(Record):
             raise ValueError(f"kept must hold one record for each of the {n_kept} kept features, by rank")
 
 
-@dataclass(frozen=True)
-class MethodRank:
-    """The mean rank of a method over splits and M (1 is best).
-
-    ``significant`` marks a difference to the best method of the table; ``p_value`` is the test's, corrected.
-    """
-
-    method: str
-    mean_rank: float
-    p_value: float | None = None
-    significant: bool = False
-
-
-@dataclass(frozen=True)
-class PairTest:
-    """Wilcoxon signed-rank test of two methods over paired splits; ``difference`` is first minus second."""
-
-    first: str
-    second: str
-    difference: float
-    p_value: float | None
-    significant: bool = False
-    n_features: int | None = None
-
-
-@dataclass(frozen=True)
-class CompareReport(Record):
-    """Everything the page of a comparison shows.
+@dataclass(frozen=True, eq=False)
+class CompareReport:
+    """Hold everything the page of a comparison shows.
 
     Parameters
     ----------
-    methods : tuple of str
-        Names, in the order of all nested tables below.
-    m_values : tuple of int
-        The numbers of features compared.
-    scores : nested tuple, ``scores[method][m][split]``
-        One number for each split; None where a method failed.
-    seconds : nested tuple, ``seconds[method][m]``
-        Mean wall time of one selection.
-    agreement : nested tuple, ``agreement[method][method]``
-        Mean share of kept features two methods have in common, in [0, 1]; ``agreement_at`` is the M it
-        was taken at.
-    ranks : tuple of MethodRank
+    title : str
+        Heading, usually the name of the table.
+    task : str
+        "classification" or "regression" (shown as it is).
+    n_rows, n_features : int
+        Shape of the table.
+    comparison : Comparison
+        Scores by method, M and split, with their intervals, and seconds.
+    agreement : ndarray of shape (methods, methods) or None, default=None
+        Mean share of kept features that two methods have in common, in [0, 1].
+    agreement_at : int or None, default=None
+        M of the agreement.
+    ranks : tuple of MethodRank, default=()
         Mean ranks, with significance marks.
-    tests : tuple of PairTest
+    tests : tuple of PairedTest, default=()
         Wilcoxon tests.
-    test_share : float or None
-        The share of the rows that each split tests on, for intervals that allow for the overlap of splits.
+    target : str or None, default=None
+        Name of the target.
+    notes : tuple of str, default=()
+        What the run reported.
+    settings, versions : mapping, default={}
+        Shown as two small tables.
+    seed : int or None, default=None
+        Seed of the run.
+    command : str or None, default=None
+        Command that repeats the run.
+    created : str or None, default=None
+        Date and time in ISO format.
 
     Examples
     --------
-    >>> scores = (((0.9, 1.0),), ((0.5, 0.6),))
-    >>> page = CompareReport("toy", "classification", 10, 5, "accuracy", ("a", "b"), (2,), scores)
-    >>> CompareReport.from_json(page.to_json()) == page
-    True
+    >>> from tamiz.evaluation.metrics import BALANCED_ACCURACY
+    >>> found = Comparison(BALANCED_ACCURACY, ("a", "b"), (2,), np.array([[[0.9, 1.0]], [[0.5, 0.6]]]))
+    >>> CompareReport("toy", "classification", 10, 5, found).metric
+    'balanced accuracy'
     """
 
     title: str
     task: str
     n_rows: int
     n_features: int
-    metric: str
-    methods: tuple[str, ...]
-    m_values: tuple[int, ...]
-    scores: tuple[tuple[tuple[float | None, ...], ...], ...]
-    seconds: tuple[tuple[float | None, ...], ...] = ()
-    agreement: tuple[tuple[float | None, ...], ...] = ()
+    comparison: Comparison
+    agreement: np.ndarray | None = None
     agreement_at: int | None = None
     ranks: tuple[MethodRank, ...] = ()
-    tests: tuple[PairTest, ...] = ()
+    tests: tuple[PairedTest, ...] = ()
     target: str | None = None
-    alpha: float = 0.05
-    higher_is_better: bool = True
     notes: tuple[str, ...] = ()
     settings: Mapping[str, Scalar] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     seed: int | None = None
     command: str | None = None
     created: str | None = None
-    test_share: float | None = None
 
     def __post_init__(self) -> None:
-        if self.test_share is not None and not 0 < self.test_share < 1:
-            raise ValueError(f"test_share must lie between 0 and 1, got {self.test_share}")
-        n_methods, n_values = len(self.methods), len(self.m_values)
-        for name, table, width in (
-            ("scores", self.scores, n_values),
-            ("seconds", self.seconds, n_values),
-            ("agreement", self.agreement, n_methods),
-        ):
-            if not table and name != "scores":  # the other two may be left out
-                continue
-            if len(table) != n_methods or any(len(row) != width for row in table):
-                raise ValueError(f"{name} must be nested as {n_methods} methods by {width} values")
+        n_methods = len(self.methods)
+        if self.agreement is not None and np.shape(self.agreement) != (n_methods, n_methods):
+            raise ValueError(f"agreement must have {n_methods} methods by {n_methods}, got {np.shape(self.agreement)}")
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric."""
+        return self.comparison.metric.name
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Names of the methods."""
+        return self.comparison.methods
+
+    @property
+    def m_values(self) -> tuple[int, ...]:
+        """Numbers of features."""
+        return self.comparison.m_values
+
+    @property
+    def alpha(self) -> float:
+        """Level of the tests."""
+        return self.comparison.alpha

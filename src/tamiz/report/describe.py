@@ -1,4 +1,4 @@
-"""From a selection and the table it was made on to what the page shows of each kept feature."""
+"""Describe the kept features for the page, from a selection and the table it was made on."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ N_ROWS_SAMPLED = 5000
 _N_BINS = 24
 
 
-def read_table(X: Any, selection: Selection) -> Any:
-    """The table as a float array or sparse matrix (CSC) with one column for each feature of the selection."""
+def check_report_table(X: Any, selection: Selection) -> Any:
+    """Return the table as a float array or sparse matrix (CSC) with one column per feature of the selection."""
     if not sp.issparse(X) and selection.shape is not None and np.ndim(X) == len(selection.shape) + 1:
         X = np.asarray(X).reshape(len(X), -1)
     try:
@@ -41,7 +41,7 @@ def read_table(X: Any, selection: Selection) -> Any:
 
 
 def find_task(y: Any, estimator: Any = None) -> str:
-    """ "classification" or "regression": from the estimator if it says so, else from the target.
+    """Return "classification" or "regression": from the estimator if it says so, else from the target.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def find_task(y: Any, estimator: Any = None) -> str:
 
 
 def group_rows(y: Any, task: str) -> list[tuple[str, np.ndarray]]:
-    """The classes with their rows; for a numeric target its lower, middle and upper third.
+    """Return the classes with their rows; for a numeric target its lower, middle and upper third.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def group_rows(y: Any, task: str) -> list[tuple[str, np.ndarray]]:
 
 
 def describe_distribution(values: np.ndarray, groups: Sequence[tuple[str, np.ndarray]]) -> Distribution | None:
-    """Histograms and quantiles of one feature by group; the outermost bins hold what lies beyond the 0.5 % tails.
+    """Return histograms and quantiles of one feature by group; the outermost bins hold the 0.5 % tails.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def _column(table: Any, index: int) -> np.ndarray:
 
 
 def _standardised(table: Any, columns: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Columns with mean 0 and length 1; missing entries count as the mean, constant columns as zeros."""
+    """Return columns with mean 0 and length 1; missing entries count as the mean, constant columns as zeros."""
     block = table[rows][:, columns]
     dense = np.array(block.toarray() if sp.issparse(block) else block, dtype=np.float64)
     dense[~np.isfinite(dense)] = np.nan
@@ -129,18 +129,18 @@ def _standardised(table: Any, columns: np.ndarray, rows: np.ndarray) -> np.ndarr
 def find_stand_ins(
     X: Any, selection: Selection, n_stand_ins: int = 3, threshold: float = 0.5
 ) -> list[tuple[StandIn, ...]]:
-    """For each kept feature, best first, the features left out that correlate with it most.
+    """Find for each kept feature, best first, the features left out that correlate with it most.
 
     Parameters
     ----------
     X : table
-        As :func:`read_table` gives it.
+        As :func:`check_report_table` returns it.
     selection : Selection
-        What was kept.
-    n_stand_ins : int
-        How many to name at most for each.
-    threshold : float
-        The smallest absolute correlation worth a mention.
+        Selection.
+    n_stand_ins : int, default=3
+        Most features to name for each.
+    threshold : float, default=0.5
+        Smallest absolute correlation to name.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def find_stand_ins(
 
 
 def measure_effects(X: Any, y: Any, selection: Selection, task: str) -> tuple[list[float | None], str]:
-    """How each kept feature goes with the target by itself, best first, and the name of that measure.
+    """Return how each kept feature goes with the target by itself, best first, and the name of that measure.
 
     Two classes: the difference of the class means in standard deviations. More classes: the same for the class that
     differs most from the rest. A numeric target: the correlation.
@@ -211,7 +211,7 @@ def _difference(values: np.ndarray, rows: np.ndarray) -> float | None:
 
 
 def read_coefficients(estimator: Any, selection: Selection) -> list[float | None] | None:
-    """The weights a fitted linear model gives the kept features, best first; with several rows the largest of each."""
+    """Return the weights of the kept features in a fitted linear model, best first; with several rows the largest of each."""
     weights = getattr(estimator, "coef_", None)
     if weights is None:
         return None
@@ -237,19 +237,19 @@ def describe_kept(
     effects: Sequence[float | None] | None = None,
     fold_share: Mapping[int, float] | Sequence[float] | np.ndarray | None = None,
 ) -> tuple[KeptFeature, ...]:
-    """One record for each kept feature, best first.
+    """Return one record per kept feature, best first.
 
     Parameters
     ----------
     selection : Selection
-        What was kept.
-    X, y : table and target, optional
-        For distributions and stand-ins; X as :func:`read_table` gives it.
-    task : str, optional
+        Selection.
+    X, y : table and target, default=None
+        For distributions and stand-ins; X as :func:`check_report_table` returns it.
+    task : str, default=None
         "classification" or "regression"; found from y if it is not given.
-    effects : sequence of float, optional
+    effects : sequence of float, default=None
         The signed effect of each kept feature, best first.
-    fold_share : mapping or sequence, optional
+    fold_share : mapping or sequence, default=None
         For each feature of the table, the share of folds that kept it.
 
     Examples
@@ -284,7 +284,7 @@ def describe_kept(
 
 
 def mean_image(X: Any, selection: Selection) -> ImageMask | None:
-    """The mean of the rows as one grey image, where the inputs have the shape of one."""
+    """Return the mean of the rows as one grey image, or None where the inputs have no image shape."""
     plane = image_plane(selection.shape or ())
     if plane is None:
         return None

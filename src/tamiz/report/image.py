@@ -1,4 +1,4 @@
-"""The mask of an image-shaped input, drawn over the mean image."""
+"""Draw the mask of an image-shaped input over the mean image."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def image_plane(shape: Sequence[int]) -> tuple[int, int, int] | None:
 
 
 def image_chart(selection: Selection, image: ImageMask | None) -> str:
-    """The kept pixels as outlined squares over the mean image (over an empty one where there is none)."""
+    """Draw the kept pixels as outlined squares over the mean image (over an empty one if there is none)."""
     plane = image_plane(selection.shape or ())
     if plane is None:
         return ""
@@ -64,7 +64,7 @@ def image_chart(selection: Selection, image: ImageMask | None) -> str:
 
 
 def _png(image: ImageMask) -> str:
-    """A grey PNG as a data address; written by hand because it takes ten lines and no imaging library."""
+    """Return a grey PNG as a data address; written by hand because it takes ten lines and no imaging library."""
     values = np.asarray(image.mean, dtype=np.float64).reshape(image.height, image.width)
     values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
     spread = np.ptp(values)

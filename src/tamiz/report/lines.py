@@ -1,59 +1,66 @@
-"""Line charts: score against M, the sieve at work, paths of gamma, several methods against M."""
+"""Line charts: score against M, features alive and loss by step, paths of gamma, several methods against M."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tamiz.report.data import CompareReport, Curve, Score
+from tamiz.evaluation.intervals import Interval
+from tamiz.report.data import CompareReport, Curve
 from tamiz.report.svg import Frame, Scale, axes, element, marker, picture, polyline, series_class, text
 from tamiz.report.text import format_number, format_score, shorten
 from tamiz.selection import Selection
 
-PHASES = ("warm-up", "selection", "closing", "refinement")
+PHASE_NAMES = ("warm-up", "selection", "closing", "refinement")
 #: Enough for the eye at any width a page has; keeps long runs small.
 N_POINTS = 180
 N_PATHS = 40
 
 
-def describe_score(score: Score) -> str:
-    """A score and its interval in words.
+def describe_score(score: Interval) -> str:
+    """Return a score and its interval as text.
 
     Examples
     --------
-    >>> describe_score(Score(0.91, 0.88, 0.94))
+    >>> describe_score(Interval(0.91, 0.88, 0.94))
     '0.910 (0.880 to 0.940)'
     """
-    if score.value is None or score.low is None or score.high is None:
+    if not score.has_ends:
         return format_score(score.value)
     return f"{format_score(score.value)} ({format_score(score.low)} to {format_score(score.high)})"
 
 
-def _bounds(scores: Sequence[Score]) -> list[float]:
-    """Every number a scale has to hold."""
-    return [v for score in scores for v in (score.value, score.low, score.high) if v is not None]
+def interval_numbers(scores: Iterable[Interval]) -> list[float]:
+    """Return every known number of some intervals, for the scale that has to hold them.
+
+    Examples
+    --------
+    >>> interval_numbers([Interval(0.5), Interval(0.5, 0.4, 0.6)])
+    [0.5, 0.5, 0.4, 0.6]
+    """
+    return [v for score in scores for v in (score.value, score.low, score.high) if math.isfinite(v)]
 
 
 def _is_wide_range(values: Sequence[float]) -> bool:
-    """Whether numbers of features span so much that only a logarithmic axis shows them all."""
+    """Check whether numbers of features span so much that only a logarithmic axis shows them all."""
     return len(values) > 1 and max(values) / max(min(values), 1) >= 20
 
 
 def score_curve(curve: Curve, width: int, height: int = 300) -> str:
-    """Score against M with its interval as a band and the chosen M marked."""
+    """Draw the score against M with its interval as a band and the chosen M marked."""
     points = sorted(curve.points, key=lambda point: point.n_features)
     frame = Frame(width, height, top=30)
     sizes = [float(point.n_features) for point in points]
     held = sizes if curve.chosen is None else [*sizes, float(curve.chosen)]
     x = Scale.over(held, *frame.x_range, log=_is_wide_range(held), pad=0.04)
-    y = Scale.over(_bounds([point.score for point in points]), *frame.y_range, pad=0.06)
+    y = Scale.over(interval_numbers(point.score for point in points), *frame.y_range, pad=0.06)
     parts = [axes(frame, x, y, "features kept (M)", curve.metric, x_ticks=sizes)]
-    banded = [p for p in points if p.score.low is not None and p.score.high is not None]
+    banded = [p for p in points if p.score.has_ends]
     if len(banded) > 1:
-        upper = [f"{x(p.n_features):.1f} {y(p.score.high):.1f}" for p in banded if p.score.high is not None]
-        lower = [f"{x(p.n_features):.1f} {y(p.score.low):.1f}" for p in reversed(banded) if p.score.low is not None]
+        upper = [f"{x(p.n_features):.1f} {y(p.score.high):.1f}" for p in banded]
+        lower = [f"{x(p.n_features):.1f} {y(p.score.low):.1f}" for p in reversed(banded)]
         parts.append(element("path", d=f"M{'L'.join(upper + lower)}Z", class_="band s0"))
     if curve.chosen is not None:
         at = x(curve.chosen)
@@ -69,10 +76,10 @@ def score_curve(curve: Curve, width: int, height: int = 300) -> str:
                 class_="note",
             )
         )
-    drawn = [(x(p.n_features), y(p.score.value)) for p in points if p.score.value is not None]
+    drawn = [(x(p.n_features), y(p.score.value)) for p in points if p.score.is_known]
     parts.append(polyline(drawn, class_="line s0"))
     for point in points:
-        if point.score.value is not None:
+        if point.score.is_known:
             tip = f"M = {point.n_features:,}: {describe_score(point.score)}"
             chosen = " ring" if point.n_features == curve.chosen else ""
             size = 5.0 if chosen else 3.4
@@ -83,12 +90,12 @@ def score_curve(curve: Curve, width: int, height: int = 300) -> str:
 
 
 def _thin(n_rows: int) -> np.ndarray:
-    """Indices of at most ``N_POINTS`` rows, first and last among them."""
+    """Return the indices of at most ``N_POINTS`` rows, first and last among them."""
     return np.unique(np.linspace(0, n_rows - 1, min(n_rows, N_POINTS)).round().astype(np.int64))
 
 
 def _phase_bands(frame: Frame, x: Scale, steps: np.ndarray, phases: np.ndarray | None) -> str:
-    """Shaded columns behind a chart that tell the phases apart, with their names where there is room."""
+    """Shade the phases behind a chart, with their names where there is room."""
     if phases is None or len(phases) != len(steps):
         return ""
     bottom, top = frame.y_range
@@ -97,19 +104,19 @@ def _phase_bands(frame: Frame, x: Scale, steps: np.ndarray, phases: np.ndarray |
     for first, last in zip([0, *borders], [*borders, len(steps) - 1], strict=True):
         phase = int(phases[first])
         left, right = x(float(steps[first])), x(float(steps[last]))
-        if right <= left or not 0 <= phase < len(PHASES):
+        if right <= left or not 0 <= phase < len(PHASE_NAMES):
             continue
         parts.append(
             element("rect", x=left, y=top, width=right - left, height=bottom - top, class_=f"phase phase{phase % 2}")
         )
-        if right - left > 6 * len(PHASES[phase]):
+        if right - left > 6 * len(PHASE_NAMES[phase]):
             middle = (left + right) / 2
-            parts.append(text(PHASES[phase], middle, top - 5, text_anchor="middle", class_="phase-name"))
+            parts.append(text(PHASE_NAMES[phase], middle, top - 5, text_anchor="middle", class_="phase-name"))
     return "".join(parts)
 
 
 def has_history(selection: Selection, column: str) -> bool:
-    """Whether a run recorded a column at two steps or more, with a finite number among them."""
+    """Check whether a run recorded a column at two steps or more, with a finite number among them."""
     history = selection.history
     if "step" not in history or column not in history or len(history["step"]) < 2:
         return False
@@ -118,9 +125,9 @@ def has_history(selection: Selection, column: str) -> bool:
 
 
 def shown_steps(selection: Selection, column: str) -> int:
-    """How many recorded steps a chart of a column shows: of what stands still once the mask is closed, a little more.
+    """Return how many recorded steps a chart of a column shows: a little more than the selection takes, unless it is the loss.
 
-    Refinement often takes most of a run; drawn whole it would squeeze the sieving into a corner.
+    Refinement often takes most of a run; drawn whole it would leave little room for the selection.
     """
     steps = np.asarray(selection.history["step"], dtype=np.float64)
     if column == "loss" or not 0 < selection.closed_at < 0.7 * steps[-1]:
@@ -129,7 +136,7 @@ def shown_steps(selection: Selection, column: str) -> int:
 
 
 def history_chart(selection: Selection, column: str, width: int, height: int = 240) -> str:
-    """One column of the history against the training step: ``n_alive`` (logarithmic, with M marked) or ``loss``."""
+    """Draw one column of the history against the training step: ``n_alive`` (logarithmic, with M marked) or ``loss``."""
     n_shown = shown_steps(selection, column)
     steps = np.asarray(selection.history["step"], dtype=np.float64)[:n_shown]
     values = np.asarray(selection.history[column], dtype=np.float64)[:n_shown]
@@ -170,7 +177,7 @@ def history_chart(selection: Selection, column: str, width: int, height: int = 2
 
 
 def has_gamma(selection: Selection) -> bool:
-    """Whether a run recorded paths of gamma."""
+    """Check whether a run recorded paths of gamma."""
     path = selection.history.get("gamma_path")
     features = selection.history.get("gamma_path_features")
     if path is None or features is None or "step" not in selection.history:
@@ -181,7 +188,7 @@ def has_gamma(selection: Selection) -> bool:
 
 
 def gamma_paths(selection: Selection) -> list[tuple[int, bool, np.ndarray]]:
-    """The paths worth drawing, the dropped first so that the kept lie on top: column, kept or not, gamma by step."""
+    """Return the paths to draw, the dropped first so that the kept lie on top: column, kept or not, gamma by step."""
     features = np.asarray(selection.history["gamma_path_features"], dtype=np.int64)
     path = np.asarray(selection.history["gamma_path"], dtype=np.float64)
     order = np.argsort(selection.ranking[features], kind="stable")
@@ -191,7 +198,7 @@ def gamma_paths(selection: Selection) -> list[tuple[int, bool, np.ndarray]]:
 
 
 def gamma_chart(selection: Selection, width: int, height: int = 300) -> str:
-    """Gamma of some features against the training step; kept ones end at 1, the others at 0."""
+    """Draw gamma of some features against the training step; kept ones end at 1, the others at 0."""
     n_shown = shown_steps(selection, "gamma_path")
     steps = np.asarray(selection.history["step"], dtype=np.float64)[:n_shown]
     phases = np.asarray(selection.history["phase"])[:n_shown] if "phase" in selection.history else None
@@ -209,42 +216,19 @@ def gamma_chart(selection: Selection, width: int, height: int = 300) -> str:
     return picture(frame, "gamma of single features against the training step", *parts)
 
 
-def score_bounds(metric: str) -> tuple[float, float]:
-    """What a score cannot go beyond, as far as its name tells.
-
-    Examples
-    --------
-    >>> score_bounds("balanced accuracy"), score_bounds("R2"), score_bounds("mean squared error")
-    ((0.0, 1.0), (-inf, 1.0), (-inf, inf))
-    """
-    words = metric.lower().replace("_", " ").split()
-    if {"accuracy", "auc", "f1", "precision", "recall"} & set(words):
-        return 0.0, 1.0
-    return (-math.inf, 1.0) if {"r2", "r²"} & set(words) else (-math.inf, math.inf)
-
-
 #: The curves of more methods are drawn without whiskers.
 MOST_WHISKERS = 8
 
 
-def method_scores(data: CompareReport) -> list[list[Score]]:
-    """The mean score and interval of each method at each M."""
-    bounds = score_bounds(data.metric)
-    return [
-        [Score.of([v for v in splits if v is not None], bounds=bounds, test_share=data.test_share) for splits in by_m]
-        for by_m in data.scores
-    ]
-
-
 def method_curves(data: CompareReport, width: int, height: int = 360) -> str:
-    """Score against M for every method, set a little apart; intervals as whiskers where they can be told apart."""
-    scores = method_scores(data)
+    """Draw the score against M for every method, set a little apart; intervals as whiskers where they can be told apart."""
+    scores = data.comparison.intervals
     whiskers = len(data.methods) <= MOST_WHISKERS
     frame = Frame(width, height, top=30)
     sizes = [float(m) for m in data.m_values]
     x = Scale.over(sizes, *frame.x_range, log=_is_wide_range(sizes), pad=0.06)
-    shown = [score if whiskers else Score(score.value) for row in scores for score in row]
-    y = Scale.over(_bounds(shown), *frame.y_range, pad=0.05)
+    shown = [score if whiskers else Interval(score.value) for row in scores for score in row]
+    y = Scale.over(interval_numbers(shown), *frame.y_range, pad=0.05)
     parts = [axes(frame, x, y, "features kept (M)", data.metric, x_ticks=sizes)]
     n_methods = len(data.methods)
     apart = min(5.0, 22.0 / max(n_methods, 1))
@@ -252,16 +236,16 @@ def method_curves(data: CompareReport, width: int, height: int = 360) -> str:
         shift = (position - (n_methods - 1) / 2) * apart
         colour = series_class(position)
         inner = []
-        drawn = [(x(m) + shift, y(s.value)) for m, s in zip(sizes, row, strict=True) if s.value is not None]
+        drawn = [(x(m) + shift, y(s.value)) for m, s in zip(sizes, row, strict=True) if s.is_known]
         for m, score in zip(sizes, row, strict=True):
-            if whiskers and score.low is not None and score.high is not None:
+            if whiskers and score.has_ends:
                 at = x(m) + shift
                 inner.append(
                     element("line", x1=at, x2=at, y1=y(score.low), y2=y(score.high), class_=f"whisker {colour}")
                 )
         inner.append(polyline(drawn, class_=f"line {colour}"))
         for m, score in zip(sizes, row, strict=True):
-            if score.value is not None:
+            if score.is_known:
                 tip = f"{shorten(method, 40)}, M = {int(m):,}: {describe_score(score)}"
                 inner.append(marker(position, x(m) + shift, y(score.value), class_=f"mark {colour}", data_tip=tip))
         parts.append(element("g", *inner, data_series=str(position)))

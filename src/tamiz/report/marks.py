@@ -8,8 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tamiz.report.data import Distribution, MethodRank, Residuals, Score
-from tamiz.report.lines import describe_score
+from tamiz.evaluation.intervals import Interval
+from tamiz.evaluation.significance import MethodRank
+from tamiz.report.data import Distribution, Residuals
+from tamiz.report.lines import describe_score, interval_numbers
 from tamiz.report.svg import Frame, Scale, axes, element, marker, number, picture, polyline, series_class, spread, text
 from tamiz.report.text import format_number, format_p_value, format_score, format_seconds, shorten
 
@@ -19,10 +21,10 @@ N_OVERLAID = 3
 N_GROUPS = 12
 
 
-def score_intervals(entries: Sequence[tuple[str, Score]], metric: str, width: int = 400) -> str:
-    """One row for each score: a dot, its interval, the number at the right."""
+def score_intervals(entries: Sequence[tuple[str, Interval]], metric: str, width: int = 400) -> str:
+    """Draw one row per score: a dot, its interval, the number at the right."""
     frame = Frame(width, 34 * len(entries) + 46, left=12, right=12, top=8)
-    bounds = [v for _, s in entries for v in (s.value, s.low, s.high) if v is not None]
+    bounds = interval_numbers(score for _, score in entries)
     x = Scale.over(bounds, 110.0, width - 62.0, pad=0.06)
     bottom = frame.height - 36
     parts = []
@@ -34,11 +36,11 @@ def score_intervals(entries: Sequence[tuple[str, Score]], metric: str, width: in
     for row, (label, score) in enumerate(entries):
         at = 26.0 + 34 * row
         parts.append(text(label, 2, at + 4, class_="row-label strong" if row == 0 else "row-label"))
-        if score.low is not None and score.high is not None:
+        if score.has_ends:
             parts.append(
                 element("line", x1=x(score.low), x2=x(score.high), y1=at, y2=at, class_=f"whisker thick s{row}")
             )
-        if score.value is not None:
+        if score.is_known:
             parts.append(
                 marker(
                     row, x(score.value), at, 5.0, class_=f"mark s{row}", data_tip=f"{label}: {describe_score(score)}"
@@ -58,7 +60,7 @@ def heat_map(
     row_title: str = "",
     column_title: str = "",
 ) -> str:
-    """A table of squares, darker for a larger share (0 to 1), each with its number written on it."""
+    """Draw a table of squares, darker for a larger share (0 to 1), each with its number written on it."""
     size = 64 if len(columns) <= 4 else max(24, min(48, 330 // len(columns)))
     left = min(130, 20 + 7 * max((len(shorten(r, 16)) for r in rows), default=0))
     slanted = 7 * max((len(shorten(c, 16)) for c in columns), default=0) > size
@@ -131,7 +133,7 @@ def residual_chart(residuals: Residuals, width: int = 440, height: int = 320) ->
 
 
 def distribution_chart(distribution: Distribution, label: str, width: int = 260, height: int = 128) -> str:
-    """A small picture of one feature by class: overlaid histograms, or quantile bars where there are many classes."""
+    """Draw one feature by class: overlaid histograms, or quantile bars if there are many classes."""
     groups = distribution.groups[:N_GROUPS]
     overlaid = len(groups) <= N_OVERLAID
     if not overlaid:
@@ -181,7 +183,7 @@ def distribution_chart(distribution: Distribution, label: str, width: int = 260,
 
 
 def _steps(edges: Sequence[float], heights: Sequence[float], x: Scale, bottom: float, top: float) -> str:
-    """The outline of a histogram as one path."""
+    """Return the outline of a histogram as one path."""
     parts = [f"M{number(x(edges[0]))} {number(bottom)}"]
     for left, right, height in zip(edges[:-1], edges[1:], heights, strict=True):
         at = number(bottom - (bottom - top) * height)
@@ -190,7 +192,7 @@ def _steps(edges: Sequence[float], heights: Sequence[float], x: Scale, bottom: f
 
 
 def effect_bar(value: float | None, largest: float) -> str:
-    """A bar to the left (negative) or right (positive) of a middle line, for a table cell."""
+    """Draw a bar to the left (negative) or right (positive) of a middle line, for a table cell."""
     if value is None or not math.isfinite(value) or largest <= 0:
         return ""
     reach = 38 * abs(value) / largest
@@ -203,7 +205,7 @@ def effect_bar(value: float | None, largest: float) -> str:
 
 
 def share_bar(value: float | None) -> str:
-    """A share of a whole as a bar, for a table cell."""
+    """Draw a share as a bar, for a table cell."""
     if value is None or not math.isfinite(value):
         return ""
     track = element("rect", x=0, y=2.0, width=60.0, height=8.0, rx=4, class_="track")
@@ -284,7 +286,7 @@ def rank_chart(ranks: Sequence[MethodRank], positions: Sequence[int], width: int
 
 
 def legend_swatch(position: int) -> str:
-    """The line and marker of a series, for its legend."""
+    """Draw the line and marker of a series, for its legend."""
     colour = series_class(position)
     line = polyline([(1.0, 7.0), (23.0, 7.0)], class_=f"line {colour}")
     return element(

@@ -1,4 +1,4 @@
-"""The two pages: records in, one HTML text out."""
+"""Render the two pages: records in, one HTML text out."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from datetime import datetime
 from importlib import resources
 from typing import Any
 
+from tamiz._extras import require
 from tamiz.report.compare_view import compare_view
 from tamiz.report.data import CompareReport, SelectReport
 from tamiz.report.select_view import select_view
@@ -17,14 +18,18 @@ from tamiz.report.text import clean_text, format_number, json_for_script
 
 
 def render(data: SelectReport | CompareReport, *, spreadsheet_safe: bool = True) -> str:
-    """A record as the text of an HTML page that asks nothing of any server.
+    """Render a report as a self-contained HTML page.
 
     Parameters
     ----------
     data : SelectReport or CompareReport
         What to show.
-    spreadsheet_safe : bool
+    spreadsheet_safe : bool, default=True
         Whether the switch that makes CSV downloads harmless for spreadsheets starts switched on.
+
+    Returns
+    -------
+    str
 
     Examples
     --------
@@ -63,12 +68,12 @@ def render(data: SelectReport | CompareReport, *, spreadsheet_safe: bool = True)
 
 
 def _rows(table: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Settings as text: None as a word, numbers as they were given."""
+    """Return settings as text: None as a word, numbers as they were given."""
     return [(str(key), "none" if value is None else str(value)) for key, value in table.items()]
 
 
 def _moment(created: str | None) -> str | None:
-    """A moment in ISO form to read; anything else stays as it is."""
+    """Format a date and time in ISO format; return anything else as it is."""
     try:
         moment = datetime.fromisoformat(created or "")
     except ValueError:
@@ -81,7 +86,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """The Content-Security-Policy: our style and script by their hash, pictures inside the page, nothing else."""
+    """Return the Content-Security-Policy: our style and script by their hash, pictures inside the page, nothing else."""
 
     def source(content: str) -> str:
         return "'sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode("ascii") + "'"
@@ -100,10 +105,7 @@ def _markup(content: str) -> Any:
 
 @functools.cache
 def _environment() -> Any:
-    try:
-        import jinja2
-    except ImportError as error:
-        raise ImportError('The report needs jinja2. Install it with: pip install "tamiz[cli]"') from error
+    jinja2 = require("jinja2", "cli", "The report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("tamiz.report"),
         autoescape=True,

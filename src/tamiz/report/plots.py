@@ -1,4 +1,4 @@
-"""The pictures of a run with matplotlib, which is loaded only when one is drawn."""
+"""Draw a run with matplotlib, which is loaded only when it is needed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tamiz.report.lines import PHASES, gamma_paths, has_gamma, has_history, shown_steps
+from tamiz._extras import require
+from tamiz.report.lines import PHASE_NAMES, gamma_paths, has_gamma, has_history, shown_steps
 from tamiz.selection import Selection
 
 _KEPT, _DROPPED, _LOSS = "#0b6e70", "#8a8f96", "#b5511d"
@@ -19,10 +20,10 @@ def plot_selection(selection: Selection, kind: str = "sieve", ax: Any = None) ->
     ----------
     selection : Selection
         With a history, as the engines record it.
-    kind : {"sieve", "gamma"}
+    kind : {"sieve", "gamma"}, default="sieve"
         "sieve": features alive, and the loss on a second axis; "gamma": paths of gamma of single features.
-    ax : matplotlib axes, optional
-        Where to draw; a new figure if none is given.
+    ax : matplotlib axes, default=None
+        Axes to draw on; None makes a new figure.
 
     Returns
     -------
@@ -44,10 +45,9 @@ def plot_selection(selection: Selection, kind: str = "sieve", ax: Any = None) ->
         raise ValueError("This selection holds no history of features alive, so there is no sieve to draw.")
     if kind == "gamma" and not has_gamma(selection):
         raise ValueError("This selection holds no paths of gamma; try kind='sieve'.")
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError('Drawing needs matplotlib. Install it with: pip install "tamiz[plot]"') from error
+    require("matplotlib", "plot", "Drawing")
+    from matplotlib import pyplot
+
     if ax is None:
         _, ax = pyplot.subplots(figsize=(7, 4), layout="constrained")
     # The loss of the sieve is worth seeing to the end; gamma stands still once the mask is closed.
@@ -59,7 +59,7 @@ def plot_selection(selection: Selection, kind: str = "sieve", ax: Any = None) ->
 
 
 def _shade_phases(ax: Any, selection: Selection, n_shown: int) -> None:
-    """A light ground behind every second phase, and the names of the phases above."""
+    """Shade every second phase, and write the names of the phases above."""
     steps, phases = np.asarray(selection.history["step"]), np.asarray(selection.history.get("phase", ()))
     if phases.shape != steps.shape:
         return
@@ -68,10 +68,12 @@ def _shade_phases(ax: Any, selection: Selection, n_shown: int) -> None:
     for first, last in zip([0, *borders], [*borders, len(steps) - 1], strict=True):
         if phases[first] % 2:
             ax.axvspan(steps[first], steps[last], color="black", alpha=0.045, linewidth=0)
-        if 0 <= phases[first] < len(PHASES) and steps[last] - steps[first] > 0.08 * np.ptp(steps):
+        if 0 <= phases[first] < len(PHASE_NAMES) and steps[last] - steps[first] > 0.08 * np.ptp(steps):
             middle = (steps[first] + steps[last]) / 2
             place = ax.get_xaxis_transform()
-            ax.text(middle, 1.01, PHASES[int(phases[first])], transform=place, ha="center", va="bottom", fontsize=8)
+            ax.text(
+                middle, 1.01, PHASE_NAMES[int(phases[first])], transform=place, ha="center", va="bottom", fontsize=8
+            )
 
 
 def _draw_sieve(ax: Any, selection: Selection) -> None:

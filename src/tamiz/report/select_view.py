@@ -1,11 +1,12 @@
-"""What the page of one selection says: sentences, rows and charts, made from a `SelectReport`."""
+"""Content of the page of one selection: sentences, rows and charts, made from a `SelectReport`."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from tamiz.report.data import Score, Scores, SelectReport
+from tamiz.evaluation.intervals import Interval
+from tamiz.report.data import Scores, SelectReport
 from tamiz.report.image import image_chart
 from tamiz.report.lines import (
     describe_score,
@@ -39,12 +40,12 @@ WIDE, NARROW = 720, 400
 
 
 def both_widths(draw: Any, *arguments: Any) -> dict[str, str]:
-    """A chart for a desk and the same for a telephone, where a shrunken one could not be read."""
+    """Draw a chart for a wide and for a narrow screen, where a shrunken one could not be read."""
     return {"wide": draw(*arguments, WIDE), "narrow": draw(*arguments, NARROW)}
 
 
 def select_view(data: SelectReport) -> dict[str, Any]:
-    """Everything the template ``select.html.j2`` asks for."""
+    """Return everything the template ``select.html.j2`` uses."""
     selection = data.selection
     distributions = [
         {"feature": k, "chart": distribution_chart(k.distribution, k.name)}
@@ -86,7 +87,7 @@ def select_view(data: SelectReport) -> dict[str, Any]:
 
 
 def names_said(n_names: int, selection: Selection) -> str | None:
-    """That the page does not hold every name, where it does not."""
+    """Return a sentence if the page does not hold every name."""
     if n_names == selection.n_features:
         return None
     held = f"To stay small, this page holds the names of the first {n_names:,} of {selection.n_features:,} features by rank"
@@ -96,13 +97,13 @@ def names_said(n_names: int, selection: Selection) -> str | None:
 
 
 def curve_rows(data: SelectReport) -> list[tuple[str, str]]:
-    """The points of the curve in words, by M."""
+    """Return the points of the curve as text, by M."""
     points = sorted(data.curve.points, key=lambda point: point.n_features) if data.curve else []
     return [(f"M = {p.n_features:,}", describe_score(p.score)) for p in points]
 
 
-def score_rows(scores: Scores | None, selection: Selection) -> list[tuple[str, Score]]:
-    """The three scores with their names, those that were measured."""
+def score_rows(scores: Scores | None, selection: Selection) -> list[tuple[str, Interval]]:
+    """Return the scores that were measured, with their names."""
     if scores is None:
         return []
     n_kept = selection.n_features_to_select
@@ -115,7 +116,7 @@ def score_rows(scores: Scores | None, selection: Selection) -> list[tuple[str, S
 
 
 def difference_rows(scores: Scores | None) -> list[tuple[str, str]]:
-    """The two paired differences in words."""
+    """Return the two paired differences as text."""
     if scores is None:
         return []
     named = [("kept minus all", scores.difference), ("kept minus random", scores.difference_random)]
@@ -124,14 +125,14 @@ def difference_rows(scores: Scores | None) -> list[tuple[str, str]]:
         if score is None:
             continue
         shown = format_score(score.value, signed=True)
-        if score.low is not None and score.high is not None:
+        if score.has_ends:
             shown += f" ({format_score(score.low, signed=True)} to {format_score(score.high, signed=True)})"
         rows.append((label, shown))
     return rows
 
 
 def verdict(scores: Scores, selection: Selection) -> str:
-    """What the scores say, in a few sentences; a difference counts when its interval leaves out zero."""
+    """Return sentences on the scores; a difference counts if its interval leaves out zero."""
     n_kept, n_features = selection.n_features_to_select, selection.n_features
     kept = "the kept feature" if n_kept == 1 else f"the {n_kept:,} kept features"
     said = f"With {kept}, {scores.metric} is {describe_score(scores.kept)}"
@@ -141,7 +142,7 @@ def verdict(scores: Scores, selection: Selection) -> str:
         (scores.difference, f"all {n_features:,} features"),
         (scores.difference_random, "a random feature" if n_kept == 1 else f"{n_kept:,} random features"),
     ):
-        if score is None or score.value is None or score.low is None or score.high is None:
+        if score is None or not score.has_ends:
             continue
         if score.low <= 0 <= score.high:
             unclear.append(other)
@@ -155,7 +156,7 @@ def verdict(scores: Scores, selection: Selection) -> str:
 
 
 def facts(data: SelectReport) -> list[tuple[str, str]]:
-    """The key figures at the top of the page."""
+    """Return the key figures at the top of the page."""
     selection = data.selection
     shape = f"{data.n_rows:,} rows, {data.n_features:,} features" if data.n_rows else f"{data.n_features:,} features"
     rows = [("Table", shape), ("Task", f"{data.task} of {data.target}" if data.target else data.task)]
@@ -168,7 +169,7 @@ def facts(data: SelectReport) -> list[tuple[str, str]]:
 
 
 def kept_rows(data: SelectReport) -> list[dict[str, Any]]:
-    """One table row for each kept feature; only those that are written carry bars."""
+    """Return one table row per kept feature; only those that are written have bars."""
     largest = max((abs(k.effect) for k in data.kept if k.effect is not None and math.isfinite(k.effect)), default=0.0)
     effects = format_column([k.effect for k in data.kept[:N_ROWS]], signed=True)
     rows = []
@@ -188,14 +189,14 @@ def kept_rows(data: SelectReport) -> list[dict[str, Any]]:
 
 
 def runners_up(selection: Selection) -> list[tuple[int, str, int]]:
-    """The features that came next: rank, name, column."""
+    """Return the features ranked next: rank, name, column."""
     n_kept = selection.n_features_to_select
     order = selection.ranking.argsort(kind="stable")[n_kept : n_kept + N_RUNNERS_UP]
     return [(int(selection.ranking[i]), selection.name_of(int(i)), int(i)) for i in order]
 
 
 def group_legend(data: SelectReport) -> list[dict[str, Any]]:
-    """The classes of the distributions with their colours; empty where the pictures name the classes themselves."""
+    """Return the classes of the distributions with their colours; none where the pictures name the classes themselves."""
     shown = next((k.distribution for k in data.kept if k.distribution is not None), None)
     if shown is None or not 1 < len(shown.groups) <= N_OVERLAID:
         return []
@@ -203,7 +204,7 @@ def group_legend(data: SelectReport) -> list[dict[str, Any]]:
 
 
 def sieve_charts(selection: Selection) -> list[dict[str, Any]]:
-    """The charts of the run that its history has numbers for."""
+    """Return the charts of the run that its history has numbers for."""
     charts: list[dict[str, Any]] = []
     if has_history(selection, "n_alive"):
         charts.append({"title": "Features alive", "chart": history_chart(selection, "n_alive", NARROW)})
@@ -213,7 +214,7 @@ def sieve_charts(selection: Selection) -> list[dict[str, Any]]:
 
 
 def sieve_cut(selection: Selection) -> str | None:
-    """Where the charts of the sieve end, if they end before the run does."""
+    """Return a sentence if the charts of the selection end before the run does."""
     if not has_history(selection, "n_alive"):
         return None
     steps = selection.history["step"]
@@ -226,7 +227,7 @@ def sieve_cut(selection: Selection) -> str | None:
 
 
 def confusion_view(data: SelectReport) -> dict[str, Any] | None:
-    """The confusion matrix as a chart and as a table."""
+    """Return the confusion matrix as a chart and as a table."""
     confusion = data.confusion
     if confusion is None or not confusion.labels:
         return None
@@ -252,7 +253,7 @@ def confusion_view(data: SelectReport) -> dict[str, Any] | None:
 
 
 def payload(data: SelectReport) -> dict[str, Any]:
-    """The data block for the script: all kept features, and of the others as many by rank as the budget allows."""
+    """Return the data block for the script: all kept features, and of the others as many by rank as the budget allows."""
     selection = data.selection
     order = selection.ranking.argsort(kind="stable")
     names: list[str] = []

@@ -1,4 +1,4 @@
-"""The few drawing tools the charts need: elements with escaped text, scales with round ticks, axes, legends.
+"""Drawing tools of the charts: elements with escaped text, scales with round ticks, axes, legends.
 
 Colours never appear here: marks carry classes (``s0`` .. ``s9``, ``kept``, ``dropped``) and the style sheet gives
 each theme its own palette. Presentation attributes are used instead of ``style``, which the page's
@@ -22,7 +22,7 @@ _MARKERS = ("circle", "square", "diamond", "triangle")
 
 
 def number(value: float) -> str:
-    """A coordinate with one decimal, without a trailing zero.
+    """Format a coordinate with one decimal, without a trailing zero.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def number(value: float) -> str:
 
 
 def element(name: str, *children: str, **attributes: Any) -> str:
-    """An SVG or HTML element. Children are markup already; attribute values are escaped, None leaves one out.
+    """Return an SVG or HTML element. Children are markup already; attribute values are escaped, None leaves one out.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def element(name: str, *children: str, **attributes: Any) -> str:
 
 
 def text(content: Any, x: float, y: float, **attributes: Any) -> str:
-    """A text element; the content is escaped."""
+    """Return a text element; the content is escaped."""
     return element("text", html.escape(clean_text(content), quote=False), x=float(x), y=float(y), **attributes)
 
 
@@ -68,7 +68,7 @@ class Scale:
 
     @classmethod
     def over(cls, values: Sequence[float], start: float, stop: float, *, log: bool = False, pad: float = 0.0) -> Scale:
-        """A scale that holds all finite ``values``, with a share ``pad`` of the range to spare on both sides."""
+        """Return a scale that holds all finite ``values``, with a share ``pad`` of the range to spare on both sides."""
         finite = [float(v) for v in values if v is not None and math.isfinite(v) and (not log or v > 0)]
         low, high = (min(finite), max(finite)) if finite else (1.0, 10.0) if log else (0.0, 1.0)
         if low == high:
@@ -81,7 +81,7 @@ class Scale:
         return cls(low, high, start, stop, log)
 
     def __call__(self, value: float) -> float:
-        """The pixel of a value; outside values land on the border."""
+        """Return the pixel of a value; values outside the range land on the border."""
         if self.log:
             share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
         else:
@@ -89,7 +89,7 @@ class Scale:
         return self.start + (self.stop - self.start) * min(max(share, 0.0), 1.0)
 
     def labels(self, ticks: Sequence[float]) -> list[str]:
-        """The ticks as text, with the same number of decimals for all on a linear scale."""
+        """Return the ticks as text, with the same number of decimals for all on a linear scale."""
         if self.log or len(ticks) < 2 or max(map(abs, ticks)) >= 1e6:
             return [format_number(tick, digits=2) for tick in ticks]
         step = min(b - a for a, b in itertools.pairwise(sorted(ticks)))
@@ -128,7 +128,7 @@ def _log_ticks(low: float, high: float, n_ticks: int) -> list[float]:
 
 @dataclass(frozen=True)
 class Frame:
-    """Where a chart's plot area lies inside its picture."""
+    """Describe where the plot area of a chart lies inside its picture."""
 
     width: int
     height: int
@@ -180,7 +180,7 @@ def spread(ticks: list[float], scale: Scale, gap: float) -> list[float]:
 
 
 def polyline(points: Sequence[tuple[float, float]], **attributes: Any) -> str:
-    """A path through points; a point that is not finite breaks the line. Points on a straight run are left out."""
+    """Return a path through points; a point that is not finite breaks the line. Points on a straight run are left out."""
     pieces: list[list[tuple[float, float]]] = [[]]
     for point in points:
         if not all(math.isfinite(c) for c in point):
@@ -203,7 +203,7 @@ def _straight(first: tuple[float, float], middle: tuple[float, float], last: tup
 
 
 def marker(kind: int, x: float, y: float, size: float = 3.6, **attributes: Any) -> str:
-    """A point whose shape tells series apart where colour does not."""
+    """Return a point whose shape tells series apart where colour does not."""
     shape = _MARKERS[kind % len(_MARKERS)]
     if shape == "circle":
         return element("circle", cx=x, cy=y, r=size, **attributes)
@@ -217,12 +217,12 @@ def marker(kind: int, x: float, y: float, size: float = 3.6, **attributes: Any) 
 
 
 def series_class(position: int) -> str:
-    """The class that colours a series; past the palette a dash is added."""
+    """Return the class that colours a series; past the palette a dash is added."""
     return f"s{position % N_COLOURS}" + (" dashed" if position >= N_COLOURS else "")
 
 
 def picture(frame: Frame, label: str, *children: str, class_: str = "") -> str:
-    """The finished drawing, named for screen readers; a "natural" one is not blown up past its own size."""
+    """Return the finished drawing, named for screen readers; a "natural" one is not enlarged past its own size."""
     return element(
         "svg",
         *children,

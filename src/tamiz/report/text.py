@@ -1,4 +1,4 @@
-"""Words and numbers made safe and readable: for HTML, for JSON inside HTML, for CSV that a spreadsheet opens."""
+"""Format text and numbers safely for HTML, for JSON inside HTML, and for CSV that a spreadsheet opens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def clean_text(value: Any) -> str:
-    """Text that every encoder accepts; what cannot be written becomes U+FFFD.
+    """Return text that every encoder accepts; what cannot be written becomes U+FFFD.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def clean_text(value: Any) -> str:
 
 
 def shorten(value: Any, n_characters: int) -> str:
-    """At most ``n_characters`` of a text, cut in the middle, where two long names are most often alike.
+    """Return at most ``n_characters`` of a text, cut in the middle, where two long names are most often alike.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def shorten(value: Any, n_characters: int) -> str:
 
 
 def format_number(value: float | None, digits: int = 3, signed: bool = False) -> str:
-    """A number to read: ``digits`` significant digits, a true minus sign, thousands set apart, a dash for none.
+    """Format a number: ``digits`` significant digits, a true minus sign, thousands set apart, a dash for none.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def format_number(value: float | None, digits: int = 3, signed: bool = False) ->
 
 
 def format_score(value: float | None, signed: bool = False) -> str:
-    """A score: three decimals while it is small, so that scores stand under each other.
+    """Format a score: three decimals while it is small, so that scores align in a column.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def format_score(value: float | None, signed: bool = False) -> str:
 
 
 def format_column(values: Sequence[float | None], signed: bool = False) -> list[str]:
-    """Numbers that stand under each other: as many decimals for all as give the largest three digits.
+    """Format numbers that align in a column: as many decimals for all as give the largest three digits.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def format_column(values: Sequence[float | None], signed: bool = False) -> list[
 
 
 def format_seconds(value: float | None) -> str:
-    r"""A duration in the unit that suits it.
+    r"""Format a duration in the unit that suits it.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def format_seconds(value: float | None) -> str:
 
 
 def format_p_value(value: float | None) -> str:
-    """A p-value; very small ones as a bound.
+    """Format a p-value; very small ones as a bound.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def format_p_value(value: float | None) -> str:
 
 
 def json_for_script(value: Any) -> str:
-    r"""JSON that can stand inside a ``<script>`` element: nothing in it can end the element or the line.
+    r"""Return JSON that can stand inside a ``<script>`` element: nothing in it can end the element or the line.
 
     Examples
     --------
@@ -158,13 +158,13 @@ def _clean(value: Any) -> Any:
 
 
 def csv_cell(value: Any, spreadsheet_safe: bool = True) -> str:
-    """One cell of a CSV file (RFC 4180).
+    """Format one cell of a CSV file (RFC 4180).
 
     Parameters
     ----------
     value : object
-        What the cell holds; None is an empty cell.
-    spreadsheet_safe : bool
+        Content of the cell; None is an empty cell.
+    spreadsheet_safe : bool, default=True
         Put an apostrophe before text that a spreadsheet could run as a formula. Plain numbers stay as they are.
 
     Examples
@@ -181,7 +181,7 @@ def csv_cell(value: Any, spreadsheet_safe: bool = True) -> str:
 
 
 def csv_text(header: Iterable[Any], rows: Iterable[Iterable[Any]], spreadsheet_safe: bool = True) -> str:
-    r"""A whole CSV file as text.
+    r"""Return a whole CSV file as text.
 
     Examples
     --------

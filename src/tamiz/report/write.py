@@ -1,24 +1,25 @@
-"""`report`: from a fitted estimator, a selection or a ready record to an HTML file."""
+"""Write a fitted estimator, a selection or a ready record as an HTML file."""
 
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tamiz._files import write_atomic
+from tamiz.evaluation.comparison import Comparison
+from tamiz.evaluation.versions import library_versions
 from tamiz.report.data import CompareReport, Confusion, Curve, Residuals, Scalar, Scores, SelectReport
 from tamiz.report.describe import (
+    check_report_table,
     describe_kept,
     find_task,
     mean_image,
     measure_effects,
     read_coefficients,
-    read_table,
 )
 from tamiz.report.pages import render
 from tamiz.selection import Selection
@@ -41,9 +42,9 @@ def report(
         What to show. An estimator is read through its ``selection_``.
     path : path-like
         Where to write; a file of that name is replaced.
-    X, y : table and target, optional
+    X, y : table and target, default=None
         What the selector was fitted on, as numbers. With them the page shows distributions, effects and stand-ins.
-    spreadsheet_safe : bool
+    spreadsheet_safe : bool, default=True
         Whether CSV downloads from the page start out with cells such as ``=1+1`` made harmless; the page has a switch.
     **details
         Passed to :func:`select_report`: ``title``, ``scores``, ``curve``, ``confusion`` and so on.
@@ -73,23 +74,12 @@ def report(
         raise IsADirectoryError(f"{target} is a folder; give the name of a file, such as {target / 'report.html'}.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {target.parent} to write the report to; create it first.")
-    _write_whole(target, render(data, spreadsheet_safe=spreadsheet_safe))
+    write_atomic(target, render(data, spreadsheet_safe=spreadsheet_safe))
     return target
 
 
-def _write_whole(target: Path, content: str) -> None:
-    """Write beside the target and rename, so that a run that is stopped leaves no half page."""
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with open(part, "w", encoding="utf-8", newline="\n") as file:
-            file.write(content)
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
-
-
 def find_selection(source: Any) -> Selection:
-    """The selection a source holds: itself, or its ``selection_``."""
+    """Return the selection of a source: itself, or its ``selection_``."""
     if isinstance(source, Selection):
         return source
     selection = getattr(source, "selection_", None)
@@ -97,23 +87,6 @@ def find_selection(source: Any) -> Selection:
         return selection
     hint = " Call fit first." if hasattr(source, "fit") else ""
     raise TypeError(f"report needs a Selection or an estimator with selection_, got {type(source).__name__}.{hint}")
-
-
-def library_versions(packages: Sequence[str] = ("tamiz", "numpy", "scipy", "scikit-learn", "numba", "torch")) -> dict:
-    """Versions of what ran: Python and those of the packages that are installed.
-
-    Examples
-    --------
-    >>> sorted(library_versions(["numpy", "no-such-package"]))
-    ['numpy', 'python']
-    """
-    found = {"python": platform.python_version()}
-    for package in packages:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def select_report(
@@ -142,19 +115,19 @@ def select_report(
     ----------
     source : Selection or fitted estimator
         What was kept. A linear model's ``coef_`` gives the effects, unless ``effects`` are handed in.
-    X, y : table and target, optional
+    X, y : table and target, default=None
         What the selector was fitted on, as numbers.
-    title, target : str, optional
+    title, target : str, default=None
         Name of the table and of the target.
-    task : str, optional
+    task : str, default=None
         "classification" or "regression"; found from the estimator or y if it is not given.
-    scores, curve, confusion, residuals : records, optional
+    scores, curve, confusion, residuals : records, default=None
         Measured parts; the page leaves out what is missing.
-    fold_share : mapping or sequence, optional
+    fold_share : mapping or sequence, default=None
         For each feature of the table, the share of folds that kept it.
-    effects, effect_name : optional
+    effects, effect_name : default=None
         The signed effect of each kept feature, best first, and what it is.
-    notes, settings, command, created : optional
+    notes, settings, command, created : default=None
         Shown as they are; settings default to the estimator's parameters.
 
     Examples
@@ -166,7 +139,7 @@ def select_report(
     """
     selection = find_selection(source)
     estimator = None if isinstance(source, Selection) else source
-    table = None if X is None else read_table(X, selection)
+    table = None if X is None else check_report_table(X, selection)
     if y is not None and X is None:
         raise ValueError("y was given without X; hand in both, or neither.")
     if task not in (None, "classification", "regression"):
@@ -205,8 +178,72 @@ def select_report(
     )
 
 
+def compare_report(
+    comparison: Comparison,
+    *,
+    title: str,
+    task: str,
+    n_rows: int,
+    n_features: int,
+    target: str | None = None,
+    notes: Sequence[str] = (),
+    settings: Mapping[str, Scalar] | None = None,
+    seed: int | None = None,
+    command: str | None = None,
+    created: str | None = None,
+) -> CompareReport:
+    """Gather what the page of a comparison shows.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Scores of several methods on the same splits.
+    title : str
+        Name of the table.
+    task : {"classification", "regression"}
+        Task.
+    n_rows, n_features : int
+        Shape of the table.
+    target : str or None, default=None
+        Name of the target.
+    notes, settings, seed, command, created : default=None
+        Shown as they are.
+
+    Returns
+    -------
+    CompareReport
+
+    Examples
+    --------
+    >>> from tamiz.evaluation.metrics import BALANCED_ACCURACY
+    >>> found = Comparison(BALANCED_ACCURACY, ("a", "b"), (2,), np.array([[[0.9, 1.0]], [[0.5, 0.6]]]))
+    >>> compare_report(found, title="toy", task="classification", n_rows=10, n_features=5).ranks[0].mean_rank
+    1.0
+    """
+    middle = len(comparison.m_values) // 2
+    agreement = comparison.agreement(middle)
+    return CompareReport(
+        title=title,
+        task=task,
+        n_rows=n_rows,
+        n_features=n_features,
+        comparison=comparison,
+        agreement=agreement,
+        agreement_at=None if agreement is None else comparison.m_values[middle],
+        ranks=comparison.ranks,
+        tests=comparison.tests,
+        target=target,
+        notes=tuple(notes),
+        settings=dict(settings or {}),
+        versions=library_versions(),
+        seed=seed,
+        command=command,
+        created=created,
+    )
+
+
 def _name_of_weights(estimator: Any) -> str:
-    """What the effect of a feature is when it comes from a model's weights, and which way it points."""
+    """Return what the weights of a model mean, and which way they point."""
     classes: Any = getattr(estimator, "classes_", ())
     if len(classes) == 2:
         return f"weight in the model; above zero it speaks for {classes[1]}"

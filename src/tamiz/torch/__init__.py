@@ -1,16 +1,17 @@
 """Feature selection inside any PyTorch model: the mask, a small trainer, and the smaller network that comes out."""
 
-try:
-    import torch as _torch  # noqa: F401
-except ImportError as error:
-    raise ImportError('tamiz.torch needs PyTorch; install it with: pip install "tamiz[torch]"') from error
+# ruff: noqa: E402 - the check for torch comes before everything that imports it
+from tamiz._extras import require
 
+require("torch", "torch", "tamiz.torch")
+
+from tamiz.torch._handle import MaskHandle
 from tamiz.torch._run import StepReport
 from tamiz.torch.export import export_onnx, load_pruned, save_pruned
 from tamiz.torch.fold import folded_linear
-from tamiz.torch.mask import FeatureMask, MaskHandle
+from tamiz.torch.mask import FeatureMask
 from tamiz.torch.pruning import PrunedModel, prune
-from tamiz.torch.trainer import train
+from tamiz.torch.trainer import train, train_weights
 
 __all__ = [
     "FeatureMask",
@@ -23,4 +24,5 @@ __all__ = [
     "prune",
     "save_pruned",
     "train",
+    "train_weights",
 ]

@@ -1,26 +1,29 @@
-"""What the adapters for training frameworks share: finding masks, and schedules counted in epochs."""
+"""What the adapters for training frameworks share: schedules counted in epochs, attaching, and the end of a fit."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from torch import nn, optim
+from sklearn.exceptions import ConvergenceWarning
+from torch import optim
 
-from tamiz.torch.mask import FeatureMask, MaskHandle
+from tamiz.torch._handle import MaskHandle
+from tamiz.torch.mask import FeatureMask
 
 UNITS = ("steps", "epochs")
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The schedule of a mask, in steps or in epochs.
+class MaskSchedule:
+    """Schedule of a mask, in steps or in epochs.
 
     Examples
     --------
-    >>> Plan(warmup=2, ramp=10, limit=None, unit="epochs").in_steps(32)
+    >>> MaskSchedule(warmup=2, ramp=10, limit=None, unit="epochs").in_steps(32)
     {'warmup_steps': 64, 'ramp_steps': 320, 'max_steps': None}
     """
 
@@ -34,7 +37,7 @@ class Plan:
             raise ValueError(f"unit must be 'steps' or 'epochs', got {self.unit!r}")
 
     def in_steps(self, steps_per_epoch: float) -> dict[str, int | None]:
-        """The arguments of :meth:`FeatureMask.attach` for a loop that takes so many optimizer steps an epoch."""
+        """Return the arguments of :meth:`FeatureMask.attach` for a loop of so many optimizer steps per epoch."""
         factor = steps_per_epoch if self.unit == "epochs" else 1
         if not math.isfinite(factor):
             raise ValueError("the length of an epoch is not known here; give the schedule with unit='steps'")
@@ -43,20 +46,6 @@ class Plan:
             "ramp_steps": max(1, round(self.ramp * factor)),
             "max_steps": None if self.limit is None else max(1, round(self.limit * factor)),
         }
-
-
-def masks_of(module: nn.Module) -> dict[str, FeatureMask]:
-    """All masks inside a module, by name; an error if there is none.
-
-    Examples
-    --------
-    >>> list(masks_of(nn.Sequential(FeatureMask(3, 1), nn.Linear(3, 1))))
-    ['0']
-    """
-    found = {name: part for name, part in module.named_modules() if isinstance(part, FeatureMask)}
-    if not found:
-        raise ValueError("there is no FeatureMask in this model; put one in front of the layers that read the input")
-    return found
 
 
 def attach_all(
@@ -73,6 +62,19 @@ def attach_all(
             handle.remove()
         raise
     return handles
+
+
+def warn_if_open(masks: Mapping[str, FeatureMask]) -> None:
+    """Warn about masks that are still open when a fit has ended."""
+    for name, mask in masks.items():
+        if not mask.closed:
+            warnings.warn(
+                f"the fit ended before the mask {name!r} was closed: {mask.n_alive} features are alive, "
+                f"{mask.n_features_to_select} are to be selected. Train longer, shorten warmup and ramp, or call "
+                "mask.finalize()",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
 
 
 def _optimizer_of(name: str, mask: FeatureMask, optimizers: list[optim.Optimizer]) -> optim.Optimizer:

@@ -1,4 +1,4 @@
-"""Where tensors on the CPU meet the compiled pieces of the linear engine; elsewhere the same sums as tensor operations."""
+"""Compiled loops over the memory of tensors on the CPU; elsewhere the same sums as tensor operations."""
 
 from __future__ import annotations
 
@@ -6,17 +6,31 @@ import numpy as np
 import torch
 from numba import njit
 
-from tamiz.linear.matrix import FAST
+from tamiz.core.compiled import FAST, advance_in_place
+from tamiz.core.rule import RuleNumbers
+
+
+@njit(cache=True, nogil=True)
+def advance_arrays(gamma, first, second, rank, order, counters, loss_gradient, alpha, target, forced, numbers):
+    """Call ``tamiz.core.compiled.advance_in_place`` with the ``RuleNumbers`` as a plain tuple.
+
+    Numba looks up the type of a plain tuple in C, that of a NamedTuple in Python, which takes longer than the step.
+    """
+    m, mu, learning_rate, beta1, beta2, epsilon = numbers
+    rule = RuleNumbers(m, mu, learning_rate, beta1, beta2, epsilon)
+    return advance_in_place(
+        gamma, first, second, rank, loss_gradient, order, counters, alpha, target, forced, rule
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _split(both, weight, gamma, of_gamma):
-    """One pass over the gradient of ``g * W``: sum over the rows for gamma, and scaled in place for W."""
+def _split(both, weight, gamma, gamma_gradient):
+    """Sum the gradient of ``g * W`` over its rows for gamma and scale it in place for W, in one pass."""
     outputs, width = both.shape
     block = 2048
     for begin in range(0, width, block):
-        # Slices counted from zero: with an offset in the index the compiler does not dare to vectorise.
-        sums, factors = of_gamma[begin : begin + block], gamma[begin : begin + block]
+        # Slices counted from zero: with an offset in the index LLVM does not vectorise.
+        sums, factors = gamma_gradient[begin : begin + block], gamma[begin : begin + block]
         sums[:] = np.float32(0.0)
         for i in range(outputs):
             b, w = both[i, begin : begin + block], weight[i, begin : begin + block]
@@ -27,18 +41,13 @@ def _split(both, weight, gamma, of_gamma):
 
 
 def fold_gradients(both: torch.Tensor, weight: torch.Tensor, gamma: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """From the gradient of the product ``g * W``, those of ``g`` and of ``W``.
+    """Return the gradients of ``g`` and of ``W`` from that of the product ``g * W``.
 
     Where the backward pass is itself to be differentiated, only tensor operations are used.
     """
     plain = both.device.type == "cpu" and both.dtype == torch.float32 and not torch.is_grad_enabled()
     if plain and both.is_contiguous() and weight.is_contiguous():
-        of_gamma = torch.empty_like(gamma)
-        _split(both.numpy(), weight.detach().numpy(), gamma.detach().numpy(), of_gamma.numpy())
-        return of_gamma, both
+        gamma_gradient = torch.empty_like(gamma)
+        _split(both.numpy(), weight.detach().numpy(), gamma.detach().numpy(), gamma_gradient.numpy())
+        return gamma_gradient, both
     return (both * weight).sum(0), both * gamma
-
-
-def as_numpy(tensor: torch.Tensor) -> np.ndarray:
-    """The memory of a CPU tensor as an array."""
-    return tensor.detach().numpy()

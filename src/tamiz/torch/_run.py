@@ -1,151 +1,177 @@
-"""One run of the trainer, step by step: phases, rates, dead columns, averages, checkpoints, and the record at its end."""
+"""Train the weights of a model step by step: rates, averages, history, callbacks and checkpoints."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from tamiz._progress import ProgressBar
-from tamiz.linear.gamma import FORCED, OPEN
-from tamiz.selection import Selection
+from tamiz.core.history import HistorySlot, history_to_dict, is_line_due, new_history, write_line
+from tamiz.core.state import Phase
 from tamiz.torch.batches import TensorBatches, make_batches
 from tamiz.torch.checkpoint import check_same_run, read_checkpoint, write_checkpoint
-from tamiz.torch.mask import FeatureMask
-from tamiz.torch.record import CLOSING, REFINEMENT, SELECTION, WARMUP, Recorder
-from tamiz.torch.shrink import Probe, Shrinker, reads_first
+from tamiz.torch.optimizers import MakeOptimizer, make_optimizer
 
-PHASES = ("warm-up", "selection", "closing", "refinement")
+#: Changes when a checkpoint of an earlier version cannot be read any more.
+CHECKPOINT_FORMAT = 2
 
 
 @dataclass(frozen=True)
 class StepReport:
-    """What a callback is told after each step."""
+    """What a callback is given after each step."""
 
     step: int
     """Steps taken, from 1."""
     phase: str
-    """"warm-up", "selection", "closing" or "refinement"."""
+    """"warm-up", "selection", "closing" or "refinement"; training without a mask is all "refinement"."""
     loss: torch.Tensor
     """The loss of the batch (0-d, without graph)."""
     n_alive: int
-    """Features that are left."""
+    """Features that are not eliminated; 0 without a mask."""
+    n_refined: int
+    """Steps of the refinement taken."""
 
 
 class Run:
-    """One run of the trainer: everything that changes from step to step."""
+    """Train the weights of a model; what changes from step to step is kept here.
+
+    In the words of the phases this is the refinement alone; ``tamiz.torch._selection_run`` adds those with a mask.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Trained on the device it lies on.
+    data, loss, optimizer
+        As in :func:`tamiz.torch.train_weights`.
+    settings : dict
+        The parameters of the caller; a checkpoint belongs to one set of them. "learning_rate", "batch_size", "average"
+        and "seed" are read here.
+    n_steps : int
+        Steps of the refinement.
+    rates : sequence of float
+        Factors of the learning rates, one for each of as many equal parts.
+    """
+
+    #: Features that a history has paths of.
+    n_features = 0
 
     def __init__(
         self,
         model: nn.Module,
-        mask: FeatureMask,
         data: Any,
         loss: Callable[..., torch.Tensor],
-        optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer] | None,
+        optimizer: MakeOptimizer | None,
         settings: dict[str, Any],
+        n_steps: int,
+        rates: Sequence[float],
     ) -> None:
         self.started = time.perf_counter()
-        self.model, self.mask, self.loss, self.settings = model, mask, loss, settings
-        self.optimizer = _make_optimizer(model, optimizer, settings["learning_rate"])
+        self.model, self.loss, self.settings = model, loss, settings
+        self.refinement_steps, self.rates = n_steps, rates
+        self.optimizer = make_optimizer(model, optimizer, settings["learning_rate"])
         self.base_rates = [float(group["lr"]) for group in self.optimizer.param_groups]
-        self.batches = make_batches(data, mask.gamma, settings["batch_size"], settings["seed"])
-        self.recorder = Recorder(mask)
-        self.shrinker: Shrinker | None = None
-        self.compacts = False
+        like = self.reference()
+        self.device = like.device
+        self.batches = make_batches(data, like, settings["batch_size"], settings["seed"])
+        self.history = new_history(self.n_features)
+        self.loss_sum = torch.zeros((), dtype=torch.float64, device=self.device)
         self.averages: dict[str, torch.Tensor] = {}
         self.parts: dict[str, torch.Tensor] = {}
-        self.n_steps, self.closed_at, self.refined, self.seconds = 0, 0, 0, 0.0
+        self.n_steps, self.refined, self.seconds = 0, 0, 0.0
         model.train()
-        self.handle = mask.attach(
-            self.optimizer, **{name: settings[name] for name in ("warmup_steps", "ramp_steps", "max_steps")}
-        )
+
+    def reference(self) -> torch.Tensor:
+        """Return a tensor of the device and type that the data are brought to."""
+        return next(self.model.parameters())
 
     # ---- the steps -------------------------------------------------------------------------------------------------
 
     def until_done(
         self, checkpoint: Any, every: int, callbacks: list[Callable[[StepReport], Any]], progress: bool
     ) -> None:
+        """Take all steps that are left."""
         bar = ProgressBar("training") if progress else None
         done = self.is_done()
         while not done:
             phase = self.phase()
             loss = self.take_step(phase)
             done = self.is_done()
-            n_alive = int(self.mask.counters[OPEN]) or self.mask.n_features_to_select
-            columns = None if self.shrinker is None else self.shrinker.columns
-            self.recorder.add(self.n_steps, phase, loss, n_alive, columns, last=done)
+            self.record(phase, loss, last=done)
             if checkpoint is not None and (self.n_steps % every == 0 or done):
                 self.save(checkpoint)
+            n_alive = self.n_alive()
             for callback in callbacks:
-                callback(StepReport(self.n_steps, PHASES[phase], loss, n_alive))
+                callback(StepReport(self.n_steps, phase.label, loss, n_alive, self.refined))
             if bar is not None:
-                bar.update(self.n_steps, self.expected_steps(), f"{PHASES[phase]}, {n_alive} features")
+                note = f"{phase.label}, {n_alive} features" if n_alive else ""
+                bar.update(self.n_steps, self.expected_steps(), note)
         if bar is not None:
             bar.close()
 
     def is_done(self) -> bool:
-        return self.refined >= self.settings["refinement_steps"] and self.phase() == REFINEMENT
+        """Check whether the last step is taken."""
+        return self.refined >= self.refinement_steps and self.phase() == Phase.REFINEMENT
 
-    def phase(self) -> int:
-        if self.n_steps < self.settings["warmup_steps"]:
-            return WARMUP
-        if int(self.mask.counters[OPEN]) > 0:
-            return SELECTION
-        return REFINEMENT if self.mask.closed else CLOSING
+    def phase(self) -> Phase:
+        """Return the phase of the next step."""
+        return Phase.REFINEMENT
+
+    def n_alive(self) -> int:
+        """Return the number of features that are not eliminated; 0 without a mask."""
+        return 0
 
     def expected_steps(self) -> int:
-        """About how many steps the run will have; the selection ends by itself, most often within its ramp."""
-        rule, refinement = self.mask.rule, self.settings["refinement_steps"]
-        if self.phase() == REFINEMENT:
-            return self.n_steps + refinement - self.refined
-        within_ramp = self.n_steps < rule.warmup_steps + rule.ramp_steps
-        return (rule.warmup_steps + rule.ramp_steps if within_ramp else rule.step_limit) + refinement
+        """Return about how many steps the run has in all."""
+        return self.n_steps + self.refinement_steps - self.refined
 
-    def take_step(self, phase: int) -> torch.Tensor:
-        if phase == REFINEMENT:
+    def take_step(self, phase: Phase) -> torch.Tensor:
+        """Take one step; return the loss of its batch."""
+        if phase == Phase.REFINEMENT:
             self.set_refinement_rate()
-        batch = next(self.batches)
-        inputs, targets = _split_batch(batch, self.mask.gamma.device)
+        inputs, targets = split_batch(next(self.batches), self.device)
         self.optimizer.zero_grad(set_to_none=True)
-        if self.n_steps == 0 and self.settings["shrink"]:
-            with Probe() as probe:
-                loss = self.loss(self.model(inputs), *targets)
-            self.prepare_shrinking(probe)
-        else:
-            loss = self.loss(self.model(inputs), *targets)
+        loss = self.forward(inputs, targets)
         loss.backward()
         self.optimizer.step()
         self.n_steps += 1
-        if phase == REFINEMENT:
+        if phase == Phase.REFINEMENT:
             self.refined += 1
             self.take_average()
-        elif self.mask.closed and self.closed_at == 0:
-            self.closed_at = self.n_steps
-        loss = loss.detach()
-        if phase in (SELECTION, CLOSING):
-            self.drop_dead_columns()
-        return loss
+        return loss.detach()
+
+    def forward(self, inputs: torch.Tensor, targets: Sequence[Any]) -> torch.Tensor:
+        """Return the loss of a batch, with its graph."""
+        return self.loss(self.model(inputs), *targets)
 
     def set_refinement_rate(self) -> None:
-        rates = self.settings["refinement_rates"]
-        part = self.refined * len(rates) // self.settings["refinement_steps"]
+        """Set the learning rates of the part of the refinement that the next step belongs to."""
+        part = self.refined * len(self.rates) // self.refinement_steps
         for group, base in zip(self.optimizer.param_groups, self.base_rates):
-            group["lr"] = base * rates[part]
+            group["lr"] = base * self.rates[part]
+
+    def fixed(self) -> list[torch.Tensor]:
+        """Return the tensors of the model that no averages are taken of."""
+        return []
 
     def averaged(self) -> dict[str, torch.Tensor]:
-        """What averages are taken of: weights, and running statistics of normalisations; not the mask, which is closed."""
-        own = {id(part) for part in (*self.mask.parameters(), *self.mask.buffers())}
+        """Return what averages are taken of: weights, and running statistics of normalisations."""
+        fixed = {id(part) for part in self.fixed()}
         named = (*self.model.named_parameters(), *self.model.named_buffers())
-        return {name: part.detach() for name, part in named if part.is_floating_point() and id(part) not in own}
+        return {name: part.detach() for name, part in named if part.is_floating_point() and id(part) not in fixed}
 
     def take_average(self) -> None:
-        """Shapes stay as they are during the refinement, so that the averages fit the shrunk layer."""
-        total, share = self.settings["refinement_steps"], self.settings["average"]
+        """Add the weights to their averages in the last part of the refinement; put the averages in place at its end.
+
+        Shapes stay as they are during the refinement, so that the averages fit a shrunk layer.
+        """
+        total, share = self.refinement_steps, self.settings["average"]
         nth = self.refined - int(total * (1.0 - share))
         if share == 0 or nth < 1:
             return
@@ -158,146 +184,95 @@ class Run:
             if self.refined == total:
                 part.copy_(self.averages[name])
 
-    # ---- dead columns ----------------------------------------------------------------------------------------------
-
-    def prepare_shrinking(self, probe: Probe) -> None:
-        layer = probe.layer_behind(self.mask, self.model)
-        if layer is None or not Shrinker.can_handle(layer, self.optimizer):
-            return
-        self.shrinker = Shrinker(self.mask, layer, self.optimizer)
-        # The data itself can be cut only if nothing but the mask reads it.
-        parts = self.batches.parts if isinstance(self.batches, TensorBatches) else []
-        self.compacts = len(parts) > 1 and parts[0].dim() == 2 and reads_first(self.model, self.mask)
-
-    def drop_dead_columns(self) -> None:
-        if self.shrinker is not None and self.shrinker.is_due():
-            self.keep_columns(self.shrinker.living())
-
-    def keep_columns(self, places: torch.Tensor) -> None:
-        assert self.shrinker is not None
-        self.optimizer.zero_grad(set_to_none=True)
-        self.shrinker.keep(places)
-        if self.compacts and isinstance(self.batches, TensorBatches):
-            self.batches.keep_columns(places)
-
     def close(self) -> None:
-        """Leave the model as the user knows it, however the run ended."""
+        """Leave the model as the caller knows it, however the run ended."""
         self.optimizer.zero_grad(set_to_none=True)
-        if self.shrinker is not None:
-            self.shrinker.restore()
-        self.handle.remove()
+
+    # ---- the history -----------------------------------------------------------------------------------------------
+
+    def record(self, phase: Phase, loss: torch.Tensor, last: bool) -> None:
+        """Add a step to the history. Losses are summed on their device: the host waits for it only when a line is due."""
+        self.loss_sum += loss
+        self.history.counters[HistorySlot.SINCE] += 1
+        if is_line_due(self.history, self.n_steps, last):
+            self.history.loss_sum[0] = float(self.loss_sum)
+            write_line(self.history, self.n_steps, int(phase), self.n_alive(), *self.describe_mask(phase))
+            self.loss_sum.zero_()
+
+    def describe_mask(self, phase: Phase) -> tuple[float, float, np.ndarray, np.ndarray]:
+        """Return the sum of gamma, alpha, gamma and the columns that its entries belong to."""
+        return 0.0, 1.0, np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int64)
+
+    def losses(self) -> dict[str, np.ndarray]:
+        """Return the columns "step" and "loss" of the history."""
+        lines = history_to_dict(self.history, np.zeros(0, dtype=np.int64), 0)
+        return {name: lines[name] for name in ("step", "loss")}
 
     # ---- checkpoints -----------------------------------------------------------------------------------------------
 
     def fingerprint(self) -> dict[str, Any]:
-        mask = self.mask
-        about = {"n_features": mask.n_features, "n_features_to_select": mask.n_features_to_select}
+        """Return what a checkpoint must agree with to belong to this run."""
         rows = self.batches.n_rows if isinstance(self.batches, TensorBatches) else None
-        return {
-            **self.settings,
-            **about,
-            "variant": mask.variant,
-            "optimizer": type(self.optimizer).__name__,
-            "rows": rows,
-        }
+        kind = type(self.optimizer).__name__
+        return {"format": CHECKPOINT_FORMAT, **self.settings, "optimizer": kind, "rows": rows}
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        columns = None if self.shrinker is None else self.shrinker.columns
-        # Whole shapes go into the file, so that it can be loaded into the user's model by hand as well.
-        if self.shrinker is not None:
-            self.shrinker.restore()
-        content = {
+    def content(self) -> dict[str, Any]:
+        """Return the state of the run."""
+        return {
             "settings": self.fingerprint(),
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "batches": self.batches.state(),
             "random": torch.random.get_rng_state(),
-            "random_cuda": _cuda_random_state(self.mask.gamma.device),
-            "recorder": self.recorder.state(),
-            "counts": [self.n_steps, self.closed_at, self.refined],
-            "seconds": self.seconds + time.perf_counter() - self.started,
-            "columns": columns,
-            "shrinks": self.shrinker is not None,
+            "random_cuda": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
+            "history": [torch.from_numpy(part) for part in self.history],
+            "loss_sum": self.loss_sum,
+            "counts": [self.n_steps, self.refined],
+            "seconds": self.elapsed(),
             "averages": self.averages,
         }
-        write_checkpoint(path, content)
-        if self.shrinker is not None and columns is not None:
-            self.shrinker.keep(columns)
-        self.parts = {}  # the weights may lie elsewhere now
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a checkpoint."""
+        write_checkpoint(path, self.content())
 
     def resume(self, path: str | os.PathLike[str]) -> None:
+        """Go on from a checkpoint, if there is one."""
         content = read_checkpoint(path)
         if content is None:
             return
         check_same_run(path, content.get("settings", {}), self.fingerprint())
-        self.model.load_state_dict(content["model"])
-        self.optimizer.load_state_dict(content["optimizer"])
-        self.recorder.load(content["recorder"])
-        self.n_steps, self.closed_at, self.refined = content["counts"]
-        self.seconds = content["seconds"]
-        self.averages = {name: part.to(self.mask.gamma.device) for name, part in content["averages"].items()}
-        if content["shrinks"]:
-            self.find_layer_again(content["columns"])
+        self.load(content)
         self.batches.load(content["batches"])
         torch.random.set_rng_state(content["random"])
         if content["random_cuda"] is not None:
-            torch.cuda.set_rng_state(content["random_cuda"], self.mask.gamma.device)
+            torch.cuda.set_rng_state(content["random_cuda"], self.device)
 
-    def find_layer_again(self, columns: torch.Tensor | None) -> None:
-        """Which layer takes the masked input is seen in a forward; one in evaluation mode leaves no trace."""
-        inputs, _ = _split_batch(next(self.batches), self.mask.gamma.device)
-        self.model.eval()
-        with Probe() as probe:
-            self.model(inputs)
-        self.model.train()
-        self.prepare_shrinking(probe)
-        if columns is not None:
-            self.keep_columns(columns.to(self.mask.gamma.device))
+    def load(self, content: dict[str, Any]) -> None:
+        """Take over a stored state, all but batches and random numbers."""
+        self.model.load_state_dict(content["model"])
+        self.optimizer.load_state_dict(content["optimizer"])
+        for part, stored in zip(self.history, content["history"]):
+            part[...] = stored.numpy()
+        self.loss_sum.copy_(content["loss_sum"])
+        self.n_steps, self.refined = content["counts"]
+        self.seconds = content["seconds"]
+        self.averages = {name: part.to(self.device) for name, part in content["averages"].items()}
 
-    # ---- the record ------------------------------------------------------------------------------------------------
-
-    def selection(self) -> Selection:
-        mask = self.mask
-        ranking = mask.ranking().reshape(-1).cpu().numpy()
-        return Selection(
-            support=ranking <= mask.n_features_to_select,
-            ranking=ranking,
-            variant=mask.variant,
-            converged=int(mask.counters[FORCED]) == 0,
-            n_steps=self.n_steps,
-            closed_at=self.closed_at,
-            seed=self.settings["seed"],
-            seconds=self.seconds + time.perf_counter() - self.started,
-            history=self.recorder.history(ranking),
-            shape=mask.shape if len(mask.shape) > 1 else None,
-            engine="torch",
-        )
+    def elapsed(self) -> float:
+        """Return the seconds of the run, those before a break included."""
+        return self.seconds + time.perf_counter() - self.started
 
 
-def _make_optimizer(
-    model: nn.Module,
-    optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer] | None,
-    learning_rate: float,
-) -> torch.optim.Optimizer:
-    if optimizer is None:
-        return torch.optim.Adam(model.parameters(), lr=learning_rate, fused=True)
-    if isinstance(optimizer, torch.optim.Optimizer) or not callable(optimizer):
-        raise TypeError(
-            "optimizer must be a function of the model's parameters, for example "
-            "functools.partial(torch.optim.SGD, lr=0.1)"
-        )
-    made = optimizer(model.parameters())
-    if not isinstance(made, torch.optim.Optimizer):
-        raise TypeError(f"optimizer must return a torch.optim.Optimizer, it returned {type(made).__name__}")
-    return made
+def split_batch(batch: Any, device: torch.device) -> tuple[torch.Tensor, Sequence[Any]]:
+    """Return the input of the model and what the loss is given beside its output, on a device.
 
-
-def _split_batch(batch: Any, device: torch.device) -> tuple[torch.Tensor, Sequence[Any]]:
-    """The input of the model and what the loss gets beside its output."""
+    Examples
+    --------
+    >>> x = torch.zeros(2, 3)
+    >>> split_batch(x, x.device)[1][0] is x
+    True
+    """
     parts = [batch] if isinstance(batch, torch.Tensor) else list(batch)
     parts = [part.to(device) if isinstance(part, torch.Tensor) else part for part in parts]
     return parts[0], parts[1:] or parts[:1]
-
-
-def _cuda_random_state(device: torch.device) -> torch.Tensor | None:
-    return torch.cuda.get_rng_state(device) if device.type == "cuda" else None

@@ -1,8 +1,8 @@
-"""Where the trainer's batches come from: tensors in memory or any iterable; both can be put back to where they stood."""
+"""Batches of the trainer, from tensors in memory or from any iterable; both can be put back to where they stood."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,20 +13,48 @@ from tamiz._validation import check_finite
 State = dict[str, Any]
 
 
-class TensorBatches:
-    """Batches out of tensors in memory, in a new order every epoch.
+def equal_sizes(n_rows: int, batch_size: int) -> list[int]:
+    """Return the rows of the batches of an epoch: equal to one row, none fewer than ``batch_size`` unless there are fewer.
 
-    An epoch is cut into batches of equal size (to one row), none smaller than ``batch_size`` unless there are fewer rows:
-    batch normalisation cannot work on a last batch of a single row.
+    Examples
+    --------
+    >>> equal_sizes(11, 3), equal_sizes(2, 5)
+    ([4, 4, 3], [2])
+    """
+    n_batches = max(1, n_rows // batch_size)
+    return [n_rows // n_batches + (i < n_rows % n_batches) for i in range(n_batches)]
+
+
+def full_sizes(n_rows: int, batch_size: int) -> list[int]:
+    """Return the rows of the batches of an epoch: ``batch_size`` each and the rest in the last.
+
+    A rest of a single row joins the batch before: batch normalisation cannot work on one row.
+
+    Examples
+    --------
+    >>> full_sizes(11, 3), full_sizes(7, 3), full_sizes(3, 1)
+    ([3, 3, 3, 2], [3, 4], [1, 1, 1])
+    """
+    n_full, rest = divmod(n_rows, batch_size)
+    sizes = [batch_size] * n_full + ([rest] if rest else [])
+    if batch_size > 1 and len(sizes) > 1 and rest == 1:
+        sizes[-2:] = [batch_size + 1]
+    return sizes
+
+
+class TensorBatches:
+    """Iterate over batches out of tensors in memory, in a new order every epoch.
 
     Parameters
     ----------
     parts : sequence of tensors
         Inputs, targets, weights, ...; all with one entry for each row.
     batch_size : int
-        Rows of a batch, at least.
+        Rows per batch.
     seed : int
         Decides the order; the generator is the batches' own.
+    sizes : callable, default=equal_sizes
+        ``sizes(n_rows, batch_size)``: the rows of each batch of an epoch.
 
     Examples
     --------
@@ -36,10 +64,16 @@ class TensorBatches:
     [3, 2, 3, 2]
     """
 
-    def __init__(self, parts: Sequence[torch.Tensor], batch_size: int, seed: int) -> None:
+    def __init__(
+        self,
+        parts: Sequence[torch.Tensor],
+        batch_size: int,
+        seed: int,
+        sizes: Callable[[int, int], list[int]] = equal_sizes,
+    ) -> None:
         self.parts = list(parts)
         self.n_rows = len(self.parts[0])
-        self.n_batches = max(1, self.n_rows // batch_size)
+        self.sizes = sizes(self.n_rows, batch_size)
         self._generator = torch.Generator().manual_seed(seed)
         self._position = 0
         self._begin_epoch()
@@ -47,10 +81,10 @@ class TensorBatches:
     def _begin_epoch(self) -> None:
         self._start = self._generator.get_state()
         order = torch.randperm(self.n_rows, generator=self._generator).to(self.parts[0].device)
-        self._order = order.tensor_split(self.n_batches)
+        self._order = order.split(self.sizes)
 
     def __next__(self) -> list[torch.Tensor]:
-        if self._position == self.n_batches:
+        if self._position == len(self.sizes):
             self._position = 0
             self._begin_epoch()
         rows = self._order[self._position]
@@ -62,7 +96,7 @@ class TensorBatches:
         self.parts[0] = self.parts[0].index_select(1, places)
 
     def state(self) -> State:
-        """Where the batches stand."""
+        """Return where the batches stand."""
         return {"start": self._start, "position": self._position}
 
     def load(self, state: State) -> None:
@@ -73,7 +107,7 @@ class TensorBatches:
 
 
 class LoaderBatches:
-    """Batches out of any iterable that can be gone through again and again, such as a ``DataLoader``.
+    """Iterate over batches of any iterable that can be gone through again and again, such as a ``DataLoader``.
 
     Its order may come from torch's random numbers or from the ``generator`` of the loader.
 
@@ -111,7 +145,7 @@ class LoaderBatches:
         return batch
 
     def state(self) -> State:
-        """Where the batches stand."""
+        """Return where the batches stand."""
         return {"start": self._start, "own_start": self._own_start, "position": self._position}
 
     def load(self, state: State) -> None:
@@ -128,10 +162,12 @@ class LoaderBatches:
 
 
 def make_batches(data: Any, like: torch.Tensor, batch_size: int, seed: int) -> TensorBatches | LoaderBatches:
-    """Batches of ``data``: a tensor, a tuple of tensors or arrays with one entry for each row, or an iterable of batches.
+    """Return batches of a tensor, a tuple of tensors or arrays with one entry for each row, or an iterable of batches.
 
-    Tensors in memory are brought to the type and device of ``like``.
+    Tensors in memory are brought to the type and device of ``like``; :class:`TensorBatches` are returned as they are.
     """
+    if isinstance(data, TensorBatches):
+        return data
     parts = (data,) if isinstance(data, (torch.Tensor, np.ndarray)) else data
     if isinstance(parts, tuple) and parts and all(isinstance(part, (torch.Tensor, np.ndarray)) for part in parts):
         return TensorBatches(_checked(parts, like), batch_size, seed)

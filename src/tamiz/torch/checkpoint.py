@@ -1,14 +1,15 @@
-"""Checkpoints of the trainer: one file, written whole or not at all, read without running any code from it."""
+"""Write and read checkpoints of the trainer: one file, written whole or not at all, read without running code from it."""
 
 from __future__ import annotations
 
 import os
 import pickle
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from tamiz._files import open_atomic
 
 
 def write_checkpoint(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
@@ -22,22 +23,13 @@ def write_checkpoint(path: str | os.PathLike[str], content: dict[str, Any]) -> N
     ...     read_checkpoint(folder + "/run.pt")
     {'step': 3, 'state': tensor([1.])}
     """
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name + ".", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            torch.save(content, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with open_atomic(path) as file:
+        torch.save(content, file)
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """What :func:`write_checkpoint` wrote, or None if there is no such file."""
+    """Return what :func:`write_checkpoint` wrote, or None if there is no such file."""
     if not Path(path).exists():
         return None
     try:
@@ -50,7 +42,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any] | None:
 
 
 def check_same_run(path: str | os.PathLike[str], stored: dict[str, Any], wanted: dict[str, Any]) -> None:
-    """Refuse to go on with a run that was started with other settings.
+    """Raise ValueError if a run was started with other settings.
 
     Examples
     --------

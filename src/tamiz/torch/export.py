@@ -1,18 +1,21 @@
-"""Pruned models on disk: safetensors with a JSON beside it, and ONNX."""
+"""Write and read pruned models: safetensors with a JSON beside it, and ONNX."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
 
-from tamiz.torch.pruning import Plan, PrunedModel, assemble, prune
+from tamiz._extras import require
+from tamiz._files import write_atomic
+from tamiz.errors import MissingExtraError
+from tamiz.torch.pruning import PrunedModel, PruneSpec, assemble, prune
 
 FORMAT = "tamiz.pruned"
 
@@ -25,10 +28,10 @@ def save_pruned(
     Parameters
     ----------
     path : path
-        Of the weights; the JSON has the same name with ``.json``.
+        File of the weights; the JSON has the same name with ``.json``.
     model : nn.Module
         A :class:`PrunedModel`, or a model with a closed mask, which is pruned first.
-    names : sequence of str, optional
+    names : sequence of str or None, default=None
         Names of all features, or of the selected ones only, in the order of the columns.
 
     Returns
@@ -50,30 +53,27 @@ def save_pruned(
     >>> names, torch.allclose(small(torch.ones(1, 3)), model(torch.ones(1, 3)))
     (['age', 'dose', 'weight'], True)
     """
-    save_file = _safetensors().save_file
+    save = require("safetensors.torch", "torch", "save_pruned").save
     pruned = _as_pruned(model)
     weights = Path(path)
     if weights.suffix == ".json":
         raise ValueError("path is that of the weights; give it another ending than .json, for example .safetensors")
-    about = {"format": FORMAT, "version": 1, **asdict(pruned.plan), "names": _chosen_names(pruned.plan, names)}
+    about = {"format": FORMAT, "version": 1, **asdict(pruned.spec), "names": _chosen_names(pruned.spec, names)}
     tensors = {key: value.detach().cpu().clone().contiguous() for key, value in pruned.state_dict().items()}
     weights.parent.mkdir(parents=True, exist_ok=True)
     description = weights.with_suffix(".json")
-    partial = [weights.with_name(weights.name + ".part"), description.with_name(description.name + ".part")]
-    save_file(tensors, str(partial[0]))
-    partial[1].write_text(json.dumps(about, indent=1), encoding="utf-8")
-    os.replace(partial[0], weights)
-    os.replace(partial[1], description)
+    write_atomic(weights, save(tensors))
+    write_atomic(description, json.dumps(about, indent=1))
     return weights, description
 
 
 def load_pruned(path: str | os.PathLike[str], model: nn.Module) -> tuple[PrunedModel, list[str] | None]:
-    """The inverse of :func:`save_pruned`.
+    """Read a model that :func:`save_pruned` wrote.
 
     Parameters
     ----------
     path : path
-        Of the weights.
+        File of the weights.
     model : nn.Module
         A model built as the one that was pruned, with its mask; its weights do not matter and it is not changed.
 
@@ -89,16 +89,17 @@ def load_pruned(path: str | os.PathLike[str], model: nn.Module) -> tuple[PrunedM
     about = json.loads(description.read_text(encoding="utf-8"))
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise ValueError(f"{description} does not describe a pruned model of tamiz")
-    plan = Plan(
+    spec = PruneSpec(
         indices=tuple(about["indices"]),
         mask_shape=tuple(about["mask_shape"]),
         sample_shape=tuple(about["sample_shape"]),
         layer=about["layer"],
         keeps_mask=bool(about["keeps_mask"]),
     )
+    load_file = require("safetensors.torch", "torch", "load_pruned").load_file
     try:
-        pruned = assemble(model, plan)
-        pruned.load_state_dict(_safetensors().load_file(str(weights)))
+        pruned = assemble(model, spec)
+        pruned.load_state_dict(load_file(str(weights)))
     except (AttributeError, AssertionError, StopIteration, RuntimeError, IndexError) as error:
         raise ValueError(f"the model is not built as the one saved in {weights}: {error}") from error
     return pruned.eval(), about["names"]
@@ -113,8 +114,8 @@ def export_onnx(path: str | os.PathLike[str], model: nn.Module, example: torch.T
         The file to write.
     model : nn.Module
         A :class:`PrunedModel`, or a model with a closed mask, which is pruned first.
-    example : tensor, optional
-        For :func:`prune`.
+    example : tensor or None, default=None
+        Batch of inputs, see :func:`prune`.
 
     Returns
     -------
@@ -124,7 +125,7 @@ def export_onnx(path: str | os.PathLike[str], model: nn.Module, example: torch.T
     try:
         import onnxscript  # noqa: F401
     except ImportError as error:
-        raise ImportError("ONNX export needs: pip install onnx onnxscript") from error
+        raise MissingExtraError("ONNX export needs onnxscript. Install it with: pip install onnx onnxscript") from error
     pruned = _as_pruned(model, example)
     training = pruned.training
     device, dtype = _kind_of(pruned)
@@ -151,18 +152,16 @@ def _as_pruned(model: nn.Module, example: torch.Tensor | None = None) -> PrunedM
     return model if isinstance(model, PrunedModel) else prune(model, example)
 
 
-def _chosen_names(plan: Plan, names: Sequence[str] | None) -> list[str] | None:
+def _chosen_names(spec: PruneSpec, names: Sequence[str] | None) -> list[str] | None:
     if names is None:
         return None
     texts = [str(name) for name in names]
-    n_features = 1
-    for size in plan.mask_shape:
-        n_features *= size
-    if len(texts) == len(plan.indices):
+    n_features = math.prod(spec.mask_shape)
+    if len(texts) == len(spec.indices):
         return texts
     if len(texts) == n_features:
-        return [texts[i] for i in plan.indices]
-    raise ValueError(f"there are {len(texts)} names for {n_features} features, {len(plan.indices)} of them selected")
+        return [texts[i] for i in spec.indices]
+    raise ValueError(f"there are {len(texts)} names for {n_features} features, {len(spec.indices)} of them selected")
 
 
 def _kind_of(model: nn.Module) -> tuple[torch.device, torch.dtype]:
@@ -170,11 +169,3 @@ def _kind_of(model: nn.Module) -> tuple[torch.device, torch.dtype]:
         if tensor.is_floating_point():
             return tensor.device, tensor.dtype
     return torch.device("cpu"), torch.float32
-
-
-def _safetensors() -> Any:
-    try:
-        import safetensors.torch
-    except ImportError as error:
-        raise ImportError('saving and loading need safetensors; install it with: pip install "tamiz[torch]"') from error
-    return safetensors.torch

@@ -1,4 +1,4 @@
-"""The fold: where a mask stands before an ``nn.Linear``, ``g * W`` is used instead of ``x * g``.
+"""Fold a mask into the ``nn.Linear`` behind it: ``g * W`` instead of ``x * g``.
 
 ``(x * g) @ W.T == x @ (g * W).T``, but the second form needs no gradient with respect to the input, which on a wide table
 costs as much as the rest of the layer. The mask hands on a :class:`DeferredProduct`, a tensor that has not been computed
@@ -20,6 +20,9 @@ from tamiz.torch._compiled import fold_gradients
 #: Columns handled at a time: the folded weights of a block stay in the cache, and no second copy of W is ever held.
 BLOCK = 4096
 
+#: Weights of at most so many numbers are multiplied as a whole: the time goes into calls, not into memory.
+SMALL = 1 << 16
+
 #: What only asks how a tensor is built; answered without computing the product.
 _OUTLINE = {
     torch.Tensor.dim,
@@ -33,12 +36,15 @@ _OUTLINE = {
     torch.Tensor.device.__get__,
 }
 
+_linear = torch.nn.functional.linear
+_ORDINARY = (torch.Tensor, torch.nn.Parameter, type(None))
+
 _fates: list[torch.Tensor | None] | None = None
 
 
 @contextmanager
 def watched() -> Iterator[list[torch.Tensor | None]]:
-    """What becomes of the masked inputs inside: the weights they are folded into, or None where a product is computed.
+    """Record what becomes of the masked inputs inside: the weights they are folded into, or None for a computed product.
 
     Examples
     --------
@@ -65,7 +71,7 @@ def _note(fate: torch.Tensor | None) -> None:
 
 
 class _FoldedLinear(torch.autograd.Function):
-    """``x @ (g * W).T + b`` with gradients for g, W and b, and none for x."""
+    """Compute ``x @ (g * W).T + b`` with gradients for g, W and b, and none for x."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, gamma: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> Any:
@@ -73,7 +79,7 @@ class _FoldedLinear(torch.autograd.Function):
         ctx.has_bias = bias is not None
         width = weight.shape[1]
         if width <= 2 * BLOCK:
-            return torch.nn.functional.linear(x, weight * gamma, bias)
+            return _linear(x, weight * gamma, bias)
         out = x.new_zeros(x.shape[0], weight.shape[0]) if bias is None else bias.expand(x.shape[0], -1).contiguous()
         scratch = weight.new_empty(weight.shape[0], BLOCK)
         for begin in range(0, width, BLOCK):
@@ -84,17 +90,17 @@ class _FoldedLinear(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: torch.Tensor) -> Any:
-        (slope,) = grad_outputs
+        (output_gradient,) = grad_outputs
         x, gamma, weight = ctx.saved_tensors
-        both = slope.t() @ x
-        of_gamma, of_weight = fold_gradients(both, weight, gamma)
-        return None, of_gamma, of_weight, slope.sum(0) if ctx.has_bias else None
+        product_gradient = output_gradient.t() @ x
+        gamma_gradient, weight_gradient = fold_gradients(product_gradient, weight, gamma)
+        return None, gamma_gradient, weight_gradient, output_gradient.sum(0) if ctx.has_bias else None
 
 
 def folded_linear(
     x: torch.Tensor, gamma: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """``linear(x * gamma, weight, bias)`` without the gradient of ``x``; for any number of leading dimensions.
+    """Return ``linear(x * gamma, weight, bias)`` without the gradient of ``x``; for any number of leading dimensions.
 
     Examples
     --------
@@ -103,6 +109,8 @@ def folded_linear(
     >>> folded_linear(x, gamma, weight).flatten().tolist()
     [1.5, 1.5]
     """
+    if weight.numel() <= SMALL:
+        return _linear(x, weight * gamma, bias)
     if x.dim() == 2:
         return _FoldedLinear.apply(x, gamma, weight, bias)
     flat = _FoldedLinear.apply(x.reshape(-1, x.shape[-1]), gamma, weight, bias)
@@ -110,7 +118,7 @@ def folded_linear(
 
 
 class DeferredProduct(torch.Tensor):
-    """``x * gamma``, computed when something other than a linear layer asks for it; from then on an ordinary tensor."""
+    """Hold ``x * gamma`` uncomputed until something other than a linear layer asks for it; then it is an ordinary tensor."""
 
     _x: torch.Tensor
     _gamma: torch.Tensor
@@ -127,12 +135,12 @@ class DeferredProduct(torch.Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func in _OUTLINE and isinstance(args[0], cls):
-            return func(args[0]._x, *args[1:], **kwargs)
-        if func is torch.nn.functional.linear and not torch.compiler.is_compiling():
+        if func is _linear and not torch.compiler.is_compiling():
             folded = _fold(*args, **kwargs)
             if folded is not None:
                 return folded
+        elif func in _OUTLINE and isinstance(args[0], cls):
+            return func(args[0]._x, *args[1:], **kwargs)
         args, kwargs = tree_map_only(cls, _product_of, (args, kwargs))
         return func(*args, **kwargs)
 
@@ -150,7 +158,7 @@ class DeferredProduct(torch.Tensor):
 
 
 class _Defer(torch.autograd.Function):
-    """Gives a DeferredProduct its place in the graph.
+    """Give a DeferredProduct its place in the graph.
 
     Needed by code that does not ask for the numbers through Python: autograd functions of others, module hooks and
     checkpoints take the tensor as it is, and send their gradient back to it.
@@ -168,7 +176,7 @@ class _Defer(torch.autograd.Function):
 
 
 def masked(x: torch.Tensor, gamma: torch.Tensor) -> torch.Tensor:
-    """``x * gamma``, deferred where a linear layer that follows can make use of it.
+    """Return ``x * gamma``, deferred where a linear layer that follows can make use of it.
 
     Examples
     --------
@@ -187,11 +195,11 @@ def masked(x: torch.Tensor, gamma: torch.Tensor) -> torch.Tensor:
 
 
 def _fold(input: Any, weight: Any, bias: Any = None) -> torch.Tensor | None:
-    """The folded form of ``linear(input, weight, bias)``, or None where it does not apply."""
+    """Return the folded form of ``linear(input, weight, bias)``, or None where it does not apply."""
     if not isinstance(input, DeferredProduct) or input._product is not None:
         return None
     x, gamma = _parts(input)
-    ordinary = all(type(t) in (torch.Tensor, torch.nn.Parameter, type(None)) for t in (weight, bias))
+    ordinary = type(weight) in _ORDINARY and type(bias) in _ORDINARY
     if not ordinary or weight.dtype != x.dtype or weight.dim() != 2 or weight.shape[1] != x.shape[-1]:
         return None
     if torch.is_autocast_enabled(x.device.type) or torch._C._are_functorch_transforms_active():

@@ -1,41 +1,43 @@
-"""A callback that runs the selection inside Lightning's Trainer; needs the extra ``tamiz[lightning]``."""
+"""Callback that runs the selection inside Lightning's Trainer; needs the extra ``tamiz[lightning]``."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-try:
-    from lightning.pytorch import Callback, LightningModule, Trainer
-except ImportError as error:
-    raise ImportError(
-        'tamiz.torch.lightning needs Lightning; install it with: pip install "tamiz[lightning]"'
-    ) from error
+from tamiz._extras import require
 
-from tamiz.torch._adapters import Plan, attach_all, masks_of
-from tamiz.torch.mask import MaskHandle
+require("lightning.pytorch", "lightning", "tamiz.torch.lightning")
+
+from lightning.pytorch import Callback, LightningModule, Trainer  # noqa: E402
+
+from tamiz.torch._adapters import MaskSchedule, attach_all, warn_if_open  # noqa: E402
+from tamiz.torch._handle import MaskHandle  # noqa: E402
+from tamiz.torch._masks import find_masks  # noqa: E402
 
 
-class FeatureMaskCallback(Callback):
-    """Attaches every :class:`~tamiz.torch.FeatureMask` of the model to its optimizer for the length of a fit.
+class LightningMaskCallback(Callback):
+    """Attach every :class:`~tamiz.torch.FeatureMask` of the model to its optimizer for the length of a fit.
 
     ``n_alive`` is logged at each step (``<name>.n_alive`` where there are several masks). The masks keep their state in the
-    model, so a fit that is resumed from a checkpoint goes on where it stopped.
+    model, so a fit that is resumed from a checkpoint goes on where it stopped. A fit that ends with an open mask warns.
 
     Parameters
     ----------
-    warmup, ramp : float
-        Length of the warm-up and of the ramp, see :meth:`FeatureMask.attach`.
-    limit : float, optional
-        Length of the selection after which the largest are kept; by default four ramps.
-    unit : {"steps", "epochs"}
+    warmup : float, default=0
+        Length of the warm-up, see :meth:`FeatureMask.attach`.
+    ramp : float, default=2000
+        Length of the ramp.
+    limit : float or None, default=None
+        Length of the selection after which the largest are kept; None: four ramps.
+    unit : {"steps", "epochs"}, default="steps"
         What these are counted in. Steps are steps of the optimizer: batches divided by ``accumulate_grad_batches``.
-    stop_when_closed : bool
-        Whether to end the fit when all masks are closed; by default the weights are trained on.
+    stop_when_closed : bool, default=False
+        Whether to end the fit when all masks are closed; otherwise the weights are trained on.
 
     Examples
     --------
-    >>> FeatureMaskCallback(warmup=5, ramp=60, unit="epochs").plan.in_steps(10)
+    >>> LightningMaskCallback(warmup=5, ramp=60, unit="epochs").schedule.in_steps(10)
     {'warmup_steps': 50, 'ramp_steps': 600, 'max_steps': None}
     """
 
@@ -48,7 +50,7 @@ class FeatureMaskCallback(Callback):
         unit: str = "steps",
         stop_when_closed: bool = False,
     ) -> None:
-        self.plan = Plan(warmup, ramp, limit, unit)
+        self.schedule = MaskSchedule(warmup, ramp, limit, unit)
         self.stop_when_closed = stop_when_closed
         self._handles: list[MaskHandle] = []
 
@@ -58,14 +60,14 @@ class FeatureMaskCallback(Callback):
         steps_per_epoch = trainer.num_training_batches / trainer.accumulate_grad_batches
         if math.isfinite(steps_per_epoch):
             steps_per_epoch = math.ceil(steps_per_epoch)
-        schedule = self.plan.in_steps(steps_per_epoch)
-        self._handles = attach_all(masks_of(pl_module), trainer.optimizers, schedule)
+        schedule = self.schedule.in_steps(steps_per_epoch)
+        self._handles = attach_all(find_masks(pl_module), trainer.optimizers, schedule)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Log how many features are alive, and stop if that was asked for."""
-        masks = masks_of(pl_module)
+        masks = find_masks(pl_module)
         for name, mask in masks.items():
             label = "n_alive" if len(masks) == 1 else f"{name}.n_alive"
             pl_module.log(label, float(mask.n_alive), on_step=True, on_epoch=False)
@@ -77,8 +79,9 @@ class FeatureMaskCallback(Callback):
         self._detach()
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Detach."""
+        """Detach; warn if a mask is still open."""
         self._detach()
+        warn_if_open(find_masks(pl_module))
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Detach: the same model may be fitted again."""

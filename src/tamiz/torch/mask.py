@@ -3,62 +3,61 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
 from tamiz._validation import resolve_n_features_to_select
-from tamiz.core import VARIANTS, Rule, State, current_ranking, penalty
-from tamiz.linear.gamma import AGE, CLOSED, N_COUNTERS, OPEN, STEP
+from tamiz.core import Rule, Slot, current_ranking, penalty
+from tamiz.core.state import N_SLOTS
+from tamiz.torch._handle import MaskHandle, find_stepping_optimizer
+from tamiz.torch._mask_parts import Rest, check_description, check_shape, describe
+from tamiz.torch._stepping import MaskTensors, Stepper, mask_state
 from tamiz.torch.fold import masked
-from tamiz.torch.stepping import move_gamma
-
-# Places in the counters beyond those of gamma: what the mask was made for, so that another mask's state is refused.
-_SELECT, _VARIANT = N_COUNTERS, N_COUNTERS + 1
-
-
-class MaskHandle:
-    """What :meth:`FeatureMask.attach` returns; ``remove()`` takes the hooks off again."""
-
-    def __init__(self, mask: FeatureMask, hook: Any) -> None:
-        self._mask = mask
-        self._hook = hook
-
-    def remove(self) -> None:
-        """Take the hook off the optimizer; gamma stays as it is."""
-        self._hook.remove()
-        if self._mask._handle is self:
-            self._mask._handle = None
 
 
 class FeatureMask(nn.Module):
-    r"""A mask over the inputs that ends with exactly M ones.
+    r"""Mask over the inputs of a model that ends with exactly M ones.
 
     Multiplies its input by gamma, element by element. Once attached to the optimizer that trains the model, gamma moves by
-    the paper's rule in every step: it keeps its own moments, so that neither the optimizer nor its weight decay, learning-rate
-    schedule, gradient clipping or scaler changes what is selected.
+    the paper's rule in every step: it keeps its own moments, so that neither the optimizer nor its weight decay,
+    learning-rate schedule, gradient clipping or scaler changes what is selected. A mask that is closed, or not attached,
+    sends no gradient to gamma; a closed gamma that was changed from outside (by averaging the weights, for example) is
+    set back to the selected features at the next forward.
 
     Parameters
     ----------
     shape : int or tuple of int
-        Shape of the mask: the number of columns, or a shape that broadcasts against one sample. ``(1, 32, 32)`` picks pixels
-        for all channels, ``(3, 32, 32)`` single values, ``(n_channels, 1)`` channels of a time series.
-    n_features_to_select : int, float or None
+        Shape of the mask: the number of columns, or a shape that broadcasts against one sample. ``(1, 32, 32)`` picks
+        pixels for all channels, ``(3, 32, 32)`` single values, ``(n_channels, 1)`` channels of a time series.
+    n_features_to_select : int, float or None, default=None
         M: a number, a fraction in (0, 1), or None for half.
-    variant : {"soft", "hard", "ranking"}
-        E2E-FS-Soft, E2E-FS, or the variant whose target falls slowly, so that one fit orders all features.
-    mu, rho, beta : float
-        The paper's :math:`\mu`, :math:`\rho`, :math:`\beta`.
-    learning_rate, betas, epsilon : float, pair of float, float
-        gamma's own Adam.
+    variant : str, default="soft"
+        A name in ``tamiz.core.VARIANTS``: E2E-FS-Soft ("soft"), E2E-FS ("hard"), or "ranking", whose target falls slowly,
+        so that one fit orders all features.
+    mu : float, default=1.0
+        The paper's :math:`\mu`, weight of the count penalty beyond 1.
+    rho : float, default=0.75
+        The paper's :math:`\rho`, relaxation of the target of the soft variant.
+    mask_learning_rate : float, default=0.01
+        Learning rate of gamma.
+    betas : pair of float, default=(0.5, 0.999)
+        Decay rates of the moments of gamma (Adam).
+    epsilon : float, default=1e-8
+        Added to the denominator of the step of gamma (Adam).
+    device : torch.device or str, default=None
+        Where the mask lies; None: the default device.
+    dtype : torch.dtype, default=None
+        Type of gamma: ``torch.float64``, else ``torch.float32``, since a step of 0.01 is lost in half precision.
 
     Attributes
     ----------
     gamma : Parameter
         The mask, in [0, 1]; binary once ``closed``.
+    rule : Rule
+        The settings, with the schedule of the last ``attach``.
 
     Examples
     --------
@@ -92,116 +91,118 @@ class FeatureMask(nn.Module):
         *,
         mu: float = 1.0,
         rho: float = 0.75,
-        beta: float = 1.0,
-        learning_rate: float = 0.01,
+        mask_learning_rate: float = 0.01,
         betas: tuple[float, float] = (0.5, 0.999),
         epsilon: float = 1e-8,
         device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.shape = _checked_shape(shape)
+        self.shape = check_shape(shape)
         n_features = math.prod(self.shape)
-        m = resolve_n_features_to_select(n_features_to_select, n_features)
         self._options: dict[str, Any] = {
             "n_features": n_features,
-            "n_features_to_select": m,
+            "n_features_to_select": resolve_n_features_to_select(n_features_to_select, n_features),
             "variant": variant,
             "mu": mu,
             "rho": rho,
-            "beta": beta,
-            "learning_rate": learning_rate,
+            "mask_learning_rate": mask_learning_rate,
             "beta1": betas[0],
             "beta2": betas[1],
             "epsilon": epsilon,
         }
         self.rule = Rule(**self._options)
-        dtype = torch.float32 if dtype is None else _wide(dtype)
+        dtype = torch.float64 if dtype == torch.float64 else torch.float32
         self.gamma = nn.Parameter(torch.empty(self.shape, device=device, dtype=dtype))
         self.register_buffer("first", torch.empty(n_features, device=device, dtype=dtype))
         self.register_buffer("second", torch.empty(n_features, device=device, dtype=dtype))
         self.register_buffer("rank", torch.empty(n_features, device=device, dtype=torch.int32))
-        self.register_buffer("counters", torch.empty(N_COUNTERS + 2, device=device, dtype=torch.int64))
+        self.register_buffer("counters", torch.empty(N_SLOTS, device=device, dtype=torch.int64))
         self._handle: MaskHandle | None = None
-        self._seen = False
-        self._arrays: tuple[Any, ...] | None = None
+        self._moving = False  # attached and not closed, in Python: a look at the counters would wait for the device
+        self._seen = False  # forward ran in training since the last step
+        self._warned = False
+        self._gamma_version: int | None = None  # version of gamma after the last change of our own
+        self._stepper: Stepper | None = None
         self.reset()
 
-    # ---- what users read -------------------------------------------------------------------------------------------
+    # ---- state -----------------------------------------------------------------------------------------------------
 
     @property
     def n_features(self) -> int:
-        """How many features there are (the paper's F)."""
+        """Return the number of features (the paper's F)."""
         return self.rule.n_features
 
     @property
     def n_features_to_select(self) -> int:
-        """How many are kept in the end (the paper's M)."""
+        """Return how many features are kept in the end (the paper's M)."""
         return self.rule.n_features_to_select
 
     @property
     def variant(self) -> str:
-        """Which variant of the method runs."""
+        """Return the name of the variant."""
         return self.rule.variant
 
     @property
     def step(self) -> int:
-        """Optimizer steps seen since the start of the warm-up."""
-        return int(self.counters[STEP])
+        """Return the number of optimizer steps since the start of the warm-up."""
+        return int(self.counters[Slot.STEP])
 
     @property
     def closed(self) -> bool:
-        """Whether gamma is binary with exactly M ones; it does not move any more."""
-        return bool(self.counters[CLOSED])
+        """Check whether gamma is binary with exactly M ones; it does not move any more."""
+        return bool(self.counters[Slot.CLOSED])
 
     @property
     def n_alive(self) -> int:
-        """How many features have not died."""
+        """Return how many features have not been eliminated."""
         return int((self.rank <= self.n_features_to_select).sum())
 
     def ranking(self) -> torch.Tensor:
-        """1 for the best feature, 2 for the next, ...; at any moment, in the shape of the mask."""
-        state = State(self._flat_gamma(), self.first, self.second, self.rank.long(), self.counters[AGE])
-        return current_ranking(state, self.rule).reshape(self.shape)
+        """Return 1 for the best feature, 2 for the next, ...; at any moment, in the shape of the mask."""
+        return current_ranking(mask_state(self._tensors()), self.rule).reshape(self.shape)
 
     def support(self) -> torch.Tensor:
-        """True for the M features that are kept; before the mask is closed, for those that stand best now."""
+        """Return True for the M features that are kept; before the mask is closed, for those that are best now.
+
+        Raises
+        ------
+        RuntimeError
+            If gamma has not moved yet: nothing tells the features apart.
+        """
+        self._check_order()
         return self.ranking() <= self.n_features_to_select
 
     def penalty(self) -> torch.Tensor:
-        r""":math:`L_{1-2} + L_M` for M; zero once the mask is closed."""
+        r"""Return :math:`L_{1-2} + L_M` for M; zero once the mask is closed."""
+        self._undo_changes()
+        return penalty(self.gamma.detach().reshape(-1), self.n_features_to_select, self.rule.mu)
+
+    def finalize(self) -> None:
+        """Close the mask at once: keep the M features that are best now.
+
+        For a training that ends before the mask has closed. ``Selection.converged`` would be False.
+
+        Raises
+        ------
+        RuntimeError
+            If gamma has not moved yet.
+        """
+        if self.closed:
+            return
+        self._check_order()
+        ranking = self.ranking()
         with torch.no_grad():
-            return penalty(self._flat_gamma(), self.n_features_to_select, self.rule.mu)
-
-    def extra_repr(self) -> str:
-        """What ``print(model)`` shows."""
-        shape = self.shape[0] if len(self.shape) == 1 else self.shape
-        about = f"{shape}, n_features_to_select={self.n_features_to_select}, variant={self.variant!r}"
-        if self.gamma.is_meta:  # there are no numbers to tell of
-            return about
-        return f"{about}, closed" if self.closed else f"{about}, alive={self.n_alive}"
-
-    # ---- the module ------------------------------------------------------------------------------------------------
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """``x * gamma``."""
-        self._check_input(x)
-        gamma: torch.Tensor = self.gamma
-        if gamma.dtype != x.dtype and (x.is_floating_point() or x.is_complex()):
-            gamma = gamma.to(x.dtype)
-        if torch.compiler.is_compiling() or torch.jit.is_tracing() or not torch.is_grad_enabled():
-            return x * gamma
-        self.__dict__["_seen"] = True  # the way around nn.Module.__setattr__, which is slow
-        return masked(x, gamma)
-
-    def _check_input(self, x: torch.Tensor) -> None:
-        mine, theirs = self.shape, tuple(x.shape)
-        fits = len(theirs) >= len(mine) and all(a in (1, b) for a, b in zip(mine[::-1], theirs[::-1]))
-        if not fits:
-            raise ValueError(f"a mask of shape {mine} does not fit an input of shape {theirs}")
+            self.rank.copy_(ranking.reshape(-1))
+            self.gamma.copy_(ranking <= self.n_features_to_select)
+            self.first.zero_()
+            self.second.zero_()
+            for slot, value in ((Slot.AGE, 0), (Slot.OPEN, 0), (Slot.CLOSED, 1), (Slot.FORCED, 2)):
+                self.counters[slot] = value
+        self._update()
 
     def reset(self) -> None:
-        """Back to the start: gamma all ones, nothing decided, no step taken."""
+        """Go back to the start: gamma all ones, nothing decided, no step taken."""
         m, n = self.n_features_to_select, self.n_features
         with torch.no_grad():
             self.gamma.fill_(1.0)
@@ -211,13 +212,87 @@ class FeatureMask(nn.Module):
             self.rank.zero_()
             if m == n:
                 self.rank.copy_(torch.arange(1, n + 1))
-            self.counters[OPEN] = 0 if m == n else n
-            self.counters[CLOSED] = int(m == n)
-            self.counters[_SELECT] = m
-            self.counters[_VARIANT] = VARIANTS.index(self.variant)
+            self.counters[Slot.OPEN] = 0 if m == n else n
+            self.counters[Slot.CLOSED] = int(m == n)
+        self._update()
 
-    def _flat_gamma(self) -> torch.Tensor:
-        return self.gamma.detach().reshape(-1)
+    def extra_repr(self) -> str:
+        """Return what ``print(model)`` shows."""
+        shape = self.shape[0] if len(self.shape) == 1 else self.shape
+        about = f"{shape}, n_features_to_select={self.n_features_to_select}, variant={self.variant!r}"
+        if self.gamma.is_meta:  # there are no numbers to show
+            return about
+        return f"{about}, closed" if self.closed else f"{about}, alive={self.n_alive}"
+
+    def _tensors(self) -> MaskTensors:
+        buffers = self.__dict__["_buffers"]  # attributes of modules are slow to look up
+        return MaskTensors(
+            self.__dict__["_parameters"]["gamma"],
+            buffers["first"],
+            buffers["second"],
+            buffers["rank"],
+            buffers["counters"],
+        )
+
+    def _check_order(self) -> None:
+        if self.n_alive == self.n_features != self.n_features_to_select and not int(self.counters[Slot.AGE]):
+            raise RuntimeError(
+                f"nothing is selected yet: gamma has not moved in {self.step} steps (warm-up: "
+                f"{self.rule.warmup_steps}); attach the mask to the optimizer and train on"
+            )
+
+    def _update(self) -> None:
+        """Take over a state that was written by something other than a step."""
+        if not self.gamma.is_meta:
+            self._moving = self._handle is not None and not self.closed
+            self._gamma_version = self.gamma._version
+
+    # ---- forward ---------------------------------------------------------------------------------------------------
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return ``x * gamma``."""
+        gamma: torch.Tensor = self.gamma
+        mine, theirs = gamma.shape, x.shape
+        if theirs[-1:] != mine and (
+            len(theirs) < len(mine) or any(a not in (1, b) for a, b in zip(mine[::-1], theirs[::-1]))
+        ):
+            raise ValueError(f"a mask of shape {tuple(mine)} does not fit an input of shape {tuple(theirs)}")
+        compiling = torch.compiler.is_compiling()
+        if not self._moving:
+            gamma = gamma.detach() if compiling else self._resting_gamma()
+        if gamma.dtype != x.dtype and (x.is_floating_point() or x.is_complex()):
+            gamma = gamma.to(x.dtype)
+        if compiling or not torch.is_grad_enabled() or torch.jit.is_tracing():
+            return x * gamma
+        self.__dict__["_seen"] = True  # nn.Module.__setattr__ is slow
+        return masked(x, gamma)
+
+    def _resting_gamma(self) -> torch.Tensor:
+        """Return gamma without a gradient: the mask is closed or not attached."""
+        self._undo_changes()
+        if not torch.is_grad_enabled() or torch._C._are_functorch_transforms_active():
+            return self.gamma.detach()
+        # Not detached: data-parallel wrappers, and a loop that trains nothing but the mask, need gamma in the graph.
+        return Rest.apply(self.gamma, self if self.training and not self._warned and not self.closed else None)
+
+    def _undo_changes(self) -> None:
+        """Set gamma back to what was decided, if something other than the mask has written to it."""
+        gamma = self.gamma
+        if self._moving or gamma.is_meta or gamma.is_inference() or gamma._version == self._gamma_version:
+            return
+        kept = (self.rank <= self.n_features_to_select).reshape(self.shape)
+        with torch.no_grad():
+            if not self.closed:
+                gamma.mul_(kept)
+            elif int(kept.sum()) == self.n_features_to_select:
+                gamma.copy_(kept)
+            else:
+                raise RuntimeError(
+                    f"the state of this mask is not consistent: it is closed with {int(kept.sum())} features instead of "
+                    f"{self.n_features_to_select}. If its buffers were averaged, copy them instead (AveragedModel with "
+                    "use_buffers=False)"
+                )
+        self._gamma_version = gamma._version
 
     # ---- attaching -------------------------------------------------------------------------------------------------
 
@@ -234,14 +309,15 @@ class FeatureMask(nn.Module):
         Parameters
         ----------
         optimizer : torch.optim.Optimizer
-            The optimizer of the model that holds the mask; ``model.parameters()`` may be handed to it whole. gamma's
-            gradient is taken away before the optimizer's own step, so the optimizer never moves it.
-        warmup_steps : int
+            The optimizer of the model that holds the mask; ``model.parameters()`` may be handed to it whole. The gradient
+            of gamma is taken away before the optimizer's own step, so the optimizer never moves it. Of an optimizer that
+            wraps another (SAM, Accelerate), the one that steps is followed.
+        warmup_steps : int, default=0
             Steps during which only the weights are trained.
-        ramp_steps : int
+        ramp_steps : int, default=2000
             The paper's T: steps until the penalty alone decides.
-        max_steps : int, optional
-            Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; by default four ramps.
+        max_steps : int or None, default=None
+            Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; None: four ramps.
 
         Returns
         -------
@@ -251,19 +327,13 @@ class FeatureMask(nn.Module):
         rule = Rule(**self._options, warmup_steps=warmup_steps, ramp_steps=ramp_steps, max_steps=max_steps)
         if self._handle is not None:
             raise RuntimeError("this mask is attached already; call detach() first")
-        # Wrappers such as Accelerate's keep the optimizer that really steps in an attribute of this name.
-        inner = getattr(optimizer, "optimizer", optimizer)
-        if not isinstance(inner, torch.optim.Optimizer):
-            raise TypeError(f"attach needs a torch.optim.Optimizer, got {type(optimizer).__name__}")
-        if not any(p is self.gamma for group in inner.param_groups for p in group["params"]):
-            raise ValueError(
-                "gamma is not among the parameters of this optimizer: put the mask into the model first, "
-                "then build the optimizer from model.parameters()"
-            )
+        inner = find_stepping_optimizer(optimizer, self.gamma)
         if not self.gamma.requires_grad:
             raise ValueError("gamma does not require a gradient: call mask.gamma.requires_grad_() before attach")
+        self._undo_changes()
         self.rule = rule
-        self._handle = MaskHandle(self, inner.register_step_pre_hook(self._before_step))
+        self._handle = MaskHandle(inner, self.gamma, self.take_step, self._release)
+        self._update()
         return self._handle
 
     def detach(self) -> None:
@@ -271,63 +341,52 @@ class FeatureMask(nn.Module):
         if self._handle is not None:
             self._handle.remove()
 
-    def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> Any:
-        if self._will_skip(optimizer):
-            self.gamma.grad = None
-            return None
-        closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
-        if closure is None:
-            self.take_step()
-            return None
-        # The gradients come into being inside the closure, so that is where gamma has to step; once, even if the optimizer
-        # calls the closure several times.
-        wrapped = self._stepping_closure(closure)
-        if "closure" in kwargs:
-            return args, {**kwargs, "closure": wrapped}
-        return (args[0], wrapped, *args[2:]), kwargs
-
-    def _will_skip(self, optimizer: torch.optim.Optimizer) -> bool:
-        # GradScaler leaves both the skipping and the unscaling to optimizers that can do it themselves (fused ones).
-        found, scale = getattr(optimizer, "found_inf", None), getattr(optimizer, "grad_scale", None)
-        if found is not None and bool(found > 0):
-            return True
-        if scale is not None and self.gamma.grad is not None:
-            self.gamma.grad.div_(scale)
-        return False
-
-    def _stepping_closure(self, closure: Callable[[], Any]) -> Callable[[], Any]:
-        taken = False
-
-        def run() -> Any:
-            nonlocal taken
-            with torch.enable_grad():
-                result = closure()
-            if taken:
-                self.gamma.grad = None
-            elif self.gamma.grad is not None or result is not None:
-                self.take_step()
-                taken = True
-            return result
-
-        return run
+    def _release(self) -> None:
+        self._handle = None
+        self._moving = False
 
     def take_step(self) -> None:
         """Move gamma by its gradient and take the gradient away; ``attach`` calls this before each optimizer step."""
-        gamma = self.__dict__["_parameters"]["gamma"]  # attributes of modules are slow to look up and to set
+        own = self.__dict__  # attributes of modules are slow to look up and to set
+        tensors = self._tensors()
+        gamma = tensors.gamma
         gradient = gamma.grad
-        if gradient is None:
-            if self.closed:  # nothing is left to move; gamma may have been frozen by hand
-                return
-            if self._seen:
-                why = "the loss does not depend on the mask's output, or the gradients were cleared before the step"
-            else:
-                why = "the mask has not seen any data: its forward did not run in training since the last step"
-            raise RuntimeError(f"gamma has no gradient: {why}")
-        move_gamma(self, gradient.detach().reshape(-1))
+        if not own["_moving"] and self.closed:
+            self.counters[Slot.STEP] += 1
+        elif gradient is None:
+            raise RuntimeError(f"gamma has no gradient: {self._why_no_gradient()}")
+        else:
+            stepper = own["_stepper"]
+            if stepper is None or not stepper.serves(tensors, self.rule):
+                stepper = own["_stepper"] = Stepper(tensors, self.rule)
+                own["_gamma_version"] = None
+            if gamma._version != own["_gamma_version"]:
+                self._check_gamma()
+            if stepper.step(gradient.detach().reshape(-1)):
+                own["_moving"] = False
+            own["_gamma_version"] = gamma._version
         gamma.grad = None
-        self.__dict__["_seen"] = False
+        own["_seen"] = False
 
-    # ---- keeping, copying, moving ----------------------------------------------------------------------------------
+    def _check_gamma(self) -> None:
+        """Raise if something other than the mask has moved gamma to where the rule never leaves it."""
+        gamma, dead = self.gamma.detach().reshape(-1), self.rank > self.n_features_to_select
+        if bool(((gamma < 0) | (gamma > 1) | (dead & (gamma != 0))).any()):
+            raise RuntimeError(
+                "gamma was changed between two steps by something other than the mask, for example an optimizer that "
+                "wraps another one: attach the mask to the optimizer whose step() moves the weights"
+            )
+
+    def _why_no_gradient(self) -> str:
+        if not self.gamma.requires_grad:
+            return (
+                "it was frozen before the mask closed; call mask.gamma.requires_grad_(), or mask.finalize() to close it"
+            )
+        if self._seen:
+            return "the loss does not depend on the mask's output, or the gradients were cleared before the step"
+        return "the mask has not seen any data: its forward did not run in training since the last step"
+
+    # ---- saving, copying, moving -----------------------------------------------------------------------------------
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         def moved(tensor: torch.Tensor) -> torch.Tensor:
@@ -335,36 +394,32 @@ class FeatureMask(nn.Module):
             if tensor.is_floating_point() and result.dtype not in (torch.float32, torch.float64):
                 # A step of 0.01 is lost in half precision: the mask keeps its type, and only the device is taken over.
                 result = tensor.to(result.device)
-            return result.contiguous()  # the compiled update writes into the memory, in the order of the features
+            return result.contiguous()  # the compiled step writes into the memory, in the order of the features
 
+        self._gamma_version = None
         return super()._apply(moved, recurse)
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy is not attached: the optimizer that it would step with is not copied along.
-        return {**super().__getstate__(), "_handle": None, "_arrays": None}
+        bound = {"_handle": None, "_stepper": None, "_gamma_version": None, "_moving": False, "_warned": False}
+        return {**super().__getstate__(), **bound}
+
+    def get_extra_state(self) -> torch.Tensor:
+        """Return what the state belongs to (format, shape, M and variant by name) as the bytes of a JSON text."""
+        return describe(self.shape, self.n_features_to_select, self.variant)
+
+    def set_extra_state(self, state: torch.Tensor) -> None:
+        """Do nothing: the description is checked before anything is loaded."""
+
+    def _save_to_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        self._undo_changes()
+        super()._save_to_state_dict(*args, **kwargs)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any, **kwargs: Any) -> None:
-        counters = state_dict.get(prefix + "counters")
-        if counters is not None and counters.shape == self.counters.shape:
-            m, variant = int(counters[_SELECT]), VARIANTS[int(counters[_VARIANT])]
-            if (m, variant) != (self.n_features_to_select, self.variant):
-                raise ValueError(
-                    f"this state belongs to a mask that selects {m} features with variant {variant!r}; "
-                    f"here {self.n_features_to_select} with {self.variant!r} are asked for"
-                )
+        description = state_dict.get(prefix + "_extra_state")
+        if description is not None:
+            check_description(description, self.shape, self.n_features_to_select, self.variant)
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
-
-
-def _wide(dtype: torch.dtype) -> torch.dtype:
-    return torch.float64 if dtype == torch.float64 else torch.float32
-
-
-def _checked_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
-    try:
-        sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-        fine = len(sizes) > 0 and all(isinstance(n, (int, np.integer)) and n > 0 for n in sizes)
-    except TypeError:
-        fine = False
-    if not fine:
-        raise ValueError(f"shape must be a positive integer or a tuple of them, got {shape!r}")
-    return tuple(int(n) for n in sizes)
+        self._update()
+        self._gamma_version = None
+        self._undo_changes()

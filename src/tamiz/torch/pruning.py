@@ -1,4 +1,4 @@
-"""prune: from a model with a closed mask to a smaller one that reads the selected values only."""
+"""Turn a model with a closed mask into a smaller one that reads the selected values only."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import Any
 import torch
 from torch import nn
 
+from tamiz.torch._masks import find_mask
 from tamiz.torch.mask import FeatureMask
 from tamiz.torch.shrink import find_folded_layer
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How a model is pruned; kept beside the weights when a pruned model is saved."""
+class PruneSpec:
+    """Description of how a model was pruned; kept beside the weights when a pruned model is saved."""
 
     indices: tuple[int, ...]
     """The selected features, places in the flattened mask, upwards."""
@@ -31,7 +32,7 @@ class Plan:
 
 
 class Scatter(nn.Module):
-    """Values at given positions of an input that is zero everywhere else.
+    """Put values at given positions of an input that is zero everywhere else.
 
     Parameters
     ----------
@@ -59,12 +60,12 @@ class Scatter(nn.Module):
         self.register_buffer("source", source)
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        """The whole samples."""
+        """Return the whole samples."""
         padded = torch.cat([values, torch.zeros_like(values[..., :1])], dim=-1)
         return padded.index_select(-1, self.source).unflatten(-1, self.shape)
 
     def extra_repr(self) -> str:
-        """The shape of a sample."""
+        """Return the shape of a sample."""
         return f"shape={self.shape}"
 
 
@@ -82,7 +83,7 @@ class _FixedMask(nn.Module):
 
 
 class PrunedModel(nn.Module):
-    """What :func:`prune` returns: reads the selected values only.
+    """Model that reads the selected values only; :func:`prune` returns it.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ class PrunedModel(nn.Module):
         What stands before the network: nothing, or a :class:`Scatter`.
     network : nn.Module
         The network without its mask.
-    plan : Plan
+    spec : PruneSpec
         What was cut.
 
     Attributes
@@ -103,32 +104,32 @@ class PrunedModel(nn.Module):
 
     indices: torch.Tensor
 
-    def __init__(self, front: nn.Module, network: nn.Module, plan: Plan) -> None:
+    def __init__(self, front: nn.Module, network: nn.Module, spec: PruneSpec) -> None:
         super().__init__()
-        self.front, self.network, self.plan = front, network, plan
-        self.n_values = _positions(plan).numel()
-        self.register_buffer("indices", torch.tensor(plan.indices, dtype=torch.int64))
+        self.front, self.network, self.spec = front, network, spec
+        self.n_values = _positions(spec).numel()
+        self.register_buffer("indices", torch.tensor(spec.indices, dtype=torch.int64))
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        """The predictions of the whole model, from the selected values alone."""
+        """Return the predictions of the whole model, from the selected values alone."""
         if values.shape[-1] != self.n_values:
-            raise ValueError(f"this model reads {self.n_values} values a sample, got {values.shape[-1]}")
+            raise ValueError(f"this model reads {self.n_values} values per sample, got {values.shape[-1]}")
         return self.network(self.front(values))
 
     def select(self, x: torch.Tensor) -> torch.Tensor:
-        """The values that this model reads, out of whole inputs."""
-        positions = _positions(self.plan).to(x.device)
-        if len(self.plan.sample_shape) == 1:
+        """Return the values that this model reads, out of whole inputs."""
+        positions = _positions(self.spec).to(x.device)
+        if len(self.spec.sample_shape) == 1:
             return x.index_select(-1, positions)
         return x.flatten(1).index_select(-1, positions)
 
     def extra_repr(self) -> str:
-        """How many values are read."""
+        """Return how many values are read."""
         return f"n_values={self.n_values}"
 
 
 def prune(model: nn.Module, example: torch.Tensor | None = None) -> PrunedModel:
-    """A module that takes only the selected values and predicts what the masked model predicts in evaluation mode.
+    """Return a module that takes only the selected values and predicts what the masked model predicts in evaluation mode.
 
     Where the masked input goes straight into an ``nn.Linear``, that layer is cut to the selected columns; in front of
     anything else the values are put back into an input that is zero everywhere else. The result shares no memory with
@@ -138,7 +139,7 @@ def prune(model: nn.Module, example: torch.Tensor | None = None) -> PrunedModel:
     ----------
     model : nn.Module
         A model that holds one :class:`FeatureMask`, closed.
-    example : tensor, optional
+    example : tensor or None, default=None
         A batch of inputs as the model takes them. Needed where one input is not of the shape of the mask: for a mask of
         shape ``(1, 28, 28)`` before colour images, or ``(n_channels, 1)`` before series.
 
@@ -164,13 +165,18 @@ def prune(model: nn.Module, example: torch.Tensor | None = None) -> PrunedModel:
     if example is None:
         example = _random_example(mask)
     indices = tuple(mask.support().reshape(-1).nonzero().flatten().tolist())
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[example.device] if example.device.type == "cuda" else []):
         expected = _predict(model, example, "the model does not run on it")
+        if not _all_close(expected, _predict(model, example, "")):
+            raise ValueError(
+                "the model gives other outputs for the same input and torch seed in evaluation mode, so the pruned model "
+                "cannot be compared with it; switch off what is random, or prune the part that is not"
+            )
         for layer, keeps_mask in _ways(model, mask, example):
             shape = (mask.n_features,) if layer or _is_plain(mask, example) else tuple(example.shape[1:])
-            plan = Plan(indices, mask.shape, shape, layer, keeps_mask)
+            spec = PruneSpec(indices, mask.shape, shape, layer, keeps_mask)
             try:
-                pruned = assemble(model, plan)
+                pruned = assemble(model, spec)
             except RuntimeError:  # the mask does not broadcast against the input: it gates something else
                 continue
             if _agrees(pruned, example, expected):
@@ -182,15 +188,13 @@ def prune(model: nn.Module, example: torch.Tensor | None = None) -> PrunedModel:
 
 
 def _closed_mask(model: nn.Module) -> FeatureMask:
-    masks = [module for module in model.modules() if isinstance(module, FeatureMask)]
-    if len(masks) != 1:
-        raise ValueError(f"the model must hold exactly one FeatureMask, it holds {len(masks)}")
-    if not masks[0].closed:
+    mask = find_mask(model)
+    if not mask.closed:
         raise ValueError(
-            f"the mask is not closed yet: {masks[0].n_alive} features are alive, {masks[0].n_features_to_select} are to be "
-            "selected; train on until mask.closed"
+            f"the mask is not closed yet: {mask.n_alive} features are alive, {mask.n_features_to_select} are to be "
+            "selected; train on until mask.closed, or call mask.finalize()"
         )
-    return masks[0]
+    return mask
 
 
 def _random_example(mask: FeatureMask) -> torch.Tensor:
@@ -199,7 +203,7 @@ def _random_example(mask: FeatureMask) -> torch.Tensor:
 
 
 def _is_plain(mask: FeatureMask, example: torch.Tensor) -> bool:
-    """A vector of features in the last dimension; what stands before it are batches."""
+    """Check for a vector of features in the last dimension; the dimensions before it are batches."""
     return len(mask.shape) == 1 and example.shape[-1] == mask.n_features
 
 
@@ -208,6 +212,7 @@ def _predict(model: nn.Module, x: torch.Tensor, complaint: str) -> Any:
     model.eval()
     try:
         with torch.no_grad():
+            torch.manual_seed(0)  # a model that draws random numbers gets the same each time
             return model(x)
     except Exception as error:
         raise ValueError(
@@ -220,7 +225,7 @@ def _predict(model: nn.Module, x: torch.Tensor, complaint: str) -> Any:
 
 
 def _ways(model: nn.Module, mask: FeatureMask, example: torch.Tensor) -> list[tuple[str | None, bool]]:
-    """What can be tried, the best first."""
+    """Return what can be tried, the best first: the layer to cut, and whether zeros are multiplied in once more."""
     layer = find_folded_layer(model, mask, example)
     names = [name for name, module in model.named_modules() if module is layer]
     return [(name, False) for name in names] + [(None, False), (None, True)]
@@ -231,6 +236,10 @@ def _agrees(pruned: PrunedModel, example: torch.Tensor, expected: Any) -> bool:
         found = _predict(pruned, pruned.select(example), "")
     except (ValueError, RuntimeError, IndexError):
         return False
+    return _all_close(expected, found)
+
+
+def _all_close(expected: Any, found: Any) -> bool:
     if not isinstance(expected, (tuple, list)):
         expected, found = (expected,), (found,)
     return all(_close(a, b) for a, b in zip(expected, found) if isinstance(a, torch.Tensor))
@@ -243,27 +252,27 @@ def _close(a: torch.Tensor, b: Any) -> bool:
     return torch.allclose(a, b, rtol=1e-4, atol=1e-5 * max(1.0, scale), equal_nan=True)
 
 
-def assemble(model: nn.Module, plan: Plan) -> PrunedModel:
-    """Cut a copy of ``model`` as ``plan`` says."""
+def assemble(model: nn.Module, spec: PruneSpec) -> PrunedModel:
+    """Cut a copy of ``model`` as ``spec`` says."""
     network = copy.deepcopy(model)
     device = next(network.parameters()).device
     mask_name = next(name for name, module in network.named_modules() if isinstance(module, FeatureMask))
-    support = torch.zeros(math.prod(plan.mask_shape), device=device)
-    support[list(plan.indices)] = 1.0
-    stand_in = _FixedMask(support.reshape(plan.mask_shape)) if plan.keeps_mask else nn.Identity()
+    support = torch.zeros(math.prod(spec.mask_shape), device=device)
+    support[list(spec.indices)] = 1.0
+    stand_in = _FixedMask(support.reshape(spec.mask_shape)) if spec.keeps_mask else nn.Identity()
     network = _replaced(network, mask_name, stand_in)
-    if plan.layer is None:
-        front: nn.Module = Scatter(_positions(plan).to(device), plan.sample_shape)
+    if spec.layer is None:
+        front: nn.Module = Scatter(_positions(spec).to(device), spec.sample_shape)
     else:
         front = nn.Identity()
-        layer = network.get_submodule(plan.layer)
+        layer = network.get_submodule(spec.layer)
         assert isinstance(layer, nn.Linear)
-        network = _replaced(network, plan.layer, _cut(layer, plan.indices))
-    return PrunedModel(front, network, plan).to(device)
+        network = _replaced(network, spec.layer, _cut(layer, spec.indices))
+    return PrunedModel(front, network, spec).to(device)
 
 
 def _replaced(model: nn.Module, name: str, new: nn.Module) -> nn.Module:
-    """``model`` with one of its parts replaced, wherever it is used."""
+    """Return ``model`` with one of its parts replaced, wherever it is used."""
     old = model.get_submodule(name)
     new.training = old.training
     if old is model:
@@ -286,11 +295,11 @@ def _cut(layer: nn.Linear, indices: Sequence[int]) -> nn.Linear:
     return small
 
 
-def _positions(plan: Plan) -> torch.Tensor:
-    """Places in a flattened sample of all values that the mask lets through."""
-    support = torch.zeros(math.prod(plan.mask_shape), dtype=torch.bool)
-    support[list(plan.indices)] = True
-    shape = plan.sample_shape
+def _positions(spec: PruneSpec) -> torch.Tensor:
+    """Return the places in a flattened sample of all values that the mask lets through."""
+    support = torch.zeros(math.prod(spec.mask_shape), dtype=torch.bool)
+    support[list(spec.indices)] = True
+    shape = spec.sample_shape
     if math.prod(shape) == support.numel():
         return support.nonzero().flatten()
-    return support.reshape(plan.mask_shape).expand(shape).reshape(-1).nonzero().flatten()
+    return support.reshape(spec.mask_shape).expand(shape).reshape(-1).nonzero().flatten()

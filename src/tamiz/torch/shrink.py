@@ -1,4 +1,4 @@
-"""Working on the living columns only: a folded first layer gets narrower as features die.
+"""Work on the living columns only: a folded first layer gets narrower as features are eliminated.
 
 Where the masked input goes straight into an ``nn.Linear``, a dead column changes nothing any more: its gamma is zero, and
 so is the gradient of its weights. The trainer then works on the columns that are left: those of the data, of the layer's
@@ -15,7 +15,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-from tamiz.linear.gamma import OPEN
+from tamiz.core import Slot
 from tamiz.torch.fold import watched
 from tamiz.torch.mask import FeatureMask
 
@@ -37,7 +37,7 @@ ELEMENTWISE = (
 
 
 def reads_first(model: nn.Module, mask: FeatureMask) -> bool:
-    """Whether the mask is the only one that sees the model's input: it is first in (nested) ``nn.Sequential``.
+    """Check that only the mask sees the input of the model: it is first in (nested) ``nn.Sequential``.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def reads_first(model: nn.Module, mask: FeatureMask) -> bool:
 
 
 class Probe(TorchFunctionMode):
-    """Watches one forward (and loss): what became of the masked input, and how often each parameter was used.
+    """Watch one forward (and loss): what became of the masked input, and how often each parameter was used.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Probe(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
     def layer_behind(self, mask: FeatureMask, model: nn.Module) -> nn.Linear | None:
-        """The ``nn.Linear`` that alone took the masked input and whose weights were used for nothing else, if any."""
+        """Return the ``nn.Linear`` that alone took the masked input and whose weights had no other use, or None."""
         if len(mask.shape) != 1 or len(self._fates) != 1 or self._fates[0] is None:
             return None
         weight = self._fates[0]
@@ -107,7 +107,7 @@ class Probe(TorchFunctionMode):
 
 
 def find_folded_layer(model: nn.Module, mask: FeatureMask, example: torch.Tensor) -> nn.Linear | None:
-    """The layer that :class:`Probe` finds in a forward in evaluation mode, which leaves no trace in the model."""
+    """Return the layer that :class:`Probe` finds in a forward in evaluation mode, which leaves no trace in the model."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
@@ -120,7 +120,7 @@ def find_folded_layer(model: nn.Module, mask: FeatureMask, example: torch.Tensor
 
 
 class Shrinker:
-    """Takes dead columns out of a mask, of the layer behind it and of the layer's optimizer, and puts them back.
+    """Take eliminated columns out of a mask, the layer behind it and the layer's optimizer, and put them back.
 
     Parameters
     ----------
@@ -140,23 +140,23 @@ class Shrinker:
 
     @staticmethod
     def can_handle(layer: nn.Linear, optimizer: torch.optim.Optimizer) -> bool:
-        """Whether columns can be taken out without a trace in the rest."""
+        """Check that columns can be taken out without a trace in the rest."""
         weight = layer.weight
         watched_from_outside = weight._backward_hooks or getattr(weight, "_post_accumulate_grad_hooks", None)
         return type(optimizer) in ELEMENTWISE and not watched_from_outside and not layer._forward_pre_hooks
 
     @property
     def width(self) -> int:
-        """Columns at work."""
+        """Return the number of columns at work."""
         return self.layer.in_features
 
     def is_due(self) -> bool:
-        """Whether so many have died that it pays to drop them."""
-        n_alive = int(self.mask.counters[OPEN]) or self.mask.n_features_to_select
+        """Check whether so many were eliminated that it pays to drop them."""
+        n_alive = int(self.mask.counters[Slot.OPEN]) or self.mask.n_features_to_select
         return n_alive < SHARE * self.width
 
     def living(self) -> torch.Tensor:
-        """Places of the living among the columns at work."""
+        """Return the places of the living among the columns at work."""
         return (self.mask.rank <= self.mask.n_features_to_select).nonzero().flatten()
 
     def keep(self, places: torch.Tensor) -> None:
@@ -174,7 +174,7 @@ class Shrinker:
         self._resize(places.numel())
 
     def restore(self) -> None:
-        """Put everything back into its place; what was dropped has the values it died with."""
+        """Put everything back into its place; what was dropped has the values it had then."""
         if self.columns is None:
             return
         with torch.no_grad():
@@ -194,7 +194,7 @@ class Shrinker:
             whole.index_copy_(-1, self.columns, tensor)
 
     def _tensors(self) -> dict[str, torch.Tensor]:
-        """Everything that has one entry, or one column, for each column at work."""
+        """Return everything that has one entry, or one column, for each column at work."""
         mask, weight = self.mask, self.layer.weight
         found = {"gamma": mask.gamma.data, "first": mask.first, "second": mask.second, "rank": mask.rank}
         found["weight"] = weight.data
@@ -216,12 +216,11 @@ class Shrinker:
     def _resize(self, width: int) -> None:
         self.layer.in_features = width
         self.mask.shape = (width,)
-        self.mask._arrays = None
         # Gradients of the old width must not be added to.
         self.layer.weight.grad = self.mask.gamma.grad = None
 
     def _gather(self, mask: nn.Module, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-        """Inputs of the full width are cut to the columns at work; those already cut pass."""
+        """Cut inputs of the full width to the columns at work; those already cut pass."""
         (x,) = args
         if self.columns is None or x.shape[-1] == self.width:
             return args

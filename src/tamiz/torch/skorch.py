@@ -1,38 +1,42 @@
-"""A callback that runs the selection inside skorch's nets; needs the extra ``tamiz[skorch]``."""
+"""Callback that runs the selection inside skorch's nets; needs the extra ``tamiz[skorch]``."""
 
 from __future__ import annotations
 
 from typing import Any
 
-try:
-    from skorch.callbacks import Callback
-except ImportError as error:
-    raise ImportError('tamiz.torch.skorch needs skorch; install it with: pip install "tamiz[skorch]"') from error
+from tamiz._extras import require
 
-from tamiz.torch._adapters import Plan, attach_all, masks_of
-from tamiz.torch.mask import MaskHandle
+require("skorch", "skorch", "tamiz.torch.skorch")
+
+from skorch.callbacks import Callback  # noqa: E402
+
+from tamiz.torch._adapters import MaskSchedule, attach_all, warn_if_open  # noqa: E402
+from tamiz.torch._handle import MaskHandle  # noqa: E402
+from tamiz.torch._masks import find_masks  # noqa: E402
 
 
-class FeatureMaskCallback(Callback):
-    """Attaches every :class:`~tamiz.torch.FeatureMask` of the module to the net's optimizer for the length of a fit.
+class SkorchMaskCallback(Callback):
+    """Attach every :class:`~tamiz.torch.FeatureMask` of the module to the net's optimizer for the length of a fit.
 
     Each row of the net's history holds ``n_alive`` at the end of the epoch (``<name>.n_alive`` where there are several
-    masks). ``partial_fit`` goes on where the last fit stopped.
+    masks). ``partial_fit`` goes on where the last fit stopped. A fit that ends with an open mask warns.
 
     Parameters
     ----------
-    warmup, ramp : float
-        Length of the warm-up and of the ramp, see :meth:`FeatureMask.attach`.
-    limit : float, optional
-        Length of the selection after which the largest are kept; by default four ramps.
-    unit : {"steps", "epochs"}
+    warmup : float, default=0
+        Length of the warm-up, see :meth:`FeatureMask.attach`.
+    ramp : float, default=2000
+        Length of the ramp.
+    limit : float or None, default=None
+        Length of the selection after which the largest are kept; None: four ramps.
+    unit : {"steps", "epochs"}, default="steps"
         What these are counted in.
-    stop_when_closed : bool
-        Whether to end the fit when all masks are closed; by default the weights are trained on.
+    stop_when_closed : bool, default=False
+        Whether to end the fit when all masks are closed; otherwise the weights are trained on.
 
     Examples
     --------
-    >>> FeatureMaskCallback(warmup=5, ramp=60, unit="epochs").get_params()
+    >>> SkorchMaskCallback(warmup=5, ramp=60, unit="epochs").get_params()
     {'warmup': 5, 'ramp': 60, 'limit': None, 'unit': 'epochs', 'stop_when_closed': False}
     """
 
@@ -50,34 +54,35 @@ class FeatureMaskCallback(Callback):
         self.unit = unit
         self.stop_when_closed = stop_when_closed
 
-    def initialize(self) -> FeatureMaskCallback:
-        """Nothing is attached yet."""
+    def initialize(self) -> SkorchMaskCallback:
+        """Start without an attached mask."""
         self.handles_: list[MaskHandle] = []
         return self
 
     def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
-        """Take off what a fit that was broken off may have left."""
+        """Detach what an interrupted fit may have left."""
         self._detach()
 
     def on_epoch_begin(self, net: Any, dataset_train: Any = None, **kwargs: Any) -> None:
         """Attach before the first epoch, the first moment at which the training part and its batches are known."""
         if self.handles_:
             return
-        plan = Plan(self.warmup, self.ramp, self.limit, self.unit)
+        schedule = MaskSchedule(self.warmup, self.ramp, self.limit, self.unit)
         batches = len(net.get_iterator(dataset_train, training=True)) if self.unit == "epochs" else 1
-        self.handles_ = attach_all(masks_of(net.module_), [net.optimizer_], plan.in_steps(batches))
+        self.handles_ = attach_all(find_masks(net.module_), [net.optimizer_], schedule.in_steps(batches))
 
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
         """Record how many features are alive, and stop if that was asked for."""
-        masks = masks_of(net.module_)
+        masks = find_masks(net.module_)
         for name, mask in masks.items():
             net.history.record("n_alive" if len(masks) == 1 else f"{name}.n_alive", mask.n_alive)
         if self.stop_when_closed and all(mask.closed for mask in masks.values()):
             raise KeyboardInterrupt  # skorch's own sign for an early end, as in its EarlyStopping
 
     def on_train_end(self, net: Any, **kwargs: Any) -> None:
-        """Detach."""
+        """Detach; warn if a mask is still open."""
         self._detach()
+        warn_if_open(find_masks(net.module_))
 
     def _detach(self) -> None:
         for handle in self.handles_:

@@ -1,18 +1,22 @@
-"""A small trainer: warm-up, selection, closing and refinement for any module that holds one FeatureMask."""
+"""Train any module: with one FeatureMask through warm-up, selection, closing and refinement, or its weights alone."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from tamiz.selection import Selection
+from tamiz.torch._masks import find_mask
 from tamiz.torch._run import Run, StepReport
+from tamiz.torch._selection_run import SelectionRun
+from tamiz.torch.devices import seeded
 from tamiz.torch.mask import FeatureMask
+from tamiz.torch.optimizers import MakeOptimizer
 
 
 def train(
@@ -20,7 +24,7 @@ def train(
     data: Any,
     loss: Callable[..., torch.Tensor],
     *,
-    optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer] | None = None,
+    optimizer: MakeOptimizer | None = None,
     learning_rate: float = 0.01,
     batch_size: int = 64,
     warmup_steps: int = 0,
@@ -50,36 +54,40 @@ def train(
         a ``DataLoader``. A batch or ``data`` that is a single tensor has no target.
     loss : callable
         ``loss(model(x), y)``, with a third argument where a batch has three parts; ``loss(model(x), x)`` without target.
-    optimizer : callable, optional
+    optimizer : callable, default=None
         Called with the model's parameters, returns the optimizer: ``functools.partial(torch.optim.SGD, lr=0.1)``. By
         default Adam with ``learning_rate``.
-    learning_rate : float
-        Of the default optimizer.
-    batch_size : int
-        Rows of a batch, for data in memory.
-    warmup_steps, ramp_steps, max_steps : int
-        As in :meth:`FeatureMask.attach`.
-    refinement_steps : int
+    learning_rate : float, default=0.01
+        Learning rate of the default optimizer.
+    batch_size : int, default=64
+        Rows per batch, for data in memory.
+    warmup_steps : int, default=0
+        Steps during which only the weights are trained, as in :meth:`FeatureMask.attach`.
+    ramp_steps : int, default=2000
+        The paper's T: steps until the penalty alone decides.
+    max_steps : int, default=None
+        Steps of selection after which the M largest are kept; None for four ramps.
+    refinement_steps : int, default=1000
         Steps after the mask is closed.
-    refinement_rates : sequence of float
-        The refinement has as many equal parts; in each the optimizer's learning rates are multiplied by its number. The
-        default divides by 5 twice, as the paper does.
-    average : float
+    refinement_rates : sequence of float, default=(1.0, 0.2, 0.04)
+        Factors of the learning rates, one for each of as many equal parts of the refinement. The default divides by 5
+        twice, as the paper does.
+    average : float, default=0.0
         Share of the refinement, at its end, over which the weights are averaged; 0 keeps the last ones. With a rate that
         stays high, the average of many good networks beats each of them.
-    shrink : bool
-        Whether dead columns are dropped from the first layer as they die, where the masked input goes straight into an
+    shrink : bool, default=True
+        Whether eliminated columns are dropped from the first layer, where the masked input goes straight into an
         ``nn.Linear``. The result is the same, the time is not.
-    seed : int
+    seed : int, default=0
         Decides the order of the rows and what the model itself draws (dropout).
-    progress : bool
+    progress : bool, default=False
         Whether a run of more than two seconds draws a bar with the time left on stderr.
-    checkpoint : path, optional
+    checkpoint : path, default=None
         A file that the state of the run is kept in. If it exists, the run goes on from there, and ends with exactly what it
         would have ended with without the break.
-    checkpoint_every : int
+    checkpoint_every : int, default=500
         Steps between two checkpoints.
-    callbacks : iterable of callable
+    callbacks : iterable of callable, default=()
         Each is called with a :class:`StepReport` after every step.
 
     Returns
@@ -114,48 +122,127 @@ def train(
         "seed": seed,
     }
     _check_settings(settings, checkpoint_every)
-    mask = _the_mask(model)
-    with _random_numbers(seed, mask.gamma.device):
-        run = Run(model, mask, data, loss, optimizer, settings)
-        try:
-            if checkpoint is not None:
-                run.resume(checkpoint)
-            run.until_done(checkpoint, checkpoint_every, list(callbacks), progress)
-        finally:
-            run.close()
-    model.eval()
+    mask = _only_mask(model)
+    with seeded(seed, mask.gamma.device):
+        run = SelectionRun(model, mask, data, loss, optimizer, settings)
+        _finish(run, checkpoint, checkpoint_every, callbacks, progress)
     return run.selection()
 
 
+def train_weights(
+    model: nn.Module,
+    data: Any,
+    loss: Callable[..., torch.Tensor],
+    *,
+    optimizer: MakeOptimizer | None = None,
+    learning_rate: float = 0.01,
+    batch_size: int = 64,
+    n_steps: int = 1000,
+    rates: Sequence[float] = (1.0, 0.2, 0.04),
+    average: float = 0.0,
+    seed: int = 0,
+    progress: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = 500,
+    callbacks: Iterable[Callable[[StepReport], Any]] = (),
+) -> dict[str, np.ndarray]:
+    """Train the weights of a model that selects nothing, for example a pruned one.
+
+    This is the refinement of :func:`train` on its own; the parameters mean the same. A penalty on the weights is part of
+    ``loss``, which may look at the model.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Any module without a :class:`FeatureMask`; trained on the device it lies on, left in evaluation mode.
+    data : tuple of tensors or arrays, iterable of batches, or TensorBatches
+        As in :func:`train`; :class:`~tamiz.torch.batches.TensorBatches` are used as they are.
+    loss : callable
+        As in :func:`train`.
+    optimizer : callable, default=None
+        As in :func:`train`.
+    learning_rate : float, default=0.01
+        Learning rate of the default optimizer.
+    batch_size : int, default=64
+        Rows per batch, for data in memory.
+    n_steps : int, default=1000
+        Steps in all.
+    rates : sequence of float, default=(1.0, 0.2, 0.04)
+        Factors of the learning rates, one for each of as many equal parts of the run.
+    average : float, default=0.0
+        Share of the run, at its end, over which the weights are averaged.
+    seed : int, default=0
+        Decides the order of the rows and what the model itself draws (dropout).
+    progress : bool, default=False
+        Whether a run of more than two seconds draws a bar with the time left on stderr.
+    checkpoint : path, default=None
+        A file that the state of the run is kept in.
+    checkpoint_every : int, default=500
+        Steps between two checkpoints.
+    callbacks : iterable of callable, default=()
+        Each is called with a :class:`StepReport` after every step.
+
+    Returns
+    -------
+    dict of str to ndarray
+        "step" and "loss": the mean loss since the line before, thinned to at most 256 lines.
+
+    Examples
+    --------
+    >>> X = torch.tensor([[-1.0], [-2.0], [1.0], [2.0]])
+    >>> model = nn.Linear(1, 1)
+    >>> history = train_weights(model, (X, 3 * X), nn.functional.mse_loss, learning_rate=0.1, n_steps=600)
+    >>> round(model.weight.item(), 3)
+    3.0
+    """
+    settings: dict[str, Any] = {
+        "learning_rate": learning_rate,
+        "batch_size": batch_size,
+        "n_steps": n_steps,
+        "rates": [float(rate) for rate in rates],
+        "average": float(average),
+        "seed": seed,
+    }
+    _check_settings(settings, checkpoint_every)
+    if any(isinstance(module, FeatureMask) for module in model.modules()):
+        raise ValueError("the model holds a FeatureMask, which train_weights would not move: use tamiz.torch.train")
+    first = next(model.parameters(), None)
+    if first is None:
+        raise ValueError("the model has no parameters to train")
+    with seeded(seed, first.device):
+        run = Run(model, data, loss, optimizer, settings, n_steps, settings["rates"])
+        _finish(run, checkpoint, checkpoint_every, callbacks, progress)
+    return run.losses()
+
+
+def _finish(run: Run, checkpoint: Any, every: int, callbacks: Iterable[Callable[..., Any]], progress: bool) -> None:
+    """Take all steps of a run; leave the model whole, in evaluation mode if nothing was raised."""
+    try:
+        if checkpoint is not None:
+            run.resume(checkpoint)
+        run.until_done(checkpoint, every, list(callbacks), progress)
+    finally:
+        run.close()
+    run.model.eval()
+
+
 def _check_settings(settings: dict[str, Any], checkpoint_every: int) -> None:
-    least = {"batch_size": 1, "refinement_steps": 0}
+    least = {"batch_size": 1, "refinement_steps": 0, "n_steps": 1, "checkpoint_every": 1}
     for name, value in {**settings, "checkpoint_every": checkpoint_every}.items():
-        if name in (*least, "checkpoint_every") and (not isinstance(value, int) or value < least.get(name, 1)):
-            raise ValueError(f"{name} must be an integer of at least {least.get(name, 1)}, got {value!r}")
-    rates = settings["refinement_rates"]
-    if not rates or not all(rate > 0 for rate in rates):
-        raise ValueError(f"refinement_rates must be positive numbers, at least one, got {rates!r}")
+        if name in least and (not isinstance(value, int) or value < least[name]):
+            raise ValueError(f"{name} must be an integer of at least {least[name]}, got {value!r}")
+        if name in ("refinement_rates", "rates") and not (value and all(rate > 0 for rate in value)):
+            raise ValueError(f"{name} must be positive numbers, at least one, got {value!r}")
     if not 0 <= settings["average"] <= 1:
         raise ValueError(f"average must be a share from 0 to 1, got {settings['average']!r}")
     if not settings["learning_rate"] > 0:
         raise ValueError(f"learning_rate must be above zero, got {settings['learning_rate']!r}")
 
 
-def _the_mask(model: nn.Module) -> FeatureMask:
-    masks = [module for module in model.modules() if isinstance(module, FeatureMask)]
-    if len(masks) != 1:
-        raise ValueError(f"the model must hold exactly one FeatureMask, it holds {len(masks)}")
-    if masks[0].step > 0:
+def _only_mask(model: nn.Module) -> FeatureMask:
+    mask = find_mask(model)
+    if mask.step > 0:
         raise ValueError(
-            f"the mask has taken {masks[0].step} steps already: call mask.reset() to select anew, or build a new model"
+            f"the mask has taken {mask.step} steps already: call mask.reset() to select anew, or build a new model"
         )
-    return masks[0]
-
-
-@contextmanager
-def _random_numbers(seed: int, device: torch.device) -> Iterator[None]:
-    """Draw from ``seed`` inside; the random state of the caller is as before afterwards."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
-        yield
+    return mask

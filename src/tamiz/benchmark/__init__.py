@@ -1,1 +1,0 @@
-"""Protocols: splits, scores, statistics and the tables of the paper."""

@@ -1,0 +1,118 @@
+"""``tamiz apply``: predict new rows with a model that ``tamiz select`` wrote."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tamiz.cli.command import add_command
+from tamiz.cli.options import FileOptions, ResultOptions
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tamiz.cli.console import Terminal
+    from tamiz.persistence import SavedModel
+
+#: Copies of the table that a prediction holds, for the check of the memory.
+_COPIES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplyOptions(ResultOptions, FileOptions):
+    """Options of ``tamiz apply``."""
+
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="The model.tamiz that select wrote.", show_default=False)
+    ]
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A table with at least the columns the model reads.", show_default=False),
+    ]
+
+
+def apply(options: ApplyOptions) -> None:
+    """Predict new rows with a model that select wrote, and cut the table down to the columns it reads.
+
+    The model is JSON and arrays: loading one from a stranger runs nothing.
+    """
+    from tamiz.cli.console import Terminal
+    from tamiz.cli.show import show_apply
+
+    terminal = Terminal(options.quiet, options.json)
+    record = run_apply(options, terminal)
+    terminal.result(record)
+    terminal.show(show_apply(record))
+
+
+def run_apply(options: ApplyOptions, terminal: Terminal) -> dict[str, Any]:
+    """Predict, and write the predictions and the reduced table; return the record for JSON."""
+    from tamiz.cli.output import output_folder
+    from tamiz.persistence import load_model
+    from tamiz.report.records import to_plain
+    from tamiz.report.text import csv_text
+    from tamiz.tables import read_table, write_columns
+    from tamiz.tables.formats import get_format
+
+    model = load_model(options.model)
+    out = options.folder(options.file, "tamiz-apply-")
+    with output_folder(out, options.force) as folder:
+        table = read_table(
+            options.file,
+            columns=model.columns,
+            categorical=model.text_columns,
+            format=options.format,
+            delimiter=options.delimiter,
+            header=options.header,
+            copies=_COPIES,
+            report=terminal.say,
+        )
+        matrix = model.encode(table, terminal.warn)
+        predicted = model.predict(matrix)
+        header, columns = _prediction_columns(model, matrix, predicted)
+        text = csv_text(header, zip(*columns, strict=True), spreadsheet_safe=options.spreadsheet_safe)
+        (folder / "predictions.csv").write_text(text, encoding="utf-8", newline="")
+        reduced = "reduced" + get_format(table.format).suffixes[0]
+        write_columns(table, [table.names.index(name) for name in model.columns], folder / reduced)
+    record = {
+        "model": str(options.model),
+        "file": str(options.file),
+        "target": model.target,
+        "task": model.task,
+        "n_rows": table.n_rows,
+        "columns": model.columns,
+        "counts": dict(sorted(Counter(predicted.tolist()).items())) if model.task == "classification" else None,
+        "predictions": predicted.tolist(),
+        "files": {"predictions": str(out / "predictions.csv"), "reduced": str(out / reduced)},
+    }
+    return to_plain(record)
+
+
+def _prediction_columns(
+    model: SavedModel, matrix: np.ndarray, predicted: np.ndarray
+) -> tuple[list[str], list[list[Any]]]:
+    """Return the columns of ``predictions.csv``: row, prediction, and the score of each class."""
+    header = ["row", f"predicted {model.target}"]
+    columns: list[list[Any]] = [list(range(1, len(predicted) + 1)), predicted.tolist()]
+    if model.task == "classification":
+        scores = model.scores(matrix)
+        labels = [model.classes[1]] if scores.shape[1] == 1 else model.classes
+        header += [f"score {label}" for label in labels]
+        columns += [scores[:, i].tolist() for i in range(scores.shape[1])]
+    return header, columns
+
+
+def register_apply(app: typer.Typer) -> None:
+    """Add the command."""
+    add_command(
+        app,
+        apply,
+        ApplyOptions,
+        first=("model", "file"),
+        epilog="Example: tamiz apply tamiz-genes/model.tamiz new-patients.csv",
+        short_help="Predict new rows with a model that select wrote.",
+    )

@@ -1,0 +1,1 @@
+"""Evaluation of selections: folds, metrics, intervals, tests, and comparisons of methods on the same folds."""

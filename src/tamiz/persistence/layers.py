@@ -1,0 +1,72 @@
+"""Turn the weights of an estimator into dense layers of numpy arrays, so that a model file needs no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tamiz.persistence.container import ModelFileError
+
+#: Layers of torch that do nothing when a network predicts.
+_IDLE = ("Identity", "Dropout", "Flatten")
+
+
+@dataclass(frozen=True)
+class DenseLayer:
+    """Compute ``activation(x @ weights.T + offset)``.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (n_outputs, n_inputs)
+        The weights.
+    offset : ndarray, shape (n_outputs,)
+        The intercepts.
+    activation : {"none", "relu"}, default="none"
+        Applied to the result.
+    """
+
+    weights: np.ndarray
+    offset: np.ndarray
+    activation: str = "none"
+
+
+def extract_layers(estimator: Any) -> list[DenseLayer]:
+    """Return the layers that give what ``decision_function`` (or ``predict``, for numbers) gives."""
+    if not hasattr(estimator, "module_"):
+        return [DenseLayer(np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_))]
+    module = estimator.module_.cpu().eval()
+    layers: list[DenseLayer] = []
+    weights = np.eye(estimator.selection_.n_features_to_select)
+    offset = np.zeros(weights.shape[0])
+    for part in (part for part in module.modules() if not list(part.children())):
+        kind = type(part).__name__
+        if kind == "Linear":
+            own = part.weight.detach().numpy().astype(np.float64)
+            bias = 0.0 if part.bias is None else part.bias.detach().numpy().astype(np.float64)
+            weights, offset = own @ weights, own @ offset + bias
+        elif kind == "BatchNorm1d":
+            scale, shift = _batch_norm(part)
+            weights, offset = weights * scale[:, None], offset * scale + shift
+        elif kind == "ReLU":
+            layers.append(DenseLayer(weights, offset, "relu"))
+            weights, offset = np.eye(weights.shape[0]), np.zeros(weights.shape[0])
+        elif kind not in _IDLE:
+            raise ModelFileError(f"The network holds a {kind}, which is not supported by the model format.")
+    if estimator.output_scale_ is not None:  # numbers in the unit of the target
+        weights = weights * estimator.output_scale_[:, None]
+        offset = offset * estimator.output_scale_ + estimator.output_mean_
+    elif estimator.loss_ == "softmax" and weights.shape[0] == 2:  # of two scores the difference
+        weights, offset = weights[1:] - weights[:1], offset[1:] - offset[:1]
+    return [*layers, DenseLayer(weights, offset)]
+
+
+def _batch_norm(part: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return what batch normalisation multiplies with and adds when a network predicts."""
+    mean = part.running_mean.numpy().astype(np.float64)
+    scale = 1.0 / np.sqrt(part.running_var.numpy().astype(np.float64) + part.eps)
+    if part.affine:
+        scale = scale * part.weight.detach().numpy()
+        return scale, part.bias.detach().numpy() - mean * scale
+    return scale, -mean * scale

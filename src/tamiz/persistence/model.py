@@ -1,0 +1,295 @@
+"""Predict with a saved model: read M features, scale them, apply its layers; numpy is all it needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tamiz._version import __version__
+from tamiz.persistence.container import (
+    ModelFileError,
+    check_claim,
+    malformed_error,
+    pack_model_file,
+    unpack_model_file,
+)
+from tamiz.persistence.layers import DenseLayer, extract_layers
+from tamiz.tables.encode import Feature, TableEncoder, collect_values
+from tamiz.tables.errors import TableError
+from tamiz.tables.frames import as_table
+from tamiz.tables.messages import discard, list_some, quote
+from tamiz.tables.target import TARGET_TASKS
+
+#: Raised when the meaning of a field changes; files of other versions raise an error.
+MODEL_VERSION = 1
+_NORMALIZATIONS = ("erf", "standard", "none")
+_ACTIVATIONS = ("none", "relu")
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """Hold a model that reads M features and predicts; numpy is all it needs.
+
+    Parameters
+    ----------
+    task : {"classification", "regression"}
+        What it predicts.
+    target : str
+        Name of the target.
+    classes : list of str
+        Class labels; empty for regression.
+    features : list of Feature
+        What it reads, in the order of the weights; columns are found by their names.
+    medians : ndarray of float32, shape (M,)
+        Replacement of missing numbers.
+    normalization : {"erf", "standard", "none"}
+        How features are scaled.
+    mean, deviation : ndarray, shape (M,)
+        Mean and standard deviation of each feature in the training data.
+    layers : list of DenseLayer
+        One for a linear model.
+    categories : dict of str to list of str, default={}
+        Values of each column of text in the training data; others are reported.
+    """
+
+    task: str
+    target: str
+    classes: list[str]
+    features: list[Feature]
+    medians: np.ndarray
+    normalization: str
+    mean: np.ndarray
+    deviation: np.ndarray
+    layers: list[DenseLayer]
+    categories: dict[str, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if the parts do not fit together."""
+        check_claim(self.task in TARGET_TASKS, "task")
+        check_claim(isinstance(self.target, str), "target")
+        check_claim(len(self.classes) >= 2 if self.task == "classification" else not self.classes, "number of classes")
+        kinds = {(feature.column_name, feature.category is None) for feature in self.features}
+        check_claim(bool(kinds) and len(kinds) == len(self.columns), "features")
+        check_claim(self.normalization in _NORMALIZATIONS, "normalization")
+        width = len(self.features)
+        for name, array in (("medians", self.medians), ("mean", self.mean), ("deviation", self.deviation)):
+            check_claim(array.shape == (width,) and bool(np.isfinite(array).all()), name)
+        check_claim(1 <= len(self.layers) <= 64, "number of layers")
+        for layer in self.layers:
+            check_claim(layer.activation in _ACTIVATIONS, "activation")
+            check_claim(layer.weights.ndim == 2 and layer.weights.shape[1] == width, "shape of weights")
+            check_claim(layer.offset.shape == (layer.weights.shape[0],), "shape of offset")
+            check_claim(bool(np.isfinite(layer.weights).all() and np.isfinite(layer.offset).all()), "weights")
+            width = layer.weights.shape[0]
+        n_classes = len(self.classes)
+        check_claim(
+            width in ({1} if n_classes == 0 else {1, 2} if n_classes == 2 else {n_classes}), "number of outputs"
+        )
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns it reads."""
+        return list(dict.fromkeys(feature.column_name for feature in self.features))
+
+    @property
+    def text_columns(self) -> list[str]:
+        """Names of the columns it reads that hold text."""
+        return list(dict.fromkeys(f.column_name for f in self.features if f.category is not None))
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether there is one layer."""
+        return len(self.layers) == 1
+
+    def effects(self) -> np.ndarray:
+        """Return the weight of each scaled feature; of several outputs the one of largest size."""
+        weights = self.layers[0].weights
+        return weights[np.abs(weights).argmax(axis=0), np.arange(weights.shape[1])].astype(np.float64)
+
+    def encode(self, X: Any, report: Callable[[str], None] = discard) -> np.ndarray:
+        """Return the features of a table as a matrix.
+
+        Parameters
+        ----------
+        X : DataTable or data frame
+            A table with the columns that the model reads, in any order.
+        report : callable, default=discard
+            Called with a message about values that the model was not trained on, and about missing numbers.
+
+        Returns
+        -------
+        ndarray of float32, shape (n_rows, M)
+        """
+        table = as_table(X, self.text_columns)
+        matrix = collect_values(table, self.features)
+        position = {name: index for index, name in enumerate(table.names)}
+        for name in self.text_columns:
+            known = set(self.categories.get(name, ()))
+            text = table.texts.get(position[name])  # None for a column without any value
+            unknown = [] if text is None else [value for value in text.categories if value not in known]
+            if unknown:
+                report(f"Column {quote(name)}: the model never saw {list_some(unknown)}; these count as no category.")
+        infinite = np.argwhere(np.isinf(matrix))
+        if infinite.size:
+            name = self.features[int(infinite[0, 1])].column_name
+            raise TableError(
+                f"Column {quote(name)} holds an infinity or a number beyond 3.4e38 in data row {infinite[0, 0] + 1:,}."
+            )
+        gaps = np.isnan(matrix)
+        if gaps.any():
+            report(
+                f"Imputed: {int(gaps.sum()):,} missing numbers, by the medians of the table the model was made from."
+            )
+            np.copyto(matrix, self.medians, where=gaps)
+        return matrix
+
+    def scores(self, X: Any) -> np.ndarray:
+        """Return the outputs of the last layer, shape (n_rows, n_outputs).
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, M), DataTable or data frame
+            An array holds the features in the order of ``features``; other tables are encoded first.
+        """
+        z = self._scale(X if isinstance(X, np.ndarray) else self.encode(X))
+        for layer in self.layers:
+            z = z @ layer.weights.T + layer.offset
+            if layer.activation == "relu":
+                z = np.maximum(z, 0)
+        return z
+
+    def _scale(self, matrix: np.ndarray) -> np.ndarray:
+        """Scale the features; a column that was constant in training gives 0."""
+        values = matrix.astype(np.float64)
+        if self.normalization == "none":
+            return values
+        varies = self.deviation > 0
+        z = np.where(varies, (values - self.mean) / np.where(varies, self.deviation, 1.0), 0.0)
+        if self.normalization == "standard":
+            return z
+        from scipy.special import erf
+
+        return erf(z / math.sqrt(2.0))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return class labels as text, or numbers; ``X`` as for :meth:`scores`."""
+        scores = self.scores(X)
+        if self.task == "regression":
+            return scores[:, 0]
+        labels = np.array(self.classes)
+        return labels[(scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)]
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, encoder: TableEncoder | None = None, target: str = "y") -> SavedModel:
+        """Take what predicts out of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : E2EFSClassifier or E2EFSRegressor
+            Fitted; linear, or a network of dense layers.
+        encoder : TableEncoder or None, default=None
+            What encoded its training data; None if that was an array of numbers. Then columns without names are called
+            x0, x1, ... and missing numbers are replaced by the mean.
+        target : str, default="y"
+            Name of the target.
+
+        Raises
+        ------
+        ModelFileError
+            If the model is of a kind that the format does not support.
+        """
+        kept = estimator.selection_.indices
+        statistics = estimator.statistics_
+        mean = np.zeros(kept.size) if statistics is None else np.asarray(statistics.mean, dtype=np.float64)
+        deviation = np.ones(kept.size) if statistics is None else np.asarray(statistics.deviation, dtype=np.float64)
+        if encoder is None:
+            names = getattr(estimator, "feature_names_in_", None)
+            features = [Feature(int(i), f"x{i}" if names is None else str(names[i])) for i in kept]
+            medians, categories = mean.astype(np.float32), {}
+        else:
+            features = [encoder.features_[i] for i in kept]
+            medians = np.zeros(kept.size, dtype=np.float32)
+            numeric = kept < encoder.medians_.size
+            medians[numeric] = encoder.medians_[kept[numeric]]
+            text = sorted({(f.column, f.column_name) for f in features if f.category is not None})
+            categories = {name: sorted(encoder.categories_[name]) for _, name in text}
+        layers = extract_layers(estimator)
+        try:
+            return cls(
+                task="classification" if hasattr(estimator, "classes_") else "regression",
+                target=target,
+                classes=[str(label) for label in getattr(estimator, "classes_", ())],
+                features=features,
+                medians=medians,
+                normalization=estimator.normalize or "none",
+                mean=mean,
+                deviation=deviation,
+                layers=layers,
+                categories=categories,
+            )
+        except ValueError as error:
+            raise ModelFileError(f"This model is not supported by the model format ({error}).") from None
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the file; the same for the same model."""
+        header = {
+            "format": "tamiz-model",
+            "version": MODEL_VERSION,
+            "written_by": __version__,
+            "task": self.task,
+            "target": self.target,
+            "classes": self.classes,
+            "features": [{"column": f.column_name, "category": f.category} for f in self.features],
+            "normalization": self.normalization,
+            "categories": self.categories,
+            "activations": [layer.activation for layer in self.layers],
+        }
+        arrays = {"medians": self.medians, "mean": self.mean, "deviation": self.deviation}
+        for number, layer in enumerate(self.layers):
+            arrays[f"weights_{number}"], arrays[f"offset_{number}"] = layer.weights, layer.offset
+        return pack_model_file(header, arrays)
+
+    @classmethod
+    def from_bytes(cls, content: bytes, name: str = "the file") -> SavedModel:
+        """Build a model from the content of a file; raise ModelFileError if anything does not fit together."""
+        header, arrays = unpack_model_file(content, name)
+        if header.get("format") != "tamiz-model":
+            raise ModelFileError(f"{name} is no tamiz model. Give the model.tamiz that tamiz select wrote.")
+        if header.get("version") != MODEL_VERSION:
+            raise ModelFileError(
+                f"{name} has version {header.get('version')!r:.20}; this tamiz reads {MODEL_VERSION}. "
+                "Update tamiz, or select again."
+            )
+        try:
+            features = []
+            for entry in header["features"]:
+                column, category = entry["column"], entry["category"]
+                check_claim(isinstance(column, str) and (category is None or isinstance(category, str)), "features")
+                features.append(Feature(-1, column, category))
+            activations = _texts(header["activations"], "activations")
+            return cls(
+                task=header["task"],
+                target=header["target"],
+                classes=_texts(header["classes"], "classes"),
+                features=features,
+                medians=arrays["medians"],
+                normalization=header["normalization"],
+                mean=arrays["mean"],
+                deviation=arrays["deviation"],
+                layers=[
+                    DenseLayer(arrays[f"weights_{number}"], arrays[f"offset_{number}"], activation)
+                    for number, activation in enumerate(activations)
+                ],
+                categories={str(key): _texts(values, "categories") for key, values in header["categories"].items()},
+            )
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise malformed_error(error, name) from None
+
+
+def _texts(values: Any, what: str) -> list[str]:
+    check_claim(isinstance(values, list) and all(isinstance(value, str) for value in values), what)
+    return values

@@ -1,0 +1,1 @@
+"""Tables and figures of the paper: protocols, and a runner that can be stopped and started again."""

@@ -1,0 +1,149 @@
+"""Rows of the table of the microarrays: the plan, and the scores of each method and learner from finished cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tamiz.baselines.registry import get_method
+from tamiz.evaluation.significance import wilcoxon_pairs
+from tamiz.evaluation.stability import kuncheva_index, nogueira_stability
+from tamiz.reproduce.cells import Cell
+from tamiz.reproduce.learners import LEARNER_TITLES, LEARNERS, learners_of
+from tamiz.reproduce.paper_numbers import MICROARRAY, MICROARRAY_FILES, STANDS_FOR
+from tamiz.reproduce.protocol import with_references
+from tamiz.reproduce.splits import N_FOLDS, N_REPEATS
+
+#: Columns of the table, in the paper's order; stand-ins are labelled in every output.
+MICROARRAY_DATASETS = ("lymphoma", "colon", "leukemia_3571", "lung", "dexter", "gina_rebuilt", "gisette_rebuilt")
+MICROARRAY_METHODS = ("mim", "fisher", "relieff", "inffs", "ilfs", "e2efs", "e2efs-soft")
+M_VALUES = (10, 50, 100, 150, 200)
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class MicroarrayPlan:
+    """Hold the options of a run, checked."""
+
+    datasets: tuple[str, ...] = MICROARRAY_DATASETS
+    methods: tuple[str, ...] = with_references(MICROARRAY_METHODS)
+    learners: tuple[str, ...] = LEARNERS
+    m_values: tuple[int, ...] = M_VALUES
+    n_repeats: int = N_REPEATS
+    grid: str = "small"
+    seed: int = 0
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits of each data set."""
+        return N_FOLDS * self.n_repeats
+
+
+@dataclass(frozen=True, eq=False)
+class TableRow:
+    """Hold one row of the table on one data set: ``scores[split, M]``, NaN where a cell failed."""
+
+    dataset: str
+    method: str
+    learner: str
+    scores: np.ndarray
+
+    @property
+    def by_split(self) -> np.ndarray:
+        """Mean over the numbers of features, for each split (the paper's AUC-BA)."""
+        return self.scores.mean(axis=1)
+
+    @property
+    def mean(self) -> float:
+        """Mean of all splits and numbers of features."""
+        return float(np.nanmean(self.scores)) if np.isfinite(self.scores).any() else math.nan
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation over splits and numbers of features together, which the size of the paper's suggests."""
+        return float(np.nanstd(self.scores)) if np.isfinite(self.scores).any() else math.nan
+
+    @property
+    def paper(self) -> tuple[float, float] | None:
+        """Mean and standard deviation that the paper prints; None if it does not."""
+        return MICROARRAY.get((self.method, self.learner), {}).get(self._column)
+
+    @property
+    def files(self) -> float | None:
+        """Mean of the authors' published result files; None if there are none."""
+        return MICROARRAY_FILES.get((self.method, self.learner), {}).get(self._column)
+
+    @property
+    def _column(self) -> str:
+        """Name of the data set in the paper."""
+        return STANDS_FOR.get(self.dataset, self.dataset)
+
+    @property
+    def label(self) -> str:
+        """Titles of method and learner."""
+        return f"{get_method(self.method).title}, {LEARNER_TITLES[self.learner]}"
+
+
+def collect(plan: MicroarrayPlan, cells: Sequence[Cell], results: Mapping[str, Any]) -> dict[str, list[TableRow]]:
+    """Return the rows of each data set, in the order of the plan."""
+    shape = (plan.n_splits, len(plan.m_values))
+    tables: dict[tuple[str, str, str], np.ndarray] = {}
+    for dataset in plan.datasets:
+        for method in plan.methods:
+            for learner in learners_of(get_method(method).trains_model, plan.learners):
+                tables[dataset, method, learner] = np.full(shape, np.nan)
+    for cell in cells:
+        result = results.get(cell.key)
+        for learner, scores in (result["scores"] if result else {}).items():
+            tables[cell.settings["dataset"], cell.settings["method"], learner][cell.settings["split"]] = scores
+    found: dict[str, list[TableRow]] = {dataset: [] for dataset in plan.datasets}
+    for (dataset, method, learner), scores in tables.items():
+        found[dataset].append(TableRow(dataset, method, learner, scores))
+    return found
+
+
+def bold_rows(rows: Sequence[TableRow]) -> set[tuple[str, str]]:
+    """Return the best row and those that a Wilcoxon test over the splits does not tell from it (uncorrected, as in the paper).
+
+    The row of all features is no selection: it is neither compared nor bold.
+    """
+    known = [row for row in rows if math.isfinite(row.mean) and not get_method(row.method).keeps_all]
+    if not known:
+        return set()
+    best = max(known, key=lambda row: row.mean)
+    chosen = {(best.method, best.learner)}
+    for row in known:
+        if row is not best:
+            test = wilcoxon_pairs({"best": best.by_split, "row": row.by_split}, ALPHA)[0]
+            if not test.significant:
+                chosen.add((row.method, row.learner))
+    return chosen
+
+
+def stabilities(
+    plan: MicroarrayPlan, cells: Sequence[Cell], results: Mapping[str, Any]
+) -> dict[tuple[str, str], tuple[list[float], list[float]]]:
+    """Return Nogueira's and Kuncheva's stability for each M, by (data set, method)."""
+    supports: dict[tuple[str, str], list[Any]] = {}
+    widths: dict[str, int] = {}
+    for cell in cells:
+        result = results.get(cell.key)
+        if result and result["support"] is not None:
+            supports.setdefault((cell.settings["dataset"], cell.settings["method"]), []).append(result["support"])
+            widths[cell.settings["dataset"]] = result["n_features"]
+    found = {}
+    for (dataset, method), splits in supports.items():
+        if len(splits) < 2:
+            continue
+        pairs = []
+        for position in range(len(plan.m_values)):
+            chosen = np.zeros((len(splits), widths[dataset]), dtype=bool)
+            for number_, split in enumerate(splits):
+                chosen[number_, split[position]] = True
+            pairs.append((nogueira_stability(chosen), kuncheva_index(chosen)))
+        found[dataset, method] = ([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+    return found

@@ -1,0 +1,274 @@
+"""Table of the microarrays from finished cells: means, bold by Wilcoxon, ranks, stability, and the paper's numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tamiz.baselines.registry import get_method
+from tamiz.datasets.registry import find_entry
+from tamiz.evaluation.comparison import Comparison
+from tamiz.evaluation.metrics import BALANCED_ACCURACY
+from tamiz.evaluation.significance import friedman_ranks
+from tamiz.reproduce.cells import Cell
+from tamiz.reproduce.protocol import ComparisonPage
+from tamiz.reproduce.protocols.microarray_rows import (
+    ALPHA,
+    MicroarrayPlan,
+    TableRow,
+    bold_rows,
+    collect,
+    stabilities,
+)
+from tamiz.reproduce.sources import display_name
+from tamiz.reproduce.splits import N_FOLDS
+from tamiz.reproduce.summary import ProtocolSummary, failure_section, finite, format_cell, markdown_table
+
+#: Differences to the paper above this get a sentence.
+NOTABLE = 0.02
+
+
+def _seconds(cells: Sequence[Cell], results: Mapping[str, Any]) -> list[dict[str, Any]]:
+    seconds: dict[tuple[str, str], list[float]] = {}
+    for cell in cells:
+        result = results.get(cell.key)
+        if result:
+            place = (cell.settings["dataset"], cell.settings["method"])
+            seconds.setdefault(place, []).append(float(np.mean(result["seconds"])))
+    return [
+        {"dataset": dataset, "method": method, "median seconds of one selection": float(np.median(values))}
+        for (dataset, method), values in seconds.items()
+    ]
+
+
+def difference_sentence(row: TableRow, grid: str) -> str | None:
+    """Return a sentence on a difference to the paper above :data:`NOTABLE`; None for a smaller one.
+
+    It says what the figures tell: whether the data are a stand-in, and how far the splits alone scatter.
+    """
+    if row.paper is None or not abs(row.mean - row.paper[0]) > NOTABLE:
+        return None
+    entry = find_entry(row.dataset)
+    gap = row.mean - row.paper[0]
+    reasons = []
+    if entry.label:
+        reasons.append(f"the data are {entry.label.lower()}, not the paper's rows")
+    elif row.dataset == "leukemia_3571":
+        reasons.append("the paper names 7129 genes, these are the 3571 of the authors' file")
+    elif row.dataset == "leukemia":
+        reasons.append("these are the 7129 genes of the paper's text; the authors' file has 3571")
+    splits = row.by_split[np.isfinite(row.by_split)]
+    scatter = float(splits.std()) if splits.size else math.nan
+    inside = "less" if abs(gap) <= scatter else "more"
+    reasons.append(f"it is {inside} than the scatter over single splits ({scatter:.3f})")
+    if row.files is not None:
+        reasons.append(f"the authors' result files have {row.files:.3f}")
+    if row.learner == "svm" and grid == "small":
+        reasons.append("the SVM chose from the small grid")
+    if row.method in ("inffs", "ilfs"):
+        reasons.append("what is known of the rest stands in the documentation of the method")
+    return (
+        f"{display_name(row.dataset)}, {row.label}: {row.mean:.3f} here, {row.paper[0]:.3f} in the paper "
+        f"({gap:+.3f}); {'; '.join(reasons)}."
+    )
+
+
+def summarise_microarray(
+    plan: MicroarrayPlan, cells: Sequence[Cell], results: Mapping[str, Any], failures: Mapping[str, str]
+) -> ProtocolSummary:
+    """Make all tables of the protocol."""
+    tables = collect(plan, cells, results)
+    bold = {dataset: bold_rows(rows) for dataset, rows in tables.items()}
+    labels = [(row.method, row.learner, row.label) for row in next(iter(tables.values()))]
+    by_row = {(row.dataset, row.method, row.learner): row for rows in tables.values() for row in rows}
+    ranks = friedman_ranks(
+        {label: [by_row[d, method, learner].mean for d in plan.datasets] for method, learner, label in labels}
+    )
+    stable = stabilities(plan, cells, results)
+    sentences = [difference_sentence(row, plan.grid) for rows in tables.values() for row in rows]
+    parts = [
+        _introduction(plan),
+        _main_table(plan, labels, by_row, bold, ranks),
+        _rank_sentence(ranks, len(plan.datasets)),
+        "### Differences to the paper above 0.02",
+        "\n".join(f"- {sentence}" for sentence in sentences if sentence) or "None.",
+        "### Stability of the selection\n\nNogueira's / Kuncheva's index, mean over the numbers of features; 1 is the "
+        "same features in every split, 0 what chance gives.",
+        _stability_table(plan, stable),
+        *failure_section(failures),
+    ]
+    return ProtocolSummary(
+        "Microarray and FS challenge: " + ", ".join(map(display_name, plan.datasets)),
+        "\n\n".join(parts),
+        _records(plan, tables, bold, stable),
+        _content(plan, tables, bold, ranks, stable, failures),
+        _seconds(cells, results),
+    )
+
+
+def _introduction(plan: MicroarrayPlan) -> str:
+    sizes = ", ".join(map(str, plan.m_values))
+    solver = "the paper's grid of solvers and C" if plan.grid == "full" else "C from 0.001, 0.1, 1, 100, squared hinge"
+    return (
+        f"Mean balanced accuracy over M = {sizes} and {plan.n_splits} splits (3-fold x {plan.n_repeats}), ± the standard "
+        "deviation over both; **bold**: the best row of a column and those that a Wilcoxon test over the splits (0.05) "
+        f"does not tell from it; in brackets the paper's number. SVM: {solver}, by 5-fold accuracy on the training part."
+    )
+
+
+def _main_table(plan: MicroarrayPlan, labels: Any, by_row: Any, bold: Any, ranks: Any) -> str:
+    lines = []
+    for method, learner, label in labels:
+        line = [label]
+        for dataset in plan.datasets:
+            row = by_row[dataset, method, learner]
+            text = f"{format_cell(row.mean)} ± {format_cell(row.deviation, 2)}"
+            if (method, learner) in bold[dataset]:
+                text = f"**{text}**"
+            line.append(text + (f" ({row.paper[0]:.3f})" if row.paper else ""))
+        lines.append([*line, format_cell(ranks.mean_ranks[label], 2)])
+    return markdown_table(["method, learner", *map(display_name, plan.datasets), "mean rank"], lines)
+
+
+def _rank_sentence(ranks: Any, n_datasets: int) -> str:
+    if not math.isfinite(ranks.p_value):
+        return "Ranks over one data set are not tested."
+    return (
+        f"Friedman test over {n_datasets} data sets: p = {ranks.p_value:.3g}; mean ranks that differ by less than "
+        f"{ranks.critical_difference:.2f} (Nemenyi, 0.05) are not told apart."
+    )
+
+
+def _stability_table(plan: MicroarrayPlan, stable: Any) -> str:
+    lines = []
+    for method in plan.methods:
+        if get_method(method).keeps_all:
+            continue
+        line = [get_method(method).title]
+        for dataset in plan.datasets:
+            pair = stable.get((dataset, method))
+            line.append("–" if pair is None else " / ".join(format_cell(float(np.mean(values)), 2) for values in pair))
+        lines.append(line)
+    return markdown_table(["method", *map(display_name, plan.datasets)], lines)
+
+
+def _records(plan: MicroarrayPlan, tables: Any, bold: Any, stable: Any) -> list[dict[str, Any]]:
+    records = []
+    for dataset, rows in tables.items():
+        for row in rows:
+            shared = {
+                "dataset": dataset,
+                "label": find_entry(dataset).label,
+                "method": row.method,
+                "learner": row.learner,
+            }
+            records.append(
+                {
+                    **shared,
+                    "n_features": "mean",
+                    "balanced_accuracy": finite(row.mean),
+                    "sd": finite(row.deviation),
+                    "splits": int(np.isfinite(row.by_split).sum()),
+                    "bold": (row.method, row.learner) in bold[dataset],
+                    "paper": None if row.paper is None else row.paper[0],
+                    "paper_sd": None if row.paper is None else row.paper[1],
+                }
+            )
+            pair = stable.get((dataset, row.method))
+            for position, m in enumerate(plan.m_values):
+                column = row.scores[:, position]
+                column = column[np.isfinite(column)]
+                records.append(
+                    {
+                        **shared,
+                        "n_features": m,
+                        "balanced_accuracy": finite(column.mean()) if column.size else None,
+                        "sd": finite(column.std()) if column.size else None,
+                        "splits": int(column.size),
+                        "nogueira": None if pair is None else finite(pair[0][position]),
+                        "kuncheva": None if pair is None else finite(pair[1][position]),
+                    }
+                )
+    return records
+
+
+def _content(plan: Any, tables: Any, bold: Any, ranks: Any, stable: Any, failures: Any) -> dict[str, Any]:
+    rows = [
+        {
+            "dataset": row.dataset,
+            "method": row.method,
+            "learner": row.learner,
+            "mean": finite(row.mean),
+            "sd": finite(row.deviation),
+            "bold": (row.method, row.learner) in bold[dataset],
+            "paper": None if row.paper is None else list(row.paper),
+            "scores": [[finite(value) for value in split] for split in row.scores.tolist()],
+        }
+        for dataset, found in tables.items()
+        for row in found
+    ]
+    return {
+        "protocol": "microarray",
+        "m_values": list(plan.m_values),
+        "n_splits": plan.n_splits,
+        "grid": plan.grid,
+        "seed": plan.seed,
+        "rows": rows,
+        "mean_ranks": {label: finite(rank) for label, rank in ranks.mean_ranks.items()},
+        "friedman_p_value": finite(ranks.p_value),
+        "stability": [
+            {
+                "dataset": dataset,
+                "method": method,
+                "nogueira": list(map(finite, pair[0])),
+                "kuncheva": list(map(finite, pair[1])),
+            }
+            for (dataset, method), pair in stable.items()
+        ],
+        "failures": dict(sorted(failures.items())),
+    }
+
+
+def comparison_pages(plan: MicroarrayPlan, cells: Sequence[Cell], results: Mapping[str, Any]) -> list[ComparisonPage]:
+    """Return the comparison of each data set: every row of the table, by the number of features."""
+    pages = []
+    for dataset, rows in collect(plan, cells, results).items():
+        n_rows, n_features = find_entry(dataset).shape
+        comparison = Comparison(
+            metric=BALANCED_ACCURACY,
+            methods=tuple(f"{row.method} / {row.learner}" for row in rows),
+            m_values=plan.m_values,
+            scores=np.stack([row.scores.T for row in rows]),
+            seconds=_mean_seconds(dataset, rows, cells, results),
+            test_share=1 / N_FOLDS,
+            alpha=ALPHA,
+        )
+        pages.append(
+            ComparisonPage(
+                name=dataset,
+                title=display_name(dataset),
+                n_rows=n_rows,
+                n_features=n_features,
+                comparison=comparison,
+                notes=(f"The paper's protocol: 3-fold, {plan.n_splits} splits; method / learner.",),
+                settings={"grid of the SVM": plan.grid, "splits": plan.n_splits},
+                seed=plan.seed,
+            )
+        )
+    return pages
+
+
+def _mean_seconds(
+    dataset: str, rows: Sequence[TableRow], cells: Sequence[Cell], results: Mapping[str, Any]
+) -> np.ndarray:
+    """Return the mean seconds of one selection for each row and M; NaN where every cell failed."""
+    found: dict[str, list[list[float]]] = {}
+    for cell in cells:
+        result = results.get(cell.key)
+        if result and cell.settings["dataset"] == dataset:
+            found.setdefault(cell.settings["method"], []).append(result["seconds"])
+    unknown = [[math.nan] * rows[0].scores.shape[1]]
+    return np.stack([np.mean(found.get(row.method, unknown), axis=0) for row in rows])

@@ -1,0 +1,189 @@
+"""Read CSV, TSV and ARFF files into a table: look at the first rows, check the memory, then one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tamiz.tables.cells import MISSING
+from tamiz.tables.delimited import CellBlock, DelimitedLayout, count_lines, iterate_blocks
+from tamiz.tables.errors import TableError
+from tamiz.tables.memory import MemoryBudget
+from tamiz.tables.names import ColumnChoice, ReadOptions
+from tamiz.tables.table import DataTable, TextColumn
+
+#: Bytes of the first look; enough to tell text from numbers in nearly all tables. Text found later costs a second pass.
+_SAMPLE_BYTES = 2 * 1024**2
+
+
+@dataclass
+class _Columns:
+    """Hold which columns are read, and as what."""
+
+    wanted: np.ndarray
+    text: np.ndarray
+    numeric_order: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+
+def _cast(flat: pa.StringArray) -> pa.FloatArray | None:
+    """Convert cells to float32, null where missing; return None if one is not a number."""
+    try:
+        return flat.cast(pa.float32())
+    except pa.ArrowInvalid:
+        trimmed = pc.utf8_trim_whitespace(flat)
+        missing = pc.is_in(trimmed, value_set=pa.array(MISSING))
+        try:
+            return pc.if_else(missing, pa.scalar(None, pa.string()), trimmed).cast(pa.float32())
+        except pa.ArrowInvalid:
+            return None
+
+
+def _as_numbers(cells: CellBlock, hidden: np.ndarray) -> np.ndarray | None:
+    """Convert all visible cells to float32, NaN where missing or hidden; return None if one is not a number."""
+    numbers = _cast(cells.flat(hidden))
+    if numbers is None:
+        return None
+    # Without nulls there is a way to numpy that copies nothing and does not load pandas.
+    filled = numbers.fill_null(float("nan")) if numbers.null_count else numbers
+    return filled.to_numpy().reshape(cells.n_rows, cells.n_columns)
+
+
+def _reads_as_number(cell: str | None) -> bool:
+    """Check whether a cell may stand in a column of numbers."""
+    if cell is None or cell.strip() in MISSING:
+        return True
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _find_text(cells: CellBlock, hidden: np.ndarray) -> np.ndarray:
+    """Find the visible columns that hold text, by dividing the set until each of them is alone."""
+    # Most columns of text show it in the first row, where Python's test is quick; it takes all that arrow takes.
+    first = cells.flat()[: cells.n_columns].to_pylist()
+    found = ~hidden & np.array([not _reads_as_number(cell) for cell in first])
+    visible = np.flatnonzero(~hidden & ~found)
+    stack = [visible] if visible.size else []
+    while stack:
+        group = stack.pop()
+        if _cast(cells.some(group)) is not None:
+            continue
+        if group.size == 1:
+            found[group] = True
+        else:
+            stack.extend(np.array_split(group, min(4, group.size)))
+    return found
+
+
+def _fill(
+    path: Path, layout: DelimitedLayout, columns: _Columns, numbers: np.ndarray, on_rows: Callable[[int], None]
+) -> tuple[int, dict[int, list[pa.Array]], np.ndarray]:
+    """Read numbers into the block and text into chunks; also return columns that turned out to be text late."""
+    hidden = ~columns.wanted | columns.text
+    late = np.zeros_like(hidden)
+    chunks: dict[int, list[pa.Array]] = {int(i): [] for i in np.flatnonzero(columns.wanted & columns.text)}
+    row = 0
+    every = columns.numeric_order.size == len(layout.names)
+    for cells in iterate_blocks(path, layout):
+        stop = row + cells.n_rows
+        if columns.numeric_order.size:
+            found = _as_numbers(cells, hidden | late)
+            if found is None:
+                late |= _find_text(cells, hidden | late)
+                found = _as_numbers(cells, hidden | late)
+                if found is None:
+                    raise TableError(f"{path.name}: some cells after data row {row:,} cannot be read as numbers.")
+            numbers[row:stop] = found if every else found[:, columns.numeric_order]
+        for index, parts in chunks.items():
+            parts.append(cells.column(index).dictionary_encode())
+        row = stop
+        on_rows(row)
+    return row, chunks, late
+
+
+def _read_text(path: Path, layout: DelimitedLayout, wanted: np.ndarray) -> dict[int, list[pa.Array]]:
+    chunks: dict[int, list[pa.Array]] = {int(i): [] for i in np.flatnonzero(wanted)}
+    for cells in iterate_blocks(path, layout):
+        for index, parts in chunks.items():
+            parts.append(cells.column(index).dictionary_encode())
+    return chunks
+
+
+def _text_column(chunks: list[pa.Array]) -> TextColumn:
+    return TextColumn.from_arrow(pa.chunked_array(chunks, type=pa.dictionary(pa.int32(), pa.string())))
+
+
+def _first_look(path: Path, layout: DelimitedLayout, columns: _Columns) -> None:
+    """Tell text from numbers on the first rows."""
+    with closing(iterate_blocks(path, layout, _SAMPLE_BYTES)) as some:
+        cells = next(some, None)
+    if cells is None:
+        raise TableError(f"{path.name} has a header, but no rows.")
+    columns.text |= _find_text(cells, ~columns.wanted | columns.text)
+
+
+def read_delimited(
+    path: Path,
+    layout: DelimitedLayout,
+    choice: ColumnChoice,
+    options: ReadOptions,
+    budget: MemoryBudget,
+    on_rows: Callable[[int, int], None],
+    format_name: str,
+) -> DataTable:
+    """Read the chosen columns of a delimited file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    layout : DelimitedLayout
+        Its names, delimiter and where the rows begin.
+    choice : ColumnChoice
+        Which columns to read. The target is read as text; :func:`~tamiz.tables.target.resolve_target` decides what it is.
+    options : ReadOptions
+        How many copies of the table will be needed; checked now, so that an error comes before the work.
+    budget : MemoryBudget
+        Asked before the memory is taken.
+    on_rows : callable
+        Called with the number of rows that are done, and of all rows.
+    format_name : str
+        Name of the format, for the record.
+    """
+    columns = _Columns(choice.wanted.copy(), choice.as_text.copy())
+    if choice.target is not None:
+        columns.wanted[choice.target] = columns.text[choice.target] = True
+    _first_look(path, layout, columns)
+    columns.numeric_order = np.flatnonzero(columns.wanted & ~columns.text)
+    total = count_lines(path, layout.data_offset)
+    _require_memory(path, columns, total, options.copies, budget)
+    numbers = np.empty((total, columns.numeric_order.size), dtype=np.float32)
+    n_rows, chunks, late = _fill(path, layout, columns, numbers, lambda done: on_rows(done, total))
+    numbers = numbers[:n_rows]
+    if late.any():
+        chunks.update(_read_text(path, layout, late))
+        numbers = numbers[:, ~late[columns.numeric_order]]
+        columns.numeric_order = columns.numeric_order[~late[columns.numeric_order]]
+    texts = {index: _text_column(parts) for index, parts in sorted(chunks.items())}
+    table = DataTable(path, format_name, layout.names, n_rows, numbers, columns.numeric_order, texts)
+    table.source = {"layout": layout}
+    if choice.target is not None:
+        table.target_column, table.target_name = texts.pop(choice.target), layout.names[choice.target]
+    return table
+
+
+def _require_memory(path: Path, columns: _Columns, n_rows: int, copies: float, budget: MemoryBudget) -> None:
+    """Check that the numbers, the codes of text and the blocks of the file fit into the memory."""
+    numbers = n_rows * columns.numeric_order.size * 4 * copies
+    texts = int((columns.wanted & columns.text).sum()) * n_rows * 8
+    blocks = 6 * min(path.stat().st_size, 16 * 1024**2)
+    what = f"{path.name} ({n_rows:,} rows, {columns.wanted.size:,} columns as float32, and the run on it)"
+    budget.require(numbers + texts + blocks, what)

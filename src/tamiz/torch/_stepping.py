@@ -1,0 +1,181 @@
+"""Take steps of the rule on the tensors of a mask: compiled on the CPU, elsewhere by the tensor operations of ``tamiz.core``."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from sklearn.exceptions import ConvergenceWarning
+
+from tamiz.core import MaskState, Rule, Slot, advance, is_closed, selection_schedule
+from tamiz.core.compiled import NOT_FINITE
+from tamiz.torch._compiled import advance_arrays
+
+#: Steps whose alpha and target are computed at once.
+CHUNK = 256
+
+_STEP, _CLOSED, _FORCED = int(Slot.STEP), int(Slot.CLOSED), int(Slot.FORCED)
+
+
+class MaskTensors(NamedTuple):
+    """State of a mask, as tensors that the steps write into."""
+
+    gamma: torch.Tensor
+    """In the shape of the mask; the others are flat."""
+    first: torch.Tensor
+    second: torch.Tensor
+    rank: torch.Tensor
+    counters: torch.Tensor
+    """By :class:`~tamiz.core.Slot`."""
+
+
+def mask_state(tensors: MaskTensors) -> MaskState:
+    """Return the state as ``tamiz.core`` takes it."""
+    gamma, first, second, rank, counters = tensors
+    return MaskState(gamma.detach().reshape(-1), first, second, rank.long(), counters[Slot.AGE])
+
+
+class Stepper:
+    """Advance the tensors of a mask step by step.
+
+    Holds what is the same in many steps: arrays over the memory of the tensors, the numbers of the rule, and alpha and
+    target of the steps to come.
+
+    Parameters
+    ----------
+    tensors : MaskTensors
+        What is advanced, in place.
+    rule : Rule
+        The settings.
+    """
+
+    def __init__(self, tensors: MaskTensors, rule: Rule) -> None:
+        self.tensors, self.rule = tensors, rule
+        gamma = tensors.gamma
+        self._pointer = gamma.data_ptr()
+        self._arrays: tuple[np.ndarray, ...] | None = None
+        if gamma.device.type == "cpu" and gamma.dtype == torch.float32 and gamma.is_contiguous():
+            flat = (gamma.detach().reshape(-1), *tensors[1:])
+            first, second, rank, counters = (part.numpy() for part in flat[1:])
+            self._arrays = (flat[0].numpy(), first, second, rank, np.empty(gamma.numel(), dtype=np.int32), counters)
+        self._numbers = tuple(rule.numbers)
+        self._warmup_steps, self._step_limit = rule.warmup_steps, rule.step_limit
+        self._chunk_start = 0
+        self._alphas: list[float] = []
+        self._targets: list[float] = []
+
+    def serves(self, tensors: MaskTensors, rule: Rule) -> bool:
+        """Check that these are the tensors and the rule, and that the memory of gamma is where it was."""
+        mine = self.tensors
+        return (
+            rule is self.rule
+            and tensors.gamma is mine.gamma
+            and tensors.first is mine.first
+            and tensors.second is mine.second
+            and tensors.rank is mine.rank
+            and tensors.counters is mine.counters
+            and tensors.gamma.data_ptr() == self._pointer
+        )
+
+    def step(self, gradient: torch.Tensor) -> bool:
+        """Take one step for the flat gradient of the loss with respect to gamma; return whether the mask is closed.
+
+        Raises
+        ------
+        FloatingPointError
+            If the gradient of a living feature is NaN or infinite; nothing was changed.
+        """
+        if self._arrays is not None and gradient.dtype == torch.float32 and gradient.is_contiguous():
+            return self.step_compiled(gradient)
+        return self.step_by_tensors(gradient)
+
+    def step_compiled(self, gradient: torch.Tensor) -> bool:
+        """Take the step for float32 on the CPU; ``gradient`` is overwritten."""
+        assert self._arrays is not None
+        counters = self._arrays[5]
+        step = counters.item(_STEP) + 1
+        if step <= self._warmup_steps or counters.item(_CLOSED):
+            # The sum of squares may overflow; then each entry is looked at.
+            if not math.isfinite(torch.dot(gradient, gradient).item()):
+                self._check_finite(gradient)
+            counters[_STEP] = step
+            return bool(counters.item(_CLOSED))
+        at = step - self._chunk_start
+        if not 0 <= at < len(self._alphas):
+            self._compute_schedule(step)
+            at = 0
+        forced = step >= self._step_limit
+        found = advance_arrays(  # type: ignore[call-arg]
+            *self._arrays, gradient.numpy(), self._alphas[at], self._targets[at], forced, self._numbers
+        )
+        if found == NOT_FINITE:
+            self._check_finite(gradient)
+        counters[_STEP] = step
+        # The memory was written without autograd; a graph that still needs the old gamma must notice.
+        torch.autograd.graph.increment_version(self.tensors.gamma)
+        if forced and counters.item(_FORCED) == 1:
+            self._report_limit()
+        return bool(counters.item(_CLOSED))
+
+    def step_by_tensors(self, gradient: torch.Tensor) -> bool:
+        """Take the step by tensor operations, on any device."""
+        self._check_finite(gradient)
+        tensors, rule = self.tensors, self.rule
+        counters = tensors.counters
+        step, closed = int(counters[Slot.STEP]) + 1, bool(counters[Slot.CLOSED])
+        if not closed and step > rule.warmup_steps:
+            old = mask_state(tensors)
+            loss_gradient = gradient.to(old.gamma.dtype)
+            with torch.no_grad():
+                new = advance(old, loss_gradient, step, rule)
+                limit_decides = step >= rule.step_limit and _limit_decides(old, loss_gradient, step, rule)
+                tensors.gamma.copy_(new.gamma.reshape(tensors.gamma.shape))
+                tensors.first.copy_(new.first)
+                tensors.second.copy_(new.second)
+                tensors.rank.copy_(new.rank)
+                counters[Slot.AGE] = new.age
+                counters[Slot.OPEN] = (new.rank == 0).sum()
+                counters[Slot.CLOSED] = is_closed(new, rule)
+            closed = bool(counters[Slot.CLOSED])
+            if limit_decides:
+                self._report_limit()
+        counters[Slot.STEP] = step
+        return closed
+
+    def _compute_schedule(self, step: int) -> None:
+        alphas, targets = selection_schedule(self.rule, step, CHUNK)
+        # Lists: their numbers are Python's, which numba takes faster than NumPy's scalars.
+        self._chunk_start, self._alphas, self._targets = step, alphas.tolist(), targets.tolist()
+
+    def _check_finite(self, gradient: torch.Tensor) -> None:
+        """Raise for NaN and infinity in the gradient of a living feature; an eliminated one does not move."""
+        bad = ~torch.isfinite(gradient) & (self.tensors.rank <= self.rule.n_features_to_select)
+        if not bool(bad.any()):
+            return
+        kind = "NaN" if bool((bad & torch.isnan(gradient)).any()) else "infinite"
+        raise FloatingPointError(
+            f"the gradient of gamma is {kind} in {int(bad.sum())} of {gradient.numel()} entries (first: feature "
+            f"{int(bad.nonzero()[0])}); gamma was not moved. Look for NaN or infinity in that input or in the loss, or "
+            "lower the learning rate of the model."
+        )
+
+    def _report_limit(self) -> None:
+        self.tensors.counters[Slot.FORCED] = 2
+        warnings.warn(
+            f"The mask did not settle within {self.rule.max_steps} steps of selection; the "
+            f"{self.rule.n_features_to_select} largest were kept. Raise ramp_steps or max_steps, or use variant='soft'.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+
+
+def _limit_decides(old: MaskState, loss_gradient: torch.Tensor, step: int, rule: Rule) -> bool:
+    """Check whether some feature would stay undecided in this step without the limit."""
+    if not bool((old.rank == 0).any()):
+        return False
+    free = advance(old, loss_gradient, step, replace(rule, max_steps=step + 1))
+    return bool((free.rank == 0).any())

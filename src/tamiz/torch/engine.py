@@ -1,0 +1,263 @@
+"""Train any network and select its inputs: the engine for torch, with the contract of ``tamiz.engines``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from tamiz.core.losses import Loss, get_loss
+from tamiz.core.rule import Rule
+from tamiz.core.state import Phase
+from tamiz.engines.contract import Fit, Problem, Progress
+from tamiz.engines.schedule import Schedule
+from tamiz.selection import Selection
+from tamiz.torch._run import StepReport
+from tamiz.torch.devices import checked_device, seeded
+from tamiz.torch.mask import FeatureMask
+from tamiz.torch.networks.registry import get_network
+from tamiz.torch.optimizers import decay_groups
+from tamiz.torch.pruning import prune
+from tamiz.torch.trainer import train
+
+#: Rows that go through a network at once when it predicts.
+ROWS_AT_ONCE = 4096
+
+
+class NetworkModel:
+    """Predict with a trained network that reads the M selected columns.
+
+    Parameters
+    ----------
+    module : nn.Module
+        The network.
+    loss : str
+        Name of the loss it was trained with.
+    mean, scale : ndarray, shape (n_outputs,), or None, default=None
+        Outputs are multiplied by ``scale``, then ``mean`` is added; None: neither.
+
+    Examples
+    --------
+    >>> NetworkModel(nn.Identity(), "logistic").scores(np.array([[1.0, 2.0]])).tolist()
+    [[1.0, 2.0]]
+    """
+
+    def __init__(
+        self, module: nn.Module, loss: str, mean: np.ndarray | None = None, scale: np.ndarray | None = None
+    ) -> None:
+        self.module = module
+        self.loss = loss
+        self.mean = mean
+        self.scale = scale
+
+    def rescaled(self, mean: np.ndarray, scale: np.ndarray) -> NetworkModel:
+        """Return the model whose outputs are ``scores * scale + mean``."""
+        return NetworkModel(self.module, self.loss, mean, scale)
+
+    def scores(self, X: Any, offset: np.ndarray | None = None) -> np.ndarray:
+        """Return the outputs of the network, two competing ones reduced to their difference.
+
+        Parameters
+        ----------
+        X : ndarray or sparse matrix, shape (n_samples, n_features_to_select)
+            The selected columns, in the order of the table.
+        offset : ndarray, shape (n_features_to_select,), default=None
+            Implicit value of each column of a sparse table.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples, n_outputs)
+        """
+        scores = get_loss(self.loss).decision(self.outputs(X, offset))
+        return scores if self.scale is None or self.mean is None else scores * self.scale + self.mean
+
+    @torch.no_grad()
+    def outputs(self, X: Any, offset: np.ndarray | None = None) -> np.ndarray:
+        """Return what the network itself gives, float64."""
+        device = next((p.device for p in self.module.parameters()), torch.device("cpu"))
+        pieces = []
+        for begin in range(0, X.shape[0], ROWS_AT_ONCE):
+            part = Problem(X[begin : begin + ROWS_AT_ONCE], np.empty((0, 0)), offset=offset)
+            pieces.append(self.module(torch.from_numpy(part.dense()).to(device)).cpu().numpy())
+        return np.concatenate(pieces).astype(np.float64)
+
+
+class TorchEngine:
+    """Train a network behind a mask and keep exactly M of its inputs.
+
+    Parameters
+    ----------
+    build : str or callable
+        The name of a network, or ``build(n_features, n_outputs)``, which returns an ``nn.Module`` that maps
+        (n_samples, n_features) to (n_samples, n_outputs).
+    device : str, default="cpu"
+        Where the network is trained: "cpu", "cuda", "cuda:1".
+    n_init : int, default=1
+        Number of starts. The one with the lowest loss on the training rows is kept: a network that lost an input it needs
+        cannot make up for it.
+
+    Examples
+    --------
+    >>> from tamiz.core.losses import get_loss
+    >>> from tamiz.engines import network_schedule
+    >>> X = np.random.default_rng(0).normal(size=(100, 8)).astype(np.float32)
+    >>> targets = np.where(X[:, [2]] * X[:, [5]] > 0, np.float32(1), np.float32(-1))
+    >>> schedule = network_schedule(100, 2, "classification", refinement_epochs=1)
+    >>> rule = Rule(8, 2, ramp_steps=schedule.ramp_steps)
+    >>> fit = TorchEngine("mlp").fit(Problem(X, targets), rule, get_loss("logistic"), schedule)
+    >>> fit.selection.indices.tolist(), fit.model.scores(X[:, [2, 5]]).shape
+    ([2, 5], (100, 1))
+    """
+
+    def __init__(
+        self, build: str | Callable[[int, int], nn.Module], device: str | torch.device = "cpu", n_init: int = 1
+    ) -> None:
+        self.build = get_network(build).build if isinstance(build, str) else build
+        self.device = checked_device(device)
+        if n_init < 1:
+            raise ValueError(f"n_init must be at least 1, got {n_init!r}")
+        self.n_init = n_init
+
+    def fit(
+        self,
+        problem: Problem,
+        rule: Rule,
+        loss: Loss,
+        schedule: Schedule,
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> Fit:
+        """Select exactly ``rule.n_features_to_select`` columns and train the network on them.
+
+        Parameters
+        ----------
+        problem : Problem
+            The data; sparse tables are made dense.
+        rule : Rule
+            How gamma moves.
+        loss : Loss
+            The loss.
+        schedule : Schedule
+            How the weights move.
+        seed : int, default=0
+            Decides the weights the network starts with and the order of the rows; further starts count up from it.
+        progress : callable, default=None
+            Called after every step with (step, features alive, steps of refinement done); steps begin anew with each start.
+
+        Returns
+        -------
+        Fit
+        """
+        rows = problem.dense()
+        tensors = tuple(
+            torch.as_tensor(part).to(self.device) for part in (rows, problem.targets, problem.unit_weights())
+        )
+        weighted = partial(_weighted_mean, loss)
+        best: tuple[float, Fit] | None = None
+        for start in range(self.n_init if rule.n_features_to_select < rule.n_features else 1):
+            network = build_checked(self.build, rule.n_features, problem.n_outputs, seed + start)
+            masked = nn.Sequential(_mask_of(rule), network).to(self.device)
+            selection = _train_once(masked, tensors, weighted, rule, schedule, seed + start, progress)
+            model = NetworkModel(prune(masked).eval(), loss.name)
+            outputs = model.outputs(rows[:, selection.indices])
+            if not np.isfinite(outputs).all():
+                raise FloatingPointError(
+                    "The network's outputs became infinite or NaN. Normalise the features (normalize='erf' or "
+                    "'standard') or lower learning_rate."
+                )
+            final = float(weighted(torch.as_tensor(outputs, dtype=torch.float32, device=self.device), *tensors[1:]))
+            if best is None or final < best[0]:
+                best = final, Fit(selection, model)
+        assert best is not None
+        return best[1]
+
+
+def build_checked(build: Callable[[int, int], Any], n_inputs: int, n_outputs: int, seed: int) -> nn.Module:
+    """Return what a function builds for these numbers, its weights drawn from the seed, with its output shape checked.
+
+    Examples
+    --------
+    >>> build_checked(nn.Linear, 20, 1, seed=0)(torch.zeros(2, 20)).shape
+    torch.Size([2, 1])
+    >>> build_checked(lambda n_inputs, n_outputs: nn.Linear(n_inputs, 3), 20, 1, seed=0)
+    Traceback (most recent call last):
+    ValueError: The network must give 1 output(s) per row, shape (2, 1) for 2 rows; it gave (2, 3).
+    """
+    with seeded(seed):
+        made = build(n_inputs, n_outputs)
+    if not isinstance(made, nn.Module):
+        raise TypeError(f"network({n_inputs}, {n_outputs}) must return a torch module, it returned {made!r}.")
+    made.eval()
+    with torch.no_grad():
+        shape = tuple(made(torch.zeros(2, n_inputs)).shape)
+    if shape != (2, n_outputs):
+        raise ValueError(
+            f"The network must give {n_outputs} output(s) per row, shape (2, {n_outputs}) for 2 rows; it gave {shape}."
+        )
+    return made
+
+
+def _weighted_mean(loss: Loss, outputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    return (loss.torch(outputs, targets) * weights).mean()
+
+
+def _mask_of(rule: Rule) -> FeatureMask:
+    return FeatureMask(
+        rule.n_features,
+        rule.n_features_to_select,
+        rule.variant,
+        mu=rule.mu,
+        rho=rule.rho,
+        mask_learning_rate=rule.mask_learning_rate,
+        betas=(rule.beta1, rule.beta2),
+        epsilon=rule.epsilon,
+    )
+
+
+def _train_once(
+    model: nn.Module,
+    tensors: tuple[torch.Tensor, ...],
+    loss: Callable[..., torch.Tensor],
+    rule: Rule,
+    schedule: Schedule,
+    seed: int,
+    progress: Progress | None,
+) -> Selection:
+    """Train mask and network together, then the network alone with the weight decay of the refinement."""
+    optimizer = torch.optim.Adam(
+        decay_groups(model.parameters(), schedule.l2),
+        lr=schedule.learning_rate,
+        betas=(schedule.beta1, schedule.beta2),
+        eps=schedule.epsilon,
+        fused=True,
+    )
+
+    def lower_decay(report: StepReport) -> None:
+        if report.phase == Phase.REFINEMENT.label:
+            for group in optimizer.param_groups:
+                group["weight_decay"] = 2.0 * schedule.refinement_l2 if group["decays"] else 0.0
+
+    def tell(report: StepReport) -> None:
+        if progress is not None:
+            progress(report.step, report.n_alive, report.n_refined)
+
+    return train(
+        model,
+        tensors,
+        loss,
+        optimizer=lambda _: optimizer,
+        batch_size=min(schedule.batch_size, len(tensors[0])),
+        warmup_steps=rule.warmup_steps,
+        ramp_steps=rule.ramp_steps,
+        max_steps=rule.max_steps,
+        refinement_steps=schedule.refinement_steps,
+        refinement_rates=[rate / schedule.learning_rate for rate in schedule.refinement_rates],
+        average=schedule.average,
+        seed=seed,
+        callbacks=[lower_decay, tell],
+    )

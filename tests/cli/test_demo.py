@@ -1,0 +1,28 @@
+"""``tamiz demo``, run as a user runs it."""
+
+from __future__ import annotations
+
+import json
+
+
+def test_demo_lets_hardly_any_noise_through(tamiz, tmp_path):
+    result = tamiz("demo", "--json")
+    assert result.exit_code == 0, result.stderr
+    record = json.loads(result.stdout)
+    assert record["k"] == len(record["selected"]) == 8
+    assert record["n_noise_kept"] <= 1
+    assert record["scores"]["kept"]["value"] > 0.9
+    assert (tmp_path / "tamiz-demo" / "report.html").exists()
+    table = tmp_path / "tamiz-demo" / "breast-cancer-with-noise.csv"
+    assert len(table.read_text().splitlines()[0].split(",")) == 331
+    again = tamiz("demo")  # its own folder may be written again
+    assert again.exit_code == 0
+    assert "are noise" in again.stdout
+    assert "tamiz-demo/report.html" in again.stdout
+
+
+def test_demo_does_not_touch_a_folder_of_the_user(tamiz, tmp_path):
+    (tmp_path / "tamiz-demo").mkdir()
+    (tmp_path / "tamiz-demo" / "selected.csv").write_text("mine")
+    assert tamiz("demo").exit_code == 4
+    assert (tmp_path / "tamiz-demo" / "selected.csv").read_text() == "mine"

@@ -1,0 +1,295 @@
+"""``tamiz select``, run as a user runs it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+from tamiz import E2EFSClassifier
+from tamiz.cli.console import Terminal
+from tamiz.cli.errors import EXIT_DATA, EXIT_OUTPUT, EXIT_USAGE
+from tamiz.cli.estimator import ModelOptions, model_maker
+from tamiz.cli.options import TableOptions
+from tamiz.cli.prepare import load_table
+from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, evaluate_selection
+
+
+def read_list(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_finds_the_columns_and_writes_everything(tamiz, small_csv, tmp_path):
+    result = tamiz("select", small_csv, "--target", "ill", "-k", 2, "--folds", 3)
+    assert result.exit_code == 0, result.stderr
+    folder = tmp_path / "tamiz-small"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "model.tamiz",
+        "reduced.csv",
+        "report.html",
+        "selected.csv",
+        "selected.json",
+    ]
+    kept = read_list(folder / "selected.csv")
+    assert {row["feature"] for row in kept} == {"gene 2", "gene 5"}
+    assert [row["rank"] for row in kept] == ["1", "2"]
+    assert {row["feature"]: float(row["weight"]) > 0 for row in kept} == {"gene 2": True, "gene 5": False}
+    record = json.loads((folder / "selected.json").read_text())
+    assert record["task"] == "classification"
+    assert record["scores"]["kept"]["value"] > 0.85
+    assert record["scores"]["difference_random"]["low"] is not None
+    assert 0 < record["stability"] <= 1
+    assert (folder / "reduced.csv").read_text().splitlines()[0] == "gene 2,gene 5,ill"
+    page = (folder / "report.html").read_text()
+    assert "gene 5" in page
+
+
+def test_speaks_in_80_columns_results_to_stdout_remarks_to_stderr(tamiz, small_csv):
+    result = tamiz("select", small_csv, "--target", "ill", "-k", 2, "--folds", 3)
+    assert all(len(line) <= 80 for line in result.stdout.splitlines())
+    assert "…" not in result.stdout
+    assert "Balanced accuracy over 3 held-out folds" in result.stdout
+    assert re.search(r"all 8 +0\.\d{3} +0\.\d{3} to ", result.stdout)
+    assert re.search(r"2 kept +[01]\.\d{3}", result.stdout)
+    assert re.search(r"2 random +0\.\d{3}", result.stdout)
+    assert "tamiz-small/report.html" in result.stdout
+    assert "Task: classification of 'ill'" in result.stderr
+    assert "--task" in result.stderr
+
+
+def test_json_and_quiet(tamiz, small_csv, tmp_path):
+    result = tamiz("select", small_csv, "-t", "ill", "-k", 2, "--folds", 2, "--json", "--out", "a")
+    record = json.loads(result.stdout)
+    assert {kept["feature"] for kept in record["selected"]} == {"gene 2", "gene 5"}
+    assert record["files"]["model"] == "a/model.tamiz"
+    assert "Task:" in result.stderr
+    result = tamiz("select", small_csv, "-t", "ill", "-k", 2, "--folds", 2, "--quiet", "--out", "b")
+    assert (result.stdout, result.stderr) == ("", "")
+    assert (tmp_path / "b" / "report.html").exists()
+
+
+def test_the_same_seed_gives_the_same_files(tamiz, small_csv, tmp_path):
+    for out in ("a", "b"):
+        assert tamiz("select", small_csv, "-t", "ill", "-k", 3, "--folds", 2, "--seed", 7, "-o", out).exit_code == 0
+    for name in ("selected.csv", "model.tamiz", "reduced.csv"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_the_selection_is_that_of_the_estimator(tamiz, small_csv, small_table, tmp_path):
+    tamiz("select", small_csv, "-t", "ill", "-k", 3, "--folds", 2, "--seed", 3, "--variant", "hard")
+    X = np.loadtxt(small_csv, delimiter=",", skiprows=1, usecols=range(8), dtype=np.float32)
+    estimator = E2EFSClassifier(3, variant="hard", class_weight="balanced", random_state=3).fit(X, small_table[1])
+    found = [row["feature"] for row in read_list(tmp_path / "tamiz-small" / "selected.csv")]
+    assert found == [f"gene {i}" for i in estimator.selection_.ordered]
+
+
+def test_text_gaps_dates_and_odd_names(tamiz, write_csv, tmp_path):
+    generator = np.random.default_rng(0)
+    lines = ['"<script>alert(1)</script>","=cmd()",colour,when,void,"größe, ""cm""",class']
+    for i in range(60):
+        label = "ab"[i % 2]
+        colour = "red" if (label == "a") ^ (i % 10 == 0) else generator.choice(["blue", "green"])
+        size = "" if i % 7 == 0 else f"{generator.normal() + 3 * (label == 'a'):.3f}"
+        lines.append(
+            f"{generator.normal():.3f},{generator.normal():.3f},{colour},2024-01-{i % 28 + 1:02d},,{size},{label}"
+        )
+    path = write_csv("\n".join(lines) + "\n", "odd names.csv")
+    result = tamiz("select", path, "-t", "class", "-k", 5, "--folds", 3)
+    assert result.exit_code == 0, result.stderr
+    assert "Left out: 'when' (dates)" in result.stderr
+    assert "Left out: 'void' (no values at all)" in result.stderr
+    assert "Encoded: 'colour'" in result.stderr
+    assert "Imputed: 9 missing numbers in 1 column(s)" in result.stderr
+    folder = tmp_path / "tamiz-odd names"
+    kept = read_list(folder / "selected.csv")
+    names = {row["feature"] for row in kept}
+    assert {"colour=red", 'größe, "cm"'} <= names
+    assert {row["category"] for row in kept if row["column"] == "colour"} <= {"red", "blue", "green"}
+    assert "<script>alert(1)" not in (folder / "report.html").read_text()
+    header = (folder / "reduced.csv").read_text().splitlines()[0]
+    assert "colour" in header
+    assert "when" not in header
+
+
+def test_formulas_are_made_harmless_unless_told_otherwise(tamiz, write_csv, tmp_path):
+    rows = "\n".join(f"{i % 2 + i / 1000},{'yes' if i % 2 else 'no'}" for i in range(40))
+    path = write_csv(f"=1+1,y\n{rows}\n")
+    tamiz("select", path, "-t", "y", "-k", 1, "--folds", 2, "-o", "a")
+    tamiz("select", path, "-t", "y", "-k", 1, "--folds", 2, "-o", "b", "--no-spreadsheet-safe")
+    assert read_list(tmp_path / "a" / "selected.csv")[0]["feature"] == "'=1+1"
+    assert read_list(tmp_path / "b" / "selected.csv")[0]["feature"] == "=1+1"
+    assert json.loads((tmp_path / "a" / "selected.json").read_text())["selected"][0]["feature"] == "=1+1"
+
+
+@pytest.mark.parametrize("kind", ["parquet", "npz", "svmlight", "tsv"])
+def test_other_formats_give_the_same_selection(tamiz, small_csv, tmp_path, kind):
+    table = pyarrow.csv.read_csv(small_csv)
+    X = np.column_stack([table.column(i).to_numpy() for i in range(8)])
+    y = np.array([value == "yes" for value in table.column("ill").to_pylist()])
+    path = tmp_path / {"parquet": "t.parquet", "npz": "t.npz", "svmlight": "t.svm", "tsv": "t.tsv"}[kind]
+    target = ["-t", "ill"]
+    if kind == "parquet":
+        pq.write_table(table, path)
+    elif kind == "npz":
+        np.savez(path, X=X, y=y, names=np.array(table.column_names[:8]))
+        target = []
+    elif kind == "svmlight":
+        dump_svmlight_file(X, y.astype(int), str(path), zero_based=False)
+        target = []
+    else:
+        path.write_text(small_csv.read_text().replace(",", "\t"))
+    result = tamiz("select", path, *target, "-k", 2, "--folds", 2, "-o", "out")
+    assert result.exit_code == 0, result.stderr
+    names = {row["feature"] for row in read_list(tmp_path / "out" / "selected.csv")}
+    assert names == ({"3", "6"} if kind == "svmlight" else {"gene 2", "gene 5"})
+    assert (tmp_path / "out" / f"reduced{path.suffix}").exists()
+
+
+def test_regression(tamiz, write_csv, tmp_path):
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(80, 6))
+    y = 100 + 30 * X[:, 1] + generator.normal(size=80)
+    lines = ["a,b,c,d,e,f,yield"] + [",".join(f"{v:.5f}" for v in [*row, value]) for row, value in zip(X, y)]
+    result = tamiz("select", write_csv("\n".join(lines)), "-t", "-1", "-k", "0.2", "--folds", 4)
+    assert result.exit_code == 0, result.stderr
+    assert "Task: regression on 'yield'" in result.stderr
+    assert "R² over 4 held-out folds" in result.stdout
+    record = json.loads((tmp_path / "tamiz-table" / "selected.json").read_text())
+    assert [kept["feature"] for kept in record["selected"]] == ["b"]
+    assert record["scores"]["kept"]["value"] > 0.9
+
+
+def test_ignored_columns_and_fewer_folds_where_a_class_is_rare(tamiz, write_csv, tmp_path):
+    lines = ["good,copy,noise,y"] + [f"{i % 5},{i % 5},{(i * 7) % 11},{'a' if i % 5 < 1 else 'b'}" for i in range(15)]
+    result = tamiz("select", write_csv("\n".join(lines)), "-t", "y", "-k", 1, "--ignore", "copy", "-o", "out")
+    assert result.exit_code == 0, result.stderr
+    assert "Folds: 3 instead of 5, since class 'a' has 3 rows only" in result.stderr
+    assert read_list(tmp_path / "out" / "selected.csv")[0]["feature"] == "good"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["nothing.csv", "-t", "ill"], EXIT_USAGE, "There is no file"),
+        (["small.csv"], EXIT_USAGE, "--target"),
+        (["small.csv", "-t", "il"], EXIT_USAGE, "Did you mean 'ill'?"),
+        (["small.csv", "-t", "ill", "-k", "9"], EXIT_USAGE, "-k=9 is more than the 8 feature(s)"),
+        (["small.csv", "-t", "ill", "-k", "0"], EXIT_USAGE, "must be at least 1"),
+        (["small.csv", "-t", "ill", "-k", "many"], EXIT_USAGE, "-k must be a number"),
+        (["small.csv", "-t", "ill", "-k", "1.5"], EXIT_USAGE, "fraction out of range"),
+        (["small.csv", "-t", "ill", "-k", "nan"], EXIT_USAGE, "fraction out of range"),
+        (["small.csv", "-t", "ill", "-i", "nope"], EXIT_USAGE, "no column to ignore 'nope'"),
+        (["small.csv", "-t", "ill", "--task", "regression"], EXIT_USAGE, "holds text"),
+        (["small.csv", "-t", "ill", "--delimiter", "ab"], EXIT_USAGE, "one character"),
+        (["small.csv", "-t", "ill", "--folds", "1"], 2, "--folds"),
+        (["small.dat", "-t", "ill"], EXIT_USAGE, "names no format. Say which with --format: "),
+        (
+            ["small.csv", "-t", "ill", "--format", "parqet"],
+            EXIT_USAGE,
+            "Unknown format 'parqet'. Did you mean 'parquet'?",
+        ),
+        (["small.npz", "-t", "ill"], EXIT_USAGE, "leave --target out"),
+        (["small.csv", "-t", "ill", "--variant", "softer"], 2, "softer"),
+        (["small.csv", "-t", "ill", "--delimiter", ";"], EXIT_DATA, "one column only"),
+        (["small.csv", "-t", "ill", "--out", "small.csv"], EXIT_OUTPUT, "is a file"),
+    ],
+)
+def test_mistakes_end_with_a_message_and_a_code(tamiz, small_csv, tmp_path, arguments, code, message):
+    (tmp_path / "small.dat").write_text("a,b\n1,2\n")
+    np.savez(tmp_path / "small.npz", X=np.ones((4, 2)), y=np.arange(4))
+    before = sorted(tmp_path.iterdir())
+    result = tamiz("select", *arguments)
+    assert result.exit_code == code
+    assert message in " ".join(result.stderr.split())
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,y\n1,x\n2,x\n3,x\n", "is constant"),
+        ("a,y\n1,1\n2,2\n3,high\n", "mixes numbers and text"),
+        ("a,y\n1,x\n2,x\n3,z\n", "has one row only"),
+        ("a,y\n,x\n,x\n,z\n,z\n", "no column left"),
+        ("a,y\n1,\n2,\n", "no values at all"),
+        ("a,y\n1,1.5\n2,2.5\n", "is constant|at least 4|one row only"),
+        ("a,y\ninf,x\n2,x\n3,z\n4,z\n", "Column 'a' holds an infinity"),
+    ],
+)
+def test_tables_that_cannot_be_used(tamiz, write_csv, tmp_path, text, message):
+    result = tamiz("select", write_csv(text), "-t", "y", "-k", 1)
+    assert result.exit_code == EXIT_DATA
+    assert re.search(message, " ".join(result.stderr.split()))
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+def test_another_run_is_never_overwritten_without_force(tamiz, small_csv, tmp_path):
+    folder = tmp_path / "tamiz-small"
+    folder.mkdir()
+    (folder / "selected.csv").write_text("mine")
+    (folder / "thesis.txt").write_text("mine too")
+    arguments = ("select", small_csv, "-t", "ill", "-k", 2, "--folds", 2)
+    result = tamiz(*arguments)
+    assert result.exit_code == EXIT_OUTPUT
+    assert "--force" in result.stderr
+    assert (folder / "selected.csv").read_text() == "mine"
+    assert tamiz(*arguments, "--force").exit_code == 0
+    assert (folder / "selected.csv").read_text() != "mine"
+    assert (folder / "thesis.txt").read_text() == "mine too"
+
+
+def test_a_column_name_cannot_command_the_terminal(tamiz, write_csv):
+    rows = "\n".join(f"{i % 2 + i / 1000},{'yes' if i % 2 else 'no'}" for i in range(40))
+    result = tamiz("select", write_csv(f"\x1b[31m[bold]red,y\n{rows}\n"), "-t", "y", "-k", 1, "--folds", 2)
+    assert result.exit_code == 0, result.stderr
+    assert "\x1b" not in result.stdout
+    assert "[bold]red" in result.stdout
+
+
+def test_every_command_has_an_example(tamiz):
+    for command in ("select", "compare", "apply", "demo", "datasets"):
+        result = tamiz(command, "--help")
+        assert result.exit_code == 0
+        assert f"Example: tamiz {command}" in result.stdout
+        assert all(len(line) <= 80 for line in result.stdout.splitlines())
+    assert "Exit codes" in tamiz("--help").stdout
+    assert tamiz("--version").stdout.startswith("tamiz ")
+
+
+def test_folds_in_processes_and_in_threads_find_the_same(small_csv):
+    data = load_table(TableOptions(file=small_csv, target="ill", n_folds=2), Terminal(quiet=True))
+    arguments = (data.prepare, data.y, model_maker(ModelOptions(), "classification"), 2, data.folds)
+    more = {"task": "classification", "sizes": (1, 2), "n_random": 2, "n_jobs": 2}
+    ticks: list[int] = []
+    apart = evaluate_selection(*arguments, **more, processes=True, tick=lambda: ticks.append(1))
+    together = evaluate_selection(*arguments, **more)
+    assert len(ticks) == 2 * TICKS_PER_FOLD
+    for what in ("kept", "all_features", "random_features", "curve"):
+        assert [getattr(fold, what) for fold in apart.folds] == [getattr(fold, what) for fold in together.folds]
+    assert np.array_equal(apart.fold_share, together.fold_share)
+    assert np.array_equal(apart.predicted, together.predicted)
+
+
+def test_identifiers_are_no_categories(tamiz, small_csv, write_csv):
+    lines = small_csv.read_text().splitlines()[::2]  # few enough rows for every text to be a category
+    rows = [f"{'patient' if i == 0 else f'p-{i}'},{line}" for i, line in enumerate([lines[0], *lines[1:]])]
+    result = tamiz("select", write_csv("\n".join(rows), "ids.csv"), "-t", "ill", "-k", 2, "--folds", 2)
+    assert result.exit_code == 0, result.stderr
+    assert "'patient' (a different text in every row" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("command", [(), ("select",), ("compare",), ("apply",), ("demo",), ("reproduce",)])
+def test_help_fits_a_terminal_and_cuts_nothing_off(tamiz, command):
+    text = tamiz(*command, "--help").stdout
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "..." not in text.replace("[OPTIONS] COMMAND [ARGS]...", "")
+    assert not re.search(r"<(str|int range|list\[str\])>", text)

@@ -1,0 +1,40 @@
+"""Intervals of mean scores against hand-worked cases."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tamiz.evaluation.intervals import Interval, corrected_interval
+
+
+def test_corrected_interval_by_hand_is_wider_than_the_plain_one():
+    values = np.array([0.1, 0.3, 0.2, 0.2, 0.2])
+    found = corrected_interval(values, test_share=0.2)
+    reach = stats.t.ppf(0.975, 4) * math.sqrt(values.var(ddof=1) * (1 / 5 + 1 / 4))
+    assert (found.value, found.low, found.high) == pytest.approx((0.2, 0.2 - reach, 0.2 + reach))
+    plain = stats.t.interval(0.95, 4, 0.2, stats.sem(values))
+    assert found.high - found.low > plain[1] - plain[0]
+
+
+def test_corrected_interval_of_one_value_of_nothing_and_with_limits():
+    assert corrected_interval([0.5], 0.2).value == 0.5
+    assert math.isnan(corrected_interval([0.5], 0.2).low)
+    assert math.isnan(corrected_interval([np.nan], 0.2).value)
+    assert corrected_interval([0.9, 1.0, 0.8], 0.3, limits=(0, 1)).high == 1
+
+
+def test_without_a_test_share_it_is_students_t():
+    found = corrected_interval([0.7, 0.8, 0.9, 0.8], None)
+    # Student t with three degrees of freedom: 3.182 standard errors of 0.0408.
+    assert found.value == pytest.approx(0.8)
+    assert found.high - found.value == pytest.approx(3.1824 * 0.0816497 / 2, rel=1e-4)
+
+
+def test_what_is_not_known_is_nan():
+    nothing, single = corrected_interval([], 0.2), corrected_interval([0.5, float("nan")], 0.2)
+    assert (nothing.is_known, nothing.has_ends, single.is_known, single.has_ends) == (False, False, True, False)
+    assert Interval(0.5, 0.4, 0.6).has_ends

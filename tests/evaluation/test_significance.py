@@ -1,0 +1,66 @@
+"""Tests of methods against hand-worked cases and scipy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tamiz.evaluation import significance
+from tamiz.evaluation.significance import MethodRank, PairedTest
+
+
+def test_holm_by_hand():
+    assert significance.holm([0.04, 0.01, 0.5]).tolist() == pytest.approx([0.08, 0.03, 0.5])
+    assert significance.holm([0.6, 0.7]).tolist() == [1.0, 1.0]
+
+
+def test_wilcoxon_pairs_agree_with_scipy_before_the_correction():
+    generator = np.random.default_rng(3)
+    scores = {name: generator.normal(shift, 1, 12) for name, shift in (("a", 0.0), ("b", 3.0))}
+    (only,) = significance.wilcoxon_pairs(scores)
+    assert only.p_value == pytest.approx(stats.wilcoxon(scores["a"], scores["b"]).pvalue)
+    assert only.significant
+    assert only.difference == pytest.approx((scores["a"] - scores["b"]).mean())
+
+
+def test_wilcoxon_pairs_with_ties_missing_splits_and_equal_methods():
+    scores = {"a": [1.0, 2.0, 3.0, np.nan], "b": [1.0, 2.0, 3.0, 4.0], "c": [0.0, 0.0, 0.0, 0.0]}
+    tests = significance.wilcoxon_pairs(scores)
+    assert [(t.first, t.second) for t in tests] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert tests[0].p_value == 1.0
+    assert not any(t.significant for t in tests)  # three or four splits cannot be significant
+    with pytest.raises(ValueError, match="same splits"):
+        significance.wilcoxon_pairs({"a": [1.0], "b": [1.0, 2.0]})
+    assert significance.wilcoxon_pairs({"a": [1.0]}) == []
+
+
+def test_friedman_agrees_with_scipy_and_the_published_critical_value():
+    generator = np.random.default_rng(4)
+    table = generator.normal(size=(14, 4)) + [0, 0, 1, 2]
+    scores = dict(zip("abcd", table.T))
+    found = significance.friedman_ranks(scores)
+    assert found.p_value == pytest.approx(stats.friedmanchisquare(*table.T).pvalue)
+    # Demsar's table: q_0.05 for four methods is 2.569.
+    assert found.critical_difference == pytest.approx(2.569 * math.sqrt(4 * 5 / (6 * 14)), abs=1e-3)
+    assert sum(found.mean_ranks.values()) == pytest.approx(10)
+    assert min(found.mean_ranks, key=found.mean_ranks.get) == "d"
+
+
+def test_friedman_with_ties_two_methods_and_nothing():
+    tied = significance.friedman_ranks({"a": [1, 1], "b": [1, 1], "c": [1, 1]})
+    assert tied.mean_ranks == {"a": 2.0, "b": 2.0, "c": 2.0}
+    assert tied.p_value == 1.0
+    assert math.isnan(significance.friedman_ranks({"a": [1, 2], "b": [2, 3]}).p_value)
+    assert math.isnan(significance.friedman_ranks({"a": [np.nan], "b": [1]}).mean_ranks["a"])
+
+
+def test_the_best_rank_has_no_test_and_the_others_have_theirs():
+    tests = [PairedTest("a", "b", 0.1, 0.01, True), PairedTest("a", "c", 0.1, 0.2), PairedTest("b", "c", 0.0, 1.0)]
+    assert significance.rank_against_best({"a": 1.0, "b": 3.0, "c": math.nan}, tests) == (
+        MethodRank("a", 1.0),
+        MethodRank("b", 3.0, 0.01, True),
+        MethodRank("c", pytest.approx(math.nan, nan_ok=True), 0.2, False),
+    )

@@ -1,0 +1,49 @@
+"""Stability of selections against hand-worked cases and the mean over pairs."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tamiz.evaluation import stability
+
+
+def test_nogueira_by_hand():
+    # F=4, two selections {0,1} and {0,2}: shares 1, .5, .5, 0; s2 = 2*(.25+.25) = 1 over 4 features = .25;
+    # by chance k/F (1-k/F) = .25: stability 0.
+    assert stability.nogueira_stability([[1, 1, 0, 0], [1, 0, 1, 0]]) == pytest.approx(0.0)
+    # Three selections of sizes 1, 2, 3 out of 5: shares 1, 2/3, 1/3, 0, 0; s2 = 1.5*(2/9+2/9) = 2/3, mean
+    # 2/15; chance .4*.6 = .24: 1 - (2/15)/.24 = 4/9.
+    supports = [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]]
+    assert stability.nogueira_stability(supports) == pytest.approx(4 / 9)
+
+
+def test_stability_is_undefined_when_there_is_nothing_to_choose():
+    assert math.isnan(stability.nogueira_stability(np.ones((3, 4))))
+    assert math.isnan(stability.kuncheva_index(np.ones((3, 4))))
+
+
+def test_stability_refuses_one_selection():
+    with pytest.raises(ValueError, match="at least two"):
+        stability.nogueira_stability([[1, 0]])
+    with pytest.raises(ValueError, match="one size"):
+        stability.kuncheva_index([[1, 0, 0], [1, 1, 0]])
+
+
+@given(st.integers(2, 6), st.integers(3, 12), st.integers(0, 10_000))
+def test_kuncheva_is_the_mean_over_pairs_and_equals_nogueira_for_equal_sizes(n_selections, n_features, seed):
+    generator = np.random.default_rng(seed)
+    size = int(generator.integers(1, n_features))
+    supports = np.zeros((n_selections, n_features), dtype=bool)
+    for row in supports:
+        row[generator.choice(n_features, size, replace=False)] = True
+    by_pairs = [
+        ((a & b).sum() * n_features - size**2) / (size * (n_features - size)) for a, b in combinations(supports, 2)
+    ]
+    assert stability.kuncheva_index(supports) == pytest.approx(np.mean(by_pairs))
+    assert stability.nogueira_stability(supports) == pytest.approx(np.mean(by_pairs))

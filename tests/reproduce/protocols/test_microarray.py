@@ -1,0 +1,201 @@
+"""The table of the microarrays: what is planned, what a cell holds, what is bold, what is said about differences."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tamiz.baselines.registry import get_method
+from tamiz.datasets import UnknownDatasetError
+from tamiz.errors import UnknownNameError
+from tamiz.reproduce.cells import Cell
+from tamiz.reproduce.execution import execute
+from tamiz.reproduce.learners import learners_of
+from tamiz.reproduce.paper_numbers import MICROARRAY, MICROARRAY_FILES
+from tamiz.reproduce.protocols.microarray import Microarray
+from tamiz.reproduce.protocols.microarray_rows import MicroarrayPlan, TableRow, bold_rows, collect, stabilities
+from tamiz.reproduce.protocols.microarray_table import difference_sentence
+
+PROTOCOL = Microarray()
+
+
+def fake_cells(plan, score):
+    """Cells of a plan with results made by ``score(method, learner, split, m)``: for what follows the computing."""
+    cells, results = [], {}
+    for dataset in plan.datasets:
+        for method in plan.methods:
+            for split in range(plan.n_splits):
+                cell = Cell(
+                    "microarray", f"{dataset} {split} {method}", {"dataset": dataset, "method": method, "split": split}
+                )
+                cells.append(cell)
+                results[cell.key] = {
+                    "scores": {
+                        learner: [score(method, learner, split, m) for m in plan.m_values]
+                        for learner in learners_of(get_method(method).trains_model, plan.learners)
+                    },
+                    "support": None if method == "all" else [list(range(m)) for m in plan.m_values],
+                    "seconds": [0.5] * len(plan.m_values),
+                    "n_features": 2000,
+                }
+    return cells, results
+
+
+def test_plan_checks_names():
+    with pytest.raises(UnknownDatasetError, match="Did you mean 'colon'"):
+        PROTOCOL.make_plan(["colonn"])
+    with pytest.raises(UnknownNameError, match="Did you mean 'svm'"):
+        PROTOCOL.make_plan(["colon"], learners=["svn"])
+    with pytest.raises(UnknownNameError, match="Did you mean 'small'"):
+        PROTOCOL.make_plan(["colon"], grid="smal")
+    with pytest.raises(ValueError, match="integers from 1"):
+        PROTOCOL.make_plan(["colon"], m_values=[0])
+    with pytest.raises(ValueError, match="one repeat"):
+        PROTOCOL.make_plan(["colon"], n_repeats=0)
+
+
+def series(values, method="fisher", learner="svm", dataset="colon"):
+    return TableRow(dataset, method, learner, np.asarray(values, dtype=float))
+
+
+def test_bold_are_the_best_and_those_not_told_from_it():
+    generator = np.random.default_rng(0)
+    base = 0.8 + 0.05 * generator.normal(size=(60, 5))
+    rows = [
+        series(base, "fisher"),
+        series(base + 0.01 * generator.normal(size=(60, 5)), "mim"),
+        series(base - 0.05, "relieff"),
+        series(base + 0.2, "all"),
+        series(np.full((60, 5), np.nan), "ilfs"),
+    ]
+    assert bold_rows(rows) == {("fisher", "svm"), ("mim", "svm")}
+    assert bold_rows(rows[4:]) == set()
+
+
+def test_mean_and_deviation_are_over_splits_and_sizes():
+    row = series([[0.5, 1.0], [0.7, 0.8]])
+    assert row.mean == pytest.approx(0.75)
+    assert row.deviation == pytest.approx(np.std([0.5, 1.0, 0.7, 0.8]))
+    assert row.by_split.tolist() == [0.75, 0.75]
+    assert row.paper == (0.828, 0.07)
+    assert math.isnan(series([[np.nan]]).mean)
+
+
+def test_a_sentence_for_each_difference_above_two_hundredths():
+    assert difference_sentence(series(np.full((6, 5), 0.845)), "full") is None
+    text = difference_sentence(series(np.full((6, 5), 0.9)), "small")
+    assert "COLON, Fisher, SVM: 0.900 here, 0.828 in the paper (+0.072)" in text
+    assert "small grid" in text
+    assert "the authors' result files have 0.820" in text
+    lung = difference_sentence(series(np.full((6, 5), 0.9), dataset="lung"), "small")
+    assert "result files" not in lung, "there are none for it"
+    rebuilt = difference_sentence(series(np.full((6, 5), 0.7), dataset="gina_rebuilt"), "full")
+    assert "the data are rebuilt, not the paper's rows" in rebuilt
+    assert "small grid" not in rebuilt
+    assert difference_sentence(series([[0.1]], "random"), "full") is None
+
+
+def test_summary_of_known_scores():
+    plan = PROTOCOL.make_plan(["colon", "gina_rebuilt"], ["fisher", "e2efs"], m_values=[10, 50], n_repeats=3)
+    cells, results = fake_cells(
+        plan, lambda method, learner, split, m: (0.9 if method == "e2efs" else 0.6) + 0.01 * split
+    )
+    lost = next(cell for cell in cells if cell.settings["method"] == "fisher")
+    del results[lost.key]
+    outcome = PROTOCOL.summarise(plan, cells, results, {lost.name: "ValueError: no"})
+    assert "**0.940 ± 0.03** (0.825)" in outcome.markdown
+    assert "GINA (REBUILT)" in outcome.markdown
+    assert "ValueError: no" in outcome.markdown
+    assert "random features, SVM" in outcome.markdown
+    assert "all features, SVM" in outcome.markdown
+    fisher = next(r for r in outcome.records if r["method"] == "fisher" and r["n_features"] == "mean")
+    assert (fisher["splits"], fisher["paper"], fisher["bold"]) == (8, 0.833, False)
+    assert fisher["balanced_accuracy"] == pytest.approx(0.645)
+    assert outcome.content["friedman_p_value"] is not None
+    assert {row["median seconds of one selection"] for row in outcome.timing} == {0.5}
+    (page, _) = PROTOCOL.comparisons(plan, cells, results)
+    assert (page.name, page.title, page.n_rows, page.n_features) == ("colon", "COLON", 62, 2000)
+    assert page.comparison.methods[:2] == ("fisher / naive", "fisher / svm")
+    assert page.comparison.scores.shape == (9, 2, 9)
+    assert np.isnan(page.comparison.scores[0]).sum() == 2
+    assert page.comparison.seconds.tolist() == [[0.5, 0.5]] * 9
+    behind = {rank.method for rank in page.comparison.ranks if rank.significant}
+    assert behind == {"fisher / naive", "fisher / svm", "random / naive", "random / svm", "all / naive", "all / svm"}
+    # Everybody kept the same features in every split.
+    assert stabilities(plan, cells, results)["colon", "fisher"] == ([1.0, 1.0], [1.0, 1.0])
+    assert np.isnan(collect(plan, cells, results)["colon"][0].scores).sum() == 2
+
+
+def test_paper_numbers_have_every_row_and_column():
+    assert len(MICROARRAY) == 16
+    assert {len(row) for row in MICROARRAY.values()} == {7}
+    assert MICROARRAY["e2efs-soft", "naive"]["gisette"] == (0.963, 0.02)
+    assert MICROARRAY["inffs", "svm"]["lung"] == (0.892, 0.02)
+    assert MICROARRAY_FILES.keys() == MICROARRAY.keys()
+    for place, row in MICROARRAY_FILES.items():
+        known = {name: mean for name, mean in row.items() if mean is not None}
+        assert len(known) == (7 if place[0].startswith("e2efs") else 6)
+        # ReliefF on DEXTER is the one row that the files and the paper do not share.
+        off = {name for name, mean in known.items() if abs(mean - MICROARRAY[place][name][0]) > 0.016}
+        assert off == ({"dexter"} if place[0] == "relieff" else set())
+
+
+@pytest.fixture(scope="module")
+def colon_plan():
+    return MicroarrayPlan(("colon",), ("e2efs-soft", "fisher", "random", "all"), m_values=(10, 50), n_repeats=1)
+
+
+@pytest.mark.data
+def test_cells_of_a_real_set(colon_plan, data_home):
+    cells = PROTOCOL.make_cells(colon_plan, data_home)
+    assert len({cell.key for cell in cells}) == len(cells) == 4 * 3
+    results = {}
+    for cell in cells:
+        outcome = execute(cell, data_home)
+        results[cell.key] = outcome["result"]
+        if cell.settings["split"]:
+            continue
+        again = execute(cell, data_home)["result"]
+        for part in ("scores", "support", "converged", "n_features"):
+            assert again[part] == outcome["result"][part], "the same cell gives the same result"
+    table = PROTOCOL.summarise(colon_plan, cells, results, {})
+    means = {(row["method"], row["learner"]): row["mean"] for row in table.content["rows"]}
+    assert means["e2efs-soft", "naivef"] > 0.78
+    assert means["fisher", "svm"] > 0.75
+    support = results[cells[0].key]["support"]
+    assert [len(columns) for columns in support] == [10, 50]
+
+
+@pytest.mark.data
+def test_other_data_and_other_settings_are_other_cells(colon_plan, data_home):
+    from dataclasses import replace
+
+    keys = {cell.key for cell in PROTOCOL.make_cells(colon_plan, data_home)}
+    changed = [
+        replace(colon_plan, m_values=(10, 51)),
+        replace(colon_plan, grid="full"),
+        replace(colon_plan, seed=1),
+        replace(colon_plan, datasets=("lymphoma",)),
+        replace(colon_plan, learners=("svm",)),
+    ]
+    for plan in changed:
+        assert keys.isdisjoint(cell.key for cell in PROTOCOL.make_cells(plan, data_home))
+    # More repeats only add cells.
+    assert keys < {cell.key for cell in PROTOCOL.make_cells(replace(colon_plan, n_repeats=2), data_home)}
+
+
+@pytest.mark.data
+def test_a_worker_with_other_data_refuses(colon_plan, data_home):
+    cell = PROTOCOL.make_cells(colon_plan, data_home)[0]
+    other = Cell(cell.protocol, cell.name, {**cell.settings, "data": "0" * 32})
+    assert "not the one that the run was planned with" in execute(other, data_home)["failure"]
+
+
+@pytest.mark.data
+def test_too_many_features_fail_that_cell_only(colon_plan, data_home):
+    from dataclasses import replace
+
+    cell = PROTOCOL.make_cells(replace(colon_plan, m_values=(5000,)), data_home)[0]
+    assert "more than the 2000 feature(s)" in execute(cell, data_home)["failure"]

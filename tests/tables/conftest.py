@@ -1,0 +1,69 @@
+"""Ways to make and read tables that the tests of the tables share."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+
+from tamiz.tables import DataTable, MemoryBudget, ReadOptions, TextColumn, read_file
+
+
+@pytest.fixture
+def write_csv(tmp_path: Path):
+    """Writes text to a file and gives its path."""
+
+    def write(text: str | bytes, name: str = "table.csv") -> Path:
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+@pytest.fixture
+def read():
+    """Reads a file as it is, with the options given by name."""
+    return lambda path, **options: read_file(path, ReadOptions(**options), MemoryBudget())
+
+
+@pytest.fixture
+def table_of():
+    """Makes a table of numbers n0, n1, ..., texts t0, t1, ... and a target."""
+
+    def make(numbers, texts=None, target=None):
+        numbers = numbers if sp.issparse(numbers) else np.asarray(numbers, dtype=np.float32)
+        texts = {numbers.shape[1] + i: TextColumn.from_values(values) for i, values in enumerate(texts or [])}
+        names = [f"n{i}" for i in range(numbers.shape[1])] + [f"t{i}" for i in range(len(texts))]
+        columns = np.arange(numbers.shape[1])
+        return DataTable(
+            *(Path("t.csv"), "csv", names, numbers.shape[0], numbers, columns, texts),
+            target_column=target,
+            target_name="goal",
+        )
+
+    return make
+
+
+@pytest.fixture
+def arrow_table():
+    """Three rows of columns of many types."""
+    return pa.table(
+        {
+            "size": pa.array([1.5, None, 3.0]),
+            "count": pa.array([1, 2, None], pa.int64()),
+            "price": pa.array([decimal.Decimal("1.10"), None, decimal.Decimal("2.20")]),
+            "old": pa.array([True, False, None]),
+            "kind": pa.array(["a", None, "b"]),
+            "shade": pa.array(["x", "y", "x"]).dictionary_encode(),
+            "when": pa.array([datetime.date(2024, 1, 1)] * 3),
+            "many": pa.array([[1], [2], [3]]),
+            "void": pa.nulls(3),
+            "ill": pa.array([0, 1, 0]),
+        }
+    )

@@ -1,0 +1,128 @@
+"""CSV and TSV: every way to write a table, and every way to break one."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+from tamiz.tables import TableError, write_columns
+
+
+def test_numbers_text_and_gaps(write_csv, read):
+    table = read(write_csv("a,b,c\n1,red,\n2.5,,NA\n-3e2,blue,7\n"))
+    assert table.names == ["a", "b", "c"]
+    np.testing.assert_array_equal(table.numbers, np.array([[1, np.nan], [2.5, np.nan], [-300, 7]], dtype=np.float32))
+    assert table.numbers.dtype == np.float32
+    assert table.number_columns.tolist() == [0, 2]
+    assert table.texts[1].values() == ["red", None, "blue"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\n1,2\n3,4\n",
+        "a,b\n1,2\n3,4",  # no line end at the end
+        "a,b\r\n1,2\r\n3,4\r\n",
+        "\ufeffa,b\n1,2\n\n3,4\n\n",  # byte-order mark, empty lines
+        "a;b\n1;2\n3;4\n",
+        "a\tb\n1\t2\n3\t4\n",
+        "a, b\n 1, 2 \n3 ,4\n",
+        '"a","b"\n"1","2"\n3,4\n',
+        "\n\na,b\n1,2\n3,4\n",
+    ],
+)
+def test_dialects(write_csv, text, read):
+    table = read(write_csv(text))
+    assert table.names == ["a", "b"]
+    np.testing.assert_array_equal(table.numbers, [[1, 2], [3, 4]])
+
+
+def test_a_first_row_of_numbers_is_data(write_csv, read):
+    path = write_csv("1,2,x\n3,4,y\n5,6,z\n")
+    assert read(path).n_rows == 2  # 'x' makes it a header
+    table = read(write_csv("1,2\n3,4\n5,6\n", "bare.csv"))
+    assert table.n_rows == 3
+    assert table.names == ["column_1", "column_2"]
+    assert read(path, header=False).n_rows == 3
+    assert read(write_csv("1990,1991\n3,4\n", "years.csv"), header=True).names == ["1990", "1991"]
+
+
+def test_names_with_spaces_quotes_newlines_and_unicode(write_csv, read):
+    table = read(write_csv('"cell ""size""","größe, cm","two\nlines",<script>\n1,2,3,4\n'))
+    assert table.names == ['cell "size"', "größe, cm", "two\nlines", "<script>"]
+    np.testing.assert_array_equal(table.numbers, [[1, 2, 3, 4]])
+
+
+def test_quoted_cells_with_delimiters_and_newlines(write_csv, read):
+    table = read(write_csv('a,b\n1,"x, y"\n2,"line\nline"\n3,"say ""hi"""\n'))
+    assert table.texts[1].values() == ["x, y", "line\nline", 'say "hi"']
+
+
+def test_twenty_thousand_columns(write_csv, read):
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(5, 20_000)).astype(np.float32)
+    buffer = io.StringIO()
+    buffer.write(",".join(f"gène {i}" for i in range(20_000)) + ",kind\n")
+    for row, kind in zip(X, "ababa"):
+        buffer.write(",".join(repr(float(value)) for value in row) + f",{kind}\n")
+    table = read(write_csv(buffer.getvalue()), target="kind")
+    np.testing.assert_array_equal(table.numbers, X)
+    assert table.target_column.values() == list("ababa")
+
+
+def test_columns_of_text_are_found_among_many(write_csv, read):
+    """Text in the first row, only in a later one, in the last column; gaps and blanks are none."""
+    names = [f"c{i}" for i in range(300)]
+    rows = [["1"] * 300 for _ in range(4)]
+    rows[0][7] = rows[1][7] = "a"
+    rows[2][100] = "b"
+    rows[3][299] = "1_0x"
+    rows[0][50], rows[1][51], rows[0][52], rows[0][53] = "", " NA ", " 2 ", "1e3"
+    path = write_csv("\n".join(",".join(row) for row in [names, *rows]))
+    table = read(path, target="c0")
+    assert sorted(table.texts) == [7, 100, 299]
+    assert table.numbers.shape == (4, 296)
+
+
+def test_row_names_of_r_and_pandas_are_left_out(write_csv, read):
+    table = read(write_csv(",a,b\n0,1,2\n1,3,4\n"))
+    assert table.number_columns.tolist() == [1, 2]
+    assert "row names" in table.left_out[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"\n\n  \n", "is empty"),
+        (b"a,b\n", "no rows"),
+        (b"a,b\n1,2,3\n", r"data row 1: 3 cell\(s\), but there are 2 columns"),
+        (b"a,b\n1,2\n3\n5,6\n", r"data row 2: 1 cell\(s\)"),
+        (b'a,b\n"1",2\n3\n', r"data row 2: 1 cell\(s\)"),
+        (b"a,b,a\n1,2,3\n", r"Two columns are called 'a' \(numbers 1 and 3\)"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0", "binary file"),
+        (b"PAR1abcdef", "looks like Parquet"),
+        (b"PK\x03\x04abc", "looks like zip"),
+        (b"\xff\xfea\0,\0", "UTF-16"),
+        (b"a,b\n1,caf\xe9\n", "not UTF-8"),
+        (b"a\n1\n2\n", "one column only"),
+    ],
+)
+def test_broken_files(write_csv, content, message, read):
+    with pytest.raises(TableError, match=message):
+        read(write_csv(content))
+
+
+def test_csv_keeps_digits_text_and_order(write_csv, tmp_path, read):
+    path = write_csv('a,"b, x",c,kind\n0.12345678901234567,1,"say ""hi""",u\n,2,=1+1,v\n')
+    write_columns(read(path, target="kind"), [2, 0], tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == 'a,c,kind\n0.12345678901234567,"say ""hi""",u\n,=1+1,v\n'
+
+
+def test_csv_with_semicolons_and_tsv(write_csv, tmp_path, read):
+    write_columns(read(write_csv("a;b;c\n1;2;3\n")), [0, 2], tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == "a;c\n1;3\n"
+    write_columns(read(write_csv("a\tb\tc\n1\t2\t3\n", "t.tsv")), [1], tmp_path / "out.tsv")
+    assert (tmp_path / "out.tsv").read_text() == "b\n2\n"

@@ -1,0 +1,128 @@
+"""What the selector sees: learnt from the fitted rows alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+
+from tamiz import E2EFSClassifier
+from tamiz.tables import TableEncoder, TableError, list_features, read_table
+from tamiz.tables.columns import drop_unusable_columns
+
+
+def test_features_of_text_columns(table_of):
+    table = table_of(np.ones((4, 1)), [["b", "a", "b", "a"], ["x", None, "y", "x"], ["u", "v", "w", "u"]])
+    names = [feature.name for feature in list_features(table)]
+    assert names == ["n0", "t0=b", "t1=x", "t1=y", "t2=u", "t2=v", "t2=w"]
+    matrix = TableEncoder(features=list_features(table)).fit(table).transform(table)
+    assert matrix[:, 1:].astype(int).tolist() == [
+        [1, 1, 0, 1, 0, 0],
+        [0, 0, 0, 0, 1, 0],
+        [1, 0, 1, 0, 0, 1],
+        [0, 1, 0, 1, 0, 0],
+    ]
+
+
+def test_medians_and_categories_come_from_the_fitted_rows_alone(table_of):
+    generator = np.random.default_rng(0)
+    numbers = generator.normal(size=(40, 6)).astype(np.float32)
+    numbers[generator.random(numbers.shape) < 0.3] = np.nan
+    numbers[:20, 5] = np.nan
+    table = table_of(numbers, [["a"] * 20 + ["b"] * 10 + ["c"] * 10])
+    rows = np.arange(30)
+    encoder = TableEncoder(features=list_features(table)).fit(table, rows=rows)
+    matrix = encoder.transform(table)
+    expected = SimpleImputer(strategy="median").fit(numbers[rows]).transform(numbers)
+    np.testing.assert_allclose(matrix[:, :6], expected, rtol=1e-6)
+    assert matrix[30:, 8].tolist() == [0.0] * 10  # category c was not seen in the fitted rows
+    assert np.isfinite(
+        TableEncoder(features=list_features(table)).fit(table, rows=np.arange(20)).transform(table)
+    ).all()
+
+
+def test_sparse_tables_pass_through(table_of):
+    table = table_of(sp.random(10, 5, density=0.5, format="csr", dtype=np.float32, random_state=0))
+    assert sp.issparse(
+        TableEncoder(features=list_features(table)).fit(table, rows=np.arange(5)).transform(table, rows=np.arange(3))
+    )
+    assert np.isfinite(drop_unusable_columns(table, 5, lambda sentence: None).numbers.data).all()
+
+
+@pytest.fixture
+def frame():
+    generator = np.random.default_rng(0)
+    ill = np.repeat(["no", "yes"], 30)
+    numbers = generator.normal(size=(60, 4))
+    numbers[:, 1] += 3 * (ill == "yes")
+    numbers[generator.random(numbers.shape) < 0.1] = np.nan
+    frame = pandas.DataFrame(numbers, columns=list("abcd"))
+    frame["colour"] = generator.choice(["red", "green", "blue"], 60)
+    frame["when"] = pandas.date_range("2024-01-01", periods=60)
+    return frame, ill
+
+
+@pytest.mark.parametrize("convert", [lambda f: f, polars.from_pandas, pyarrow.Table.from_pandas])
+def test_data_frames_of_any_library_give_the_same(frame, convert):
+    data, _ = frame
+    encoder = TableEncoder().fit(convert(data))
+    expected = SimpleImputer(strategy="median").fit_transform(data[list("abcd")])
+    found = encoder.transform(convert(data))
+    np.testing.assert_allclose(found[:, :4], expected, rtol=1e-6)
+    assert encoder.get_feature_names_out().tolist() == [*"abcd", "colour=blue", "colour=green", "colour=red"]
+    np.testing.assert_array_equal(found[:, 4:], np.array(["blue", "green", "red"]) == data[["colour"]].to_numpy())
+    assert encoder.left_out_ == {"when": "dates"}
+
+
+def test_columns_of_a_frame_are_found_by_name(frame):
+    data, _ = frame
+    encoder = TableEncoder().fit(data)
+    other = data[["when", "colour", "d", "c", "b", "a"]].assign(more=1.0)
+    np.testing.assert_array_equal(encoder.transform(other), encoder.transform(data))
+    with pytest.raises(TableError, match=r"lacks 1 column\(s\) that are needed: 'a'"):
+        encoder.transform(data.drop(columns="a"))
+    with pytest.raises(TableError, match="needs numbers in 'a'"):
+        encoder.transform(data.assign(a="high"))
+    with pytest.raises(TableError, match="needs text in 'colour'"):
+        encoder.transform(data.assign(colour=1.5))
+    assert not encoder.transform(data.assign(colour=None))[:, 4:].any()
+
+
+def test_a_pipeline_encodes_inside_the_folds(frame):
+    data, ill = frame
+    model = make_pipeline(TableEncoder(), E2EFSClassifier(1, random_state=0))
+    assert cross_val_score(model, data, ill, cv=3).mean() > 0.8
+    model.fit(data, ill)
+    assert model[:-1].get_feature_names_out()[model[-1].get_support()].tolist() == ["b"]
+    assert clone(model).get_params()["tableencoder__max_categories"] == 50
+
+
+def test_a_table_from_a_file_can_be_cross_validated(frame, tmp_path):
+    data, ill = frame
+    data.assign(ill=ill).to_csv(tmp_path / "t.csv", index=False)
+    table = read_table(tmp_path / "t.csv", target="ill")
+    model = make_pipeline(TableEncoder(), E2EFSClassifier(1, random_state=0))
+    from_file = cross_val_score(model, table, table.y, cv=3)
+    np.testing.assert_allclose(from_file, cross_val_score(model, data, ill, cv=3))
+
+
+def test_columns_of_numbers_that_name_categories():
+    data = pandas.DataFrame({"code": [1, 2, 3, 1], "size": [1.0, 2.0, 3.0, 4.0]})
+    encoder = TableEncoder(categorical=["code"]).fit(data)
+    assert encoder.get_feature_names_out().tolist() == ["size", "code=1", "code=2", "code=3"]
+    assert encoder.transform(data)[:, 1].tolist() == [1, 0, 0, 1]
+
+
+def test_what_is_no_table_raises():
+    with pytest.raises(TypeError, match="A data frame"):
+        TableEncoder().fit(np.ones((3, 2)))
+    with pytest.raises(NotFittedError):
+        TableEncoder().transform(pandas.DataFrame({"a": [1]}))

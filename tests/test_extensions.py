@@ -1,0 +1,139 @@
+"""The promise of CONTRIBUTING: a loss, a variant, a network, a method is one piece of code and one entry in one table.
+
+Each test registers a toy in that one place and runs it through everything that should know it.
+"""
+
+import json
+
+import numpy as np
+import pytest
+
+from tamiz import E2EFSClassifier, E2EFSRegressor
+from tamiz.baselines import BaselineSelector, registry
+from tamiz.core import VARIANTS, Rule, Variant, advance, initial_state, is_closed
+from tamiz.core.losses import LOSSES, Loss
+from tamiz.estimators.networks import NETWORKS, Network, torch_engine
+
+QUICK = {"ramp_steps": 500, "refinement_epochs": 5, "random_state": 0}
+
+
+@pytest.fixture
+def table():
+    X = np.random.default_rng(0).normal(size=(90, 12))
+    return X, (X[:, 3] - X[:, 7] > 0).astype(int)
+
+
+@pytest.fixture
+def csv(table, tmp_path):
+    X, y = table
+    path = tmp_path / "table.csv"
+    rows = [",".join([*(f"c{j}" for j in range(X.shape[1])), "y"])]
+    rows += [",".join([*(f"{value:.6f}" for value in row), "yes" if label else "no"]) for row, label in zip(X, y)]
+    path.write_text("\n".join(rows))
+    return path
+
+
+def quartic(scores, targets, weights, gradient):
+    """Compute (s - y)^4."""
+    n, outputs = scores.shape
+    total = 0.0
+    for i in range(n):
+        share = weights[i] / np.float32(n * outputs)
+        for c in range(outputs):
+            error = scores[i, c] - targets[i, c]
+            total += share * error**4
+            gradient[i, c] = np.float32(4.0) * share * error**3
+    return total
+
+
+def test_a_loss(table, monkeypatch):
+    toy = Loss(
+        "quartic",
+        "regression",
+        quartic,
+        torch=lambda outputs, targets: ((targets - outputs) ** 4).mean(1),
+        gain=lambda outputs, targets: (1.0 / ((targets - outputs) ** 4 + 1.0)).mean(1),
+    )
+    monkeypatch.setitem(LOSSES, "quartic", toy)
+    X, _ = table
+    y = X[:, 3] - X[:, 7]
+    for network in NETWORKS:
+        steps = {**QUICK, "ramp_steps": 100} if network == "mlp" else QUICK
+        fit = E2EFSRegressor(2, loss="quartic", network=network, **steps).fit(X, y)
+        assert fit.loss_ == "quartic"
+        assert fit.get_support().sum() == 2
+    assert E2EFSRegressor(2, loss="quartic", **QUICK).fit(X, y).get_support(indices=True).tolist() == [3, 7]
+    with pytest.raises(ValueError, match="'loss' parameter"):
+        E2EFSClassifier(2, loss="quartic").fit(X, y > 0)
+    scores = registry.make_selector("sfs", 2, loss="quartic", task="regression", epochs=20, random_state=0).fit(X, y)
+    assert scores.get_support().sum() == 2
+
+
+def halved(step, rule):
+    """Aim at half of M."""
+    return np.full(np.shape(step), rule.n_features_to_select / 2)
+
+
+def test_a_variant(table, csv, monkeypatch, run_command):
+    torch = pytest.importorskip("torch")
+    from tamiz.torch import FeatureMask
+
+    monkeypatch.setitem(VARIANTS, "halved", Variant("halved", "E2E-FS-Halved", halved))
+    X, y = table
+    fit = E2EFSClassifier(2, variant="halved", **QUICK).fit(X, y)
+    assert fit.selection_.variant == "halved"
+    assert fit.get_support(indices=True).tolist() == [3, 7]
+
+    rule = Rule(12, 3, "halved", ramp_steps=60, mask_learning_rate=0.05)
+    state, step = initial_state(rule, np.zeros(0)), 0
+    mask = FeatureMask(12, 3, variant="halved", mask_learning_rate=0.05)
+    optimizer = torch.optim.SGD(mask.parameters(), lr=0.0)
+    mask.attach(optimizer, ramp_steps=60)
+    gradient = np.linspace(-1, 1, 12)
+    while not is_closed(state, rule):
+        step += 1
+        state = advance(state, gradient, step, rule)
+        optimizer.zero_grad()
+        (mask(torch.ones(1, 12)) @ torch.tensor(gradient, dtype=torch.float32)).sum().backward()
+        optimizer.step()
+        np.testing.assert_allclose(mask.gamma.detach().numpy(), state.gamma, atol=1e-4)
+    assert mask.closed
+
+    assert registry.make_selector("e2efs-halved", 2, **QUICK).fit(X, y).get_support(indices=True).tolist() == [3, 7]
+    answer = run_command("select", csv, "--target", "y", "-k", "2", "--variant", "halved", "--json")
+    assert set(json.loads(answer)["features"]) == {"c3", "c7"}
+    assert "E2E-FS-Halved" in run_command("compare", csv, "--target", "y", "-k", "2", "-m", "e2efs-halved,fisher")
+
+
+def test_a_network(table, csv, monkeypatch, run_command):
+    torch = pytest.importorskip("torch")
+    toy = Network("perceptron", "perceptron", torch_engine(lambda inputs, outputs: torch.nn.Linear(inputs, outputs)))
+    monkeypatch.setitem(NETWORKS, "perceptron", toy)
+    X, y = table
+    fit = E2EFSClassifier(2, network="perceptron", n_init=1, **QUICK).fit(X, y)
+    assert fit.get_support(indices=True).tolist() == [3, 7]
+    assert isinstance(fit.module_, torch.nn.Module)
+    answer = run_command("select", csv, "--target", "y", "-k", "2", "--network", "perceptron", "--json")
+    assert set(json.loads(answer)["features"]) == {"c3", "c7"}
+
+
+class LargestMean(BaselineSelector):
+    """Keep the columns with the largest mean of absolute values; a toy."""
+
+    title = "Largest mean"
+    method_name = "largest-mean"
+
+    def __init__(self, n_features_to_select=None):
+        self.n_features_to_select = n_features_to_select
+
+    def _score_features(self, X, y):
+        return np.abs(X).mean(axis=0)
+
+
+def test_a_method(table, csv, monkeypatch, run_command):
+    toy = registry.Method("largest-mean", "Largest mean", f"{__name__}:LargestMean")
+    monkeypatch.setitem(registry.BASELINES, "largest-mean", toy)
+    X, y = table
+    selector = registry.make_selector("largest-mean", 2).fit(X, y)
+    assert selector.get_support(indices=True).tolist() == sorted(np.argsort(-np.abs(X).mean(0))[:2])
+    assert "Largest mean" in run_command("compare", csv, "--target", "y", "-k", "2", "-m", "largest-mean,fisher")

@@ -91,6 +91,14 @@ class DenseModel:
         coef, intercept = loss.decision(self.coef.T).T, loss.decision(self.intercept[None])[0]
         return replace(self, coef=np.ascontiguousarray(coef), intercept=intercept)
 
+    def affine_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return weights (n_outputs, n_inputs) and constants of each layer, batch normalisation folded in; ReLU between."""
+        found = []
+        for layer in self.hidden:
+            slope = layer.scale / np.sqrt(layer.variance.astype(np.float64) + EPSILON)
+            found.append((layer.weights.T * slope[:, None], layer.shift - layer.mean * slope))
+        return [*found, (self.coef.astype(np.float64), self.intercept.astype(np.float64))]
+
     def to_torch(self) -> Any:
         """Return the network as an ``nn.Sequential`` in evaluation mode, with the same predictions; needs PyTorch.
 

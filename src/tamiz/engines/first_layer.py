@@ -12,8 +12,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numba import cfunc, types
 
-from tamiz.core.compiled import FAST
+from tamiz.core.compiled import AS_ARGUMENT, FAST
 from tamiz.engines.design import Design
 from tamiz.engines.products import multiply, multiply_transposed
 
@@ -81,13 +82,11 @@ def _sparse_gradient(values, data, indices, indptr, offset, rows, gamma, delta, 
 
 @cache
 def _compiled(product: Callable[..., None]) -> Any:
-    from numba import cfunc, types
-
     table, vector = types.Array(types.float32, 2, "C"), types.Array(types.float32, 1, "C")
     rows = types.Array(types.int64, 1, "C")
     matrix = (table, vector, types.Array(types.int32, 1, "C"), rows, vector)
     signature = types.void(*matrix, rows, vector, table, vector, table)
-    return cfunc(signature, cache=True, fastmath=FAST, _nrt=False)(product)
+    return cfunc(signature, fastmath=FAST, **AS_ARGUMENT)(product)
 
 
 def first_layer_products(design: Design) -> tuple[Any, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,8 +37,10 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     variant : {"soft", "hard", "ranking"}, default="soft"
         E2E-FS-Soft, E2E-FS, or the variant that orders all features in one fit.
     network : {"linear", "mlp"} or callable, default="linear"
-        The paper's network without hidden units (compiled engine, no torch needed), its three-layer network, or a function
-        of the number of inputs and of outputs that builds an ``nn.Module``.
+        The paper's network without hidden units, its network with hidden layers (both compiled, no torch needed), or a
+        function of the number of inputs and of outputs that builds an ``nn.Module``, trained by PyTorch.
+    hidden_layer_sizes : sequence of int, default=(50, 25, 10)
+        Units of the hidden layers of ``network="mlp"``, each followed by batch normalisation and ReLU.
     loss : {"auto", "squared_hinge", "logistic", "softmax"}, default="auto"
         "auto" is the paper's squared hinge. The other two give probabilities.
     normalize : {"erf", "standard"} or None, default="erf"
@@ -72,7 +74,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     fit_intercept : bool, default=True
         Whether the linear model has a constant term.
     device : str, default="cpu"
-        Device of the torch engine.
+        Device of a network that PyTorch trains; compiled networks run on the CPU.
     random_state : int, RandomState instance or None, default=None
         An integer makes the fit repeatable.
     verbose : int or bool, default=0
@@ -99,7 +101,8 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     intercept_ : ndarray, shape (n_outputs,)
         Constant terms (linear network only).
     module_ : torch.nn.Module
-        The trained network, which reads the M selected columns (networks of PyTorch only).
+        The trained network, which reads the M selected columns after their normalisation (networks with hidden layers
+        only; made on demand for ``network="mlp"``, which needs PyTorch installed).
     n_iter_ : int
         Training steps.
     loss_ : str
@@ -138,6 +141,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         *,
         variant: str = "soft",
         network: str | Callable[..., Any] = "linear",
+        hidden_layer_sizes: Sequence[int] = (50, 25, 10),
         loss: str = "auto",
         normalize: str | None = "erf",
         class_weight: Any = "balanced",
@@ -160,6 +164,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
             n_features_to_select,
             variant=variant,
             network=network,
+            hidden_layer_sizes=hidden_layer_sizes,
             loss=loss,
             normalize=normalize,
             learning_rate=learning_rate,

@@ -27,8 +27,10 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
     variant : {"soft", "hard", "ranking"}, default="soft"
         E2E-FS-Soft, E2E-FS, or the variant that orders all features in one fit.
     network : {"linear", "mlp"} or callable, default="linear"
-        The paper's network without hidden units (compiled engine, no torch needed), its three-layer network, or a function
-        of the number of inputs and of outputs that builds an ``nn.Module``.
+        The paper's network without hidden units, its network with hidden layers (both compiled, no torch needed), or a
+        function of the number of inputs and of outputs that builds an ``nn.Module``, trained by PyTorch.
+    hidden_layer_sizes : sequence of int, default=(50, 25, 10)
+        Units of the hidden layers of ``network="mlp"``, each followed by batch normalisation and ReLU.
     loss : {"auto", "squared_error", "huber"}, default="auto"
         "auto" is the squared error; Huber's loss is robust against outliers of y.
     normalize : {"erf", "standard"} or None, default="erf"
@@ -60,7 +62,7 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
     fit_intercept : bool, default=True
         Whether the linear model has a constant term.
     device : str, default="cpu"
-        Device of the torch engine.
+        Device of a network that PyTorch trains; compiled networks run on the CPU.
     random_state : int, RandomState instance or None, default=None
         An integer makes the fit repeatable.
     verbose : int or bool, default=0
@@ -86,7 +88,8 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
     intercept_ : ndarray, shape (n_outputs,)
         Constant terms (linear network only).
     module_ : torch.nn.Module
-        The trained network, which reads the M selected columns (networks of PyTorch only).
+        The trained network, which reads the M selected columns after their normalisation (networks with hidden layers
+        only; made on demand for ``network="mlp"``, which needs PyTorch installed).
     n_iter_ : int
         Training steps.
     loss_ : str

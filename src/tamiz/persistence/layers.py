@@ -34,6 +34,10 @@ class DenseLayer:
 
 def extract_layers(estimator: Any) -> list[DenseLayer]:
     """Return the layers that give what ``decision_function`` (or ``predict``, for numbers) gives."""
+    model = estimator.model_
+    if hasattr(model, "affine_layers"):
+        *hidden, output = model.affine_layers()
+        return [*(DenseLayer(*layer, "relu") for layer in hidden), DenseLayer(*output)]
     if not hasattr(estimator, "module_"):
         return [DenseLayer(np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_))]
     module = estimator.module_.cpu().eval()

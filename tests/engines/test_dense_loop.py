@@ -138,7 +138,9 @@ class Reference:
             return
         self.refined += 1
         if self.refined > SCHEDULE.refinement_steps // 2:
-            self.averages.append([part.detach().numpy().copy() for part in (*self.network.parameters(), *self.buffers())])
+            self.averages.append(
+                [part.detach().numpy().copy() for part in (*self.network.parameters(), *self.buffers())]
+            )
 
     def compare(self, compiled, tolerance=1e-4):
         state = compiled.mask_state()

@@ -23,13 +23,16 @@ from tamiz.engines.dense_loop import run_dense
 from tamiz.engines.dense_start import Start, constant_loss
 from tamiz.engines.linear import final_ranking
 from tamiz.engines.loop import LoopSlot
-from tamiz.engines.schedule import NETWORK_STARTS, Schedule
+from tamiz.engines.schedule import DENSE_STARTS, Schedule
 from tamiz.selection import Selection
 
 #: Seconds between two reports of progress.
 _POLL = 0.05
-#: A network is near chance if it removes less than this share of the loss of the best constant scores.
-NEAR_CHANCE = 0.05
+#: Rows from which on some are held out to choose among starts, and the share of them.
+ROWS_TO_HOLD_OUT, SHARE_HELD_OUT = 1000, 0.2
+#: A network is near chance if it removes less than this share of the loss of the best constant scores: on the rows that it
+#: was trained on, of which it learns some by heart, and on rows held out.
+NEAR_CHANCE, NEAR_CHANCE_HELD_OUT = 0.25, 0.1
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,11 @@ class DenseEngine:
     ----------
     hidden_layer_sizes : sequence of int, default=(50, 25, 10)
         Units of the hidden layers; the default is the paper's three-layer network.
-    n_init : int, default=3
-        Starts from different weights, trained side by side in threads. The one with the lowest loss on the training rows is
-        kept: a network that lost an input it needs cannot make up for it.
+    n_init : int, default=4
+        Starts from different weights, trained side by side in threads. From 1,000 rows on, a fifth of them is held out, the
+        start with the lowest loss on these is kept, and its refinement is repeated on all rows. Of fewer rows none can be
+        spared: the start with the lowest loss on the training rows is kept. A network that lost an input it needs cannot
+        make up for it, so either loss tells which start chose well.
 
     Examples
     --------
@@ -60,7 +65,7 @@ class DenseEngine:
     """
 
     hidden_layer_sizes: Sequence[int] = (50, 25, 10)
-    n_init: int = NETWORK_STARTS
+    n_init: int = DENSE_STARTS
 
     def __post_init__(self) -> None:
         sizes = tuple(self.hidden_layer_sizes)
@@ -112,17 +117,20 @@ class DenseEngine:
         announce_compilation(run_dense)
         m = rule.n_features_to_select
         n_starts = self.n_init if m < rule.n_features else 1
-        rows, held_out = _split(problem.n_samples, seed, n_starts)
+        rows, judged = _split(problem.n_samples, seed, n_starts)
         starts = [
-            Start(self.hidden_layer_sizes, problem, rule, loss, schedule, (seed, i), rows, problem.owned and n_starts == 1)
+            Start(
+                self.hidden_layer_sizes, problem, rule, loss, schedule, (seed, i), rows, problem.owned and n_starts == 1
+            )
             for i in range(n_starts)
         ]
         _run_side_by_side(starts, progress)
-        best = min(starts, key=lambda start: start.loss_on(held_out))
-        if held_out.size < problem.n_samples and not os.environ.get("KEEP"):
+        losses = [start.loss_on(judged) for start in starts]
+        best = starts[int(np.argmin(losses))]
+        _warn_near_chance(1.0 - min(losses) / constant_loss(loss, problem, judged), held_out=judged is not rows)
+        if judged is not rows and schedule.refinement_steps > 0:
             best.refine_on(np.arange(problem.n_samples))
-        memory, network = best.memory, best.network()
-        _warn_near_chance(best, problem, loss)
+        memory = best.memory
         if memory.counters[Slot.FORCED]:
             warnings.warn(
                 f"The selection did not settle within {rule.max_steps} steps; the {m} largest were kept. "
@@ -143,16 +151,17 @@ class DenseEngine:
             history=history_to_dict(memory.history, ranking, m),
             engine="dense",
         )
-        return Fit(selection, network.decided(loss))
+        return Fit(selection, best.network().decided(loss))
 
 
 def _split(n_samples: int, seed: int, n_starts: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows to train on and the rows that choose among the starts; the same array if none can be spared."""
     rows = np.arange(n_samples)
-    if n_starts == 1 or n_samples < 200 or os.environ.get("HOLDOUT") is None:
+    if n_starts == 1 or n_samples < ROWS_TO_HOLD_OUT:
         return rows, rows
-    order = np.random.default_rng([seed, n_starts]).permutation(n_samples)
-    n_held = n_samples // 5
-    return np.sort(order[n_held:]), np.sort(order[:n_held])
+    order = np.random.default_rng((seed, n_starts)).permutation(n_samples)
+    n_held_out = int(SHARE_HELD_OUT * n_samples)
+    return order[n_held_out:], order[:n_held_out]
 
 
 def _run_side_by_side(starts: list[Start], progress: Progress | None) -> None:
@@ -179,14 +188,13 @@ def _run_side_by_side(starts: list[Start], progress: Progress | None) -> None:
     report()
 
 
-def _warn_near_chance(start: Start, problem: Problem, loss: Loss) -> None:
-    """Warn if the network tells hardly more about its own training rows than a constant does."""
-    constant = constant_loss(loss, problem)
-    if os.environ.get("SHOW"): print("skill", 1-start.loss_on(np.arange(problem.n_samples))/constant)
-    if start.loss_on(np.arange(problem.n_samples)) > (1.0 - NEAR_CHANCE) * constant:
+def _warn_near_chance(removed: float, held_out: bool) -> None:
+    """Warn if the network tells hardly more than a constant does; ``removed`` is the share of the loss that it removes."""
+    if removed < (NEAR_CHANCE_HELD_OUT if held_out else NEAR_CHANCE):
         warnings.warn(
-            "The network ends near chance on its own training rows: no start found inputs that it can use. "
-            "Raise n_init for more starts, or try network='linear'.",
+            f"The network removes {max(0.0, removed):.0%} of the loss of a constant on "
+            f"{'rows held out' if held_out else 'its own training rows'}, which is near chance: it may have lost the "
+            "columns that matter. Raise n_init to try more starts, raise n_features_to_select, or use network='linear'.",
             ConvergenceWarning,
             stacklevel=3,
         )

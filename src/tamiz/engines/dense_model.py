@@ -114,7 +114,7 @@ class DenseModel:
         parts: list[nn.Module] = []
         with torch.no_grad():
             for layer in self.hidden:
-                linear = nn.Linear(*layer.weights.shape, bias=False)
+                linear = nn.Linear(layer.weights.shape[0], layer.weights.shape[1], bias=False)
                 linear.weight.copy_(torch.from_numpy(layer.weights.T))
                 norm = nn.BatchNorm1d(layer.scale.size, eps=EPSILON)
                 values = (norm.weight, norm.bias, norm.running_mean, norm.running_var)

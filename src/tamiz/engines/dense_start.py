@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numba import njit
 from scipy.optimize import minimize
 
@@ -55,14 +56,13 @@ class Start:
         owned: bool,
     ) -> None:
         self.hidden, self.problem, self.rule, self.loss, self.schedule = hidden, problem, rule, loss, schedule
-        self.owned = owned
         # Rows held out may come back for the refinement.
         self.n_rows = max(largest_batch(n, schedule.batch_size) for n in (rows.size, problem.n_samples))
         self.memory = new_dense_memory(
             rows, hidden, problem.n_outputs, rule.n_features, rule.n_features_to_select, self.n_rows, seed
         )
         self.training = dense_numbers(rule, schedule)
-        self.design: Design | None = None
+        self.design = Design(problem.X, problem.offset, owned)
 
     def position(self) -> tuple[int, int, int]:
         """Return how far it is: step, features alive, steps of refinement done."""
@@ -71,42 +71,42 @@ class Start:
         return int(counters[Slot.STEP]), n_alive, int(self.memory.loop_counters[LoopSlot.REFINED])
 
     def train(self, stop: threading.Event) -> None:
-        """Train until done, or until ``stop`` is set."""
-        problem, rule, memory, m = self.problem, self.rule, self.memory, self.rule.n_features_to_select
-        if not (memory.counters[Slot.CLOSED] and self.schedule.refinement_steps == 0 and rule.warmup_steps == 0):
-            design = Design(problem.X, problem.offset, self.owned)
-            self._run(design, stop)
-        drop_eliminated(memory, m)
+        """Train until done, or until ``stop`` is set; the design then holds the kept columns only."""
+        decided = self.memory.counters[Slot.CLOSED] == 1 and self.rule.warmup_steps == 0
+        if not decided or self.schedule.refinement_steps > 0:
+            self._run(stop)
+        self._drop_eliminated()
 
     def refine_on(self, rows: np.ndarray) -> None:
-        """Repeat the refinement with other rows."""
-        memory, m = self.memory, self.rule.n_features_to_select
-        self.memory = memory._replace(rows=rows.astype(np.int64))
-        memory.loop_counters[LoopSlot.REFINED] = 0
-        memory.loop_counters[LoopSlot.POSITION] = rows.size
-        kept = memory.column[:m]
-        offset = None if self.problem.offset is None else self.problem.offset[kept]
-        self._run(Design(self.problem.X[:, kept], offset, owned=True), threading.Event())
+        """Repeat the refinement of a trained network on other rows, from where its weights are."""
+        self.memory.loop_counters[LoopSlot.REFINED] = 0
+        self.memory.loop_counters[LoopSlot.POSITION] = rows.size
+        self.memory = self.memory._replace(rows=rows.astype(np.int64))
+        self._run(threading.Event())
 
-    def _run(self, design: Design, stop: threading.Event) -> None:
+    def _drop_eliminated(self) -> None:
+        width = drop_eliminated(self.memory, self.rule.n_features_to_select)
+        self.design.keep(self.memory.order, width)
+
+    def _run(self, stop: threading.Event) -> None:
         problem, rule, schedule, memory = self.problem, self.rule, self.schedule, self.memory
-        counters = memory.counters
+        counters, units = memory.counters, int(memory.layers.units[0])
         targets = np.ascontiguousarray(problem.targets, dtype=np.float32)
         weights = problem.unit_weights()
         rates = np.array(schedule.refinement_rates, dtype=np.float64)
-        functions = (*first_layer_products(design), self.loss.compiled)
-        batch = batch_memory(design, self.n_rows, int(memory.layers.units[0]))
+        functions = (*first_layer_products(self.design), self.loss.compiled)
+        batch = batch_memory(self.design, self.n_rows, units)
         first, alphas, mask_targets = 0, np.zeros(0), np.zeros(0)
         while not stop.is_set():
             # Pieces of about ten milliseconds: an interrupt is heard, and the cost of coming back to Python is not seen.
-            cells = (memory.loop_counters[LoopSlot.WIDTH] + memory.layers.units[1:].sum()) * self.n_rows * memory.layers.units[0]
-            piece = int(max(8, min(1024, 2e8 // max(1, cells))))
+            cells = (int(memory.loop_counters[LoopSlot.WIDTH]) + units) * units * self.n_rows
+            piece = max(8, min(1024, 100_000_000 // cells))
             done = int(counters[Slot.STEP]) - first
             if done + piece > alphas.size:
                 first, done = int(counters[Slot.STEP]), 0
                 alphas, mask_targets = selection_schedule(rule, first + 1, _SCHEDULE_CHUNK)
             status = run_dense(
-                *functions, design.matrix, batch, targets, weights, memory, rule.numbers, self.training, rates,
+                *functions, self.design.matrix, batch, targets, weights, memory, rule.numbers, self.training, rates,
                 alphas[done : done + piece], mask_targets[done : done + piece],
             )  # fmt: skip
             if status == Status.DIVERGED:
@@ -117,21 +117,21 @@ class Start:
             if status == Status.DONE:
                 return
             if status == Status.COMPACT:
-                width = drop_eliminated(memory, rule.n_features_to_select)
-                design.keep(memory.order, width)
+                self._drop_eliminated()
 
     def network(self) -> DenseModel:
         """Return the trained network, with as many outputs as there are targets."""
-        averaged = 0 < self.schedule.refinement_steps and self.training.average_from < self.schedule.refinement_steps
+        averaged = self.training.average_from < self.training.refinement_steps
         return trained_model(self.memory, self.hidden, self.rule.n_features_to_select, averaged)
 
     def loss_on(self, rows: np.ndarray) -> float:
         """Return the mean loss of the trained network on some rows."""
-        kept = self.memory.column[: self.rule.n_features_to_select]
-        offset = None if self.problem.offset is None else self.problem.offset[kept]
-        scores = self.network().scores(self.problem.X[rows][:, kept], offset)
-        value, _ = evaluate(self.loss, self.problem, scores, rows)
-        return value
+        values, data, indices, indptr, offset = self.design.matrix
+        table: Any = values
+        if self.design.sparse:
+            table = sp.csr_matrix((data, indices, indptr), shape=(indptr.size - 1, offset.size))
+        scores = self.network().scores(table[rows], offset if self.design.sparse else None)
+        return evaluate(self.loss, self.problem, scores, rows)[0]
 
 
 def dense_numbers(rule: Rule, schedule: Schedule) -> DenseNumbers:
@@ -165,11 +165,18 @@ def evaluate(loss: Loss, problem: Problem, scores: np.ndarray, rows: np.ndarray)
     return float(_call(loss.compiled, scores, targets, problem.unit_weights()[rows], gradient)), gradient
 
 
-def constant_loss(loss: Loss, problem: Problem) -> float:
-    """Return the mean loss of the best constant scores."""
-    rows = np.arange(problem.n_samples)
+def constant_loss(loss: Loss, problem: Problem, rows: np.ndarray) -> float:
+    """Return the mean loss on some rows of the scores that are best for them among those that are the same for all rows.
 
-    def value(constant: np.ndarray) -> tuple[float, Any]:
+    Examples
+    --------
+    >>> from tamiz.core.losses import get_loss
+    >>> problem = Problem(np.zeros((4, 1)), np.float32([[1], [2], [3], [9]]))
+    >>> round(constant_loss(get_loss("squared_error"), problem, np.arange(3)), 4)
+    0.6667
+    """
+
+    def value(constant: np.ndarray) -> tuple[float, np.ndarray]:
         found, gradient = evaluate(loss, problem, np.tile(constant, (rows.size, 1)), rows)
         return found, gradient.sum(axis=0, dtype=np.float64)
 

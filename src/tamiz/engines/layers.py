@@ -6,6 +6,7 @@ padded to a multiple of ``PADDING`` with units whose weights are zero. The gradi
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
@@ -78,7 +79,7 @@ def new_layers(hidden: Sequence[int], n_outputs: int, n_rows: int, random: np.ra
     """
     units = [*(padded(size) for size in hidden), n_outputs]
     n_hidden = sum(units[:-1])
-    n_weights = [before * after for before, after in zip(units, units[1:])]
+    n_weights = [before * after for before, after in itertools.pairwise(units)]
     layers = Layers(
         units=np.array(units, dtype=np.int64),
         parameters=np.zeros((len(Row), 2 * n_hidden + sum(n_weights) + n_outputs), dtype=np.float32),
@@ -115,9 +116,10 @@ def views(layers: Layers, row: int, which: int) -> list[tuple[np.ndarray, ...]]:
     >>> [part.shape for part in views(new_layers((4,), 1, 8, np.random.default_rng(0)), Row.VALUE, 0)[0]]
     [(8,), (8,), (8, 1), (8,), (8,)]
     """
-    found, begin, position = [], 0, 0
+    found: list[tuple[np.ndarray, ...]] = []
+    begin = position = 0
     parameters, statistics = layers.parameters[row], layers.statistics[which]
-    for width, after in zip(layers.units.tolist(), layers.units[1:].tolist()):
+    for width, after in itertools.pairwise(layers.units.tolist()):
         scale, shift = parameters[begin : begin + width], parameters[begin + width : begin + 2 * width]
         weights = parameters[begin + 2 * width : begin + (2 + after) * width].reshape(width, after)
         mean, variance = statistics[position : position + width], statistics[position + width : position + 2 * width]

@@ -65,8 +65,9 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     max_steps : int or "auto", default="auto"
         Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; "auto" is four ramps.
     n_init : int or "auto", default="auto"
-        Starts of a network from different weights; the one with the lowest training loss is kept. "auto" is 3 for
-        networks; the linear model has one.
+        Starts of a network from different weights, of which one is kept: that with the lowest loss on rows held out
+        inside the fit ("mlp" with 1,000 rows and more), else on the training rows. "auto" is 4 for "mlp", 3 for networks
+        of PyTorch; the linear model has one.
     mu : float, default=1.0
         Weight of the count penalty beyond 1 (the paper's mu).
     rho : float, default=0.75

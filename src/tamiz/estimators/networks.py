@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tamiz._extras import require
 from tamiz._names import pick
-from tamiz.engines.schedule import NETWORK_STARTS, Schedule, linear_schedule, network_schedule
+from tamiz.engines.schedule import DENSE_STARTS, NETWORK_STARTS, Schedule, linear_schedule, network_schedule
 
 if TYPE_CHECKING:
     from tamiz.engines.contract import Engine
@@ -39,8 +39,8 @@ class Network:
     compiled: bool = False
 
 
-def _n_starts(estimator: Any) -> int:
-    return NETWORK_STARTS if isinstance(estimator.n_init, str) else int(estimator.n_init)
+def _n_starts(estimator: Any, automatic: int) -> int:
+    return automatic if isinstance(estimator.n_init, str) else int(estimator.n_init)
 
 
 def torch_engine(build: str | Callable[[int, int], Any]) -> Callable[[Any], Engine]:
@@ -57,7 +57,7 @@ def torch_engine(build: str | Callable[[int, int], Any]) -> Callable[[Any], Engi
         require("torch", "torch", f"network={estimator.network!r}")
         from tamiz.torch.engine import TorchEngine
 
-        return TorchEngine(build, device=estimator.device, n_init=_n_starts(estimator))
+        return TorchEngine(build, device=estimator.device, n_init=_n_starts(estimator, NETWORK_STARTS))
 
     return make
 
@@ -82,7 +82,7 @@ def _dense_engine(estimator: Any) -> Engine:
     _check_left_alone(estimator, "device", "cpu", "runs on the CPU")
     from tamiz.engines.dense import DenseEngine  # loads numba
 
-    return DenseEngine(estimator.hidden_layer_sizes, n_init=_n_starts(estimator))
+    return DenseEngine(estimator.hidden_layer_sizes, n_init=_n_starts(estimator, DENSE_STARTS))
 
 
 NETWORKS: dict[str, Network] = {

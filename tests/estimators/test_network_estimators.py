@@ -1,4 +1,4 @@
-"""Estimators over torch networks."""
+"""Estimators over networks with hidden layers: the compiled one and those of PyTorch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_two_classes(table, network, loss):
     X, y = table
     clf = E2EFSClassifier(2, network=network, loss=loss, **QUICK).fit(X, y)
     assert clf.get_support(indices=True).tolist() == [3, 7]
-    assert clf.selection_.engine == "torch"
+    assert clf.selection_.engine == ("dense" if network == "mlp" else "torch")
     assert clf.decision_function(X).shape == (80,)
     assert clf.score(X, y) > 0.85
     assert not hasattr(clf, "coef_")
@@ -77,12 +77,13 @@ def test_what_a_line_cannot_see(table):
     assert clf.score(X, y) > 0.85
 
 
-def test_same_seed_same_result_and_the_random_state_of_torch_is_left_alone(table):
+@pytest.mark.parametrize("network", ["mlp", small_network])
+def test_same_seed_same_result_and_the_random_state_of_torch_is_left_alone(table, network):
     import torch
 
     torch.manual_seed(5)
     before = torch.random.get_rng_state()
-    one, two = (E2EFSClassifier(2, network="mlp", **{**QUICK, "ramp_steps": 100}).fit(*table) for _ in range(2))
+    one, two = (E2EFSClassifier(2, network=network, **{**QUICK, "ramp_steps": 100}).fit(*table) for _ in range(2))
     assert torch.equal(torch.random.get_rng_state(), before)
     np.testing.assert_array_equal(one.decision_function(table[0]), two.decision_function(table[0]))
 
@@ -102,7 +103,7 @@ def test_networks_that_do_not_fit(table):
     from torch import nn
 
     clf = E2EFSClassifier(2, network=lambda n_inputs, n_outputs: nn.Linear(n_inputs, 7), **QUICK)
-    with pytest.raises(ValueError, match=r"must give 1 output\(s\) a row"):
+    with pytest.raises(ValueError, match=r"must give 1 output\(s\) per row"):
         clf.fit(*table)
     with pytest.raises(NotFittedError):
         clf.predict(table[0])
@@ -124,22 +125,85 @@ from tamiz import E2EFSClassifier
 
 X = np.random.default_rng(0).normal(size=(40, 10))
 y = X[:, 3] > 0
-clf = E2EFSClassifier(2, network="mlp", random_state=0)
+clf = E2EFSClassifier(2, network="mlp", ramp_steps=100, refinement_epochs=5, random_state=0).fit(X, y)
+print(clf.get_support().sum(), clf.predict(X).shape)
+try:
+    clf.module_
+except ImportError as error:
+    print(error)
+clf.set_params(network=lambda n_inputs, n_outputs: None)
 try:
     clf.fit(X, y)
 except ImportError as error:
-    print(error)
+    print(str(error).split(" needs ")[1])
 print(hasattr(clf, "selection_"), clf.set_params(network="linear").fit(X, y).get_support().sum())
 print("torch" in sys.modules)
 """
 
 
-def test_without_torch_the_message_says_what_to_install_and_the_linear_network_works():
-    run = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, timeout=120)
+def test_without_torch_compiled_networks_work_and_the_message_says_what_to_install_for_others():
+    run = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
     lines = run.stdout.splitlines()
-    assert lines[0] == "network='mlp' needs PyTorch. Install it with: pip install \"tamiz[torch]\""
-    assert lines[1:] == ["False 2", "False"]
+    assert lines[0] == "2 (40,)"
+    assert lines[1] == "to_torch() needs PyTorch. Install it with: pip install \"tamiz[torch]\""
+    assert lines[2] == "PyTorch. Install it with: pip install \"tamiz[torch]\""
+    assert lines[3:] == ["False 2", "False"]
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "softmax"])
+def test_the_compiled_network_as_a_module_predicts_the_same(table, loss):
+    import torch
+
+    X, y = table
+    clf = E2EFSClassifier(2, network="mlp", loss=loss, normalize=None, **{**QUICK, "ramp_steps": 100}).fit(X, y)
+    values = torch.from_numpy(np.ascontiguousarray(clf.transform(X), dtype=np.float32))
+    assert not clf.module_.training
+    np.testing.assert_allclose(clf.module_(values).detach().numpy()[:, 0], clf.decision_function(X), atol=1e-5)
+
+
+def test_numbers_of_the_module_are_in_the_units_of_y(numbers):
+    import torch
+
+    X, y = numbers
+    reg = E2EFSRegressor(2, network="mlp", normalize=None, **QUICK).fit(X, 100 * y + 7)
+    assert reg.get_support(indices=True).tolist() == [3, 7]
+    assert reg.score(X, 100 * y + 7) > 0.8
+    values = torch.from_numpy(np.ascontiguousarray(reg.transform(X), dtype=np.float32))
+    np.testing.assert_allclose(reg.module_(values).detach().numpy()[:, 0], reg.predict(X), atol=1e-2)
+
+
+def test_the_module_goes_to_onnx(table, tmp_path):
+    import torch
+
+    pytest.importorskip("onnxscript")
+    runtime = pytest.importorskip("onnxruntime")
+    X, y = table
+    clf = E2EFSClassifier(2, network="mlp", normalize=None, **{**QUICK, "ramp_steps": 100}).fit(X, y)
+    values = np.ascontiguousarray(clf.transform(X), dtype=np.float32)
+    path = tmp_path / "small.onnx"
+    torch.onnx.export(clf.module_, (torch.from_numpy(values),), str(path), dynamo=True, external_data=False, verbose=False)
+    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {session.get_inputs()[0].name: values})
+    np.testing.assert_allclose(found[:, 0], clf.decision_function(X), atol=1e-5)
+
+
+def test_hidden_layers_of_any_number_and_width(table):
+    X, y = table
+    for sizes in ((3,), [12, 5], np.array([4, 4, 4, 4])):
+        clf = E2EFSClassifier(2, network="mlp", hidden_layer_sizes=sizes, **{**QUICK, "ramp_steps": 100}).fit(X, y)
+        assert [layer.weights.shape[1] for layer in clf.model_.hidden] == list(sizes)
+
+
+@pytest.mark.parametrize("sizes", [(), (50, 0), (50, -1), (2.5,), 50, "50"])
+def test_hidden_layers_without_units_are_an_error(table, sizes):
+    with pytest.raises(ValueError, match="hidden_layer_sizes"):
+        E2EFSClassifier(2, network="mlp", hidden_layer_sizes=sizes).fit(*table)
+
+
+def test_the_compiled_network_runs_on_the_cpu(table):
+    with pytest.raises(ValueError, match="network='mlp' runs on the CPU: leave device at 'cpu', got 'cuda'"):
+        E2EFSClassifier(2, network="mlp", device="cuda").fit(*table)
 
 
 def test_of_several_starts_the_one_with_the_lowest_training_loss_is_kept(table):
@@ -170,20 +234,19 @@ def test_the_linear_model_has_one_start(table):
         E2EFSClassifier(2, n_init=3).fit(*table)
 
 
-def test_the_refinement_has_a_weight_decay_of_its_own(table, monkeypatch):
+@pytest.mark.parametrize("network", [small_network, "mlp"])
+def test_the_refinement_has_a_weight_decay_of_its_own(table, network, monkeypatch):
     """With none during the selection, a strong one in the refinement alone must shrink the weights."""
     from dataclasses import replace
 
-    from tamiz.estimators import _base
-
     X, y = table
-    usual = _base.default_schedule
+    usual = E2EFSClassifier._schedule
 
     def size_with(decay):
         monkeypatch.setattr(
-            _base, "default_schedule", lambda *given: replace(usual(*given), l2=0.0, refinement_l2=decay)
+            E2EFSClassifier, "_schedule", lambda *given: replace(usual(*given), l2=0.0, refinement_l2=decay)
         )
-        clf = E2EFSClassifier(2, network=small_network, n_init=1, **QUICK).fit(X, y)
+        clf = E2EFSClassifier(2, network=network, n_init=1, **QUICK).fit(X, y)
         return sum(float(weight.detach().square().sum()) for weight in clf.module_.parameters() if weight.dim() > 1)
 
     assert size_with(1.0) < 0.5 * size_with(0.0)

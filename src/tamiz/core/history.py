@@ -98,6 +98,21 @@ def write_line(history, step, phase, n_alive, gamma_sum, alpha, gamma, column):
     history.loss_sum[0] = 0.0
 
 
+@njit(**IN_PLACE)
+def record_step(history, step, phase, alpha, gamma, rank, column, m):
+    """Count a step and, if a line is due, write it; features of a rank up to ``m`` are alive."""
+    history.counters[HistorySlot.SINCE] += 1
+    if not is_line_due(history, step, False):
+        return
+    total = 0.0
+    n_alive = 0
+    for j in range(gamma.shape[0]):
+        if rank[j] <= m:
+            total += gamma[j]
+            n_alive += 1
+    write_line(history, step, phase, n_alive, total, alpha, gamma, column)
+
+
 def history_to_dict(history: History, ranking: np.ndarray, n_features_to_select: int) -> dict[str, np.ndarray]:
     """Return the lines by column name and, of the paths of gamma, those of the best features.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -49,6 +49,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         "n_features_to_select": "no_validation",  # resolve_n_features_to_select knows how many features there are
         "variant": [NameOf(lambda: VARIANTS)],
         "network": [NameOf(lambda: NETWORKS), callable],
+        "hidden_layer_sizes": ["array-like"],  # the engine checks the sizes
         "normalize": [StrOptions({"erf", "standard"}), None],
         "learning_rate": [AUTO, finite_number(0, or_equal=False)],
         "l2": [AUTO, finite_number(0)],
@@ -72,6 +73,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         *,
         variant: str = "soft",
         network: str | Callable[..., Any] = "linear",
+        hidden_layer_sizes: Sequence[int] = (50, 25, 10),
         loss: str = "auto",
         normalize: str | None = "erf",
         learning_rate: float | str = "auto",
@@ -92,6 +94,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         self.n_features_to_select = n_features_to_select
         self.variant = variant
         self.network = network
+        self.hidden_layer_sizes = hidden_layer_sizes
         self.loss = loss
         self.normalize = normalize
         self.learning_rate = learning_rate
@@ -219,8 +222,9 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
 
     @property
     def module_(self) -> Any:
-        """Return the trained ``nn.Module``, which reads the M selected columns (networks of PyTorch only)."""
-        return self.model_.module
+        """Return the trained network as an ``nn.Module``, which reads the M selected columns (networks with hidden layers only)."""
+        model = self.model_
+        return model.to_torch() if hasattr(model, "to_torch") else model.module
 
     def _scores(self, X: Any) -> np.ndarray:
         """Return the outputs of the model, (n_samples, n_outputs); only the M selected columns are read."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,8 +37,10 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     variant : {"soft", "hard", "ranking"}, default="soft"
         E2E-FS-Soft, E2E-FS, or the variant that orders all features in one fit.
     network : {"linear", "mlp"} or callable, default="linear"
-        The paper's network without hidden units (compiled engine, no torch needed), its three-layer network, or a function
-        of the number of inputs and of outputs that builds an ``nn.Module``.
+        The paper's network without hidden units, its network with hidden layers (both compiled, no torch needed), or a
+        function of the number of inputs and of outputs that builds an ``nn.Module``, trained by PyTorch.
+    hidden_layer_sizes : sequence of int, default=(50, 25, 10)
+        Units of the hidden layers of ``network="mlp"``, each followed by batch normalisation and ReLU.
     loss : {"auto", "squared_hinge", "logistic", "softmax"}, default="auto"
         "auto" is the paper's squared hinge. The other two give probabilities.
     normalize : {"erf", "standard"} or None, default="erf"
@@ -63,8 +65,9 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     max_steps : int or "auto", default="auto"
         Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; "auto" is four ramps.
     n_init : int or "auto", default="auto"
-        Starts of a network from different weights; the one with the lowest training loss is kept. "auto" is 3 for
-        networks; the linear model has one.
+        Starts of a network from different weights, of which one is kept: that with the lowest loss on rows held out
+        inside the fit ("mlp" with 1,000 rows and more), else on the training rows. "auto" is 4 for "mlp", 3 for networks
+        of PyTorch; the linear model has one.
     mu : float, default=1.0
         Weight of the count penalty beyond 1 (the paper's mu).
     rho : float, default=0.75
@@ -72,7 +75,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     fit_intercept : bool, default=True
         Whether the linear model has a constant term.
     device : str, default="cpu"
-        Device of the torch engine.
+        Device of a network that PyTorch trains; compiled networks run on the CPU.
     random_state : int, RandomState instance or None, default=None
         An integer makes the fit repeatable.
     verbose : int or bool, default=0
@@ -99,7 +102,8 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     intercept_ : ndarray, shape (n_outputs,)
         Constant terms (linear network only).
     module_ : torch.nn.Module
-        The trained network, which reads the M selected columns (networks of PyTorch only).
+        The trained network, which reads the M selected columns after their normalisation (networks with hidden layers
+        only; made on demand for ``network="mlp"``, which needs PyTorch installed).
     n_iter_ : int
         Training steps.
     loss_ : str
@@ -138,6 +142,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         *,
         variant: str = "soft",
         network: str | Callable[..., Any] = "linear",
+        hidden_layer_sizes: Sequence[int] = (50, 25, 10),
         loss: str = "auto",
         normalize: str | None = "erf",
         class_weight: Any = "balanced",
@@ -160,6 +165,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
             n_features_to_select,
             variant=variant,
             network=network,
+            hidden_layer_sizes=hidden_layer_sizes,
             loss=loss,
             normalize=normalize,
             learning_rate=learning_rate,

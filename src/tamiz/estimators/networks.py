@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tamiz._extras import require
 from tamiz._names import pick
-from tamiz.engines.schedule import NETWORK_STARTS, Schedule, linear_schedule, network_schedule
+from tamiz.engines.schedule import DENSE_STARTS, NETWORK_STARTS, Schedule, linear_schedule, network_schedule
 
 if TYPE_CHECKING:
     from tamiz.engines.contract import Engine
@@ -29,7 +29,7 @@ class Network:
     schedule : callable, default=network_schedule
         ``schedule(n_samples, n_features_to_select, task, **parameters)``: lengths and rates, with every "auto" decided.
     compiled : bool, default=False
-        Whether it runs in the compiled engine, on the CPU, from one start, in threads.
+        Whether it runs in a compiled engine, on the CPU, in threads.
     """
 
     name: str
@@ -37,6 +37,10 @@ class Network:
     engine: Callable[[Any], Engine]
     schedule: Callable[..., Schedule] = network_schedule
     compiled: bool = False
+
+
+def _n_starts(estimator: Any, automatic: int) -> int:
+    return automatic if isinstance(estimator.n_init, str) else int(estimator.n_init)
 
 
 def torch_engine(build: str | Callable[[int, int], Any]) -> Callable[[Any], Engine]:
@@ -53,27 +57,37 @@ def torch_engine(build: str | Callable[[int, int], Any]) -> Callable[[Any], Engi
         require("torch", "torch", f"network={estimator.network!r}")
         from tamiz.torch.engine import TorchEngine
 
-        n_init = NETWORK_STARTS if isinstance(estimator.n_init, str) else int(estimator.n_init)
-        return TorchEngine(build, device=estimator.device, n_init=n_init)
+        return TorchEngine(build, device=estimator.device, n_init=_n_starts(estimator, NETWORK_STARTS))
 
     return make
 
 
+def _check_left_alone(estimator: Any, name: str, only: Any, reason: str) -> None:
+    """Raise if a parameter that a network does not use has another value than its default."""
+    value = getattr(estimator, name)
+    if str(value) != str(only):
+        raise ValueError(f"network={estimator.network!r} {reason}: leave {name} at {only!r}, got {value!r}.")
+
+
 def _linear_engine(estimator: Any) -> Engine:
-    for name, only in (("device", "cpu"), ("n_init", "auto")):
-        value = getattr(estimator, name)
-        if str(value) != only and not (name == "n_init" and value == 1):
-            raise ValueError(
-                f"network={estimator.network!r} runs on the CPU from one start: leave {name} at {only!r}, got {value!r}."
-            )
+    _check_left_alone(estimator, "device", "cpu", "runs on the CPU")
+    if estimator.n_init != 1:
+        _check_left_alone(estimator, "n_init", "auto", "runs from one start")
     from tamiz.engines.linear import LinearEngine  # loads numba
 
     return LinearEngine(fit_intercept=bool(estimator.fit_intercept))
 
 
+def _dense_engine(estimator: Any) -> Engine:
+    _check_left_alone(estimator, "device", "cpu", "runs on the CPU")
+    from tamiz.engines.dense import DenseEngine  # loads numba
+
+    return DenseEngine(estimator.hidden_layer_sizes, n_init=_n_starts(estimator, DENSE_STARTS))
+
+
 NETWORKS: dict[str, Network] = {
     "linear": Network("linear", "linear model", _linear_engine, linear_schedule, compiled=True),
-    "mlp": Network("mlp", "three-layer network", torch_engine("mlp")),
+    "mlp": Network("mlp", "dense network", _dense_engine, compiled=True),
 }
 
 

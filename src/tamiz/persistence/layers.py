@@ -35,10 +35,15 @@ class DenseLayer:
 
 def extract_layers(estimator: Any) -> list[DenseLayer]:
     """Return the layers that give what ``decision_function`` (or ``predict``, for numbers) gives."""
+    model = estimator.model_
+    if hasattr(model, "affine_layers"):
+        *hidden, output = model.affine_layers()
+        layers = [DenseLayer(weights, offset, "relu") for weights, offset in hidden]
+        return [*layers, DenseLayer(output[0], output[1])]
     if not hasattr(estimator, "module_"):
         return [DenseLayer(np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_))]
     module = estimator.module_.cpu().eval()
-    layers: list[DenseLayer] = []
+    layers = []
     weights = np.eye(estimator.selection_.n_features_to_select)
     offset = np.zeros(weights.shape[0])
     for part in (part for part in module.modules() if not list(part.children())):

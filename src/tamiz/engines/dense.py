@@ -1,0 +1,200 @@
+"""Fit a dense network and its mask: starts side by side in threads, which of them is kept, and the record."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from tamiz.core.history import history_to_dict
+from tamiz.core.losses import Loss
+from tamiz.core.rule import Rule
+from tamiz.core.state import Slot
+from tamiz.engines._compile_notice import announce_compilation
+from tamiz.engines.contract import Fit, Problem, Progress
+from tamiz.engines.dense_loop import run_dense
+from tamiz.engines.dense_start import Start, constant_loss
+from tamiz.engines.linear import final_ranking
+from tamiz.engines.loop import LoopSlot
+from tamiz.engines.schedule import DENSE_STARTS, Schedule
+from tamiz.selection import Selection
+
+#: Seconds between two reports of progress.
+_POLL = 0.05
+#: Rows from which on some are held out to choose among starts, and the share of them.
+ROWS_TO_HOLD_OUT, SHARE_HELD_OUT = 1000, 0.2
+#: A network is near chance if it removes less than this share of the loss of the best constant scores: on the rows that it
+#: was trained on, of which it learns some by heart, and on rows held out.
+NEAR_CHANCE, NEAR_CHANCE_HELD_OUT = 0.25, 0.1
+
+
+@dataclass(frozen=True)
+class DenseEngine:
+    """Train a dense network and select its inputs, compiled.
+
+    Each hidden layer is linear without constants, followed by batch normalisation and ReLU; the output layer is linear.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int, default=(50, 25, 10)
+        Units of the hidden layers; the default is the paper's three-layer network.
+    n_init : int, default=4
+        Starts from different weights, trained side by side in threads. From 1,000 rows on, a fifth of them is held out, the
+        start with the lowest loss on these is kept, and its refinement is repeated on all rows. Of fewer rows none can be
+        spared: the start with the lowest loss on the training rows is kept. A network that lost an input it needs cannot
+        make up for it, so either loss tells which start chose well.
+
+    Examples
+    --------
+    >>> from tamiz.core.losses import get_loss
+    >>> from tamiz.engines import network_schedule
+    >>> X = np.random.default_rng(0).normal(size=(200, 8)).astype(np.float32)
+    >>> targets = np.where(X[:, [2]] * X[:, [5]] > 0, np.float32(1), np.float32(-1))
+    >>> schedule = network_schedule(200, 2, "classification", refinement_epochs=20)
+    >>> rule = Rule(8, 2, ramp_steps=schedule.ramp_steps)
+    >>> fit = DenseEngine().fit(Problem(X, targets), rule, get_loss("logistic"), schedule)
+    >>> fit.selection.indices.tolist(), fit.model.scores(X[:, [2, 5]]).shape
+    ([2, 5], (200, 1))
+    """
+
+    hidden_layer_sizes: Sequence[int] = (50, 25, 10)
+    n_init: int = DENSE_STARTS
+
+    def __post_init__(self) -> None:
+        sizes = tuple(self.hidden_layer_sizes)
+        if not sizes or not all(isinstance(size, (int, np.integer)) and size >= 1 for size in sizes):
+            raise ValueError(
+                "hidden_layer_sizes must hold the number of units of each hidden layer, at least one layer of at least "
+                f"one unit, such as (50, 25, 10); got {self.hidden_layer_sizes!r}"
+            )
+        object.__setattr__(self, "hidden_layer_sizes", tuple(int(size) for size in sizes))
+        if self.n_init < 1:
+            raise ValueError(f"n_init must be at least 1, got {self.n_init!r}")
+
+    def fit(
+        self,
+        problem: Problem,
+        rule: Rule,
+        loss: Loss,
+        schedule: Schedule,
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> Fit:
+        """Select exactly M columns and train a network on them, in one run for each start.
+
+        Parameters
+        ----------
+        problem : Problem
+            The data; sparse tables are not made dense.
+        rule : Rule
+            How gamma moves.
+        loss : Loss
+            What is minimised.
+        schedule : Schedule
+            How the weights move.
+        seed : int, default=0
+            Decides the weights of each start and the order of the samples.
+        progress : callable or None, default=None
+            Called now and then with (step, features alive, steps of refinement done), means over the starts.
+
+        Returns
+        -------
+        Fit
+        """
+        if problem.n_samples < 2:
+            raise ValueError(f"batch normalisation needs at least 2 rows to train on, got {problem.n_samples}")
+        if schedule.batch_size < 2:
+            raise ValueError(f"batch normalisation needs a batch_size of at least 2, got {schedule.batch_size}")
+        started = time.perf_counter()
+        announce_compilation(run_dense)
+        m = rule.n_features_to_select
+        n_starts = self.n_init if m < rule.n_features else 1
+        rows, judged = _split(problem.n_samples, seed, n_starts)
+        starts = [
+            Start(
+                self.hidden_layer_sizes, problem, rule, loss, schedule, (seed, i), rows, problem.owned and n_starts == 1
+            )
+            for i in range(n_starts)
+        ]
+        _run_side_by_side(starts, progress)
+        losses = [start.loss_on(judged) for start in starts]
+        best = starts[int(np.argmin(losses))]
+        _warn_near_chance(1.0 - min(losses) / constant_loss(loss, problem, judged), held_out=judged is not rows)
+        if judged is not rows and schedule.refinement_steps > 0:
+            best.refine_on(np.arange(problem.n_samples))
+        memory = best.memory
+        if memory.counters[Slot.FORCED]:
+            warnings.warn(
+                f"The selection did not settle within {rule.max_steps} steps; the {m} largest were kept. "
+                "Raise max_steps or ramp_steps, or use variant='soft'.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        ranking = final_ranking(memory.column, memory.rank[:m])
+        selection = Selection(
+            support=ranking <= m,
+            ranking=ranking,
+            variant=rule.variant,
+            converged=not memory.counters[Slot.FORCED],
+            n_steps=int(memory.counters[Slot.STEP]),
+            closed_at=int(memory.loop_counters[LoopSlot.CLOSED_AT]),
+            seed=int(seed),
+            seconds=time.perf_counter() - started,
+            history=history_to_dict(memory.history, ranking, m),
+            engine="dense",
+        )
+        return Fit(selection, best.network().decided(loss))
+
+
+def _split(n_samples: int, seed: int, n_starts: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows to train on and the rows that choose among the starts; the same array if none can be spared."""
+    rows = np.arange(n_samples)
+    if n_starts == 1 or n_samples < ROWS_TO_HOLD_OUT:
+        return rows, rows
+    order = np.random.default_rng((seed, n_starts)).permutation(n_samples)
+    n_held_out = int(SHARE_HELD_OUT * n_samples)
+    return order[n_held_out:], order[:n_held_out]
+
+
+def _run_side_by_side(starts: list[Start], progress: Progress | None) -> None:
+    """Train all starts in threads; report progress and hear interrupts in the thread of the caller."""
+    stop = threading.Event()
+
+    def report() -> None:
+        if progress is not None:
+            step, n_alive, refined = np.mean([start.position() for start in starts], axis=0)
+            progress(int(step), int(np.ceil(n_alive)), int(refined))
+
+    with ThreadPoolExecutor(min(len(starts), os.cpu_count() or 1)) as pool:
+        futures = [pool.submit(start.train, stop) for start in starts]
+        try:
+            while wait(futures, timeout=_POLL).not_done:
+                report()
+                for future in futures:
+                    if future.done():
+                        future.result()
+            for future in futures:
+                future.result()
+        finally:
+            stop.set()
+    report()
+
+
+def _warn_near_chance(removed: float, held_out: bool) -> None:
+    """Warn if the network tells hardly more than a constant does; ``removed`` is the share of the loss that it removes."""
+    if removed < (NEAR_CHANCE_HELD_OUT if held_out else NEAR_CHANCE):
+        warnings.warn(
+            f"The network removes {max(0.0, removed):.0%} of the loss of a constant on "
+            f"{'rows held out' if held_out else 'its own training rows'}, which is near chance: it may have lost the "
+            "columns that matter. Raise n_init to try more starts, raise n_features_to_select, or use network='linear'.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

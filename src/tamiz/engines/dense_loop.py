@@ -1,0 +1,298 @@
+"""Train a dense network and its mask, compiled: forward, backward, update, and the step of gamma.
+
+The mask is folded into the first layer, ``(x * gamma) @ W``, so no gradient with respect to the input is formed: with the
+gradient G of W, that of gamma is ``sum(W * G) / gamma``. The loop runs in pieces, as that of the linear model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from tamiz.core.compiled import FAST, IN_PLACE, NOT_FINITE, adam, adam_constants, advance_in_place
+from tamiz.core.history import History, new_history, record_step
+from tamiz.core.state import N_SLOTS, Phase, Slot
+from tamiz.engines.layers import Layers, Row, backward, forward, new_layers, padded, update
+from tamiz.engines.loop import LoopSlot, Status, shuffle
+from tamiz.engines.schedule import refinement_part
+
+_refinement_part = njit(**IN_PLACE)(refinement_part)
+
+
+class DenseNumbers(NamedTuple):
+    """Settings of the weights, as numbers only, so that compiled code can take them."""
+
+    learning_rate: float
+    l2: float
+    refinement_l2: float
+    beta1: float
+    beta2: float
+    epsilon: float
+    batch_size: int
+    warmup_steps: int
+    step_limit: int
+    refinement_steps: int
+    average_from: int
+    """Steps of the refinement before those over which the weights are averaged."""
+
+
+class DenseMemory(NamedTuple):
+    """Everything that the loop changes, allocated once."""
+
+    weights: np.ndarray
+    """(n_columns, units) of the first layer."""
+    gradient: np.ndarray
+    weights_first: np.ndarray
+    weights_second: np.ndarray
+    weights_average: np.ndarray
+    """(n_features_to_select, units)."""
+    layers: Layers
+    """All other layers."""
+    gamma: np.ndarray
+    gamma_first: np.ndarray
+    gamma_second: np.ndarray
+    gamma_gradient: np.ndarray
+    rank: np.ndarray
+    order: np.ndarray
+    """Scratch for sorting."""
+    column: np.ndarray
+    """Original number of each column of the working set; behind them those of the dropped ones, by rank."""
+    rows: np.ndarray
+    """The rows to train on, in the order of this epoch."""
+    random: np.ndarray
+    """State of the generator."""
+    counters: np.ndarray
+    """By :class:`~tamiz.core.state.Slot`."""
+    loop_counters: np.ndarray
+    """By :class:`~tamiz.engines.loop.LoopSlot`."""
+    history: History
+    scores: np.ndarray
+    score_gradient: np.ndarray
+    batch_targets: np.ndarray
+    batch_weights: np.ndarray
+
+
+def largest_batch(n_rows: int, batch_size: int) -> int:
+    """Return the rows of the largest batch of an epoch: of equal parts, to one row, none smaller than ``batch_size``.
+
+    Batch normalisation cannot work on a last batch of one row.
+
+    Examples
+    --------
+    >>> largest_batch(5, 2), largest_batch(64, 64), largest_batch(127, 64)
+    (3, 64, 127)
+    """
+    return -(-n_rows // max(1, n_rows // batch_size))
+
+
+def new_dense_memory(
+    rows: np.ndarray, hidden: Sequence[int], n_outputs: int, n_features: int, m: int, n_rows: int, seed: Sequence[int]
+) -> DenseMemory:
+    """Return the memory of a run before its first step, with drawn weights.
+
+    Parameters
+    ----------
+    rows : ndarray of int64
+        The rows to train on.
+    hidden : sequence of int
+        Units of the hidden layers.
+    n_outputs, n_features, m : int
+        Outputs of the network, F and M.
+    n_rows : int
+        Rows of the largest batch.
+    seed : sequence of int
+        Decides the weights and the order of the rows.
+
+    Examples
+    --------
+    >>> new_dense_memory(np.arange(10), (50, 25, 10), 1, 5, 2, 4, [0, 0]).weights.shape
+    (5, 56)
+    """
+    generator = np.random.default_rng(seed)
+    units, bound = padded(hidden[0]), n_features**-0.5
+    weights, gradient, first, second = (np.zeros((n_features, units), np.float32) for _ in range(4))
+    weights[:, : hidden[0]] = generator.uniform(-bound, bound, (n_features, hidden[0]))
+    counters = np.zeros(N_SLOTS, dtype=np.int64)
+    decided = m == n_features
+    counters[Slot.OPEN] = 0 if decided else n_features
+    counters[Slot.CLOSED] = 1 if decided else 0
+    loop_counters = np.zeros(len(LoopSlot), dtype=np.int64)
+    loop_counters[LoopSlot.WIDTH] = n_features
+    loop_counters[LoopSlot.POSITION] = rows.size  # the first batch begins an epoch
+    column = np.arange(n_features, dtype=np.int32)
+    return DenseMemory(
+        weights=weights,
+        gradient=gradient,
+        weights_first=first,
+        weights_second=second,
+        weights_average=np.zeros((m, units), dtype=np.float32),
+        layers=new_layers(hidden, n_outputs, n_rows, generator),
+        gamma=np.ones(n_features, dtype=np.float32),
+        gamma_first=np.zeros(n_features, dtype=np.float32),
+        gamma_second=np.zeros(n_features, dtype=np.float32),
+        gamma_gradient=np.zeros(n_features, dtype=np.float32),
+        rank=column + 1 if decided else np.zeros(n_features, dtype=np.int32),
+        order=np.zeros(n_features, dtype=np.int32),
+        column=column,
+        rows=rows.astype(np.int64),
+        random=generator.integers(2**64, size=1, dtype=np.uint64),
+        counters=counters,
+        loop_counters=loop_counters,
+        history=new_history(n_features),
+        scores=np.zeros((n_rows, n_outputs), dtype=np.float32),
+        score_gradient=np.zeros((n_rows, n_outputs), dtype=np.float32),
+        batch_targets=np.zeros((n_rows, n_outputs), dtype=np.float32),
+        batch_weights=np.zeros(n_rows, dtype=np.float32),
+    )
+
+
+@njit(**IN_PLACE)
+def _next_batch(rows, random, position, batch_size, targets, weights, batch_targets, batch_weights):
+    """Copy targets and weights of the next batch; return where its rows begin and end."""
+    n = rows.shape[0]
+    if position >= n:
+        shuffle(rows, random)
+        position = 0
+    n_batches = max(1, n // batch_size)
+    size, n_larger = n // n_batches, n % n_batches
+    end = position + (size + 1 if position < n_larger * (size + 1) else size)
+    for i in range(position, end):
+        for c in range(targets.shape[1]):
+            batch_targets[i - position, c] = targets[rows[i], c]
+        batch_weights[i - position] = weights[rows[i]]
+    return position, end
+
+
+@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+def _update_first(weights, gradient, first, second, gamma, gamma_gradient, constants, decay):
+    """Write the gradient with respect to gamma, then take a step of Adam on the weights of the first layer."""
+    for j in range(gamma.shape[0]):
+        w, g, a, b = weights[j], gradient[j], first[j], second[j]
+        total = np.float32(0.0)
+        for u in range(w.shape[0]):
+            total += w[u] * g[u]
+        # A living feature at zero occurs in the closing only, where the gradient of the loss does not count.
+        gamma_gradient[j] = total / gamma[j] if gamma[j] > 0 else np.float32(0.0)
+        for u in range(w.shape[0]):
+            a[u], b[u], step = adam(a[u], b[u], g[u] + decay * w[u], True, constants)
+            w[u] = w[u] - step
+
+
+@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+def _average(values, averages, share):
+    for j in range(values.shape[0]):
+        averages[j] += share * (values[j] - averages[j])
+
+
+@njit(**IN_PLACE)
+def _take_average(weights, weights_average, layers, share):
+    """Add the present weights and running statistics to their averages with the weight ``share``."""
+    for j in range(weights.shape[0]):
+        _average(weights[j], weights_average[j], share)
+    _average(layers.parameters[Row.VALUE], layers.parameters[Row.AVERAGE], share)
+    _average(layers.statistics[0], layers.statistics[1], share)
+
+
+@njit(**IN_PLACE)
+def run_dense(
+    forward_product, gradient_product, loss, matrix, batch, targets, sample_weights,
+    memory, rule, training, refinement_rates, alphas, mask_targets,
+):  # fmt: skip
+    """Train for as many steps as ``alphas`` and ``mask_targets`` have entries; return a ``Status``."""
+    values, data, indices, indptr, offset = matrix
+    counters, loop_counters, layers = memory.counters, memory.loop_counters, memory.layers
+    k, m, units = loop_counters[LoopSlot.WIDTH], rule.n_features_to_select, layers.units[0]
+    gamma, rank, column = memory.gamma[:k], memory.rank[:k], memory.column[:k]
+    gamma_first, gamma_second = memory.gamma_first[:k], memory.gamma_second[:k]
+    gamma_gradient, order = memory.gamma_gradient[:k], memory.order[:k]
+    weights, gradient = memory.weights[:k], memory.gradient[:k]
+    weights_first, weights_second = memory.weights_first[:k], memory.weights_second[:k]
+    for i in range(alphas.shape[0]):
+        counters[Slot.STEP] += 1
+        step = counters[Slot.STEP]
+        begin, end = _next_batch(
+            memory.rows, memory.random, loop_counters[LoopSlot.POSITION], training.batch_size, targets, sample_weights,
+            memory.batch_targets, memory.batch_weights,
+        )  # fmt: skip
+        loop_counters[LoopSlot.POSITION] = end
+        rows, n = memory.rows[begin:end], end - begin
+        scores, score_gradient = memory.scores[:n], memory.score_gradient[:n]
+        first_units = layers.normalised[: n * units].reshape((n, units))
+        forward_product(values, data, indices, indptr, offset, rows, gamma, weights, batch, first_units)
+        forward(layers, n, scores)
+        loss_value = loss(scores, memory.batch_targets[:n], memory.batch_weights[:n], score_gradient)
+        if not np.isfinite(loss_value):
+            return Status.DIVERGED.value
+        memory.history.loss_sum[0] += loss_value
+        backward(layers, n, score_gradient)
+        first_delta = layers.delta[: n * units].reshape((n, units))
+        gradient_product(values, data, indices, indptr, offset, rows, gamma, first_delta, batch, gradient)
+
+        refining = counters[Slot.CLOSED] == 1 and step > training.warmup_steps
+        rate, l2 = training.learning_rate, training.l2
+        if refining:
+            refined = loop_counters[LoopSlot.REFINED]
+            rate = refinement_rates[_refinement_part(refined, training.refinement_steps, refinement_rates.shape[0])]
+            l2 = training.refinement_l2
+            loop_counters[LoopSlot.REFINED] += 1
+        loop_counters[LoopSlot.WEIGHT_AGE] += 1
+        age = loop_counters[LoopSlot.WEIGHT_AGE]
+        constants = adam_constants(rate, training.beta1, training.beta2, training.epsilon, age)
+        decay = np.float32(2.0 * l2)
+        update(layers, constants, decay)
+        _update_first(weights, gradient, weights_first, weights_second, gamma, gamma_gradient, constants, decay)
+
+        moving = step > training.warmup_steps and not refining
+        selecting = moving and counters[Slot.OPEN] > 0
+        alpha = alphas[i] if counters[Slot.OPEN] > 0 else 1.0
+        if moving:
+            forced = step >= training.step_limit
+            n_eliminated = advance_in_place(
+                gamma, gamma_first, gamma_second, rank, gamma_gradient, order, counters, alpha, mask_targets[i], forced,
+                rule,
+            )  # fmt: skip
+            if n_eliminated == NOT_FINITE:
+                return Status.DIVERGED.value
+        phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value
+        if not moving:
+            phase = Phase.REFINEMENT.value if refining else Phase.WARM_UP.value
+        record_step(memory.history, step, phase, alpha, gamma, rank, column, m)
+        if refining:
+            nth = loop_counters[LoopSlot.REFINED] - training.average_from
+            if nth >= 1:
+                _take_average(weights, memory.weights_average, layers, np.float32(1.0 / nth))
+            if loop_counters[LoopSlot.REFINED] >= training.refinement_steps:
+                return Status.DONE.value
+        if not moving:
+            continue
+        if counters[Slot.CLOSED] == 1:
+            loop_counters[LoopSlot.CLOSED_AT] = step
+            return Status.COMPACT.value if training.refinement_steps > 0 else Status.DONE.value
+        n_alive = counters[Slot.OPEN] if counters[Slot.OPEN] > 0 else m
+        if n_alive < k - k // 8 or (n_alive < k and counters[Slot.OPEN] == 0):
+            return Status.COMPACT.value
+    return Status.RUNNING.value
+
+
+def drop_eliminated(memory: DenseMemory, m: int) -> int:
+    """Move the living columns to the front of every array; the numbers of the eliminated go behind them, by rank.
+
+    Returns the new width; the front of ``order`` then holds the old position of each column that stays.
+    """
+    k = int(memory.loop_counters[LoopSlot.WIDTH])
+    alive = memory.rank[:k] <= m
+    kept = np.flatnonzero(alive).astype(np.int32)
+    width = kept.size
+    # The eliminated of a working set of k columns hold the ranks from k down to one more than are left.
+    eliminated, position = memory.column[:k][~alive], memory.rank[:k][~alive] - 1
+    memory.column[:width] = memory.column[kept]
+    memory.column[position] = eliminated
+    vectors = (memory.rank, memory.gamma, memory.gamma_first, memory.gamma_second)
+    for array in (*vectors, memory.weights, memory.weights_first, memory.weights_second):
+        array[:width] = array[kept]
+    memory.order[:width] = kept
+    memory.loop_counters[LoopSlot.WIDTH] = width
+    return width

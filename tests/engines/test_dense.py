@@ -1,0 +1,232 @@
+"""The compiled dense network as its callers see it: exactly M, the start that is kept, warnings, bad input."""
+
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+
+from tamiz.core import HISTORY_COLUMNS, VARIANTS, Rule
+from tamiz.core.losses import LOSSES, get_loss
+from tamiz.engines import Problem, Schedule, network_schedule
+from tamiz.engines import dense as dense_engine
+from tamiz.engines.dense import DenseEngine
+from tamiz.engines.dense_start import Start, constant_loss
+
+SMALL = (8, 4)
+pytestmark = pytest.mark.filterwarnings("ignore:The network removes")
+
+
+def schedule(refinement_steps=100, batch_size=16, **more):
+    given_values = {"average": 0.5, "epsilon": 1e-8, **more}
+    return Schedule(
+        learning_rate=0.01, l2=1e-3, batch_size=batch_size, warmup_steps=0, ramp_steps=1, refinement_l2=1e-4,
+        refinement_steps=refinement_steps, refinement_rates=(5e-3,), **given_values,
+    )  # fmt: skip
+
+
+def fit_dense(X, targets, rule, plan=None, loss="squared_hinge", *, n_init=2, hidden=SMALL, seed=0, progress=None, **more):
+    engine, plan = DenseEngine(hidden, n_init=n_init), plan or schedule()
+    return engine.fit(Problem(X, targets, **more), rule, get_loss(loss), plan, seed=seed, progress=progress)
+
+
+def xor(n=300, f=10, seed=0):
+    X = np.random.default_rng(seed).normal(size=(n, f)).astype(np.float32)
+    return X, np.where(X[:, [2]] * X[:, [5]] > 0, np.float32(1), np.float32(-1))
+
+
+QUICK = {"ramp_steps": 100, "mask_learning_rate": 0.05}
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(1, 20).flatmap(lambda f: st.tuples(st.just(f), st.integers(1, f))),
+    st.sampled_from(list(VARIANTS)),
+    st.sampled_from(list(LOSSES)),
+    st.integers(0, 1000),
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_exactly_m_whatever_the_variant_and_loss(sizes, variant, loss, seed):
+    f, m = sizes
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(12, f)).astype(np.float32)
+    targets = np.where(rng.random((12, 2)) > 0.5, 1.0, -1.0)
+    fit = fit_dense(X, targets, Rule(f, m, variant=variant, **QUICK), schedule(10), loss)
+    assert fit.selection.support.sum() == m
+    assert sorted(fit.selection.ranking) == list(range(1, f + 1))
+    scores = fit.model.scores(X[:, fit.selection.indices])
+    assert scores.shape == (12, 1 if LOSSES[loss].exclusive else 2)
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "csc", "offset", "owned"])
+def test_columns_that_act_together_are_found_in_tables_of_any_kind(kind):
+    X, targets = xor()
+    plan = network_schedule(300, 2, "classification", refinement_epochs=50)
+    offset = np.full(10, 0.5, np.float32) if kind == "offset" else None
+    table = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}.get(kind, np.array)(X)
+    if offset is not None:
+        table = sp.csr_matrix(X - offset)
+    fit = fit_dense(
+        table, targets, Rule(10, 2, ramp_steps=1000), plan, n_init=1 if kind == "owned" else 3, offset=offset,
+        owned=kind == "owned",
+    )  # fmt: skip
+    assert fit.selection.indices.tolist() == [2, 5]
+    assert (np.sign(fit.model.scores(X[:, [2, 5]])) == targets).mean() > 0.9
+
+
+def test_the_callers_table_is_left_alone():
+    X, targets = xor(n=60)
+    before = X.copy()
+    fit_dense(X, targets, Rule(10, 2, **QUICK))
+    np.testing.assert_array_equal(X, before)
+
+
+def test_same_seed_same_result_whatever_the_threads(monkeypatch):
+    X, targets = xor(n=100)
+    one = fit_dense(X, targets, Rule(10, 2, **QUICK), n_init=3)
+    monkeypatch.setattr(dense_engine.os, "cpu_count", lambda: 1)
+    two = fit_dense(X, targets, Rule(10, 2, **QUICK), n_init=3)
+    other = fit_dense(X, targets, Rule(10, 2, **QUICK), n_init=3, seed=1)
+    np.testing.assert_array_equal(one.selection.ranking, two.selection.ranking)
+    np.testing.assert_array_equal(one.model.coef, two.model.coef)
+    assert not np.array_equal(one.model.coef, other.model.coef)
+
+
+def single_starts(problem, rule, plan, n, rows):
+    """Train each start alone."""
+    starts = [Start(SMALL, problem, rule, get_loss("logistic"), plan, (0, i), rows, False) for i in range(n)]
+    for start in starts:
+        start.train(threading.Event())
+    return starts
+
+
+def test_of_few_rows_the_start_with_the_lowest_training_loss_is_kept():
+    X, targets = xor(n=80)
+    problem, rule, plan, rows = Problem(X, targets), Rule(10, 2, **QUICK), schedule(), np.arange(80)
+    starts = single_starts(problem, rule, plan, 4, rows)
+    best = min(starts, key=lambda start: start.loss_on(rows))
+    fit = DenseEngine(SMALL, n_init=4).fit(problem, rule, get_loss("logistic"), plan)
+    np.testing.assert_array_equal(fit.model.coef, best.network().coef)
+    assert fit.selection.indices.tolist() == sorted(best.memory.column[:2])
+
+
+def test_of_many_rows_the_start_is_chosen_on_rows_held_out_and_refined_on_all():
+    X, targets = xor(n=1000)
+    targets = targets * np.where(np.random.default_rng(1).random((1000, 1)) < 0.2, -1, 1).astype(np.float32)
+    problem, rule, plan = Problem(X, targets), Rule(10, 2, **QUICK), schedule()
+    rows, judged = dense_engine._split(1000, 0, 3)
+    assert sorted([*rows, *judged]) == list(range(1000))
+    assert judged.size == 200
+    starts = single_starts(problem, rule, plan, 3, rows)
+    best = min(starts, key=lambda start: start.loss_on(judged))
+    fit = DenseEngine(SMALL, n_init=3).fit(problem, rule, get_loss("logistic"), plan)
+    assert fit.selection.indices.tolist() == sorted(best.memory.column[:2])
+    assert not np.array_equal(fit.model.coef, best.network().coef)
+    best.refine_on(np.arange(1000))
+    np.testing.assert_array_equal(fit.model.coef, best.network().coef)
+
+
+@pytest.mark.parametrize("n", [300, 1200])
+@pytest.mark.filterwarnings("default:The network removes")
+def test_a_network_near_chance_is_reported(n):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 10)).astype(np.float32)
+    targets = np.where(rng.random((n, 1)) > 0.5, 1.0, -1.0)
+    where = "its own training rows" if n < 1000 else "rows held out"
+    with pytest.warns(ConvergenceWarning, match=f"of the loss of a constant on {where}.*Raise n_init"):
+        fit_dense(X, targets, Rule(10, 1, **QUICK), hidden=(2,))
+
+
+@pytest.mark.filterwarnings("error:The network removes")
+def test_a_network_that_learned_is_not():
+    X, _ = xor()
+    fit_dense(X, np.sign(X[:, [4]]), Rule(10, 1, ramp_steps=500))
+
+
+def test_the_loss_of_the_best_constant():
+    targets = np.array([[1.0], [1.0], [1.0], [-1.0]])
+    found = constant_loss(get_loss("logistic"), Problem(np.zeros((4, 1)), targets), np.arange(4))
+    assert found == pytest.approx(-0.75 * np.log(0.75) - 0.25 * np.log(0.25), abs=1e-5)
+
+
+def test_weights_count():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 8)).astype(np.float32)
+    targets = np.where(np.r_[X[:100, 0], X[100:, 1]] > 0, 1.0, -1.0)[:, None]
+    for column, weights in [(0, np.r_[np.ones(100), np.zeros(100)]), (1, np.r_[np.zeros(100), np.ones(100)])]:
+        fit = fit_dense(X, targets, Rule(8, 1, ramp_steps=500), sample_weight=weights)
+        assert fit.selection.indices.tolist() == [column]
+
+
+def test_the_limit_decides_with_a_warning():
+    X, targets = xor(n=60)
+    with pytest.warns(ConvergenceWarning, match="did not settle within 3 steps; the 2 largest were kept"):
+        fit = fit_dense(X, targets, Rule(10, 2, variant="hard", ramp_steps=1000, max_steps=3), n_init=1)
+    assert fit.selection.support.sum() == 2
+    assert not fit.selection.converged
+
+
+@pytest.mark.parametrize("refinement_steps", [0, 50])
+@pytest.mark.parametrize("average", [0.0, 0.5])
+def test_all_columns_wanted_and_runs_without_refinement(refinement_steps, average):
+    X, targets = xor(n=60)
+    for m in (10, 3):
+        fit = fit_dense(X, targets, Rule(10, m, **QUICK), schedule(refinement_steps, average=average))
+        assert fit.selection.support.sum() == m
+        assert np.isfinite(fit.model.scores(X[:, fit.selection.indices])).all()
+
+
+def test_the_history_tells_the_run():
+    X, targets = xor(n=60)
+    history = fit_dense(X, targets, Rule(10, 3, warmup_steps=20, **QUICK)).selection.history
+    assert len({len(history[name]) for name in HISTORY_COLUMNS}) == 1
+    assert (np.diff(history["step"]) > 0).all()
+    assert set(history["phase"]) == {0, 1, 2, 3}
+    assert (np.diff(history["n_alive"]) <= 0).all()
+    assert history["gamma_sum"][-1] == 3
+
+
+def test_progress_is_told_in_the_thread_of_the_caller_and_its_errors_end_the_fit():
+    X, targets = xor(n=60)
+    seen, threads = [], set()
+
+    def progress(*numbers):
+        seen.append(numbers)
+        threads.add(threading.current_thread())
+
+    fit_dense(X, targets, Rule(10, 3, **QUICK), progress=progress)
+    assert threads == {threading.current_thread()}
+    assert [step for step, _, _ in seen] == sorted(step for step, _, _ in seen)
+    assert seen[-1][1:] == (3, 100)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit_dense(X, targets, Rule(10, 3, ramp_steps=10**6), schedule(10**7), progress=interrupt)
+
+
+def test_a_loss_that_overflows_is_reported():
+    X, targets = xor(n=60)
+    with pytest.raises(FloatingPointError, match="Normalise the features"):
+        fit_dense(X * np.float32(1e30), targets, Rule(10, 3, **QUICK))
+
+
+@pytest.mark.parametrize("sizes", [(), (0,), (5, -1), (2.5,)])
+def test_layers_without_units(sizes):
+    with pytest.raises(ValueError, match="hidden_layer_sizes must hold the number of units"):
+        DenseEngine(sizes)
+
+
+def test_bad_input():
+    X, targets = xor(n=60)
+    with pytest.raises(ValueError, match="n_init must be at least 1"):
+        DenseEngine(n_init=0)
+    with pytest.raises(ValueError, match="at least 2 rows to train on, got 1"):
+        fit_dense(X[:1], targets[:1], Rule(10, 3))
+    with pytest.raises(ValueError, match="batch_size of at least 2, got 1"):
+        fit_dense(X, targets, Rule(10, 3), schedule(batch_size=1))

@@ -1,0 +1,228 @@
+"""The compiled dense network and PyTorch: same weights and batches in, same gamma, weights and statistics out, step by step."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tamiz.core import VARIANTS, MaskState, Rule, Slot, advance, initial_state, is_closed, selection_schedule
+from tamiz.core.losses import get_loss
+from tamiz.engines import Schedule
+from tamiz.engines.dense_loop import drop_eliminated, largest_batch, new_dense_memory, run_dense
+from tamiz.engines.dense_model import trained_model
+from tamiz.engines.dense_start import dense_numbers
+from tamiz.engines.design import Design
+from tamiz.engines.first_layer import batch_memory, first_layer_products
+from tamiz.engines.layers import Row, views
+from tamiz.engines.loop import LoopSlot, Status
+
+HIDDEN = (9, 6, 4)
+LOSSES = [
+    ("squared_hinge", 1), ("squared_hinge", 3), ("logistic", 2), ("softmax", 3), ("squared_error", 1), ("huber", 2),
+]  # fmt: skip
+# An epsilon of 1e-8 would turn the rounding error of a gradient of zero into a whole step.
+EPSILON = 1e-4
+SCHEDULE = Schedule(
+    learning_rate=5e-3, l2=0.02, batch_size=9, warmup_steps=10, ramp_steps=200, refinement_l2=0.004, refinement_steps=40,
+    refinement_rates=(2e-3, 1e-3), average=0.5, epsilon=EPSILON,
+)  # fmt: skip
+
+
+def problem(loss, outputs, n=60, f=26):
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(n, f)).astype(np.float32)
+    scores = X[:, :outputs] * 2 + X[:, 3 : 3 + outputs] + rng.normal(size=(n, outputs)) * 0.3
+    if loss == "softmax":
+        targets = np.where(np.arange(outputs) == scores.argmax(1)[:, None], 1.0, -1.0)
+    elif loss in ("squared_hinge", "logistic"):
+        targets = np.where(scores > 0, 1.0, -1.0)
+    else:
+        targets = scores
+    weights = rng.uniform(0.5, 1.5, size=n)
+    return X, targets.astype(np.float32), (weights / weights.mean()).astype(np.float32)
+
+
+class Compiled:
+    """The compiled network, one step at a time."""
+
+    def __init__(self, X, targets, weights, rule, loss, offset=None, schedule=SCHEDULE):
+        self.design, self.targets, self.weights = Design(X, offset, owned=False), targets, weights
+        self.rule, self.schedule, self.m = rule, schedule, rule.n_features_to_select
+        self.functions = (*first_layer_products(self.design), get_loss(loss).compiled)
+        n_rows = largest_batch(X.shape[0], schedule.batch_size)
+        self.memory = new_dense_memory(
+            np.arange(X.shape[0]), HIDDEN, targets.shape[1], X.shape[1], self.m, n_rows, [3, 0]
+        )  # fmt: skip
+        self.batch = batch_memory(self.design, n_rows, self.memory.weights.shape[1])
+        self.n_features = X.shape[1]
+
+    def step(self):
+        """Take one step; return the rows of its batch and the status."""
+        memory = self.memory
+        before = int(memory.loop_counters[LoopSlot.POSITION]) % memory.rows.size
+        alphas, mask_targets = selection_schedule(self.rule, int(memory.counters[Slot.STEP]) + 1, 1)
+        status = run_dense(
+            *self.functions, self.design.matrix, self.batch, self.targets, self.weights, memory, self.rule.numbers,
+            dense_numbers(self.rule, self.schedule), np.array(self.schedule.refinement_rates), alphas, mask_targets,
+        )  # fmt: skip
+        rows = memory.rows[before : memory.loop_counters[LoopSlot.POSITION]].copy()
+        if status == Status.COMPACT:
+            self.design.keep(memory.order, drop_eliminated(memory, self.m))
+        assert status != Status.DIVERGED
+        return rows, status
+
+    def spread(self, part):
+        """Rows of the working set over all columns."""
+        width = self.memory.loop_counters[LoopSlot.WIDTH]
+        full = np.zeros((self.n_features, *part.shape[1:]), dtype=np.float32)
+        full[self.memory.column[:width]] = part[:width]
+        return full
+
+    def arrays(self, row):
+        """Row of the parameters in the order and the shapes of the torch network, without padding."""
+        memory = self.memory
+        first = {Row.VALUE: memory.weights, Row.FIRST: memory.weights_first, Row.SECOND: memory.weights_second}[row]
+        sizes = (*HIDDEN, self.targets.shape[1])
+        found = [self.spread(first)[:, : HIDDEN[0]].T]
+        for i, (scale, shift, weights, _, _) in enumerate(views(memory.layers, row, 0)):
+            found += [scale[: sizes[i]], shift[: sizes[i]], weights[: sizes[i], : sizes[i + 1]].T]
+        return [*found, memory.layers.parameters[row][-sizes[-1] :]]
+
+    def statistics(self):
+        found = []
+        for size, (_, _, _, mean, variance) in zip(HIDDEN, views(self.memory.layers, Row.VALUE, 0)):
+            found += [mean[:size], variance[:size]]
+        return found
+
+    def mask_state(self):
+        memory = self.memory
+        width = int(memory.loop_counters[LoopSlot.WIDTH])
+        rank = np.zeros(self.n_features, dtype=np.int64)
+        rank[memory.column] = np.arange(1, self.n_features + 1)
+        rank[memory.column[:width]] = memory.rank[:width]
+        state = [self.spread(part) for part in (memory.gamma, memory.gamma_first, memory.gamma_second)]
+        return MaskState(*state, rank, np.asarray(memory.counters[Slot.AGE]))
+
+
+class Reference:
+    """The same network in PyTorch, with ``tamiz.core.advance`` for gamma."""
+
+    def __init__(self, compiled, X, targets, weights, rule, loss):
+        self.torch = torch = pytest.importorskip("torch")
+        nn, layers, width = torch.nn, [], X.shape[1]
+        for units in HIDDEN:
+            layers += [nn.Linear(width, units, bias=False), nn.BatchNorm1d(units), nn.ReLU()]
+            width = units
+        self.network = nn.Sequential(*layers, nn.Linear(width, targets.shape[1]))
+        self.x, self.y, self.w = map(torch.from_numpy, (X, targets, weights))
+        self.loss, self.rule = get_loss(loss).torch, rule
+        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=1.0, eps=EPSILON)
+        self.state, self.refined, self.averages = initial_state(rule, np.zeros(0, np.float32)), 0, []
+        self.take_over(compiled)
+
+    def buffers(self):
+        return [part for name, part in self.network.named_buffers() if "running" in name]
+
+    def step(self, rows, number):
+        torch, closed = self.torch, bool(is_closed(self.state, self.rule))
+        part = 2 * self.refined // SCHEDULE.refinement_steps
+        self.optimizer.param_groups[0]["lr"] = SCHEDULE.refinement_rates[part] if closed else SCHEDULE.learning_rate
+        gamma = torch.from_numpy(np.asarray(self.state.gamma, dtype=np.float32)).clone().requires_grad_()
+        l2 = SCHEDULE.refinement_l2 if closed else SCHEDULE.l2
+        size = sum(part.weight.square().sum() for part in self.network if isinstance(part, torch.nn.Linear))
+        self.optimizer.zero_grad()
+        losses = self.loss(self.network(self.x[rows] * gamma), self.y[rows])
+        ((self.w[rows] * losses).mean() + l2 * size).backward()
+        self.optimizer.step()
+        if not closed:
+            self.state = advance(self.state, gamma.grad.numpy(), number, self.rule)
+            return
+        self.refined += 1
+        if self.refined > SCHEDULE.refinement_steps // 2:
+            self.averages.append(
+                [part.detach().numpy().copy() for part in (*self.network.parameters(), *self.buffers())]
+            )
+
+    def compare(self, compiled, tolerance=1e-4):
+        state = compiled.mask_state()
+        np.testing.assert_allclose(state.gamma, self.state.gamma, atol=tolerance)
+        np.testing.assert_array_equal(state.rank, self.state.rank)
+        alive = self.state.rank <= self.rule.n_features_to_select
+        first, *others = self.network.parameters()
+        ours, *our_others = compiled.arrays(Row.VALUE)
+        np.testing.assert_allclose(ours[:, alive], first.detach().numpy()[:, alive], atol=tolerance)
+        for a, b in zip([*our_others, *compiled.statistics()], [*others, *self.buffers()], strict=True):
+            np.testing.assert_allclose(a, b.detach().numpy(), atol=tolerance, rtol=tolerance)
+
+    def take_over(self, compiled):
+        """Take the numbers of the compiled network, so that rounding errors do not add up over hundreds of steps."""
+        torch = self.torch
+        pairs = list(zip(self.network.parameters(), compiled.arrays(Row.VALUE), strict=True))
+        pairs += zip(self.buffers(), compiled.statistics(), strict=True)
+        for row, name in ((Row.FIRST, "exp_avg"), (Row.SECOND, "exp_avg_sq")):
+            for parameter, array in zip(self.network.parameters(), compiled.arrays(row), strict=True):
+                if name in self.optimizer.state[parameter]:
+                    pairs.append((self.optimizer.state[parameter][name], array))
+        with torch.no_grad():
+            for tensor, array in pairs:
+                tensor.copy_(torch.from_numpy(np.ascontiguousarray(array)))
+        if compiled.memory.counters[Slot.STEP] > 0:
+            self.state = compiled.mask_state()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(("loss", "outputs"), LOSSES)
+def test_same_weights_and_batches_same_path(loss, outputs, variant):
+    X, targets, weights = problem(loss, outputs)
+    rule = Rule(X.shape[1], 5, variant=variant, warmup_steps=10, ramp_steps=200, mask_learning_rate=0.02)
+    compiled = Compiled(X, targets, weights, rule, loss)
+    reference = Reference(compiled, X, targets, weights, rule, loss)
+    status, number = Status.RUNNING, 0
+    while status != Status.DONE:
+        rows, status = compiled.step()
+        number += 1
+        reference.step(rows, number)
+        reference.compare(compiled)
+        if number % 5 == 0:
+            reference.take_over(compiled)
+    assert reference.refined == SCHEDULE.refinement_steps
+    model = trained_model(compiled.memory, HIDDEN, 5, averaged=True)
+    averages = [np.mean(parts, axis=0) for parts in zip(*reference.averages)]
+    kept = np.sort(compiled.memory.column[:5])
+    np.testing.assert_allclose(model.hidden[0].weights, averages[0].T[kept], atol=1e-4)
+    np.testing.assert_allclose(model.intercept, averages[3 * len(HIDDEN) + 1], atol=1e-4)
+    np.testing.assert_allclose(model.hidden[-1].variance, averages[-1], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("offset", [None, np.linspace(-0.5, 0.5, 26).astype(np.float32)])
+def test_sparse_tables_take_the_same_steps(offset):
+    X, targets, weights = problem("logistic", 2)
+    X[np.abs(X) < 0.8] = 0.0
+    rule = Rule(X.shape[1], 5, warmup_steps=10, ramp_steps=200, mask_learning_rate=0.02)
+    dense = Compiled(X if offset is None else X + offset, targets, weights, rule, "logistic")
+    sparse = Compiled(sp.csr_matrix(X), targets, weights, rule, "logistic", offset)
+    status = Status.RUNNING
+    for _ in range(150):
+        (rows, status), (same_rows, same_status) = dense.step(), sparse.step()
+        assert status == same_status
+        np.testing.assert_array_equal(rows, same_rows)
+        for a, b in zip(dense.arrays(Row.VALUE), sparse.arrays(Row.VALUE)):
+            np.testing.assert_allclose(a, b, atol=2e-3)
+        np.testing.assert_allclose(dense.mask_state().gamma, sparse.mask_state().gamma, atol=2e-3)
+
+
+@pytest.mark.parametrize(("n_rows", "batch_size"), [(60, 9), (5, 2), (7, 16), (64, 64), (127, 64)])
+def test_an_epoch_is_cut_into_equal_batches_none_smaller_than_asked(n_rows, batch_size):
+    X, targets, weights = problem("logistic", 1, n=n_rows)
+    rule = Rule(X.shape[1], 5, ramp_steps=10**6)
+    plan = Schedule(
+        learning_rate=1e-3, l2=0.0, batch_size=batch_size, warmup_steps=0, ramp_steps=1, refinement_l2=0.0,
+        refinement_steps=0, refinement_rates=(1e-3,),
+    )  # fmt: skip
+    compiled = Compiled(X, targets, weights, rule, "logistic", schedule=plan)
+    for _ in range(2):
+        batches = [compiled.step()[0] for _ in range(max(1, n_rows // batch_size))]
+        sizes = [rows.size for rows in batches]
+        assert min(sizes) >= min(batch_size, n_rows)
+        assert max(sizes) - min(sizes) <= 1
+        assert max(sizes) == largest_batch(n_rows, batch_size)
+        assert sorted(np.concatenate(batches)) == list(range(n_rows))

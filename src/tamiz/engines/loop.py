@@ -108,18 +108,16 @@ def _gamma_gradient(weights, gradient, out):
 
 
 @njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
-def _gamma_gradient_of_groups(weights, gradient, starts, out):
-    """Write the gradient with respect to gamma, w * g summed over the outputs and the columns of each group."""
-    for c in range(weights.shape[0]):
-        w, g = weights[c], gradient[c]
-        begin = 0
-        for i in range(out.shape[0]):
-            total = out[i] if c > 0 else np.float32(0.0)
-            end = starts[i + 1]
-            for j in range(begin, end):
-                total += w[j] * g[j]
-            out[i] = total
-            begin = end
+def _sum_groups(of_columns, starts, out):
+    """Write the sum over the columns of each group."""
+    begin = 0
+    for i in range(out.shape[0]):
+        total = np.float32(0.0)
+        end = starts[i + 1]
+        for j in range(begin, end):
+            total += of_columns[j]
+        out[i] = total
+        begin = end
 
 
 @njit(**IN_PLACE)
@@ -265,10 +263,11 @@ def run(
         moving = step > training.warmup_steps and not refining
         selecting = moving and counters[Slot.OPEN] > 0
         alpha = alphas[i] if counters[Slot.OPEN] > 0 else 1.0
-        if moving and grouped:
-            _gamma_gradient_of_groups(weights, gradient, starts, gamma_gradient)
-        elif moving:
-            _gamma_gradient(weights, gradient, gamma_gradient)
+        if moving:
+            # The first row of ``folded`` is free until it is folded anew.
+            _gamma_gradient(weights, gradient, folded[0][:k])
+            if grouped:
+                _sum_groups(folded[0], starts, gamma_gradient)
         # Without groups the first row of weights moves together with gamma, below.
         _update_weights(
             1 if moving and not grouped else 0, weights, folded, gradient, weights_first, weights_second, gate, constants,

@@ -8,9 +8,10 @@ from typing import Any
 
 from tamiz._extras import require
 from tamiz._names import pick
+from tamiz.engines.additive import AdditiveEngine
 from tamiz.engines.contract import Engine
 from tamiz.engines.linear import LinearEngine
-from tamiz.engines.schedule import NETWORK_STARTS, Schedule, linear_schedule, network_schedule
+from tamiz.engines.schedule import NETWORK_STARTS, Schedule, additive_schedule, linear_schedule, network_schedule
 
 
 @dataclass(frozen=True)
@@ -58,18 +59,28 @@ def torch_engine(build: str | Callable[[int, int], Any]) -> Callable[[Any], Engi
     return make
 
 
-def _linear_engine(estimator: Any) -> Engine:
+def _check_one_start(estimator: Any) -> None:
     for name, only in (("device", "cpu"), ("n_init", "auto")):
         value = getattr(estimator, name)
         if str(value) != only and not (name == "n_init" and value == 1):
             raise ValueError(
                 f"network={estimator.network!r} runs on the CPU from one start: leave {name} at {only!r}, got {value!r}."
             )
+
+
+def _linear_engine(estimator: Any) -> Engine:
+    _check_one_start(estimator)
     return LinearEngine(fit_intercept=bool(estimator.fit_intercept))
+
+
+def _additive_engine(estimator: Any) -> Engine:
+    _check_one_start(estimator)
+    return AdditiveEngine(fit_intercept=bool(estimator.fit_intercept))
 
 
 NETWORKS: dict[str, Network] = {
     "linear": Network("linear", "linear model", _linear_engine, linear_schedule, compiled=True),
+    "additive": Network("additive", "additive model", _additive_engine, additive_schedule, compiled=True),
     "mlp": Network("mlp", "three-layer network", torch_engine("three_layer")),
 }
 
@@ -83,7 +94,7 @@ def find_network(network: str | Callable[[int, int], Any]) -> Network:
     'linear model'
     >>> find_network("lineer")
     Traceback (most recent call last):
-    tamiz.errors.UnknownNameError: Unknown network 'lineer'. Did you mean 'linear'? There are: linear, mlp.
+    tamiz.errors.UnknownNameError: Unknown network 'lineer'. Did you mean 'linear'? There are: linear, additive, mlp.
     """
     if callable(network):
         return Network("callable", "network of the user", torch_engine(network))

@@ -339,8 +339,5 @@ def hat_basis(X: Any, offset: np.ndarray | None, weights: np.ndarray, n_knots: i
     mean = knots[:, 0] + centre[:, 0]
     share = deviation[:, 0] / np.sqrt(np.maximum(1, counts - 2))
     factor = share[:, None] / np.maximum(deviation, SMALLEST_DEVIATION)
-    place = np.arange(n_knots)
-    has_hat = (place > 0) & (place < counts[:, None] - 1)
-    return HatBasis(
-        knots, counts, mean, np.where(has_hat, centre, 0.0), np.where(has_hat, factor, 0.0).astype(np.float32)
-    )
+    inner = (np.arange(n_knots) > 0) & (np.arange(n_knots) < counts[:, None] - 1)
+    return HatBasis(knots, counts, mean, np.where(inner, centre, 0.0), np.where(inner, factor, 0.0).astype(np.float32))

@@ -229,3 +229,118 @@ def test_progress_is_told():
     steps = [step for step, _, _ in seen]
     assert steps == sorted(steps)
     assert seen[-1][1] == 3
+
+
+def grouped_targets(loss, scores):
+    """Targets of two outputs as a loss takes them."""
+    if loss == "softmax":
+        return np.where(np.arange(2) == scores.argmax(1)[:, None], 1.0, -1.0)
+    return np.where(scores > 0, 1.0, -1.0) if LOSSES[loss].task == "classification" else scores
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=12).flatmap(
+        lambda sizes: st.tuples(st.just(sizes), st.integers(1, len(sizes)))
+    ),
+    st.sampled_from(list(VARIANTS)),
+    st.sampled_from(list(LOSSES)),
+    st.booleans(),
+    st.integers(0, 1000),
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_exactly_m_groups_with_all_their_columns(sizes_and_m, variant, loss, sparse, seed):
+    sizes, m = sizes_and_m
+    rng = np.random.default_rng(seed)
+    groups = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    X = rng.normal(size=(12, groups.size)).astype(np.float32)
+    targets = np.where(rng.random((12, 2)) > 0.5, 1.0, -1.0)
+    rule = Rule(len(sizes), m, variant=variant, **QUICK)
+    fit = fit_linear(
+        sp.csr_matrix(X) if sparse else X, targets, rule, schedule(refinement_steps=10), loss, groups=groups
+    )
+    assert fit.selection.support.sum() == m
+    assert sorted(fit.selection.ranking) == list(range(1, len(sizes) + 1))
+    kept = fit.selection.support[groups]
+    assert fit.model.coef.shape == (1 if LOSSES[loss].exclusive else 2, kept.sum())
+    assert np.isfinite(fit.model.scores(X[:, kept])).all()
+
+
+@pytest.mark.parametrize("loss", list(LOSSES))
+@pytest.mark.parametrize("sparse", [False, True])
+def test_groups_of_one_column_are_no_groups(loss, sparse):
+    X, _ = sparse_table()
+    dense = X.toarray()
+    targets = grouped_targets(loss, dense[:, [3, 5]] - dense[:, [9, 11]])
+    rule, plan = Rule(60, 5, warmup_steps=20, **QUICK), schedule(l2=0.02)
+    table = X if sparse else dense
+    alone = fit_linear(table, targets, rule, plan, loss)
+    grouped = fit_linear(table, targets, rule, plan, loss, groups=np.arange(60))
+    assert grouped.selection.ranking.tolist() == alone.selection.ranking.tolist()
+    np.testing.assert_allclose(grouped.model.coef, alone.model.coef, atol=1e-4)
+    np.testing.assert_allclose(grouped.model.intercept, alone.model.intercept, atol=1e-4)
+    np.testing.assert_array_equal(grouped.selection.history["n_alive"], alone.selection.history["n_alive"])
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "offset"])
+def test_the_order_of_the_columns_and_of_the_groups_does_not_matter(kind):
+    X, _ = sparse_table()
+    dense = X.toarray()
+    offset = np.linspace(-0.5, 0.5, 60).astype(np.float32) if kind == "offset" else None
+    targets = np.where(dense[:, [3]] - dense[:, [9]] > 0, 1.0, -1.0)
+    table = dense if kind == "dense" else X
+    groups = np.arange(60) // 3
+    rule, plan = Rule(20, 4, **QUICK), schedule(l2=0.02)
+    ordered = fit_linear(table, targets, rule, plan, groups=groups, offset=offset)
+    shuffled = np.random.default_rng(0).permutation(60)
+    mixed = fit_linear(
+        table[:, shuffled], targets, rule, plan, groups=groups[shuffled],
+        offset=None if offset is None else offset[shuffled],
+    )  # fmt: skip
+    np.testing.assert_array_equal(mixed.selection.support, ordered.selection.support)
+    kept, mixed_kept = ordered.selection.support[groups], mixed.selection.support[groups[shuffled]]
+    full = dense if offset is None else dense + offset
+    np.testing.assert_allclose(
+        mixed.model.scores(full[:, shuffled][:, mixed_kept]), ordered.model.scores(full[:, kept]), atol=1e-3
+    )
+
+
+def test_columns_that_tell_little_alone_are_found_together():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(120, 60)).astype(np.float32)
+    groups = np.arange(60) % 12
+    score = X[:, groups == 5].sum(1) + X[:, groups == 8].sum(1)
+    rule = Rule(12, 2, ramp_steps=2000)
+    fit = fit_linear(X, np.sign(score)[:, None], rule, schedule(l2=0.05, learning_rate=3e-3), groups=groups)
+    assert fit.selection.indices.tolist() == [5, 8]
+    kept = np.isin(groups, [5, 8])
+    assert (np.sign(fit.model.scores(X[:, kept])[:, 0]) == np.sign(score)).mean() > 0.9
+
+
+def test_the_callers_grouped_table_is_left_alone():
+    X, targets = planted()
+    before, groups = X.copy(), np.arange(40)[::-1] // 2
+    fit_linear(X, targets, Rule(20, 3, **QUICK), schedule(), groups=groups)
+    np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (np.zeros(39, int), "one integer for each of the 40 columns"),
+        (np.zeros(40), "one integer for each of the 40 columns"),
+        (np.arange(40) // 2 - 1, "numbers of groups begin at 0, got -1"),
+        (np.arange(40) // 2 + 1, "must number the 20 features of the rule from 0 on"),
+        (np.arange(40) // 4, "must number the 20 features of the rule from 0 on"),
+    ],
+)
+def test_bad_groups_are_reported(groups, message):
+    X, targets = planted()
+    with pytest.raises(ValueError, match=message):
+        fit_linear(X, targets, Rule(20, 3, **QUICK), schedule(), groups=groups)
+
+
+def test_a_rule_for_another_table_is_reported():
+    X, targets = planted()
+    with pytest.raises(ValueError, match="the rule has 39 features, the table 40 columns"):
+        fit_linear(X, targets, Rule(39, 3, **QUICK), schedule())

@@ -8,7 +8,8 @@ from tamiz.core.losses import get_loss
 from tamiz.engines import Schedule, loop
 from tamiz.engines.design import Design
 from tamiz.engines.linear import LinearEngine
-from tamiz.engines.loop import LoopSlot, Status
+from tamiz.engines.loop import Status
+from tamiz.engines.memory import LoopSlot, compact_vectors, new_memory
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -46,7 +47,7 @@ class Compiled:
         self.functions = (*self.design.products, get_loss(loss).compiled)
         self.training = LinearEngine()._numbers(rule, schedule)
         m = rule.n_features_to_select
-        self.memory = loop.new_memory(X.shape[0], targets.shape[1], X.shape[1], m, schedule.batch_size, seed=3)
+        self.memory = new_memory(X.shape[0], targets.shape[1], X.shape[1], m, schedule.batch_size, seed=3)
         self.n_features = X.shape[1]
 
     def step(self):
@@ -60,7 +61,7 @@ class Compiled:
         size = end % self.schedule.batch_size or self.schedule.batch_size
         rows = self.memory.rows[end - size : end].copy()
         if status == Status.COMPACT:
-            width = loop.compact_vectors(self.memory, self.rule.n_features_to_select)
+            width = compact_vectors(self.memory, self.rule.n_features_to_select)
             self.design.keep(self.memory.order, width)
         assert status != Status.DIVERGED
         return rows, status
@@ -69,7 +70,7 @@ class Compiled:
         """A vector of the working set over all columns."""
         width = self.memory.loop_counters[LoopSlot.WIDTH]
         full = np.zeros((*part.shape[:-1], self.n_features), dtype=np.float32)
-        full[..., self.memory.column[:width]] = part[..., :width]
+        full[..., self.memory.feature[:width]] = part[..., :width]
         return full
 
     def hand_over(self, mask, linear, optimizer):

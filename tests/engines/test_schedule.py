@@ -2,7 +2,7 @@
 
 import pytest
 
-from tamiz.engines.schedule import linear_schedule, network_schedule, refinement_part
+from tamiz.engines.schedule import additive_schedule, linear_schedule, network_schedule, refinement_part
 
 
 def test_the_linear_schedule_is_the_papers_where_it_says_so():
@@ -17,7 +17,7 @@ def test_few_features_and_numbers_are_decayed_less_in_the_refinement():
     assert linear_schedule(200, 10, "regression").refinement_l2 == 1 / 200
 
 
-@pytest.mark.parametrize("decide", [linear_schedule, network_schedule])
+@pytest.mark.parametrize("decide", [linear_schedule, additive_schedule, network_schedule])
 def test_values_of_the_user_hold_for_the_refinement_too(decide):
     schedule = decide(100, 5, "classification", learning_rate=0.5, l2=0.25, refinement_epochs=3, batch_size=10)
     assert (schedule.learning_rate, schedule.refinement_rates[0]) == (0.5, 0.5)
@@ -25,10 +25,18 @@ def test_values_of_the_user_hold_for_the_refinement_too(decide):
     assert schedule.refinement_steps == 30
 
 
-@pytest.mark.parametrize("decide", [linear_schedule, network_schedule])
+@pytest.mark.parametrize("decide", [linear_schedule, additive_schedule, network_schedule])
 def test_auto_is_the_default(decide):
     names = ("learning_rate", "l2", "batch_size", "warmup_steps", "ramp_steps", "refinement_epochs", "max_steps")
     assert decide(100, 5, "regression", **dict.fromkeys(names, "auto")) == decide(100, 5, "regression")
+
+
+def test_the_additive_schedule_is_the_linear_one_with_a_shorter_ramp_and_less_decay_at_the_end():
+    few, many = (additive_schedule(n, 10, "classification") for n in (80, 400))
+    line = linear_schedule(80, 10, "classification")
+    assert (few.l2, few.refinement_l2, few.batch_size) == (line.l2, line.refinement_l2, line.batch_size)
+    assert (few.ramp_steps, line.ramp_steps) == (4000, 20_000)
+    assert many.refinement_l2 == pytest.approx(linear_schedule(400, 10, "classification").refinement_l2 / 4)
 
 
 def test_parts_of_the_refinement():

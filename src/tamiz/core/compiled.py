@@ -104,7 +104,7 @@ def move_feature(gamma, first, second, loss_gradient, alive, coefficients, const
 
 
 @njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
-def _move(gamma, first, second, rank, loss_gradient, counters, alpha, target, rule):
+def move_in_place(gamma, first, second, rank, loss_gradient, counters, alpha, target, rule):
     """Move gamma in place; return how many living features stand at or below zero, or NOT_FINITE with nothing changed.
 
     Values at or below zero are left as they are (they decide who is eliminated), values above one are clipped.
@@ -194,7 +194,7 @@ def eliminate_in_place(gamma, first, second, rank, key, order, counters, rule, f
     Parameters
     ----------
     gamma, first, second, rank, counters : ndarray
-        The state; ``gamma`` as :func:`_move` left it.
+        The state; ``gamma`` as :func:`move_in_place` left it.
     key, order : ndarray
         Scratch of the length of gamma; ``key`` may be the loss gradient, which is not needed any more.
     rule : RuleNumbers
@@ -268,7 +268,7 @@ def advance_in_place(gamma, first, second, rank, loss_gradient, order, counters,
     """
     if counters[Slot.OPEN] == 0:
         alpha, target = 1.0, float(rule.n_features_to_select)
-    n_low = _move(gamma, first, second, rank, loss_gradient, counters, alpha, target, rule)
+    n_low = move_in_place(gamma, first, second, rank, loss_gradient, counters, alpha, target, rule)
     if n_low == NOT_FINITE:
         return NOT_FINITE
     return eliminate_in_place(

@@ -11,7 +11,7 @@ from numba.core import event
 from tamiz._progress import ProgressBar
 
 #: Functions that the loop of the linear engine calls; how far the compilation is, is told by how many are done.
-N_FUNCTIONS = 26
+N_FUNCTIONS = 29
 
 _lock = threading.Lock()
 _watched: list[Any] = []

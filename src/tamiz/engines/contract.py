@@ -28,16 +28,20 @@ class Problem:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix, shape (n_samples, n_features)
+    X : ndarray or CSR matrix, shape (n_samples, n_columns)
         The table, normalised.
     targets : ndarray of float32, shape (n_samples, n_outputs)
         As the loss takes them: -1 and +1, or numbers.
     sample_weight : ndarray, shape (n_samples,), or None, default=None
         Weights of the samples; engines scale them to a mean of one.
-    offset : ndarray, shape (n_features,), or None, default=None
+    offset : ndarray, shape (n_columns,), or None, default=None
         Implicit value of each column of a sparse table (``X + 1 offset^T`` is meant).
     owned : bool, default=False
         Whether an engine may overwrite X and offset.
+    groups : ndarray of int, shape (n_columns,), or None, default=None
+        Number of the group of each column, from 0 on without gaps. The columns of a group share one entry of gamma: the
+        features of the ``Rule`` and of the ``Selection`` are then the groups, and the model reads all columns of the kept
+        ones. None: every column is a feature.
     """
 
     X: Any
@@ -45,6 +49,7 @@ class Problem:
     sample_weight: np.ndarray | None = None
     offset: np.ndarray | None = None
     owned: bool = False
+    groups: np.ndarray | None = None
 
     @property
     def n_samples(self) -> int:
@@ -55,6 +60,22 @@ class Problem:
     def n_outputs(self) -> int:
         """Return the number of outputs of the model."""
         return self.targets.shape[1]
+
+    @property
+    def n_columns(self) -> int:
+        """Return the number of columns of the table."""
+        return self.X.shape[1]
+
+    @property
+    def n_features(self) -> int:
+        """Return the number of features that can be selected: groups or, without groups, columns.
+
+        Examples
+        --------
+        >>> Problem(np.zeros((2, 3)), np.zeros((2, 1)), groups=np.array([0, 1, 1])).n_features
+        2
+        """
+        return self.n_columns if self.groups is None else int(np.max(self.groups, initial=-1)) + 1
 
     def unit_weights(self) -> np.ndarray:
         """Return the sample weights, scaled to a mean of one, as float32.

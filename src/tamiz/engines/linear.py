@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ from tamiz.engines import loop
 from tamiz.engines._compile_notice import announce_compilation
 from tamiz.engines.contract import Fit, Problem, Progress
 from tamiz.engines.design import Design
-from tamiz.engines.loop import LoopSlot, Memory, Status, TrainingNumbers
+from tamiz.engines.loop import Status, TrainingNumbers
+from tamiz.engines.memory import LoopSlot, Memory, compact_vectors, new_memory
 from tamiz.engines.schedule import Schedule
 from tamiz.selection import Selection
 
@@ -33,8 +34,8 @@ class LinearModel:
 
     Parameters
     ----------
-    coef : ndarray, shape (n_outputs, n_features_to_select)
-        Weights of the selected columns, in the order of the table.
+    coef : ndarray, shape (n_outputs, n_selected_columns)
+        Weights of the selected columns (with groups, of all columns of the kept groups), in the order of the table.
     intercept : ndarray, shape (n_outputs,)
         Constant terms.
 
@@ -93,7 +94,7 @@ class LinearEngine:
         seed: int = 0,
         progress: Progress | None = None,
     ) -> Fit:
-        """Select exactly M columns and train a linear model on them, in one run.
+        """Select exactly M columns, or M groups of columns, and train a linear model on them, in one run.
 
         Parameters
         ----------
@@ -119,19 +120,22 @@ class LinearEngine:
         started = time.perf_counter()
         announce_compilation(loop.run)
         m = rule.n_features_to_select
-        memory = loop.new_memory(
-            problem.n_samples, problem.n_outputs, rule.n_features, m, schedule.batch_size, seed
+        problem, order, starts = _side_by_side(problem, rule.n_features)
+        memory = new_memory(
+            problem.n_samples, problem.n_outputs, problem.n_columns, m, schedule.batch_size, seed, starts
         )  # fmt: skip
         self._train(problem, rule, loss, schedule, memory, progress)
 
-        loop.compact_vectors(memory, m)
-        coef, intercept = memory.weights[:, :m].astype(np.float64), memory.intercept[0].astype(np.float64)
-        model = LinearModel(loss.decision(coef.T).T, loss.decision(intercept[None])[0])
+        width = compact_vectors(memory, m)
+        coef, intercept = memory.weights[:, :width].astype(np.float64), memory.intercept[0].astype(np.float64)
         counters, history = memory.counters, memory.history
         closed_at = int(memory.loop_counters[LoopSlot.CLOSED_AT])
-        column, rank = memory.column, memory.rank[:m].copy()
+        feature, rank = memory.feature, memory.rank[:m].copy()
         del memory  # before the record is made: the vectors of both together would be the most memory of the whole fit
-        ranking = final_ranking(column, rank)
+        ranking = final_ranking(feature, rank)
+        if order is not None and problem.groups is not None:
+            coef = coef[:, np.argsort(order[ranking[problem.groups] <= m])]
+        model = LinearModel(loss.decision(coef.T).T, loss.decision(intercept[None])[0])
         if counters[Slot.FORCED]:
             warnings.warn(
                 f"The selection did not settle within {rule.max_steps} steps; the {m} largest were kept. "
@@ -186,7 +190,7 @@ class LinearEngine:
             if status == Status.DONE:
                 return
             if status == Status.COMPACT:
-                width = loop.compact_vectors(memory, m)
+                width = compact_vectors(memory, m)
                 design.keep(memory.order, width)
             if progress is not None:
                 refined = int(memory.loop_counters[LoopSlot.REFINED])
@@ -227,3 +231,40 @@ def final_ranking(column: np.ndarray, rank: np.ndarray) -> np.ndarray:
     ranking[column] = np.arange(1, column.size + 1, dtype=np.int32)
     ranking[column[: rank.size]] = rank
     return ranking
+
+
+def _side_by_side(problem: Problem, n_features: int) -> tuple[Problem, np.ndarray | None, np.ndarray | None]:
+    """Return the problem with the columns of each group side by side, their old numbers (None: not moved), and the starts.
+
+    ``starts`` holds the first column of each group and the end; None without groups.
+    """
+    if problem.groups is None:
+        if n_features != problem.n_columns:
+            raise ValueError(f"the rule has {n_features} features, the table {problem.n_columns} columns")
+        return problem, None, None
+    groups = np.asarray(problem.groups)
+    if groups.shape != (problem.n_columns,) or groups.dtype.kind not in "iu":
+        raise ValueError(
+            f"groups must hold one integer for each of the {problem.n_columns} columns, "
+            f"got an array of {groups.dtype} of shape {groups.shape}"
+        )
+    if groups.size and groups.min() < 0:
+        raise ValueError(f"numbers of groups begin at 0, got {groups.min()}")
+    sizes = np.bincount(groups, minlength=n_features)
+    if sizes.size != n_features or not sizes.all():
+        raise ValueError(
+            f"groups must number the {n_features} features of the rule from 0 on, each with at least one column; "
+            f"got {np.count_nonzero(sizes)} groups with columns, the largest number is {sizes.size - 1}"
+        )
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    if (np.diff(groups) >= 0).all():
+        return problem, None, starts
+    order = np.argsort(groups, kind="stable")
+    moved = replace(
+        problem,
+        X=problem.X[:, order],
+        offset=None if problem.offset is None else problem.offset[order],
+        owned=True,
+        groups=groups[order],
+    )
+    return moved, order, starts

@@ -3,6 +3,10 @@
 With the mask folded into the weights (``v = gamma * w``) the gradient of ``w`` is ``gamma * g`` and that of gamma is
 ``w * g`` for the same ``g = X^T d``, so no gradient with respect to the input is ever formed. The loop runs in pieces:
 Python looks in between for an interrupt, for progress, and for eliminated columns to drop.
+
+Columns may share an entry of gamma: the columns of a group lie side by side, and the gradient of its gamma is the sum over
+them. "Features" are then the groups, "columns" those of the table. Without groups every column is a feature, and gamma
+moves in the same pass as the weights.
 """
 
 from __future__ import annotations
@@ -23,15 +27,14 @@ from tamiz.core.compiled import (
     mask_adam_constants,
     mixing_coefficients,
     move_feature,
+    move_in_place,
 )
-from tamiz.core.history import History, HistorySlot, is_line_due, new_history, write_line
-from tamiz.core.state import N_SLOTS, Phase, Slot
+from tamiz.core.history import HistorySlot, is_line_due, write_line
+from tamiz.core.state import Phase, Slot
+from tamiz.engines.memory import LoopSlot
 from tamiz.engines.schedule import refinement_part
 
 _refinement_part = njit(**IN_PLACE)(refinement_part)
-
-#: Columns whose positions are looked up at a time.
-_CHUNK = 1 << 13
 
 
 class Status(IntEnum):
@@ -43,20 +46,6 @@ class Status(IntEnum):
     """Many columns are eliminated: drop them."""
     DONE = 2
     DIVERGED = 3
-
-
-class LoopSlot(IntEnum):
-    """Position of a number in ``Memory.loop_counters``."""
-
-    WIDTH = 0
-    """Columns of the working set."""
-    POSITION = 1
-    """Rows of this epoch that were used."""
-    CLOSED_AT = 2
-    REFINED = 3
-    """Steps of refinement done."""
-    WEIGHT_AGE = 4
-    """Steps that the moments of the weights have seen."""
 
 
 class TrainingNumbers(NamedTuple):
@@ -73,90 +62,6 @@ class TrainingNumbers(NamedTuple):
     step_limit: int
     refinement_steps: int
     fit_intercept: bool
-
-
-class Memory(NamedTuple):
-    """Everything that the loop changes, allocated once.
-
-    Ten vectors of the length of the table for one output: wide tables are bound by memory, so what is needed at different
-    times shares its place.
-    """
-
-    weights: np.ndarray
-    """(n_outputs, n_columns): w."""
-    folded: np.ndarray
-    """(n_outputs, n_columns): v = gamma * w. Between the scores and the update of a step its first row holds the gradient of
-    the loss with respect to gamma instead."""
-    gradient: np.ndarray
-    """(n_outputs, n_columns): g."""
-    weights_first: np.ndarray
-    weights_second: np.ndarray
-    gamma: np.ndarray
-    gamma_first: np.ndarray
-    gamma_second: np.ndarray
-    rank: np.ndarray
-    order: np.ndarray
-    """Scratch for sorting: the first row of the gradient seen as integers, free once the weights have moved."""
-    column: np.ndarray
-    """Original number of each column of the working set; behind them those of the dropped ones, by rank."""
-    intercept: np.ndarray
-    """(3, n_outputs): value and moments."""
-    rows: np.ndarray
-    """Order of the samples in this epoch."""
-    random: np.ndarray
-    """State of the generator."""
-    counters: np.ndarray
-    """By :class:`~tamiz.core.state.Slot`."""
-    loop_counters: np.ndarray
-    """By :class:`LoopSlot`."""
-    history: History
-    scores: np.ndarray
-    score_gradient: np.ndarray
-    batch_targets: np.ndarray
-    batch_weights: np.ndarray
-
-
-def new_memory(n_samples: int, n_outputs: int, n_features: int, m: int, batch_size: int, seed: int) -> Memory:
-    """Return the memory of a run before its first step.
-
-    Examples
-    --------
-    >>> new_memory(10, 1, 5, 2, 4, seed=0).gamma.tolist()
-    [1.0, 1.0, 1.0, 1.0, 1.0]
-    """
-    counters = np.zeros(N_SLOTS, dtype=np.int64)
-    decided = m == n_features
-    counters[Slot.OPEN] = 0 if decided else n_features
-    counters[Slot.CLOSED] = 1 if decided else 0
-    loop_counters = np.zeros(len(LoopSlot), dtype=np.int64)
-    loop_counters[LoopSlot.WIDTH] = n_features
-    loop_counters[LoopSlot.POSITION] = n_samples  # the first batch begins an epoch
-    column = np.arange(n_features, dtype=np.int32)
-    size = min(batch_size, n_samples)
-    weights, folded, gradient, first, second = (np.zeros((n_outputs, n_features), np.float32) for _ in range(5))
-    return Memory(
-        weights=weights,
-        folded=folded,
-        gradient=gradient,
-        weights_first=first,
-        weights_second=second,
-        gamma=np.ones(n_features, dtype=np.float32),
-        gamma_first=np.zeros(n_features, dtype=np.float32),
-        gamma_second=np.zeros(n_features, dtype=np.float32),
-        rank=column + 1 if decided else np.zeros(n_features, dtype=np.int32),
-        order=gradient[0].view(np.int32),
-        column=column,
-        intercept=np.zeros((3, n_outputs), dtype=np.float32),
-        rows=np.arange(n_samples, dtype=np.int64),
-        random=np.array([seed], dtype=np.uint64),
-        counters=counters,
-        loop_counters=loop_counters,
-        history=new_history(n_features),
-        scores=np.zeros((size, n_outputs), dtype=np.float32),
-        score_gradient=np.zeros((size, n_outputs), dtype=np.float32),
-        batch_targets=np.zeros((size, n_outputs), dtype=np.float32),
-        batch_weights=np.zeros(size, dtype=np.float32),
-    )
 
 
 @njit(**IN_PLACE)
@@ -200,6 +105,30 @@ def _gamma_gradient(weights, gradient, out):
         w, g = weights[c][:width], gradient[c][:width]
         for j in range(width):
             out[j] = (out[j] if c > 0 else np.float32(0.0)) + w[j] * g[j]
+
+
+@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+def _sum_groups(of_columns, starts, out):
+    """Write the sum over the columns of each group."""
+    begin = 0
+    for i in range(out.shape[0]):
+        total = np.float32(0.0)
+        end = starts[i + 1]
+        for j in range(begin, end):
+            total += of_columns[j]
+        out[i] = total
+        begin = end
+
+
+@njit(**IN_PLACE)
+def _spread(gamma, starts, gate):
+    """Write gamma of each group to its columns."""
+    begin = 0
+    for i in range(gamma.shape[0]):
+        end = starts[i + 1]
+        for j in range(begin, end):
+            gate[j] = gamma[i]
+        begin = end
 
 
 @njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
@@ -267,7 +196,7 @@ def _update_intercept(intercept, score_gradient, constants):
 
 
 @njit(**IN_PLACE)
-def _record(history, step, phase, alpha, gamma, rank, column, m):
+def _record(history, step, phase, alpha, gamma, rank, feature, m):
     """Add a line to the history if one is due."""
     history.counters[HistorySlot.SINCE] += 1
     if not is_line_due(history, step, False):
@@ -278,7 +207,7 @@ def _record(history, step, phase, alpha, gamma, rank, column, m):
         if rank[j] <= m:
             total += gamma[j]
             n_alive += 1
-    write_line(history, step, phase, n_alive, total, alpha, gamma, column)
+    write_line(history, step, phase, n_alive, total, alpha, gamma, feature)
 
 
 @njit(**IN_PLACE)
@@ -286,16 +215,20 @@ def run(
     scores_product, gradient_product, loss, matrix, targets, sample_weights,
     memory, rule, training, refinement_rates, alphas, mask_targets,
 ):  # fmt: skip
-    """Train for as many steps as ``alphas`` and ``mask_targets`` have entries; return a :class:`Status`."""
+    """Train for as many steps as ``alphas`` and ``mask_targets`` have entries; return a :class:`Status`.
+
+    ``memory`` is a :class:`~tamiz.engines.memory.Memory`.
+    """
     (
-        weights, folded, gradient, weights_first, weights_second, gamma, gamma_first, gamma_second, rank, order, column,
-        intercept, all_rows, random, counters, loop_counters, history, all_scores, all_score_gradients, batch_targets,
-        batch_weights,
+        weights, folded, gradient, weights_first, weights_second, gamma, gamma_first, gamma_second, gamma_gradient, gate,
+        starts, rank, order, feature, intercept, all_rows, random, counters, loop_counters, history, all_scores,
+        all_score_gradients, batch_targets, batch_weights,
     ) = memory  # fmt: skip
     values, data, indices, indptr, offset = matrix
-    k, m = loop_counters[LoopSlot.WIDTH], rule.n_features_to_select
-    gamma, gamma_first, gamma_second, rank, order = gamma[:k], gamma_first[:k], gamma_second[:k], rank[:k], order[:k]
-    gamma_gradient = folded[0][:k]
+    k, n, m = loop_counters[LoopSlot.WIDTH], loop_counters[LoopSlot.FEATURES], rule.n_features_to_select
+    gamma, gamma_first, gamma_second, rank, order = gamma[:n], gamma_first[:n], gamma_second[:n], rank[:n], order[:n]
+    gamma_gradient, gate = gamma_gradient[:n], gate[:k]
+    grouped = starts.shape[0] > 0
     for i in range(alphas.shape[0]):
         counters[Slot.STEP] += 1
         step = counters[Slot.STEP]
@@ -331,29 +264,40 @@ def run(
         selecting = moving and counters[Slot.OPEN] > 0
         alpha = alphas[i] if counters[Slot.OPEN] > 0 else 1.0
         if moving:
-            _gamma_gradient(weights, gradient, gamma_gradient)
-        # The first row of weights moves together with gamma, below.
+            # The first row of ``folded`` is free until it is folded anew.
+            _gamma_gradient(weights, gradient, folded[0][:k])
+            if grouped:
+                _sum_groups(folded[0], starts, gamma_gradient)
+        # Without groups the first row of weights moves together with gamma, below.
         _update_weights(
-            1 if moving else 0, weights, folded, gradient, weights_first, weights_second, gamma, constants, decay
-        )
+            1 if moving and not grouped else 0, weights, folded, gradient, weights_first, weights_second, gate, constants,
+            decay,
+        )  # fmt: skip
         if moving:
-            n_low = _update_with_gamma(
-                weights[0][:k], gamma_gradient, gradient[0][:k], weights_first[0][:k], weights_second[0][:k],
-                gamma, gamma_first, gamma_second, rank, constants, decay, counters,
-                alpha, mask_targets[i] if selecting else float(m), rule,
-            )  # fmt: skip
+            mask_target = mask_targets[i] if selecting else float(m)
+            if grouped:
+                n_low = move_in_place(
+                    gamma, gamma_first, gamma_second, rank, gamma_gradient, counters, alpha, mask_target, rule
+                )
+            else:
+                n_low = _update_with_gamma(
+                    weights[0][:k], gamma_gradient, gradient[0][:k], weights_first[0][:k], weights_second[0][:k],
+                    gamma, gamma_first, gamma_second, rank, constants, decay, counters, alpha, mask_target, rule,
+                )  # fmt: skip
             if n_low == NOT_FINITE:
                 return Status.DIVERGED.value
             forced = step >= training.step_limit
             eliminate_in_place(
                 gamma, gamma_first, gamma_second, rank, gamma_gradient, order, counters, rule, forced, n_low
             )
+            if grouped:
+                _spread(gamma, starts, gate)
             # The step that ends the selection sorts with the first row as scratch, which is then folded anew.
-            _fold(0 if selecting and counters[Slot.OPEN] == 0 else 1, weights, folded, gamma)
+            _fold(0 if grouped or (selecting and counters[Slot.OPEN] == 0) else 1, weights, folded, gate)
         phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value
         if not moving:
             phase = Phase.REFINEMENT.value if refining else Phase.WARM_UP.value
-        _record(history, step, phase, alpha, gamma, rank, column, m)
+        _record(history, step, phase, alpha, gamma, rank, feature, m)
         if not moving:
             if refining and loop_counters[LoopSlot.REFINED] >= training.refinement_steps:
                 return Status.DONE.value
@@ -362,36 +306,6 @@ def run(
             loop_counters[LoopSlot.CLOSED_AT] = step
             return Status.COMPACT.value if training.refinement_steps > 0 else Status.DONE.value
         n_alive = counters[Slot.OPEN] if counters[Slot.OPEN] > 0 else m
-        if n_alive < k - k // 8 or (n_alive < k and counters[Slot.OPEN] == 0):
+        if n_alive < n - n // 8 or (n_alive < n and counters[Slot.OPEN] == 0):
             return Status.COMPACT.value
     return Status.RUNNING.value
-
-
-def compact_vectors(memory: Memory, m: int) -> int:
-    """Move the living columns to the front of every vector; the numbers of the eliminated go behind them, by rank.
-
-    Returns the new width; the front of ``order`` then holds the old position of each column that stays. NumPy does it: the
-    loop comes back a few dozen times in a run, and compiling this takes longer than all of them.
-    """
-    k = int(memory.loop_counters[LoopSlot.WIDTH])
-    rows = [
-        row for table in (memory.weights, memory.folded, memory.weights_first, memory.weights_second) for row in table
-    ]
-    alive = memory.rank[:k] <= m
-    width = int(alive.sum())
-    free = 0
-    # In chunks, because on a wide table every vector of temporary memory counts.
-    for begin in range(0, k, _CHUNK):
-        chunk = slice(begin, min(k, begin + _CHUNK))
-        kept, gone = alive[chunk], ~alive[chunk]
-        # The eliminated of a working set of k columns hold the ranks from k down to one more than are left.
-        memory.order[memory.rank[chunk][gone] - 1] = memory.column[chunk][gone]
-        positions = np.flatnonzero(kept)
-        front = slice(free, free + positions.size)
-        memory.order[front] = positions + begin
-        for vector in (memory.column, memory.rank, memory.gamma, memory.gamma_first, memory.gamma_second, *rows):
-            vector[front] = vector[chunk][kept]
-        free += positions.size
-    memory.column[width:k] = memory.order[width:k]
-    memory.loop_counters[LoopSlot.WIDTH] = width
-    return width

@@ -36,9 +36,10 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         M; a float in (0, 1) is a fraction of the columns, None half of them.
     variant : {"soft", "hard", "ranking"}, default="soft"
         E2E-FS-Soft, E2E-FS, or the variant that orders all features in one fit.
-    network : {"linear", "mlp"} or callable, default="linear"
-        The paper's network without hidden units, its network with hidden layers (both compiled, no torch needed), or a
-        function of the number of inputs and of outputs that builds an ``nn.Module``, trained by PyTorch.
+    network : {"linear", "additive", "mlp"} or callable, default="linear"
+        The paper's network without hidden units, a sum of curves, one for each column (sees what a straight line does not),
+        the paper's network with hidden layers (all three compiled, no torch needed), or a function of the number of inputs
+        and of outputs that builds an ``nn.Module``, trained by PyTorch.
     hidden_layer_sizes : sequence of int, default=(50, 25, 10)
         Units of the hidden layers of ``network="mlp"``, each followed by batch normalisation and ReLU.
     loss : {"auto", "squared_hinge", "logistic", "softmax"}, default="auto"
@@ -48,20 +49,22 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     class_weight : {"balanced"}, dict or None, default="balanced"
         "balanced": each class has the same total weight. Not used for indicator tables.
     learning_rate : float or "auto", default="auto"
-        Learning rate of the weights (Adam); "auto" is 0.003 for the linear network, 0.01 for others.
+        Learning rate of the weights (Adam); "auto" is 0.003 for the linear and the additive network, 0.01
+        for others.
     l2 : float or "auto", default="auto"
-        Factor of the squared norm of the weights; "auto" is the paper's 100 / N for the linear network (more below 57
-        rows), reduced by M / 100 during refinement; at most 0.01 and 8 / N for others, a tenth of that during refinement.
+        Factor of the squared norm of the weights; "auto" is the paper's 100 / N for the linear and the additive
+        network (more below 57 rows), times M / 100 during refinement (additive: beyond 100 rows also times 100 / N); at
+        most 0.01 and 8 / N for others, a tenth of that during refinement.
     batch_size : int or "auto", default="auto"
         Rows per step; "auto" is the paper's max(2, N / 50), and N / 4 within 16 and 64 for networks with hidden layers.
     warmup_steps : int or "auto", default="auto"
-        Steps before gamma moves; "auto" is 500 for the linear network, 0 for others.
+        Steps before gamma moves; "auto" is 500 for the linear and the additive network, 0 for others.
     ramp_steps : int or "auto", default="auto"
-        The paper's T, steps until the penalty has its full weight; "auto" is 20,000 for the linear network, 2,000 for
-        others. The selection is closed long before that.
+        The paper's T, steps until the penalty has its full weight; "auto" is 20,000 for the linear network, 4,000 for the
+        additive, 2,000 for others. The selection is closed long before that.
     refinement_epochs : int or "auto", default="auto"
-        Passes over the data after the selection is closed; "auto" is the paper's 150 for the linear network, about 2,000
-        steps for others.
+        Passes over the data after the selection is closed; "auto" is the paper's 150 for the linear and the additive
+        network, about 2,000 steps for others.
     max_steps : int or "auto", default="auto"
         Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; "auto" is four ramps.
     n_init : int or "auto", default="auto"
@@ -96,7 +99,8 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     n_features_to_select_ : int
         M.
     model_ : object
-        The trained model, which reads the M selected columns after their normalisation; ``model_.scores``.
+        The trained model, which reads the M selected columns after their normalisation; ``model_.scores``. Of the additive
+        network ``model_.effects(i)`` is the curve of the i-th selected column.
     coef_ : ndarray, shape (n_outputs, n_features_to_select_)
         Weights of the selected columns, in the order of the columns, *after they were normalised* (linear network only).
     intercept_ : ndarray, shape (n_outputs,)

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from tamiz._extras import require
 from tamiz._names import pick
-from tamiz.engines.schedule import DENSE_STARTS, NETWORK_STARTS, Schedule, linear_schedule, network_schedule
+from tamiz.engines.schedule import (
+    DENSE_STARTS,
+    NETWORK_STARTS,
+    Schedule,
+    additive_schedule,
+    linear_schedule,
+    network_schedule,
+)
 
 if TYPE_CHECKING:
     from tamiz.engines.contract import Engine
@@ -69,13 +76,24 @@ def _check_left_alone(estimator: Any, name: str, only: Any, reason: str) -> None
         raise ValueError(f"network={estimator.network!r} {reason}: leave {name} at {only!r}, got {value!r}.")
 
 
-def _linear_engine(estimator: Any) -> Engine:
+def _check_one_start(estimator: Any) -> None:
     _check_left_alone(estimator, "device", "cpu", "runs on the CPU")
     if estimator.n_init != 1:
         _check_left_alone(estimator, "n_init", "auto", "runs from one start")
+
+
+def _linear_engine(estimator: Any) -> Engine:
+    _check_one_start(estimator)
     from tamiz.engines.linear import LinearEngine  # loads numba
 
     return LinearEngine(fit_intercept=bool(estimator.fit_intercept))
+
+
+def _additive_engine(estimator: Any) -> Engine:
+    _check_one_start(estimator)
+    from tamiz.engines.additive import AdditiveEngine  # loads numba
+
+    return AdditiveEngine(fit_intercept=bool(estimator.fit_intercept))
 
 
 def _dense_engine(estimator: Any) -> Engine:
@@ -87,6 +105,7 @@ def _dense_engine(estimator: Any) -> Engine:
 
 NETWORKS: dict[str, Network] = {
     "linear": Network("linear", "linear model", _linear_engine, linear_schedule, compiled=True),
+    "additive": Network("additive", "curve per column", _additive_engine, additive_schedule, compiled=True),
     "mlp": Network("mlp", "dense network", _dense_engine, compiled=True),
 }
 
@@ -100,7 +119,7 @@ def find_network(network: str | Callable[[int, int], Any]) -> Network:
     'linear model'
     >>> find_network("lineer")
     Traceback (most recent call last):
-    tamiz.errors.UnknownNameError: Unknown network 'lineer'. Did you mean 'linear'? There are: linear, mlp.
+    tamiz.errors.UnknownNameError: Unknown network 'lineer'. Did you mean 'linear'? There are: linear, additive, mlp.
     """
     if callable(network):
         return Network("callable", "network of the user", torch_engine(network))

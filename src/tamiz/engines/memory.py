@@ -1,0 +1,193 @@
+"""Hold everything that the training loop changes, allocated once, and move what is alive to the front."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from tamiz.core.history import History, new_history
+from tamiz.core.state import N_SLOTS, Slot
+
+#: Entries of a vector that are moved at a time.
+_CHUNK = 1 << 13
+
+
+class LoopSlot(IntEnum):
+    """Position of a number in ``Memory.loop_counters``."""
+
+    WIDTH = 0
+    """Columns of the working set."""
+    POSITION = 1
+    """Rows of this epoch that were used."""
+    CLOSED_AT = 2
+    REFINED = 3
+    """Steps of refinement done."""
+    WEIGHT_AGE = 4
+    """Steps that the moments of the weights have seen."""
+    FEATURES = 5
+    """Features of the working set: its columns or, with groups, its groups."""
+
+
+class Memory(NamedTuple):
+    """Everything that the loop changes, allocated once.
+
+    Ten vectors of the length of the table for one output: wide tables are bound by memory, so what is needed at different
+    times shares its place.
+    """
+
+    weights: np.ndarray
+    """(n_outputs, n_columns): w."""
+    folded: np.ndarray
+    """(n_outputs, n_columns): v = gamma * w. Without groups its first row holds, between the scores and the update of a step,
+    the gradient of the loss with respect to gamma instead."""
+    gradient: np.ndarray
+    """(n_outputs, n_columns): g."""
+    weights_first: np.ndarray
+    weights_second: np.ndarray
+    gamma: np.ndarray
+    gamma_first: np.ndarray
+    gamma_second: np.ndarray
+    gamma_gradient: np.ndarray
+    """Gradient of the loss with respect to gamma: without groups the first row of ``folded``."""
+    gate: np.ndarray
+    """gamma of the group of each column: without groups gamma itself."""
+    starts: np.ndarray
+    """(n_features + 1,) int64: the first column of each group, and the end; empty without groups."""
+    rank: np.ndarray
+    order: np.ndarray
+    """Scratch for sorting: the first row of the gradient seen as integers, free once the weights have moved."""
+    feature: np.ndarray
+    """Original number of each feature of the working set; behind them those of the dropped ones, by rank."""
+    intercept: np.ndarray
+    """(3, n_outputs): value and moments."""
+    rows: np.ndarray
+    """Order of the samples in this epoch."""
+    random: np.ndarray
+    """State of the generator."""
+    counters: np.ndarray
+    """By :class:`~tamiz.core.state.Slot`."""
+    loop_counters: np.ndarray
+    """By :class:`LoopSlot`."""
+    history: History
+    scores: np.ndarray
+    score_gradient: np.ndarray
+    batch_targets: np.ndarray
+    batch_weights: np.ndarray
+
+
+def new_memory(
+    n_samples: int,
+    n_outputs: int,
+    n_columns: int,
+    m: int,
+    batch_size: int,
+    seed: int,
+    starts: np.ndarray | None = None,
+) -> Memory:
+    """Return the memory of a run before its first step.
+
+    Parameters
+    ----------
+    n_samples, n_outputs, n_columns, m, batch_size, seed : int
+        Sizes and seed of the run.
+    starts : ndarray of int, shape (n_groups + 1,), or None, default=None
+        First column of each group, and the end; None: every column is a feature of its own.
+
+    Examples
+    --------
+    >>> new_memory(10, 1, 5, 2, 4, seed=0).gamma.tolist()
+    [1.0, 1.0, 1.0, 1.0, 1.0]
+    >>> new_memory(10, 1, 5, 1, 4, seed=0, starts=np.array([0, 2, 5])).gamma.tolist()
+    [1.0, 1.0]
+    """
+    n_features = n_columns if starts is None else starts.size - 1
+    counters = np.zeros(N_SLOTS, dtype=np.int64)
+    decided = m == n_features
+    counters[Slot.OPEN] = 0 if decided else n_features
+    counters[Slot.CLOSED] = 1 if decided else 0
+    loop_counters = np.zeros(len(LoopSlot), dtype=np.int64)
+    loop_counters[LoopSlot.WIDTH] = n_columns
+    loop_counters[LoopSlot.FEATURES] = n_features
+    loop_counters[LoopSlot.POSITION] = n_samples  # the first batch begins an epoch
+    feature = np.arange(n_features, dtype=np.int32)
+    size = min(batch_size, n_samples)
+    weights, folded, gradient, first, second = (np.zeros((n_outputs, n_columns), np.float32) for _ in range(5))
+    gamma = np.ones(n_features, dtype=np.float32)
+    return Memory(
+        weights=weights,
+        folded=folded,
+        gradient=gradient,
+        weights_first=first,
+        weights_second=second,
+        gamma=gamma,
+        gamma_first=np.zeros(n_features, dtype=np.float32),
+        gamma_second=np.zeros(n_features, dtype=np.float32),
+        gamma_gradient=folded[0] if starts is None else np.zeros(n_features, dtype=np.float32),
+        gate=gamma if starts is None else np.ones(n_columns, dtype=np.float32),
+        starts=np.zeros(0, dtype=np.int64) if starts is None else starts.astype(np.int64),
+        rank=feature + 1 if decided else np.zeros(n_features, dtype=np.int32),
+        order=gradient[0].view(np.int32),
+        feature=feature,
+        intercept=np.zeros((3, n_outputs), dtype=np.float32),
+        rows=np.arange(n_samples, dtype=np.int64),
+        random=np.array([seed], dtype=np.uint64),
+        counters=counters,
+        loop_counters=loop_counters,
+        history=new_history(n_features),
+        scores=np.zeros((size, n_outputs), dtype=np.float32),
+        score_gradient=np.zeros((size, n_outputs), dtype=np.float32),
+        batch_targets=np.zeros((size, n_outputs), dtype=np.float32),
+        batch_weights=np.zeros(size, dtype=np.float32),
+    )
+
+
+def _chunks(size: int) -> Iterator[slice]:
+    """Yield slices of a vector: on a wide table every vector of temporary memory counts."""
+    return (slice(begin, min(size, begin + _CHUNK)) for begin in range(0, size, _CHUNK))
+
+
+def _compress(vector: np.ndarray, kept: np.ndarray) -> None:
+    """Move the entries of a vector that are kept to its front."""
+    free = 0
+    for chunk in _chunks(kept.size):
+        part = vector[chunk][kept[chunk]]
+        vector[free : free + part.size] = part
+        free += part.size
+
+
+def compact_vectors(memory: Memory, m: int) -> int:
+    """Move the living columns to the front of every vector; the numbers of the eliminated features go behind, by rank.
+
+    Returns the new width; the front of ``order`` then holds the old position of each column that stays. NumPy does it: the
+    loop comes back a few dozen times in a run, and compiling this takes longer than all of them.
+    """
+    n = int(memory.loop_counters[LoopSlot.FEATURES])
+    alive = memory.rank[:n] <= m
+    n_kept = int(alive.sum())
+    for chunk in _chunks(n):
+        gone = ~alive[chunk]
+        # The eliminated of a working set of n features hold the ranks from n down to one more than are left.
+        memory.order[memory.rank[chunk][gone] - 1] = memory.feature[chunk][gone]
+    for vector in (memory.feature, memory.rank, memory.gamma, memory.gamma_first, memory.gamma_second):
+        _compress(vector, alive)
+    memory.feature[n_kept:n] = memory.order[n_kept:n]
+    columns = alive
+    if memory.starts.size:
+        sizes = np.diff(memory.starts[: n + 1])
+        columns = np.repeat(alive, sizes)
+        _compress(memory.gate, columns)
+        memory.starts[1 : n_kept + 1] = np.cumsum(sizes[alive])
+    for table in (memory.weights, memory.folded, memory.weights_first, memory.weights_second):
+        for row in table:
+            _compress(row, columns)
+    width = 0
+    for chunk in _chunks(columns.size):
+        positions = np.flatnonzero(columns[chunk]) + chunk.start
+        memory.order[width : width + positions.size] = positions
+        width += positions.size
+    memory.loop_counters[LoopSlot.WIDTH] = width
+    memory.loop_counters[LoopSlot.FEATURES] = n_kept
+    return width

@@ -112,7 +112,7 @@ def test_images_keep_their_shape():
 @pytest.mark.parametrize("ratio", [1.0, -0.1, None, "a", np.nan])
 def test_bad_ratio(ratio):
     X, y = informative_table()
-    with pytest.raises(ValueError, match="keep_ratio must be"):
+    with pytest.raises(ValueError, match="'keep_ratio' parameter of ISFS must be a float"):
         ISFS(2, keep_ratio=ratio).fit(X, y)
 
 

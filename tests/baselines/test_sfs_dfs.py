@@ -74,7 +74,7 @@ def test_permuting_columns_permutes_scores():
 
 def test_bad_penalty():
     X, y = informative_table()
-    with pytest.raises(ValueError, match="l1 must be a finite number from 0"):
+    with pytest.raises(ValueError, match="'l1' parameter of SFSDFS must be a float"):
         SFSDFS(2, l1=-0.5).fit(X, y)
 
 

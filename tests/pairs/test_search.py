@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import tamiz
 from tamiz import find_pairs
-from tamiz.datasets import generators, load
+from tamiz.datasets import generators, load_dataset
 from tamiz.pairs import search
 
 
@@ -32,7 +32,7 @@ def test_true_columns_come_first(problem, n_features):
 
 @pytest.mark.data
 def test_madelon_has_twenty_relevant_columns():
-    data = load("madelon", download=False)
+    data = load_dataset("madelon", download=False)
     X, y = np.asarray(data.data), np.asarray(data.target)
     found = find_pairs(X, y, random_state=0, n_permutations=10)
     correlation = np.abs(np.corrcoef(X.T)) - np.eye(X.shape[1])

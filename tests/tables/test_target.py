@@ -13,7 +13,7 @@ from tamiz.tables.target import resolve_target
     ("values", "task", "labels"),
     [
         ([0.0, 1.0] * 10, "classification", ["0", "1"]),
-        ([0.25, 0.75] * 10, "classification", ["0.25", "0.75"]),
+        ([0.25, 0.75] * 10, "regression", None),  # a fractional part: numbers
         ([1.0, 2.0, 3.0] * 10, "classification", ["1", "2", "3"]),
         (np.arange(30.0), "regression", None),
         (np.linspace(0, 1, 30), "regression", None),

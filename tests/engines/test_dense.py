@@ -28,7 +28,9 @@ def schedule(refinement_steps=100, batch_size=16, **more):
     )  # fmt: skip
 
 
-def fit_dense(X, targets, rule, plan=None, loss="squared_hinge", *, n_init=2, hidden=SMALL, seed=0, progress=None, **more):
+def fit_dense(
+    X, targets, rule, plan=None, loss="squared_hinge", *, n_init=2, hidden=SMALL, seed=0, progress=None, **more
+):
     engine, plan = DenseEngine(hidden, n_init=n_init), plan or schedule()
     return engine.fit(Problem(X, targets, **more), rule, get_loss(loss), plan, seed=seed, progress=progress)
 

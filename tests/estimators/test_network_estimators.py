@@ -146,8 +146,8 @@ def test_without_torch_compiled_networks_work_and_the_message_says_what_to_insta
     assert run.returncode == 0, run.stderr
     lines = run.stdout.splitlines()
     assert lines[0] == "2 (40,)"
-    assert lines[1] == "to_torch() needs torch. Install it with: pip install \"tamiz[torch]\""
-    assert lines[2] == "torch. Install it with: pip install \"tamiz[torch]\""
+    assert lines[1] == 'to_torch() needs torch. Install it with: pip install "tamiz[torch]"'
+    assert lines[2] == 'torch. Install it with: pip install "tamiz[torch]"'
     assert lines[3:] == ["False 2", "False"]
 
 
@@ -182,7 +182,9 @@ def test_the_module_goes_to_onnx(table, tmp_path):
     clf = E2EFSClassifier(2, network="mlp", normalize=None, **{**QUICK, "ramp_steps": 100}).fit(X, y)
     values = np.ascontiguousarray(clf.transform(X), dtype=np.float32)
     path = tmp_path / "small.onnx"
-    torch.onnx.export(clf.module_, (torch.from_numpy(values),), str(path), dynamo=True, external_data=False, verbose=False)
+    torch.onnx.export(
+        clf.module_, (torch.from_numpy(values),), str(path), dynamo=True, external_data=False, verbose=False
+    )
     session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     (found,) = session.run(None, {session.get_inputs()[0].name: values})
     np.testing.assert_allclose(found[:, 0], clf.decision_function(X), atol=1e-5)

@@ -94,8 +94,8 @@ def test_same_seed_same_result_whatever_the_threads(monkeypatch):
     two = fit_dense(X, targets, Rule(10, 2, **QUICK), n_init=3)
     other = fit_dense(X, targets, Rule(10, 2, **QUICK), n_init=3, seed=1)
     np.testing.assert_array_equal(one.selection.ranking, two.selection.ranking)
-    np.testing.assert_array_equal(one.model.coef, two.model.coef)
-    assert not np.array_equal(one.model.coef, other.model.coef)
+    np.testing.assert_array_equal(one.model.output_weights, two.model.output_weights)
+    assert not np.array_equal(one.model.output_weights, other.model.output_weights)
 
 
 def single_starts(problem, rule, plan, n, rows):
@@ -112,7 +112,7 @@ def test_of_few_rows_the_start_with_the_lowest_training_loss_is_kept():
     starts = single_starts(problem, rule, plan, 4, rows)
     best = min(starts, key=lambda start: start.loss_on(rows))
     fit = DenseEngine(SMALL, n_init=4).fit(problem, rule, get_loss("logistic"), plan)
-    np.testing.assert_array_equal(fit.model.coef, best.network().coef)
+    np.testing.assert_array_equal(fit.model.output_weights, best.network().output_weights)
     assert fit.selection.indices.tolist() == sorted(best.memory.column[:2])
 
 
@@ -127,9 +127,9 @@ def test_of_many_rows_the_start_is_chosen_on_rows_held_out_and_refined_on_all():
     best = min(starts, key=lambda start: start.loss_on(judged))
     fit = DenseEngine(SMALL, n_init=3).fit(problem, rule, get_loss("logistic"), plan)
     assert fit.selection.indices.tolist() == sorted(best.memory.column[:2])
-    assert not np.array_equal(fit.model.coef, best.network().coef)
+    assert not np.array_equal(fit.model.output_weights, best.network().output_weights)
     best.refine_on(np.arange(1000))
-    np.testing.assert_array_equal(fit.model.coef, best.network().coef)
+    np.testing.assert_array_equal(fit.model.output_weights, best.network().output_weights)
 
 
 @pytest.mark.parametrize("n", [300, 1200])

@@ -189,7 +189,7 @@ def test_same_weights_and_batches_same_path(loss, outputs, variant):
     averages = [np.mean(parts, axis=0) for parts in zip(*reference.averages)]
     kept = np.sort(compiled.memory.column[:5])
     np.testing.assert_allclose(model.hidden[0].weights, averages[0].T[kept], atol=1e-4)
-    np.testing.assert_allclose(model.intercept, averages[3 * len(HIDDEN) + 1], atol=1e-4)
+    np.testing.assert_allclose(model.output_constants, averages[3 * len(HIDDEN) + 1], atol=1e-4)
     np.testing.assert_allclose(model.hidden[-1].variance, averages[-1], atol=1e-4, rtol=1e-4)
 
 

@@ -1,5 +1,7 @@
 """A trained dense network as NumPy, as affine layers and as a module of PyTorch: one prediction."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,7 +13,7 @@ from tamiz.engines.dense_model import DenseModel, HiddenLayer
 def model(n_outputs=2, sizes=(5, 4, 3)):
     rng = np.random.default_rng(0)
     layers = []
-    for inputs, units in zip(sizes, sizes[1:]):
+    for inputs, units in itertools.pairwise(sizes):
         parts = (rng.normal(size=(inputs, units)), *rng.normal(size=(3, units)), rng.uniform(0.5, 2, units))
         layers.append(HiddenLayer(*(part.astype(np.float32) for part in parts)))
     coef, intercept = rng.normal(size=(n_outputs, sizes[-1])), rng.normal(size=n_outputs)

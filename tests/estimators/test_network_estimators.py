@@ -237,6 +237,7 @@ def test_the_linear_model_has_one_start(table):
 
 
 @pytest.mark.parametrize("network", [small_network, "mlp"])
+@pytest.mark.filterwarnings("ignore:The network removes")
 def test_the_refinement_has_a_weight_decay_of_its_own(table, network, monkeypatch):
     """With none during the selection, a strong one in the refinement alone must shrink the weights."""
     from dataclasses import replace

@@ -20,8 +20,9 @@ _watched: list[Any] = []
 class _Notice(event.Listener):
     """Follow the compilation of one function and of those it calls; numba reports it after a look into its cache on disk."""
 
-    def __init__(self, dispatcher: Any) -> None:
+    def __init__(self, dispatcher: Any, n_functions: int) -> None:
         self.dispatcher = dispatcher
+        self.n_functions = n_functions
         self.n_done = 0
         self.bar: ProgressBar | None = None
 
@@ -36,19 +37,21 @@ class _Notice(event.Listener):
         if self.bar is None:
             return
         self.n_done += 1
-        self.bar.update(min(self.n_done, N_FUNCTIONS - 1), N_FUNCTIONS)
+        self.bar.update(min(self.n_done, self.n_functions - 1), self.n_functions)
         if event.data.get("dispatcher") is self.dispatcher:
             self.bar.close()
             self.bar = None
 
 
-def announce_compilation(dispatcher: Any) -> None:
+def announce_compilation(dispatcher: Any, n_functions: int = N_FUNCTIONS) -> None:
     """Show a progress line whenever this function is compiled from now on; loading it from the cache on disk shows none.
 
     Parameters
     ----------
     dispatcher : function compiled by ``numba.njit``
         Any number of calls with the same function count as one.
+    n_functions : int, default=26
+        How many functions are compiled with it, about.
 
     Examples
     --------
@@ -58,4 +61,4 @@ def announce_compilation(dispatcher: Any) -> None:
     with _lock:
         if not any(known is dispatcher for known in _watched):
             _watched.append(dispatcher)
-            event.register("numba:compile", _Notice(dispatcher))
+            event.register("numba:compile", _Notice(dispatcher, n_functions))

@@ -26,6 +26,8 @@ from tamiz.engines.loop import LoopSlot
 from tamiz.engines.schedule import DENSE_STARTS, Schedule
 from tamiz.selection import Selection
 
+#: Functions that the loop calls, for the progress of its compilation.
+_N_FUNCTIONS = 42
 #: Seconds between two reports of progress.
 _POLL = 0.05
 #: Rows from which on some are held out to choose among starts, and the share of them.
@@ -114,10 +116,11 @@ class DenseEngine:
         if schedule.batch_size < 2:
             raise ValueError(f"batch normalisation needs a batch_size of at least 2, got {schedule.batch_size}")
         started = time.perf_counter()
-        announce_compilation(run_dense)
+        announce_compilation(run_dense, _N_FUNCTIONS)
         m = rule.n_features_to_select
         n_starts = self.n_init if m < rule.n_features else 1
         rows, judged = _split(problem.n_samples, seed, n_starts)
+        hidden = tuple(self.hidden_layer_sizes)
         starts = [
             Start(
                 self.hidden_layer_sizes, problem, rule, loss, schedule, (seed, i), rows, problem.owned and n_starts == 1

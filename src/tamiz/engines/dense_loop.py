@@ -69,8 +69,6 @@ class DenseMemory(NamedTuple):
     loop_counters: np.ndarray
     """By :class:`~tamiz.engines.loop.LoopSlot`."""
     history: History
-    scores: np.ndarray
-    score_gradient: np.ndarray
     batch_targets: np.ndarray
     batch_weights: np.ndarray
 
@@ -142,8 +140,6 @@ def new_dense_memory(
         counters=counters,
         loop_counters=loop_counters,
         history=new_history(n_features),
-        scores=np.zeros((n_rows, n_outputs), dtype=np.float32),
-        score_gradient=np.zeros((n_rows, n_outputs), dtype=np.float32),
         batch_targets=np.zeros((n_rows, n_outputs), dtype=np.float32),
         batch_weights=np.zeros(n_rows, dtype=np.float32),
     )
@@ -204,7 +200,8 @@ def run_dense(
     """Train for as many steps as ``alphas`` and ``mask_targets`` have entries; return a ``Status``."""
     values, data, indices, indptr, offset = matrix
     counters, loop_counters, layers = memory.counters, memory.loop_counters, memory.layers
-    k, m, units = loop_counters[LoopSlot.WIDTH], rule.n_features_to_select, layers.units[0]
+    k, m = loop_counters[LoopSlot.WIDTH], rule.n_features_to_select
+    units, n_outputs = layers.units[0], layers.units[-1]
     gamma, rank, column = memory.gamma[:k], memory.rank[:k], memory.column[:k]
     gamma_first, gamma_second = memory.gamma_first[:k], memory.gamma_second[:k]
     gamma_gradient, order = memory.gamma_gradient[:k], memory.order[:k]
@@ -219,15 +216,17 @@ def run_dense(
         )  # fmt: skip
         loop_counters[LoopSlot.POSITION] = end
         rows, n = memory.rows[begin:end], end - begin
-        scores, score_gradient = memory.scores[:n], memory.score_gradient[:n]
         first_units = layers.normalised[: n * units].reshape((n, units))
         forward_product(values, data, indices, indptr, offset, rows, gamma, weights, batch, first_units)
-        forward(layers, n, scores)
+        forward(layers, n)
+        place = n * (layers.moments.shape[0] // 2)  # behind all hidden units
+        scores = layers.normalised[place : place + n * n_outputs].reshape((n, n_outputs))
+        score_gradient = layers.delta[place : place + n * n_outputs].reshape((n, n_outputs))
         loss_value = loss(scores, memory.batch_targets[:n], memory.batch_weights[:n], score_gradient)
         if not np.isfinite(loss_value):
             return Status.DIVERGED.value
         memory.history.loss_sum[0] += loss_value
-        backward(layers, n, score_gradient)
+        backward(layers, n)
         first_delta = layers.delta[: n * units].reshape((n, units))
         gradient_product(values, data, indices, indptr, offset, rows, gamma, first_delta, batch, gradient)
 

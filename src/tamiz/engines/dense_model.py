@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,9 +36,9 @@ class DenseModel:
     ----------
     hidden : tuple of HiddenLayer
         The hidden layers.
-    coef : ndarray of float32, shape (n_outputs, units)
+    output_weights : ndarray of float32, shape (n_outputs, units)
         Weights of the output layer.
-    intercept : ndarray of float32, shape (n_outputs,)
+    output_constants : ndarray of float32, shape (n_outputs,)
         Constants of the output layer.
 
     Examples
@@ -50,8 +50,8 @@ class DenseModel:
     """
 
     hidden: tuple[HiddenLayer, ...]
-    coef: np.ndarray
-    intercept: np.ndarray
+    output_weights: np.ndarray
+    output_constants: np.ndarray
 
     def scores(self, X: Any, offset: np.ndarray | None = None) -> np.ndarray:
         """Return the outputs for each row.
@@ -67,7 +67,7 @@ class DenseModel:
         -------
         ndarray of float64, shape (n_samples, n_outputs)
         """
-        out = np.empty((X.shape[0], self.intercept.size), dtype=np.float64)
+        out = np.empty((X.shape[0], self.output_constants.size), dtype=np.float64)
         for begin in range(0, X.shape[0], ROWS_AT_ONCE):
             rows = slice(begin, begin + ROWS_AT_ONCE)
             units = X[rows].astype(np.float32)
@@ -78,18 +78,18 @@ class DenseModel:
                     units, base = units + base, None
                 slope = layer.scale / np.sqrt(layer.variance + np.float32(EPSILON))
                 units = np.maximum((units - layer.mean) * slope + layer.shift, np.float32(0))
-            out[rows] = units @ self.coef.T + self.intercept
+            out[rows] = units @ self.output_weights.T + self.output_constants
         return out
 
     def rescaled(self, mean: np.ndarray, scale: np.ndarray) -> DenseModel:
         """Return the model whose outputs are ``scores * scale + mean``."""
-        coef, intercept = self.coef * scale[:, None], self.intercept * scale + mean
-        return replace(self, coef=coef.astype(np.float32), intercept=intercept.astype(np.float32))
+        weights, constants = self.output_weights * scale[:, None], self.output_constants * scale + mean
+        return DenseModel(self.hidden, weights.astype(np.float32), constants.astype(np.float32))
 
     def decided(self, loss: Loss) -> DenseModel:
         """Return the model after ``Loss.decision``: two competing outputs are reduced to their difference."""
-        coef, intercept = loss.decision(self.coef.T).T, loss.decision(self.intercept[None])[0]
-        return replace(self, coef=np.ascontiguousarray(coef), intercept=intercept)
+        weights, constants = loss.decision(self.output_weights.T).T, loss.decision(self.output_constants[None])[0]
+        return DenseModel(self.hidden, np.ascontiguousarray(weights), constants)
 
     def affine_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return weights (n_outputs, n_inputs) and constants of each layer, batch normalisation folded in; ReLU between."""
@@ -97,7 +97,7 @@ class DenseModel:
         for layer in self.hidden:
             slope = layer.scale / np.sqrt(layer.variance.astype(np.float64) + EPSILON)
             found.append((layer.weights.T * slope[:, None], layer.shift - layer.mean * slope))
-        return [*found, (self.coef.astype(np.float64), self.intercept.astype(np.float64))]
+        return [*found, (self.output_weights.astype(np.float64), self.output_constants.astype(np.float64))]
 
     def to_torch(self) -> Any:
         """Return the network as an ``nn.Sequential`` in evaluation mode, with the same predictions; needs PyTorch.
@@ -122,9 +122,9 @@ class DenseModel:
                     assert tensor is not None
                     tensor.copy_(torch.from_numpy(array))
                 parts += [linear, norm, nn.ReLU()]
-            output = nn.Linear(self.coef.shape[1], self.coef.shape[0])
-            output.weight.copy_(torch.from_numpy(self.coef))
-            output.bias.copy_(torch.from_numpy(self.intercept))
+            output = nn.Linear(self.output_weights.shape[1], self.output_weights.shape[0])
+            output.weight.copy_(torch.from_numpy(self.output_weights))
+            output.bias.copy_(torch.from_numpy(self.output_constants))
         return nn.Sequential(*parts, output).eval()
 
 
@@ -155,5 +155,5 @@ def trained_model(memory: DenseMemory, hidden: tuple[int, ...], m: int, averaged
         scale, shift, behind, mean, variance = parts
         layers.append(HiddenLayer(weights, *(part[:size].copy() for part in (scale, shift, mean, variance))))
         weights = behind[:size, :n_next].copy()
-    intercept = memory.layers.parameters[row, -n_outputs:].copy()
-    return DenseModel(tuple(layers), np.ascontiguousarray(weights.T), intercept)
+    constants = memory.layers.parameters[row, -n_outputs:].copy()
+    return DenseModel(tuple(layers), np.ascontiguousarray(weights.T), constants)

@@ -49,11 +49,11 @@ class Layers(NamedTuple):
     moments: np.ndarray
     """Mean and inverse deviation of each unit in the present batch."""
     normalised: np.ndarray
-    """Units after normalisation, (rows, units) for each layer."""
+    """Units after normalisation, (rows, units) for each hidden layer, then the scores, (rows, outputs)."""
     active: np.ndarray
     """Units after ReLU."""
     delta: np.ndarray
-    """Gradient of the loss with respect to the units."""
+    """Gradient of the loss with respect to the units, then with respect to the scores."""
     transposed: np.ndarray
     """Scratch for one layer of weights."""
 
@@ -85,9 +85,9 @@ def new_layers(hidden: Sequence[int], n_outputs: int, n_rows: int, random: np.ra
         parameters=np.zeros((len(Row), 2 * n_hidden + sum(n_weights) + n_outputs), dtype=np.float32),
         statistics=np.zeros((2, 2 * n_hidden), dtype=np.float32),
         moments=np.zeros(2 * n_hidden, dtype=np.float32),
-        normalised=np.zeros(n_rows * n_hidden, dtype=np.float32),
+        normalised=np.zeros(n_rows * (n_hidden + n_outputs), dtype=np.float32),
         active=np.zeros(n_rows * n_hidden, dtype=np.float32),
-        delta=np.zeros(n_rows * n_hidden, dtype=np.float32),
+        delta=np.zeros(n_rows * (n_hidden + n_outputs), dtype=np.float32),
         transposed=np.zeros(max(n_weights), dtype=np.float32),
     )
     sizes = (*hidden, n_outputs)
@@ -183,71 +183,62 @@ def _normalise_gradient(delta, units, active, scale, deviation, scale_gradient, 
 
 
 @njit(**IN_PLACE)
-def forward(layers, n, scores):
+def forward(layers, n):
     """Compute the scores of ``n`` rows in training; the first product stands at the front of ``normalised``."""
     units, values = layers.units, layers.parameters[Row.VALUE]
-    running = layers.statistics[0]
+    moments, running = layers.moments, layers.statistics[0]
     begin = position = unit = 0
     for i in range(units.shape[0] - 1):
         width, after = units[i], units[i + 1]
-        size = n * width
-        table = layers.normalised[position : position + size].reshape((n, width))
-        active = layers.active[position : position + size].reshape((n, width))
+        end = position + n * width
+        active = layers.active[position:end].reshape((n, width))
         _normalise(
-            table, values[begin : begin + width], values[begin + width : begin + 2 * width],
-            layers.moments[unit : unit + width], layers.moments[unit + width : unit + 2 * width],
-            running[unit : unit + width], running[unit + width : unit + 2 * width], active,
+            layers.normalised[position:end].reshape((n, width)), values[begin : begin + width],
+            values[begin + width : begin + 2 * width], moments[unit : unit + width],
+            moments[unit + width : unit + 2 * width], running[unit : unit + width],
+            running[unit + width : unit + 2 * width], active,
         )  # fmt: skip
         weights = values[begin + 2 * width : begin + (2 + after) * width].reshape((width, after))
+        multiply(active, weights, layers.normalised[end : end + n * after].reshape((n, after)))
         begin += (2 + after) * width
         unit += 2 * width
-        position += size
-        if i + 2 < units.shape[0]:
-            multiply(active, weights, layers.normalised[position : position + n * after].reshape((n, after)))
-        else:
-            multiply(active, weights, scores)
+        position = end
+    n_outputs = units[-1]
     for i in range(n):
-        for c in range(scores.shape[1]):
-            scores[i, c] += values[begin + c]
+        for c in range(n_outputs):
+            layers.normalised[position + i * n_outputs + c] += values[begin + c]
 
 
 @njit(**IN_PLACE)
-def backward(layers, n, score_gradient):
-    """Compute the gradients; that with respect to the first product is left at the front of ``delta``."""
+def backward(layers, n):
+    """Compute the gradients from that of the scores; that of the first product is left at the front of ``delta``."""
     units, values, gradient = layers.units, layers.parameters[Row.VALUE], layers.parameters[Row.GRADIENT]
-    n_outputs = score_gradient.shape[1]
+    n_outputs = units[-1]
     begin = values.shape[0] - n_outputs
+    unit = layers.moments.shape[0]
+    position = n * (unit // 2)
     for c in range(n_outputs):
         total = np.float32(0.0)
         for i in range(n):
-            total += score_gradient[i, c]
+            total += layers.delta[position + i * n_outputs + c]
         gradient[begin + c] = total
-    unit = layers.moments.shape[0]
-    position = n * (unit // 2)
     for i in range(units.shape[0] - 2, -1, -1):
         width, after = units[i], units[i + 1]
-        size = n * width
-        end = begin
+        end, last = position, begin
         begin -= (2 + after) * width
         unit -= 2 * width
-        position -= size
-        active = layers.active[position : position + size].reshape((n, width))
-        delta = layers.delta[position : position + size].reshape((n, width))
-        weights = values[begin + 2 * width : end].reshape((width, after))
-        weights_gradient = gradient[begin + 2 * width : end].reshape((width, after))
+        position -= n * width
+        active = layers.active[position:end].reshape((n, width))
+        delta = layers.delta[position:end].reshape((n, width))
+        behind = layers.delta[end : end + n * after].reshape((n, after))
+        multiply_transposed(active, behind, gradient[begin + 2 * width : last].reshape((width, after)))
         turned = layers.transposed[: width * after].reshape((after, width))
-        transpose(weights, turned)
-        if i + 2 < units.shape[0]:
-            behind = layers.delta[position + size : position + size + n * after].reshape((n, after))
-            multiply_transposed(active, behind, weights_gradient)
-            multiply(behind, turned, delta)
-        else:
-            multiply_transposed(active, score_gradient, weights_gradient)
-            multiply(score_gradient, turned, delta)
+        transpose(values[begin + 2 * width : last].reshape((width, after)), turned)
+        multiply(behind, turned, delta)
         _normalise_gradient(
-            delta, layers.normalised[position : position + size].reshape((n, width)), active,
-            values[begin : begin + width], layers.moments[unit + width : unit + 2 * width],
-            gradient[begin : begin + width], gradient[begin + width : begin + 2 * width],
+            delta, layers.normalised[position:end].reshape((n, width)), active, values[begin : begin + width],
+            layers.moments[unit + width : unit + 2 * width], gradient[begin : begin + width],
+            gradient[begin + width : begin + 2 * width],
         )  # fmt: skip
 
 

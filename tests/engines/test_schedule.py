@@ -32,10 +32,11 @@ def test_auto_is_the_default(decide):
 
 
 def test_the_additive_schedule_is_the_linear_one_with_a_shorter_ramp_and_less_decay_at_the_end():
-    few, many = (additive_schedule(n, 10, "classification") for n in (80, 400))
-    line = linear_schedule(80, 10, "classification")
+    few, many = (additive_schedule(n, 10, "classification") for n in (40, 400))
+    line = linear_schedule(40, 10, "classification")
     assert (few.l2, few.refinement_l2, few.batch_size) == (line.l2, line.refinement_l2, line.batch_size)
     assert (few.ramp_steps, line.ramp_steps) == (4000, 20_000)
+    assert many.l2 == pytest.approx(30 / 400)
     assert many.refinement_l2 == pytest.approx(linear_schedule(400, 10, "classification").refinement_l2 / 4)
 
 

@@ -35,7 +35,7 @@ def test_predictions_read_the_selected_columns_alone_and_curves_add_up():
     y = np.where(score > np.median(score), "high", "low")
     model = clone(CLASSIFIER).set_params(loss="logistic").fit(X, y)
     assert model.get_support(indices=True).tolist() == [4, 11]
-    assert model.score(X, y) > 0.85
+    assert model.score(X, y) > 0.8
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
     other = X.copy()
     other[:, ~model.get_support()] = 1e3

@@ -70,18 +70,18 @@ def refinement_part(refined: int, refinement_steps: int, n_parts: int) -> int:
     return min(n_parts - 1, n_parts * refined // max(1, refinement_steps))
 
 
-def linear_l2(n_samples: int) -> float:
+def linear_l2(n_samples: int, numerator: float = 100.0) -> float:
     """Return the paper's weight decay, 100 / N, and more below 57 samples, where (75 / N)^2 is larger.
 
     With very few samples a strong decay brings the weights near to the differences of the class means, which is about all
-    that so few samples tell reliably.
+    that so few samples tell reliably. ``numerator`` replaces the 100.
 
     Examples
     --------
     >>> linear_l2(30), linear_l2(200)
     (6.25, 0.5)
     """
-    return max(100.0 / n_samples, (75.0 / n_samples) ** 2)
+    return max(numerator / n_samples, (75.0 / n_samples) ** 2)
 
 
 def linear_refinement_l2(n_samples: int, n_features_to_select: int, task: str) -> float:
@@ -156,19 +156,20 @@ def linear_schedule(n_samples: int, n_features_to_select: int, task: str, **give
 
 
 def additive_schedule(n_samples: int, n_features_to_select: int, task: str, **given: Any) -> Schedule:
-    """Return the schedule of the additive model: that of the linear model with a shorter ramp.
+    """Return the schedule of the additive model: that of the linear model with a shorter ramp and less weight decay.
 
-    Beyond 100 samples the weight decay of the refinement falls faster, by 100 / N: the more samples, the finer the shape of
-    a curve that they tell reliably, and a curve that bends has larger weights than a line.
+    A curve that bends has larger weights than a line, and the more samples there are, the finer is the shape that they tell
+    reliably: the decay is 30 / N from 188 samples on, and that of the refinement falls by 100 / N beyond 100 samples.
 
     Examples
     --------
     >>> schedule = additive_schedule(1000, 2, "classification")
     >>> schedule.ramp_steps, schedule.l2, schedule.refinement_l2
-    (4000, 0.1, 0.0002)
+    (4000, 0.03, 0.0002)
     """
     automatic = _linear_automatic(n_samples, n_features_to_select, task)
     automatic["ramp_steps"] = 4000
+    automatic["l2"] = linear_l2(n_samples, numerator=30.0)
     automatic["refinement_l2"] *= min(1.0, 100 / n_samples)
     return _schedule(n_samples, given, automatic, (1.0, 5.0, 25.0))
 

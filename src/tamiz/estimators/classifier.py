@@ -52,9 +52,10 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         Learning rate of the weights (Adam); "auto" is 0.003 for the linear and the additive network, 0.01
         for others.
     l2 : float or "auto", default="auto"
-        Factor of the squared norm of the weights; "auto" is the paper's 100 / N for the linear and the additive
-        network (more below 57 rows), times M / 100 during refinement (additive: beyond 100 rows also times 100 / N); at
-        most 0.01 and 8 / N for others, a tenth of that during refinement.
+        Factor of the squared norm of the weights; "auto" is the paper's 100 / N for the linear network (more below 57
+        rows), times M / 100 during refinement; at most 0.01 and 8 / N for others, a tenth of that during refinement. The
+        additive network has that of the linear one, but 30 / N beyond 187 rows, and beyond 100 rows 100 / N times that of
+        its refinement.
     batch_size : int or "auto", default="auto"
         Rows per step; "auto" is the paper's max(2, N / 50), and N / 4 within 16 and 64 for networks with hidden layers.
     warmup_steps : int or "auto", default="auto"

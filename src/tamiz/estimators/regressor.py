@@ -41,8 +41,9 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
         for others.
     l2 : float or "auto", default="auto"
         Factor of the squared norm of the weights; "auto" is 100 / N (more below 57 rows) during the selection and 1 / N
-        during refinement (additive: beyond 100 rows also times 100 / N) for the linear and the additive network, at most
-        0.01 and 8 / N for others, a tenth of that during refinement.
+        during refinement for the linear network, at most 0.01 and 8 / N for others, a tenth of that during refinement. The
+        additive network has that of the linear one, but 30 / N beyond 187 rows, and beyond 100 rows 100 / N times that of
+        its refinement.
     batch_size : int or "auto", default="auto"
         Rows per step; "auto" is the paper's max(2, N / 50), and N / 4 within 16 and 64 for networks with hidden layers.
     warmup_steps : int or "auto", default="auto"

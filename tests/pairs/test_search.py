@@ -2,6 +2,8 @@
 
 import io
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -31,6 +33,7 @@ def test_true_columns_come_first(problem, n_features):
 
 
 @pytest.mark.data
+@pytest.mark.skipif("TAMIZ_DATA_HOME" not in os.environ, reason="TAMIZ_DATA_HOME is not set")
 def test_madelon_has_twenty_relevant_columns():
     data = load_dataset("madelon", download=False)
     X, y = np.asarray(data.data), np.asarray(data.target)

@@ -222,7 +222,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
 
     @property
     def module_(self) -> Any:
-        """Return the trained network as an ``nn.Module``, which reads the M selected columns (networks with hidden layers only)."""
+        """Return the trained network as an ``nn.Module`` over the M selected columns (networks with hidden layers only)."""
         model = self.model_
         return model.to_torch() if hasattr(model, "to_torch") else model.module
 

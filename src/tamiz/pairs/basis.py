@@ -214,7 +214,7 @@ def category_functions(codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> b = category_functions(np.repeat([0.0, 1.0, 2.0], 10), np.full(30, 1 / 30))
-    >>> b.shape, np.round(b @ b.T / 30, 6).tolist()
+    >>> b.shape, np.abs(b @ b.T / 30).round(6).tolist()
     ((2, 30), [[1.0, 0.0], [0.0, 1.0]])
     """
     levels, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)

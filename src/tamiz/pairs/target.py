@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.utils.multiclass import type_of_target
 
 from tamiz._validation import check_numeric_target
+from tamiz.preprocessing.targets import decide_task
 from tamiz.pairs.basis import Basis, finer_functions
 
 # A probability nearer to 0 or 1 would give one row a residual that outweighs all others.
@@ -65,12 +65,11 @@ def read_target(y: Any, sample_weight: Any, n_samples: int, task: str = "auto") 
     n_samples : int
         Rows of the table.
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto" takes floats with fractions, and integers with more than 20 distinct values on more than a tenth of the rows, for a
-        regression.
+        What the target is; "auto": as :func:`tamiz.preprocessing.targets.decide_task` says.
 
     Examples
     --------
-    >>> read_target(["a", "b", "a"], None, 3).classes.tolist(), read_target([0.5, 1.2, 3.4], None, 3).classes
+    >>> read_target(["a", "b", "a", "b"], None, 4).classes.tolist(), read_target([0.5, 1.2, 3.4], None, 3).classes
     (['a', 'b'], None)
     """
     y = np.asarray(y)
@@ -82,12 +81,9 @@ def read_target(y: Any, sample_weight: Any, n_samples: int, task: str = "auto") 
     missing = np.array([value is None or value != value for value in y.tolist()])
     if missing.any():
         raise ValueError(f"Input y contains NaN (first in row {int(missing.argmax())}). Drop those rows.")
-    if task == "auto":
-        if y.dtype.kind == "f":
-            check_numeric_target(y)
-        kind = type_of_target(y.astype(str) if y.dtype.kind == "O" else y)
-        many = y.dtype.kind in "iuf" and len(np.unique(y)) > max(20, n_samples // 10)
-        task = "regression" if kind.startswith("continuous") or many else "classification"
+    if y.dtype.kind == "f":
+        check_numeric_target(y)
+    task = decide_task(y, task)
     if task == "regression":
         numbers = check_numeric_target(y)
         if np.ptp(numbers[weights > 0]) == 0.0:

@@ -73,7 +73,7 @@ def seconds_per_step(engine: Engine, n_features: int, n_steps: int) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that the limit ends the run is meant
         run(2)
-        return (min(run(2 * n_steps) for _ in range(4)) - min(run(n_steps) for _ in range(4))) / n_steps
+        return (min(run(2 * n_steps) for _ in range(8)) - min(run(n_steps) for _ in range(8))) / n_steps
 
 
 def steps(before: str | None) -> None:
@@ -84,8 +84,8 @@ def steps(before: str | None) -> None:
 
     torch.set_num_threads(1)
     for n_features, target in ((12, 20), (64, 20), (500, 8), (2048, 3)):
-        ours = seconds_per_step(DenseEngine(n_init=1), n_features, 1000)
-        theirs = seconds_per_step(TorchEngine("mlp", n_init=1), n_features, 150)
+        ours = seconds_per_step(DenseEngine(n_init=1), n_features, 300)
+        theirs = seconds_per_step(TorchEngine("mlp", n_init=1), n_features, 100)
         print(f"  {n_features:>5} columns: compiled {1e6 * ours:.0f} us, torch {1e6 * theirs:.0f} us")
         show(f"torch / compiled at {n_features} columns", theirs / ours, f">= {target}")
 

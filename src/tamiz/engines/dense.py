@@ -122,9 +122,7 @@ class DenseEngine:
         rows, judged = _split(problem.n_samples, seed, n_starts)
         hidden = tuple(self.hidden_layer_sizes)
         starts = [
-            Start(
-                self.hidden_layer_sizes, problem, rule, loss, schedule, (seed, i), rows, problem.owned and n_starts == 1
-            )
+            Start(hidden, problem, rule, loss, schedule, (seed, i), rows, problem.owned and n_starts == 1)
             for i in range(n_starts)
         ]
         _run_side_by_side(starts, progress)

@@ -1,7 +1,6 @@
 """find_pairs from end to end: what it finds, what it does not report, bad input."""
 
 import io
-
 import os
 
 import numpy as np

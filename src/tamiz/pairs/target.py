@@ -16,8 +16,8 @@ from scipy import special, stats
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from tamiz._validation import check_numeric_target
-from tamiz.preprocessing.targets import decide_task
 from tamiz.pairs.basis import Basis, finer_functions
+from tamiz.preprocessing.targets import decide_task
 
 # A probability nearer to 0 or 1 would give one row a residual that outweighs all others.
 _SMALLEST_PROBABILITY = 0.02

@@ -130,8 +130,9 @@ class LinearEngine:
         coef, intercept = memory.weights[:, :width].astype(np.float64), memory.intercept[0].astype(np.float64)
         counters, history = memory.counters, memory.history
         closed_at = int(memory.loop_counters[LoopSlot.CLOSED_AT])
-        ranking = final_ranking(memory.feature, memory.rank[:m])
+        feature, rank = memory.feature, memory.rank[:m].copy()
         del memory  # before the record is made: the vectors of both together would be the most memory of the whole fit
+        ranking = final_ranking(feature, rank)
         if order is not None and problem.groups is not None:
             coef = coef[:, np.argsort(order[ranking[problem.groups] <= m])]
         model = LinearModel(loss.decision(coef.T).T, loss.decision(intercept[None])[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -9,6 +10,9 @@ import numpy as np
 
 from tamiz.core.history import History, new_history
 from tamiz.core.state import N_SLOTS, Slot
+
+#: Entries of a vector that are moved at a time.
+_CHUNK = 1 << 14
 
 
 class LoopSlot(IntEnum):
@@ -140,33 +144,52 @@ def new_memory(
     )
 
 
+def _parts(size: int) -> Iterator[slice]:
+    """Yield slices of a vector, so that temporaries are short: on a wide sparse table a vector is most of the memory."""
+    return (slice(begin, min(begin + _CHUNK, size)) for begin in range(0, size, _CHUNK))
+
+
+def _write_positions(alive: np.ndarray, out: np.ndarray) -> int:
+    """Write the positions of what is alive to the front of ``out``; return how many there are."""
+    width = 0
+    for part in _parts(alive.size):
+        found = np.flatnonzero(alive[part])
+        out[width : width + found.size] = found + part.start
+        width += found.size
+    return width
+
+
+def _move_to_front(vector: np.ndarray, positions: np.ndarray) -> None:
+    """Write ``vector[positions]`` to the front; positions rise, so nothing is overwritten before it is read."""
+    for part in _parts(positions.size):
+        vector[part] = vector[positions[part]]
+
+
 def compact_vectors(memory: Memory, m: int) -> int:
     """Move the living columns to the front of every vector; the numbers of the eliminated features go behind, by rank.
 
     Returns the new width; the front of ``order`` then holds the old position of each column that stays. NumPy does it: the
     loop comes back a few dozen times in a run, and compiling this takes longer than all of them.
     """
-    n = int(memory.loop_counters[LoopSlot.FEATURES])
+    n, order = int(memory.loop_counters[LoopSlot.FEATURES]), memory.order
     alive = memory.rank[:n] <= m
-    kept = np.flatnonzero(alive).astype(np.int32)
+    left = _write_positions(alive, order)
     # The eliminated of a working set of n features hold the ranks from n down to one more than are left.
-    eliminated = memory.feature[:n][~alive]
-    position = memory.rank[:n][~alive] - 1
-    memory.feature[: kept.size] = memory.feature[kept]
-    memory.feature[position] = eliminated
-    for vector in (memory.rank, memory.gamma, memory.gamma_first, memory.gamma_second):
-        vector[: kept.size] = vector[kept]
-    columns = kept
+    for part in _parts(n):
+        gone = ~alive[part]
+        order[memory.rank[part][gone] - 1] = memory.feature[part][gone]
+    for vector in (memory.feature, memory.rank, memory.gamma, memory.gamma_first, memory.gamma_second):
+        _move_to_front(vector, order[:left])
+    memory.feature[left:n] = order[left:n]
+    width = left
     if memory.starts.size:
         sizes = np.diff(memory.starts[: n + 1])
-        columns = np.flatnonzero(np.repeat(alive, sizes)).astype(np.int32)
-        memory.gate[: columns.size] = memory.gate[columns]
-        memory.starts[1 : kept.size + 1] = np.cumsum(sizes[alive])
-    width = columns.size
+        width = _write_positions(np.repeat(alive, sizes), order)
+        _move_to_front(memory.gate, order[:width])
+        memory.starts[1 : left + 1] = np.cumsum(sizes[alive])
     for table in (memory.weights, memory.folded, memory.weights_first, memory.weights_second):
         for row in table:
-            row[:width] = row[columns]
-    memory.order[:width] = columns
+            _move_to_front(row, order[:width])
     memory.loop_counters[LoopSlot.WIDTH] = width
-    memory.loop_counters[LoopSlot.FEATURES] = kept.size
+    memory.loop_counters[LoopSlot.FEATURES] = left
     return width

@@ -167,3 +167,19 @@ def test_a_column_of_text_without_values_and_one_of_numbers():
     table.numbers[0, 7] = 1
     with pytest.raises(TableError, match="needs text in 'colour'"):
         model.encode(table)
+
+
+def test_an_additive_model_comes_back_the_same():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 6))
+    X[:, 4] = rng.integers(0, 3, size=150)  # few values: a knot at each
+    y = np.where(np.abs(X[:, 1]) > 0.7, "out", "in")
+    clf = E2EFSClassifier(3, network="additive", ramp_steps=300, refinement_epochs=3, random_state=0).fit(X, y)
+    saved = SavedModel.from_bytes(SavedModel.from_estimator(clf).to_bytes())
+    kept = X[:, clf.selection_.indices]
+    np.testing.assert_allclose(saved.scores(kept)[:, 0], clf.decision_function(X), atol=1e-4)
+    assert saved.predict(kept).tolist() == clf.predict(X).tolist()
+    far = 100 * kept  # beyond the outer knots a curve is constant
+    wide = np.zeros((150, 6))
+    wide[:, clf.selection_.indices] = far
+    np.testing.assert_allclose(saved.scores(far)[:, 0], clf.decision_function(wide), atol=1e-4)

@@ -93,6 +93,26 @@ class AdditiveModel:
         grid = np.asarray(values, dtype=np.float64)
         return grid, np.stack([np.interp(grid, knots, curve) for curve in heights])
 
+    def affine_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the model as two layers with ReLU between: one unit per knot, whose weight is the change of slope there.
+
+        Examples
+        --------
+        >>> tent = AdditiveModel(np.array([-1.0, 0.0, 1.0]), np.array([0, 3]), np.array([[0.0, 1.0, 0.0]]), np.array([5.0]))
+        >>> tent.affine_layers()[1][0].tolist(), tent.affine_layers()[1][1].tolist()
+        ([[1.0, -2.0, 1.0]], [5.0])
+        """
+        n_columns = self.starts.size - 1
+        column = np.repeat(np.arange(n_columns), np.diff(self.starts))
+        bends = np.zeros_like(self.heights, dtype=np.float64)
+        constant = self.intercept.astype(np.float64)
+        for first, end in zip(self.starts[:-1], self.starts[1:]):
+            part = slice(first, end)
+            slopes = np.diff(self.heights[:, part]) / np.diff(self.knots[part])
+            bends[:, part] = np.diff(slopes, prepend=0.0, append=0.0)
+            constant = constant + self.heights[:, first]
+        return [((column[:, None] == np.arange(n_columns)).astype(np.float64), -self.knots), (bends, constant)]
+
     def rescaled(self, mean: np.ndarray, scale: np.ndarray) -> AdditiveModel:
         """Return the model whose outputs are ``scores * scale + mean``."""
         return replace(self, heights=self.heights * scale[:, None], intercept=self.intercept * scale + mean)

@@ -145,7 +145,7 @@ def test_sample_weights(table):
         ({"max_steps": None}, r"'max_steps' parameter .* int in the range \[1"),
         ({"mu": 0}, "'mu' parameter .* float in the range"),
         ({"rho": 1.5}, "'rho' parameter .* float in the range"),
-        ({"n_init": 3}, "runs on the CPU from one start: leave n_init at 'auto'"),
+        ({"n_init": 3}, "runs from one start: leave n_init at 'auto'"),
         ({"device": "cuda"}, "network='linear' runs on the CPU"),
         ({"class_weight": "even"}, "'class_weight' parameter .* must be a str among {'balanced'}"),
         ({"class_weight": {0: 1.0, "x": 2.0}}, "class_weight names 'x'"),

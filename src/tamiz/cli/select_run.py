@@ -18,6 +18,7 @@ from tamiz.cli.estimator import ModelOptions, fit_model, model_maker
 from tamiz.cli.output import output_folder
 from tamiz.cli.prepare import Prepared, load_table, parse_k, resolve_k
 from tamiz.cli.select import SelectOptions
+from tamiz.estimators.networks import find_network
 from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, Evaluation, curve_sizes, evaluate_selection
 from tamiz.persistence import SavedModel
 from tamiz.report.data import Confusion, Curve, Residuals, Scores, SelectReport
@@ -56,7 +57,10 @@ def run_select(
     out = options.folder(options.file, "tamiz-")
     with output_folder(out, options.force) as folder:
         data = load_table(
-            options, terminal, lambda n_features: _check_k(asked, n_features), processes=options.network != "linear"
+            options,
+            terminal,
+            lambda n_features: _check_k(asked, n_features),
+            processes=not find_network(options.network).compiled,
         )
         k = resolve_k(asked, len(data.features))
         evaluation = _evaluate(data, k, options, terminal)
@@ -84,8 +88,8 @@ def _check_k(k: int | float, n_features: int) -> None:
 
 
 def _evaluate(data: Prepared, k: int, options: SelectOptions, terminal: Terminal) -> Evaluation:
-    linear = options.network == "linear"
-    if not linear:
+    network = find_network(options.network)
+    if not network.convex:
         n_fits = 3 * len(data.folds) + 1
         terminal.say(
             f"Network {options.network}: {n_fits} trainings of seconds each (longer with wide tables), "
@@ -100,12 +104,12 @@ def _evaluate(data: Prepared, k: int, options: SelectOptions, terminal: Terminal
             k,
             data.folds,
             task=data.target.task,
-            # A network takes seconds where the linear engine takes milliseconds: no curve, one random draw.
-            sizes=curve_sizes(len(data.features), k) if linear else (),
-            n_random=5 if linear else 1,
+            # A network with hidden layers takes seconds where a convex one takes milliseconds: no curve, one random draw.
+            sizes=curve_sizes(len(data.features), k) if network.convex else (),
+            n_random=5 if network.convex else 1,
             seed=options.seed,
             n_jobs=data.n_jobs,
-            processes=not linear,
+            processes=not network.compiled,
             tick=tick,
         )
 

@@ -37,6 +37,8 @@ class Network:
         ``schedule(n_samples, n_features_to_select, task, **parameters)``: lengths and rates, with every "auto" decided.
     compiled : bool, default=False
         Whether it runs in a compiled engine, on the CPU, in threads.
+    convex : bool, default=False
+        Whether its problem is convex: one quick start, so that the commands afford a fit for each point of a curve.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Network:
     engine: Callable[[Any], Engine]
     schedule: Callable[..., Schedule] = network_schedule
     compiled: bool = False
+    convex: bool = False
 
 
 def _n_starts(estimator: Any, automatic: int) -> int:
@@ -104,8 +107,10 @@ def _dense_engine(estimator: Any) -> Engine:
 
 
 NETWORKS: dict[str, Network] = {
-    "linear": Network("linear", "linear model", _linear_engine, linear_schedule, compiled=True),
-    "additive": Network("additive", "curve per column", _additive_engine, additive_schedule, compiled=True),
+    "linear": Network("linear", "linear model", _linear_engine, linear_schedule, compiled=True, convex=True),
+    "additive": Network(
+        "additive", "curve per column", _additive_engine, additive_schedule, compiled=True, convex=True
+    ),
     "mlp": Network("mlp", "dense network", _dense_engine, compiled=True),
 }
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tamiz.baselines.registry import get_method
-from tamiz.engines.schedule import NETWORK_STARTS
+from tamiz.engines.schedule import DENSE_STARTS, NETWORK_STARTS
 from tamiz.estimators.networks import find_network
 from tamiz.evaluation.methods import fit_size, make_seeded
 from tamiz.reproduce.cells import seed_from
@@ -38,7 +38,7 @@ def method_settings(method: str, network: str = "linear", **parameters: Any) -> 
     if info.trains_model:
         kind = find_network(network)
         found["schedule"] = asdict(kind.schedule(1000, 100, "classification"))
-        found["starts"] = 1 if kind.compiled else NETWORK_STARTS
+        found["starts"] = 1 if kind.convex else DENSE_STARTS if kind.compiled else NETWORK_STARTS
     elif info.nested == "smallest":
         found["fitted"] = info.nested  # a cell without this entry was fitted at the largest M or at each
     return dict(sorted(found.items()))

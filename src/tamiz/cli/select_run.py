@@ -230,6 +230,7 @@ def _record(
             "variant": options.variant,
             "network": options.network,
             "seed": options.seed,
+            "effect_name": page.effect_name,
             "selected": kept,
             "scores": page.scores,
             "stability": evaluation.stability,

@@ -67,7 +67,9 @@ def scores_table(record: Mapping[str, Any]) -> RenderableType:
 
 def kept_table(record: Mapping[str, Any]) -> RenderableType:
     """Return the kept features, best first."""
-    table = _table(("rank", "right"), ("feature", "left"), ("weight", "right"), ("kept in folds", "left"))
+    # Of a linear model it is the weight; of other networks the report measures an effect, and names it.
+    effect = "weight" if record["effect_name"].startswith("weight") else "effect"
+    table = _table(("rank", "right"), ("feature", "left"), (effect, "right"), ("kept in folds", "left"))
     n_folds = record["scores"]["n_folds"]
     for kept in record["selected"][:_MOST_ROWS]:
         share = kept["fold_share"]

@@ -28,6 +28,7 @@ from tamiz.engines.basis import hat_basis
 from tamiz.engines.design import Design
 from tamiz.engines.linear import LinearEngine
 from tamiz.engines.memory import new_memory
+from tamiz.engines.record import training_numbers
 from tamiz.preprocessing.scaling import prepare_table
 
 SIZES = (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
@@ -99,7 +100,7 @@ def step() -> None:
                 began = time.process_time()
                 loop.run(
                     *functions, design.matrix, targets, weights, memory, rule.numbers,
-                    LinearEngine()._numbers(rule, plan), np.array([3e-3]), alphas, mask_targets,
+                    training_numbers(rule, plan), np.array([3e-3]), alphas, mask_targets,
                 )  # fmt: skip
                 pair.append((time.process_time() - began) / n_steps * 1e6)
             times += [pair] if repeat else []

@@ -214,7 +214,7 @@ def test_progress_is_told_in_the_thread_of_the_caller_and_its_errors_end_the_fit
 
 def test_a_loss_that_overflows_is_reported():
     X, targets = xor(n=60)
-    with pytest.raises(FloatingPointError, match="Normalise the features"):
+    with pytest.raises(FloatingPointError, match="Normalise them"):
         fit_dense(X * np.float32(1e30), targets, Rule(10, 3, **QUICK))
 
 

@@ -9,11 +9,11 @@ from tamiz.core.losses import get_loss
 from tamiz.engines import Schedule
 from tamiz.engines.dense_loop import drop_eliminated, largest_batch, new_dense_memory, run_dense
 from tamiz.engines.dense_model import trained_model
-from tamiz.engines.dense_start import dense_numbers
 from tamiz.engines.design import Design
 from tamiz.engines.first_layer import batch_memory, first_layer_products
 from tamiz.engines.layers import Row, views
 from tamiz.engines.loop import LoopSlot, Status
+from tamiz.engines.record import training_numbers
 
 HIDDEN = (9, 6, 4)
 LOSSES = [
@@ -62,7 +62,7 @@ class Compiled:
         alphas, mask_targets = selection_schedule(self.rule, int(memory.counters[Slot.STEP]) + 1, 1)
         status = run_dense(
             *self.functions, self.design.matrix, self.batch, self.targets, self.weights, memory, self.rule.numbers,
-            dense_numbers(self.rule, self.schedule), np.array(self.schedule.refinement_rates), alphas, mask_targets,
+            training_numbers(self.rule, self.schedule), np.array(self.schedule.refinement_rates), alphas, mask_targets,
         )  # fmt: skip
         rows = memory.rows[before : memory.loop_counters[LoopSlot.POSITION]].copy()
         if status == Status.COMPACT:

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tamiz.core import HISTORY_COLUMNS, VARIANTS, Rule
 from tamiz.core.losses import LOSSES, get_loss
 from tamiz.engines import Problem, Schedule
-from tamiz.engines.linear import LinearEngine, final_ranking
+from tamiz.engines.linear import LinearEngine
 
 QUICK = {"ramp_steps": 300, "mask_learning_rate": 0.02}
 
@@ -89,10 +89,6 @@ def test_an_offset_stands_for_the_empty_cells():
     sparse = fit_linear(X, targets, rule, plan, offset=offset)
     assert sparse.selection.ranking.tolist() == dense.selection.ranking.tolist()
     np.testing.assert_allclose(sparse.model.coef, dense.model.coef, atol=1e-4)
-
-
-def test_ranks_of_kept_and_dropped_columns_join():
-    assert final_ranking(np.array([3, 1, 0, 2]), np.array([2, 1])).tolist() == [3, 1, 4, 2]
 
 
 def test_a_schedule_with_averages_is_rejected():

@@ -7,9 +7,9 @@ from tamiz.core import VARIANTS, Rule, Slot, selection_schedule
 from tamiz.core.losses import get_loss
 from tamiz.engines import Schedule, loop
 from tamiz.engines.design import Design
-from tamiz.engines.linear import LinearEngine
 from tamiz.engines.loop import Status
 from tamiz.engines.memory import LoopSlot, compact_vectors, new_memory
+from tamiz.engines.record import training_numbers
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -45,7 +45,7 @@ class Compiled:
         self.design, self.targets, self.weights = Design(X, None, owned=False), targets, weights
         self.rule, self.schedule = rule, schedule
         self.functions = (*self.design.products, get_loss(loss).compiled)
-        self.training = LinearEngine()._numbers(rule, schedule)
+        self.training = training_numbers(rule, schedule)
         m = rule.n_features_to_select
         self.memory = new_memory(X.shape[0], targets.shape[1], X.shape[1], m, schedule.batch_size, seed=3)
         self.n_features = X.shape[1]

@@ -8,9 +8,9 @@ from tamiz.core import VARIANTS, MaskState, Rule, Slot, advance, initial_state, 
 from tamiz.core.losses import get_loss
 from tamiz.engines import Schedule, loop
 from tamiz.engines.design import Design
-from tamiz.engines.linear import LinearEngine
 from tamiz.engines.loop import Status
 from tamiz.engines.memory import LoopSlot, compact_vectors, new_memory
+from tamiz.engines.record import training_numbers
 
 SIZES = np.array([1, 4, 2, 3, 1, 5, 2, 2, 3, 1, 2, 4])
 GROUPS = np.repeat(np.arange(SIZES.size), SIZES)
@@ -84,7 +84,7 @@ def test_same_batches_same_path(variant, n_outputs, sparse):
         step = int(memory.counters[Slot.STEP]) + 1
         status = loop.run(
             *functions, design.matrix, targets, np.ones(48, np.float32), memory, rule.numbers,
-            LinearEngine()._numbers(rule, plan), np.array([5e-3]), *selection_schedule(rule, step, 1),
+            training_numbers(rule, plan), np.array([5e-3]), *selection_schedule(rule, step, 1),
         )  # fmt: skip
         assert status != Status.DIVERGED
         end = memory.loop_counters[LoopSlot.POSITION]

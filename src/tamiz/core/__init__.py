@@ -9,7 +9,7 @@ from tamiz.core.closing import UNDECIDED, eliminate, project, rank_survivors
 from tamiz.core.mixing import mixed_gradient, unit
 from tamiz.core.penalty import binary_penalty, count_penalty, penalty, penalty_gradient
 from tamiz.core.rule import Rule, RuleNumbers
-from tamiz.core.schedule import VARIANTS, Variant, alpha, selection_schedule
+from tamiz.core.schedule import VARIANTS, ScheduleWindow, Variant, alpha, selection_schedule
 from tamiz.core.state import HISTORY_COLUMNS, Phase, Slot
 from tamiz.core.step import MaskState, advance, current_ranking, extrapolated_gamma, initial_state, is_closed
 
@@ -21,6 +21,7 @@ __all__ = [
     "Phase",
     "Rule",
     "RuleNumbers",
+    "ScheduleWindow",
     "Slot",
     "Variant",
     "advance",

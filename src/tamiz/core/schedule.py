@@ -115,3 +115,35 @@ def selection_schedule(rule: Rule, first_step: int, n_steps: int) -> tuple[np.nd
     since = np.maximum(0, np.arange(first_step, first_step + n_steps) - rule.warmup_steps)
     targets = pick(rule.variant, VARIANTS, "variant").target(since, rule)
     return alpha(since, rule.ramp_steps), np.asarray(targets, dtype=np.float64)
+
+
+class ScheduleWindow:
+    """Hand out the schedule of the selection a few steps at a time; it is computed for many steps at once.
+
+    Parameters
+    ----------
+    rule : Rule
+        The settings.
+    size : int, default=8192
+        Steps that are computed at a time.
+
+    Examples
+    --------
+    >>> from tamiz.core import Rule
+    >>> window = ScheduleWindow(Rule(100, 5, "hard", ramp_steps=4))
+    >>> [part.tolist() for part in window.steps(2, 3)]
+    [[0.5, 0.75, 1.0], [5.0, 5.0, 5.0]]
+    """
+
+    def __init__(self, rule: Rule, size: int = 8192) -> None:
+        self.rule = rule
+        self.size = size
+        self._first, self._alphas, self._targets = 1, np.zeros(0), np.zeros(0)
+
+    def steps(self, first_step: int, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return alpha and target of ``n_steps`` steps from ``first_step`` on, as :func:`selection_schedule` does."""
+        begin = first_step - self._first
+        if begin < 0 or begin + n_steps > self._alphas.size:
+            self._first, begin = first_step, 0
+            self._alphas, self._targets = selection_schedule(self.rule, first_step, max(n_steps, self.size))
+        return self._alphas[begin : begin + n_steps], self._targets[begin : begin + n_steps]

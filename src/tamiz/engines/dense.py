@@ -13,18 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from tamiz.core.history import history_to_dict
 from tamiz.core.losses import Loss
 from tamiz.core.rule import Rule
-from tamiz.core.state import Slot
 from tamiz.engines._compile_notice import announce_compilation
 from tamiz.engines.contract import Fit, Problem, Progress
 from tamiz.engines.dense_loop import run_dense
 from tamiz.engines.dense_start import Start, constant_loss
-from tamiz.engines.linear import final_ranking
-from tamiz.engines.loop import LoopSlot
+from tamiz.engines.memory import LoopSlot
+from tamiz.engines.record import final_ranking, record_selection, reject_groups
 from tamiz.engines.schedule import DENSE_STARTS, Schedule
-from tamiz.selection import Selection
 
 #: Functions that the loop calls, for the progress of its compilation.
 _N_FUNCTIONS = 42
@@ -111,6 +108,7 @@ class DenseEngine:
         -------
         Fit
         """
+        reject_groups(problem, "dense")
         if problem.n_samples < 2:
             raise ValueError(f"batch normalisation needs at least 2 rows to train on, got {problem.n_samples}")
         if schedule.batch_size < 2:
@@ -132,25 +130,10 @@ class DenseEngine:
         if judged is not rows and schedule.refinement_steps > 0:
             best.refine_on(np.arange(problem.n_samples))
         memory = best.memory
-        if memory.counters[Slot.FORCED]:
-            warnings.warn(
-                f"The selection did not settle within {rule.max_steps} steps; the {m} largest were kept. "
-                "Raise max_steps or ramp_steps, or use variant='soft'.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
         ranking = final_ranking(memory.column, memory.rank[:m])
-        selection = Selection(
-            support=ranking <= m,
-            ranking=ranking,
-            variant=rule.variant,
-            converged=not memory.counters[Slot.FORCED],
-            n_steps=int(memory.counters[Slot.STEP]),
-            closed_at=int(memory.loop_counters[LoopSlot.CLOSED_AT]),
-            seed=int(seed),
-            seconds=time.perf_counter() - started,
-            history=history_to_dict(memory.history, ranking, m),
-            engine="dense",
+        closed_at = memory.loop_counters[LoopSlot.CLOSED_AT]
+        selection = record_selection(
+            rule, ranking, memory.counters, closed_at, memory.history, seed=seed, started=started, engine="dense"
         )
         return Fit(selection, best.network().decided(loss))
 
@@ -195,7 +178,8 @@ def _warn_near_chance(removed: float, held_out: bool) -> None:
         warnings.warn(
             f"The network removes {max(0.0, removed):.0%} of the loss of a constant on "
             f"{'rows held out' if held_out else 'its own training rows'}, which is near chance: it may have lost the "
-            "columns that matter. Raise n_init to try more starts, raise n_features_to_select, or use network='linear'.",
+            "columns that matter. Raise n_init to try more starts, raise n_features_to_select, or use network='additive' or "
+            "'linear'.",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -16,27 +16,11 @@ from tamiz.core.compiled import FAST, IN_PLACE, NOT_FINITE, adam, adam_constants
 from tamiz.core.history import History, new_history, record_step
 from tamiz.core.state import N_SLOTS, Phase, Slot
 from tamiz.engines.layers import Layers, Row, backward, forward, new_layers, padded, update
-from tamiz.engines.loop import LoopSlot, Status, shuffle
+from tamiz.engines.loop import Status, shuffle
+from tamiz.engines.memory import LoopSlot
 from tamiz.engines.schedule import refinement_part
 
 _refinement_part = njit(**IN_PLACE)(refinement_part)
-
-
-class DenseNumbers(NamedTuple):
-    """Settings of the weights, as numbers only, so that compiled code can take them."""
-
-    learning_rate: float
-    l2: float
-    refinement_l2: float
-    beta1: float
-    beta2: float
-    epsilon: float
-    batch_size: int
-    warmup_steps: int
-    step_limit: int
-    refinement_steps: int
-    average_from: int
-    """Steps of the refinement before those over which the weights are averaged."""
 
 
 class DenseMemory(NamedTuple):

@@ -13,18 +13,17 @@ from scipy.optimize import minimize
 from tamiz.core.compiled import IN_PLACE
 from tamiz.core.losses import Loss
 from tamiz.core.rule import Rule
-from tamiz.core.schedule import selection_schedule
+from tamiz.core.schedule import ScheduleWindow
 from tamiz.core.state import Slot
 from tamiz.engines.contract import Problem
-from tamiz.engines.dense_loop import DenseNumbers, drop_eliminated, largest_batch, new_dense_memory, run_dense
+from tamiz.engines.dense_loop import drop_eliminated, largest_batch, new_dense_memory, run_dense
 from tamiz.engines.dense_model import DenseModel, trained_model
 from tamiz.engines.design import Design
 from tamiz.engines.first_layer import batch_memory, first_layer_products
-from tamiz.engines.loop import LoopSlot, Status
+from tamiz.engines.loop import Status
+from tamiz.engines.memory import LoopSlot
+from tamiz.engines.record import raise_diverged, training_numbers
 from tamiz.engines.schedule import Schedule
-
-#: Steps whose schedule is computed at a time.
-_SCHEDULE_CHUNK = 8192
 
 
 class Start:
@@ -61,7 +60,7 @@ class Start:
         self.memory = new_dense_memory(
             rows, hidden, problem.n_outputs, rule.n_features, rule.n_features_to_select, self.n_rows, seed
         )
-        self.training = dense_numbers(rule, schedule)
+        self.training = training_numbers(rule, schedule)
         self.design = Design(problem.X, problem.offset, owned)
 
     def position(self) -> tuple[int, int, int]:
@@ -96,24 +95,17 @@ class Start:
         rates = np.array(schedule.refinement_rates, dtype=np.float64)
         functions = (*first_layer_products(self.design), self.loss.compiled)
         batch = batch_memory(self.design, self.n_rows, units)
-        first, alphas, mask_targets = 0, np.zeros(0), np.zeros(0)
+        window = ScheduleWindow(rule)
         while not stop.is_set():
             # Pieces of about ten milliseconds: an interrupt is heard, and the cost of coming back to Python is not seen.
             cells = (int(memory.loop_counters[LoopSlot.WIDTH]) + units) * units * self.n_rows
             piece = max(8, min(1024, 100_000_000 // cells))
-            done = int(counters[Slot.STEP]) - first
-            if done + piece > alphas.size:
-                first, done = int(counters[Slot.STEP]), 0
-                alphas, mask_targets = selection_schedule(rule, first + 1, _SCHEDULE_CHUNK)
             status = run_dense(
                 *functions, self.design.matrix, batch, targets, weights, memory, rule.numbers, self.training, rates,
-                alphas[done : done + piece], mask_targets[done : done + piece],
+                *window.steps(int(counters[Slot.STEP]) + 1, piece),
             )  # fmt: skip
             if status == Status.DIVERGED:
-                raise FloatingPointError(
-                    "The training loss became infinite or NaN. Normalise the features (normalize='erf' or 'standard') "
-                    "or lower learning_rate."
-                )
+                raise_diverged()
             if status == Status.DONE:
                 return
             if status == Status.COMPACT:
@@ -132,23 +124,6 @@ class Start:
             table = sp.csr_matrix((data, indices, indptr), shape=(indptr.size - 1, offset.size))
         scores = self.network().scores(table[rows], offset if self.design.sparse else None)
         return evaluate(self.loss, self.problem, scores, rows)[0]
-
-
-def dense_numbers(rule: Rule, schedule: Schedule) -> DenseNumbers:
-    """Return the settings of the weights for compiled code."""
-    return DenseNumbers(
-        learning_rate=float(schedule.learning_rate),
-        l2=float(schedule.l2),
-        refinement_l2=float(schedule.refinement_l2),
-        beta1=float(schedule.beta1),
-        beta2=float(schedule.beta2),
-        epsilon=float(schedule.epsilon),
-        batch_size=int(schedule.batch_size),
-        warmup_steps=int(rule.warmup_steps),
-        step_limit=int(rule.step_limit),
-        refinement_steps=int(schedule.refinement_steps),
-        average_from=int(schedule.refinement_steps * (1.0 - schedule.average)),
-    )
 
 
 @njit(**IN_PLACE)

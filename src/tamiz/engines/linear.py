@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from tamiz.core.history import history_to_dict
 from tamiz.core.losses import Loss
 from tamiz.core.rule import Rule
-from tamiz.core.schedule import selection_schedule
+from tamiz.core.schedule import ScheduleWindow
 from tamiz.core.state import Slot
 from tamiz.engines import loop
 from tamiz.engines._compile_notice import announce_compilation
 from tamiz.engines.contract import Fit, Problem, Progress
 from tamiz.engines.design import Design
-from tamiz.engines.loop import Status, TrainingNumbers
+from tamiz.engines.loop import Status
 from tamiz.engines.memory import LoopSlot, Memory, compact_vectors, new_memory
+from tamiz.engines.record import final_ranking, raise_diverged, record_selection, training_numbers
 from tamiz.engines.schedule import Schedule
-from tamiz.selection import Selection
-
-#: Steps whose schedule is computed at a time.
-_SCHEDULE_CHUNK = 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,24 +130,8 @@ class LinearEngine:
         if order is not None and problem.groups is not None:
             coef = coef[:, np.argsort(order[ranking[problem.groups] <= m])]
         model = LinearModel(loss.decision(coef.T).T, loss.decision(intercept[None])[0])
-        if counters[Slot.FORCED]:
-            warnings.warn(
-                f"The selection did not settle within {rule.max_steps} steps; the {m} largest were kept. "
-                "Raise max_steps or ramp_steps, or use variant='soft'.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        selection = Selection(
-            support=ranking <= m,
-            ranking=ranking,
-            variant=rule.variant,
-            converged=not counters[Slot.FORCED],
-            n_steps=int(counters[Slot.STEP]),
-            closed_at=closed_at,
-            seed=int(seed),
-            seconds=time.perf_counter() - started,
-            history=history_to_dict(history, ranking, m),
-            engine="linear",
+        selection = record_selection(
+            rule, ranking, counters, closed_at, history, seed=seed, started=started, engine="linear"
         )
         return Fit(selection, model)
 
@@ -166,27 +144,20 @@ class LinearEngine:
         design = Design(problem.X, problem.offset, problem.owned)
         targets = np.ascontiguousarray(problem.targets, dtype=np.float32)
         weights = problem.unit_weights()
-        training = self._numbers(rule, schedule)
+        training = training_numbers(rule, schedule, self.fit_intercept)
         rates = np.array(schedule.refinement_rates, dtype=np.float64)
         functions = (*design.products, loss.compiled)
-        first, alphas, mask_targets = 0, np.zeros(0), np.zeros(0)
+        window = ScheduleWindow(rule)
         while True:
             # Pieces of about ten milliseconds: Ctrl-C is heard, and the cost of coming back to Python is not seen.
             cells = memory.loop_counters[LoopSlot.WIDTH] * (schedule.batch_size + 8) * problem.n_outputs
             piece = int(max(16, min(4096, 2e7 // max(1, cells))))
-            done = int(counters[Slot.STEP]) - first
-            if done + piece > alphas.size:
-                first, done = int(counters[Slot.STEP]), 0
-                alphas, mask_targets = selection_schedule(rule, first + 1, _SCHEDULE_CHUNK)
             status = loop.run(
                 *functions, design.matrix, targets, weights, memory, rule.numbers, training, rates,
-                alphas[done : done + piece], mask_targets[done : done + piece],
+                *window.steps(int(counters[Slot.STEP]) + 1, piece),
             )  # fmt: skip
             if status == Status.DIVERGED:
-                raise FloatingPointError(
-                    "The training loss became infinite or NaN: the features are too large. "
-                    "Normalise them (normalize='erf' or 'standard') or lower learning_rate."
-                )
+                raise_diverged()
             if status == Status.DONE:
                 return
             if status == Status.COMPACT:
@@ -195,42 +166,6 @@ class LinearEngine:
             if progress is not None:
                 refined = int(memory.loop_counters[LoopSlot.REFINED])
                 progress(int(counters[Slot.STEP]), int(counters[Slot.OPEN]) or m, refined)
-
-    def _numbers(self, rule: Rule, schedule: Schedule) -> TrainingNumbers:
-        return TrainingNumbers(
-            learning_rate=float(schedule.learning_rate),
-            l2=float(schedule.l2),
-            refinement_l2=float(schedule.refinement_l2),
-            beta1=float(schedule.beta1),
-            beta2=float(schedule.beta2),
-            epsilon=float(schedule.epsilon),
-            batch_size=int(schedule.batch_size),
-            warmup_steps=int(rule.warmup_steps),
-            step_limit=int(rule.step_limit),
-            refinement_steps=int(schedule.refinement_steps),
-            fit_intercept=bool(self.fit_intercept),
-        )
-
-
-def final_ranking(column: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """Return the ranks by original column number.
-
-    Parameters
-    ----------
-    column : ndarray of int, shape (n_features,)
-        Original numbers: the kept columns first, then the eliminated in the order of their ranks.
-    rank : ndarray of int, shape (n_features_to_select,)
-        Ranks of the kept columns.
-
-    Examples
-    --------
-    >>> final_ranking(np.array([3, 1, 0, 2]), np.array([2, 1])).tolist()
-    [3, 1, 4, 2]
-    """
-    ranking = np.empty(column.size, dtype=np.int64)
-    ranking[column] = np.arange(1, column.size + 1, dtype=np.int32)
-    ranking[column[: rank.size]] = rank
-    return ranking
 
 
 def _side_by_side(problem: Problem, n_features: int) -> tuple[Problem, np.ndarray | None, np.ndarray | None]:

@@ -12,7 +12,6 @@ moves in the same pass as the weights.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -29,7 +28,7 @@ from tamiz.core.compiled import (
     move_feature,
     move_in_place,
 )
-from tamiz.core.history import HistorySlot, is_line_due, write_line
+from tamiz.core.history import record_step
 from tamiz.core.state import Phase, Slot
 from tamiz.engines.memory import LoopSlot
 from tamiz.engines.schedule import refinement_part
@@ -46,22 +45,6 @@ class Status(IntEnum):
     """Many columns are eliminated: drop them."""
     DONE = 2
     DIVERGED = 3
-
-
-class TrainingNumbers(NamedTuple):
-    """Settings of the weights, as numbers only, so that compiled code can take them."""
-
-    learning_rate: float
-    l2: float
-    refinement_l2: float
-    beta1: float
-    beta2: float
-    epsilon: float
-    batch_size: int
-    warmup_steps: int
-    step_limit: int
-    refinement_steps: int
-    fit_intercept: bool
 
 
 @njit(**IN_PLACE)
@@ -196,21 +179,6 @@ def _update_intercept(intercept, score_gradient, constants):
 
 
 @njit(**IN_PLACE)
-def _record(history, step, phase, alpha, gamma, rank, feature, m):
-    """Add a line to the history if one is due."""
-    history.counters[HistorySlot.SINCE] += 1
-    if not is_line_due(history, step, False):
-        return
-    total = 0.0
-    n_alive = 0
-    for j in range(gamma.shape[0]):
-        if rank[j] <= m:
-            total += gamma[j]
-            n_alive += 1
-    write_line(history, step, phase, n_alive, total, alpha, gamma, feature)
-
-
-@njit(**IN_PLACE)
 def run(
     scores_product, gradient_product, loss, matrix, targets, sample_weights,
     memory, rule, training, refinement_rates, alphas, mask_targets,
@@ -297,7 +265,7 @@ def run(
         phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value
         if not moving:
             phase = Phase.REFINEMENT.value if refining else Phase.WARM_UP.value
-        _record(history, step, phase, alpha, gamma, rank, feature, m)
+        record_step(history, step, phase, alpha, gamma, rank, feature, m)
         if not moving:
             if refining and loop_counters[LoopSlot.REFINED] >= training.refinement_steps:
                 return Status.DONE.value

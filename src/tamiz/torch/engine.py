@@ -14,6 +14,7 @@ from tamiz.core.losses import Loss, get_loss
 from tamiz.core.rule import Rule
 from tamiz.core.state import Phase
 from tamiz.engines.contract import Fit, Problem, Progress
+from tamiz.engines.record import reject_groups
 from tamiz.engines.schedule import Schedule
 from tamiz.selection import Selection
 from tamiz.torch._run import StepReport
@@ -153,6 +154,7 @@ class TorchEngine:
         -------
         Fit
         """
+        reject_groups(problem, "torch")
         rows = problem.dense()
         tensors = tuple(
             torch.as_tensor(part).to(self.device) for part in (rows, problem.targets, problem.unit_weights())

@@ -41,11 +41,12 @@ def test_one_job_stays_in_this_process_and_gives_the_threads_back():
 
 
 def test_an_error_or_the_death_of_a_process_reaches_the_caller_and_leaves_no_process():
+    before = set(multiprocessing.active_children())  # a pool of joblib that an earlier test left
     with pytest.raises(ZeroDivisionError, match="division"):
         run_in_processes(operator.truediv, 1, [(1,), (0,), (2,)], 2)
     with pytest.raises(MemoryError, match="ended from outside"):
         run_in_processes(eval, "__import__('os')._exit(9)", [({},), ({},)], 2)
-    assert not multiprocessing.active_children()
+    assert set(multiprocessing.active_children()) <= before
 
 
 def test_an_error_in_one_thread_reaches_the_caller_and_stops_the_others():

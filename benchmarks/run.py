@@ -1,7 +1,7 @@
 """All benchmarks one after the other: `make bench`. Each prints ratios measured in one run, with its target beside.
 
-The studies (``quality.py``, ``baselines_quality.py``, ``additive.py``, ``networks.py``, ``pairs.py``, ``pairs_calibration.py``) take
-long and are started by hand.
+The studies (``quality.py``, ``baselines_quality.py``, ``additive.py``, ``networks.py``, ``pairs.py``,
+``pairs_calibration.py``) take long and are started by hand.
 """
 
 from __future__ import annotations

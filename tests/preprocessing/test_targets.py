@@ -165,3 +165,9 @@ def test_weights_of_classes():
 def test_weights_that_are_none(weight, message):
     with pytest.raises(ValueError, match=message):
         class_weights(weight, np.array(["a", "b"]), np.array([0, 1]), np.ones(2))
+
+
+@pytest.mark.parametrize(("y", "shown"), [(np.zeros(3), "0.0"), (np.array(["a", "a"]), "'a'"), ([True, True], "True")])
+def test_the_only_class_is_shown_as_a_plain_value(y, shown):
+    with pytest.raises(ValueError, match=rf"only one class \({shown}\)"):
+        encode_classes(y)

@@ -92,7 +92,9 @@ def read_target(y: Any, sample_weight: Any, n_samples: int, task: str = "auto") 
     classes, codes = np.unique(y.astype(str) if y.dtype.kind == "O" else y, return_inverse=True)
     present = np.unique(codes[weights > 0])
     if len(present) < 2:
-        raise ValueError(f"y holds one class only ({classes[present[0]]!r}): give rows of at least two classes.")
+        raise ValueError(
+            f"y holds one class only ({classes.tolist()[present[0]]!r}): give rows of at least two classes."
+        )
     if len(classes) > n_samples // 2:
         raise ValueError(
             f"y holds {len(classes)} classes on {n_samples} rows. Pass task='regression' if these are numbers, or merge classes."

@@ -146,7 +146,9 @@ def encode_classes(y: Any) -> tuple[np.ndarray, np.ndarray]:
         check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if classes.size < 2:
-        raise ValueError(f"y holds only one class ({classes[0]!r}); at least two are needed to tell them apart.")
+        raise ValueError(
+            f"y holds only one class ({classes.tolist()[0]!r}); at least two are needed to tell them apart."
+        )
     return classes, codes.reshape(-1).astype(np.int64)
 
 

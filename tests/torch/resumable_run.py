@@ -1,4 +1,7 @@
-"""A training run that checkpoints as it goes, and can be killed with SIGKILL: ``python resumable_run.py FILE KILL_AT``."""
+"""A training run that checkpoints as it goes, and can be killed with SIGKILL: ``python resumable_run.py FILE KILL_AT``.
+
+A run that ends writes gamma after each of its steps to ``FILE.path``.
+"""
 
 import os
 import signal
@@ -47,4 +50,4 @@ def run(checkpoint, kill_at=None):
 
 
 if __name__ == "__main__":
-    run(sys.argv[1], int(sys.argv[2]))
+    torch.save(run(sys.argv[1], int(sys.argv[2])), sys.argv[1] + ".path")

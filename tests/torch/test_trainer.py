@@ -311,6 +311,7 @@ def test_killed_run_goes_on_where_it_was(tmp_path):
         arguments = [sys.executable, str(script), str(tmp_path / f"{name}.pt"), str(tmp_path / f"{name}.end")]
         return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=environment)
 
+    start("first").communicate(timeout=200)  # fills the cache of numba: code just compiled may round otherwise
     straight = start("straight")
     killed = start("killed")
     for line in killed.stdout:

@@ -14,6 +14,7 @@ from tamiz import E2EFSClassifier
 
 X = np.random.default_rng(0).normal(size=(80, 30))
 y = X[:, 3] > 0
+E2EFSClassifier(2, ramp_steps=500).fit(X, y)  # everything is compiled before the interrupt
 clf = E2EFSClassifier(2, ramp_steps=10**8, verbose=1)
 try:
     clf.fit(X, y)

@@ -1,8 +1,18 @@
 """The history: bounded, thinned, readable."""
 
 import numpy as np
+from numba import njit
 
-from tamiz.core.history import N_LINES, HistorySlot, history_to_dict, is_line_due, new_history, write_line
+from tamiz.core.history import (
+    N_LINES,
+    HistorySlot,
+    history_to_dict,
+    is_line_due,
+    new_history,
+    record_step,
+    room_for_steps,
+    write_line,
+)
 from tamiz.core.state import HISTORY_COLUMNS, Phase
 
 
@@ -39,6 +49,26 @@ def test_a_forced_line_is_written_whatever_the_stride():
     assert history.counters[HistorySlot.STRIDE] == 2
     assert not is_line_due(history, 301, False)
     assert is_line_due(history, 301, True)
+
+
+def test_compiled_steps_fill_the_history_and_never_overrun_it():
+    @njit
+    def record(history, first_step, n_steps, gamma, column):
+        for step in range(first_step, first_step + n_steps):
+            history.loss_sum[0] += step
+            record_step(history, step, 1, 2, 0.25, gamma, column)
+
+    expected, history, step = run(2000), new_history(3), 1
+    arrays = np.array([1.0, 0.5], dtype=np.float32), np.array([2, 0], dtype=np.int32)
+    while step <= 2000:
+        n_steps = min(room_for_steps(history), 2001 - step)
+        record(history, step, n_steps, *arrays)
+        step += n_steps
+    n_lines = int(history.counters[HistorySlot.LINES])
+    for mine, theirs in zip(history[:2], expected[:2], strict=True):
+        np.testing.assert_array_equal(mine[:n_lines], theirs[:n_lines])
+    record(history, 1, 10 * N_LINES, *arrays)  # without room
+    assert history.counters[HistorySlot.LINES] <= N_LINES
 
 
 def test_the_path_holds_gamma_by_original_column_the_best_first():

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from tamiz.core.state import Slot
 
@@ -18,7 +19,10 @@ FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 #: Options of compiled functions that work in place: no lock of Python, no counting of references. The last one makes the
 #: compiler reject whatever allocates, and halves the time of a step on a small table.
-IN_PLACE: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+IN_PLACE: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
+#: The same for functions that compiled code alone calls: nothing is made for a call from Python, nothing is stored beside
+#: the caller, and each caller has a copy of its own, so that it rounds the same whatever else the process has compiled.
+INLINED: dict[str, Any] = {**IN_PLACE, "cache": False, "forceinline": True}
 #: The same for functions that compiled code is handed as arguments (``numba.cfunc``).
 AS_ARGUMENT: dict[str, Any] = {"cache": True, "_nrt": False}
 
@@ -28,7 +32,7 @@ TINY = np.float32(1e-30)
 """Moments below this are set to zero: they would decay into denormal numbers, ten times slower to compute with."""
 
 
-@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
 def adam(first, second, gradient, alive, constants):
     """Return the two moments of Adam after one more gradient, and the step to take; all zero for what is not alive."""
     beta1, beta2, rate, correction, epsilon = constants
@@ -40,7 +44,7 @@ def adam(first, second, gradient, alive, constants):
     return a, b, rate * a / (np.sqrt(b * correction) + epsilon)
 
 
-@njit(**IN_PLACE)
+@register_jitable(**INLINED)
 def adam_constants(learning_rate, beta1, beta2, epsilon, age):
     """Return the numbers of step ``age`` of Adam, in float32 so that loops over float32 stay in it."""
     return (
@@ -52,13 +56,13 @@ def adam_constants(learning_rate, beta1, beta2, epsilon, age):
     )
 
 
-@njit(**IN_PLACE)
+@register_jitable(**INLINED)
 def mask_adam_constants(rule, counters):
     """Return the numbers of the present step of the Adam of gamma."""
     return adam_constants(rule.mask_learning_rate, rule.beta1, rule.beta2, rule.epsilon, counters[Slot.AGE])
 
 
-@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
 def mixing_coefficients(gamma, rank, loss_gradient, alpha, target, rule):
     """Return what the two gradients are multiplied by in eq. 5, and whether the loss gradient is finite.
 
@@ -94,7 +98,7 @@ def mixing_coefficients(gamma, rank, loss_gradient, alpha, target, rule):
     )
 
 
-@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
 def move_feature(gamma, first, second, loss_gradient, alive, coefficients, constants):
     """Move one entry of gamma; return its value before clipping, and its moments."""
     loss_factor, penalty_factor, shift = coefficients
@@ -103,7 +107,7 @@ def move_feature(gamma, first, second, loss_gradient, alive, coefficients, const
     return gamma - step, first, second
 
 
-@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
 def move_in_place(gamma, first, second, rank, loss_gradient, counters, alpha, target, rule):
     """Move gamma in place; return how many living features stand at or below zero, or NOT_FINITE with nothing changed.
 
@@ -128,7 +132,7 @@ def move_in_place(gamma, first, second, rank, loss_gradient, counters, alpha, ta
     return n_low
 
 
-@njit(**IN_PLACE)
+@register_jitable(**INLINED)
 def _sift_down(order, root, n, key):
     """Restore the heap below ``root``; the best stands on top, of equal keys the earlier index is better."""
     while True:
@@ -151,14 +155,17 @@ def sort_worst_first(order, n, key):
 
     Heap sort: it works in place, and the training loop allocates nothing.
     """
-    for start in range(n // 2 - 1, -1, -1):
-        _sift_down(order, start, n, key)
-    for end in range(n - 1, 0, -1):
-        order[0], order[end] = order[end], order[0]
-        _sift_down(order, 0, end, key)
+    root, end = n // 2, n
+    while end > 1:
+        if root > 0:  # build the heap
+            root -= 1
+        else:  # take its top away
+            end -= 1
+            order[0], order[end] = order[end], order[0]
+        _sift_down(order, root, end, key)
 
 
-@njit(**IN_PLACE)
+@register_jitable(**INLINED)
 def _undecided(gamma, rank, order, only_low):
     """Write the undecided features (only those at or below zero) to the front of ``order``; return how many there are."""
     n = 0
@@ -169,7 +176,7 @@ def _undecided(gamma, rank, order, only_low):
     return n
 
 
-@njit(**IN_PLACE)
+@register_jitable(**INLINED)
 def _extrapolate(gamma, first, second, rank, key, constants):
     """Write ``tamiz.core.extrapolated_gamma`` of the undecided features into ``key``."""
     _, _, rate, correction, epsilon = constants
@@ -179,7 +186,7 @@ def _extrapolate(gamma, first, second, rank, key, constants):
             key[j] = held - rate * first[j] / (np.sqrt(second[j] * correction) + epsilon)
 
 
-@njit(**IN_PLACE)
+@register_jitable(**INLINED)
 def _is_closed(gamma, rank, m):
     n_one = 0
     for j in range(gamma.shape[0]):
@@ -187,7 +194,7 @@ def _is_closed(gamma, rank, m):
     return 1 if n_one == m else 0
 
 
-@njit(**IN_PLACE)
+@register_jitable(**INLINED)
 def eliminate_in_place(gamma, first, second, rank, key, order, counters, rule, forced, n_low):
     """Eliminate features at zero (never below M), begin the closing when exactly M are left, and test whether gamma is closed.
 

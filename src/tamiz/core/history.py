@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
-from tamiz.core.compiled import IN_PLACE
+from tamiz.core.compiled import IN_PLACE, INLINED
 from tamiz.core.state import HISTORY_COLUMNS
 
 #: Lines that a history holds at most.
@@ -58,23 +59,36 @@ def new_history(n_features: int) -> History:
     return History(np.zeros((N_LINES, len(HISTORY_COLUMNS))), path, counters, np.zeros(1))
 
 
-@njit(**IN_PLACE)
-def is_line_due(history, step, forced):
-    """Check whether ``step`` gets a line; when the history is full, drop every other line and double the stride."""
-    counters, lines, path = history.counters, history.lines, history.path
-    if step % counters[HistorySlot.STRIDE] != 0 and not forced:
-        return False
-    if counters[HistorySlot.LINES] == lines.shape[0]:
-        half = lines.shape[0] // 2
-        for r in range(half):
-            for i in range(lines.shape[1]):
-                lines[r, i] = lines[2 * r + 1, i]
-            for i in range(path.shape[1]):
-                path[r, i] = path[2 * r + 1, i]
+def room_for_steps(history: History) -> int:
+    """Return how many steps can be recorded; when the history is full, drop every other line and double the stride first.
+
+    Examples
+    --------
+    >>> room_for_steps(new_history(10))
+    256
+    """
+    counters, half = history.counters, N_LINES // 2
+    if counters[HistorySlot.LINES] == N_LINES:
+        for array in (history.lines, history.path):
+            array[:half] = array[1::2]
+            array[half:] = 0
         counters[HistorySlot.LINES] = half
         counters[HistorySlot.STRIDE] *= 2
-        return step % counters[HistorySlot.STRIDE] == 0 or forced
-    return True
+    return int((N_LINES - counters[HistorySlot.LINES]) * counters[HistorySlot.STRIDE])
+
+
+def is_line_due(history: History, step: int, forced: bool) -> bool:
+    """Check whether ``step`` gets a line, and make room for it.
+
+    Examples
+    --------
+    >>> is_line_due(new_history(10), 1, False)
+    True
+    """
+    counters = history.counters
+    if step % counters[HistorySlot.STRIDE] == 0 or forced:
+        room_for_steps(history)
+    return bool(step % counters[HistorySlot.STRIDE] == 0 or forced)
 
 
 @njit(**IN_PLACE)
@@ -89,8 +103,6 @@ def write_line(history, step, phase, n_alive, gamma_sum, alpha, gamma, column):
     lines[r, 4] = gamma_sum
     lines[r, 5] = alpha
     if path.shape[1] > 0:
-        for j in range(path.shape[1]):
-            path[r, j] = 0
         for j in range(gamma.shape[0]):
             path[r, column[j]] = np.uint8(gamma[j] * 255.0 + 0.5)
     counters[HistorySlot.LINES] += 1
@@ -98,18 +110,16 @@ def write_line(history, step, phase, n_alive, gamma_sum, alpha, gamma, column):
     history.loss_sum[0] = 0.0
 
 
-@njit(**IN_PLACE)
-def record_step(history, step, phase, alpha, gamma, rank, column, m):
-    """Count a step and, if a line is due, write it; features of a rank up to ``m`` are alive."""
-    history.counters[HistorySlot.SINCE] += 1
-    if not is_line_due(history, step, False):
+@register_jitable(**INLINED)
+def record_step(history, step, phase, n_alive, alpha, gamma, column):
+    """Count a step and, if a line is due, write it; a full history gets none (see :func:`room_for_steps`)."""
+    counters = history.counters
+    counters[HistorySlot.SINCE] += 1
+    if step % counters[HistorySlot.STRIDE] != 0 or counters[HistorySlot.LINES] == history.lines.shape[0]:
         return
     total = 0.0
-    n_alive = 0
     for j in range(gamma.shape[0]):
-        if rank[j] <= m:
-            total += gamma[j]
-            n_alive += 1
+        total += gamma[j]  # the eliminated stand at zero
     write_line(history, step, phase, n_alive, total, alpha, gamma, column)
 
 

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
-from tamiz.core.compiled import FAST, IN_PLACE, NOT_FINITE, adam, adam_constants, advance_in_place
+from tamiz.core.compiled import FAST, IN_PLACE, INLINED, NOT_FINITE, adam, adam_constants, advance_in_place
 from tamiz.core.history import History, new_history, record_step
 from tamiz.core.state import N_SLOTS, Phase, Slot
 from tamiz.engines.layers import Layers, Row, backward, forward, new_layers, padded, update
@@ -20,7 +21,7 @@ from tamiz.engines.loop import Status, shuffle
 from tamiz.engines.memory import LoopSlot
 from tamiz.engines.schedule import refinement_part
 
-_refinement_part = njit(**IN_PLACE)(refinement_part)
+_refinement_part = register_jitable(**INLINED)(refinement_part)
 
 
 class DenseMemory(NamedTuple):
@@ -129,7 +130,7 @@ def new_dense_memory(
     )
 
 
-@njit(**IN_PLACE)
+@register_jitable(**INLINED)
 def _next_batch(rows, random, position, batch_size, targets, weights, batch_targets, batch_weights):
     """Copy targets and weights of the next batch; return where its rows begin and end."""
     n = rows.shape[0]
@@ -146,7 +147,7 @@ def _next_batch(rows, random, position, batch_size, targets, weights, batch_targ
     return position, end
 
 
-@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
 def _update_first(weights, gradient, first, second, gamma, gamma_gradient, constants, decay):
     """Write the gradient with respect to gamma, then take a step of Adam on the weights of the first layer."""
     for j in range(gamma.shape[0]):
@@ -161,13 +162,13 @@ def _update_first(weights, gradient, first, second, gamma, gamma_gradient, const
             w[u] = w[u] - step
 
 
-@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
 def _average(values, averages, share):
     for j in range(values.shape[0]):
         averages[j] += share * (values[j] - averages[j])
 
 
-@njit(**IN_PLACE)
+@register_jitable(**INLINED)
 def _take_average(weights, weights_average, layers, share):
     """Add the present weights and running statistics to their averages with the weight ``share``."""
     for j in range(weights.shape[0]):
@@ -242,7 +243,8 @@ def run_dense(
         phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value
         if not moving:
             phase = Phase.REFINEMENT.value if refining else Phase.WARM_UP.value
-        record_step(memory.history, step, phase, alpha, gamma, rank, column, m)
+        n_alive = counters[Slot.OPEN] if counters[Slot.OPEN] > 0 else m
+        record_step(memory.history, step, phase, n_alive, alpha, gamma, column)
         if refining:
             nth = loop_counters[LoopSlot.REFINED] - training.average_from
             if nth >= 1:
@@ -254,7 +256,6 @@ def run_dense(
         if counters[Slot.CLOSED] == 1:
             loop_counters[LoopSlot.CLOSED_AT] = step
             return Status.COMPACT.value if training.refinement_steps > 0 else Status.DONE.value
-        n_alive = counters[Slot.OPEN] if counters[Slot.OPEN] > 0 else m
         if n_alive < k - k // 8 or (n_alive < k and counters[Slot.OPEN] == 0):
             return Status.COMPACT.value
     return Status.RUNNING.value

@@ -11,6 +11,7 @@ from numba import njit
 from scipy.optimize import minimize
 
 from tamiz.core.compiled import IN_PLACE
+from tamiz.core.history import room_for_steps
 from tamiz.core.losses import Loss
 from tamiz.core.rule import Rule
 from tamiz.core.schedule import ScheduleWindow
@@ -99,7 +100,7 @@ class Start:
         while not stop.is_set():
             # Pieces of about ten milliseconds: an interrupt is heard, and the cost of coming back to Python is not seen.
             cells = (int(memory.loop_counters[LoopSlot.WIDTH]) + units) * units * self.n_rows
-            piece = max(8, min(1024, 100_000_000 // cells))
+            piece = min(max(8, min(1024, 100_000_000 // cells)), room_for_steps(memory.history))
             status = run_dense(
                 *functions, self.design.matrix, batch, targets, weights, memory, rule.numbers, self.training, rates,
                 *window.steps(int(counters[Slot.STEP]) + 1, piece),

@@ -12,9 +12,9 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+from numba.extending import register_jitable
 
-from tamiz.core.compiled import FAST, IN_PLACE, adam
+from tamiz.core.compiled import FAST, INLINED, adam
 from tamiz.engines.products import PADDING, multiply, multiply_transposed, transpose
 
 #: Weight of a batch in the running statistics, and the number added to a variance, as in PyTorch's ``BatchNorm1d``.
@@ -128,7 +128,7 @@ def views(layers: Layers, row: int, which: int) -> list[tuple[np.ndarray, ...]]:
     return found
 
 
-@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
 def _normalise(units, scale, shift, mean, deviation, running_mean, running_variance, active):
     """Normalise ``units`` over the rows in place, write ReLU of scale and shift into ``active``, update the statistics."""
     n, width = units.shape
@@ -160,7 +160,7 @@ def _normalise(units, scale, shift, mean, deviation, running_mean, running_varia
             a[u] = value if value > zero or value != value else zero  # a NaN stays one
 
 
-@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
 def _normalise_gradient(delta, units, active, scale, deviation, scale_gradient, shift_gradient):
     """Turn the gradient with respect to ``active`` into that with respect to the units before normalisation, in place."""
     n, width = delta.shape
@@ -182,7 +182,7 @@ def _normalise_gradient(delta, units, active, scale, deviation, scale_gradient, 
             d[u] = scale[u] * deviation[u] * centred
 
 
-@njit(**IN_PLACE)
+@register_jitable(**INLINED)
 def forward(layers, n):
     """Compute the scores of ``n`` rows in training; the first product stands at the front of ``normalised``."""
     units, values = layers.units, layers.parameters[Row.VALUE]
@@ -209,7 +209,7 @@ def forward(layers, n):
             layers.normalised[position + i * n_outputs + c] += values[begin + c]
 
 
-@njit(**IN_PLACE)
+@register_jitable(**INLINED)
 def backward(layers, n):
     """Compute the gradients from that of the scores; that of the first product is left at the front of ``delta``."""
     units, values, gradient = layers.units, layers.parameters[Row.VALUE], layers.parameters[Row.GRADIENT]
@@ -242,7 +242,7 @@ def backward(layers, n):
         )  # fmt: skip
 
 
-@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
 def _update_range(parameters, begin, end, constants, decay):
     value, gradient = parameters[Row.VALUE][begin:end], parameters[Row.GRADIENT][begin:end]
     first, second = parameters[Row.FIRST][begin:end], parameters[Row.SECOND][begin:end]
@@ -251,7 +251,7 @@ def _update_range(parameters, begin, end, constants, decay):
         value[j] = value[j] - step
 
 
-@njit(**IN_PLACE)
+@register_jitable(**INLINED)
 def update(layers, constants, decay):
     """Take a step of Adam; the weight decay is for weights only, not for normalisations and constants."""
     units, parameters = layers.units, layers.parameters

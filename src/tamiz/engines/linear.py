@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tamiz.core.history import room_for_steps
 from tamiz.core.losses import Loss
 from tamiz.core.rule import Rule
 from tamiz.core.schedule import ScheduleWindow
@@ -151,7 +152,7 @@ class LinearEngine:
         while True:
             # Pieces of about ten milliseconds: Ctrl-C is heard, and the cost of coming back to Python is not seen.
             cells = memory.loop_counters[LoopSlot.WIDTH] * (schedule.batch_size + 8) * problem.n_outputs
-            piece = int(max(16, min(4096, 2e7 // max(1, cells))))
+            piece = min(int(max(16, min(4096, 2e7 // max(1, cells)))), room_for_steps(memory.history))
             status = loop.run(
                 *functions, design.matrix, targets, weights, memory, rule.numbers, training, rates,
                 *window.steps(int(counters[Slot.STEP]) + 1, piece),

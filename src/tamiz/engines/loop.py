@@ -15,10 +15,12 @@ from enum import IntEnum
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from tamiz.core.compiled import (
     FAST,
     IN_PLACE,
+    INLINED,
     NOT_FINITE,
     adam,
     adam_constants,
@@ -33,7 +35,7 @@ from tamiz.core.state import Phase, Slot
 from tamiz.engines.memory import LoopSlot
 from tamiz.engines.schedule import refinement_part
 
-_refinement_part = njit(**IN_PLACE)(refinement_part)
+_refinement_part = register_jitable(**INLINED)(refinement_part)
 
 
 class Status(IntEnum):
@@ -47,7 +49,7 @@ class Status(IntEnum):
     DIVERGED = 3
 
 
-@njit(**IN_PLACE)
+@register_jitable(**INLINED)
 def shuffle(rows, state):
     """Shuffle in place (Fisher and Yates) by SplitMix64, so that a seed means the same on every machine and thread.
 
@@ -63,7 +65,7 @@ def shuffle(rows, state):
         rows[i], rows[j] = rows[j], rows[i]
 
 
-@njit(**IN_PLACE)
+@register_jitable(**INLINED)
 def _next_batch(rows, random, position, batch_size, targets, weights, batch_targets, batch_weights):
     """Copy targets and weights of the next batch; return where its rows begin and end. The last of an epoch may be smaller."""
     if position >= rows.shape[0]:
@@ -78,7 +80,7 @@ def _next_batch(rows, random, position, batch_size, targets, weights, batch_targ
     return position, end
 
 
-@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
 def _gamma_gradient(weights, gradient, out):
     """Write the gradient with respect to gamma, w * g summed over the outputs."""
     width = out.shape[0]
@@ -90,7 +92,7 @@ def _gamma_gradient(weights, gradient, out):
             out[j] = (out[j] if c > 0 else np.float32(0.0)) + w[j] * g[j]
 
 
-@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
 def _sum_groups(of_columns, starts, out):
     """Write the sum over the columns of each group."""
     begin = 0
@@ -103,7 +105,7 @@ def _sum_groups(of_columns, starts, out):
         begin = end
 
 
-@njit(**IN_PLACE)
+@register_jitable(**INLINED)
 def _spread(gamma, starts, gate):
     """Write gamma of each group to its columns."""
     begin = 0
@@ -114,7 +116,7 @@ def _spread(gamma, starts, gate):
         begin = end
 
 
-@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
 def _update_weights(first_row, weights, folded, gradient, weights_first, weights_second, gamma, constants, l2):
     """Take a step of Adam on the rows of weights from ``first_row`` on, and fold gamma into them."""
     width = gamma.shape[0]
@@ -127,7 +129,7 @@ def _update_weights(first_row, weights, folded, gradient, weights_first, weights
             v[j] = max(gamma[j], np.float32(0.0)) * w[j]
 
 
-@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
 def _fold(first_row, weights, folded, gamma):
     """Fold gamma into the rows of weights from ``first_row`` on."""
     width = gamma.shape[0]
@@ -137,7 +139,7 @@ def _fold(first_row, weights, folded, gamma):
             v[j] = max(gamma[j], np.float32(0.0)) * w[j]
 
 
-@njit(**IN_PLACE, fastmath=FAST, error_model="numpy")
+@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
 def _update_with_gamma(
     w, v, g, first, second, gamma, gamma_first, gamma_second, rank, constants, l2, counters, alpha, target, rule
 ):
@@ -168,7 +170,7 @@ def _update_with_gamma(
     return n_low
 
 
-@njit(**IN_PLACE)
+@register_jitable(**INLINED)
 def _update_intercept(intercept, score_gradient, constants):
     for c in range(intercept.shape[1]):
         total = np.float32(0.0)
@@ -265,7 +267,8 @@ def run(
         phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value
         if not moving:
             phase = Phase.REFINEMENT.value if refining else Phase.WARM_UP.value
-        record_step(history, step, phase, alpha, gamma, rank, feature, m)
+        n_alive = counters[Slot.OPEN] if counters[Slot.OPEN] > 0 else m
+        record_step(history, step, phase, n_alive, alpha, gamma, feature)
         if not moving:
             if refining and loop_counters[LoopSlot.REFINED] >= training.refinement_steps:
                 return Status.DONE.value
@@ -273,7 +276,6 @@ def run(
         if counters[Slot.CLOSED] == 1:
             loop_counters[LoopSlot.CLOSED_AT] = step
             return Status.COMPACT.value if training.refinement_steps > 0 else Status.DONE.value
-        n_alive = counters[Slot.OPEN] if counters[Slot.OPEN] > 0 else m
         if n_alive < n - n // 8 or (n_alive < n and counters[Slot.OPEN] == 0):
             return Status.COMPACT.value
     return Status.RUNNING.value

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
-from tamiz.core.compiled import FAST, IN_PLACE
+from tamiz.core.compiled import FAST, IN_PLACE, INLINED
 
 #: Widths are padded to a multiple of this.
 PADDING = 8
 
 
-@njit(**IN_PLACE, fastmath=FAST, error_model="numpy", forceinline=True)
+@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
 def _add_tile(o0, o1, o2, o3, w0, w1, w2, w3, p0, p1, p2, p3, q0, q1, q2, q3, r0, r1, r2, r3, s0, s1, s2, s3):
     """Add four combinations of the rows ``w0`` to ``w3`` to the rows ``o0`` to ``o3``."""
     for u in range(o0.shape[0]):
@@ -27,14 +28,14 @@ def _add_tile(o0, o1, o2, o3, w0, w1, w2, w3, p0, p1, p2, p3, q0, q1, q2, q3, r0
         o3[u] += (s0 * a + s1 * b) + (s2 * c + s3 * d)
 
 
-@njit(**IN_PLACE, fastmath=FAST, error_model="numpy", forceinline=True)
+@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
 def _add_row(out, factor, row):
     """Add a multiple of one row to another."""
     for u in range(out.shape[0]):
         out[u] += factor * row[u]
 
 
-@njit(**IN_PLACE)
+@register_jitable(**INLINED)
 def _clear(out):
     for i in range(out.shape[0]):
         row = out[i]

@@ -55,20 +55,6 @@ def normalize_rows(X, mean, scale, with_erf, out):
         _normalize_row(X[i], mean, scale, with_erf, out[i])
 
 
-@njit(cache=True, nogil=True, fastmath=FINITE_MATH)
-def _widen_by_row(x, low, high):
-    for j in range(x.shape[0]):
-        low[j] = min(low[j], x[j])
-        high[j] = max(high[j], x[j])
-
-
-@njit(cache=True, nogil=True)
-def widen(X, low, high):
-    """Update smallest and largest value of each column of a C-ordered table."""
-    for i in range(X.shape[0]):
-        _widen_by_row(X[i], low, high)
-
-
 @njit(cache=True, nogil=True, fastmath=FINITE_MATH, error_model="numpy")
 def _add_row(x, weight, middle, half, total, squares):
     for j in range(x.shape[0]):

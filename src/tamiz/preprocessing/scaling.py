@@ -223,7 +223,8 @@ def _dense_sums(X: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
     n_features = X.shape[1]
     low, high = np.full(n_features, np.inf), np.full(n_features, -np.inf)
     for _, columns, tile in _tiles(X):
-        _kernels.widen(tile, low[columns], high[columns])
+        np.minimum(low[columns], tile.min(axis=0), out=low[columns])
+        np.maximum(high[columns], tile.max(axis=0), out=high[columns])
     half = high / 2 - low / 2  # halved first: the difference could overflow
     middle = np.where(half > 0, low / 2 + high / 2, low)
     total, squares, unit = np.zeros(n_features), np.zeros(n_features), np.where(half > 0, half, 1.0)

@@ -12,7 +12,7 @@ def test_the_defaults_are_the_papers():
 
 def test_the_numbers_for_compiled_code_are_those_of_the_rule():
     rule = Rule(9, 2, mu=3, mask_learning_rate=0.5, beta1=0.1, beta2=0.2, epsilon=0.3)
-    assert rule.numbers == (2, 3.0, 0.5, 0.1, 0.2, 0.3)
+    assert rule.numbers == (2, 3.0, 0.5, 0.1, 0.2, 0.3, 0.0, None)
     assert all(type(value) in (int, float) for value in rule.numbers)
 
 

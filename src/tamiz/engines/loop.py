@@ -265,7 +265,7 @@ def run(
         phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value
         if not moving:
             phase = Phase.REFINEMENT.value if refining else Phase.WARM_UP.value
-        record_step(history, step, phase, alpha, gamma, rank, feature, m)
+        record_step(history, step, phase, alpha, gamma, rank, feature, counters[Slot.KEPT])
         if not moving:
             if refining and loop_counters[LoopSlot.REFINED] >= training.refinement_steps:
                 return Status.DONE.value

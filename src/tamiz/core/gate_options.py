@@ -112,9 +112,7 @@ def _is_list(value: Any) -> bool:
     return not isinstance(value, (str, bytes)) and isinstance(value, (Sequence, np.ndarray, set, frozenset))
 
 
-def _read_groups(
-    groups: Any, n_columns: int, known: Mapping[str, int] | None
-) -> tuple[np.ndarray, np.ndarray | None]:
+def _read_groups(groups: Any, n_columns: int, known: Mapping[str, int] | None) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the number of the group of each column, by first column, and the names of the groups."""
     if groups is None:
         return np.arange(n_columns), None

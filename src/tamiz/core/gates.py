@@ -134,8 +134,8 @@ class Gates:
 
         Examples
         --------
-        >>> make_gates(np.array([1, 0, 1, 2]), 1, keep=np.array([1])).first_columns().tolist()
-        [0, 3]
+        >>> make_gates(np.array([1, 0, 1, 2]), 2, keep=np.array([1])).first_columns().tolist()
+        [1, 3]
         """
         _, first = np.unique(self.group, return_index=True)
         return first[self.feature >= 0]

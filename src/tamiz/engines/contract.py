@@ -97,7 +97,9 @@ class Problem:
                 f"got an array of {groups.dtype} of shape {groups.shape}"
             )
         if groups.size and groups.min() < -1:
-            raise ValueError(f"numbers of groups begin at 0, or are -1 for columns that are always read, got {groups.min()}")
+            raise ValueError(
+                f"numbers of groups begin at 0, or are -1 for columns that are always read, got {groups.min()}"
+            )
         sizes = np.bincount(groups[groups >= 0], minlength=n_features)
         if sizes.size != n_features or not sizes.all():
             raise ValueError(

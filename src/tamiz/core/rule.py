@@ -11,7 +11,6 @@ import numpy as np
 from tamiz._names import pick
 from tamiz.core.schedule import VARIANTS
 
-
 #: Costs are sums of rounded numbers: three times 0.1 shall fit into 0.3.
 BUDGET_TOLERANCE = 1e-9
 

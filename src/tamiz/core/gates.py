@@ -73,7 +73,7 @@ class Gates:
         forced = int((self.feature == KEPT).sum())
         if self.costs is None or self.budget is None:
             return forced + self.n_features_to_select
-        return forced + max(1, int(self.budget / self.costs.mean()))
+        return forced + min(self.n_features, max(1, int(self.budget / self.costs.mean())))
 
     def rule_options(self) -> dict[str, Any]:
         """Return the arguments of a ``Rule`` that this decides."""

@@ -30,19 +30,19 @@ def mask_gates(n_entries: int, n_features_to_select: Any, options: dict[str, Any
     return read_gates(n_entries, n_features_to_select, **plain)
 
 
-def lookup(gates: Gates) -> torch.Tensor:
+def entry_places(gates: Gates) -> torch.Tensor:
     """Return where each entry finds its value behind all features: a one for what is kept, a zero for what is dropped."""
     feature = gates.column_feature
     n = gates.n_features
     return torch.from_numpy(np.where(feature >= 0, feature, np.where(feature == KEPT, n, n + 1)))
 
 
-def spread(feature_gamma: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
+def spread_gamma(feature_gamma: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
     """Return gamma of each entry.
 
     Examples
     --------
-    >>> spread(torch.tensor([0.5]), torch.tensor([0, 1, 0, 2])).tolist()
+    >>> spread_gamma(torch.tensor([0.5]), torch.tensor([0, 1, 0, 2])).tolist()
     [0.5, 1.0, 0.5, 0.0]
     """
     ends = feature_gamma.new_tensor([1.0, 0.0])
@@ -60,7 +60,7 @@ def gather_gradient(gradient: torch.Tensor, place: torch.Tensor, n_features: int
     return gradient.new_zeros(n_features + 2).index_add_(0, place, gradient)[:n_features].contiguous()
 
 
-def digest(gates: Gates | None) -> str | None:
+def gates_digest(gates: Gates | None) -> str | None:
     """Return a short text that differs for masks with other groups, kept or dropped entries, costs or budget."""
     if gates is None:
         return None

@@ -13,7 +13,7 @@ from tamiz._validation import resolve_n_features_to_select
 from tamiz.core import Rule, Slot, current_ranking, fill_budget, penalty
 from tamiz.core.gates import KEPT
 from tamiz.core.state import N_SLOTS
-from tamiz.torch._gated import digest, gather_gradient, lookup, mask_gates, spread
+from tamiz.torch._gated import entry_places, gates_digest, gather_gradient, mask_gates, spread_gamma
 from tamiz.torch._handle import MaskHandle, find_stepping_optimizer
 from tamiz.torch._mask_parts import Rest, check_description, check_shape, describe_mask
 from tamiz.torch._stepping import MaskTensors, Stepper, mask_state
@@ -146,7 +146,7 @@ class FeatureMask(nn.Module):
         self.register_buffer("counters", torch.empty(N_SLOTS, device=device, dtype=torch.int64))
         if self.gates is not None:
             self.register_buffer("feature_gamma", torch.empty(n_features, device=device, dtype=dtype))
-            self.register_buffer("place", lookup(self.gates).to(device), persistent=False)
+            self.register_buffer("place", entry_places(self.gates).to(device), persistent=False)
         self._handle: MaskHandle | None = None
         self._moving = False  # attached and not closed, in Python: a look at the counters would wait for the device
         self._seen = False  # forward ran in training since the last step
@@ -273,7 +273,7 @@ class FeatureMask(nn.Module):
         """Write gamma of the features to the entries of the mask."""
         if self.gates is not None:
             with torch.no_grad():
-                self.gamma.copy_(spread(self.feature_gamma, self.place).reshape(self.gamma.shape))
+                self.gamma.copy_(spread_gamma(self.feature_gamma, self.place).reshape(self.gamma.shape))
 
     def reset(self) -> None:
         """Go back to the start: gamma all ones, nothing decided, no step taken."""
@@ -461,7 +461,7 @@ class FeatureMask(nn.Module):
         gamma, dead = self._tensors().gamma.detach().reshape(-1), self.rank > self.counters[Slot.KEPT]
         moved = bool(((gamma < 0) | (gamma > 1) | (dead & (gamma != 0))).any())
         if self.gates is not None:
-            moved = moved or not torch.equal(self.gamma.detach().reshape(-1), spread(gamma, self.place))
+            moved = moved or not torch.equal(self.gamma.detach().reshape(-1), spread_gamma(gamma, self.place))
         if moved:
             raise RuntimeError(
                 "gamma was changed between two steps by something other than the mask, for example an optimizer that "
@@ -497,7 +497,7 @@ class FeatureMask(nn.Module):
 
     def get_extra_state(self) -> torch.Tensor:
         """Return what the state belongs to (format, shape, M and variant by name) as the bytes of a JSON text."""
-        return describe_mask(self.shape, self.rule.n_features_to_select, self.variant, digest(self.gates))
+        return describe_mask(self.shape, self.rule.n_features_to_select, self.variant, gates_digest(self.gates))
 
     def set_extra_state(self, state: torch.Tensor) -> None:
         """Do nothing: the description is checked before anything is loaded."""
@@ -509,7 +509,7 @@ class FeatureMask(nn.Module):
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any, **kwargs: Any) -> None:
         description = state_dict.get(prefix + "_extra_state")
         if description is not None:
-            about = (self.shape, self.rule.n_features_to_select, self.variant, digest(self.gates))
+            about = (self.shape, self.rule.n_features_to_select, self.variant, gates_digest(self.gates))
             check_description(description, *about)
         counters = state_dict.get(prefix + "counters")
         if counters is not None and counters.numel() == N_SLOTS - 1:  # format 1 did not count what is kept

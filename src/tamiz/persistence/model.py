@@ -213,8 +213,8 @@ class SavedModel:
         if missing is not None:
             gaps = [replace(features[i], missing=True) for i in missing.indicated]
             numeric = np.array([feature.category is None for feature in features])
-            medians = np.where(numeric, missing.fill, medians).astype(np.float32)
-            features, medians = [*features, *gaps], np.concatenate([medians, np.zeros(len(gaps), dtype=np.float32)])
+            fill = np.where(numeric, missing.fill, 0.0).astype(np.float32)
+            features, medians = [*features, *gaps], np.concatenate([fill, np.zeros(len(gaps), dtype=np.float32)])
             if statistics is None:
                 mean, deviation = np.zeros(len(features)), np.ones(len(features))
         layers = extract_layers(estimator)

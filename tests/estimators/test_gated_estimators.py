@@ -164,7 +164,10 @@ def test_a_path_counts_groups(data):
         ({"n_features_to_select": None, "budget": 5.0}, "a budget needs costs"),
         ({"n_features_to_select": None, "budget": 0.5, "costs": np.ones(20)}, "below the cheapest"),
         ({"n_features_to_select": None, "budget": 5.0, "costs": -np.ones(20)}, "from 0 on"),
-        ({"n_features_to_select": None, "budget": 2.0, "costs": np.ones(20), "keep": [0, 1, 2]}, "more than the budget"),
+        (
+            {"n_features_to_select": None, "budget": 2.0, "costs": np.ones(20), "keep": [0, 1, 2]},
+            "more than the budget",
+        ),
         ({"missing": "drop"}, "missing"),
         ({"groups": np.arange(20) // 10, "n_features_to_select": 3}, "more than the 2 feature"),
     ],

@@ -43,6 +43,10 @@ class Selection:
         The shape of the mask where the inputs are not plain vectors.
     engine : str
         Which engine ran.
+    groups : ndarray of int, shape (n_features,), or None
+        Number of the group of each feature, where groups were selected; all features of a group are kept or none.
+    group_names : ndarray of str, shape (n_groups,), or None
+        The names of the groups.
 
     Examples
     --------
@@ -66,6 +70,8 @@ class Selection:
     feature_names: np.ndarray | None = None
     shape: tuple[int, ...] | None = None
     engine: str = "linear"
+    groups: np.ndarray | None = None
+    group_names: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         support = np.asarray(self.support, dtype=bool).ravel()
@@ -83,6 +89,26 @@ class Selection:
             if names.size != support.size:
                 raise ValueError(f"there are {names.size} feature names for {support.size} features")
             object.__setattr__(self, "feature_names", names)
+        if self.groups is not None:
+            self._check_groups()
+
+    def _check_groups(self) -> None:
+        groups = np.asarray(self.groups, dtype=np.int64).ravel()
+        if groups.size != self.support.size or groups.min(initial=0) < 0:
+            raise ValueError(f"groups must hold a number from 0 on for each of the {self.support.size} features")
+        n_groups = int(groups.max(initial=-1)) + 1
+        sizes = np.bincount(groups, minlength=n_groups)
+        if not sizes.all():
+            raise ValueError("groups must be numbered without gaps")
+        n_kept = np.bincount(groups, weights=self.support, minlength=n_groups)
+        if ((n_kept > 0) & (n_kept < sizes)).any():
+            raise ValueError("of a group all features must be kept, or none")
+        object.__setattr__(self, "groups", groups)
+        names = [f"group {i}" for i in range(n_groups)] if self.group_names is None else self.group_names
+        names = np.asarray(names, dtype=object).ravel()
+        if names.size != n_groups:
+            raise ValueError(f"there are {names.size} names for {n_groups} groups")
+        object.__setattr__(self, "group_names", names)
 
     @property
     def n_features(self) -> int:
@@ -118,6 +144,33 @@ class Selection:
         """Return the names of the kept features, the best first."""
         return [self.name_of(i) for i in self.ordered]
 
+    @property
+    def group_ranking(self) -> np.ndarray:
+        """Return the rank of each group, 1 the best; without groups that of each feature.
+
+        Examples
+        --------
+        >>> selection = Selection(np.array([True, False, True]), np.array([1, 3, 2]), groups=np.array([1, 0, 1]))
+        >>> selection.group_ranking.tolist(), selection.group_support.tolist()
+        ([2, 1], [False, True])
+        """
+        if self.groups is None:
+            return self.ranking
+        best = np.full(int(self.groups.max()) + 1, self.n_features + 1)
+        np.minimum.at(best, self.groups, self.ranking)
+        ranking = np.empty(best.size, dtype=np.int64)
+        ranking[np.argsort(best)] = np.arange(1, best.size + 1)
+        return ranking
+
+    @property
+    def group_support(self) -> np.ndarray:
+        """Return True for the groups that were kept; without groups for the features."""
+        if self.groups is None:
+            return self.support
+        support = np.zeros(int(self.groups.max()) + 1, dtype=bool)
+        support[self.groups[self.support]] = True
+        return support
+
     def with_names(self, names: Sequence[str] | np.ndarray | None) -> Selection:
         """Return the same selection with other column names."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -138,6 +191,8 @@ class Selection:
             "feature_names": None if self.feature_names is None else [str(n) for n in self.feature_names],
             "shape": None if self.shape is None else list(self.shape),
             "engine": self.engine,
+            "groups": None if self.groups is None else self.groups.tolist(),
+            "group_names": None if self.group_names is None else [str(n) for n in self.group_names],
         }
 
     @classmethod

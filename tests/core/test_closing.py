@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tamiz.core import eliminate, project, rank_survivors
+from tamiz.core import eliminate, fill_budget, project, rank_survivors
 
 
 @given(hnp.arrays(np.float64, st.integers(1, 15), elements=st.floats(-2, 2)), st.integers(1, 15), st.booleans())
@@ -29,3 +29,17 @@ def test_survivors_take_the_best_ranks_by_value_ties_by_index():
 
 def test_projection():
     assert project(np.array([-1.0, 0.25, 2.0])).tolist() == [0.0, 0.25, 1.0]
+
+
+def test_a_budget_eliminates_from_the_worst_until_the_rest_fits():
+    value, costs = np.array([-0.1, -0.4, 0.5, -0.2]), np.array([2.0, 1.0, 3.0, 4.0])
+    assert eliminate(value, np.zeros(4, int), 0, costs=costs, limit=5.0).tolist() == [0, 4, 0, 3]
+    assert eliminate(value, np.zeros(4, int), 0, costs=costs, limit=9.5).tolist() == [0, 4, 0, 0]
+    assert eliminate(np.ones(4), np.zeros(4, int), 0, costs=costs, limit=1.0).tolist() == [0, 0, 0, 0]
+
+
+def test_filling_takes_whatever_fits_in_the_order_of_the_ranks():
+    rank, costs = np.array([2, 1, 3, 4, 5]), np.array([9.0, 5.0, 3.0, 4.0, 1.0])
+    filled, n_kept = fill_budget(rank, 1, costs, limit=10.0)
+    assert (filled.tolist(), n_kept) == ([4, 1, 2, 5, 3], 3)
+    assert fill_budget(rank, 1, costs, limit=5.5)[1] == 1

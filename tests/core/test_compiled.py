@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamiz.core import VARIANTS, Rule, Slot, advance, initial_state, is_closed, selection_schedule
+from tamiz.core import VARIANTS, Rule, Slot, advance, fill_budget, initial_state, is_closed, selection_schedule
 from tamiz.core.compiled import NOT_FINITE, advance_in_place, sort_worst_first
 from tamiz.core.state import N_SLOTS
 
@@ -20,13 +20,19 @@ class Compiled:
         self.first, self.second = np.zeros(f, np.float32), np.zeros(f, np.float32)
         self.rank, self.order = np.zeros(f, np.int32), np.empty(f, np.int32)
         self.counters = np.zeros(N_SLOTS, np.int64)
-        self.counters[Slot.OPEN] = f
+        self.counters[[Slot.OPEN, Slot.KEPT]] = f, rule.n_features_to_select
+
+    def numbers(self):
+        numbers, n_kept = self.rule.numbers, int(self.counters[Slot.KEPT])
+        if numbers.costs is None or n_kept == 0:
+            return numbers
+        return numbers._replace(n_features_to_select=n_kept, costs=np.ones_like(numbers.costs))
 
     def advance(self, gradient, step):
         (alpha,), (target,) = selection_schedule(self.rule, step, 1)
         return advance_in_place(
             self.gamma, self.first, self.second, self.rank, gradient.copy(), self.order, self.counters,
-            alpha, target, step >= self.rule.step_limit, self.rule.numbers,
+            alpha, target, step >= self.rule.step_limit, self.numbers(),
         )  # fmt: skip
 
 
@@ -45,6 +51,43 @@ def test_follows_the_core(variant, seed):
         assert bool(compiled.counters[Slot.CLOSED]) == bool(is_closed(state, rule))
     assert compiled.counters[Slot.CLOSED] == 1
     np.testing.assert_array_equal(compiled.rank, state.rank)
+
+
+@pytest.mark.parametrize("variant", ["soft", "ranking"])
+@pytest.mark.parametrize("seed", range(3))
+def test_follows_the_core_with_a_budget(variant, seed):
+    rng = np.random.default_rng(seed)
+    costs = rng.integers(1, 9, size=25).astype(float)
+    options = {"ramp_steps": 200, "mask_learning_rate": 0.02, "costs": costs, "budget": 20.0}
+    rule = Rule(25, 0, variant=variant, **options)
+    compiled, state = Compiled(rule), initial_state(rule, np.zeros(0))
+    direction = rng.normal(size=25)
+    for step in range(1, 800):
+        gradient = (direction + rng.normal(size=25)).astype(np.float32)
+        state = advance(state, gradient.astype(np.float64), step, rule)
+        compiled.advance(gradient, step)
+        np.testing.assert_allclose(compiled.gamma, state.gamma, atol=2e-4)
+        assert bool(compiled.counters[Slot.CLOSED]) == bool(is_closed(state, rule))
+    assert compiled.counters[Slot.CLOSED] == 1
+    assert compiled.counters[Slot.KEPT] == state.kept == compiled.gamma.sum()
+    np.testing.assert_array_equal(compiled.rank, state.rank)
+    assert costs[compiled.gamma == 1].sum() <= 20
+    filled, n_kept = fill_budget(compiled.rank, int(state.kept), costs, rule.limit)
+    spent = costs[filled <= n_kept].sum()
+    assert spent <= 20 < spent + costs[filled > n_kept].min()
+
+
+def test_the_step_limit_decides_within_a_budget():
+    costs = np.array([1.0, 2.0, 3.0, 4.0])
+    rule = Rule(4, 0, variant="hard", max_steps=3, costs=costs, budget=5.0)
+    compiled, state = Compiled(rule), initial_state(rule, np.zeros(0))
+    for step in range(1, 4):
+        gradient = np.array([1.0, -1.0, -2.0, 2.0], np.float32)
+        compiled.advance(gradient, step)
+        state = advance(state, gradient.astype(float), step, rule)
+    assert compiled.counters[[Slot.OPEN, Slot.FORCED, Slot.KEPT]].tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(compiled.rank, state.rank)
+    assert (compiled.rank <= 2).tolist() == [False, True, True, False]
 
 
 @pytest.mark.parametrize("scale", [1e-42, 1e-30, 1.0, 1e30])

@@ -12,8 +12,8 @@ def test_the_defaults_are_the_papers():
 
 def test_the_numbers_for_compiled_code_are_those_of_the_rule():
     rule = Rule(9, 2, mu=3, mask_learning_rate=0.5, beta1=0.1, beta2=0.2, epsilon=0.3)
-    assert rule.numbers == (2, 3.0, 0.5, 0.1, 0.2, 0.3)
-    assert all(type(value) in (int, float) for value in rule.numbers)
+    assert rule.numbers == (2, 3.0, 0.5, 0.1, 0.2, 0.3, 0.0, None)
+    assert all(type(value) in (int, float) for value in rule.numbers[:-1])
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,20 @@ def test_the_numbers_for_compiled_code_are_those_of_the_rule():
 def test_bad_settings_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         Rule(**{"n_features": 5, "n_features_to_select": 2, **change})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"costs": [1, 2, 3]}, "costs and budget go together"),
+        ({"budget": 3}, "costs and budget go together"),
+        ({"costs": [1, 2], "budget": 2}, "a finite number above 0 for each of the 3 features"),
+        ({"costs": [1, 2, 0], "budget": 2}, "a finite number above 0"),
+        ({"costs": [1, 2, 3], "budget": 2}, "at least the largest cost, 3"),
+        ({"costs": [1, 2, 3], "budget": 6}, "less than the sum of all, 6"),
+        ({"costs": [1, 2, 3], "budget": 4, "n_features_to_select": 1}, "must be 0, got 1"),
+    ],
+)
+def test_costs_and_budget_are_checked(options, message):
+    with pytest.raises(ValueError, match=message):
+        Rule(**{"n_features": 3, "n_features_to_select": 0, **options})

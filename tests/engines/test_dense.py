@@ -113,7 +113,7 @@ def test_of_few_rows_the_start_with_the_lowest_training_loss_is_kept():
     best = min(starts, key=lambda start: start.loss_on(rows))
     fit = DenseEngine(SMALL, n_init=4).fit(problem, rule, get_loss("logistic"), plan)
     np.testing.assert_array_equal(fit.model.output_weights, best.network().output_weights)
-    assert fit.selection.indices.tolist() == sorted(best.memory.column[:2])
+    assert fit.selection.indices.tolist() == sorted(best.memory.feature[:2])
 
 
 def test_of_many_rows_the_start_is_chosen_on_rows_held_out_and_refined_on_all():
@@ -126,7 +126,7 @@ def test_of_many_rows_the_start_is_chosen_on_rows_held_out_and_refined_on_all():
     starts = single_starts(problem, rule, plan, 3, rows)
     best = min(starts, key=lambda start: start.loss_on(judged))
     fit = DenseEngine(SMALL, n_init=3).fit(problem, rule, get_loss("logistic"), plan)
-    assert fit.selection.indices.tolist() == sorted(best.memory.column[:2])
+    assert fit.selection.indices.tolist() == sorted(best.memory.feature[:2])
     assert not np.array_equal(fit.model.output_weights, best.network().output_weights)
     best.refine_on(np.arange(1000))
     np.testing.assert_array_equal(fit.model.output_weights, best.network().output_weights)

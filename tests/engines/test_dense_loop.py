@@ -74,7 +74,7 @@ class Compiled:
         """Rows of the working set over all columns."""
         width = self.memory.loop_counters[LoopSlot.WIDTH]
         full = np.zeros((self.n_features, *part.shape[1:]), dtype=np.float32)
-        full[self.memory.column[:width]] = part[:width]
+        full[self.memory.feature[:width]] = part[:width]
         return full
 
     def arrays(self, row):
@@ -97,10 +97,10 @@ class Compiled:
         memory = self.memory
         width = int(memory.loop_counters[LoopSlot.WIDTH])
         rank = np.zeros(self.n_features, dtype=np.int64)
-        rank[memory.column] = np.arange(1, self.n_features + 1)
-        rank[memory.column[:width]] = memory.rank[:width]
+        rank[memory.feature] = np.arange(1, self.n_features + 1)
+        rank[memory.feature[:width]] = memory.rank[:width]
         state = [self.spread(part) for part in (memory.gamma, memory.gamma_first, memory.gamma_second)]
-        return MaskState(*state, rank, np.asarray(memory.counters[Slot.AGE]))
+        return MaskState(*state, rank, *(np.asarray(memory.counters[slot]) for slot in (Slot.AGE, Slot.KEPT)))
 
 
 class Reference:
@@ -187,7 +187,7 @@ def test_same_weights_and_batches_same_path(loss, outputs, variant):
     assert reference.refined == SCHEDULE.refinement_steps
     model = trained_model(compiled.memory, HIDDEN, 5, averaged=True)
     averages = [np.mean(parts, axis=0) for parts in zip(*reference.averages)]
-    kept = np.sort(compiled.memory.column[:5])
+    kept = np.sort(compiled.memory.feature[:5])
     np.testing.assert_allclose(model.hidden[0].weights, averages[0].T[kept], atol=1e-4)
     np.testing.assert_allclose(model.output_constants, averages[3 * len(HIDDEN) + 1], atol=1e-4)
     np.testing.assert_allclose(model.hidden[-1].variance, averages[-1], atol=1e-4, rtol=1e-4)

@@ -325,7 +325,7 @@ def test_the_callers_grouped_table_is_left_alone():
     [
         (np.zeros(39, int), "one integer for each of the 40 columns"),
         (np.zeros(40), "one integer for each of the 40 columns"),
-        (np.arange(40) // 2 - 1, "numbers of groups begin at 0, got -1"),
+        (np.arange(40) // 2 - 2, "numbers of groups begin at 0, or are -1 for columns that are always read, got -2"),
         (np.arange(40) // 2 + 1, "must number the 20 features of the rule from 0 on"),
         (np.arange(40) // 4, "must number the 20 features of the rule from 0 on"),
     ],

@@ -60,7 +60,7 @@ class Reference:
         parts = [self.mask.gamma.copy(), self.mask.first.copy(), self.mask.second.copy()]
         for part, theirs in zip(parts, (memory.gamma, memory.gamma_first, memory.gamma_second)):
             part[memory.feature[:n]] = theirs[:n]
-        self.mask = MaskState(*parts, self.mask.rank, self.mask.age)
+        self.mask = MaskState(*parts, self.mask.rank, self.mask.age, self.mask.kept)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

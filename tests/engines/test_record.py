@@ -1,4 +1,4 @@
-"""What the compiled engines share: numbers for compiled code, groups, the record and its warning."""
+"""What the compiled engines share: numbers for compiled code, the record and its warning."""
 
 import warnings
 
@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from tamiz.core import Rule, Slot
 from tamiz.core.history import new_history
 from tamiz.core.state import N_SLOTS
-from tamiz.engines import Problem, network_schedule
-from tamiz.engines.record import final_ranking, record_selection, reject_groups, training_numbers
+from tamiz.engines import network_schedule
+from tamiz.engines.record import final_ranking, record_selection, training_numbers
 
 
 def test_numbers_are_plain_and_averages_begin_where_the_schedule_says():
@@ -21,12 +21,6 @@ def test_numbers_are_plain_and_averages_begin_where_the_schedule_says():
     assert all(type(value) in (int, float, bool) for value in numbers)
 
 
-def test_groups_are_rejected_where_they_are_not_known():
-    problem = Problem(np.zeros((2, 3)), np.zeros((2, 1)), groups=np.array([0, 1, 1]))
-    with pytest.raises(ValueError, match="torch engine does not take groups"):
-        reject_groups(problem, "torch")
-
-
 def test_ranks_of_kept_and_dropped_features_join():
     assert final_ranking(np.array([3, 1, 0, 2]), np.array([2, 1])).tolist() == [3, 1, 4, 2]
 
@@ -34,7 +28,7 @@ def test_ranks_of_kept_and_dropped_features_join():
 @pytest.mark.parametrize("forced", [False, True])
 def test_the_record_tells_whether_the_limit_decided(forced):
     counters = np.zeros(N_SLOTS, dtype=np.int64)
-    counters[[Slot.STEP, Slot.FORCED]] = 12, int(forced)
+    counters[[Slot.STEP, Slot.FORCED, Slot.KEPT]] = 12, int(forced), 1
     make = lambda: record_selection(  # noqa: E731
         Rule(3, 1, max_steps=4), np.array([2, 1, 3]), counters, 10, new_history(3), seed=5, started=0.0, engine="toy"
     )

@@ -129,11 +129,11 @@ def test_the_state_of_another_mask_raises(shape, m, variant, message, strict):
 def test_a_state_of_a_newer_format_raises():
     state = FeatureMask(16, 3).state_dict()
     about = json.loads(bytes(state["_extra_state"].tolist()))
-    assert about == {"format": 1, "shape": [16], "n_features_to_select": 3, "variant": "soft"}
-    newer = json.dumps({**about, "format": 2, "more": "things"}).encode()
+    assert about == {"format": 2, "shape": [16], "n_features_to_select": 3, "variant": "soft", "gates": None}
+    newer = json.dumps({**about, "format": 3, "more": "things"}).encode()
     state["_extra_state"] = torch.tensor(list(newer), dtype=torch.uint8)
     with pytest.raises(
-        ValueError, match="saved in format 2, this version of tamiz reads formats up to 1; upgrade tamiz"
+        ValueError, match="saved in format 3, this version of tamiz reads formats up to 2; upgrade tamiz"
     ):
         FeatureMask(16, 3).load_state_dict(state)
     state["_extra_state"] = torch.tensor([1, 2, 3], dtype=torch.uint8)

@@ -32,7 +32,13 @@ def made(n_features, m, variant, dtype=None, **schedule):
 def array_state(mask, dtype=np.float64):
     parts = [getattr(mask, name).detach().numpy().ravel() for name in STATE]
     gamma, first, second = (part.astype(dtype) for part in parts[:3])
-    return MaskState(gamma, first, second, parts[3].astype(np.int64), np.asarray(int(mask.counters[Slot.AGE])))
+    return MaskState(
+        gamma,
+        first,
+        second,
+        parts[3].astype(np.int64),
+        *(np.asarray(int(mask.counters[slot])) for slot in (Slot.AGE, Slot.KEPT)),
+    )
 
 
 def near_the_edge(a, b):

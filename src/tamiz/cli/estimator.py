@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -23,10 +23,13 @@ class ModelOptions:
         Rule of the paper.
     network : str, default="linear"
         Network that is trained.
+    parameters : dict, default={}
+        Further parameters of the estimator.
     """
 
     variant: str = "soft"
     network: str = "linear"
+    parameters: dict[str, Any] = field(default_factory=dict)
 
 
 def make_estimator(options: ModelOptions, task: str, n_features_to_select: int, seed: int) -> Any:
@@ -38,7 +41,10 @@ def make_estimator(options: ModelOptions, task: str, n_features_to_select: int, 
         "variant": options.variant,
         "network": options.network,
         "random_state": seed,
+        **options.parameters,
     }
+    if shared.get("budget") is not None:
+        shared["n_features_to_select"] = None
     if task == "classification":
         return E2EFSClassifier(class_weight="balanced", **shared)
     return E2EFSRegressor(**shared)

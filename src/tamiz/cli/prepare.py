@@ -46,6 +46,8 @@ class Prepared:
         Folds to run side by side.
     seconds_reading : float, default=0.0
         Time it took to read the file.
+    impute : bool, default=True
+        Whether missing numbers are replaced by medians; otherwise they are left to the model.
     """
 
     table: DataTable
@@ -53,6 +55,7 @@ class Prepared:
     folds: list[Fold]
     n_jobs: int
     seconds_reading: float = 0.0
+    impute: bool = True
 
     @property
     def target(self) -> Target:
@@ -67,12 +70,12 @@ class Prepared:
 
     def prepare(self, train: np.ndarray, test: np.ndarray) -> tuple[Any, Any]:
         """Return the matrices of one fold; medians and categories come from the training rows."""
-        encoder = TableEncoder(features=self.features).fit(self.table, rows=train)
+        encoder = TableEncoder(features=self.features, impute=self.impute).fit(self.table, rows=train)
         return encoder.transform(self.table, rows=train), encoder.transform(self.table, rows=test)
 
     def whole(self) -> tuple[TableEncoder, Any]:
         """Return the encoder and the matrix of all rows, for the final model."""
-        encoder = TableEncoder(features=self.features).fit(self.table)
+        encoder = TableEncoder(features=self.features, impute=self.impute).fit(self.table)
         return encoder, encoder.transform(self.table)
 
 

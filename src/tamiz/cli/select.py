@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from tamiz.cli.command import add_command, command_line, show_results
+from tamiz.cli.errors import EXIT_USAGE, CommandError
 from tamiz.cli.options import NetworkOption, Open, ResultOptions, TableOptions, VariantOption
+
+
+class Missing(StrEnum):
+    """Name what is done about missing numbers."""
+
+    median = "median"
+    indicator = "indicator"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,15 +25,74 @@ class SelectOptions(ResultOptions, TableOptions):
     """Options of ``tamiz select``."""
 
     k: Annotated[
-        str, typer.Option("-k", metavar="M", help="How many features to keep: a number, or a fraction such as 0.1.")
-    ] = "10"
+        str | None,
+        typer.Option(
+            "-k",
+            metavar="M",
+            help="How many columns to keep: a number, or a fraction such as 0.1.",
+            show_default="10",
+        ),
+    ] = None
     variant: VariantOption = "soft"
     network: NetworkOption = "linear"
+    split_categories: Annotated[
+        bool,
+        typer.Option("--split-categories", help="Keep single categories of a column of text, each counted in -k."),
+    ] = False
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep",
+            metavar="COLUMN",
+            help="A column that is always kept, and counts towards -k: a name, a number, a range or a pattern, as for "
+            "--ignore. May be repeated.",
+            show_default=False,
+        ),
+    ] = None
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--drop",
+            metavar="COLUMN",
+            help="A column that is never kept, but listed, last. May be repeated.",
+            show_default=False,
+        ),
+    ] = None
+    costs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--costs",
+            metavar="NAME=COST",
+            help="What a column costs, or a CSV file of names and costs; others cost 1. May be repeated.",
+            show_default=False,
+        ),
+    ] = None
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            "--budget",
+            metavar="SUM",
+            help="Instead of -k: the kept columns together cost at most this, and nothing left out would still fit.",
+            show_default=False,
+        ),
+    ] = None
+    missing: Annotated[
+        Missing,
+        typer.Option("--missing", help="Missing numbers: the median, or also an indicator that the model reads."),
+    ] = Missing.median
     open_report: Open = False
+
+    def __post_init__(self) -> None:
+        """Raise if both -k and --budget are given, or costs without a budget."""
+        super().__post_init__()
+        if self.budget is not None and self.k is not None:
+            raise CommandError("--budget takes the place of -k: give one of them.", EXIT_USAGE)
+        if self.costs and self.budget is None:
+            raise CommandError("--costs need a --budget: say what the kept columns may cost together.", EXIT_USAGE)
 
 
 def select(options: SelectOptions) -> None:
-    """Keep the k features of a table that predict its target best, and say how sure that is.
+    """Keep the k columns of a table that predict its target best, and say how sure that is.
 
     Writes the kept columns (CSV, JSON), the reduced table, the fitted model and a report; prints the score with all
     features, with k and with k random ones, from cross-validation with the selection inside each fold.

@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ import numpy as np
 
 from tamiz._version import __version__
 from tamiz.cli.console import Terminal
+from tamiz.cli.constraints import Constraints, read_constraints
 from tamiz.cli.estimator import ModelOptions, fit_model, model_maker
 from tamiz.cli.output import output_folder
 from tamiz.cli.prepare import Prepared, load_table, parse_k, resolve_k
-from tamiz.cli.select import SelectOptions
+from tamiz.cli.select import Missing, SelectOptions
 from tamiz.estimators.networks import find_network
 from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, Evaluation, curve_sizes, evaluate_selection
 from tamiz.persistence import SavedModel
@@ -30,6 +31,8 @@ from tamiz.tables.formats import get_format, write_columns
 #: Cells that the report looks at; of larger tables it takes a sample of the rows.
 _CELLS_IN_REPORT = 8_000_000
 _RESIDUALS_SHOWN = 2000
+#: M where neither -k nor --budget says it.
+DEFAULT_K = "10"
 
 
 def run_select(
@@ -53,24 +56,27 @@ def run_select(
     dict
         What was found, ready for JSON; the same is in ``selected.json``.
     """
-    asked = parse_k(options.k)
+    asked = parse_k(options.k or DEFAULT_K)
     out = options.folder(options.file, "tamiz-")
     with output_folder(out, options.force) as folder:
         data = load_table(
             options,
             terminal,
-            lambda n_features: _check_k(asked, n_features),
+            lambda n_features: _check_k(asked, n_features) if options.budget is None else None,
             processes=not find_network(options.network).compiled,
         )
-        k = resolve_k(asked, len(data.features))
-        evaluation = _evaluate(data, k, options, terminal)
+        data.impute = options.missing != Missing.indicator
+        constraints = read_constraints(options, asked, data.features, list(data.table.names))
+        k = constraints.expected_size
+        evaluation = _evaluate(data, k, options, constraints, terminal)
         with terminal.progress("final model on all rows", 1) as tick:
             encoder, matrix = data.whole()
-            estimator = fit_model(_model_options(options), data.target.task, k, options.seed, matrix, data.y)
+            chosen = _model_options(options, constraints)
+            estimator = fit_model(chosen, data.target.task, k, options.seed, matrix, data.y)
             tick()
         model = SavedModel.from_estimator(estimator, encoder, data.target.name)
         page = _page(options, command, data, evaluation, estimator, matrix, model, terminal)
-        record = _record(options, command, data, evaluation, page)
+        record = _record(options, command, data, evaluation, page, constraints)
         files = _write(folder, options, data, page, model, record)
         for path in copies:
             shutil.copy(path, folder / path.name)
@@ -79,15 +85,17 @@ def run_select(
     return record
 
 
-def _model_options(options: SelectOptions) -> ModelOptions:
-    return ModelOptions(options.variant, options.network)
+def _model_options(options: SelectOptions, constraints: Constraints) -> ModelOptions:
+    return ModelOptions(options.variant, options.network, constraints.parameters)
 
 
 def _check_k(k: int | float, n_features: int) -> None:
     resolve_k(k, n_features)
 
 
-def _evaluate(data: Prepared, k: int, options: SelectOptions, terminal: Terminal) -> Evaluation:
+def _evaluate(
+    data: Prepared, k: int, options: SelectOptions, constraints: Constraints, terminal: Terminal
+) -> Evaluation:
     network = find_network(options.network)
     if not network.convex:
         n_fits = 3 * len(data.folds) + 1
@@ -100,18 +108,26 @@ def _evaluate(data: Prepared, k: int, options: SelectOptions, terminal: Terminal
         return evaluate_selection(
             data.prepare,
             data.y,
-            model_maker(_model_options(options), data.target.task),
+            model_maker(_model_options(options, constraints), data.target.task),
             k,
             data.folds,
             task=data.target.task,
             # A network with hidden layers takes seconds where a convex one takes milliseconds: no curve, one random draw.
-            sizes=curve_sizes(len(data.features), k) if network.convex else (),
+            sizes=curve_sizes(constraints.n_units, k) if network.convex else (),
             n_random=5 if network.convex else 1,
             seed=options.seed,
             n_jobs=data.n_jobs,
             processes=not network.compiled,
             tick=tick,
+            units=None if constraints.is_plain else constraints.units,
+            make_plain=_plain_maker(options, data.target.task, constraints),
         )
+
+
+def _plain_maker(options: SelectOptions, task: str, constraints: Constraints) -> Callable[[int, int], Any]:
+    """Return what makes a model of given columns, among which nothing is selected."""
+    missing = {name: value for name, value in constraints.parameters.items() if name == "missing"}
+    return model_maker(ModelOptions(options.variant, options.network, missing), task)
 
 
 def _report_convergence(evaluation: Evaluation, estimator: Any, terminal: Terminal) -> None:
@@ -148,7 +164,7 @@ def _page(
         task=data.target.task,
         target=data.target.name,
         scores=Scores.of(evaluation),
-        curve=Curve.of(evaluation, estimator.selection_.n_features_to_select),
+        curve=Curve.of(evaluation, estimator.n_features_to_select_),
         confusion=_confusion(data, evaluation) if data.target.task == "classification" else None,
         residuals=_residuals(data, evaluation) if data.target.task == "regression" else None,
         fold_share=evaluation.fold_share,
@@ -194,7 +210,10 @@ def _settings(options: SelectOptions, data: Prepared, evaluation: Evaluation) ->
     return {
         "variant": options.variant,
         "network": options.network,
-        "features to keep": parse_k(options.k),
+        "features to keep": parse_k(options.k or DEFAULT_K) if options.budget is None else None,
+        "budget": options.budget,
+        "always kept": ", ".join(options.keep or ()) or None,
+        "never kept": ", ".join(options.drop or ()) or None,
         "folds": len(evaluation.folds),
         "stability of the selection (Nogueira)": round(evaluation.stability, 3),
         "seed": options.seed,
@@ -204,7 +223,12 @@ def _settings(options: SelectOptions, data: Prepared, evaluation: Evaluation) ->
 
 
 def _record(
-    options: SelectOptions, command: str | None, data: Prepared, evaluation: Evaluation, page: SelectReport
+    options: SelectOptions,
+    command: str | None,
+    data: Prepared,
+    evaluation: Evaluation,
+    page: SelectReport,
+    constraints: Constraints,
 ) -> dict[str, Any]:
     """Collect the results for scripts."""
     kept = [
@@ -225,8 +249,8 @@ def _record(
             "target": data.target.name,
             "task": data.target.task,
             "n_rows": data.table.n_rows,
-            "n_features": len(data.features),
-            "k": len(kept),
+            "n_features": constraints.n_units,
+            "k": len({constraints.units[feature.index] for feature in page.kept}),
             "variant": options.variant,
             "network": options.network,
             "seed": options.seed,

@@ -5,7 +5,7 @@ arrays on the CPU. The compiled modules (``compiled``, ``history``) are not impo
 """
 
 from tamiz.core._arrays import writeable_view
-from tamiz.core.closing import UNDECIDED, eliminate, project, rank_survivors
+from tamiz.core.closing import UNDECIDED, eliminate, fill_budget, project, rank_survivors
 from tamiz.core.mixing import mixed_gradient, unit
 from tamiz.core.penalty import binary_penalty, count_penalty, penalty, penalty_gradient
 from tamiz.core.rule import Rule, RuleNumbers
@@ -31,6 +31,7 @@ __all__ = [
     "current_ranking",
     "eliminate",
     "extrapolated_gamma",
+    "fill_budget",
     "initial_state",
     "is_closed",
     "mixed_gradient",

@@ -62,6 +62,14 @@ def mask_adam_constants(rule, counters):
     return adam_constants(rule.mask_learning_rate, rule.beta1, rule.beta2, rule.epsilon, counters[Slot.AGE])
 
 
+@register_jitable(**INLINED)
+def _cost(costs, j):
+    """Return what a feature counts; the branch is decided when it is compiled, by the type of ``costs``."""
+    if costs is None:
+        return np.float32(1.0)
+    return np.float32(costs[j])
+
+
 @register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
 def mixing_coefficients(gamma, rank, loss_gradient, alpha, target, rule):
     """Return what the two gradients are multiplied by in eq. 5, and whether the loss gradient is finite.
@@ -71,19 +79,19 @@ def mixing_coefficients(gamma, rank, loss_gradient, alpha, target, rule):
     loss_factor, penalty_factor : float32
         ``(1 - alpha) / |loss gradient|`` and ``alpha / |penalty gradient|`` over the living features; 0 for a zero gradient.
     shift : float32
-        ``penalty gradient = shift - 2 gamma`` (Lemmas 1 and 2).
+        ``penalty gradient = shift - 2 gamma`` (Lemmas 1 and 2), times the cost of the feature where there are costs.
     finite : bool
     """
-    m = rule.n_features_to_select
+    m, costs = rule.n_features_to_select, rule.costs
     total = 0.0
     for j in range(gamma.shape[0]):
-        total += gamma[j] if rank[j] <= m else 0.0
+        total += _cost(costs, j) * gamma[j] if rank[j] <= m else 0.0
     shift = np.float32(1.0 + (1.0 + rule.mu) * np.sign(total - target))
     # float32 entries, summed in float64.
     loss_square = 0.0
     penalty_square = 0.0
     for j in range(gamma.shape[0]):
-        penalty_gradient = shift - np.float32(2.0) * gamma[j]
+        penalty_gradient = _cost(costs, j) * (shift - np.float32(2.0) * gamma[j])
         if rank[j] <= m:
             loss_square += np.float64(loss_gradient[j]) * np.float64(loss_gradient[j])
             penalty_square += penalty_gradient * penalty_gradient
@@ -118,12 +126,12 @@ def move_in_place(gamma, first, second, rank, loss_gradient, counters, alpha, ta
         return NOT_FINITE
     counters[Slot.AGE] += 1
     constants = mask_adam_constants(rule, counters)
-    coefficients = (loss_factor, penalty_factor, shift)
     one, zero = np.float32(1.0), np.float32(0.0)
-    m = np.int32(rule.n_features_to_select)
+    m, costs = np.int32(rule.n_features_to_select), rule.costs
     n_low = 0
     for j in range(gamma.shape[0]):
         alive = rank[j] <= m
+        coefficients = (loss_factor, penalty_factor * _cost(costs, j), shift)
         value, first[j], second[j] = move_feature(
             gamma[j], first[j], second[j], loss_gradient[j], alive, coefficients, constants
         )
@@ -195,8 +203,39 @@ def _is_closed(gamma, rank, m):
 
 
 @register_jitable(**INLINED)
+def _sum_undecided(costs, rank):
+    total = 0.0
+    for j in range(rank.shape[0]):
+        total += costs[j] if rank[j] == 0 else 0.0
+    return total
+
+
+@register_jitable(**INLINED)
+def _n_to_eliminate(order, n, n_open, rank, m, costs, limit):
+    """Return how many of the ``n`` features in ``order``, the worst first, may go: until M are left, or the rest fits."""
+    if costs is None:
+        return min(n, n_open - m)
+    total = _sum_undecided(costs, rank)
+    found = 0
+    while found < n and total > limit:
+        total -= costs[order[found]]
+        found += 1
+    return found
+
+
+@register_jitable(**INLINED)
+def _is_settled(n_open, rank, m, costs, limit):
+    """Check whether exactly M features are undecided or, with costs, whether all undecided ones fit into the budget."""
+    if costs is None:
+        return n_open == m
+    return _sum_undecided(costs, rank) <= limit
+
+
+@register_jitable(**INLINED)
 def eliminate_in_place(gamma, first, second, rank, key, order, counters, rule, forced, n_low):
     """Eliminate features at zero (never below M), begin the closing when exactly M are left, and test whether gamma is closed.
+
+    With costs, "exactly M are left" means that those left fit into the budget; ``Slot.KEPT`` then tells how many.
 
     Parameters
     ----------
@@ -222,12 +261,13 @@ def eliminate_in_place(gamma, first, second, rank, key, order, counters, rule, f
         return 0
     constants = mask_adam_constants(rule, counters)
     if forced:
-        counters[Slot.FORCED] = 1 if n_open - m > n_low else counters[Slot.FORCED]
         _extrapolate(gamma, first, second, rank, key, constants)
     if n_low > 0 or forced:
         n = _undecided(gamma, rank, order, not forced)
         sort_worst_first(order, n, key if forced else gamma)
-        n_eliminated = min(n, n_open - m)
+        n_eliminated = _n_to_eliminate(order, n, n_open, rank, m, rule.costs, rule.budget)
+        if forced and n_eliminated > n_low:
+            counters[Slot.FORCED] = 1
         for i in range(n_eliminated):
             j = order[i]
             rank[j] = n_open - i
@@ -235,7 +275,8 @@ def eliminate_in_place(gamma, first, second, rank, key, order, counters, rule, f
         for i in range(n_eliminated, n):
             gamma[order[i]] = max(gamma[order[i]], np.float32(0.0))
         counters[Slot.OPEN] = n_open - n_eliminated
-    if counters[Slot.OPEN] == m:
+    if _is_settled(counters[Slot.OPEN], rank, m, rule.costs, rule.budget):
+        m = counters[Slot.KEPT] = counters[Slot.OPEN]
         _extrapolate(gamma, first, second, rank, key, constants)
         n = _undecided(gamma, rank, order, False)
         sort_worst_first(order, n, key)
@@ -256,7 +297,8 @@ def advance_in_place(gamma, first, second, rank, loss_gradient, order, counters,
     Parameters
     ----------
     gamma, first, second, rank, counters : ndarray
-        The state; ``counters`` by :class:`~tamiz.core.state.Slot`. ``Slot.STEP`` is the caller's to advance.
+        The state; ``counters`` by :class:`~tamiz.core.state.Slot`. ``Slot.STEP`` is the caller's to advance. Once the
+        closing of a budget begins, ``rule`` must hold ``Slot.KEPT`` as its M, and costs of 1.
     loss_gradient : ndarray
         Gradient of the loss with respect to gamma.
     order : ndarray of int32

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from tamiz._names import pick
 from tamiz.core.schedule import VARIANTS
+
+#: Costs are sums of rounded numbers: three times 0.1 shall fit into 0.3.
+BUDGET_TOLERANCE = 1e-9
 
 
 class RuleNumbers(NamedTuple):
@@ -19,6 +24,10 @@ class RuleNumbers(NamedTuple):
     beta1: float
     beta2: float
     epsilon: float
+    budget: float
+    """With the tolerance of rounding."""
+    costs: Any
+    """(n_features,) float64, or None; compiled code is specialised for either."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +40,7 @@ class Rule:
     Parameters
     ----------
     n_features, n_features_to_select : int
-        F and M.
+        F and M; M is 0 with a budget, which then decides how many are kept.
     variant : str, default="soft"
         A name in ``VARIANTS``: E2E-FS-Soft ("soft"), E2E-FS ("hard"), or "ranking", which orders all features in one fit.
     mu : float, default=1.0
@@ -47,6 +56,10 @@ class Rule:
         1 to 0 four times.
     mask_learning_rate, beta1, beta2, epsilon : float, default=0.01, 0.5, 0.999, 1e-8
         Adam of gamma.
+    costs : array-like, shape (n_features,), or None, default=None
+        What each feature costs, above 0; only together with ``budget``.
+    budget : float or None, default=None
+        What the kept features may cost together. At least the most expensive feature must fit alone, and not all together.
 
     Examples
     --------
@@ -55,6 +68,8 @@ class Rule:
     >>> Rule(100, 0)
     Traceback (most recent call last):
     ValueError: n_features_to_select must be from 1 to the 100 features there are, got 0
+    >>> Rule(3, 0, costs=[1, 2, 3], budget=4).size
+    4.0
     """
 
     n_features: int
@@ -69,10 +84,14 @@ class Rule:
     beta1: float = 0.5
     beta2: float = 0.999
     epsilon: float = 1e-8
+    costs: np.ndarray | None = field(default=None, compare=False)
+    budget: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variant", pick(self.variant, VARIANTS, "variant").name)
-        if not 1 <= self.n_features_to_select <= self.n_features:
+        if self.budget is not None or self.costs is not None:
+            self._check_budget()
+        elif not 1 <= self.n_features_to_select <= self.n_features:
             raise ValueError(
                 f"n_features_to_select must be from 1 to the {self.n_features} features there are, "
                 f"got {self.n_features_to_select}"
@@ -94,6 +113,33 @@ class Rule:
         if self.max_steps is None:
             object.__setattr__(self, "max_steps", max(4 * self.ramp_steps, math.ceil(4 / self.mask_learning_rate)))
 
+    def _check_budget(self) -> None:
+        """Store the costs as an array; raise ValueError if they and the budget are none for a selection."""
+        if self.costs is None or self.budget is None:
+            raise ValueError("costs and budget go together: give both or neither")
+        if self.n_features_to_select != 0:
+            raise ValueError(f"with a budget n_features_to_select must be 0, got {self.n_features_to_select}")
+        costs = np.asarray(self.costs, dtype=np.float64)
+        if costs.shape != (self.n_features,) or not (np.isfinite(costs) & (costs > 0)).all():
+            raise ValueError(f"costs must hold a finite number above 0 for each of the {self.n_features} features")
+        if not costs.max() <= self.limit < costs.sum():
+            raise ValueError(
+                f"the budget must be at least the largest cost, {costs.max():g}, and less than the sum of all, "
+                f"{costs.sum():g}; got {self.budget:g}"
+            )
+        object.__setattr__(self, "costs", costs)
+        object.__setattr__(self, "budget", float(self.budget))
+
+    @property
+    def limit(self) -> float:
+        """Return what the kept features may cost together, with the tolerance of rounding; 0 without a budget."""
+        return 0.0 if self.budget is None else float(self.budget) * (1.0 + BUDGET_TOLERANCE)
+
+    @property
+    def size(self) -> float:
+        """Return what the sum of gamma, weighted by the costs, shall come down to: the budget, or M."""
+        return float(self.n_features_to_select if self.budget is None else self.budget)
+
     @property
     def step_limit(self) -> int:
         """Return the step, warm-up included, by which the selection has ended."""
@@ -110,4 +156,6 @@ class Rule:
             float(self.beta1),
             float(self.beta2),
             float(self.epsilon),
+            self.limit,
+            None if self.costs is None else self.costs.copy(),
         )

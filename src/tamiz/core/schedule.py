@@ -33,7 +33,7 @@ def alpha(step: np.ndarray | float, ramp_steps: int) -> np.ndarray:
 
 
 def hard_target(step: np.ndarray, rule: Rule) -> np.ndarray:
-    """Return M for every step: plain E2E-FS.
+    """Return M (the budget, where there is one) for every step: plain E2E-FS.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def hard_target(step: np.ndarray, rule: Rule) -> np.ndarray:
     >>> hard_target(np.arange(2), Rule(100, 5)).tolist()
     [5.0, 5.0]
     """
-    return np.full(np.shape(step), float(rule.n_features_to_select))
+    return np.full(np.shape(step), rule.size)
 
 
 def soft_target(step: np.ndarray, rule: Rule) -> np.ndarray:
@@ -58,11 +58,13 @@ def soft_target(step: np.ndarray, rule: Rule) -> np.ndarray:
     """
     late = np.maximum(0.0, np.asarray(step) / rule.ramp_steps - 1.0)
     rho = np.minimum(1.0, rule.rho + (1.0 - rule.rho) * late)
-    return (1.0 - rho) * rule.n_features_to_select
+    return (1.0 - rho) * rule.size
 
 
 def ranking_target(step: np.ndarray, rule: Rule) -> np.ndarray:
     r"""Return a target that falls geometrically from F to 1: features die one after the other, which orders them all.
+
+    With a budget it falls from the sum of all costs to the smallest of them.
 
     Examples
     --------
@@ -70,7 +72,8 @@ def ranking_target(step: np.ndarray, rule: Rule) -> np.ndarray:
     >>> ranking_target(np.array([0, 50, 100, 200]), Rule(256, 20, ramp_steps=400)).tolist()
     [256.0, 16.0, 1.0, 1.0]
     """
-    return float(rule.n_features) ** np.maximum(0.0, 1.0 - RANKING_SPEED * np.asarray(step) / rule.ramp_steps)
+    first, last = (float(rule.n_features), 1.0) if rule.costs is None else (rule.costs.sum(), rule.costs.min())
+    return last * (first / last) ** np.maximum(0.0, 1.0 - RANKING_SPEED * np.asarray(step) / rule.ramp_steps)
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,9 @@ class Variant:
     title : str
         Name in tables and reports.
     target : callable
-        ``target(steps, rule)``: the sum of gamma that the penalty aims at while more than M features are alive, for an
-        array of steps counted from the end of the warm-up. Once exactly M are left, the target is M for every variant.
+        ``target(steps, rule)``: the sum of gamma, weighted by the costs where there are any, that the penalty aims at
+        while features are eliminated, for an array of steps counted from the end of the warm-up; ``rule.size`` is M or the
+        budget. Once exactly M are left, the target is M for every variant.
     """
 
     name: str

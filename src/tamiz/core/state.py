@@ -42,6 +42,8 @@ class Slot(IntEnum):
     """1 once gamma is binary with exactly M ones."""
     FORCED = 4
     """1 if the step limit had to decide, 2 once that was reported."""
+    KEPT = 5
+    """Features that are kept in the end: M; with a budget 0 until the closing begins."""
 
 
 N_SLOTS = len(Slot)

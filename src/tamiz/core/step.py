@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from tamiz.core._arrays import Array, as_array, cast, namespace
 from tamiz.core.closing import UNDECIDED, eliminate, initial_ranks, project, rank_survivors
 from tamiz.core.mixing import mixed_gradient
@@ -31,6 +33,8 @@ class MaskState(NamedTuple):
     """0 while a feature is undecided, then its final rank (1 is the best)."""
     age: Array
     """Steps that the moments have seen (0-d)."""
+    kept: Array
+    """Features that are kept in the end (0-d): M; with a budget 0 until the closing begins."""
 
 
 def initial_state(rule: Rule, like: Array) -> MaskState:
@@ -44,7 +48,7 @@ def initial_state(rule: Rule, like: Array) -> MaskState:
     """
     rank = initial_ranks(rule.n_features, rule.n_features_to_select, like)
     gamma = cast(rank * 0 + as_array(1.0, like), like)
-    return MaskState(gamma, 0 * gamma, 0 * gamma, rank, as_array(0, like))
+    return MaskState(gamma, 0 * gamma, 0 * gamma, rank, as_array(0, like), as_array(rule.n_features_to_select, like))
 
 
 def extrapolated_gamma(state: MaskState, rule: Rule) -> Array:
@@ -91,8 +95,8 @@ def current_ranking(state: MaskState, rule: Rule) -> Array:
 
 def is_closed(state: MaskState, rule: Rule) -> Array:
     r"""Check that :math:`L_{1-2} + L_M = 0` with every feature decided: gamma is binary with exactly M ones (Theorem 2)."""
-    kept = (state.rank > UNDECIDED) & (state.rank <= rule.n_features_to_select)
-    return (kept & (state.gamma == 1)).sum() == rule.n_features_to_select
+    kept = (state.rank > UNDECIDED) & (state.rank <= state.kept)
+    return ((kept & (state.gamma == 1)).sum() == state.kept) & (state.kept > 0)
 
 
 def advance(state: MaskState, loss_gradient: Array, step: int, rule: Rule) -> MaskState:
@@ -127,19 +131,22 @@ def advance(state: MaskState, loss_gradient: Array, step: int, rule: Rule) -> Ma
     if step <= rule.warmup_steps:
         return state
     xp = namespace(state.gamma)
-    gamma, m = state.gamma, rule.n_features_to_select
+    gamma, m = state.gamma, state.kept
 
     alive = state.rank <= m
     selecting = (state.rank == UNDECIDED).sum() > 0
     # While features are undecided there are more than M of them; after that the target is M for every variant.
     (alpha,), (target,) = selection_schedule(rule, step, 1)
-    target = xp.where(selecting, as_array(float(target), gamma), as_array(float(m), gamma))
+    target = xp.where(selecting, as_array(float(target), gamma), cast(m, gamma))
     alpha = xp.where(selecting, as_array(float(alpha), gamma), as_array(1.0, gamma))
+    costs = _costs(rule, gamma)
+    # In the closing every feature counts once: all that are left have to come to 1.
+    weights = None if costs is None else xp.where(selecting, cast(costs, gamma), xp.ones_like(gamma))
 
     zeros = xp.zeros_like(gamma)
     mixed = mixed_gradient(
         xp.where(alive & selecting, loss_gradient, zeros),
-        xp.where(alive, penalty_gradient(gamma, target, rule.mu), zeros),
+        xp.where(alive, penalty_gradient(gamma, target, rule.mu, weights), zeros),
         alpha,
     )
     age = state.age + 1
@@ -148,9 +155,14 @@ def advance(state: MaskState, loss_gradient: Array, step: int, rule: Rule) -> Ma
     value = gamma - _adam_step(first, second, age, rule)
 
     forced = step >= rule.step_limit
-    extrapolated = extrapolated_gamma(MaskState(project(value), first, second, state.rank, age), rule)
-    rank = eliminate(extrapolated if forced else value, state.rank, m, forced)
-    closing_begins = selecting & ((rank == UNDECIDED).sum() == m)
+    extrapolated = extrapolated_gamma(MaskState(project(value), first, second, state.rank, age, m), rule)
+    rank = eliminate(extrapolated if forced else value, state.rank, m, forced, costs, rule.limit)
+    undecided = rank == UNDECIDED
+    if costs is None:
+        closing_begins = selecting & (undecided.sum() == m)
+    else:
+        closing_begins = selecting & (xp.where(undecided, costs, xp.zeros_like(costs)).sum() <= rule.limit)
+        m = xp.where(closing_begins, undecided.sum(), m)
     rank = xp.where(closing_begins, rank_survivors(extrapolated, rank), rank)
     kept = rank <= m
     # The closing starts from fresh moments: what pulled a survivor down during the selection is over.
@@ -161,4 +173,13 @@ def advance(state: MaskState, loss_gradient: Array, step: int, rule: Rule) -> Ma
         cast(xp.where(moving, second, zeros), gamma),
         rank,
         xp.where(closing_begins, as_array(0, age), age),
+        m,
     )
+
+
+def _costs(rule: Rule, like: Array) -> Array | None:
+    """Return the costs as an array of the kind and on the device of ``like``, in float64."""
+    if rule.costs is None:
+        return None
+    xp = namespace(like)
+    return rule.costs if xp is np else xp.asarray(rule.costs, device=like.device)

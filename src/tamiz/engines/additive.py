@@ -200,13 +200,14 @@ class AdditiveEngine:
                 "columns first, for example with network='linear', or fit on a part of the rows"
             )
         table, offset = basis.table(X, problem.offset)
+        problem.check_groups(rule.n_features)
         columns = np.arange(problem.n_columns) if problem.groups is None else np.asarray(problem.groups)
         expanded = Problem(
             table, problem.targets, problem.sample_weight, offset, owned=True, groups=columns[basis.groups]
         )
         del X, table, offset  # the engine drops columns in place; nothing else shall hold the whole table
         fit = LinearEngine(self.fit_intercept).fit(expanded, rule, loss, schedule, seed=seed, progress=progress)
-        kept = np.flatnonzero(fit.selection.support[columns])
+        kept = np.flatnonzero(problem.columns_of(fit.selection.support))
         knots, heights, constants = zip(*basis.heights(fit.model.coef, kept), strict=True)
         starts = np.concatenate([[0], np.cumsum([part.size for part in knots])])
         intercept = fit.model.intercept + np.sum(constants, axis=0)

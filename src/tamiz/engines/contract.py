@@ -8,7 +8,7 @@ every engine.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,7 +41,7 @@ class Problem:
     groups : ndarray of int, shape (n_columns,), or None, default=None
         Number of the group of each column, from 0 on without gaps. The columns of a group share one entry of gamma: the
         features of the ``Rule`` and of the ``Selection`` are then the groups, and the model reads all columns of the kept
-        ones. None: every column is a feature.
+        ones. Columns with -1 have no entry of gamma: the model always reads them. None: every column is a feature.
     """
 
     X: Any
@@ -76,6 +76,82 @@ class Problem:
         2
         """
         return self.n_columns if self.groups is None else int(np.max(self.groups, initial=-1)) + 1
+
+    def check_groups(self, n_features: int) -> None:
+        """Raise ValueError unless the columns and groups are those of a rule with ``n_features`` features.
+
+        Examples
+        --------
+        >>> Problem(np.zeros((2, 3)), np.zeros((2, 1)), groups=np.array([0, 2, 2])).check_groups(3)
+        Traceback (most recent call last):
+        ValueError: groups must number the 3 features of the rule from 0 on, each with at least one column; ...
+        """
+        if self.groups is None:
+            if n_features != self.n_columns:
+                raise ValueError(f"the rule has {n_features} features, the table {self.n_columns} columns")
+            return
+        groups = np.asarray(self.groups)
+        if groups.shape != (self.n_columns,) or groups.dtype.kind not in "iu":
+            raise ValueError(
+                f"groups must hold one integer for each of the {self.n_columns} columns, "
+                f"got an array of {groups.dtype} of shape {groups.shape}"
+            )
+        if groups.size and groups.min() < -1:
+            raise ValueError(
+                f"numbers of groups begin at 0, or are -1 for columns that are always read, got {groups.min()}"
+            )
+        sizes = np.bincount(groups[groups >= 0], minlength=n_features)
+        if sizes.size != n_features or not sizes.all():
+            raise ValueError(
+                f"groups must number the {n_features} features of the rule from 0 on, each with at least one column; "
+                f"got {np.count_nonzero(sizes)} groups with columns, the largest number is {sizes.size - 1}"
+            )
+
+    def columns_of(self, kept: np.ndarray) -> np.ndarray:
+        """Return which columns the model reads, as a mask, for a mask of the kept features.
+
+        Examples
+        --------
+        >>> problem = Problem(np.zeros((2, 3)), np.zeros((2, 1)), groups=np.array([0, -1, 1]))
+        >>> problem.columns_of(np.array([False, True])).tolist()
+        [False, True, True]
+        """
+        return kept if self.groups is None else (self.groups < 0) | kept[self.groups]
+
+    def side_by_side(self, grouped: bool = False) -> tuple[Problem, np.ndarray | None, np.ndarray | None]:
+        """Return the problem with the columns of each group side by side, their old numbers, and the starts.
+
+        Columns that are always read go to the end.
+
+        Parameters
+        ----------
+        grouped : bool, default=False
+            Whether columns without groups are to be groups of one.
+
+        Returns
+        -------
+        problem : Problem
+        order : ndarray of int, shape (n_columns,), or None
+            Old numbers of the columns; None: not moved.
+        starts : ndarray of int, shape (n_features + 1,), or None
+            First column of each group and the end; None without groups.
+
+        Examples
+        --------
+        >>> problem = Problem(np.zeros((2, 4)), np.zeros((2, 1)), groups=np.array([1, 0, -1, 1]))
+        >>> [part.tolist() for part in problem.side_by_side()[1:]]
+        [[1, 0, 3, 2], [0, 1, 3]]
+        """
+        if self.groups is None and not grouped:
+            return self, None, None
+        groups = np.arange(self.n_columns) if self.groups is None else np.asarray(self.groups)
+        key = np.where(groups < 0, self.n_columns, groups)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(groups[groups >= 0]))])
+        if (np.diff(key) >= 0).all():
+            return replace(self, groups=groups), None, starts
+        order = np.argsort(key, kind="stable")
+        offset = None if self.offset is None else self.offset[order]
+        return replace(self, X=self.X[:, order], offset=offset, owned=True, groups=groups[order]), order, starts
 
     def unit_weights(self) -> np.ndarray:
         """Return the sample weights, scaled to a mean of one, as float32.
@@ -117,7 +193,8 @@ class Fit:
     selection : Selection
         The record of the run; exactly M features are kept.
     model : Model
-        The trained model, which reads the M selected columns in the order of the table.
+        The trained model, which reads the M selected columns in the order of the table; with groups, the columns of the
+        kept groups and those with -1.
     """
 
     selection: Selection

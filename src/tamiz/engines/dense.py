@@ -15,12 +15,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tamiz.core.losses import Loss
 from tamiz.core.rule import Rule
+from tamiz.core.state import Slot
 from tamiz.engines._compile_notice import announce_compilation
 from tamiz.engines.contract import Fit, Problem, Progress
 from tamiz.engines.dense_loop import run_dense
 from tamiz.engines.dense_start import Start, constant_loss
 from tamiz.engines.memory import LoopSlot
-from tamiz.engines.record import final_ranking, record_selection, reject_groups
+from tamiz.engines.record import final_ranking, record_selection
 from tamiz.engines.schedule import DENSE_STARTS, Schedule
 
 #: Functions that the loop calls, for the progress of its compilation.
@@ -87,7 +88,7 @@ class DenseEngine:
         seed: int = 0,
         progress: Progress | None = None,
     ) -> Fit:
-        """Select exactly M columns and train a network on them, in one run for each start.
+        """Select exactly M columns, or M groups of columns, and train a network on them, in one run for each start.
 
         Parameters
         ----------
@@ -108,19 +109,19 @@ class DenseEngine:
         -------
         Fit
         """
-        reject_groups(problem, "dense")
+        problem.check_groups(rule.n_features)
         if problem.n_samples < 2:
             raise ValueError(f"batch normalisation needs at least 2 rows to train on, got {problem.n_samples}")
         if schedule.batch_size < 2:
             raise ValueError(f"batch normalisation needs a batch_size of at least 2, got {schedule.batch_size}")
         started = time.perf_counter()
         announce_compilation(run_dense, _N_FUNCTIONS)
-        m = rule.n_features_to_select
-        n_starts = self.n_init if m < rule.n_features else 1
+        problem, order, group_starts = problem.side_by_side()
+        n_starts = self.n_init if rule.n_features_to_select < rule.n_features else 1
         rows, judged = _split(problem.n_samples, seed, n_starts)
         hidden = tuple(self.hidden_layer_sizes)
         starts = [
-            Start(hidden, problem, rule, loss, schedule, (seed, i), rows, problem.owned and n_starts == 1)
+            Start(hidden, problem, rule, loss, schedule, (seed, i), rows, problem.owned and n_starts == 1, group_starts)
             for i in range(n_starts)
         ]
         _run_side_by_side(starts, progress)
@@ -130,12 +131,16 @@ class DenseEngine:
         if judged is not rows and schedule.refinement_steps > 0:
             best.refine_on(np.arange(problem.n_samples))
         memory = best.memory
-        ranking = final_ranking(memory.column, memory.rank[:m])
+        m = int(memory.counters[Slot.KEPT])
+        ranking = final_ranking(memory.feature, memory.rank[:m])
         closed_at = memory.loop_counters[LoopSlot.CLOSED_AT]
         selection = record_selection(
             rule, ranking, memory.counters, closed_at, memory.history, seed=seed, started=started, engine="dense"
         )
-        return Fit(selection, best.network().decided(loss))
+        model = best.network().decided(loss)
+        if order is not None:
+            model = model.reordered(np.argsort(order[problem.columns_of(selection.support)]))
+        return Fit(selection, model)
 
 
 def _split(n_samples: int, seed: int, n_starts: int) -> tuple[np.ndarray, np.ndarray]:

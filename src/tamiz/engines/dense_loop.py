@@ -1,7 +1,8 @@
 """Train a dense network and its mask, compiled: forward, backward, update, and the step of gamma.
 
 The mask is folded into the first layer, ``(x * gamma) @ W``, so no gradient with respect to the input is formed: with the
-gradient G of W, that of gamma is ``sum(W * G) / gamma``. The loop runs in pieces, as that of the linear model.
+gradient G of W, that of gamma is ``sum(W * G) / gamma``. The loop runs in pieces, as that of the linear model, and columns
+may share an entry of gamma in the same way.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tamiz.core.compiled import FAST, IN_PLACE, INLINED, NOT_FINITE, adam, adam_
 from tamiz.core.history import History, new_history, record_step
 from tamiz.core.state import N_SLOTS, Phase, Slot
 from tamiz.engines.layers import Layers, Row, backward, forward, new_layers, padded, update
-from tamiz.engines.loop import Status, shuffle
+from tamiz.engines.loop import Status, _spread, _sum_groups, shuffle
 from tamiz.engines.memory import LoopSlot
 from tamiz.engines.schedule import refinement_part
 
@@ -33,18 +34,25 @@ class DenseMemory(NamedTuple):
     weights_first: np.ndarray
     weights_second: np.ndarray
     weights_average: np.ndarray
-    """(n_features_to_select, units)."""
+    """(n_selected_columns, units); without rows until their number is known."""
     layers: Layers
     """All other layers."""
     gamma: np.ndarray
     gamma_first: np.ndarray
     gamma_second: np.ndarray
     gamma_gradient: np.ndarray
+    gate: np.ndarray
+    """gamma of the group of each column: without groups gamma itself."""
+    gate_gradient: np.ndarray
+    """Gradient of the loss with respect to the gate of each column: without groups that of gamma."""
+    starts: np.ndarray
+    """(n_features + 1,) int64: the first column of each group, and the end; empty without groups. Columns behind that are
+    always read."""
     rank: np.ndarray
     order: np.ndarray
     """Scratch for sorting."""
-    column: np.ndarray
-    """Original number of each column of the working set; behind them those of the dropped ones, by rank."""
+    feature: np.ndarray
+    """Original number of each feature of the working set; behind them those of the dropped ones, by rank."""
     rows: np.ndarray
     """The rows to train on, in the order of this epoch."""
     random: np.ndarray
@@ -72,7 +80,14 @@ def largest_batch(n_rows: int, batch_size: int) -> int:
 
 
 def new_dense_memory(
-    rows: np.ndarray, hidden: Sequence[int], n_outputs: int, n_features: int, m: int, n_rows: int, seed: Sequence[int]
+    rows: np.ndarray,
+    hidden: Sequence[int],
+    n_outputs: int,
+    n_columns: int,
+    m: int,
+    n_rows: int,
+    seed: Sequence[int],
+    starts: np.ndarray | None = None,
 ) -> DenseMemory:
     """Return the memory of a run before its first step, with drawn weights.
 
@@ -82,12 +97,15 @@ def new_dense_memory(
         The rows to train on.
     hidden : sequence of int
         Units of the hidden layers.
-    n_outputs, n_features, m : int
-        Outputs of the network, F and M.
+    n_outputs, n_columns, m : int
+        Outputs of the network, columns of the table, and M, which is 0 with a budget.
     n_rows : int
         Rows of the largest batch.
     seed : sequence of int
         Decides the weights and the order of the rows.
+    starts : ndarray of int, shape (n_groups + 1,), or None, default=None
+        First column of each group, and the end; None: every column is a feature of its own. Columns behind the end are
+        always read.
 
     Examples
     --------
@@ -95,31 +113,39 @@ def new_dense_memory(
     (5, 56)
     """
     generator = np.random.default_rng(seed)
-    units, bound = padded(hidden[0]), n_features**-0.5
-    weights, gradient, first, second = (np.zeros((n_features, units), np.float32) for _ in range(4))
-    weights[:, : hidden[0]] = generator.uniform(-bound, bound, (n_features, hidden[0]))
+    n_features = n_columns if starts is None else starts.size - 1
+    units, bound = padded(hidden[0]), n_columns**-0.5
+    weights, gradient, first, second = (np.zeros((n_columns, units), np.float32) for _ in range(4))
+    weights[:, : hidden[0]] = generator.uniform(-bound, bound, (n_columns, hidden[0]))
     counters = np.zeros(N_SLOTS, dtype=np.int64)
     decided = m == n_features
     counters[Slot.OPEN] = 0 if decided else n_features
     counters[Slot.CLOSED] = 1 if decided else 0
+    counters[Slot.KEPT] = m
     loop_counters = np.zeros(len(LoopSlot), dtype=np.int64)
-    loop_counters[LoopSlot.WIDTH] = n_features
+    loop_counters[LoopSlot.WIDTH] = n_columns
+    loop_counters[LoopSlot.FEATURES] = n_features
     loop_counters[LoopSlot.POSITION] = rows.size  # the first batch begins an epoch
-    column = np.arange(n_features, dtype=np.int32)
+    feature = np.arange(n_features, dtype=np.int32)
+    n_averaged = n_columns if decided else m if starts is None else 0
+    gamma, gamma_gradient = np.ones(n_features, dtype=np.float32), np.zeros(n_features, dtype=np.float32)
     return DenseMemory(
         weights=weights,
         gradient=gradient,
         weights_first=first,
         weights_second=second,
-        weights_average=np.zeros((m, units), dtype=np.float32),
+        weights_average=np.zeros((n_averaged, units), dtype=np.float32),
         layers=new_layers(hidden, n_outputs, n_rows, generator),
-        gamma=np.ones(n_features, dtype=np.float32),
+        gamma=gamma,
         gamma_first=np.zeros(n_features, dtype=np.float32),
         gamma_second=np.zeros(n_features, dtype=np.float32),
-        gamma_gradient=np.zeros(n_features, dtype=np.float32),
-        rank=column + 1 if decided else np.zeros(n_features, dtype=np.int32),
-        order=np.zeros(n_features, dtype=np.int32),
-        column=column,
+        gamma_gradient=gamma_gradient,
+        gate=gamma if starts is None else np.ones(n_columns, dtype=np.float32),
+        gate_gradient=gamma_gradient if starts is None else np.zeros(n_columns, dtype=np.float32),
+        starts=np.zeros(0, dtype=np.int64) if starts is None else starts.astype(np.int64),
+        rank=feature + 1 if decided else np.zeros(n_features, dtype=np.int32),
+        order=np.zeros(n_columns, dtype=np.int32),
+        feature=feature,
         rows=rows.astype(np.int64),
         random=generator.integers(2**64, size=1, dtype=np.uint64),
         counters=counters,
@@ -149,7 +175,7 @@ def _next_batch(rows, random, position, batch_size, targets, weights, batch_targ
 
 @register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
 def _update_first(weights, gradient, first, second, gamma, gamma_gradient, constants, decay):
-    """Write the gradient with respect to gamma, then take a step of Adam on the weights of the first layer."""
+    """Write the gradient with respect to the gates, then take a step of Adam on the weights of the first layer."""
     for j in range(gamma.shape[0]):
         w, g, a, b = weights[j], gradient[j], first[j], second[j]
         total = np.float32(0.0)
@@ -185,11 +211,13 @@ def run_dense(
     """Train for as many steps as ``alphas`` and ``mask_targets`` have entries; return a ``Status``."""
     values, data, indices, indptr, offset = matrix
     counters, loop_counters, layers = memory.counters, memory.loop_counters, memory.layers
-    k, m = loop_counters[LoopSlot.WIDTH], rule.n_features_to_select
+    k, n_features, m = loop_counters[LoopSlot.WIDTH], loop_counters[LoopSlot.FEATURES], rule.n_features_to_select
     units, n_outputs = layers.units[0], layers.units[-1]
-    gamma, rank, column = memory.gamma[:k], memory.rank[:k], memory.column[:k]
-    gamma_first, gamma_second = memory.gamma_first[:k], memory.gamma_second[:k]
-    gamma_gradient, order = memory.gamma_gradient[:k], memory.order[:k]
+    gamma, rank, feature = memory.gamma[:n_features], memory.rank[:n_features], memory.feature[:n_features]
+    gamma_first, gamma_second = memory.gamma_first[:n_features], memory.gamma_second[:n_features]
+    gamma_gradient, order = memory.gamma_gradient[:n_features], memory.order[:n_features]
+    gate, gate_gradient, starts = memory.gate[:k], memory.gate_gradient[:k], memory.starts
+    grouped = starts.shape[0] > 0
     weights, gradient = memory.weights[:k], memory.gradient[:k]
     weights_first, weights_second = memory.weights_first[:k], memory.weights_second[:k]
     for i in range(alphas.shape[0]):
@@ -202,7 +230,7 @@ def run_dense(
         loop_counters[LoopSlot.POSITION] = end
         rows, n = memory.rows[begin:end], end - begin
         first_units = layers.normalised[: n * units].reshape((n, units))
-        forward_product(values, data, indices, indptr, offset, rows, gamma, weights, batch, first_units)
+        forward_product(values, data, indices, indptr, offset, rows, gate, weights, batch, first_units)
         forward(layers, n)
         place = n * (layers.moments.shape[0] // 2)  # behind all hidden units
         scores = layers.normalised[place : place + n * n_outputs].reshape((n, n_outputs))
@@ -213,7 +241,7 @@ def run_dense(
         memory.history.loss_sum[0] += loss_value
         backward(layers, n)
         first_delta = layers.delta[: n * units].reshape((n, units))
-        gradient_product(values, data, indices, indptr, offset, rows, gamma, first_delta, batch, gradient)
+        gradient_product(values, data, indices, indptr, offset, rows, gate, first_delta, batch, gradient)
 
         refining = counters[Slot.CLOSED] == 1 and step > training.warmup_steps
         rate, l2 = training.learning_rate, training.l2
@@ -227,12 +255,14 @@ def run_dense(
         constants = adam_constants(rate, training.beta1, training.beta2, training.epsilon, age)
         decay = np.float32(2.0 * l2)
         update(layers, constants, decay)
-        _update_first(weights, gradient, weights_first, weights_second, gamma, gamma_gradient, constants, decay)
+        _update_first(weights, gradient, weights_first, weights_second, gate, gate_gradient, constants, decay)
 
         moving = step > training.warmup_steps and not refining
         selecting = moving and counters[Slot.OPEN] > 0
         alpha = alphas[i] if counters[Slot.OPEN] > 0 else 1.0
         if moving:
+            if grouped:
+                _sum_groups(gate_gradient, starts, gamma_gradient)
             forced = step >= training.step_limit
             n_eliminated = advance_in_place(
                 gamma, gamma_first, gamma_second, rank, gamma_gradient, order, counters, alpha, mask_targets[i], forced,
@@ -240,11 +270,13 @@ def run_dense(
             )  # fmt: skip
             if n_eliminated == NOT_FINITE:
                 return Status.DIVERGED.value
+            if grouped:
+                _spread(gamma, starts, gate)
         phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value
         if not moving:
             phase = Phase.REFINEMENT.value if refining else Phase.WARM_UP.value
-        n_alive = counters[Slot.OPEN] if counters[Slot.OPEN] > 0 else m
-        record_step(memory.history, step, phase, n_alive, alpha, gamma, column)
+        n_alive = counters[Slot.OPEN] if counters[Slot.OPEN] > 0 else counters[Slot.KEPT]
+        record_step(memory.history, step, phase, n_alive, alpha, gamma, feature)
         if refining:
             nth = loop_counters[LoopSlot.REFINED] - training.average_from
             if nth >= 1:
@@ -256,7 +288,7 @@ def run_dense(
         if counters[Slot.CLOSED] == 1:
             loop_counters[LoopSlot.CLOSED_AT] = step
             return Status.COMPACT.value if training.refinement_steps > 0 else Status.DONE.value
-        if n_alive < k - k // 8 or (n_alive < k and counters[Slot.OPEN] == 0):
+        if n_alive < n_features - n_features // 8 or (counters[Slot.OPEN] == 0 and m < n_features):
             return Status.COMPACT.value
     return Status.RUNNING.value
 
@@ -266,17 +298,25 @@ def drop_eliminated(memory: DenseMemory, m: int) -> int:
 
     Returns the new width; the front of ``order`` then holds the old position of each column that stays.
     """
-    k = int(memory.loop_counters[LoopSlot.WIDTH])
-    alive = memory.rank[:k] <= m
-    kept = np.flatnonzero(alive).astype(np.int32)
-    width = kept.size
-    # The eliminated of a working set of k columns hold the ranks from k down to one more than are left.
-    eliminated, position = memory.column[:k][~alive], memory.rank[:k][~alive] - 1
-    memory.column[:width] = memory.column[kept]
-    memory.column[position] = eliminated
-    vectors = (memory.rank, memory.gamma, memory.gamma_first, memory.gamma_second)
-    for array in (*vectors, memory.weights, memory.weights_first, memory.weights_second):
-        array[:width] = array[kept]
-    memory.order[:width] = kept
-    memory.loop_counters[LoopSlot.WIDTH] = width
-    return width
+    k, n = int(memory.loop_counters[LoopSlot.WIDTH]), int(memory.loop_counters[LoopSlot.FEATURES])
+    alive = memory.rank[:n] <= m
+    kept = np.flatnonzero(alive)
+    # The eliminated of a working set of n features hold the ranks from n down to one more than are left.
+    eliminated, position = memory.feature[:n][~alive], memory.rank[:n][~alive] - 1
+    memory.feature[: kept.size] = memory.feature[kept]
+    memory.feature[position] = eliminated
+    for vector in (memory.rank, memory.gamma, memory.gamma_first, memory.gamma_second):
+        vector[: kept.size] = vector[kept]
+    columns = kept
+    if memory.starts.size:
+        sizes = np.diff(memory.starts[: n + 1])
+        always = np.arange(memory.starts[n], k)
+        columns = np.concatenate([np.flatnonzero(np.repeat(alive, sizes)), always])
+        memory.gate[: columns.size] = memory.gate[columns]
+        memory.starts[1 : kept.size + 1] = np.cumsum(sizes[alive])
+    for table in (memory.weights, memory.weights_first, memory.weights_second):
+        table[: columns.size] = table[columns]
+    memory.order[: columns.size] = columns
+    memory.loop_counters[LoopSlot.WIDTH] = columns.size
+    memory.loop_counters[LoopSlot.FEATURES] = kept.size
+    return columns.size

@@ -86,6 +86,12 @@ class DenseModel:
         weights, constants = self.output_weights * scale[:, None], self.output_constants * scale + mean
         return DenseModel(self.hidden, weights.astype(np.float32), constants.astype(np.float32))
 
+    def reordered(self, order: np.ndarray) -> DenseModel:
+        """Return the model that reads the same columns in another order: first the one that was at ``order[0]``."""
+        first = self.hidden[0]
+        layers = (first._replace(weights=np.ascontiguousarray(first.weights[order])), *self.hidden[1:])
+        return DenseModel(layers, self.output_weights, self.output_constants)
+
     def decided(self, loss: Loss) -> DenseModel:
         """Return the model after ``Loss.decision``: two competing outputs are reduced to their difference."""
         weights, constants = loss.decision(self.output_weights.T).T, loss.decision(self.output_constants[None])[0]
@@ -128,17 +134,17 @@ class DenseModel:
         return nn.Sequential(*parts, output).eval()
 
 
-def trained_model(memory: DenseMemory, hidden: tuple[int, ...], m: int, averaged: bool) -> DenseModel:
+def trained_model(memory: DenseMemory, hidden: tuple[int, ...], width: int, averaged: bool) -> DenseModel:
     """Return the network of a finished run, without the padding of its layers.
 
     Parameters
     ----------
     memory : DenseMemory
-        The memory of the run; its first ``m`` columns are the kept ones.
+        The memory of the run; its first ``width`` columns are the kept ones.
     hidden : tuple of int
         Units of the hidden layers.
-    m : int
-        M.
+    width : int
+        Number of columns that the network reads.
     averaged : bool
         Whether to take the averages over the last part of the refinement.
 
@@ -147,7 +153,7 @@ def trained_model(memory: DenseMemory, hidden: tuple[int, ...], m: int, averaged
     DenseModel
         With as many outputs as there are targets.
     """
-    weights = (memory.weights_average if averaged else memory.weights[:m])[:, : hidden[0]].copy()
+    weights = (memory.weights_average if averaged else memory.weights[:width])[:, : hidden[0]].copy()
     row, which = (Row.AVERAGE, 1) if averaged else (Row.VALUE, 0)
     n_outputs = int(memory.layers.units[-1])
     layers = []

@@ -23,7 +23,7 @@ from tamiz.engines.design import Design
 from tamiz.engines.first_layer import batch_memory, first_layer_products
 from tamiz.engines.loop import Status
 from tamiz.engines.memory import LoopSlot
-from tamiz.engines.record import raise_diverged, training_numbers
+from tamiz.engines.record import numbers_of_working_set, raise_diverged, training_numbers
 from tamiz.engines.schedule import Schedule
 
 
@@ -42,6 +42,8 @@ class Start:
         The rows to train on.
     owned : bool
         Whether the table may be overwritten.
+    starts : ndarray of int, shape (n_features + 1,), or None, default=None
+        First column of each group, and the end (:meth:`Problem.side_by_side`); None without groups.
     """
 
     def __init__(
@@ -54,20 +56,22 @@ class Start:
         seed: tuple[int, ...],
         rows: np.ndarray,
         owned: bool,
+        starts: np.ndarray | None = None,
     ) -> None:
         self.hidden, self.problem, self.rule, self.loss, self.schedule = hidden, problem, rule, loss, schedule
         # Rows held out may come back for the refinement.
         self.n_rows = max(largest_batch(n, schedule.batch_size) for n in (rows.size, problem.n_samples))
         self.memory = new_dense_memory(
-            rows, hidden, problem.n_outputs, rule.n_features, rule.n_features_to_select, self.n_rows, seed
+            rows, hidden, problem.n_outputs, problem.n_columns, rule.n_features_to_select, self.n_rows, seed, starts
         )
+        self.numbers = rule.numbers
         self.training = training_numbers(rule, schedule)
         self.design = Design(problem.X, problem.offset, owned)
 
     def position(self) -> tuple[int, int, int]:
         """Return how far it is: step, features alive, steps of refinement done."""
         counters = self.memory.counters
-        n_alive = int(counters[Slot.OPEN]) or self.rule.n_features_to_select
+        n_alive = int(counters[Slot.OPEN] or counters[Slot.KEPT])
         return int(counters[Slot.STEP]), n_alive, int(self.memory.loop_counters[LoopSlot.REFINED])
 
     def train(self, stop: threading.Event) -> None:
@@ -85,12 +89,17 @@ class Start:
         self._run(threading.Event())
 
     def _drop_eliminated(self) -> None:
-        width = drop_eliminated(self.memory, self.rule.n_features_to_select)
-        self.design.keep(self.memory.order, width)
+        memory = self.memory
+        width = drop_eliminated(memory, int(memory.counters[Slot.KEPT]))
+        self.design.keep(memory.order, width)
+        self.numbers = numbers_of_working_set(self.rule, memory.feature, memory.loop_counters, memory.counters)
+        if memory.counters[Slot.OPEN] == 0 and memory.weights_average.shape[0] != width:
+            averages = np.zeros((width, memory.weights.shape[1]), dtype=np.float32)
+            self.memory = memory._replace(weights_average=averages)
 
     def _run(self, stop: threading.Event) -> None:
-        problem, rule, schedule, memory = self.problem, self.rule, self.schedule, self.memory
-        counters, units = memory.counters, int(memory.layers.units[0])
+        problem, rule, schedule = self.problem, self.rule, self.schedule
+        counters, units = self.memory.counters, int(self.memory.layers.units[0])
         targets = np.ascontiguousarray(problem.targets, dtype=np.float32)
         weights = problem.unit_weights()
         rates = np.array(schedule.refinement_rates, dtype=np.float64)
@@ -99,10 +108,11 @@ class Start:
         window = ScheduleWindow(rule)
         while not stop.is_set():
             # Pieces of about ten milliseconds: an interrupt is heard, and the cost of coming back to Python is not seen.
+            memory = self.memory
             cells = (int(memory.loop_counters[LoopSlot.WIDTH]) + units) * units * self.n_rows
             piece = min(max(8, min(1024, 100_000_000 // cells)), room_for_steps(memory.history))
             status = run_dense(
-                *functions, self.design.matrix, batch, targets, weights, memory, rule.numbers, self.training, rates,
+                *functions, self.design.matrix, batch, targets, weights, memory, self.numbers, self.training, rates,
                 *window.steps(int(counters[Slot.STEP]) + 1, piece),
             )  # fmt: skip
             if status == Status.DIVERGED:
@@ -115,7 +125,7 @@ class Start:
     def network(self) -> DenseModel:
         """Return the trained network, with as many outputs as there are targets."""
         averaged = self.training.average_from < self.training.refinement_steps
-        return trained_model(self.memory, self.hidden, self.rule.n_features_to_select, averaged)
+        return trained_model(self.memory, self.hidden, int(self.memory.loop_counters[LoopSlot.WIDTH]), averaged)
 
     def loss_on(self, rows: np.ndarray) -> float:
         """Return the mean loss of the trained network on some rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,13 @@ from tamiz.engines.contract import Fit, Problem, Progress
 from tamiz.engines.design import Design
 from tamiz.engines.loop import Status
 from tamiz.engines.memory import LoopSlot, Memory, compact_vectors, new_memory
-from tamiz.engines.record import final_ranking, raise_diverged, record_selection, training_numbers
+from tamiz.engines.record import (
+    final_ranking,
+    numbers_of_working_set,
+    raise_diverged,
+    record_selection,
+    training_numbers,
+)
 from tamiz.engines.schedule import Schedule
 
 
@@ -115,12 +121,15 @@ class LinearEngine:
         started = time.perf_counter()
         announce_compilation(loop.run)
         m = rule.n_features_to_select
-        problem, order, starts = _side_by_side(problem, rule.n_features)
+        problem.check_groups(rule.n_features)
+        # The fused step knows no costs; as groups of one column gamma moves apart from the weights.
+        problem, order, starts = problem.side_by_side(grouped=rule.costs is not None)
         memory = new_memory(
             problem.n_samples, problem.n_outputs, problem.n_columns, m, schedule.batch_size, seed, starts
         )  # fmt: skip
         self._train(problem, rule, loss, schedule, memory, progress)
 
+        m = int(memory.counters[Slot.KEPT])
         width = compact_vectors(memory, m)
         coef, intercept = memory.weights[:, :width].astype(np.float64), memory.intercept[0].astype(np.float64)
         counters, history = memory.counters, memory.history
@@ -129,7 +138,7 @@ class LinearEngine:
         del memory  # before the record is made: the vectors of both together would be the most memory of the whole fit
         ranking = final_ranking(feature, rank)
         if order is not None and problem.groups is not None:
-            coef = coef[:, np.argsort(order[ranking[problem.groups] <= m])]
+            coef = coef[:, np.argsort(order[problem.columns_of(ranking <= m)])]
         model = LinearModel(loss.decision(coef.T).T, loss.decision(intercept[None])[0])
         selection = record_selection(
             rule, ranking, counters, closed_at, history, seed=seed, started=started, engine="linear"
@@ -139,8 +148,8 @@ class LinearEngine:
     def _train(
         self, problem: Problem, rule: Rule, loss: Loss, schedule: Schedule, memory: Memory, progress: Progress | None
     ) -> None:
-        counters, m = memory.counters, rule.n_features_to_select
-        if m == rule.n_features and schedule.refinement_steps == 0 and rule.warmup_steps == 0:
+        counters, numbers = memory.counters, rule.numbers
+        if rule.n_features_to_select == rule.n_features and schedule.refinement_steps == 0 and rule.warmup_steps == 0:
             return
         design = Design(problem.X, problem.offset, problem.owned)
         targets = np.ascontiguousarray(problem.targets, dtype=np.float32)
@@ -154,7 +163,7 @@ class LinearEngine:
             cells = memory.loop_counters[LoopSlot.WIDTH] * (schedule.batch_size + 8) * problem.n_outputs
             piece = min(int(max(16, min(4096, 2e7 // max(1, cells)))), room_for_steps(memory.history))
             status = loop.run(
-                *functions, design.matrix, targets, weights, memory, rule.numbers, training, rates,
+                *functions, design.matrix, targets, weights, memory, numbers, training, rates,
                 *window.steps(int(counters[Slot.STEP]) + 1, piece),
             )  # fmt: skip
             if status == Status.DIVERGED:
@@ -162,45 +171,9 @@ class LinearEngine:
             if status == Status.DONE:
                 return
             if status == Status.COMPACT:
-                width = compact_vectors(memory, m)
+                width = compact_vectors(memory, int(counters[Slot.KEPT]))
                 design.keep(memory.order, width)
+                numbers = numbers_of_working_set(rule, memory.feature, memory.loop_counters, counters)
             if progress is not None:
                 refined = int(memory.loop_counters[LoopSlot.REFINED])
-                progress(int(counters[Slot.STEP]), int(counters[Slot.OPEN]) or m, refined)
-
-
-def _side_by_side(problem: Problem, n_features: int) -> tuple[Problem, np.ndarray | None, np.ndarray | None]:
-    """Return the problem with the columns of each group side by side, their old numbers (None: not moved), and the starts.
-
-    ``starts`` holds the first column of each group and the end; None without groups.
-    """
-    if problem.groups is None:
-        if n_features != problem.n_columns:
-            raise ValueError(f"the rule has {n_features} features, the table {problem.n_columns} columns")
-        return problem, None, None
-    groups = np.asarray(problem.groups)
-    if groups.shape != (problem.n_columns,) or groups.dtype.kind not in "iu":
-        raise ValueError(
-            f"groups must hold one integer for each of the {problem.n_columns} columns, "
-            f"got an array of {groups.dtype} of shape {groups.shape}"
-        )
-    if groups.size and groups.min() < 0:
-        raise ValueError(f"numbers of groups begin at 0, got {groups.min()}")
-    sizes = np.bincount(groups, minlength=n_features)
-    if sizes.size != n_features or not sizes.all():
-        raise ValueError(
-            f"groups must number the {n_features} features of the rule from 0 on, each with at least one column; "
-            f"got {np.count_nonzero(sizes)} groups with columns, the largest number is {sizes.size - 1}"
-        )
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    if (np.diff(groups) >= 0).all():
-        return problem, None, starts
-    order = np.argsort(groups, kind="stable")
-    moved = replace(
-        problem,
-        X=problem.X[:, order],
-        offset=None if problem.offset is None else problem.offset[order],
-        owned=True,
-        groups=groups[order],
-    )
-    return moved, order, starts
+                progress(int(counters[Slot.STEP]), int(counters[Slot.OPEN]) or int(counters[Slot.KEPT]), refined)

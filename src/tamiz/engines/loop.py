@@ -267,7 +267,7 @@ def run(
         phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value
         if not moving:
             phase = Phase.REFINEMENT.value if refining else Phase.WARM_UP.value
-        n_alive = counters[Slot.OPEN] if counters[Slot.OPEN] > 0 else m
+        n_alive = counters[Slot.OPEN] if counters[Slot.OPEN] > 0 else counters[Slot.KEPT]
         record_step(history, step, phase, n_alive, alpha, gamma, feature)
         if not moving:
             if refining and loop_counters[LoopSlot.REFINED] >= training.refinement_steps:
@@ -276,6 +276,6 @@ def run(
         if counters[Slot.CLOSED] == 1:
             loop_counters[LoopSlot.CLOSED_AT] = step
             return Status.COMPACT.value if training.refinement_steps > 0 else Status.DONE.value
-        if n_alive < n - n // 8 or (n_alive < n and counters[Slot.OPEN] == 0):
+        if n_alive < n - n // 8 or (counters[Slot.OPEN] == 0 and m < n):
             return Status.COMPACT.value
     return Status.RUNNING.value

@@ -55,7 +55,8 @@ class Memory(NamedTuple):
     gate: np.ndarray
     """gamma of the group of each column: without groups gamma itself."""
     starts: np.ndarray
-    """(n_features + 1,) int64: the first column of each group, and the end; empty without groups."""
+    """(n_features + 1,) int64: the first column of each group, and the end; empty without groups. Columns behind that have no
+    gamma: they are always read."""
     rank: np.ndarray
     order: np.ndarray
     """Scratch for sorting: the first row of the gradient seen as integers, free once the weights have moved."""
@@ -92,9 +93,10 @@ def new_memory(
     Parameters
     ----------
     n_samples, n_outputs, n_columns, m, batch_size, seed : int
-        Sizes and seed of the run.
+        Sizes and seed of the run; ``m`` is M, or 0 with a budget.
     starts : ndarray of int, shape (n_groups + 1,), or None, default=None
-        First column of each group, and the end; None: every column is a feature of its own.
+        First column of each group, and the end; None: every column is a feature of its own. Columns behind the end are
+        always read.
 
     Examples
     --------
@@ -108,6 +110,7 @@ def new_memory(
     decided = m == n_features
     counters[Slot.OPEN] = 0 if decided else n_features
     counters[Slot.CLOSED] = 1 if decided else 0
+    counters[Slot.KEPT] = m
     loop_counters = np.zeros(len(LoopSlot), dtype=np.int64)
     loop_counters[LoopSlot.WIDTH] = n_columns
     loop_counters[LoopSlot.FEATURES] = n_features
@@ -177,7 +180,8 @@ def compact_vectors(memory: Memory, m: int) -> int:
     columns = alive
     if memory.starts.size:
         sizes = np.diff(memory.starts[: n + 1])
-        columns = np.repeat(alive, sizes)
+        n_ungated = int(memory.loop_counters[LoopSlot.WIDTH]) - int(memory.starts[n])
+        columns = np.concatenate([np.repeat(alive, sizes), np.ones(n_ungated, dtype=bool)])
         _compress(memory.gate, columns)
         memory.starts[1 : n_kept + 1] = np.cumsum(sizes[alive])
     for table in (memory.weights, memory.folded, memory.weights_first, memory.weights_second):

@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from tamiz.core.history import History, history_to_dict
-from tamiz.core.rule import Rule
+from tamiz.core.rule import Rule, RuleNumbers
 from tamiz.core.state import Slot
-from tamiz.engines.contract import Problem
+from tamiz.engines.memory import LoopSlot
 from tamiz.engines.schedule import Schedule
 from tamiz.selection import Selection
 
@@ -75,17 +75,28 @@ def raise_diverged() -> NoReturn:
     )
 
 
-def reject_groups(problem: Problem, engine: str) -> None:
-    """Raise ValueError if the columns are in groups, for an engine that has one gate per column.
+def numbers_of_working_set(
+    rule: Rule, feature: np.ndarray, loop_counters: np.ndarray, counters: np.ndarray
+) -> RuleNumbers:
+    """Return the numbers of the rule for the features that are left; in the closing each of them counts once.
 
-    Examples
-    --------
-    >>> reject_groups(Problem(np.zeros((2, 3)), np.zeros((2, 1)), groups=np.array([0, 0, 1])), "dense")
-    Traceback (most recent call last):
-    ValueError: the dense engine does not take groups of columns; use the linear engine
+    Parameters
+    ----------
+    rule : Rule
+        The settings.
+    feature : ndarray of int, shape (n_features,)
+        Original numbers of the features, those of the working set first.
+    loop_counters : ndarray
+        By :class:`~tamiz.engines.memory.LoopSlot`.
+    counters : ndarray
+        By :class:`~tamiz.core.state.Slot`.
     """
-    if problem.groups is not None:
-        raise ValueError(f"the {engine} engine does not take groups of columns; use the linear engine")
+    numbers = rule.numbers
+    if rule.costs is None:
+        return numbers
+    n = int(loop_counters[LoopSlot.FEATURES])
+    costs = rule.costs[feature[:n]] if counters[Slot.OPEN] else np.ones(n)
+    return numbers._replace(costs=costs, n_features_to_select=int(counters[Slot.KEPT]))
 
 
 def final_ranking(feature: np.ndarray, rank: np.ndarray) -> np.ndarray:
@@ -141,7 +152,7 @@ def record_selection(
     engine : str
         Name of the engine.
     """
-    m = rule.n_features_to_select
+    m = int(counters[Slot.KEPT])
     if counters[Slot.FORCED]:
         warnings.warn(
             f"The selection did not settle within {rule.max_steps} steps; the {m} largest were kept. "

@@ -19,8 +19,11 @@ from tamiz._validation import check_table, check_target_length, resolve_n_featur
 from tamiz.core import VARIANTS, Rule
 from tamiz.core.losses import Loss, get_loss
 from tamiz.engines import Problem, Schedule
+from tamiz.engines.budget import fit_with_rule
+from tamiz.estimators._gating import read_gating
 from tamiz.estimators.networks import NETWORKS, find_network
 from tamiz.estimators.progress import watch_selection
+from tamiz.preprocessing.missing import MissingValues, learn_missing
 from tamiz.preprocessing.scaling import ScaledTable, apply_normalization, prepare_table
 from tamiz.preprocessing.targets import EncodedTarget, as_target, encode_target
 
@@ -37,6 +40,7 @@ class PreparedData:
     target: EncodedTarget
     sample_weight: np.ndarray
     loss: Loss
+    missing: MissingValues | None = None
 
 
 class BaseE2EFS(SelectorMixin, BaseEstimator):
@@ -62,6 +66,12 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         "mu": [finite_number(1e-6)],
         "rho": [Interval(numbers.Real, 0, 1, closed="both")],
         "fit_intercept": ["boolean"],
+        "groups": "no_validation",  # read_gates knows the columns and their names
+        "keep": "no_validation",
+        "drop": "no_validation",
+        "costs": "no_validation",
+        "budget": "no_validation",
+        "missing": [StrOptions({"error", "indicator"})],
         "device": [str],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -87,6 +97,12 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         mu: float = 1.0,
         rho: float = 0.75,
         fit_intercept: bool = True,
+        groups: Any = None,
+        keep: Any = None,
+        drop: Any = None,
+        costs: Any = None,
+        budget: float | None = None,
+        missing: str = "error",
         device: str = "cpu",
         random_state: Any = None,
         verbose: int | bool = 0,
@@ -108,6 +124,12 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         self.mu = mu
         self.rho = rho
         self.fit_intercept = fit_intercept
+        self.groups = groups
+        self.keep = keep
+        self.drop = drop
+        self.costs = costs
+        self.budget = budget
+        self.missing = missing
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -118,7 +140,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame, shape (n_samples, n_features)
-            Finite numbers. Sparse tables are not densified.
+            Finite numbers, NaN where ``missing="indicator"``. Sparse tables are not densified.
         y : array-like, shape (n_samples,) or (n_samples, n_outputs)
             The target.
         sample_weight : array-like, shape (n_samples,), default=None
@@ -134,13 +156,17 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         prepared = self._prepare(X, y, sample_weight)
         return self._fit_prepared(prepared, owned=prepared.table.owned)
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> PreparedData:
-        """Check everything, encode the target, normalise the table."""
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, *, check_size: bool = True) -> PreparedData:
+        """Check everything, encode the target, normalise the table; ``check_size=False`` leaves M for later."""
         self._validate_params()
         find_network(self.network).engine(self)
         loss = self._find_loss()
-        X = check_table(self, X, reset=True, accept_sparse=list(SPARSE_FORMATS), min_samples=2)
-        resolve_n_features_to_select(self.n_features_to_select, X.shape[1])
+        X = check_table(
+            self, X, reset=True, accept_sparse=list(SPARSE_FORMATS), min_samples=2, allow_nan=self._takes_nan()
+        )
+        names = getattr(self, "feature_names_in_", None)
+        if check_size and read_gating(self, X.shape[1], names) is None:
+            resolve_n_features_to_select(self.n_features_to_select, X.shape[1])
         y = as_target(y)
         check_target_length(X, y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -152,8 +178,16 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             X, y, weights = X[rows], y[rows], weights[rows]
         target = encode_target(y, loss)
         weights = self._weigh(target, weights)
-        names = getattr(self, "feature_names_in_", None)
-        return PreparedData(X.shape[1], names, prepare_table(X, self.normalize, weights), target, weights, loss)
+        missing = None
+        n_features = X.shape[1]
+        if self._takes_nan():
+            missing = learn_missing(X, weights)
+            X = missing.apply(X)
+        table = prepare_table(X, self.normalize, weights)
+        return PreparedData(n_features, names, table, target, weights, loss, missing)
+
+    def _takes_nan(self) -> bool:
+        return isinstance(self.missing, str) and self.missing == "indicator"
 
     def _weigh(self, target: EncodedTarget, sample_weight: np.ndarray) -> np.ndarray:
         """Return the weights of the samples, with those of their classes."""
@@ -162,12 +196,16 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
     def _fit_prepared(self, prepared: PreparedData, owned: bool) -> Any:
         """Run the engine and store what came out."""
         table, target, loss = prepared.table, prepared.target, prepared.loss
-        m = resolve_n_features_to_select(self.n_features_to_select, prepared.n_features)
+        gating = read_gating(self, prepared.n_features, prepared.feature_names, prepared.missing)
+        if gating is None:
+            m = resolve_n_features_to_select(self.n_features_to_select, prepared.n_features)
+            counts: dict[str, Any] = {"n_features": prepared.n_features, "n_features_to_select": m}
+        else:
+            m, counts = gating.gates.expected_size, gating.gates.rule_options()
         network = find_network(self.network)
         schedule = self._schedule(network.schedule, table.values.shape[0], m)
         rule = Rule(
-            prepared.n_features,
-            m,
+            **counts,
             variant=self.variant,
             mu=self.mu,
             rho=self.rho,
@@ -177,21 +215,26 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             mask_learning_rate=schedule.mask_learning_rate,
         )
         problem = Problem(table.values, target.values, prepared.sample_weight, table.offset, owned)
+        if gating is not None:
+            problem = gating.restrict(problem)
         with watch_selection(self.verbose, rule, schedule.refinement_steps) as progress:
-            fit = network.engine(self).fit(
-                problem, rule, loss, schedule, seed=_seed(self.random_state), progress=progress
+            fit = fit_with_rule(
+                network.engine(self), problem, rule, loss, schedule, seed=_seed(self.random_state), progress=progress
             )
+        selection = fit.selection if gating is None else gating.selection_of_columns(fit.selection)
+        columns = selection.indices if gating is None else gating.read_columns(selection.support)
 
         self.n_features_in_ = prepared.n_features
         if prepared.feature_names is not None:
             self.feature_names_in_ = prepared.feature_names
-        self.n_features_to_select_ = m
+        self.n_features_to_select_ = int(selection.group_support.sum())
         self.loss_ = loss.name
         self.normalize_ = self.normalize
-        self.statistics_ = None if table.statistics is None else table.statistics.of(fit.selection.indices)
+        self.statistics_ = None if table.statistics is None else table.statistics.of(columns)
+        self.missing_ = None if prepared.missing is None else prepared.missing.of(selection.indices)
         self._store_target(target)
         self.model_ = fit.model if target.scale is None else fit.model.rescaled(target.mean, target.scale)
-        self.selection_ = fit.selection.with_names(prepared.feature_names)
+        self.selection_ = selection.with_names(prepared.feature_names)
         self.ranking_ = self.selection_.ranking
         self.gamma_ = self.selection_.gamma
         self.n_iter_ = self.selection_.n_steps
@@ -229,8 +272,12 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
     def _scores(self, X: Any) -> np.ndarray:
         """Return the outputs of the model, (n_samples, n_outputs); only the M selected columns are read."""
         check_is_fitted(self)
-        X = check_table(self, X, reset=False, accept_sparse=list(SPARSE_FORMATS))
-        table = apply_normalization(X[:, self.selection_.indices], self.statistics_, self.normalize_)
+        allow_nan = self.missing_ is not None
+        X = check_table(self, X, reset=False, accept_sparse=list(SPARSE_FORMATS), allow_nan=allow_nan)
+        X = X[:, self.selection_.indices]
+        if self.missing_ is not None:
+            X = self.missing_.apply(X)
+        table = apply_normalization(X, self.statistics_, self.normalize_)
         return self.model_.scores(table.values, table.offset)
 
     def _get_support_mask(self) -> np.ndarray:
@@ -243,6 +290,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._takes_nan()
         tags.target_tags.required = True
         return tags
 

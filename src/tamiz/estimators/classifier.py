@@ -33,7 +33,8 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        M; a float in (0, 1) is a fraction of the columns, None half of them.
+        M; a float in (0, 1) is a fraction of the columns, None half of them. With groups, M counts groups. Must be None with
+        a budget.
     variant : {"soft", "hard", "ranking"}, default="soft"
         E2E-FS-Soft, E2E-FS, or the variant that orders all features in one fit.
     network : {"linear", "additive", "mlp"} or callable, default="linear"
@@ -78,6 +79,19 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         Relaxation of the target of the soft variant (the paper's rho).
     fit_intercept : bool, default=True
         Whether the linear model has a constant term.
+    groups : array-like of labels, shape (n_features,), list of lists, mapping or None, default=None
+        Columns with the same label are kept or eliminated together, and M counts groups. Or lists of the names or numbers
+        of the columns of each group (a mapping also names the groups); a column in none of them is a group of its own.
+    keep, drop : list of names or numbers of columns, default=None
+        Columns that are always, or never, selected, with their groups. Kept ones count towards M or the budget.
+    costs : array-like, shape (n_features,), or mapping of names or numbers to costs, default=None
+        What each column costs, from 0 on; a group costs the sum of its columns, unless a mapping names the group. What a
+        mapping does not name costs 1. Only with ``budget``.
+    budget : float or None, default=None
+        Takes the place of M: the selected columns together cost at most this, and nothing left out would still fit.
+    missing : {"error", "indicator"}, default="error"
+        NaN raises an error, or is replaced by the mean of the training rows; columns with gaps then get an indicator, which
+        the model reads along with the column.
     device : str, default="cpu"
         Device of a network that PyTorch trains; compiled networks run on the CPU.
     random_state : int, RandomState instance or None, default=None
@@ -98,7 +112,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     gamma_ : ndarray of float, shape (n_features_in_,)
         The mask at the end: ones and zeros.
     n_features_to_select_ : int
-        M.
+        Number of groups that were selected: M, or what the budget decided; without groups, of columns.
     model_ : object
         The trained model, which reads the M selected columns after their normalisation; ``model_.scores``. Of the additive
         network ``model_.effects(i)`` is the curve of the i-th selected column.
@@ -117,6 +131,9 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         Normalisation of the columns.
     statistics_ : object or None
         Mean and standard deviation of the selected columns; None without normalisation.
+    missing_ : object or None
+        What replaces missing values of the selected columns, and which of these have an indicator; None for
+        ``missing="error"``.
     n_features_in_ : int
         Number of columns seen during fit.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
@@ -162,6 +179,12 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         mu: float = 1.0,
         rho: float = 0.75,
         fit_intercept: bool = True,
+        groups: Any = None,
+        keep: Any = None,
+        drop: Any = None,
+        costs: Any = None,
+        budget: float | None = None,
+        missing: str = "error",
         device: str = "cpu",
         random_state: Any = None,
         verbose: int | bool = 0,
@@ -184,6 +207,12 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
             mu=mu,
             rho=rho,
             fit_intercept=fit_intercept,
+            groups=groups,
+            keep=keep,
+            drop=drop,
+            costs=costs,
+            budget=budget,
+            missing=missing,
             device=device,
             random_state=random_state,
             verbose=verbose,

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tamiz._validation import resolve_n_features_to_select
 from tamiz.estimators._base import BaseE2EFS, PreparedData
+from tamiz.estimators._gating import read_gating
 from tamiz.estimators.classifier import E2EFSClassifier
 from tamiz.estimators.networks import find_network
 
@@ -22,7 +23,7 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     n_features_to_select : sequence of int or float
-        The values of M; floats in (0, 1) are fractions of the columns.
+        The values of M; floats in (0, 1) are fractions of the columns, or of the groups.
     estimator : E2EFSClassifier or E2EFSRegressor, default=None
         What is fitted for each M; its own ``n_features_to_select`` is not used. None is ``E2EFSClassifier()``.
     n_jobs : int or None, default=None
@@ -86,8 +87,11 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
             raise TypeError(f"estimator must be an E2EFSClassifier or E2EFSRegressor, got {self.estimator!r}.")
         base = clone(E2EFSClassifier() if self.estimator is None else self.estimator)
         # A value of M is checked against the table with the others, below.
-        prepared = base.set_params(n_features_to_select=None)._prepare(X, y, sample_weight)
-        values = self._values(prepared.n_features)
+        if base.budget is not None:
+            raise ValueError("a path is over numbers of features: its estimator must have budget=None.")
+        prepared = base.set_params(n_features_to_select=None)._prepare(X, y, sample_weight, check_size=False)
+        gating = read_gating(clone(base).set_params(keep=None, drop=None), prepared.n_features, prepared.feature_names)
+        values = self._values(prepared.n_features if gating is None else gating.gates.n_groups)
         jobs = [delayed(_fit_one)(base, m, prepared) for m in values]
         # torch has one random state per process, which fits in threads would take from each other.
         prefer = "threads" if find_network(base.network).compiled else "processes"

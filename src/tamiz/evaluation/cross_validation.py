@@ -123,6 +123,8 @@ class _Shared:
     sizes: Sequence[int]
     n_random: int
     seed: int
+    units: np.ndarray | None
+    make_plain: MakeModel
 
 
 class _FoldWork:
@@ -141,8 +143,12 @@ class _FoldWork:
         train, test = self.train, self.test
         if columns is not None:
             train, test = take_columns(train, columns), take_columns(test, columns)
-        model = self.shared.make_model(train.shape[1], self.seed).fit(train, self.y_train)
+        model = self.shared.make_plain(train.shape[1], self.seed).fit(train, self.y_train)
         return self.score(self.y_test, model.predict(test))
+
+    def columns_of(self, units: np.ndarray) -> np.ndarray:
+        """Return the columns of some units of selection, in their order."""
+        return np.sort(units) if self.shared.units is None else np.flatnonzero(np.isin(self.shared.units, units))
 
     def kept(self, tick: Callable[[], None]) -> dict[str, Any]:
         """Select; return the score of the selection and those of the other numbers of features."""
@@ -154,9 +160,10 @@ class _FoldWork:
         kept = self.score(self.y_test, predicted)
         tick()
         selection = model.selection_
-        best_first = np.argsort(selection.ranking, kind="stable")
+        best_first = np.argsort(selection.group_ranking, kind="stable")
         curve = {
-            size: kept if size == m else self.score_columns(np.sort(best_first[:size])) for size in self.shared.sizes
+            size: kept if size == m else self.score_columns(self.columns_of(best_first[:size]))
+            for size in self.shared.sizes
         }
         tick()
         return {
@@ -177,8 +184,9 @@ class _FoldWork:
     def random_features(self, tick: Callable[[], None]) -> dict[str, Any]:
         """Return the mean score of random sets of features."""
         generator = np.random.default_rng([self.seed, len(self.y_test)])
+        n_units = self.train.shape[1] if self.shared.units is None else int(self.shared.units.max()) + 1
         draws = [
-            np.sort(generator.choice(self.train.shape[1], self.shared.n_features_to_select, replace=False))
+            self.columns_of(generator.choice(n_units, self.shared.n_features_to_select, replace=False))
             for _ in range(self.shared.n_random)
         ]
         found = float(np.mean([self.score_columns(draw) for draw in draws]))
@@ -234,6 +242,8 @@ def evaluate_selection(
     n_jobs: int = 1,
     processes: bool = False,
     tick: Callable[[], None] = lambda: None,
+    units: np.ndarray | None = None,
+    make_plain: MakeModel | None = None,
 ) -> Evaluation:
     """Score M selected features against all of them and against M random ones, the selection made in each fold.
 
@@ -264,6 +274,10 @@ def evaluate_selection(
         Whether they run in processes instead of threads, for models that torch trains. The arguments must pickle then.
     tick : callable, default=no-op
         Called ``TICKS_PER_FOLD`` times per fold.
+    units : ndarray of int, shape (n_columns,), or None, default=None
+        Number of the group of each column, where the models select groups: M, ``sizes`` and random sets count groups.
+    make_plain : callable or None, default=None
+        As ``make_model``, for models of given columns, among which nothing is selected; None: ``make_model``.
 
     Returns
     -------
@@ -291,7 +305,19 @@ def evaluate_selection(
     >>> found.fold_share.tolist(), found.stability, found.interval("kept").value > 0.9
     ([0.0, 0.0, 1.0, 1.0], 1.0, True)
     """
-    shared = _Shared(prepare, y, folds, make_model, n_features_to_select, task, sizes, n_random, seed)
+    shared = _Shared(
+        prepare,
+        y,
+        folds,
+        make_model,
+        n_features_to_select,
+        task,
+        sizes,
+        n_random,
+        seed,
+        units,
+        make_plain or make_model,
+    )
     if processes:
         results = _evaluate_in_processes(shared, n_jobs, tick)
     else:

@@ -44,7 +44,8 @@ def extract_layers(estimator: Any) -> list[DenseLayer]:
         return [DenseLayer(np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_))]
     module = estimator.module_.cpu().eval()
     layers = []
-    weights = np.eye(estimator.selection_.n_features_to_select)
+    missing = getattr(estimator, "missing_", None)
+    weights = np.eye(estimator.selection_.n_features_to_select + (0 if missing is None else missing.indicated.size))
     offset = np.zeros(weights.shape[0])
     for part in (part for part in module.modules() if not list(part.children())):
         kind = type(part).__name__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -209,6 +209,14 @@ class SavedModel:
             medians[numeric] = encoder.medians_[kept[numeric]]
             text = sorted({(f.column, f.column_name) for f in features if f.category is not None})
             categories = {name: sorted(encoder.categories_[name]) for _, name in text}
+        missing = getattr(estimator, "missing_", None)
+        if missing is not None:
+            gaps = [replace(features[i], missing=True) for i in missing.indicated]
+            numeric = np.array([feature.category is None for feature in features])
+            fill = np.where(numeric, missing.fill, 0.0).astype(np.float32)
+            features, medians = [*features, *gaps], np.concatenate([fill, np.zeros(len(gaps), dtype=np.float32)])
+            if statistics is None:
+                mean, deviation = np.zeros(len(features)), np.ones(len(features))
         layers = extract_layers(estimator)
         try:
             return cls(
@@ -235,7 +243,7 @@ class SavedModel:
             "task": self.task,
             "target": self.target,
             "classes": self.classes,
-            "features": [{"column": f.column_name, "category": f.category} for f in self.features],
+            "features": [_describe(feature) for feature in self.features],
             "normalization": self.normalization,
             "categories": self.categories,
             "activations": [layer.activation for layer in self.layers],
@@ -261,7 +269,9 @@ class SavedModel:
             for entry in header["features"]:
                 column, category = entry["column"], entry["category"]
                 check_claim(isinstance(column, str) and (category is None or isinstance(category, str)), "features")
-                features.append(Feature(-1, column, category))
+                missing = entry.get("missing", False)
+                check_claim(isinstance(missing, bool) and not (missing and category is not None), "features")
+                features.append(Feature(-1, column, category, missing))
             activations = _texts(header["activations"], "activations")
             return cls(
                 task=header["task"],
@@ -280,6 +290,11 @@ class SavedModel:
             )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise malformed_error(error, name) from None
+
+
+def _describe(feature: Feature) -> dict[str, Any]:
+    about = {"column": feature.column_name, "category": feature.category}
+    return {**about, "missing": True} if feature.missing else about
 
 
 def _texts(values: Any, what: str) -> list[str]:

@@ -36,15 +36,20 @@ class Feature:
         Its name.
     category : str or None, default=None
         The category; None for a numeric column.
+    missing : bool, default=False
+        Whether it is 1 where the number is missing, else 0.
     """
 
     column: int
     column_name: str
     category: str | None = None
+    missing: bool = False
 
     @property
     def name(self) -> str:
         """Name in lists and reports."""
+        if self.missing:
+            return f"{self.column_name} is missing"
         return self.column_name if self.category is None else f"{self.column_name}={self.category}"
 
 
@@ -113,6 +118,9 @@ def collect_values(table: DataTable, features: Sequence[Feature], rows: np.ndarr
         elif feature.category in text.categories:
             codes = text.codes if rows is None else text.codes[rows]
             matrix[:, i] = codes == text.categories.index(feature.category)
+    for i, feature in enumerate(features):
+        if feature.missing:
+            matrix[:, i] = np.isnan(matrix[:, i])
     return matrix
 
 
@@ -140,6 +148,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     features : sequence of Feature or None, default=None
         Columns of the matrix; None takes those of the fitted data. Give those of a whole table to get the same columns in
         every fold.
+    impute : bool, default=True
+        Whether missing numbers are replaced by medians; otherwise they stay NaN.
 
     Attributes
     ----------
@@ -185,11 +195,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """
 
     def __init__(
-        self, max_categories: int = 50, categorical: Sequence[str] = (), features: Sequence[Feature] | None = None
+        self,
+        max_categories: int = 50,
+        categorical: Sequence[str] = (),
+        features: Sequence[Feature] | None = None,
+        impute: bool = True,
     ) -> None:
         self.max_categories = max_categories
         self.categorical = categorical
         self.features = features
+        self.impute = impute
 
     def fit(self, X: Any, y: Any = None, *, rows: np.ndarray | None = None) -> TableEncoder:
         """Learn the columns, the medians and the categories.
@@ -270,7 +285,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             matrix[:, :n_numeric] = numbers
             seen = [i for i, f in enumerate(texts) if f.category in self.categories_.get(f.column_name, ())]
             matrix[:, [n_numeric + i for i in seen]] = collect_values(table, [texts[i] for i in seen], rows)
-        _fill_gaps(matrix[:, :n_numeric], self.medians_)
+        if self.impute:
+            _fill_gaps(matrix[:, :n_numeric], self.medians_)
         return matrix
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:

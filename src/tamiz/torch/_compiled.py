@@ -17,7 +17,19 @@ def advance_arrays(gamma, first, second, rank, order, counters, loss_gradient, a
     Numba looks up the type of a plain tuple in C, that of a NamedTuple in Python, which takes longer than the step.
     """
     m, mu, learning_rate, beta1, beta2, epsilon = numbers
-    rule = RuleNumbers(m, mu, learning_rate, beta1, beta2, epsilon)
+    rule = RuleNumbers(m, mu, learning_rate, beta1, beta2, epsilon, 0.0, None)
+    return advance_in_place(
+        gamma, first, second, rank, loss_gradient, order, counters, alpha, target, forced, rule
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def advance_arrays_with_costs(
+    gamma, first, second, rank, order, counters, loss_gradient, alpha, target, forced, numbers, limit, costs
+):
+    """Take the step of :func:`advance_arrays` with costs."""
+    m, mu, learning_rate, beta1, beta2, epsilon = numbers
+    rule = RuleNumbers(m, mu, learning_rate, beta1, beta2, epsilon, limit, costs)
     return advance_in_place(
         gamma, first, second, rank, loss_gradient, order, counters, alpha, target, forced, rule
     )  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 #: Number of the format of a saved mask; raise it whenever the meaning of a buffer changes.
-MASK_FORMAT = 1
+MASK_FORMAT = 2
 
 
 class Rest(torch.autograd.Function):
@@ -57,25 +57,30 @@ def check_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
     return tuple(int(n) for n in sizes)
 
 
-def describe_mask(shape: Sequence[int], n_features_to_select: int, variant: str) -> torch.Tensor:
+def describe_mask(
+    shape: Sequence[int], n_features_to_select: int, variant: str, gates: str | None = None
+) -> torch.Tensor:
     """Return the description of a saved mask as a tensor of bytes, which every format of weights can hold.
 
     Examples
     --------
     >>> bytes(describe_mask((3,), 1, "soft").tolist()).decode()
-    '{"format": 1, "shape": [3], "n_features_to_select": 1, "variant": "soft"}'
+    '{"format": 2, "shape": [3], "n_features_to_select": 1, "variant": "soft", "gates": null}'
     """
     about = {
         "format": MASK_FORMAT,
         "shape": list(shape),
         "n_features_to_select": n_features_to_select,
         "variant": variant,
+        "gates": gates,
     }
     return torch.tensor(list(json.dumps(about).encode()), dtype=torch.uint8)
 
 
-def check_description(description: Any, shape: Sequence[int], n_features_to_select: int, variant: str) -> None:
-    """Raise ValueError if a saved state does not belong to a mask of this shape, M and variant.
+def check_description(
+    description: Any, shape: Sequence[int], n_features_to_select: int, variant: str, gates: str | None = None
+) -> None:
+    """Raise ValueError if a saved state does not belong to a mask of this shape, M, variant and gates.
 
     Examples
     --------
@@ -91,6 +96,11 @@ def check_description(description: Any, shape: Sequence[int], n_features_to_sele
     if found > MASK_FORMAT:
         raise ValueError(
             f"this state was saved in format {found}, this version of tamiz reads formats up to {MASK_FORMAT}; upgrade tamiz"
+        )
+    if about.get("gates") != gates:
+        raise ValueError(
+            "this state belongs to a mask with other groups, costs, budget, keep or drop; build the mask as the saved one "
+            "was built"
         )
     mine = {"shape": list(shape), "n_features_to_select": n_features_to_select, "variant": variant}
     for name, value in mine.items():

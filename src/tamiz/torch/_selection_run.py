@@ -74,7 +74,11 @@ class SelectionRun(Run):
 
     def n_alive(self) -> int:
         """Return the number of features that are not eliminated."""
-        return int(self.mask.counters[Slot.OPEN]) or self.mask.n_features_to_select
+        return (
+            self.mask.n_alive
+            if self.mask.gates is not None
+            else (int(self.mask.counters[Slot.OPEN]) or self.mask.n_features_to_select)
+        )
 
     def expected_steps(self) -> int:
         """Return about how many steps the run has; the selection ends by itself, most often within its ramp."""
@@ -121,6 +125,8 @@ class SelectionRun(Run):
 
     def prepare_shrinking(self, probe: Probe) -> None:
         """Find out whether eliminated columns can be dropped from the first layer, and from the data."""
+        if self.mask.gates is not None:  # what leaves the working set could not come back into a budget
+            return
         layer = probe.layer_behind(self.mask, self.model)
         if layer is None or not Shrinker.can_handle(layer, self.optimizer):
             return
@@ -154,7 +160,7 @@ class SelectionRun(Run):
     def fingerprint(self) -> dict[str, Any]:
         """Return what a checkpoint must agree with to belong to this run."""
         mask = self.mask
-        about = {"n_features": mask.n_features, "n_features_to_select": mask.n_features_to_select}
+        about = {"n_features": mask.n_features, "n_features_to_select": mask.rule.n_features_to_select}
         return {**super().fingerprint(), **about, "variant": mask.variant}
 
     def content(self) -> dict[str, Any]:
@@ -195,8 +201,9 @@ class SelectionRun(Run):
         """Return the record of the run."""
         mask = self.mask
         ranking = mask.ranking().reshape(-1).cpu().numpy()
+        support = mask.support().reshape(-1).cpu().numpy()
         return Selection(
-            support=ranking <= mask.n_features_to_select,
+            support=support,
             ranking=ranking,
             variant=mask.variant,
             converged=int(mask.counters[Slot.FORCED]) == 0,
@@ -204,7 +211,9 @@ class SelectionRun(Run):
             closed_at=self.closed_at,
             seed=self.settings["seed"],
             seconds=self.elapsed(),
-            history=history_to_dict(self.history, ranking, mask.n_features_to_select),
+            history=history_to_dict(self.history, ranking, int(support.sum())),
+            groups=None if mask.group_names is None or mask.gates is None else mask.gates.group,
+            group_names=mask.group_names,
             shape=mask.shape if len(mask.shape) > 1 else None,
             engine="torch",
         )

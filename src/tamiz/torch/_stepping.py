@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 
-from tamiz.core import MaskState, Rule, Slot, advance, is_closed, selection_schedule
+from tamiz.core import MaskState, Rule, Slot, advance, fill_budget, is_closed, selection_schedule
 from tamiz.core.compiled import NOT_FINITE
-from tamiz.torch._compiled import advance_arrays
+from tamiz.torch._compiled import advance_arrays, advance_arrays_with_costs
 
 #: Steps whose alpha and target are computed at once.
 CHUNK = 256
 
-_STEP, _CLOSED, _FORCED = int(Slot.STEP), int(Slot.CLOSED), int(Slot.FORCED)
+_STEP, _OPEN, _CLOSED, _FORCED = int(Slot.STEP), int(Slot.OPEN), int(Slot.CLOSED), int(Slot.FORCED)
 
 
 class MaskTensors(NamedTuple):
@@ -36,7 +36,9 @@ class MaskTensors(NamedTuple):
 def mask_state(tensors: MaskTensors) -> MaskState:
     """Return the state as ``tamiz.core`` takes it."""
     gamma, first, second, rank, counters = tensors
-    return MaskState(gamma.detach().reshape(-1), first, second, rank.long(), counters[Slot.AGE])
+    return MaskState(
+        gamma.detach().reshape(-1), first, second, rank.long(), counters[Slot.AGE], counters[Slot.KEPT]
+    )  # fmt: skip
 
 
 class Stepper:
@@ -62,7 +64,11 @@ class Stepper:
             flat = (gamma.detach().reshape(-1), *tensors[1:])
             first, second, rank, counters = (part.numpy() for part in flat[1:])
             self._arrays = (flat[0].numpy(), first, second, rank, np.empty(gamma.numel(), dtype=np.int32), counters)
-        self._numbers = tuple(rule.numbers)
+        numbers, self._filled = rule.numbers, False
+        self._numbers = tuple(numbers[:-2])
+        self._costs: np.ndarray | None = numbers.costs
+        if self._costs is not None and int(tensors.counters[Slot.OPEN]) == 0:
+            self._count_once()
         self._warmup_steps, self._step_limit = rule.warmup_steps, rule.step_limit
         self._chunk_start = 0
         self._alphas: list[float] = []
@@ -109,12 +115,16 @@ class Stepper:
             self._compute_schedule(step)
             at = 0
         forced = step >= self._step_limit
-        found = advance_arrays(  # type: ignore[call-arg]
-            *self._arrays, gradient.numpy(), self._alphas[at], self._targets[at], forced, self._numbers
-        )
+        parts = (*self._arrays, gradient.numpy(), self._alphas[at], self._targets[at], forced, self._numbers)
+        if self._costs is None:
+            found = advance_arrays(*parts)  # type: ignore[call-arg]
+        else:
+            found = advance_arrays_with_costs(*parts, self.rule.limit, self._costs)  # type: ignore[call-arg]
         if found == NOT_FINITE:
             self._check_finite(gradient)
         counters[_STEP] = step
+        if self._costs is not None and not counters.item(_OPEN):
+            self._fill()
         # The memory was written without autograd; a graph that still needs the old gamma must notice.
         torch.autograd.graph.increment_version(self.tensors.gamma)
         if forced and counters.item(_FORCED) == 1:
@@ -140,11 +150,34 @@ class Stepper:
                 counters[Slot.AGE] = new.age
                 counters[Slot.OPEN] = (new.rank == 0).sum()
                 counters[Slot.CLOSED] = is_closed(new, rule)
+                counters[Slot.KEPT] = new.kept
+                if rule.costs is not None and not bool(counters[Slot.OPEN]):
+                    self._fill()
             closed = bool(counters[Slot.CLOSED])
             if limit_decides:
                 self._report_limit()
         counters[Slot.STEP] = step
         return closed
+
+    def _fill(self) -> None:
+        """Take what still fits into the budget, once, when the closing begins; its gamma then rises from 0."""
+        tensors, counters = self.tensors, self.tensors.counters
+        if self._filled:
+            return
+        assert self.rule.costs is not None
+        n_kept = int(counters[Slot.KEPT])
+        rank, n_filled = fill_budget(tensors.rank.cpu().numpy(), n_kept, self.rule.costs, self.rule.limit)
+        if n_filled > n_kept:
+            tensors.rank.copy_(torch.from_numpy(rank))
+            counters[Slot.KEPT], counters[Slot.CLOSED] = n_filled, 0
+        self._count_once()
+
+    def _count_once(self) -> None:
+        """Let every feature that is left count once, whatever it costs: all of them have to come to 1."""
+        assert self._costs is not None
+        self._filled = True
+        self._costs = np.ones_like(self._costs)
+        self._numbers = (int(self.tensors.counters[Slot.KEPT]), *self._numbers[1:])
 
     def _compute_schedule(self, step: int) -> None:
         alphas, targets = selection_schedule(self.rule, step, CHUNK)
@@ -153,7 +186,7 @@ class Stepper:
 
     def _check_finite(self, gradient: torch.Tensor) -> None:
         """Raise for NaN and infinity in the gradient of a living feature; an eliminated one does not move."""
-        bad = ~torch.isfinite(gradient) & (self.tensors.rank <= self.rule.n_features_to_select)
+        bad = ~torch.isfinite(gradient) & (self.tensors.rank <= self.tensors.counters[Slot.KEPT])
         if not bool(bad.any()):
             return
         kind = "NaN" if bool((bad & torch.isnan(gradient)).any()) else "infinite"
@@ -167,7 +200,7 @@ class Stepper:
         self.tensors.counters[Slot.FORCED] = 2
         warnings.warn(
             f"The mask did not settle within {self.rule.max_steps} steps of selection; the "
-            f"{self.rule.n_features_to_select} largest were kept. Raise ramp_steps or max_steps, or use variant='soft'.",
+            f"{int(self.tensors.counters[Slot.KEPT])} largest were kept. Raise ramp_steps or max_steps, or use variant='soft'.",
             ConvergenceWarning,
             stacklevel=2,
         )

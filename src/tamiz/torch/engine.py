@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,6 @@ from tamiz.core.losses import Loss, get_loss
 from tamiz.core.rule import Rule
 from tamiz.core.state import Phase
 from tamiz.engines.contract import Fit, Problem, Progress
-from tamiz.engines.record import reject_groups
 from tamiz.engines.schedule import Schedule
 from tamiz.selection import Selection
 from tamiz.torch._run import StepReport
@@ -154,7 +154,7 @@ class TorchEngine:
         -------
         Fit
         """
-        reject_groups(problem, "torch")
+        problem.check_groups(rule.n_features)
         rows = problem.dense()
         tensors = tuple(
             torch.as_tensor(part).to(self.device) for part in (rows, problem.targets, problem.unit_weights())
@@ -162,8 +162,8 @@ class TorchEngine:
         weighted = partial(_weighted_mean, loss)
         best: tuple[float, Fit] | None = None
         for start in range(self.n_init if rule.n_features_to_select < rule.n_features else 1):
-            network = build_checked(self.build, rule.n_features, problem.n_outputs, seed + start)
-            masked = nn.Sequential(_mask_of(rule), network).to(self.device)
+            network = build_checked(self.build, problem.n_columns, problem.n_outputs, seed + start)
+            masked = nn.Sequential(_mask_of(rule, problem), network).to(self.device)
             selection = _train_once(masked, tensors, weighted, rule, schedule, seed + start, progress)
             model = NetworkModel(prune(masked).eval(), loss.name)
             outputs = model.outputs(rows[:, selection.indices])
@@ -174,7 +174,7 @@ class TorchEngine:
                 )
             final = float(weighted(torch.as_tensor(outputs, dtype=torch.float32, device=self.device), *tensors[1:]))
             if best is None or final < best[0]:
-                best = final, Fit(selection, model)
+                best = final, Fit(_of_features(selection, problem), model)
         assert best is not None
         return best[1]
 
@@ -208,17 +208,53 @@ def _weighted_mean(loss: Loss, outputs: torch.Tensor, targets: torch.Tensor, wei
     return (loss.torch(outputs, targets) * weights).mean()
 
 
-def _mask_of(rule: Rule) -> FeatureMask:
+def _mask_of(rule: Rule, problem: Problem) -> FeatureMask:
+    """Return a mask over the columns; those that are always read are one group more, which is kept."""
+    m, options = rule.n_features_to_select, {}
+    if problem.groups is not None or rule.costs is not None:
+        groups = np.arange(problem.n_columns) if problem.groups is None else np.asarray(problem.groups)
+        always = np.flatnonzero(groups < 0)
+        options = {"groups": np.where(groups < 0, rule.n_features, groups), "keep": always.tolist()[:1]}
+        m += min(1, always.size)
+        if rule.costs is not None:
+            _, first = np.unique(groups, return_index=True)
+            costs = np.zeros(groups.size)
+            costs[first[min(1, always.size) :]] = rule.costs
+            options |= {"costs": costs, "budget": rule.budget}
     return FeatureMask(
-        rule.n_features,
-        rule.n_features_to_select,
+        problem.n_columns,
+        None if rule.costs is not None else m,
         rule.variant,
+        **options,
         mu=rule.mu,
         rho=rule.rho,
         mask_learning_rate=rule.mask_learning_rate,
         betas=(rule.beta1, rule.beta2),
         epsilon=rule.epsilon,
     )
+
+
+def _of_features(selection: Selection, problem: Problem) -> Selection:
+    """Return the record of features instead of columns."""
+    if problem.groups is None:
+        return replace(selection, groups=None, group_names=None)
+    groups = np.asarray(problem.groups)
+    numbers, first = np.unique(groups, return_index=True)
+    first = first[numbers >= 0]
+    best = np.full(first.size, groups.size + 1)
+    gated = groups >= 0
+    np.minimum.at(best, groups[gated], selection.ranking[gated])
+    ranking = np.empty(first.size, dtype=np.int64)
+    ranking[np.argsort(best)] = np.arange(1, first.size + 1)
+    history = dict(selection.history)
+    if "gamma_path" in history:
+        shown = np.isin(history["gamma_path_features"], first)
+        history["gamma_path"] = history["gamma_path"][:, shown]
+        history["gamma_path_features"] = groups[history["gamma_path_features"][shown]]
+    support = selection.support[first]
+    return replace(
+        selection, support=support, ranking=ranking, history=history, groups=None, group_names=None
+    )  # fmt: skip
 
 
 def _train_once(

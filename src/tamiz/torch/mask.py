@@ -10,8 +10,10 @@ import torch
 from torch import nn
 
 from tamiz._validation import resolve_n_features_to_select
-from tamiz.core import Rule, Slot, current_ranking, penalty
+from tamiz.core import Rule, Slot, current_ranking, fill_budget, penalty
+from tamiz.core.gates import KEPT
 from tamiz.core.state import N_SLOTS
+from tamiz.torch._gated import entry_places, gates_digest, gather_gradient, mask_gates, spread_gamma
 from tamiz.torch._handle import MaskHandle, find_stepping_optimizer
 from tamiz.torch._mask_parts import Rest, check_description, check_shape, describe_mask
 from tamiz.torch._stepping import MaskTensors, Stepper, mask_state
@@ -33,10 +35,20 @@ class FeatureMask(nn.Module):
         Shape of the mask: the number of columns, or a shape that broadcasts against one sample. ``(1, 32, 32)`` picks
         pixels for all channels, ``(3, 32, 32)`` single values, ``(n_channels, 1)`` channels of a time series.
     n_features_to_select : int, float or None, default=None
-        M: a number, a fraction in (0, 1), or None for half.
+        M: a number, a fraction in (0, 1), or None for half; with groups, of groups. Must be None with a budget.
     variant : str, default="soft"
         A name in ``tamiz.core.VARIANTS``: E2E-FS-Soft ("soft"), E2E-FS ("hard"), or "ranking", whose target falls slowly,
         so that one fit orders all features.
+    groups : array-like of labels in the shape of the mask, or list of lists of numbers, default=None
+        Entries of the mask with the same label share one entry of gamma, and are kept or eliminated together. In a list of
+        lists, each holds the numbers of some entries of the flattened mask; the others stand alone.
+    costs : array-like in the shape of the mask, default=None
+        What each entry costs, from 0 on; a group costs the sum of its entries. Only with ``budget``.
+    budget : float or None, default=None
+        Takes the place of M: the kept entries cost at most this, and nothing left out would still fit.
+    keep, drop : list of int or mask of bool, default=None
+        Numbers of entries of the flattened mask that are always, or never, let through, with their groups. Kept ones count
+        towards M or the budget.
     mu : float, default=1.0
         The paper's :math:`\mu`, weight of the count penalty beyond 1.
     rho : float, default=0.75
@@ -82,6 +94,8 @@ class FeatureMask(nn.Module):
     second: torch.Tensor
     rank: torch.Tensor
     counters: torch.Tensor
+    feature_gamma: torch.Tensor
+    place: torch.Tensor
 
     def __init__(
         self,
@@ -89,6 +103,11 @@ class FeatureMask(nn.Module):
         n_features_to_select: int | float | None = None,
         variant: str = "soft",
         *,
+        groups: Any = None,
+        costs: Any = None,
+        budget: float | None = None,
+        keep: Any = None,
+        drop: Any = None,
         mu: float = 1.0,
         rho: float = 0.75,
         mask_learning_rate: float = 0.01,
@@ -99,10 +118,17 @@ class FeatureMask(nn.Module):
     ) -> None:
         super().__init__()
         self.shape = check_shape(shape)
-        n_features = math.prod(self.shape)
+        self._n_entries = math.prod(self.shape)
+        options = {"groups": groups, "costs": costs, "budget": budget, "keep": keep, "drop": drop}
+        self.gates, self.group_names = mask_gates(self._n_entries, n_features_to_select, options)
+        if self.gates is None:
+            m = resolve_n_features_to_select(n_features_to_select, self._n_entries)
+            counts: dict[str, Any] = {"n_features": self._n_entries, "n_features_to_select": m}
+        else:
+            counts = self.gates.rule_options()
+        n_features = counts["n_features"]
         self._options: dict[str, Any] = {
-            "n_features": n_features,
-            "n_features_to_select": resolve_n_features_to_select(n_features_to_select, n_features),
+            **counts,
             "variant": variant,
             "mu": mu,
             "rho": rho,
@@ -118,6 +144,9 @@ class FeatureMask(nn.Module):
         self.register_buffer("second", torch.empty(n_features, device=device, dtype=dtype))
         self.register_buffer("rank", torch.empty(n_features, device=device, dtype=torch.int32))
         self.register_buffer("counters", torch.empty(N_SLOTS, device=device, dtype=torch.int64))
+        if self.gates is not None:
+            self.register_buffer("feature_gamma", torch.empty(n_features, device=device, dtype=dtype))
+            self.register_buffer("place", entry_places(self.gates).to(device), persistent=False)
         self._handle: MaskHandle | None = None
         self._moving = False  # attached and not closed, in Python: a look at the counters would wait for the device
         self._seen = False  # forward ran in training since the last step
@@ -130,13 +159,22 @@ class FeatureMask(nn.Module):
 
     @property
     def n_features(self) -> int:
-        """Return the number of features (the paper's F)."""
-        return self.rule.n_features
+        """Return the number of entries of the mask (the paper's F)."""
+        return self._n_entries
 
     @property
     def n_features_to_select(self) -> int:
-        """Return how many features are kept in the end (the paper's M)."""
-        return self.rule.n_features_to_select
+        """Return how many features are kept in the end (the paper's M), with groups how many groups.
+
+        With a budget it is known once the closing has begun; before that only what is always kept counts.
+        """
+        if self.gates is None:
+            return self.rule.n_features_to_select
+        return self._n_forced + int(self.counters[Slot.KEPT])
+
+    @property
+    def _n_forced(self) -> int:
+        return 0 if self.gates is None else int((self.gates.feature == KEPT).sum())
 
     @property
     def variant(self) -> str:
@@ -155,12 +193,32 @@ class FeatureMask(nn.Module):
 
     @property
     def n_alive(self) -> int:
-        """Return how many features have not been eliminated."""
-        return int((self.rank <= self.n_features_to_select).sum())
+        """Return how many features (groups, where there are groups) have not been eliminated."""
+        return self._n_forced + int((self.rank <= self.counters[Slot.KEPT]).sum())
 
     def ranking(self) -> torch.Tensor:
-        """Return 1 for the best feature, 2 for the next, ...; at any moment, in the shape of the mask."""
-        return current_ranking(mask_state(self._tensors()), self.rule).reshape(self.shape)
+        """Return 1 for the best feature, 2 for the next, ...; at any moment, in the shape of the mask.
+
+        The entries of a group follow each other; what is always kept comes first, what is dropped last.
+        """
+        return self._ranks()[0]
+
+    def _ranks(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return rank and support of every entry, in the shape of the mask."""
+        ranking, n_kept = self._feature_ranking()
+        if self.gates is None:
+            return ranking.reshape(self.shape), (ranking <= n_kept).reshape(self.shape)
+        parts = self.gates.rank_columns(ranking.cpu().numpy(), n_kept)
+        ranks, support = (torch.from_numpy(part).to(self.gamma.device).reshape(self.shape) for part in parts)
+        return ranks, support
+
+    def _feature_ranking(self) -> tuple[torch.Tensor, int]:
+        """Return the ranks of the features as of now, and how many of the first would be kept."""
+        ranking, n_kept = current_ranking(mask_state(self._tensors()), self.rule), int(self.counters[Slot.KEPT])
+        if self.rule.costs is None or n_kept > 0:
+            return ranking, n_kept
+        filled, n_kept = fill_budget(ranking.cpu().numpy(), 0, self.rule.costs, self.rule.limit)
+        return torch.from_numpy(filled).to(ranking.device), n_kept
 
     def support(self) -> torch.Tensor:
         """Return True for the M features that are kept; before the mask is closed, for those that are best now.
@@ -171,12 +229,19 @@ class FeatureMask(nn.Module):
             If gamma has not moved yet: nothing tells the features apart.
         """
         self._check_order()
-        return self.ranking() <= self.n_features_to_select
+        return self._ranks()[1]
 
     def penalty(self) -> torch.Tensor:
-        r"""Return :math:`L_{1-2} + L_M` for M; zero once the mask is closed."""
+        r"""Return :math:`L_{1-2} + L_M` for M, over the features that gamma decides; zero once the mask is closed.
+
+        With a budget, :math:`L_B` takes the place of :math:`L_M` until the closing begins.
+        """
         self._undo_changes()
-        return penalty(self.gamma.detach().reshape(-1), self.n_features_to_select, self.rule.mu)
+        gamma, n_kept = self._tensors().gamma.detach().reshape(-1), int(self.counters[Slot.KEPT])
+        if self.rule.costs is None or n_kept > 0:
+            return penalty(gamma, n_kept, self.rule.mu)
+        costs = torch.from_numpy(self.rule.costs).to(gamma)
+        return penalty(gamma, self.rule.size, self.rule.mu, costs)
 
     def finalize(self) -> None:
         """Close the mask at once: keep the M features that are best now.
@@ -191,21 +256,31 @@ class FeatureMask(nn.Module):
         if self.closed:
             return
         self._check_order()
-        ranking = self.ranking()
+        ranking, n_kept = self._feature_ranking()
         with torch.no_grad():
-            self.rank.copy_(ranking.reshape(-1))
-            self.gamma.copy_(ranking <= self.n_features_to_select)
+            self.rank.copy_(ranking)
+            state = self._tensors().gamma
+            state.copy_((ranking <= n_kept).reshape(state.shape))
+            self._spread()
             self.first.zero_()
             self.second.zero_()
-            for slot, value in ((Slot.AGE, 0), (Slot.OPEN, 0), (Slot.CLOSED, 1), (Slot.FORCED, 2)):
+            values = ((Slot.AGE, 0), (Slot.OPEN, 0), (Slot.CLOSED, 1), (Slot.FORCED, 2), (Slot.KEPT, n_kept))
+            for slot, value in values:
                 self.counters[slot] = value
         self._update()
 
+    def _spread(self) -> None:
+        """Write gamma of the features to the entries of the mask."""
+        if self.gates is not None:
+            with torch.no_grad():
+                self.gamma.copy_(spread_gamma(self.feature_gamma, self.place).reshape(self.gamma.shape))
+
     def reset(self) -> None:
         """Go back to the start: gamma all ones, nothing decided, no step taken."""
-        m, n = self.n_features_to_select, self.n_features
+        m, n = self.rule.n_features_to_select, self.rule.n_features
         with torch.no_grad():
-            self.gamma.fill_(1.0)
+            self._tensors().gamma.fill_(1.0)
+            self._spread()
             self.first.zero_()
             self.second.zero_()
             self.counters.zero_()
@@ -214,12 +289,16 @@ class FeatureMask(nn.Module):
                 self.rank.copy_(torch.arange(1, n + 1))
             self.counters[Slot.OPEN] = 0 if m == n else n
             self.counters[Slot.CLOSED] = int(m == n)
+            self.counters[Slot.KEPT] = m
         self._update()
 
     def extra_repr(self) -> str:
         """Return what ``print(model)`` shows."""
         shape = self.shape[0] if len(self.shape) == 1 else self.shape
-        about = f"{shape}, n_features_to_select={self.n_features_to_select}, variant={self.variant!r}"
+        about = f"{shape}, n_features_to_select={self.rule.n_features_to_select}, variant={self.variant!r}"
+        if self.gates is not None:
+            budget = "" if self.gates.budget is None else f", budget={self.gates.budget:g}"
+            about = f"{shape}, features={self.gates.n_features} of {self.gates.n_groups} groups{budget}, variant={self.variant!r}"
         if self.gamma.is_meta:  # there are no numbers to show
             return about
         return f"{about}, closed" if self.closed else f"{about}, alive={self.n_alive}"
@@ -227,7 +306,7 @@ class FeatureMask(nn.Module):
     def _tensors(self) -> MaskTensors:
         buffers = self.__dict__["_buffers"]  # attributes of modules are slow to look up
         return MaskTensors(
-            self.__dict__["_parameters"]["gamma"],
+            self.__dict__["_parameters"]["gamma"] if self.gates is None else buffers["feature_gamma"],
             buffers["first"],
             buffers["second"],
             buffers["rank"],
@@ -235,7 +314,8 @@ class FeatureMask(nn.Module):
         )
 
     def _check_order(self) -> None:
-        if self.n_alive == self.n_features != self.n_features_to_select and not int(self.counters[Slot.AGE]):
+        n, m = self.rule.n_features, int(self.counters[Slot.KEPT])
+        if int(self.counters[Slot.OPEN]) == n != m and not int(self.counters[Slot.AGE]):
             raise RuntimeError(
                 f"nothing is selected yet: gamma has not moved in {self.step} steps (warm-up: "
                 f"{self.rule.warmup_steps}); attach the mask to the optimizer and train on"
@@ -280,16 +360,19 @@ class FeatureMask(nn.Module):
         gamma = self.gamma
         if self._moving or gamma.is_meta or gamma.is_inference() or gamma._version == self._gamma_version:
             return
-        kept = (self.rank <= self.n_features_to_select).reshape(self.shape)
+        n_kept, state = int(self.counters[Slot.KEPT]), self._tensors().gamma
+        kept = (self.rank <= n_kept).reshape(state.shape)
         with torch.no_grad():
             if not self.closed:
-                gamma.mul_(kept)
-            elif int(kept.sum()) == self.n_features_to_select:
-                gamma.copy_(kept)
+                state.mul_(kept)
+                self._spread()
+            elif int(kept.sum()) == n_kept:
+                state.copy_(kept)
+                self._spread()
             else:
                 raise RuntimeError(
                     f"the state of this mask is not consistent: it is closed with {int(kept.sum())} features instead of "
-                    f"{self.n_features_to_select}. If its buffers were averaged, copy them instead (AveragedModel with "
+                    f"{n_kept}. If its buffers were averaged, copy them instead (AveragedModel with "
                     "use_buffers=False)"
                 )
         self._gamma_version = gamma._version
@@ -349,7 +432,7 @@ class FeatureMask(nn.Module):
         """Move gamma by its gradient and take the gradient away; ``attach`` calls this before each optimizer step."""
         own = self.__dict__  # attributes of modules are slow to look up and to set
         tensors = self._tensors()
-        gamma = tensors.gamma
+        gamma = own["_parameters"]["gamma"]
         gradient = gamma.grad
         if not own["_moving"] and self.closed:
             self.counters[Slot.STEP] += 1
@@ -362,16 +445,24 @@ class FeatureMask(nn.Module):
                 own["_gamma_version"] = None
             if gamma._version != own["_gamma_version"]:
                 self._check_gamma()
-            if stepper.step(gradient.detach().reshape(-1)):
+            flat = gradient.detach().reshape(-1)
+            if self.gates is not None:
+                flat = gather_gradient(flat, self.place, self.rule.n_features)
+            if stepper.step(flat):
                 own["_moving"] = False
+            if self.gates is not None:
+                self._spread()
             own["_gamma_version"] = gamma._version
         gamma.grad = None
         own["_seen"] = False
 
     def _check_gamma(self) -> None:
         """Raise if something other than the mask has moved gamma to where the rule never leaves it."""
-        gamma, dead = self.gamma.detach().reshape(-1), self.rank > self.n_features_to_select
-        if bool(((gamma < 0) | (gamma > 1) | (dead & (gamma != 0))).any()):
+        gamma, dead = self._tensors().gamma.detach().reshape(-1), self.rank > self.counters[Slot.KEPT]
+        moved = bool(((gamma < 0) | (gamma > 1) | (dead & (gamma != 0))).any())
+        if self.gates is not None:
+            moved = moved or not torch.equal(self.gamma.detach().reshape(-1), spread_gamma(gamma, self.place))
+        if moved:
             raise RuntimeError(
                 "gamma was changed between two steps by something other than the mask, for example an optimizer that "
                 "wraps another one: attach the mask to the optimizer whose step() moves the weights"
@@ -406,7 +497,7 @@ class FeatureMask(nn.Module):
 
     def get_extra_state(self) -> torch.Tensor:
         """Return what the state belongs to (format, shape, M and variant by name) as the bytes of a JSON text."""
-        return describe_mask(self.shape, self.n_features_to_select, self.variant)
+        return describe_mask(self.shape, self.rule.n_features_to_select, self.variant, gates_digest(self.gates))
 
     def set_extra_state(self, state: torch.Tensor) -> None:
         """Do nothing: the description is checked before anything is loaded."""
@@ -418,7 +509,12 @@ class FeatureMask(nn.Module):
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any, **kwargs: Any) -> None:
         description = state_dict.get(prefix + "_extra_state")
         if description is not None:
-            check_description(description, self.shape, self.n_features_to_select, self.variant)
+            about = (self.shape, self.rule.n_features_to_select, self.variant, gates_digest(self.gates))
+            check_description(description, *about)
+        counters = state_dict.get(prefix + "counters")
+        if counters is not None and counters.numel() == N_SLOTS - 1:  # format 1 did not count what is kept
+            kept = counters.new_tensor([self.rule.n_features_to_select])
+            state_dict[prefix + "counters"] = torch.cat([counters, kept])
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
         self._update()
         self._gamma_version = None

@@ -1,0 +1,113 @@
+"""``tamiz select`` with columns of categories as units, forced columns, budgets and indicators of missing numbers."""
+
+import csv
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tamiz.cli.constraints import read_constraints
+from tamiz.cli.errors import EXIT_USAGE, CommandError
+from tamiz.tables.encode import Feature
+
+NAMES = ["age", "dose", "colour", "ill"]
+FEATURES = [
+    Feature(0, "age"),
+    Feature(1, "dose"),
+    Feature(2, "colour", "blue"),
+    Feature(2, "colour", "green"),
+    Feature(2, "colour", "red"),
+]
+
+
+def options(**given):
+    plain = {"split_categories": False, "keep": None, "drop": None, "costs": None, "budget": None, "missing": "median"}
+    return SimpleNamespace(**{**plain, **given})
+
+
+@pytest.fixture
+def colours_csv(write_csv):
+    rng = np.random.default_rng(0)
+    colour = rng.choice(["red", "green", "blue"], 90)
+    age = rng.normal(size=90)
+    ill = np.where(age + 2 * (colour == "red") - 1 + 0.3 * rng.normal(size=90) > 0, "yes", "no")
+    lines = [
+        f"{'' if i % 9 == 0 else round(age[i], 3)},{round(rng.normal(), 3)},{colour[i]},{round(rng.normal(), 3)},{ill[i]}"
+        for i in range(90)
+    ]
+    return write_csv("\n".join(["age,dose,colour,noise,ill", *lines, ""]))
+
+
+def test_the_categories_of_a_column_are_one_unit():
+    found = read_constraints(options(keep=["colour"]), 2, FEATURES, NAMES)
+    assert found.units.tolist() == [0, 1, 2, 2, 2]
+    assert found.parameters == {"groups": ["age", "dose", "colour", "colour", "colour"], "keep": [2, 3, 4]}
+    assert (found.n_units, found.expected_size, found.is_plain) == (3, 2, False)
+    split = read_constraints(options(split_categories=True), 2, FEATURES, NAMES)
+    assert split.is_plain
+    assert split.parameters == {}
+
+
+def test_costs_are_of_columns_of_the_file(tmp_path):
+    path = tmp_path / "costs.csv"
+    path.write_text("column,cost\ncolour,6\nage,2\n")
+    for costs in (["colour=6", "age=2"], [str(path)]):
+        found = read_constraints(options(costs=costs, budget=7.0), 10, FEATURES, NAMES)
+        assert found.parameters["costs"] == [2, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"keep": ["colour"], "drop": ["colour"]}, "--keep and --drop are at odds: 'colour' is in both"),
+        ({"keep": ["age", "dose", "colour"]}, "--keep holds 3 features, more than -k=2"),
+        ({"keep": ["ill"]}, "column 'ill' is not among the features"),
+        ({"costs": ["age=1"], "budget": 0.5}, "budget of 0.5 is below the cheapest feature"),
+        ({"costs": ["age=-1"], "budget": 3}, "from 0 on, got -1"),
+        ({"costs": ["age=much"], "budget": 3}, "must be a number"),
+        ({"costs": ["age"], "budget": 3}, "NAME=NUMBER or a CSV file"),
+    ],
+)
+def test_what_is_wrong_is_reported(given, message):
+    with pytest.raises(CommandError, match=message):
+        read_constraints(options(**given), 2, FEATURES, NAMES)
+
+
+def test_k_counts_columns_of_the_file(tamiz, colours_csv, tmp_path):
+    result = tamiz("select", colours_csv, "--target", "ill", "-k", 2, "--folds", 2, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.stderr
+    record = json.loads((tmp_path / "out" / "selected.json").read_text())
+    assert (record["k"], record["n_features"]) == (2, 4)
+    assert {row["column"] for row in record["selected"]} == {"age", "colour"}
+    assert len(record["selected"]) == 4
+    assert (tmp_path / "out" / "reduced.csv").read_text().splitlines()[0] == "age,colour,ill"
+
+
+def test_budget_keep_and_indicators_and_the_model_applies(tamiz, colours_csv, tmp_path):
+    out = tmp_path / "out"
+    result = tamiz(
+        "select", colours_csv, "--target", "ill", "--costs", "colour=3", "--budget", 5, "--keep", "age", "--drop", "noise",
+        "--missing", "indicator", "--folds", 2, "--out", out,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    record = json.loads((out / "selected.json").read_text())
+    assert {row["column"] for row in record["selected"]} == {"age", "dose", "colour"}
+    applied = tamiz("apply", out / "model.tamiz", colours_csv, "--out", tmp_path / "applied")
+    assert applied.exit_code == 0, applied.stderr
+    with open(tmp_path / "applied" / "predictions.csv", newline="") as file:
+        assert len(list(csv.DictReader(file))) == 90
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--budget", 3, "-k", 2), "--budget takes the place of -k"),
+        (("--costs", "age=2"), "--costs need a --budget"),
+        (("-k", 5), "-k=5 is more than the 4 feature"),
+    ],
+)
+def test_options_that_do_not_go_together(tamiz, colours_csv, arguments, message):
+    result = tamiz("select", colours_csv, "--target", "ill", *arguments)
+    assert result.exit_code == EXIT_USAGE
+    assert message in " ".join(result.stderr.split())

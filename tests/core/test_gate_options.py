@@ -1,0 +1,79 @@
+"""Groups, forced columns and costs by names and numbers, and every error in them."""
+
+import numpy as np
+import pytest
+
+from tamiz.core.gate_options import read_gates
+from tamiz.errors import UnknownNameError
+
+NAMES = np.array(["age", "dose", "red", "green", "blue"], dtype=object)
+
+
+@pytest.mark.parametrize(
+    ("groups", "labels"),
+    [
+        (["a", "b", "c", "c", "c"], ["a", "b", "c"]),
+        (np.array([7, 5, 9, 9, 9]), ["7", "5", "9"]),
+        ([["red", "green", "blue"]], ["age", "dose", "red+green+blue"]),
+        ([[2, 3, -1], [0]], ["age", "dose", "red+green+blue"]),
+        ({"colour": ["red", "green", "blue"]}, ["age", "dose", "colour"]),
+        ([np.array([2, 3, 4])], ["age", "dose", "red+green+blue"]),
+    ],
+)
+def test_groups_by_labels_lists_and_mappings(groups, labels):
+    gates, names = read_gates(5, 1, groups=groups, names=NAMES)
+    assert gates.group.tolist() == [0, 1, 2, 2, 2]
+    assert names.tolist() == labels
+
+
+def test_a_member_stands_for_its_group():
+    gates, _ = read_gates(5, 2, groups=[[2, 3, 4]], keep=["green"], drop=[0], names=NAMES)
+    assert gates.feature.tolist() == [-2, 0, -1]
+
+
+def test_forced_columns_as_a_mask():
+    gates, _ = read_gates(5, 2, keep=np.array([False, True, False, False, False]))
+    assert gates.feature.tolist() == [0, -1, 1, 2, 3]
+
+
+def test_a_group_costs_the_sum_of_its_columns_unless_it_is_named():
+    groups = {"colour": [2, 3, 4]}
+    by_column, _ = read_gates(5, groups=groups, costs=[1, 2, 1, 1, 1], budget=4, names=NAMES)
+    assert by_column.costs.tolist() == [1, 2, 3]
+    by_name, _ = read_gates(5, groups=groups, costs={"colour": 2, "dose": 3}, budget=4, names=NAMES)
+    assert by_name.costs.tolist() == [1, 3, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"groups": [[0, 1], [1, 2]]}, "column 'dose' is in two groups"),
+        ({"groups": [[0, 0]]}, "column 'age' is twice in one group"),
+        ({"groups": [["rad", "blue"]]}, "groups: there is no column 'rad'. Did you mean 'red'"),
+        ({"groups": [1, 2, 3]}, "3 labels for 5 columns"),
+        ({"groups": [[]]}, "a group without columns"),
+        ({"groups": 3}, "a label for each column, or lists of columns"),
+        ({"keep": ["dos"]}, "keep: there is no column 'dos'. Did you mean 'dose'"),
+        ({"keep": "dose"}, "keep must be a list"),
+        ({"drop": [9]}, "drop: there is no column 9; columns are numbered from 0 to 4"),
+        ({"drop": [1.5]}, "drop takes names or numbers of columns"),
+        ({"keep": np.array([True, False])}, "a mask over 2 columns, there are 5"),
+        ({"keep": ["age"], "drop": [0]}, "at odds: 'age' is in both"),
+        ({"costs": [1, 1, 1, 1, 1]}, "costs need a budget"),
+        ({"budget": 2, "costs": [1, 1]}, "costs holds 2 numbers for 5 columns"),
+        ({"budget": 2, "costs": [1, 1, 1, 1, -1]}, "the cost of column 4 must be a finite number from 0 on"),
+        ({"budget": 2, "costs": {"ago": 1}}, "costs: there is no column 'ago'. Did you mean 'age'"),
+        ({"budget": 2, "costs": {"age": "much"}}, "the cost of 'age' must be a number"),
+        ({"budget": "2", "costs": [1, 1, 1, 1, 1]}, "budget must be a number"),
+        ({"budget": 2, "costs": [1, 1, 1, 1, 1], "n_features_to_select": 2}, "takes the place of n_features_to_select"),
+        ({"groups": [0, 0, 1, 1, 1], "n_features_to_select": 3}, "more than the 2 feature"),
+    ],
+)
+def test_what_is_wrong_is_reported(options, message):
+    with pytest.raises((ValueError, UnknownNameError), match=message):
+        read_gates(5, **options, names=NAMES)
+
+
+def test_names_need_names():
+    with pytest.raises(ValueError, match="the columns have no names, so 'age' says nothing"):
+        read_gates(5, 2, keep=["age"])

@@ -214,7 +214,8 @@ def run_dense(
         first_delta = layers.delta[: n * units].reshape((n, units))
         gradient_product(values, data, indices, indptr, offset, rows, gamma, first_delta, batch, gradient)
 
-        refining = counters[Slot.CLOSED] == 1 and step > training.warmup_steps
+        resting = counters[Slot.CLOSED] == 1 and step > training.warmup_steps
+        refining = resting and step > training.refinement_from
         rate, l2 = training.learning_rate, training.l2
         if refining:
             refined = loop_counters[LoopSlot.REFINED]
@@ -228,7 +229,7 @@ def run_dense(
         update(layers, constants, decay)
         _update_first(weights, gradient, weights_first, weights_second, gamma, gamma_gradient, constants, decay)
 
-        moving = step > training.warmup_steps and not refining
+        moving = step > training.warmup_steps and not resting
         selecting = moving and counters[Slot.OPEN] > 0
         alpha = alphas[i] if counters[Slot.OPEN] > 0 else 1.0
         if moving:
@@ -241,7 +242,7 @@ def run_dense(
                 return Status.DIVERGED.value
         phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value
         if not moving:
-            phase = Phase.REFINEMENT.value if refining else Phase.WARM_UP.value
+            phase = Phase.REFINEMENT.value if resting else Phase.WARM_UP.value
         record_step(memory.history, step, phase, alpha, gamma, rank, column, m)
         if refining:
             nth = loop_counters[LoopSlot.REFINED] - training.average_from

@@ -19,8 +19,9 @@ from tamiz._validation import check_table, check_target_length, resolve_n_featur
 from tamiz.core import VARIANTS, Rule
 from tamiz.core.losses import Loss, get_loss
 from tamiz.engines import Problem, Schedule
-from tamiz.estimators.networks import NETWORKS, find_network
+from tamiz.estimators.networks import NETWORKS, find_network, find_schedule
 from tamiz.estimators.progress import watch_selection
+from tamiz.preprocessing.exact import DEVIATIONS
 from tamiz.preprocessing.scaling import ScaledTable, apply_normalization, prepare_table
 from tamiz.preprocessing.targets import EncodedTarget, as_target, encode_target
 
@@ -44,13 +45,14 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
 
     _task: ClassVar[str]
     _automatic_loss: ClassVar[str]
+    schedule: str = "auto"  # a parameter of the classifier only: the paper trains no regressor
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_features_to_select": "no_validation",  # resolve_n_features_to_select knows how many features there are
         "variant": [NameOf(lambda: VARIANTS)],
         "network": [NameOf(lambda: NETWORKS), callable],
         "hidden_layer_sizes": ["array-like"],  # the engine checks the sizes
-        "normalize": [StrOptions({"erf", "standard"}), None],
+        "normalize": [StrOptions(set(DEVIATIONS)), None],
         "learning_rate": [AUTO, finite_number(0, or_equal=False)],
         "l2": [AUTO, finite_number(0)],
         "batch_size": [AUTO, whole_number(1)],
@@ -138,6 +140,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         """Check everything, encode the target, normalise the table."""
         self._validate_params()
         find_network(self.network).engine(self)
+        find_schedule(self)
         loss = self._find_loss()
         X = check_table(self, X, reset=True, accept_sparse=list(SPARSE_FORMATS), min_samples=2)
         resolve_n_features_to_select(self.n_features_to_select, X.shape[1])
@@ -164,7 +167,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         table, target, loss = prepared.table, prepared.target, prepared.loss
         m = resolve_n_features_to_select(self.n_features_to_select, prepared.n_features)
         network = find_network(self.network)
-        schedule = self._schedule(network.schedule, table.values.shape[0], m)
+        schedule = self._schedule(find_schedule(self), table.values.shape[0], m)
         rule = Rule(
             prepared.n_features,
             m,

@@ -34,8 +34,9 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
         Units of the hidden layers of ``network="mlp"``, each followed by batch normalisation and ReLU.
     loss : {"auto", "squared_error", "huber"}, default="auto"
         "auto" is the squared error; Huber's loss is robust against outliers of y.
-    normalize : {"erf", "standard"} or None, default="erf"
-        Normalisation of the columns: :class:`ErfScaler`, mean 0 and standard deviation 1, or none.
+    normalize : {"erf", "erf2", "standard"} or None, default="erf"
+        Normalisation of the columns: :class:`ErfScaler` as in the code that the paper's authors released ("erf") or as the
+        paper prints it ("erf2"), mean 0 and standard deviation 1, or none. Rows count by their weights.
     learning_rate : float or "auto", default="auto"
         Learning rate of the weights (Adam); "auto" is 0.003 for the linear and the additive network, 0.01
         for others.

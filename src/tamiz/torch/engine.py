@@ -155,6 +155,11 @@ class TorchEngine:
         Fit
         """
         reject_groups(problem, "torch")
+        if schedule.selection_steps != 0:
+            raise ValueError(
+                "the torch engine begins the refinement when the mask is closed: selection_steps must be 0, "
+                f"got {schedule.selection_steps!r}"
+            )
         rows = problem.dense()
         tensors = tuple(
             torch.as_tensor(part).to(self.device) for part in (rows, problem.targets, problem.unit_weights())

@@ -47,8 +47,8 @@ def naive_network(n_features: int, recipe: str | None, seed: int) -> E2EFSClassi
     'paper'
     """
     # With all columns kept the paper trains for the epochs of the refinement only.
-    lengths = {"warmup_steps": 0} if recipe == "paper" else {}
-    return E2EFSClassifier(n_features, random_state=seed, **lengths, **recipe_parameters(recipe))
+    more = {**recipe_parameters(recipe), **({"warmup_steps": 0} if recipe == "paper" else {})}
+    return E2EFSClassifier(n_features, random_state=seed, **more)
 
 
 def learner_settings(learner: str, grid: str, recipe: str | None) -> dict[str, Any]:

@@ -155,11 +155,6 @@ class TorchEngine:
         Fit
         """
         reject_groups(problem, "torch")
-        if schedule.selection_steps != 0:
-            raise ValueError(
-                "the torch engine begins the refinement when the mask is closed: selection_steps must be 0, "
-                f"got {schedule.selection_steps!r}"
-            )
         rows = problem.dense()
         tensors = tuple(
             torch.as_tensor(part).to(self.device) for part in (rows, problem.targets, problem.unit_weights())
@@ -245,7 +240,7 @@ def _train_once(
     )
 
     def lower_decay(report: StepReport) -> None:
-        if report.phase == Phase.REFINEMENT.label:
+        if report.phase == Phase.REFINEMENT.label and report.n_refined > 0:
             for group in optimizer.param_groups:
                 group["weight_decay"] = 2.0 * schedule.refinement_l2 if group["decays"] else 0.0
 
@@ -262,6 +257,7 @@ def _train_once(
         warmup_steps=rule.warmup_steps,
         ramp_steps=rule.ramp_steps,
         max_steps=rule.max_steps,
+        selection_steps=schedule.selection_steps,
         refinement_steps=schedule.refinement_steps,
         refinement_rates=[rate / schedule.learning_rate for rate in schedule.refinement_rates],
         average=schedule.average,

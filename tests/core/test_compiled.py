@@ -30,11 +30,14 @@ class Compiled:
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    ("variant", "optimizer"),
+    [*((variant, "adam") for variant in VARIANTS), ("hard", "rmsprop"), ("soft", "sgd")],
+)
 @pytest.mark.parametrize("seed", range(3))
-def test_follows_the_core(variant, seed):
+def test_follows_the_core(variant, optimizer, seed):
     rng = np.random.default_rng(seed)
-    rule = Rule(25, 4, variant=variant, ramp_steps=200, mask_learning_rate=0.02)
+    rule = Rule(25, 4, variant=variant, ramp_steps=200, mask_learning_rate=0.02, mask_optimizer=optimizer)
     compiled, state = Compiled(rule), initial_state(rule, np.zeros(0))
     direction = rng.normal(size=25)
     for step in range(1, 600):

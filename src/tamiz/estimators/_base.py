@@ -18,6 +18,7 @@ from tamiz._constraints import AUTO, NameOf, finite_number, whole_number
 from tamiz._validation import check_table, check_target_length, resolve_n_features_to_select
 from tamiz.core import VARIANTS, Rule
 from tamiz.core.losses import Loss, get_loss
+from tamiz.core.rule import MASK_OPTIMIZERS
 from tamiz.engines import Problem, Schedule
 from tamiz.estimators.networks import NETWORKS, find_network, find_schedule
 from tamiz.estimators.progress import watch_selection
@@ -63,6 +64,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         "n_init": [AUTO, whole_number(1)],
         "mu": [finite_number(1e-6)],
         "rho": [Interval(numbers.Real, 0, 1, closed="both")],
+        "mask_optimizer": [NameOf(lambda: MASK_OPTIMIZERS)],
         "fit_intercept": ["boolean"],
         "device": [str],
         "random_state": ["random_state"],
@@ -88,6 +90,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         n_init: int | str = "auto",
         mu: float = 1.0,
         rho: float = 0.75,
+        mask_optimizer: str = "adam",
         fit_intercept: bool = True,
         device: str = "cpu",
         random_state: Any = None,
@@ -109,6 +112,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         self.n_init = n_init
         self.mu = mu
         self.rho = rho
+        self.mask_optimizer = mask_optimizer
         self.fit_intercept = fit_intercept
         self.device = device
         self.random_state = random_state
@@ -178,6 +182,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             ramp_steps=schedule.ramp_steps,
             max_steps=schedule.max_steps,
             mask_learning_rate=schedule.mask_learning_rate,
+            mask_optimizer=self.mask_optimizer,
         )
         problem = Problem(table.values, target.values, prepared.sample_weight, table.offset, owned)
         with watch_selection(self.verbose, rule, schedule.refinement_steps) as progress:

@@ -83,6 +83,8 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         Weight of the count penalty beyond 1 (the paper's mu).
     rho : float, default=0.75
         Relaxation of the target of the soft variant (the paper's rho).
+    mask_optimizer : {"adam", "rmsprop", "sign", "sgd"}, default="adam"
+        Solver of gamma: Adam, RMSprop, steps of equal length by the sign of the gradient, or plain projected gradient.
     fit_intercept : bool, default=True
         Whether the linear model has a constant term.
     device : str, default="cpu"
@@ -170,6 +172,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         n_init: int | str = "auto",
         mu: float = 1.0,
         rho: float = 0.75,
+        mask_optimizer: str = "adam",
         fit_intercept: bool = True,
         device: str = "cpu",
         random_state: Any = None,
@@ -192,6 +195,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
             n_init=n_init,
             mu=mu,
             rho=rho,
+            mask_optimizer=mask_optimizer,
             fit_intercept=fit_intercept,
             device=device,
             random_state=random_state,

@@ -65,6 +65,8 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
         Weight of the count penalty beyond 1 (the paper's mu).
     rho : float, default=0.75
         Relaxation of the target of the soft variant (the paper's rho).
+    mask_optimizer : {"adam", "rmsprop", "sign", "sgd"}, default="adam"
+        Solver of gamma: Adam, RMSprop, steps of equal length by the sign of the gradient, or plain projected gradient.
     fit_intercept : bool, default=True
         Whether the linear model has a constant term.
     device : str, default="cpu"

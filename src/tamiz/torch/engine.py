@@ -218,6 +218,7 @@ def _mask_of(rule: Rule) -> FeatureMask:
         mask_learning_rate=rule.mask_learning_rate,
         betas=(rule.beta1, rule.beta2),
         epsilon=rule.epsilon,
+        mask_optimizer=rule.mask_optimizer,
     )
 
 

@@ -201,7 +201,7 @@ MUTATIONS = (
         "core/compiled.py",
         "n_eliminated = min(n, n_open - m)",
         "n_eliminated = min(n, n_open)",
-        (f"{COMPILED}::test_follows_the_core",),
+        (f"{COMPILED}::test_features_that_reach_zero_in_one_step_leave_exactly_m",),
         compiled=True,
     ),
     Mutation(

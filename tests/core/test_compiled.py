@@ -50,6 +50,15 @@ def test_follows_the_core(variant, optimizer, seed):
     np.testing.assert_array_equal(compiled.rank, state.rank)
 
 
+def test_features_that_reach_zero_in_one_step_leave_exactly_m():
+    rule = Rule(6, 2, "hard", ramp_steps=10_000, mask_learning_rate=0.1)
+    compiled = Compiled(rule)
+    for step in range(1, 15):
+        compiled.advance(np.ones(6, np.float32), step)
+    assert compiled.counters[Slot.OPEN] == 0, "the selection has ended"
+    assert compiled.rank.tolist() == [1, 2, 3, 4, 5, 6]
+
+
 @pytest.mark.parametrize("scale", [1e-42, 1e-30, 1.0, 1e30])
 def test_only_the_direction_of_the_gradient_counts(scale):
     """Denormal gradients once asked for a factor beyond float32, which froze gamma for good."""

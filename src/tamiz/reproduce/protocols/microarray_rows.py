@@ -20,7 +20,16 @@ from tamiz.reproduce.recipes import with_recipe
 from tamiz.reproduce.splits import N_FOLDS, N_REPEATS
 
 #: Columns of the table, in the paper's order; stand-ins are labelled in every output.
-MICROARRAY_DATASETS = ("lymphoma", "colon", "leukemia_3571", "lung", "dexter", "gina_rebuilt", "gisette_rebuilt")
+MICROARRAY_DATASETS = (
+    "lymphoma",
+    "colon",
+    "leukemia_3571",
+    "leukemia",
+    "lung",
+    "dexter",
+    "gina_rebuilt",
+    "gisette_rebuilt",
+)
 MICROARRAY_METHODS = ("mim", "fisher", "relieff", "inffs", "ilfs", "e2efs", "e2efs-soft")
 M_VALUES = (10, 50, 100, 150, 200)
 ALPHA = 0.05
@@ -75,7 +84,7 @@ class TableRow:
 
     @property
     def place(self) -> tuple[str, str, str | None]:
-        """What tells it from the other rows of its data set: method, learner, recipe."""
+        """Method, learner and recipe, which tell it from the other rows of its data set."""
         return self.method, self.learner, self.recipe
 
     @property

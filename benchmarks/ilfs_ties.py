@@ -1,7 +1,7 @@
 """Count the features that ILFS ties at the top, by the rounds of EM: the paper reports 20 to 80 of them.
 
-Features tie if their p(relevant | feature) differs by less than a tolerance from the largest: exactly equal numbers, numbers equal
-in float32, or equal to three digits as a table would show them.
+Features tie if their p(relevant | feature) differs by less than a tolerance from the largest: exactly equal numbers, numbers
+equal in float32, or equal to three digits as a table would show them.
 
     python benchmarks/ilfs_ties.py --datasets lymphoma,colon,leukemia_3571,lung --splits 3
 """

@@ -22,6 +22,7 @@ from tamiz.core.rule import MASK_OPTIMIZERS
 from tamiz.engines import Problem, Schedule
 from tamiz.estimators.networks import NETWORKS, find_network, find_schedule
 from tamiz.estimators.progress import watch_selection
+from tamiz.estimators.strength import fit_by_strength
 from tamiz.preprocessing.exact import DEVIATIONS
 from tamiz.preprocessing.scaling import ScaledTable, apply_normalization, prepare_table
 from tamiz.preprocessing.targets import EncodedTarget, as_target, encode_target
@@ -64,6 +65,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         "n_init": [AUTO, whole_number(1)],
         "mu": [finite_number(1e-6)],
         "rho": [Interval(numbers.Real, 0, 1, closed="both")],
+        "strength": [finite_number(0, or_equal=False), None],
         "mask_optimizer": [NameOf(lambda: MASK_OPTIMIZERS)],
         "fit_intercept": ["boolean"],
         "device": [str],
@@ -91,6 +93,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         mu: float = 1.0,
         rho: float = 0.75,
         mask_optimizer: str = "adam",
+        strength: float | None = None,
         fit_intercept: bool = True,
         device: str = "cpu",
         random_state: Any = None,
@@ -113,6 +116,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         self.mu = mu
         self.rho = rho
         self.mask_optimizer = mask_optimizer
+        self.strength = strength
         self.fit_intercept = fit_intercept
         self.device = device
         self.random_state = random_state
@@ -138,13 +142,22 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         prepared = self._prepare(X, y, sample_weight)
-        return self._fit_prepared(prepared, owned=prepared.table.owned)
+        if self.strength is None:
+            return self._fit_prepared(prepared, owned=prepared.table.owned)
+        found = fit_by_strength(self, prepared, float(self.strength))
+        vars(self).update({name: value for name, value in vars(found).items() if name.endswith("_")})
+        return self
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> PreparedData:
         """Check everything, encode the target, normalise the table."""
         self._validate_params()
         find_network(self.network).engine(self)
         find_schedule(self)
+        if self.strength is not None and self.n_features_to_select is not None:
+            raise ValueError(
+                f"strength={self.strength!r} leaves the number of features to the loss: leave n_features_to_select at None, "
+                f"got {self.n_features_to_select!r}."
+            )
         loss = self._find_loss()
         X = check_table(self, X, reset=True, accept_sparse=list(SPARSE_FORMATS), min_samples=2)
         resolve_n_features_to_select(self.n_features_to_select, X.shape[1])

@@ -85,6 +85,9 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         Relaxation of the target of the soft variant (the paper's rho).
     mask_optimizer : {"adam", "rmsprop", "sign", "sgd"}, default="adam"
         Solver of gamma: Adam, RMSprop, steps of equal length by the sign of the gradient, or plain projected gradient.
+    strength : float or None, default=None
+        Price of a feature in units of the training loss, for a number of features that is left to the loss: M minimises loss
+        + strength * M, one fit for each M of a grid. ``n_features_to_select`` must be None then.
     fit_intercept : bool, default=True
         Whether the linear model has a constant term.
     device : str, default="cpu"
@@ -173,6 +176,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         mu: float = 1.0,
         rho: float = 0.75,
         mask_optimizer: str = "adam",
+        strength: float | None = None,
         fit_intercept: bool = True,
         device: str = "cpu",
         random_state: Any = None,
@@ -196,6 +200,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
             mu=mu,
             rho=rho,
             mask_optimizer=mask_optimizer,
+            strength=strength,
             fit_intercept=fit_intercept,
             device=device,
             random_state=random_state,

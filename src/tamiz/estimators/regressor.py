@@ -67,6 +67,9 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
         Relaxation of the target of the soft variant (the paper's rho).
     mask_optimizer : {"adam", "rmsprop", "sign", "sgd"}, default="adam"
         Solver of gamma: Adam, RMSprop, steps of equal length by the sign of the gradient, or plain projected gradient.
+    strength : float or None, default=None
+        Price of a feature in units of the training loss, for a number of features that is left to the loss: M minimises loss
+        + strength * M, one fit for each M of a grid. ``n_features_to_select`` must be None then.
     fit_intercept : bool, default=True
         Whether the linear model has a constant term.
     device : str, default="cpu"

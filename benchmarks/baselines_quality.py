@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="*", default=list(DATASETS), choices=list(DATASETS))
     parser.add_argument("--methods", nargs="*", default=list(METHODS))
     parser.add_argument(
-        "--grid", default="small", choices=list(GRIDS), help="full: the paper's solvers and values of C"
+        "--grid", default="small", choices=list(GRIDS), help="full: solvers and values of C of the authors' code"
     )
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)

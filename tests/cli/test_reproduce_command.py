@@ -28,6 +28,8 @@ def run(*words):
         (["microarray", "-d", "colonn"], "Unknown dataset 'colonn'. Did you mean 'colon'?"),
         (["microarray", "-d", "colon", "-m", "fischer"], "Unknown method 'fischer'. Did you mean 'fisher'?"),
         (["microarray", "-d", "colon", "--learners", "smv"], "Unknown learner 'smv'. Did you mean 'svm'?"),
+        (["microarray", "-d", "colon", "--recipe", "authors"], "Unknown recipe 'authors'"),
+        (["three-layer", "-m", "e2efs-ranking"], "leave it out, or use --recipe tamiz"),
         (["microarray", "-d", "colon", "-k", "ten"], "'ten' is not a list of whole numbers"),
         (["microarray", "-d", ","], "names nothing"),
         (["three-layer", "-m", "e2ef"], "Did you mean 'e2efs'?"),

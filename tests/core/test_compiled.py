@@ -36,11 +36,14 @@ class Compiled:
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    ("variant", "optimizer"),
+    [*((variant, "adam") for variant in VARIANTS), ("hard", "rmsprop"), ("soft", "sgd")],
+)
 @pytest.mark.parametrize("seed", range(3))
-def test_follows_the_core(variant, seed):
+def test_follows_the_core(variant, optimizer, seed):
     rng = np.random.default_rng(seed)
-    rule = Rule(25, 4, variant=variant, ramp_steps=200, mask_learning_rate=0.02)
+    rule = Rule(25, 4, variant=variant, ramp_steps=200, mask_learning_rate=0.02, mask_optimizer=optimizer)
     compiled, state = Compiled(rule), initial_state(rule, np.zeros(0))
     direction = rng.normal(size=25)
     for step in range(1, 600):
@@ -88,6 +91,15 @@ def test_the_step_limit_decides_within_a_budget():
     assert compiled.counters[[Slot.OPEN, Slot.FORCED, Slot.KEPT]].tolist() == [0, 1, 2]
     np.testing.assert_array_equal(compiled.rank, state.rank)
     assert (compiled.rank <= 2).tolist() == [False, True, True, False]
+
+
+def test_features_that_reach_zero_in_one_step_leave_exactly_m():
+    rule = Rule(6, 2, "hard", ramp_steps=10_000, mask_learning_rate=0.1)
+    compiled = Compiled(rule)
+    for step in range(1, 15):
+        compiled.advance(np.ones(6, np.float32), step)
+    assert compiled.counters[Slot.OPEN] == 0, "the selection has ended"
+    assert compiled.rank.tolist() == [1, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("scale", [1e-42, 1e-30, 1.0, 1e30])

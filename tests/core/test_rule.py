@@ -31,6 +31,7 @@ def test_the_numbers_for_compiled_code_are_those_of_the_rule():
         ({"beta1": 1.0}, "beta1 is out of range"),
         ({"beta2": 1.0}, "beta2 is out of range"),
         ({"epsilon": 0.0}, "epsilon is out of range"),
+        ({"mask_optimizer": "adagrad"}, "Unknown mask_optimizer 'adagrad'.* There are: adam, rmsprop, sign, sgd"),
     ],
 )
 def test_bad_settings_are_refused(change, message):

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamiz.core import MaskState, Rule, advance, current_ranking, initial_state, is_closed
+from tamiz.core import MaskState, Rule, advance, current_ranking, initial_state, is_closed, penalty_gradient
+from tamiz.core.mixing import mixed_gradient
+from tamiz.core.rule import MASK_OPTIMIZERS
 
 
 def test_warm_up_leaves_everything_alone():
@@ -80,3 +82,38 @@ def test_float32_stays_float32():
     state = advance(state, np.ones(4, np.float32), 1, rule)
     assert {part.dtype for part in (state.gamma, state.first, state.second)} == {np.dtype(np.float32)}
     assert isinstance(state, MaskState)
+
+
+@pytest.mark.parametrize("optimizer", MASK_OPTIMIZERS)
+def test_solvers_of_gamma_by_hand(optimizer):
+    """The first two steps of each solver from its own formula; what leaves [0, 1] is clipped."""
+    rule = Rule(4, 2, "hard", ramp_steps=100, mask_learning_rate=0.02, mask_optimizer=optimizer)
+    state, gamma = initial_state(rule, np.zeros(0)), np.ones(4)
+    first, second = np.zeros(4), np.zeros(4)
+    for step, direction in enumerate(([1.0, 2.0, -1.0, 0.5], [-1.0, 1.0, 3.0, 0.5]), start=1):
+        mixed = mixed_gradient(np.array(direction), penalty_gradient(gamma, 2), step / 100)
+        first, second = 0.5 * first + 0.5 * mixed, 0.999 * second + 0.001 * mixed**2
+        root = np.sqrt(second / (1 - 0.999**step))
+        move = {
+            "adam": first / (1 - 0.5**step) / root,
+            "rmsprop": mixed / root,
+            "sign": np.sign(mixed),
+            "sgd": np.sqrt(2) * mixed,
+        }[optimizer]
+        gamma = np.clip(gamma - 0.02 * move, 0, 1)
+        state = advance(state, np.array(direction), step, rule)
+        np.testing.assert_allclose(state.gamma, gamma, rtol=1e-5)
+
+
+@pytest.mark.parametrize("optimizer", MASK_OPTIMIZERS)
+@pytest.mark.parametrize("variant", ["hard", "soft"])
+def test_every_solver_ends_with_exactly_m(optimizer, variant):
+    rule = Rule(20, 5, variant, ramp_steps=100, mask_learning_rate=0.05, mask_optimizer=optimizer)
+    rng = np.random.default_rng(0)
+    direction = -rng.uniform(0.1, 1.0, size=20)
+    state, step = initial_state(rule, np.zeros(0)), 0
+    while not is_closed(state, rule) and step < rule.step_limit + 200:
+        step += 1
+        state = advance(state, direction + 0.1 * rng.normal(size=20), step, rule)
+    assert is_closed(state, rule)
+    assert sorted(state.rank) == list(range(1, 21))

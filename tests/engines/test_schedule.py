@@ -1,8 +1,17 @@
 """Schedules: what "auto" stands for, and what a value of the user changes."""
 
+import dataclasses
+
 import pytest
 
-from tamiz.engines.schedule import additive_schedule, linear_schedule, network_schedule, refinement_part
+from tamiz.engines.schedule import (
+    additive_schedule,
+    linear_schedule,
+    network_schedule,
+    paper_linear_schedule,
+    paper_network_schedule,
+    refinement_part,
+)
 
 
 def test_the_linear_schedule_is_the_papers_where_it_says_so():
@@ -38,6 +47,34 @@ def test_the_additive_schedule_is_the_linear_one_with_a_shorter_ramp_and_less_de
     assert (few.ramp_steps, line.ramp_steps) == (4000, 20_000)
     assert many.l2 == pytest.approx(30 / 400)
     assert many.refinement_l2 == pytest.approx(linear_schedule(400, 10, "classification").refinement_l2 / 4)
+
+
+@pytest.mark.parametrize(("variant", "selection", "ramp"), [("hard", 300, 300), ("soft", 200, 250)])
+def test_the_papers_schedule_is_counted_in_epochs(variant, selection, ramp):
+    schedule = paper_linear_schedule(200, 10, "classification", variant=variant)
+    epoch = 50
+    assert (schedule.batch_size, schedule.l2, schedule.refinement_l2) == (4, 0.5, 0.5)
+    assert (schedule.warmup_steps, schedule.ramp_steps) == (5 * epoch, ramp * epoch)
+    assert (schedule.max_steps, schedule.selection_steps) == ((selection - 5) * epoch, selection * epoch)
+    assert schedule.refinement_steps == 150 * epoch
+    assert schedule.learning_rate == 1e-3
+    assert schedule.refinement_rates == (1e-3, 1e-3 / 5, 1e-3 / 25)
+    network = paper_network_schedule(200, 10, "classification", variant=variant)
+    assert dataclasses.replace(network, learning_rate=1e-3) == schedule
+    assert network.learning_rate == 0.05
+
+
+def test_values_of_the_user_go_before_the_papers():
+    schedule = paper_linear_schedule(
+        200, 10, "classification", batch_size=20, warmup_steps=7, max_steps=100, refinement_epochs=2, l2=0.25
+    )
+    assert (schedule.selection_steps, schedule.refinement_steps, schedule.ramp_steps) == (107, 20, 2500)
+    assert (schedule.l2, schedule.refinement_l2) == (0.25, 0.25)
+
+
+def test_the_paper_has_no_recipe_for_the_ranking():
+    with pytest.raises(ValueError, match="no recipe for variant='ranking': use 'hard' or 'soft', or schedule='auto'"):
+        paper_linear_schedule(200, 10, "classification", variant="ranking")
 
 
 def test_parts_of_the_refinement():

@@ -43,7 +43,7 @@ def test_the_informative_columns_are_found_and_all_attributes_are_there(table, v
     assert clf.score(X, y) > 0.85
 
 
-@pytest.mark.parametrize("normalize", ["erf", "standard", None])
+@pytest.mark.parametrize("normalize", ["erf", "erf2", "standard", None])
 def test_every_normalisation_finds_them(table, normalize):
     X, y = table
     clf = classifier(normalize=normalize).fit(X, y)
@@ -111,7 +111,7 @@ def test_several_labels_a_row(table, loss, as_sparse):
 
 
 @pytest.mark.parametrize("make", [sp.csr_matrix, sp.csc_matrix, sp.csr_array])
-@pytest.mark.parametrize("normalize", ["erf", "standard", None])
+@pytest.mark.parametrize("normalize", ["erf", "erf2", "standard", None])
 def test_a_sparse_table_gives_what_the_dense_one_gives(make, normalize):
     X = sp.random(100, 60, density=0.3, random_state=0).toarray()
     y = X[:, 3] + X[:, 20] - X[:, 50] > 0.1

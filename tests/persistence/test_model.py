@@ -42,7 +42,7 @@ def classes(n_classes, n_rows=90):
     return np.array([f"class {i % n_classes}" for i in range(n_rows)])
 
 
-@pytest.mark.parametrize("normalize", ["erf", "standard", None])
+@pytest.mark.parametrize("normalize", ["erf", "erf2", "standard", None])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_classifier_comes_back_the_same(normalize, n_classes):
     parameters = {} if normalize else {"learning_rate": 1e-5}

@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tamiz import ErfScaler
 
 
-@parametrize_with_checks([ErfScaler(), ErfScaler(with_mean=False)])
+@parametrize_with_checks([ErfScaler(), ErfScaler(kind="erf2", with_mean=False)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -18,18 +18,22 @@ def test_scikit_learn_checks(estimator, check):
 def test_parameters_are_checked():
     with pytest.raises(ValueError, match="The 'with_mean' parameter of ErfScaler must be"):
         ErfScaler(with_mean="no").fit(np.eye(3))
+    with pytest.raises(ValueError, match="The 'kind' parameter of ErfScaler must be"):
+        ErfScaler(kind="standard").fit(np.eye(3))
 
 
-def expected(X, mean=True):
+def expected(X, mean=True, deviations=2**0.5):
     X = np.asarray(X, dtype=np.float64)
     centre = X.mean(axis=0) if mean else 0.0
-    return erf((X - centre) / (np.sqrt(2) * X.std(axis=0, ddof=1)))
+    return erf((X - centre) / (deviations * X.std(axis=0, ddof=1)))
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_float64_is_exact(order):
     X = np.asarray(np.random.default_rng(0).normal(5, 3, size=(400, 700)), order=order)
     np.testing.assert_allclose(ErfScaler().fit_transform(X), expected(X), rtol=1e-12, atol=1e-13)
+    printed = ErfScaler(kind="erf2").fit_transform(X)
+    np.testing.assert_allclose(printed, expected(X, deviations=2), rtol=1e-12, atol=1e-13)
 
 
 def test_float32_stays_float32():

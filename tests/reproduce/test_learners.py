@@ -7,7 +7,16 @@ import pytest
 import scipy.sparse as sp
 
 from tamiz import ErfScaler
-from tamiz.reproduce.learners import FULL_GRID, GRIDS, SMALL_GRID, erf_pair, fit_svm, learner_settings, score_learner
+from tamiz.reproduce.learners import (
+    FULL_GRID,
+    GRIDS,
+    SMALL_GRID,
+    erf_pair,
+    fit_svm,
+    learner_settings,
+    naive_network,
+    score_learner,
+)
 from tamiz.reproduce.selections import Picked, select_for_all
 
 
@@ -79,6 +88,16 @@ def test_naivef_is_the_model_that_selected(table):
     assert score_learner("naivef", found[0], train, y, test, y_test, "small", 0) > 0.9
 
 
+def test_the_naive_network_of_the_paper_is_trained_for_150_epochs(table):
+    train, y, _, _ = table
+    model = naive_network(2, "paper", seed=0).fit(train[:, [3, 7]], y)
+    assert model.n_iter_ == 150 * 50
+    assert model.normalize == "erf2"
+    paper, own = (learner_settings("naive", "small", recipe)["decided"] for recipe in ("paper", "tamiz"))
+    assert (paper["learning_rate"], paper["refinement_l2"]) == (1e-3, 0.1)
+    assert own["learning_rate"] == 3e-3
+
+
 def test_settings_of_learners_tell_the_grids_apart():
-    assert learner_settings("svm", "small") != learner_settings("svm", "full")
+    assert learner_settings("svm", "small", None) != learner_settings("svm", "full", None)
     assert set(GRIDS) == {"small", "full"}

@@ -28,3 +28,10 @@ def test_parts_lack_the_columns_that_are_zero_in_the_training_rows(data_home):
     assert parts.test.shape == (test.size, parts.columns.size)
     assert parts.n_features == dataset.data.shape[1] > parts.columns.size
     assert np.asarray((parts.train != 0).sum(axis=0)).min() > 0
+
+
+@pytest.mark.data
+def test_of_gina_only_the_rows_that_the_paper_counts_are_split(data_home):
+    _, checksum = load_checked("gina_rebuilt", data_home)
+    parts = load_split("gina_rebuilt", data_home, checksum, 0)
+    assert parts.train.shape[0] + parts.test.shape[0] == parts.y_train.size + parts.y_test.size == 3153

@@ -43,9 +43,10 @@ class SFS(NetworkSelector):
         Factor of the squared norm of the network's weights; None for the paper's (100 / N for "linear" and "mlp").
     class_weight : "balanced", dict or None, default="balanced"
         Weights of the classes in the loss.
-    normalize : {"erf", "standard", None}, default="erf"
-        "erf" is ``erf((X - mean) / (sqrt(2) * sd))`` column by column, as in the paper's runs; "standard" the same
-        without erf; None takes the data as they are. A sparse X is normalised into a dense float32 table.
+    normalize : {"erf", "erf2", "standard", None}, default="erf"
+        "erf" is ``erf((X - mean) / (sqrt(2) * sd))`` column by column, as in the code that the paper's authors released;
+        "erf2" has the ``2 * sd`` that the paper prints; "standard" is the same without erf; None takes the data
+        as they are. A sparse X is normalised into a dense float32 table.
     task : {"auto", "classification", "regression"}, default="auto"
         "auto" reads it from the target: numbers with a fractional part mean regression.
     device : str, default="cpu"

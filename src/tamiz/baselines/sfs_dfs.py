@@ -39,8 +39,8 @@ class SFSDFS(OneToOneSelector, SFS):
         Factor of the squared norm of the network's weights.
     class_weight : "balanced", dict or None, default="balanced"
         Weights of the classes in the loss.
-    normalize : {"erf", "standard", None}, default="erf"
-        Normalisation of the columns.
+    normalize : {"erf", "erf2", "standard", None}, default="erf"
+        Normalisation of the columns, see :class:`~tamiz.baselines.SFS`.
     task : {"auto", "classification", "regression"}, default="auto"
         What the target is.
     device : str, default="cpu"

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tamiz._names import pick
+from tamiz._names import pick, pick_name
 from tamiz.core.schedule import VARIANTS
 
 #: Costs are sums of rounded numbers: three times 0.1 shall fit into 0.3.
 BUDGET_TOLERANCE = 1e-9
+
+#: Solvers of gamma, each as what it makes of the numbers of Adam. Adam without first moments is RMSprop (with its start
+#: corrected), without any moments it takes the sign; with an epsilon beside which the second moment vanishes it is plain
+#: projected gradient descent, whose gradient has length one: the factor of the rate makes its largest typical step the rate.
+MASK_OPTIMIZERS: dict[str, Callable[[RuleNumbers], RuleNumbers]] = {
+    "adam": lambda numbers: numbers,
+    "rmsprop": lambda numbers: numbers._replace(beta1=0.0),
+    "sign": lambda numbers: numbers._replace(beta1=0.0, beta2=0.0),
+    "sgd": lambda numbers: numbers._replace(
+        beta1=0.0,
+        beta2=0.0,
+        epsilon=_LARGE,
+        mask_learning_rate=_LARGE * numbers.mask_learning_rate * math.sqrt(max(1, numbers.n_features_to_select)),
+    ),
+}
+_LARGE = 1e6
 
 
 class RuleNumbers(NamedTuple):
@@ -56,6 +73,10 @@ class Rule:
         1 to 0 four times.
     mask_learning_rate, beta1, beta2, epsilon : float, default=0.01, 0.5, 0.999, 1e-8
         Adam of gamma.
+    mask_optimizer : str, default="adam"
+        A name in ``MASK_OPTIMIZERS``: "adam", "rmsprop" (``beta1`` is not used), "sign" (every entry moves by the rate,
+        ``beta1`` and ``beta2`` are not used) or "sgd" (plain projected gradient, rate times :math:`\sqrt M` times the mixed
+        gradient, which has length one at most).
     costs : array-like, shape (n_features,), or None, default=None
         What each feature costs, above 0; only together with ``budget``.
     budget : float or None, default=None
@@ -84,11 +105,13 @@ class Rule:
     beta1: float = 0.5
     beta2: float = 0.999
     epsilon: float = 1e-8
+    mask_optimizer: str = "adam"
     costs: np.ndarray | None = field(default=None, compare=False)
     budget: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variant", pick(self.variant, VARIANTS, "variant").name)
+        object.__setattr__(self, "mask_optimizer", pick_name(self.mask_optimizer, MASK_OPTIMIZERS, "mask_optimizer"))
         if self.budget is not None or self.costs is not None:
             self._check_budget()
         elif not 1 <= self.n_features_to_select <= self.n_features:
@@ -149,7 +172,7 @@ class Rule:
     @property
     def numbers(self) -> RuleNumbers:
         """Return what compiled code needs in every step."""
-        return RuleNumbers(
+        numbers = RuleNumbers(
             int(self.n_features_to_select),
             float(self.mu),
             float(self.mask_learning_rate),
@@ -159,3 +182,4 @@ class Rule:
             self.limit,
             None if self.costs is None else self.costs.copy(),
         )
+        return MASK_OPTIMIZERS[self.mask_optimizer](numbers)

@@ -77,8 +77,9 @@ def _unbiased(moment: Array, beta: float, age: Array) -> Array:
 def _adam_step(first: Array, second: Array, age: Array, rule: Rule) -> Array:
     """Return the step of Adam for moments that have seen ``age`` gradients (0 for none)."""
     seen = namespace(first).where(age > 0, age, as_array(1, first))
-    denominator = _unbiased(second, rule.beta2, seen) ** 0.5 + rule.epsilon
-    return rule.mask_learning_rate * _unbiased(first, rule.beta1, seen) / denominator
+    numbers = rule.numbers
+    denominator = _unbiased(second, numbers.beta2, seen) ** 0.5 + numbers.epsilon
+    return numbers.mask_learning_rate * _unbiased(first, numbers.beta1, seen) / denominator
 
 
 def current_ranking(state: MaskState, rule: Rule) -> Array:
@@ -150,8 +151,9 @@ def advance(state: MaskState, loss_gradient: Array, step: int, rule: Rule) -> Ma
         alpha,
     )
     age = state.age + 1
-    first = rule.beta1 * state.first + (1 - rule.beta1) * mixed
-    second = rule.beta2 * state.second + (1 - rule.beta2) * mixed * mixed
+    beta1, beta2 = rule.numbers.beta1, rule.numbers.beta2
+    first = beta1 * state.first + (1 - beta1) * mixed
+    second = beta2 * state.second + (1 - beta2) * mixed * mixed
     value = gamma - _adam_step(first, second, age, rule)
 
     forced = step >= rule.step_limit

@@ -243,7 +243,8 @@ def run_dense(
         first_delta = layers.delta[: n * units].reshape((n, units))
         gradient_product(values, data, indices, indptr, offset, rows, gate, first_delta, batch, gradient)
 
-        refining = counters[Slot.CLOSED] == 1 and step > training.warmup_steps
+        resting = counters[Slot.CLOSED] == 1 and step > training.warmup_steps
+        refining = resting and step > training.refinement_from
         rate, l2 = training.learning_rate, training.l2
         if refining:
             refined = loop_counters[LoopSlot.REFINED]
@@ -257,7 +258,7 @@ def run_dense(
         update(layers, constants, decay)
         _update_first(weights, gradient, weights_first, weights_second, gate, gate_gradient, constants, decay)
 
-        moving = step > training.warmup_steps and not refining
+        moving = step > training.warmup_steps and not resting
         selecting = moving and counters[Slot.OPEN] > 0
         alpha = alphas[i] if counters[Slot.OPEN] > 0 else 1.0
         if moving:
@@ -274,7 +275,7 @@ def run_dense(
                 _spread(gamma, starts, gate)
         phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value
         if not moving:
-            phase = Phase.REFINEMENT.value if refining else Phase.WARM_UP.value
+            phase = Phase.REFINEMENT.value if resting else Phase.WARM_UP.value
         n_alive = counters[Slot.OPEN] if counters[Slot.OPEN] > 0 else counters[Slot.KEPT]
         record_step(memory.history, step, phase, n_alive, alpha, gamma, feature)
         if refining:

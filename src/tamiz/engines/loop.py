@@ -216,7 +216,8 @@ def run(
         history.loss_sum[0] += loss_value
         gradient_product(values, data, indices, indptr, offset, rows, score_gradient, gradient, k)
 
-        refining = counters[Slot.CLOSED] == 1 and step > training.warmup_steps
+        resting = counters[Slot.CLOSED] == 1 and step > training.warmup_steps
+        refining = resting and step > training.refinement_from
         rate, l2 = training.learning_rate, training.l2
         if refining:
             refined = loop_counters[LoopSlot.REFINED]
@@ -230,7 +231,7 @@ def run(
         if training.fit_intercept:
             _update_intercept(intercept, score_gradient, constants)
 
-        moving = step > training.warmup_steps and not refining
+        moving = step > training.warmup_steps and not resting
         selecting = moving and counters[Slot.OPEN] > 0
         alpha = alphas[i] if counters[Slot.OPEN] > 0 else 1.0
         if moving:
@@ -266,7 +267,7 @@ def run(
             _fold(0 if grouped or (selecting and counters[Slot.OPEN] == 0) else 1, weights, folded, gate)
         phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value
         if not moving:
-            phase = Phase.REFINEMENT.value if refining else Phase.WARM_UP.value
+            phase = Phase.REFINEMENT.value if resting else Phase.WARM_UP.value
         n_alive = counters[Slot.OPEN] if counters[Slot.OPEN] > 0 else counters[Slot.KEPT]
         record_step(history, step, phase, n_alive, alpha, gamma, feature)
         if not moving:

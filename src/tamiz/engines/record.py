@@ -29,6 +29,8 @@ class TrainingNumbers(NamedTuple):
     batch_size: int
     warmup_steps: int
     step_limit: int
+    refinement_from: int
+    """Steps before which the refinement does not begin."""
     refinement_steps: int
     average_from: int
     """Steps of refinement after which weights are averaged."""
@@ -54,6 +56,8 @@ def training_numbers(rule: Rule, schedule: Schedule, fit_intercept: bool = True)
         batch_size=int(schedule.batch_size),
         warmup_steps=int(rule.warmup_steps),
         step_limit=int(rule.step_limit),
+        # Without features to eliminate there is no selection to wait for.
+        refinement_from=int(schedule.selection_steps) if rule.n_features_to_select < rule.n_features else 0,
         refinement_steps=int(schedule.refinement_steps),
         average_from=int(schedule.refinement_steps * (1.0 - schedule.average)),
         fit_intercept=bool(fit_intercept),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 #: Learning rate of gamma.
@@ -11,6 +11,16 @@ MASK_LEARNING_RATE = 0.01
 NETWORK_STARTS = 3
 #: Starts of a compiled network, which cost a fraction of that.
 DENSE_STARTS = 4
+#: Starts of a network that is trained as in the paper.
+PAPER_STARTS = 1
+#: Epochs of warm-up in the paper, the first of those that it adds for the selection.
+PAPER_WARMUP_EPOCHS = 5
+#: Epochs that the paper adds for the selection, by variant: E2E-FS and E2E-FS-Soft.
+PAPER_SELECTION_EPOCHS = {"hard": 300, "soft": 200}
+#: The paper's T in epochs, by variant.
+PAPER_RAMP_EPOCHS = {"hard": 300, "soft": 250}
+#: Epochs of training once the features are chosen.
+PAPER_REFINEMENT_EPOCHS = 150
 
 
 @dataclass(frozen=True)
@@ -28,7 +38,7 @@ class Schedule:
     warmup_steps, ramp_steps : int
         Steps before gamma moves; the paper's T.
     refinement_steps : int
-        Steps after the mask is closed.
+        Steps of refinement, after the mask is closed.
     refinement_l2 : float
         The factor of the squared norm of the weights in the refinement.
     refinement_rates : tuple of float
@@ -37,6 +47,9 @@ class Schedule:
         Share of the refinement, at its end, over which the weights are averaged.
     max_steps : int or None, default=None
         Steps of selection after which the M largest are kept; None: see :class:`~tamiz.core.Rule`.
+    selection_steps : int, default=0
+        Steps, warm-up included, before which the refinement does not begin: a mask that is closed sooner rests, and the
+        weights are trained on with ``learning_rate`` and ``l2``. 0: the refinement begins when the mask is closed.
     mask_learning_rate : float, default=0.01
         Learning rate of gamma.
     beta1, beta2, epsilon : float, default=0.9, 0.999, 1e-7
@@ -53,6 +66,7 @@ class Schedule:
     refinement_rates: tuple[float, ...]
     average: float = 0.0
     max_steps: int | None = None
+    selection_steps: int = 0
     mask_learning_rate: float = MASK_LEARNING_RATE
     beta1: float = 0.9
     beta2: float = 0.999
@@ -205,3 +219,59 @@ def network_schedule(n_samples: int, n_features_to_select: int, task: str, **giv
         "epsilon": 1e-8,
     }
     return _schedule(n_samples, given, automatic, (1.0,))
+
+
+def paper_linear_schedule(
+    n_samples: int, n_features_to_select: int, task: str, *, variant: str = "soft", **given: Any
+) -> Schedule:
+    """Return the schedule of the paper's naive network: its rates, weight decay and epochs, read literally.
+
+    200 epochs are added for the selection with E2E-FS-Soft and 300 with E2E-FS, of which the first 5 are warm-up; T is 250
+    and 300 epochs. The refinement of 150 epochs begins after the added epochs even where the mask is closed sooner, and a
+    mask that is not closed by then keeps its M largest entries.
+
+    Examples
+    --------
+    >>> schedule = paper_linear_schedule(6000, 10, "classification", variant="hard")
+    >>> schedule.batch_size, schedule.warmup_steps, schedule.ramp_steps, schedule.selection_steps
+    (120, 250, 15000, 15000)
+    """
+    return _paper_schedule(n_samples, variant, 1e-3, given)
+
+
+def paper_network_schedule(
+    n_samples: int, n_features_to_select: int, task: str, *, variant: str = "soft", **given: Any
+) -> Schedule:
+    """Return the schedule of the paper's three-layer network: that of the naive one, with a rate of 0.05 in the added epochs.
+
+    Examples
+    --------
+    >>> schedule = paper_network_schedule(1733, 10, "classification")
+    >>> schedule.learning_rate, schedule.refinement_rates[0], round(schedule.l2, 4)
+    (0.05, 0.001, 0.0577)
+    """
+    return _paper_schedule(n_samples, variant, 0.05, given)
+
+
+def _paper_schedule(n_samples: int, variant: str, selection_rate: float, given: dict[str, Any]) -> Schedule:
+    if variant not in PAPER_RAMP_EPOCHS:
+        raise ValueError(
+            f"The paper has no recipe for variant={variant!r}: use {' or '.join(map(repr, PAPER_RAMP_EPOCHS))}, or "
+            "schedule='auto'."
+        )
+    batch_size = given["batch_size"] if _is_given(given, "batch_size") else max(2, n_samples // 50)
+    epoch = -(-n_samples // batch_size)
+    automatic = {
+        "learning_rate": selection_rate,
+        "refinement_rate": 1e-3,
+        "l2": 100.0 / n_samples,
+        "refinement_l2": 100.0 / n_samples,
+        "batch_size": batch_size,
+        "warmup_steps": PAPER_WARMUP_EPOCHS * epoch,
+        "ramp_steps": PAPER_RAMP_EPOCHS[variant] * epoch,
+        "refinement_epochs": PAPER_REFINEMENT_EPOCHS,
+        "max_steps": (PAPER_SELECTION_EPOCHS[variant] - PAPER_WARMUP_EPOCHS) * epoch,
+    }
+    decided = _schedule(n_samples, given, automatic, (1.0, 5.0, 25.0))
+    assert decided.max_steps is not None
+    return replace(decided, selection_steps=decided.warmup_steps + decided.max_steps)

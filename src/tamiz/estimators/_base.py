@@ -18,11 +18,14 @@ from tamiz._constraints import AUTO, NameOf, finite_number, whole_number
 from tamiz._validation import check_table, check_target_length, resolve_n_features_to_select
 from tamiz.core import VARIANTS, Rule
 from tamiz.core.losses import Loss, get_loss
+from tamiz.core.rule import MASK_OPTIMIZERS
 from tamiz.engines import Problem, Schedule
 from tamiz.engines.budget import fit_with_rule
 from tamiz.estimators._gating import read_gating
-from tamiz.estimators.networks import NETWORKS, find_network
+from tamiz.estimators.networks import NETWORKS, find_network, find_schedule
 from tamiz.estimators.progress import watch_selection
+from tamiz.estimators.strength import fit_by_strength
+from tamiz.preprocessing.exact import DEVIATIONS
 from tamiz.preprocessing.missing import MissingValues, learn_missing
 from tamiz.preprocessing.scaling import ScaledTable, apply_normalization, prepare_table
 from tamiz.preprocessing.targets import EncodedTarget, as_target, encode_target
@@ -48,13 +51,14 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
 
     _task: ClassVar[str]
     _automatic_loss: ClassVar[str]
+    schedule: str = "auto"  # a parameter of the classifier only: the paper trains no regressor
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_features_to_select": "no_validation",  # resolve_n_features_to_select knows how many features there are
         "variant": [NameOf(lambda: VARIANTS)],
         "network": [NameOf(lambda: NETWORKS), callable],
         "hidden_layer_sizes": ["array-like"],  # the engine checks the sizes
-        "normalize": [StrOptions({"erf", "standard"}), None],
+        "normalize": [StrOptions(set(DEVIATIONS)), None],
         "learning_rate": [AUTO, finite_number(0, or_equal=False)],
         "l2": [AUTO, finite_number(0)],
         "batch_size": [AUTO, whole_number(1)],
@@ -65,6 +69,8 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         "n_init": [AUTO, whole_number(1)],
         "mu": [finite_number(1e-6)],
         "rho": [Interval(numbers.Real, 0, 1, closed="both")],
+        "strength": [finite_number(0, or_equal=False), None],
+        "mask_optimizer": [NameOf(lambda: MASK_OPTIMIZERS)],
         "fit_intercept": ["boolean"],
         "groups": "no_validation",  # read_gates knows the columns and their names
         "keep": "no_validation",
@@ -96,6 +102,8 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         n_init: int | str = "auto",
         mu: float = 1.0,
         rho: float = 0.75,
+        mask_optimizer: str = "adam",
+        strength: float | None = None,
         fit_intercept: bool = True,
         groups: Any = None,
         keep: Any = None,
@@ -123,6 +131,8 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         self.n_init = n_init
         self.mu = mu
         self.rho = rho
+        self.mask_optimizer = mask_optimizer
+        self.strength = strength
         self.fit_intercept = fit_intercept
         self.groups = groups
         self.keep = keep
@@ -154,12 +164,29 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         prepared = self._prepare(X, y, sample_weight)
-        return self._fit_prepared(prepared, owned=prepared.table.owned)
+        if self.strength is None:
+            return self._fit_prepared(prepared, owned=prepared.table.owned)
+        found = fit_by_strength(self, prepared, float(self.strength))
+        vars(self).update({name: value for name, value in vars(found).items() if name.endswith("_")})
+        return self
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any, *, check_size: bool = True) -> PreparedData:
         """Check everything, encode the target, normalise the table; ``check_size=False`` leaves M for later."""
         self._validate_params()
         find_network(self.network).engine(self)
+        find_schedule(self)
+        if self.strength is not None and self.n_features_to_select is not None:
+            raise ValueError(
+                f"strength={self.strength!r} leaves the number of features to the loss: leave n_features_to_select at None, "
+                f"got {self.n_features_to_select!r}."
+            )
+        if self.strength is not None:
+            others = [name for name in ("groups", "keep", "drop", "costs", "budget") if getattr(self, name) is not None]
+            if others or self.missing != "error":
+                raise ValueError(
+                    f"strength={self.strength!r} prices single columns: it cannot be combined with "
+                    f"{', '.join(others) or 'missing'}."
+                )
         loss = self._find_loss()
         X = check_table(
             self, X, reset=True, accept_sparse=list(SPARSE_FORMATS), min_samples=2, allow_nan=self._takes_nan()
@@ -203,7 +230,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         else:
             m, counts = gating.gates.expected_size, gating.gates.rule_options()
         network = find_network(self.network)
-        schedule = self._schedule(network.schedule, table.values.shape[0], m)
+        schedule = self._schedule(find_schedule(self), table.values.shape[0], m)
         rule = Rule(
             **counts,
             variant=self.variant,
@@ -213,6 +240,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             ramp_steps=schedule.ramp_steps,
             max_steps=schedule.max_steps,
             mask_learning_rate=schedule.mask_learning_rate,
+            mask_optimizer=self.mask_optimizer,
         )
         problem = Problem(table.values, target.values, prepared.sample_weight, table.offset, owned)
         if gating is not None:

@@ -45,10 +45,17 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         Units of the hidden layers of ``network="mlp"``, each followed by batch normalisation and ReLU.
     loss : {"auto", "squared_hinge", "logistic", "softmax"}, default="auto"
         "auto" is the paper's squared hinge. The other two give probabilities.
-    normalize : {"erf", "standard"} or None, default="erf"
-        Normalisation of the columns: :class:`ErfScaler`, mean 0 and standard deviation 1, or none.
+    normalize : {"erf", "erf2", "standard"} or None, default="erf"
+        Normalisation of the columns: :class:`ErfScaler` as in the code that the paper's authors released ("erf") or as the
+        paper prints it ("erf2"), mean 0 and standard deviation 1, or none. Rows count by their weights, those of
+        ``class_weight`` included.
     class_weight : {"balanced"}, dict or None, default="balanced"
         "balanced": each class has the same total weight. Not used for indicator tables.
+    schedule : {"auto", "paper"}, default="auto"
+        What "auto" stands for below: the values chosen for this package, or those of the paper, for its two networks
+        ("linear", and "mlp" with its own hidden layers) and its two variants ("hard" and "soft"): rate 0.001, and 0.05 for
+        "mlp" until the refinement; l2 of 100 / N throughout; 5 epochs of warm-up; 300 epochs for "hard" and 200 for "soft"
+        until the refinement, T of 300 and 250 epochs; 150 epochs of refinement; max(2, N / 50) rows per step; one start.
     learning_rate : float or "auto", default="auto"
         Learning rate of the weights (Adam); "auto" is 0.003 for the linear and the additive network, 0.01
         for others.
@@ -77,6 +84,11 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         Weight of the count penalty beyond 1 (the paper's mu).
     rho : float, default=0.75
         Relaxation of the target of the soft variant (the paper's rho).
+    mask_optimizer : {"adam", "rmsprop", "sign", "sgd"}, default="adam"
+        Solver of gamma: Adam, RMSprop, steps of equal length by the sign of the gradient, or plain projected gradient.
+    strength : float or None, default=None
+        Price of a feature in units of the training loss, for a number of features that is left to the loss: M minimises loss
+        + strength * M, one fit for each M of a grid. ``n_features_to_select`` must be None then.
     fit_intercept : bool, default=True
         Whether the linear model has a constant term.
     groups : array-like of labels, shape (n_features,), list of lists, mapping or None, default=None
@@ -156,6 +168,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         **BaseE2EFS._parameter_constraints,
         "loss": [NameOf(lambda: ["auto", *names_of("classification")])],
         "class_weight": [StrOptions({"balanced"}), dict, None],
+        "schedule": [StrOptions({"auto", "paper"})],
     }
 
     def __init__(
@@ -168,6 +181,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         loss: str = "auto",
         normalize: str | None = "erf",
         class_weight: Any = "balanced",
+        schedule: str = "auto",
         learning_rate: float | str = "auto",
         l2: float | str = "auto",
         batch_size: int | str = "auto",
@@ -178,6 +192,8 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         n_init: int | str = "auto",
         mu: float = 1.0,
         rho: float = 0.75,
+        mask_optimizer: str = "adam",
+        strength: float | None = None,
         fit_intercept: bool = True,
         groups: Any = None,
         keep: Any = None,
@@ -206,6 +222,8 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
             n_init=n_init,
             mu=mu,
             rho=rho,
+            mask_optimizer=mask_optimizer,
+            strength=strength,
             fit_intercept=fit_intercept,
             groups=groups,
             keep=keep,
@@ -218,6 +236,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
             verbose=verbose,
         )
         self.class_weight = class_weight
+        self.schedule = schedule
 
     def _weigh(self, target: EncodedTarget, sample_weight: np.ndarray) -> np.ndarray:
         if target.codes is None or target.classes is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tamiz._extras import require
@@ -11,10 +12,13 @@ from tamiz._names import pick
 from tamiz.engines.schedule import (
     DENSE_STARTS,
     NETWORK_STARTS,
+    PAPER_STARTS,
     Schedule,
     additive_schedule,
     linear_schedule,
     network_schedule,
+    paper_linear_schedule,
+    paper_network_schedule,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +39,8 @@ class Network:
         ``engine(estimator)``: the engine for the parameters of an estimator.
     schedule : callable, default=network_schedule
         ``schedule(n_samples, n_features_to_select, task, **parameters)``: lengths and rates, with every "auto" decided.
+    paper_schedule : callable or None, default=None
+        The same for ``schedule="paper"``, with the keyword ``variant``; None: the paper has no such network.
     compiled : bool, default=False
         Whether it runs in a compiled engine, on the CPU, in threads.
     convex : bool, default=False
@@ -45,12 +51,15 @@ class Network:
     title: str
     engine: Callable[[Any], Engine]
     schedule: Callable[..., Schedule] = network_schedule
+    paper_schedule: Callable[..., Schedule] | None = None
     compiled: bool = False
     convex: bool = False
 
 
 def _n_starts(estimator: Any, automatic: int) -> int:
-    return automatic if isinstance(estimator.n_init, str) else int(estimator.n_init)
+    if not isinstance(estimator.n_init, str):
+        return int(estimator.n_init)
+    return PAPER_STARTS if estimator.schedule == "paper" else automatic
 
 
 def torch_engine(build: str | Callable[[int, int], Any]) -> Callable[[Any], Engine]:
@@ -106,12 +115,17 @@ def _dense_engine(estimator: Any) -> Engine:
     return DenseEngine(estimator.hidden_layer_sizes, n_init=_n_starts(estimator, DENSE_STARTS))
 
 
+#: Hidden layers of the paper's three-layer network.
+PAPER_HIDDEN_LAYERS = (50, 25, 10)
+
 NETWORKS: dict[str, Network] = {
-    "linear": Network("linear", "linear model", _linear_engine, linear_schedule, compiled=True, convex=True),
+    "linear": Network(
+        "linear", "linear model", _linear_engine, linear_schedule, paper_linear_schedule, compiled=True, convex=True
+    ),
     "additive": Network(
         "additive", "curve per column", _additive_engine, additive_schedule, compiled=True, convex=True
     ),
-    "mlp": Network("mlp", "dense network", _dense_engine, compiled=True),
+    "mlp": Network("mlp", "dense network", _dense_engine, paper_schedule=paper_network_schedule, compiled=True),
 }
 
 
@@ -129,3 +143,27 @@ def find_network(network: str | Callable[[int, int], Any]) -> Network:
     if callable(network):
         return Network("callable", "network of the user", torch_engine(network))
     return pick(network, NETWORKS, "network")
+
+
+def find_schedule(estimator: Any) -> Callable[..., Schedule]:
+    """Return the function that decides the schedule of an estimator: of its network, by its parameter ``schedule``.
+
+    Raises
+    ------
+    ValueError
+        If the paper has no recipe for the network.
+    """
+    network = find_network(estimator.network)
+    if estimator.schedule == "auto":
+        return network.schedule
+    if network.paper_schedule is None:
+        known = " or ".join(repr(name) for name, kind in NETWORKS.items() if kind.paper_schedule is not None)
+        raise ValueError(
+            f"The paper has no recipe for network={estimator.network!r}: use network={known}, or schedule='auto'."
+        )
+    if network.name == "mlp" and tuple(estimator.hidden_layer_sizes) != PAPER_HIDDEN_LAYERS:
+        raise ValueError(
+            f"The paper's recipe is for hidden_layer_sizes={PAPER_HIDDEN_LAYERS}, got {estimator.hidden_layer_sizes!r}: "
+            "use these, or schedule='auto'."
+        )
+    return partial(network.paper_schedule, variant=estimator.variant)

@@ -15,6 +15,7 @@ from tamiz.estimators._base import BaseE2EFS, PreparedData
 from tamiz.estimators._gating import read_gating
 from tamiz.estimators.classifier import E2EFSClassifier
 from tamiz.estimators.networks import find_network
+from tamiz.estimators.strength import strength_ranges, training_loss
 
 
 class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
@@ -37,6 +38,10 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
         The values of M, ascending.
     estimators_ : dict of int to estimator
         The fitted estimator for each M.
+    losses_ : dict of int to float
+        Training loss of each, without weight decay.
+    strength_ranges_ : dict of int to (float, float)
+        For which strengths each M minimises loss + strength * M; only those that do for some.
     n_features_in_ : int
         Number of columns seen during fit.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
@@ -52,6 +57,8 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
     ([2, 5, 10], [3, 7])
     >>> {m: estimator.score(X, y) > 0.9 for m, estimator in path.estimators_.items()}
     {2: True, 5: True, 10: True}
+    >>> path.at_strength(0.1).n_features_to_select_
+    2
     """
 
     def __init__(
@@ -89,7 +96,8 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
         # A value of M is checked against the table with the others, below.
         if base.budget is not None:
             raise ValueError("a path is over numbers of features: its estimator must have budget=None.")
-        prepared = base.set_params(n_features_to_select=None)._prepare(X, y, sample_weight, check_size=False)
+        base.set_params(n_features_to_select=None, strength=None)
+        prepared = base._prepare(X, y, sample_weight, check_size=False)
         gating = read_gating(clone(base).set_params(keep=None, drop=None), prepared.n_features, prepared.feature_names)
         values = self._values(prepared.n_features if gating is None else gating.gates.n_groups)
         jobs = [delayed(_fit_one)(base, m, prepared) for m in values]
@@ -101,6 +109,8 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
             self.feature_names_in_ = prepared.feature_names
         self.n_features_to_select_ = values
         self.estimators_ = dict(zip(values, fitted))
+        self.losses_ = {m: training_loss(estimator, prepared) for m, estimator in self.estimators_.items()}
+        self.strength_ranges_ = strength_ranges(self.losses_)
         return self
 
     def _values(self, n_features: int) -> list[int]:
@@ -128,6 +138,23 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
                 f"There is no selection of {n_features_to_select!r} features; there are {self.n_features_to_select_}."
             )
         return self.estimators_[n_features_to_select].get_support()
+
+    def at_strength(self, strength: float) -> BaseE2EFS:
+        """Return the fitted estimator that minimises training loss + strength * M: M is left to the loss and one price.
+
+        Parameters
+        ----------
+        strength : float
+            Price of a feature, above 0 and finite.
+
+        Returns
+        -------
+        E2EFSClassifier or E2EFSRegressor
+        """
+        check_is_fitted(self, "estimators_")
+        if not 0 < strength < np.inf:
+            raise ValueError(f"strength must be a finite number above 0, got {strength!r}.")
+        return self.estimators_[next(m for m, (low, _) in self.strength_ranges_.items() if strength >= low)]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimators_")

@@ -35,8 +35,9 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
         Units of the hidden layers of ``network="mlp"``, each followed by batch normalisation and ReLU.
     loss : {"auto", "squared_error", "huber"}, default="auto"
         "auto" is the squared error; Huber's loss is robust against outliers of y.
-    normalize : {"erf", "standard"} or None, default="erf"
-        Normalisation of the columns: :class:`ErfScaler`, mean 0 and standard deviation 1, or none.
+    normalize : {"erf", "erf2", "standard"} or None, default="erf"
+        Normalisation of the columns: :class:`ErfScaler` as in the code that the paper's authors released ("erf") or as the
+        paper prints it ("erf2"), mean 0 and standard deviation 1, or none. Rows count by their weights.
     learning_rate : float or "auto", default="auto"
         Learning rate of the weights (Adam); "auto" is 0.003 for the linear and the additive network, 0.01
         for others.
@@ -65,6 +66,11 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
         Weight of the count penalty beyond 1 (the paper's mu).
     rho : float, default=0.75
         Relaxation of the target of the soft variant (the paper's rho).
+    mask_optimizer : {"adam", "rmsprop", "sign", "sgd"}, default="adam"
+        Solver of gamma: Adam, RMSprop, steps of equal length by the sign of the gradient, or plain projected gradient.
+    strength : float or None, default=None
+        Price of a feature in units of the training loss, for a number of features that is left to the loss: M minimises loss
+        + strength * M, one fit for each M of a grid. ``n_features_to_select`` must be None then.
     fit_intercept : bool, default=True
         Whether the linear model has a constant term.
     groups : array-like of labels, shape (n_features,), list of lists, mapping or None, default=None

@@ -17,7 +17,7 @@ from tamiz.persistence.container import (
     unpack_model_file,
 )
 from tamiz.persistence.layers import DenseLayer, extract_layers
-from tamiz.preprocessing.exact import normalize_exact
+from tamiz.preprocessing.exact import DEVIATIONS, normalize_exact
 from tamiz.tables.encode import Feature, TableEncoder, collect_values
 from tamiz.tables.errors import TableError
 from tamiz.tables.frames import as_table
@@ -26,7 +26,7 @@ from tamiz.tables.target import TARGET_TASKS
 
 #: Raised when the meaning of a field changes; files of other versions raise an error.
 MODEL_VERSION = 1
-_NORMALIZATIONS = ("erf", "standard", "none")
+_NORMALIZATIONS = (*DEVIATIONS, "none")
 _ACTIVATIONS = ("none", "relu")
 
 
@@ -46,7 +46,7 @@ class SavedModel:
         What it reads, in the order of the weights; columns are found by their names.
     medians : ndarray of float32, shape (M,)
         Replacement of missing numbers.
-    normalization : {"erf", "standard", "none"}
+    normalization : {"erf", "erf2", "standard", "none"}
         How features are scaled.
     mean, deviation : ndarray, shape (M,)
         Mean and standard deviation of each feature in the training data.

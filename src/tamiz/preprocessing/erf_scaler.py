@@ -1,4 +1,4 @@
-"""Provide the normalisation of the paper as a transformer."""
+"""Provide the normalisation by the error function as a transformer."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from tamiz._validation import check_table
@@ -20,8 +21,12 @@ class ErfScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     A standardised column goes through the error function: a normally distributed one becomes uniform on (-1, 1), and an
     outlier stays within it. The standard deviation s is that with N - 1; constant columns become 0.
 
+    The paper prints 2 where the code that its authors released has :math:`\sqrt 2`; the default is the latter.
+
     Parameters
     ----------
+    kind : {"erf", "erf2"}, default="erf"
+        Whether columns are divided by :math:`\sqrt 2\, s` or, as the paper prints, by :math:`2 s`.
     with_mean : bool, default=True
         Whether the mean is subtracted first. Sparse tables need ``with_mean=False``, which keeps their zeros.
 
@@ -48,9 +53,13 @@ class ErfScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [ 0.683,  0.   ]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"with_mean": ["boolean"]}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kind": [StrOptions({"erf", "erf2"})],
+        "with_mean": ["boolean"],
+    }
 
-    def __init__(self, *, with_mean: bool = True) -> None:
+    def __init__(self, *, kind: str = "erf", with_mean: bool = True) -> None:
+        self.kind = kind
         self.with_mean = with_mean
 
     def fit(self, X: Any, y: Any = None) -> ErfScaler:
@@ -91,15 +100,17 @@ class ErfScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = self._check(X, reset=False)
         mean = np.zeros(X.shape[1]) if self.mean_ is None else self.mean_
         if sp.issparse(X):
-            data = normalize_exact(X.data, mean[X.indices], self.scale_[X.indices], "erf").astype(X.dtype, copy=False)
+            data = normalize_exact(X.data, mean[X.indices], self.scale_[X.indices], self.kind).astype(
+                X.dtype, copy=False
+            )
             return type(X)((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)
         if X.dtype == np.float32:
-            return normalize_dense(X, ColumnStatistics(mean, self.scale_), "erf")
+            return normalize_dense(X, ColumnStatistics(mean, self.scale_), self.kind)
         out = np.empty(X.shape)
         height = max(1, TILE // max(1, X.shape[1]))
         for top in range(0, X.shape[0], height):
             rows = slice(top, top + height)
-            out[rows] = normalize_exact(X[rows], mean, self.scale_, "erf")
+            out[rows] = normalize_exact(X[rows], mean, self.scale_, self.kind)
         return out
 
     def _check(self, X: Any, reset: bool) -> Any:

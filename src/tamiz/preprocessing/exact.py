@@ -7,9 +7,24 @@ from typing import Any
 
 import numpy as np
 
+#: Normalisations and how many standard deviations each divides a column by: "erf" as the code that the authors of the paper
+#: released, "erf2" as the paper prints it; "standard" does without the error function.
+DEVIATIONS = {"erf": math.sqrt(2.0), "erf2": 2.0, "standard": 1.0}
+
+
+def uses_erf(kind: str) -> bool:
+    """Return whether a normalisation ends with the error function.
+
+    Examples
+    --------
+    >>> [kind for kind in DEVIATIONS if uses_erf(kind)]
+    ['erf', 'erf2']
+    """
+    return kind != "standard"
+
 
 def normalize_exact(values: np.ndarray, mean: Any, deviation: Any, kind: str | None) -> np.ndarray:
-    """Normalise in float64: ``erf(z / sqrt(2))`` for ``kind="erf"``, ``z = (x - mean) / deviation`` for "standard".
+    """Normalise in float64: ``z = (x - mean) / deviation`` for "standard", ``erf(z / sqrt(2))`` and ``erf(z / 2)`` for others.
 
     Parameters
     ----------
@@ -17,8 +32,8 @@ def normalize_exact(values: np.ndarray, mean: Any, deviation: Any, kind: str | N
         Finite numbers.
     mean, deviation : float or ndarray
         Statistics that broadcast against the values; where the deviation is 0, so is the result.
-    kind : {"erf", "standard", None}
-        Normalisation; None only converts to float64.
+    kind : {"erf", "erf2", "standard", None}
+        Normalisation, see :data:`DEVIATIONS`; None only converts to float64.
 
     Returns
     -------
@@ -37,6 +52,6 @@ def normalize_exact(values: np.ndarray, mean: Any, deviation: Any, kind: str | N
         return z
     with np.errstate(over="ignore"):  # an infinite difference is far out, and erf of it 1
         z -= mean
-        z /= np.where(np.asarray(deviation) > 0, deviation, np.inf) * (math.sqrt(2.0) if kind == "erf" else 1.0)
+        z /= np.where(np.asarray(deviation) > 0, deviation, np.inf) * DEVIATIONS[kind]
     z[np.isnan(z)] = 0.0  # infinite in a constant column
-    return erf(z, out=z) if kind == "erf" else z
+    return erf(z, out=z) if uses_erf(kind) else z

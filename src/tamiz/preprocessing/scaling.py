@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,9 +11,7 @@ import scipy.sparse as sp
 
 from tamiz.core import writeable_view
 from tamiz.preprocessing import _kernels
-
-#: Values of the parameter ``normalize``.
-NORMALIZATIONS = ("erf", "standard", None)
+from tamiz.preprocessing.exact import DEVIATIONS, uses_erf
 
 #: Cells of a dense table that are converted to C-ordered float64 at a time: they stay in cache.
 TILE = 3 << 13
@@ -90,8 +87,8 @@ def prepare_table(X: Any, kind: str | None, weights: np.ndarray | None = None) -
     ----------
     X : ndarray or sparse matrix
         Finite numbers.
-    kind : {"erf", "standard", None}
-        Normalisation; None takes the numbers as they are.
+    kind : {"erf", "erf2", "standard", None}
+        Normalisation, see :data:`~tamiz.preprocessing.exact.DEVIATIONS`; None takes the numbers as they are.
     weights : ndarray of shape (n_samples,), default=None
         Weights of the rows in mean and deviation. With balanced classes the zero of a column then lies between the
         classes, wherever the larger one is.
@@ -259,7 +256,7 @@ def _sparse_sums(X: Any, weights: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _divisor(statistics: ColumnStatistics, kind: str) -> np.ndarray:
-    return np.asarray(statistics.deviation, dtype=np.float64) * (math.sqrt(2.0) if kind == "erf" else 1.0)
+    return np.asarray(statistics.deviation, dtype=np.float64) * DEVIATIONS[kind]
 
 
 def normalize_dense(X: np.ndarray, statistics: ColumnStatistics, kind: str) -> np.ndarray:
@@ -279,7 +276,7 @@ def normalize_dense(X: np.ndarray, statistics: ColumnStatistics, kind: str) -> n
         if not target.flags.c_contiguous and buffer.size < tile.size:
             buffer = np.empty(tile.size, dtype=np.float32)
         result = target if target.flags.c_contiguous else buffer[: tile.size].reshape(tile.shape)
-        _kernels.normalize_rows(tile, mean[columns], divisor[columns], kind == "erf", result)
+        _kernels.normalize_rows(tile, mean[columns], divisor[columns], uses_erf(kind), result)
         if result is not target:
             target[...] = result
     return out
@@ -298,7 +295,7 @@ def normalize_sparse(X: Any, statistics: ColumnStatistics, kind: str) -> tuple[s
     """
     rows = X.tocsr(copy=False)
     fresh = rows is not X
-    with_erf, divisor = kind == "erf", _divisor(statistics, kind)
+    with_erf, divisor = uses_erf(kind), _divisor(statistics, kind)
     mean = writeable_view(np.asarray(statistics.mean, dtype=np.float64))
     offset = np.zeros(X.shape[1], dtype=np.float32)
     for part in _parts(offset.size):

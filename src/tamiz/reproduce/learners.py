@@ -9,14 +9,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from tamiz.engines import linear_schedule
 from tamiz.estimators import E2EFSClassifier
+from tamiz.estimators.networks import find_schedule
 from tamiz.evaluation.metrics import balanced_accuracy
 from tamiz.preprocessing.scaling import apply_normalization, column_statistics
+from tamiz.reproduce.recipes import recipe_parameters
 
 #: NaiveF: the network that selected. Naive: the same, trained anew on what was selected. SVM: a linear SVM on that.
 LEARNERS = ("naivef", "naive", "svm")
 LEARNER_TITLES = {"naivef": "NaiveF", "naive": "Naive", "svm": "SVM"}
+#: Normalisation of the SVM: the one that the paper prints, whatever recipe the networks have.
+SVM_NORMALIZATION = "erf2"
 
 
 @dataclass(frozen=True)
@@ -27,29 +30,46 @@ class SVMGrid:
     values: tuple[float, ...]
 
 
-#: The paper's: 0 logistic, 1 and 2 squared hinge (dual, primal), 3 hinge. Solvers 1 and 2 solve the same problem.
+#: That of the code which the paper's authors released (the paper names only C): 0 logistic, 1 and 2 squared hinge (dual,
+#: primal), 3 hinge. Solvers 1 and 2 solve the same problem.
 FULL_GRID = SVMGrid((0, 1, 2, 3), (0.001, 0.1, 0.5, 1.0, 1.4, 1.5, 1.6, 2.0, 2.5, 5.0, 100.0))
 #: A tenth of the work: the squared hinge, by whichever of its two solvers is quicker, and C by orders of size.
 SMALL_GRID = SVMGrid((2,), (0.001, 0.1, 1.0, 100.0))
 GRIDS = {"small": SMALL_GRID, "full": FULL_GRID}
 
 
-def learner_settings(learner: str, grid: str) -> dict[str, Any]:
+def naive_network(n_features: int, recipe: str | None, seed: int) -> E2EFSClassifier:
+    """Return the naive network for columns that were selected before, by a recipe, not trained yet.
+
+    Examples
+    --------
+    >>> naive_network(5, "paper", seed=0).schedule
+    'paper'
+    """
+    # With all columns kept the paper trains for the epochs of the refinement only.
+    more = {**recipe_parameters(recipe), **({"warmup_steps": 0} if recipe == "paper" else {})}
+    return E2EFSClassifier(n_features, random_state=seed, **more)
+
+
+def learner_settings(learner: str, grid: str, recipe: str | None) -> dict[str, Any]:
     """Return everything that decides the numbers of a learner.
 
     Examples
     --------
-    >>> learner_settings("svm", "small")
-    {'solvers': [2], 'values': [0.001, 0.1, 1.0, 100.0], 'folds': 5, 'normalize': 'erf'}
+    >>> learner_settings("svm", "small", None)
+    {'solvers': [2], 'values': [0.001, 0.1, 1.0, 100.0], 'folds': 5, 'normalize': 'erf2'}
     """
     if learner == "svm":
         chosen = GRIDS[grid]
-        return {"solvers": list(chosen.solvers), "values": list(chosen.values), "folds": 5, "normalize": "erf"}
-    return {"schedule": asdict(linear_schedule(1000, 100, "classification")), "normalize": "erf"}
+        values = {"solvers": list(chosen.solvers), "values": list(chosen.values)}
+        return {**values, "folds": 5, "normalize": SVM_NORMALIZATION}
+    network = naive_network(100, recipe, 0)
+    decided = asdict(find_schedule(network)(1000, 100, "classification"))
+    return {"decided": decided, "normalize": network.normalize}
 
 
-def erf_pair(train: Any, test: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Normalise both parts as in the paper, with the statistics of the first; return dense arrays.
+def erf_pair(train: Any, test: Any, kind: str = "erf") -> tuple[np.ndarray, np.ndarray]:
+    """Normalise both parts by the error function, with the statistics of the first; return dense arrays.
 
     Examples
     --------
@@ -60,7 +80,7 @@ def erf_pair(train: Any, test: Any) -> tuple[np.ndarray, np.ndarray]:
         train, test = train.toarray(), test.toarray()
     train, test = np.asarray(train, dtype=np.float32), np.asarray(test, dtype=np.float32)
     statistics = column_statistics(train)
-    return apply_normalization(train, statistics, "erf").dense(), apply_normalization(test, statistics, "erf").dense()
+    return apply_normalization(train, statistics, kind).dense(), apply_normalization(test, statistics, kind).dense()
 
 
 def _machine(solver: int, C: float, seed: int) -> Any:
@@ -103,7 +123,15 @@ def fit_svm(train: np.ndarray, y: np.ndarray, grid: SVMGrid, seed: int) -> Any:
 
 
 def score_learner(
-    learner: str, picked: Any, train: Any, y_train: np.ndarray, test: Any, y_test: np.ndarray, grid: str, seed: int
+    learner: str,
+    picked: Any,
+    train: Any,
+    y_train: np.ndarray,
+    test: Any,
+    y_test: np.ndarray,
+    grid: str,
+    seed: int,
+    recipe: str | None = None,
 ) -> float:
     """Return the balanced accuracy on the test rows of one learner on the columns that a method picked.
 
@@ -119,14 +147,16 @@ def score_learner(
         One of :data:`GRIDS`.
     seed : int
         Seed of the learner.
+    recipe : str or None, default=None
+        Recipe of the naive network, a name in :data:`~tamiz.reproduce.recipes.RECIPES`; None: the defaults.
     """
     if learner == "naivef":
         return balanced_accuracy(y_test, picked.model.predict(test))
     part, rest = train[:, picked.columns], test[:, picked.columns]
     if learner == "naive":
-        model = E2EFSClassifier(picked.columns.size, random_state=seed).fit(part, y_train)
+        model = naive_network(picked.columns.size, recipe, seed).fit(part, y_train)
         return balanced_accuracy(y_test, model.predict(rest))
-    part, rest = erf_pair(part, rest)
+    part, rest = erf_pair(part, rest, SVM_NORMALIZATION)
     return balanced_accuracy(y_test, fit_svm(part, y_train, GRIDS[grid], seed).predict(rest))
 
 

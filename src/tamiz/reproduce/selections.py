@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from tamiz.baselines.registry import get_method
-from tamiz.engines.schedule import DENSE_STARTS, NETWORK_STARTS
-from tamiz.estimators.networks import find_network
+from tamiz.engines.schedule import DENSE_STARTS, NETWORK_STARTS, PAPER_STARTS
+from tamiz.estimators.networks import find_network, find_schedule
 from tamiz.evaluation.methods import fit_size, make_seeded
 from tamiz.reproduce.cells import seed_from
 
@@ -37,8 +37,9 @@ def method_settings(method: str, network: str = "linear", **parameters: Any) -> 
     info = get_method(method)
     if info.trains_model:
         kind = find_network(network)
-        found["schedule"] = asdict(kind.schedule(1000, 100, "classification"))
-        found["starts"] = 1 if kind.convex else DENSE_STARTS if kind.compiled else NETWORK_STARTS
+        automatic = DENSE_STARTS if kind.compiled else NETWORK_STARTS
+        found["decided"] = asdict(find_schedule(estimator)(1000, 100, "classification"))
+        found["starts"] = PAPER_STARTS if kind.convex or estimator.schedule == "paper" else automatic
     elif info.nested == "smallest":
         found["fitted"] = info.nested  # a cell without this entry was fitted at the largest M or at each
     return dict(sorted(found.items()))
@@ -68,7 +69,13 @@ class Picked:
 
 
 def select_for_all(
-    method: str, train: Any, y: np.ndarray, m_values: Sequence[int], identity: Sequence[Any], network: str = "linear"
+    method: str,
+    train: Any,
+    y: np.ndarray,
+    m_values: Sequence[int],
+    identity: Sequence[Any],
+    network: str = "linear",
+    parameters: Mapping[str, Any] | None = None,
 ) -> list[Picked]:
     """Select for every M: by one ranking, or by one fit for each M, as the description of the method says.
 
@@ -84,14 +91,17 @@ def select_for_all(
         What the seeds depend on: data set, split and so on.
     network : {"linear", "mlp"}, default="linear"
         Network that is trained.
+    parameters : mapping or None, default=None
+        Further parameters of the class of the method.
     """
     info = get_method(method)
+    options = {"network": network, **(parameters or {})}
     if not info.trains_model:
         train = unit_range(_as_accepted(method, train))
     if info.nested == "each":
-        return [_select_one(method, train, y, m, seed_from(*identity, method, m), network) for m in m_values]
+        return [_select_one(method, train, y, m, seed_from(*identity, method, m), options) for m in m_values]
     size = train.shape[1] if info.keeps_all else fit_size(info.nested, m_values[0], m_values)
-    whole = _select_one(method, train, y, size, seed_from(*identity, method), network)
+    whole = _select_one(method, train, y, size, seed_from(*identity, method), options)
     if info.keeps_all:
         return [whole for _ in m_values]
     ranking = whole.model.ranking_
@@ -107,8 +117,8 @@ def _as_accepted(method: str, train: Any) -> Any:
     return train
 
 
-def _select_one(method: str, train: Any, y: np.ndarray, m: int, seed: int, network: str) -> Picked:
-    selector = make_seeded(method, m, seed, task="classification", network=network)
+def _select_one(method: str, train: Any, y: np.ndarray, m: int, seed: int, options: Mapping[str, Any]) -> Picked:
+    selector = make_seeded(method, m, seed, task="classification", **options)
     started = time.perf_counter()
     selector.fit(train, y)
     seconds = time.perf_counter() - started

@@ -61,6 +61,8 @@ class Run:
 
     #: Features that a history has paths of.
     n_features = 0
+    #: Steps before which the refinement is not counted: a closed mask waits, the weights are trained at their first rates.
+    refinement_from = 0
 
     def __init__(
         self,
@@ -133,7 +135,8 @@ class Run:
 
     def take_step(self, phase: Phase) -> torch.Tensor:
         """Take one step; return the loss of its batch."""
-        if phase == Phase.REFINEMENT:
+        refining = phase == Phase.REFINEMENT and self.n_steps >= self.refinement_from
+        if refining:
             self.set_refinement_rate()
         inputs, targets = split_batch(next(self.batches), self.device)
         self.optimizer.zero_grad(set_to_none=True)
@@ -141,7 +144,7 @@ class Run:
         loss.backward()
         self.optimizer.step()
         self.n_steps += 1
-        if phase == Phase.REFINEMENT:
+        if refining:
             self.refined += 1
             self.take_average()
         return loss.detach()

@@ -47,6 +47,8 @@ class SelectionRun(Run):
         settings: dict[str, Any],
     ) -> None:
         self.mask, self.n_features = mask, mask.n_features
+        if mask.n_features_to_select < mask.n_features:
+            self.refinement_from = settings["selection_steps"]
         self.shrinker: Shrinker | None = None
         self.compacts = False
         self.closed_at = 0
@@ -83,7 +85,7 @@ class SelectionRun(Run):
     def expected_steps(self) -> int:
         """Return about how many steps the run has; the selection ends by itself, most often within its ramp."""
         if self.phase() == Phase.REFINEMENT:
-            return super().expected_steps()
+            return max(self.n_steps, self.refinement_from) + self.refinement_steps - self.refined
         rule = self.mask.rule
         within_ramp = self.n_steps < rule.warmup_steps + rule.ramp_steps
         return (rule.warmup_steps + rule.ramp_steps if within_ramp else rule.step_limit) + self.refinement_steps

@@ -231,6 +231,7 @@ def _mask_of(rule: Rule, problem: Problem) -> FeatureMask:
         mask_learning_rate=rule.mask_learning_rate,
         betas=(rule.beta1, rule.beta2),
         epsilon=rule.epsilon,
+        mask_optimizer=rule.mask_optimizer,
     )
 
 
@@ -276,7 +277,7 @@ def _train_once(
     )
 
     def lower_decay(report: StepReport) -> None:
-        if report.phase == Phase.REFINEMENT.label:
+        if report.phase == Phase.REFINEMENT.label and report.n_refined > 0:
             for group in optimizer.param_groups:
                 group["weight_decay"] = 2.0 * schedule.refinement_l2 if group["decays"] else 0.0
 
@@ -293,6 +294,7 @@ def _train_once(
         warmup_steps=rule.warmup_steps,
         ramp_steps=rule.ramp_steps,
         max_steps=rule.max_steps,
+        selection_steps=schedule.selection_steps,
         refinement_steps=schedule.refinement_steps,
         refinement_rates=[rate / schedule.learning_rate for rate in schedule.refinement_rates],
         average=schedule.average,

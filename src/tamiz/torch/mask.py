@@ -59,6 +59,8 @@ class FeatureMask(nn.Module):
         Decay rates of the moments of gamma (Adam).
     epsilon : float, default=1e-8
         Added to the denominator of the step of gamma (Adam).
+    mask_optimizer : {"adam", "rmsprop", "sign", "sgd"}, default="adam"
+        Solver of gamma: Adam, RMSprop, steps of equal length by the sign of the gradient, or plain projected gradient.
     device : torch.device or str, default=None
         Where the mask lies; None: the default device.
     dtype : torch.dtype, default=None
@@ -113,6 +115,7 @@ class FeatureMask(nn.Module):
         mask_learning_rate: float = 0.01,
         betas: tuple[float, float] = (0.5, 0.999),
         epsilon: float = 1e-8,
+        mask_optimizer: str = "adam",
         device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -136,6 +139,7 @@ class FeatureMask(nn.Module):
             "beta1": betas[0],
             "beta2": betas[1],
             "epsilon": epsilon,
+            "mask_optimizer": mask_optimizer,
         }
         self.rule = Rule(**self._options)
         dtype = torch.float64 if dtype == torch.float64 else torch.float32

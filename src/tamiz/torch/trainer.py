@@ -30,6 +30,7 @@ def train(
     warmup_steps: int = 0,
     ramp_steps: int = 2000,
     max_steps: int | None = None,
+    selection_steps: int = 0,
     refinement_steps: int = 1000,
     refinement_rates: Sequence[float] = (1.0, 0.2, 0.04),
     average: float = 0.0,
@@ -67,8 +68,11 @@ def train(
         The paper's T: steps until the penalty alone decides.
     max_steps : int, default=None
         Steps of selection after which the M largest are kept; None for four ramps.
+    selection_steps : int, default=0
+        Steps, warm-up included, before which the refinement does not begin: a mask that is closed sooner rests, and the
+        weights are trained on at their first rates. 0: the refinement begins when the mask is closed.
     refinement_steps : int, default=1000
-        Steps after the mask is closed.
+        Steps of refinement, after the mask is closed.
     refinement_rates : sequence of float, default=(1.0, 0.2, 0.04)
         Factors of the learning rates, one for each of as many equal parts of the refinement. The default divides by 5
         twice, as the paper does.
@@ -115,6 +119,7 @@ def train(
         "warmup_steps": warmup_steps,
         "ramp_steps": ramp_steps,
         "max_steps": max_steps,
+        "selection_steps": selection_steps,
         "refinement_steps": refinement_steps,
         "refinement_rates": [float(rate) for rate in refinement_rates],
         "average": float(average),
@@ -227,7 +232,7 @@ def _finish(run: Run, checkpoint: Any, every: int, callbacks: Iterable[Callable[
 
 
 def _check_settings(settings: dict[str, Any], checkpoint_every: int) -> None:
-    least = {"batch_size": 1, "refinement_steps": 0, "n_steps": 1, "checkpoint_every": 1}
+    least = {"batch_size": 1, "selection_steps": 0, "refinement_steps": 0, "n_steps": 1, "checkpoint_every": 1}
     for name, value in {**settings, "checkpoint_every": checkpoint_every}.items():
         if name in least and (not isinstance(value, int) or value < least[name]):
             raise ValueError(f"{name} must be an integer of at least {least[name]}, got {value!r}")

@@ -10,7 +10,13 @@ import pytest
 from tamiz.errors import UnknownNameError
 from tamiz.reproduce.cells import Cell
 from tamiz.reproduce.execution import execute
-from tamiz.reproduce.paper_numbers import IMAGE_SIZES, IMAGES, IMAGES_ONE_NETWORK
+from tamiz.reproduce.paper_numbers import (
+    IMAGE_SIZES,
+    IMAGES,
+    IMAGES_DEVIATIONS,
+    IMAGES_ONE_NETWORK,
+    IMAGES_SECONDS,
+)
 from tamiz.reproduce.protocols import images_table, images_training
 from tamiz.reproduce.protocols.images import Images, load_pictures
 from tamiz.reproduce.protocols.images_training import (
@@ -87,7 +93,9 @@ def test_equal_selections_are_judged_equal_whatever_chose_them(stripes):
 def test_another_selection_seed_leaves_the_judge_as_it_is(stripes):
     pytest.importorskip("torch")
     one = run_method("all", stripes, TINY, [8], SEEDS)
-    assert run_method("all", stripes, TINY, [8], ImageSeeds(selection=9, judge=2)) == one
+    other = run_method("all", stripes, TINY, [8], ImageSeeds(selection=9, judge=2))
+    assert other.pop("whole_seconds")[0] > 0 < one.pop("whole_seconds")[0]
+    assert other == one
     assert (
         run_method("random", stripes, TINY, [8], ImageSeeds(9, 2))["support"]
         != (run_method("random", stripes, TINY, [8], SEEDS)["support"])
@@ -167,12 +175,16 @@ def test_images_summary_and_masks(tmp_path):
                     "own_accuracy": [0.7] * 4 if method == "e2efs" else None,
                     "support": support,
                     "seconds": [1.0] * 4,
+                    "whole_seconds": [2.0 + 2 * run] * 4,
                     "shape": shape,
                 }
     outcome = images.summarise(plan, cells, results, {})
-    assert "DFS | 55.00 ± 5.00 (95.73)" in outcome.markdown
-    assert "E2E-FS | 55.00 ± 5.00 (91.87)" in outcome.markdown
-    assert "E2E-FS, own network | 70.00 ± 0.00 (91.87)" in outcome.markdown
+    assert "DFS | **55.00 ± 5.00** (95.73)" in outcome.markdown, "the first of the best is bold"
+    assert "E2E-FS | 55.00 ± 5.00 (91.87 ± 3.81)" in outcome.markdown
+    assert "E2E-FS, own network | 70.00 ± 0.00 (91.87 ± 3.81)" in outcome.markdown
+    assert "everything for 39 values: DFS 3,960 s, SFS 5,940 s" in outcome.markdown
+    seconds = {(row["dataset"], row["method"]): row[list(row)[-1]] for row in outcome.timing}
+    assert (seconds["mnist", "dfs"], seconds["mnist", "dfs, selection alone"]) == (3.0, 1.0)
     assert "DFS, own network" not in outcome.markdown
     assert "on 4,000 training images for 6 epochs" in outcome.markdown
     assert {row["judge"] for row in outcome.records if row["method"] == "dfs"} == {"new"}
@@ -196,6 +208,7 @@ def test_the_order_of_the_methods_is_compared_with_each_published_one():
             "own_accuracy": None,
             "support": None,
             "seconds": [1.0] * 4,
+            "whole_seconds": [2.0] * 4,
             "shape": [1, 28, 28],
         }
         for cell in cells
@@ -218,6 +231,9 @@ def test_the_papers_image_tables_are_whole():
     for rows in IMAGES.values():
         assert set(rows) == set(IMAGE_METHODS)
         assert {len(row) for row in rows.values()} == {4}
+    for name, rows in IMAGES_DEVIATIONS.items():
+        assert {method: len(row) for method, row in rows.items()} == {"e2efs": 4, "e2efs-soft": 4}
+        assert set(IMAGES_SECONDS[name]) == set(IMAGE_METHODS)
     for orders in images_table.PUBLISHED_ORDERS.values():
         for rows in orders.values():
             assert set(rows) <= set(IMAGE_METHODS)

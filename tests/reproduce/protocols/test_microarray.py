@@ -7,16 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from tamiz.baselines.registry import get_method
 from tamiz.datasets import UnknownDatasetError
 from tamiz.errors import UnknownNameError
 from tamiz.reproduce.cells import Cell
 from tamiz.reproduce.execution import execute
-from tamiz.reproduce.learners import learners_of
 from tamiz.reproduce.paper_numbers import MICROARRAY, MICROARRAY_FILES
 from tamiz.reproduce.protocols.microarray import Microarray
 from tamiz.reproduce.protocols.microarray_rows import MicroarrayPlan, TableRow, bold_rows, collect, stabilities
 from tamiz.reproduce.protocols.microarray_table import difference_sentence
+from tamiz.reproduce.recipes import with_recipe
 
 PROTOCOL = Microarray()
 
@@ -25,16 +24,15 @@ def fake_cells(plan, score):
     """Cells of a plan with results made by ``score(method, learner, split, m)``: for what follows the computing."""
     cells, results = [], {}
     for dataset in plan.datasets:
-        for method in plan.methods:
+        for method, recipe in plan.selections:
             for split in range(plan.n_splits):
-                cell = Cell(
-                    "microarray", f"{dataset} {split} {method}", {"dataset": dataset, "method": method, "split": split}
-                )
+                settings = {"dataset": dataset, "method": method, "recipe": recipe, "split": split}
+                cell = Cell("microarray", f"{dataset} {split} {with_recipe(method, recipe)}", settings)
                 cells.append(cell)
                 results[cell.key] = {
                     "scores": {
-                        learner: [score(method, learner, split, m) for m in plan.m_values]
-                        for learner in learners_of(get_method(method).trains_model, plan.learners)
+                        with_recipe(learner, its): [score(method, learner, split, m) for m in plan.m_values]
+                        for learner, its in plan.scored_by(method, recipe)
                     },
                     "support": None if method == "all" else [list(range(m)) for m in plan.m_values],
                     "seconds": [0.5] * len(plan.m_values),
@@ -56,8 +54,8 @@ def test_plan_checks_names():
         PROTOCOL.make_plan(["colon"], n_repeats=0)
 
 
-def series(values, method="fisher", learner="svm", dataset="colon"):
-    return TableRow(dataset, method, learner, np.asarray(values, dtype=float))
+def series(values, method="fisher", learner="svm", dataset="colon", recipe=None):
+    return TableRow(dataset, method, learner, np.asarray(values, dtype=float), recipe)
 
 
 def test_bold_are_the_best_and_those_not_told_from_it():
@@ -70,7 +68,7 @@ def test_bold_are_the_best_and_those_not_told_from_it():
         series(base + 0.2, "all"),
         series(np.full((60, 5), np.nan), "ilfs"),
     ]
-    assert bold_rows(rows) == {("fisher", "svm"), ("mim", "svm")}
+    assert bold_rows(rows) == {("fisher", "svm", None), ("mim", "svm", None)}
     assert bold_rows(rows[4:]) == set()
 
 
@@ -95,6 +93,9 @@ def test_a_sentence_for_each_difference_above_two_hundredths():
     assert "the data are rebuilt, not the paper's rows" in rebuilt
     assert "small grid" not in rebuilt
     assert difference_sentence(series([[0.1]], "random"), "full") is None
+    defaults = difference_sentence(series([[0.1]], "e2efs", "naive", recipe="tamiz"), "full")
+    assert "COLON, E2E-FS, Naive [tamiz]: 0.100 here" in defaults
+    assert "not by the paper's recipe" in defaults
 
 
 def test_summary_of_known_scores():
@@ -117,15 +118,58 @@ def test_summary_of_known_scores():
     assert {row["median seconds of one selection"] for row in outcome.timing} == {0.5}
     (page, _) = PROTOCOL.comparisons(plan, cells, results)
     assert (page.name, page.title, page.n_rows, page.n_features) == ("colon", "COLON", 62, 2000)
-    assert page.comparison.methods[:2] == ("fisher / naive", "fisher / svm")
+    assert page.comparison.methods[:3] == ("fisher / naive [paper]", "fisher / svm", "e2efs / naivef [paper]")
     assert page.comparison.scores.shape == (9, 2, 9)
     assert np.isnan(page.comparison.scores[0]).sum() == 2
     assert page.comparison.seconds.tolist() == [[0.5, 0.5]] * 9
     behind = {rank.method for rank in page.comparison.ranks if rank.significant}
-    assert behind == {"fisher / naive", "fisher / svm", "random / naive", "random / svm", "all / naive", "all / svm"}
+    assert behind == {
+        f"{method} / {learner}" for method in ("fisher", "random", "all") for learner in ("naive [paper]", "svm")
+    }
     # Everybody kept the same features in every split.
     assert stabilities(plan, cells, results)["colon", "fisher"] == ([1.0, 1.0], [1.0, 1.0])
     assert np.isnan(collect(plan, cells, results)["colon"][0].scores).sum() == 2
+
+
+def test_both_recipes_are_rows_of_their_own():
+    plan = PROTOCOL.make_plan(["colon"], ["fisher", "e2efs"], m_values=[10], n_repeats=2, recipe="both")
+    assert plan.selections[:3] == [("fisher", None), ("e2efs", "paper"), ("e2efs", "tamiz")]
+    cells, results = fake_cells(plan, lambda method, learner, split, m: 0.9)
+    for cell in cells:
+        if cell.settings["recipe"] == "tamiz":
+            results[cell.key]["scores"]["naive [tamiz]"] = [0.7]
+            results[cell.key]["seconds"] = [2.0]
+    outcome = PROTOCOL.summarise(plan, cells, results, {})
+    means = {(row["method"], row["learner"], row["recipe"]): row["mean"] for row in outcome.content["rows"]}
+    assert means["e2efs", "naive", "paper"] == pytest.approx(0.9)
+    assert means["e2efs", "naive", "tamiz"] == pytest.approx(0.7)
+    assert {place for place in means if place[0] == "fisher"} == {
+        ("fisher", "naive", "paper"),
+        ("fisher", "naive", "tamiz"),
+        ("fisher", "svm", None),
+    }
+    for text in (
+        "[paper]: trained by the paper's recipe",
+        "[tamiz]: trained by the defaults",
+        "E2E-FS, NaiveF [tamiz]",
+    ):
+        assert text in outcome.markdown
+    seconds = {row["method"]: row["median seconds of one selection"] for row in outcome.timing}
+    assert (seconds["e2efs [paper]"], seconds["e2efs [tamiz]"]) == (0.5, 2.0)
+    (page,) = PROTOCOL.comparisons(plan, cells, results)
+    place = page.comparison.methods.index("e2efs / naive [tamiz]")
+    assert page.comparison.seconds[place].tolist() == [2.0]
+
+
+def test_the_papers_recipe_is_the_default_and_not_for_every_method():
+    assert PROTOCOL.make_plan(["colon"]).recipes == ("paper",)
+    assert PROTOCOL.make_plan(["colon"], ["e2efs-ranking"], recipe="tamiz").recipes == ("tamiz",)
+    with pytest.raises(
+        ValueError, match="no recipe for the method 'e2efs-ranking': leave it out, or use --recipe tamiz"
+    ):
+        PROTOCOL.make_plan(["colon"], ["fisher", "e2efs-ranking"])
+    with pytest.raises(UnknownNameError, match="Did you mean 'paper'"):
+        PROTOCOL.make_plan(["colon"], recipe="papper")
 
 
 def test_paper_numbers_have_every_row_and_column():
@@ -166,6 +210,8 @@ def test_cells_of_a_real_set(colon_plan, data_home):
     assert means["fisher", "svm"] > 0.75
     support = results[cells[0].key]["support"]
     assert [len(columns) for columns in support] == [10, 50]
+    assert cells[0].settings["parameters"]["schedule"] == "paper"
+    assert cells[0].settings["parameters"]["decided"]["learning_rate"] == 1e-3
 
 
 @pytest.mark.data
@@ -179,6 +225,7 @@ def test_other_data_and_other_settings_are_other_cells(colon_plan, data_home):
         replace(colon_plan, seed=1),
         replace(colon_plan, datasets=("lymphoma",)),
         replace(colon_plan, learners=("svm",)),
+        replace(colon_plan, methods=("e2efs-soft",), recipes=("tamiz",)),
     ]
     for plan in changed:
         assert keys.isdisjoint(cell.key for cell in PROTOCOL.make_cells(plan, data_home))

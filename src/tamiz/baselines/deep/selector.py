@@ -21,6 +21,7 @@ from tamiz.baselines._base import CLASS_WEIGHT, TASK, BaselineSelector
 from tamiz.baselines.deep.recipes import Recipe, recipe_for
 from tamiz.core.losses import LOSSES, Loss, get_loss, names_of
 from tamiz.engines.contract import Problem
+from tamiz.preprocessing.exact import DEVIATIONS
 from tamiz.preprocessing.scaling import prepare_table
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class NetworkSelector(BaselineSelector):
         "learning_rate": [finite_number(0, or_equal=False), None],
         "weight_l2": [finite_number(0), None],
         "class_weight": CLASS_WEIGHT,
-        "normalize": [StrOptions({"erf", "standard"}), None],
+        "normalize": [StrOptions(set(DEVIATIONS)), None],
         "task": TASK,
         "device": [str],
         "random_state": ["random_state"],

@@ -112,21 +112,25 @@ def run_method(
     supports: list[np.ndarray] | None = None
     if baselines.get_method(method).keeps_all:
         every = np.arange(pictures.train.shape[1])
-        accuracy = [_train_on(every, pictures, configuration, seeds.judge, device)] * len(m_values)
-        seconds = [0.0] * len(m_values)
+        judged = [_train_on(every, pictures, configuration, seeds.judge, device)] * len(m_values)
+        seconds, whole = [0.0] * len(m_values), [seconds for _, seconds in judged]
     else:
         if baselines.get_method(method).trains_model:
-            supports, seconds, own_accuracy = _select_own(
+            supports, seconds, whole, own_accuracy = _select_own(
                 method, pictures, configuration, m_values, seeds.selection, device
             )
         else:
             supports, seconds = _select_baseline(method, pictures, configuration, m_values, seeds.selection, device)
-        accuracy = [_train_on(columns, pictures, configuration, seeds.judge, device) for columns in supports]
+        judged = [_train_on(columns, pictures, configuration, seeds.judge, device) for columns in supports]
+        if own_accuracy is None:
+            whole = [selected + trained for selected, (_, trained) in zip(seconds, judged, strict=True)]
+    accuracy = [value for value, _ in judged]
     return {
         "accuracy": accuracy,
         "own_accuracy": own_accuracy,
         "support": None if supports is None else [columns.tolist() for columns in supports],
         "seconds": seconds,
+        "whole_seconds": whole,
         "shape": list(pictures.shape),
     }
 
@@ -179,16 +183,18 @@ def problem_of(rows: np.ndarray, pictures: Pictures, recipe: Recipe) -> Problem:
 
 def _train_on(
     columns: np.ndarray, pictures: Pictures, configuration: ImagesConfiguration, seed: int, device: str
-) -> float:
-    """Train a new network that sees only these columns; return its accuracy on the test part."""
+) -> tuple[float, float]:
+    """Train a new network that sees only these columns; return its accuracy on the test part, and the seconds of training."""
     from tamiz.baselines.deep.training import fit_network
 
     keep = np.zeros(pictures.train.shape[1], dtype=np.float32)
     keep[columns] = 1.0
     model = _new_network(pictures, configuration, seed, device)
     recipe = recipe_of(configuration)
+    started = time.perf_counter()
     fit_network(model, problem_of(pictures.train * keep, pictures, recipe), recipe, get_loss(recipe.loss), seed=seed)
-    return accuracy_of(model, pictures.test * keep, pictures.y_test, device)
+    seconds = time.perf_counter() - started
+    return accuracy_of(model, pictures.test * keep, pictures.y_test, device), seconds
 
 
 def _select_baseline(
@@ -222,8 +228,8 @@ def _select_baseline(
 
 def _select_own(
     method: str, pictures: Pictures, configuration: ImagesConfiguration, m_values: Sequence[int], seed: int, device: str
-) -> tuple[list[np.ndarray], list[float], list[float]]:
-    """Return the selections, their seconds (without the refinement) and the accuracies of the refined networks."""
+) -> tuple[list[np.ndarray], list[float], list[float], list[float]]:
+    """Return the selections, their seconds without and with the refinement, and the accuracies of the refined networks."""
     from tamiz.baselines.deep.training import fit_network
 
     recipe = recipe_of(configuration)
@@ -233,14 +239,15 @@ def _select_own(
     problem = problem_of(pictures.train, pictures, recipe)
     fit_network(start, problem, pretraining_recipe, get_loss(recipe.loss), seed=seed)
     pretraining = time.perf_counter() - started
-    supports, seconds, accuracy = [], [], []
+    supports, seconds, whole, accuracy = [], [], [], []
     for m in m_values:
         selection, refined = _select_and_refine(start, method, m, pictures, configuration, seed_from(seed, m))
         supports.append(selection.indices)
-        # The trainer counts selection and refinement together; steps cost about the same in both.
+        # The trainer counts selection, rest and refinement together; steps cost about the same in all.
         seconds.append(pretraining + selection.seconds * selection.closed_at / selection.n_steps)
+        whole.append(pretraining + selection.seconds)
         accuracy.append(accuracy_of(refined, pictures.test, pictures.y_test, device))
-    return supports, seconds, accuracy
+    return supports, seconds, whole, accuracy
 
 
 def _select_and_refine(
@@ -268,6 +275,7 @@ def _select_and_refine(
         batch_size=configuration.batch_size,
         ramp_steps=ramp_steps,
         max_steps=max_steps,
+        selection_steps=max_steps or 0,
         refinement_steps=recipe.epochs * len(full_sizes(n_rows, configuration.batch_size)),
         refinement_rates=[recipe.learning_rate_at(epoch) / recipe.learning_rate for epoch in range(recipe.epochs)],
         seed=seed,

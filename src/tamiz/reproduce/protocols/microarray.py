@@ -12,7 +12,7 @@ from tamiz.baselines.registry import get_method
 from tamiz.datasets.registry import find_entry
 from tamiz.evaluation.methods import pick_methods
 from tamiz.reproduce.cells import Cell, seed_from
-from tamiz.reproduce.learners import GRIDS, LEARNERS, learner_settings, learners_of, score_learner
+from tamiz.reproduce.learners import GRIDS, LEARNERS, learner_settings, score_learner
 from tamiz.reproduce.protocol import (
     DATASETS_OPTION,
     METHODS_OPTION,
@@ -25,6 +25,7 @@ from tamiz.reproduce.protocol import (
 )
 from tamiz.reproduce.protocols.microarray_rows import M_VALUES, MICROARRAY_DATASETS, MICROARRAY_METHODS, MicroarrayPlan
 from tamiz.reproduce.protocols.microarray_table import comparison_pages, summarise_microarray
+from tamiz.reproduce.recipes import RECIPE_OPTION, pick_recipes, recipe_parameters, with_recipe
 from tamiz.reproduce.selections import method_settings, select_for_all
 from tamiz.reproduce.sources import load_checked, pick_datasets
 from tamiz.reproduce.splits import N_FOLDS, N_REPEATS, SPLIT_SEED, load_split
@@ -61,9 +62,10 @@ class Microarray(Protocol):
         ProtocolOption(
             "grid",
             ("--grid",),
-            "What the SVM chooses from: small, or full (the paper's, ten times the work).",
+            "What the SVM chooses from: small, or full (that of the authors' code, ten times the work).",
             default="small",
         ),
+        RECIPE_OPTION,
         SEED_OPTION,
     )
 
@@ -76,6 +78,7 @@ class Microarray(Protocol):
         n_repeats: int = N_REPEATS,
         grid: str = "small",
         seed: int = 0,
+        recipe: str = "paper",
     ) -> MicroarrayPlan:
         """Return a plan with every name checked, and the rows for random and for all features added.
 
@@ -100,6 +103,7 @@ class Microarray(Protocol):
             n_repeats,
             pick_name(grid, GRIDS, "grid"),
             seed,
+            pick_recipes(recipe, names),
         )
 
     def make_cells(self, plan: MicroarrayPlan, data_home: str | None = None) -> list[Cell]:
@@ -107,22 +111,33 @@ class Microarray(Protocol):
         cells = []
         for name in sorted(plan.datasets, key=lambda name: -np.prod(find_entry(name).shape)):
             _, checksum = load_checked(name, data_home)
-            for method in plan.methods:
-                chosen = learners_of(get_method(method).trains_model, plan.learners)
+            for method, recipe in plan.selections:
                 shared = {
                     "dataset": name,
                     "data": checksum,
                     "method": method,
-                    "parameters": method_settings(method),
+                    "recipe": recipe,
+                    "parameters": method_settings(method, **recipe_parameters(recipe)),
                     "m_values": list(plan.m_values),
-                    "learners": {learner: learner_settings(learner, plan.grid) for learner in chosen},
+                    "learners": {
+                        with_recipe(learner, its): {
+                            "learner": learner,
+                            "recipe": its,
+                            **learner_settings(learner, plan.grid, its),
+                        }
+                        for learner, its in plan.scored_by(method, recipe)
+                    },
                     "grid": plan.grid,
                     "folds": N_FOLDS,
                     "split_seed": SPLIT_SEED,
                     "seed": plan.seed,
                 }
                 cells += [
-                    Cell(self.name, f"{name}, split {split + 1}, {method}", {**shared, "split": split})
+                    Cell(
+                        self.name,
+                        f"{name}, split {split + 1}, {with_recipe(method, recipe)}",
+                        {**shared, "split": split},
+                    )
                     for split in range(plan.n_splits)
                 ]
         return cells
@@ -133,24 +148,26 @@ class Microarray(Protocol):
         Returns
         -------
         dict
-            ``scores[learner]``: one number for each M; ``support``: the columns kept for each M (None for a method that
-            keeps all); ``seconds``: of each selection; ``converged``; ``n_features``.
+            ``scores[learner with its recipe]``: one number for each M; ``support``: the columns kept for each M
+            (None for a method that keeps all); ``seconds``: of each selection; ``converged``; ``n_features``.
         """
         name, method, split = settings["dataset"], settings["method"], settings["split"]
         parts = load_split(name, data_home, settings["data"], split)
         keeps_all = get_method(method).keeps_all
         m_values = settings["m_values"]
         identity = ("microarray", name, split, settings["seed"])
-        found = select_for_all(method, parts.train, parts.y_train, m_values, identity)
+        parameters = recipe_parameters(settings["recipe"])
+        found = select_for_all(method, parts.train, parts.y_train, m_values, identity, parameters=parameters)
         scores: dict[str, list[float]] = {learner: [] for learner in settings["learners"]}
-        for learner, series in scores.items():
+        for place, series in scores.items():
+            learner, recipe = settings["learners"][place]["learner"], settings["learners"][place]["recipe"]
             for m, picked in zip(m_values, found, strict=True):
                 if keeps_all and series:  # the same columns for every M
                     series.append(series[0])
                     continue
                 seed = seed_from(*identity, method, m, learner)
                 rows = (parts.train, parts.y_train, parts.test, parts.y_test)
-                series.append(score_learner(learner, picked, *rows, settings["grid"], seed))
+                series.append(score_learner(learner, picked, *rows, settings["grid"], seed, recipe))
         return {
             "scores": scores,
             "support": None if keeps_all else [parts.columns[picked.columns].tolist() for picked in found],

@@ -16,10 +16,20 @@ from tamiz.reproduce.cells import Cell
 from tamiz.reproduce.learners import LEARNER_TITLES, LEARNERS, learners_of
 from tamiz.reproduce.paper_numbers import MICROARRAY, MICROARRAY_FILES, STANDS_FOR
 from tamiz.reproduce.protocol import with_references
+from tamiz.reproduce.recipes import with_recipe
 from tamiz.reproduce.splits import N_FOLDS, N_REPEATS
 
 #: Columns of the table, in the paper's order; stand-ins are labelled in every output.
-MICROARRAY_DATASETS = ("lymphoma", "colon", "leukemia_3571", "lung", "dexter", "gina_rebuilt", "gisette_rebuilt")
+MICROARRAY_DATASETS = (
+    "lymphoma",
+    "colon",
+    "leukemia_3571",
+    "leukemia",
+    "lung",
+    "dexter",
+    "gina_rebuilt",
+    "gisette_rebuilt",
+)
 MICROARRAY_METHODS = ("mim", "fisher", "relieff", "inffs", "ilfs", "e2efs", "e2efs-soft")
 M_VALUES = (10, 50, 100, 150, 200)
 ALPHA = 0.05
@@ -36,11 +46,30 @@ class MicroarrayPlan:
     n_repeats: int = N_REPEATS
     grid: str = "small"
     seed: int = 0
+    recipes: tuple[str, ...] = ("paper",)
 
     @property
     def n_splits(self) -> int:
         """Number of splits of each data set."""
         return N_FOLDS * self.n_repeats
+
+    @property
+    def selections(self) -> list[tuple[str, str | None]]:
+        """Methods with the recipe by which each selects: one selection for each recipe, or none for a baseline."""
+        return [
+            (method, recipe)
+            for method in self.methods
+            for recipe in (self.recipes if get_method(method).trains_model else (None,))
+        ]
+
+    def scored_by(self, method: str, recipe: str | None) -> list[tuple[str, str | None]]:
+        """Return the learners that score a selection, each with its recipe; the SVM of a baseline has none."""
+        trains_model = get_method(method).trains_model
+        return [
+            (learner, its)
+            for learner in learners_of(trains_model, self.learners)
+            for its in ((recipe,) if trains_model else self.recipes if learner == "naive" else (None,))
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +80,12 @@ class TableRow:
     method: str
     learner: str
     scores: np.ndarray
+    recipe: str | None = None
+
+    @property
+    def place(self) -> tuple[str, str, str | None]:
+        """Method, learner and recipe, which tell it from the other rows of its data set."""
+        return self.method, self.learner, self.recipe
 
     @property
     def by_split(self) -> np.ndarray:
@@ -84,30 +119,35 @@ class TableRow:
 
     @property
     def label(self) -> str:
-        """Titles of method and learner."""
-        return f"{get_method(self.method).title}, {LEARNER_TITLES[self.learner]}"
+        """Titles of method and learner, and the recipe."""
+        return with_recipe(f"{get_method(self.method).title}, {LEARNER_TITLES[self.learner]}", self.recipe)
 
 
 def collect(plan: MicroarrayPlan, cells: Sequence[Cell], results: Mapping[str, Any]) -> dict[str, list[TableRow]]:
     """Return the rows of each data set, in the order of the plan."""
     shape = (plan.n_splits, len(plan.m_values))
     tables: dict[tuple[str, str, str], np.ndarray] = {}
+    found: dict[str, list[TableRow]] = {dataset: [] for dataset in plan.datasets}
     for dataset in plan.datasets:
-        for method in plan.methods:
-            for learner in learners_of(get_method(method).trains_model, plan.learners):
-                tables[dataset, method, learner] = np.full(shape, np.nan)
+        for method, recipe in plan.selections:
+            for learner, its in plan.scored_by(method, recipe):
+                scores = np.full(shape, np.nan)
+                tables[dataset, with_recipe(method, recipe), with_recipe(learner, its)] = scores
+                found[dataset].append(TableRow(dataset, method, learner, scores, its))
     for cell in cells:
         result = results.get(cell.key)
-        for learner, scores in (result["scores"] if result else {}).items():
-            tables[cell.settings["dataset"], cell.settings["method"], learner][cell.settings["split"]] = scores
-    found: dict[str, list[TableRow]] = {dataset: [] for dataset in plan.datasets}
-    for (dataset, method, learner), scores in tables.items():
-        found[dataset].append(TableRow(dataset, method, learner, scores))
+        for learner, values in (result["scores"] if result else {}).items():
+            tables[cell.settings["dataset"], selection_name(cell), learner][cell.settings["split"]] = values
     return found
 
 
-def bold_rows(rows: Sequence[TableRow]) -> set[tuple[str, str]]:
-    """Return the best row and those that a Wilcoxon test over the splits does not tell from it (uncorrected, as in the paper).
+def selection_name(cell: Cell) -> str:
+    """Return the method of a cell, with the recipe by which it selects."""
+    return with_recipe(cell.settings["method"], cell.settings["recipe"])
+
+
+def bold_rows(rows: Sequence[TableRow]) -> set[tuple[str, str, str | None]]:
+    """Return the places of the best row and those that a Wilcoxon test over the splits does not tell from it (uncorrected).
 
     The row of all features is no selection: it is neither compared nor bold.
     """
@@ -115,25 +155,25 @@ def bold_rows(rows: Sequence[TableRow]) -> set[tuple[str, str]]:
     if not known:
         return set()
     best = max(known, key=lambda row: row.mean)
-    chosen = {(best.method, best.learner)}
+    chosen = {best.place}
     for row in known:
         if row is not best:
             test = wilcoxon_pairs({"best": best.by_split, "row": row.by_split}, ALPHA)[0]
             if not test.significant:
-                chosen.add((row.method, row.learner))
+                chosen.add(row.place)
     return chosen
 
 
 def stabilities(
     plan: MicroarrayPlan, cells: Sequence[Cell], results: Mapping[str, Any]
 ) -> dict[tuple[str, str], tuple[list[float], list[float]]]:
-    """Return Nogueira's and Kuncheva's stability for each M, by (data set, method)."""
+    """Return Nogueira's and Kuncheva's stability for each M, by (data set, method with its recipe)."""
     supports: dict[tuple[str, str], list[Any]] = {}
     widths: dict[str, int] = {}
     for cell in cells:
         result = results.get(cell.key)
         if result and result["support"] is not None:
-            supports.setdefault((cell.settings["dataset"], cell.settings["method"]), []).append(result["support"])
+            supports.setdefault((cell.settings["dataset"], selection_name(cell)), []).append(result["support"])
             widths[cell.settings["dataset"]] = result["n_features"]
     found = {}
     for (dataset, method), splits in supports.items():

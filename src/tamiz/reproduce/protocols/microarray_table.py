@@ -21,8 +21,10 @@ from tamiz.reproduce.protocols.microarray_rows import (
     TableRow,
     bold_rows,
     collect,
+    selection_name,
     stabilities,
 )
+from tamiz.reproduce.recipes import recipe_sentence, with_recipe
 from tamiz.reproduce.sources import display_name
 from tamiz.reproduce.splits import N_FOLDS
 from tamiz.reproduce.summary import ProtocolSummary, failure_section, finite, format_cell, markdown_table
@@ -36,7 +38,7 @@ def _seconds(cells: Sequence[Cell], results: Mapping[str, Any]) -> list[dict[str
     for cell in cells:
         result = results.get(cell.key)
         if result:
-            place = (cell.settings["dataset"], cell.settings["method"])
+            place = (cell.settings["dataset"], selection_name(cell))
             seconds.setdefault(place, []).append(float(np.mean(result["seconds"])))
     return [
         {"dataset": dataset, "method": method, "median seconds of one selection": float(np.median(values))}
@@ -64,6 +66,8 @@ def difference_sentence(row: TableRow, grid: str) -> str | None:
     scatter = float(splits.std()) if splits.size else math.nan
     inside = "less" if abs(gap) <= scatter else "more"
     reasons.append(f"it is {inside} than the scatter over single splits ({scatter:.3f})")
+    if row.recipe == "tamiz":
+        reasons.append("it was trained by the defaults of tamiz, not by the paper's recipe")
     if row.files is not None:
         reasons.append(f"the authors' result files have {row.files:.3f}")
     if row.learner == "svm" and grid == "small":
@@ -82,16 +86,14 @@ def summarise_microarray(
     """Make all tables of the protocol."""
     tables = collect(plan, cells, results)
     bold = {dataset: bold_rows(rows) for dataset, rows in tables.items()}
-    labels = [(row.method, row.learner, row.label) for row in next(iter(tables.values()))]
-    by_row = {(row.dataset, row.method, row.learner): row for rows in tables.values() for row in rows}
-    ranks = friedman_ranks(
-        {label: [by_row[d, method, learner].mean for d in plan.datasets] for method, learner, label in labels}
-    )
+    # The rows are in the same order for every data set.
+    lines = list(zip(*tables.values(), strict=True))
+    ranks = friedman_ranks({rows[0].label: [row.mean for row in rows] for rows in lines})
     stable = stabilities(plan, cells, results)
     sentences = [difference_sentence(row, plan.grid) for rows in tables.values() for row in rows]
     parts = [
         _introduction(plan),
-        _main_table(plan, labels, by_row, bold, ranks),
+        _main_table(plan, lines, bold, ranks),
         _rank_sentence(ranks, len(plan.datasets)),
         "### Differences to the paper above 0.02",
         "\n".join(f"- {sentence}" for sentence in sentences if sentence) or "None.",
@@ -111,26 +113,26 @@ def summarise_microarray(
 
 def _introduction(plan: MicroarrayPlan) -> str:
     sizes = ", ".join(map(str, plan.m_values))
-    solver = "the paper's grid of solvers and C" if plan.grid == "full" else "C from 0.001, 0.1, 1, 100, squared hinge"
+    solver = "the grid of the authors' code" if plan.grid == "full" else "C from 0.001, 0.1, 1, 100, squared hinge"
     return (
         f"Mean balanced accuracy over M = {sizes} and {plan.n_splits} splits (3-fold x {plan.n_repeats}), ± the standard "
         "deviation over both; **bold**: the best row of a column and those that a Wilcoxon test over the splits (0.05) "
-        f"does not tell from it; in brackets the paper's number. SVM: {solver}, by 5-fold accuracy on the training part."
+        f"does not tell from it; in brackets the paper's number. SVM: {solver}, by 5-fold accuracy on the training part. "
+        f"{recipe_sentence(plan.recipes)}"
     )
 
 
-def _main_table(plan: MicroarrayPlan, labels: Any, by_row: Any, bold: Any, ranks: Any) -> str:
-    lines = []
-    for method, learner, label in labels:
-        line = [label]
-        for dataset in plan.datasets:
-            row = by_row[dataset, method, learner]
+def _main_table(plan: MicroarrayPlan, lines: Sequence[Sequence[TableRow]], bold: Any, ranks: Any) -> str:
+    texts = []
+    for rows in lines:
+        line = [rows[0].label]
+        for row in rows:
             text = f"{format_cell(row.mean)} ± {format_cell(row.deviation, 2)}"
-            if (method, learner) in bold[dataset]:
+            if row.place in bold[row.dataset]:
                 text = f"**{text}**"
             line.append(text + (f" ({row.paper[0]:.3f})" if row.paper else ""))
-        lines.append([*line, format_cell(ranks.mean_ranks[label], 2)])
-    return markdown_table(["method, learner", *map(display_name, plan.datasets), "mean rank"], lines)
+        texts.append([*line, format_cell(ranks.mean_ranks[rows[0].label], 2)])
+    return markdown_table(["method, learner", *map(display_name, plan.datasets), "mean rank"], texts)
 
 
 def _rank_sentence(ranks: Any, n_datasets: int) -> str:
@@ -144,12 +146,12 @@ def _rank_sentence(ranks: Any, n_datasets: int) -> str:
 
 def _stability_table(plan: MicroarrayPlan, stable: Any) -> str:
     lines = []
-    for method in plan.methods:
+    for method, recipe in plan.selections:
         if get_method(method).keeps_all:
             continue
-        line = [get_method(method).title]
+        line = [with_recipe(get_method(method).title, recipe)]
         for dataset in plan.datasets:
-            pair = stable.get((dataset, method))
+            pair = stable.get((dataset, with_recipe(method, recipe)))
             line.append("–" if pair is None else " / ".join(format_cell(float(np.mean(values)), 2) for values in pair))
         lines.append(line)
     return markdown_table(["method", *map(display_name, plan.datasets)], lines)
@@ -164,6 +166,7 @@ def _records(plan: MicroarrayPlan, tables: Any, bold: Any, stable: Any) -> list[
                 "label": find_entry(dataset).label,
                 "method": row.method,
                 "learner": row.learner,
+                "recipe": row.recipe,
             }
             records.append(
                 {
@@ -172,12 +175,13 @@ def _records(plan: MicroarrayPlan, tables: Any, bold: Any, stable: Any) -> list[
                     "balanced_accuracy": finite(row.mean),
                     "sd": finite(row.deviation),
                     "splits": int(np.isfinite(row.by_split).sum()),
-                    "bold": (row.method, row.learner) in bold[dataset],
+                    "bold": row.place in bold[dataset],
                     "paper": None if row.paper is None else row.paper[0],
                     "paper_sd": None if row.paper is None else row.paper[1],
                 }
             )
-            pair = stable.get((dataset, row.method))
+            recipe = row.recipe if get_method(row.method).trains_model else None
+            pair = stable.get((dataset, with_recipe(row.method, recipe)))
             for position, m in enumerate(plan.m_values):
                 column = row.scores[:, position]
                 column = column[np.isfinite(column)]
@@ -201,9 +205,10 @@ def _content(plan: Any, tables: Any, bold: Any, ranks: Any, stable: Any, failure
             "dataset": row.dataset,
             "method": row.method,
             "learner": row.learner,
+            "recipe": row.recipe,
             "mean": finite(row.mean),
             "sd": finite(row.deviation),
-            "bold": (row.method, row.learner) in bold[dataset],
+            "bold": row.place in bold[dataset],
             "paper": None if row.paper is None else list(row.paper),
             "scores": [[finite(value) for value in split] for split in row.scores.tolist()],
         }
@@ -215,6 +220,7 @@ def _content(plan: Any, tables: Any, bold: Any, ranks: Any, stable: Any, failure
         "m_values": list(plan.m_values),
         "n_splits": plan.n_splits,
         "grid": plan.grid,
+        "recipes": list(plan.recipes),
         "seed": plan.seed,
         "rows": rows,
         "mean_ranks": {label: finite(rank) for label, rank in ranks.mean_ranks.items()},
@@ -239,7 +245,7 @@ def comparison_pages(plan: MicroarrayPlan, cells: Sequence[Cell], results: Mappi
         n_rows, n_features = find_entry(dataset).shape
         comparison = Comparison(
             metric=BALANCED_ACCURACY,
-            methods=tuple(f"{row.method} / {row.learner}" for row in rows),
+            methods=tuple(with_recipe(f"{row.method} / {row.learner}", row.recipe) for row in rows),
             m_values=plan.m_values,
             scores=np.stack([row.scores.T for row in rows]),
             seconds=_mean_seconds(dataset, rows, cells, results),
@@ -253,7 +259,10 @@ def comparison_pages(plan: MicroarrayPlan, cells: Sequence[Cell], results: Mappi
                 n_rows=n_rows,
                 n_features=n_features,
                 comparison=comparison,
-                notes=(f"The paper's protocol: 3-fold, {plan.n_splits} splits; method / learner.",),
+                notes=(
+                    f"The paper's protocol: 3-fold, {plan.n_splits} splits; method / learner.",
+                    recipe_sentence(plan.recipes),
+                ),
                 settings={"grid of the SVM": plan.grid, "splits": plan.n_splits},
                 seed=plan.seed,
             )
@@ -269,6 +278,7 @@ def _mean_seconds(
     for cell in cells:
         result = results.get(cell.key)
         if result and cell.settings["dataset"] == dataset:
-            found.setdefault(cell.settings["method"], []).append(result["seconds"])
+            found.setdefault(selection_name(cell), []).append(result["seconds"])
     unknown = [[math.nan] * rows[0].scores.shape[1]]
-    return np.stack([np.mean(found.get(row.method, unknown), axis=0) for row in rows])
+    names = [with_recipe(row.method, row.recipe if get_method(row.method).trains_model else None) for row in rows]
+    return np.stack([np.mean(found.get(name, unknown), axis=0) for name in names])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,10 @@ import numpy as np
 from tamiz._extras import require
 from tamiz.baselines.registry import get_method
 from tamiz.datasets.registry import find_entry
-from tamiz.estimators import E2EFSClassifier
 from tamiz.evaluation.methods import pick_methods
 from tamiz.evaluation.metrics import balanced_accuracy
 from tamiz.reproduce.cells import Cell, seed_from
+from tamiz.reproduce.learners import naive_network
 from tamiz.reproduce.paper_numbers import THREE_LAYER_MADELON, THREE_LAYER_MADELON_SIZES
 from tamiz.reproduce.protocol import (
     DATASETS_OPTION,
@@ -25,6 +26,13 @@ from tamiz.reproduce.protocol import (
     SEED_OPTION,
     Protocol,
     with_references,
+)
+from tamiz.reproduce.recipes import (
+    RECIPE_OPTION,
+    pick_recipes,
+    recipe_parameters,
+    recipe_sentence,
+    with_recipe,
 )
 from tamiz.reproduce.selections import method_settings, select_for_all
 from tamiz.reproduce.sources import display_name, load_checked, pick_datasets
@@ -39,7 +47,7 @@ from tamiz.reproduce.summary import (
 )
 
 _DATASETS = ("madelon", "gina_rebuilt", "gisette_rebuilt", "dexter")
-_METHODS = ("fisher", "mim", "relieff", "e2efs", "e2efs-soft")
+_METHODS = ("fisher", "mim", "relieff", "inffs", "ilfs", "e2efs", "e2efs-soft")
 _NETWORK = "mlp"
 
 
@@ -62,6 +70,7 @@ class ThreeLayerPlan:
     methods: tuple[str, ...]
     n_repeats: int
     seed: int
+    recipes: tuple[str, ...] = ("paper",)
 
 
 class ThreeLayer(Protocol):
@@ -69,11 +78,9 @@ class ThreeLayer(Protocol):
 
     name = "three-layer"
     headline = "The figure with the three-layer network."
-    description = (
-        "The figure with the three-layer network: balanced accuracy against the number of features. Needs torch."
-    )
+    description = "The figure with the three-layer network: balanced accuracy against the number of features."
     example = "-d madelon --repeats 2"
-    options = (DATASETS_OPTION, METHODS_OPTION, REPEATS_OPTION, SEED_OPTION)
+    options = (DATASETS_OPTION, METHODS_OPTION, REPEATS_OPTION, RECIPE_OPTION, SEED_OPTION)
 
     def make_plan(
         self,
@@ -81,49 +88,59 @@ class ThreeLayer(Protocol):
         methods: Sequence[str] = _METHODS,
         n_repeats: int = N_REPEATS,
         seed: int = 0,
+        recipe: str = "paper",
     ) -> ThreeLayerPlan:
         """Return a plan with every name checked, and the rows for random and for all features added.
 
         Examples
         --------
-        >>> ThreeLayer().make_plan(["Madelon"], ["fisher"], n_repeats=1)
-        ThreeLayerPlan(datasets=('madelon',), methods=('fisher', 'random', 'all'), n_repeats=1, seed=0)
+        >>> ThreeLayer().make_plan(["Madelon"], ["fisher"], recipe="both").recipes
+        ('paper', 'tamiz')
         """
         if n_repeats < 1:
             raise ValueError(f"At least one repeat is needed, got {n_repeats}.")
         names = pick_methods(methods)
-        return ThreeLayerPlan(pick_datasets(datasets), with_references(names), n_repeats, seed)
+        recipes = pick_recipes(recipe, names)
+        return ThreeLayerPlan(pick_datasets(datasets), with_references(names), n_repeats, seed, recipes)
 
     def make_cells(self, plan: ThreeLayerPlan, data_home: str | None = None) -> list[Cell]:
-        """Return one cell per data set, method and split, for all numbers of features."""
+        """Return one cell per data set, method, recipe and split, for all numbers of features."""
         cells = []
         for name in plan.datasets:
             _, checksum = load_checked(name, data_home)
-            for method in plan.methods:
+            for method, recipe in product(plan.methods, plan.recipes):
+                trained = recipe_parameters(recipe)
+                selected = trained if get_method(method).trains_model else {}
                 shared = {
                     "dataset": name,
                     "data": checksum,
                     "method": method,
-                    "parameters": method_settings(method, _NETWORK),
-                    "learner": method_settings("e2efs-soft", _NETWORK),
+                    "recipe": recipe,
+                    "parameters": method_settings(method, _NETWORK, **selected),
+                    "learner": method_settings("e2efs-soft", _NETWORK, **trained),
                     "m_values": list(curve_sizes_of(name)),
                     "folds": N_FOLDS,
                     "split_seed": SPLIT_SEED,
                     "seed": plan.seed,
                 }
                 cells += [
-                    Cell(self.name, f"{name}, split {split + 1}, {method}", {**shared, "split": split})
+                    Cell(
+                        self.name,
+                        f"{name}, split {split + 1}, {with_recipe(method, recipe)}",
+                        {**shared, "split": split},
+                    )
                     for split in range(N_FOLDS * plan.n_repeats)
                 ]
         return cells
 
     def run_cell(self, settings: Mapping[str, Any], data_home: str | None) -> dict[str, Any]:
         """Score one method on one split: the network trained along with the selection (E2E-FS), and a new one (all)."""
-        name, method, split = settings["dataset"], settings["method"], settings["split"]
+        name, method, split, recipe = (settings[key] for key in ("dataset", "method", "split", "recipe"))
         parts = load_split(name, data_home, settings["data"], split)
         info = get_method(method)
         identity = ("three-layer", name, split, settings["seed"])
-        found = select_for_all(method, parts.train, parts.y_train, settings["m_values"], identity, _NETWORK)
+        selected = recipe_parameters(recipe) if info.trains_model else {}
+        found = select_for_all(method, parts.train, parts.y_train, settings["m_values"], identity, _NETWORK, selected)
         joint: list[float] = []
         anew: list[float] = []
         for m, picked in zip(settings["m_values"], found, strict=True):
@@ -133,7 +150,7 @@ class ThreeLayer(Protocol):
                 anew.append(anew[0])
                 continue
             seed = seed_from(*identity, method, m, "network")
-            model = E2EFSClassifier(picked.columns.size, network=_NETWORK, random_state=seed)
+            model = naive_network(picked.columns.size, recipe, seed).set_params(network=_NETWORK)
             model.fit(parts.train[:, picked.columns], parts.y_train)
             anew.append(balanced_accuracy(parts.y_test, model.predict(parts.test[:, picked.columns])))
         return {"joint": joint or None, "network": anew, "seconds": [picked.seconds for picked in found]}
@@ -142,19 +159,19 @@ class ThreeLayer(Protocol):
         self, plan: ThreeLayerPlan, cells: Sequence[Cell], results: Mapping[str, Any], failures: Mapping[str, str]
     ) -> ProtocolSummary:
         """Make the curves as records and tables; :meth:`draw` makes the figure of them."""
-        series: dict[tuple[str, str, str], list[list[float]]] = {}
+        series: dict[tuple[str, str, str, str], list[list[float]]] = {}
         timing: dict[tuple[str, str], list[float]] = {}
         for cell in cells:
             result = results.get(cell.key)
             if not result:
                 continue
-            dataset, method = cell.settings["dataset"], cell.settings["method"]
+            dataset, method, recipe = (cell.settings[key] for key in ("dataset", "method", "recipe"))
             for kind in ("joint", "network"):
                 if result[kind] is not None:
-                    series.setdefault((dataset, method, kind), []).append(result[kind])
-            timing.setdefault((dataset, method), []).append(float(np.mean(result["seconds"])))
+                    series.setdefault((dataset, method, recipe, kind), []).append(result[kind])
+            timing.setdefault((dataset, with_recipe(method, recipe)), []).append(float(np.mean(result["seconds"])))
         records: list[dict[str, Any]] = []
-        for (dataset, method, kind), rows in series.items():
+        for (dataset, method, recipe, kind), rows in series.items():
             table = np.asarray(rows)
             for position, m in enumerate(curve_sizes_of(dataset)):
                 records.append(
@@ -162,6 +179,7 @@ class ThreeLayer(Protocol):
                         "dataset": dataset,
                         "label": find_entry(dataset).label,
                         "method": method,
+                        "recipe": recipe,
                         "network": kind,
                         "n_features": m,
                         "balanced_accuracy": finite(table[:, position].mean()),
@@ -172,20 +190,21 @@ class ThreeLayer(Protocol):
         parts = [
             f"Balanced accuracy of the three-layer network against the number of features, mean of {N_FOLDS * plan.n_repeats} "
             "splits; (joint): the network that selected, (anew): trained anew on what was selected. The paper's figure prints "
-            "no numbers; in brackets those of the authors' published result files, where there are any (MADELON)."
+            "no numbers; in brackets those of the authors' published result files, where there are any (MADELON). "
+            f"{recipe_sentence(plan.recipes)}"
         ]
         parts += [f"### {display_name(dataset)}\n\n{_curves(plan, dataset, series)}" for dataset in plan.datasets]
         if "madelon" in plan.datasets:
             pairs = (
                 (
-                    f"MADELON, {get_method(record['method']).title}, {record['n_features']} features",
+                    f"MADELON, {_title(record)}, {record['n_features']} features",
                     record["balanced_accuracy"],
                     _published(record["method"], record["n_features"]),
                 )
                 for record in records
                 if record["dataset"] == "madelon" and record["network"] == "network"
             )
-            reason = "the network here is trained by Adam at the estimator's own rates, theirs at the paper's"
+            reason = "the start of the weights and gamma's own Adam are not in the paper"
             parts += ["### Differences to the authors' files above 0.02", difference_lines(pairs, reason)]
         parts += failure_section(failures)
         content = {"protocol": self.name, "curves": records, "failures": dict(sorted(failures.items()))}
@@ -209,12 +228,12 @@ class ThreeLayer(Protocol):
         for place, dataset in enumerate(datasets, start=1):
             axes = figure.add_subplot(1, len(datasets), place)
             rows = [record for record in records if record["dataset"] == dataset and record["network"] == "network"]
-            for method in dict.fromkeys(record["method"] for record in rows):
-                line = [record for record in rows if record["method"] == method]
-                style = "--" if method in REFERENCES else "-"
+            for title in dict.fromkeys(map(_title, rows)):
+                line = [record for record in rows if _title(record) == title]
+                style = "--" if line[0]["method"] in REFERENCES else "-" if line[0]["recipe"] == "paper" else ":"
                 sizes = [record["n_features"] for record in line]
                 values = [record["balanced_accuracy"] for record in line]
-                axes.plot(sizes, values, style, marker="o", markersize=3, label=get_method(method).title)
+                axes.plot(sizes, values, style, marker="o", markersize=3, label=title)
             axes.set_title(display_name(dataset))
             axes.set_xticks(curve_sizes_of(dataset))
             axes.set_xlabel("features")
@@ -232,17 +251,21 @@ def _published(method: str, m: int) -> float | None:
     return None if row is None else row[THREE_LAYER_MADELON_SIZES.index(m)]
 
 
+def _title(record: Mapping[str, Any]) -> str:
+    return with_recipe(get_method(record["method"]).title, record["recipe"])
+
+
 def _curves(plan: ThreeLayerPlan, dataset: str, series: Mapping[Any, Any]) -> str:
     lines = []
-    for method in plan.methods:
+    for method, recipe in product(plan.methods, plan.recipes):
         for kind, word in (("joint", "joint"), ("network", "anew")):
-            rows = series.get((dataset, method, kind))
+            rows = series.get((dataset, method, recipe, kind))
             if rows is None:
                 continue
             published = THREE_LAYER_MADELON.get(method) if dataset == "madelon" and kind == "network" else None
             means = np.asarray(rows).mean(axis=0)
             lines.append(
-                [f"{get_method(method).title} ({word})"]
+                [with_recipe(f"{get_method(method).title} ({word})", recipe)]
                 + [format_cell(v) + (f" ({published[i]:.3f})" if published else "") for i, v in enumerate(means)]
             )
     return markdown_table(["method", *map(str, curve_sizes_of(dataset))], lines)

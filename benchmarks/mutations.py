@@ -1,0 +1,301 @@
+"""Show that the tests of the method can fail: change the source in one place at a time and run the tests that must notice.
+
+The source and the tests are copied to a temporary directory; nothing here is touched. A mutation is *killed* if one of its
+tests fails, *survived* if all pass, *stale* if the text to replace is not in the source exactly once any more.
+
+    python benchmarks/mutations.py                 # all
+    python benchmarks/mutations.py --only penalty  # those whose file or name holds the word
+    python benchmarks/mutations.py --list
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAPER, STEP, RULE = "tests/core/test_paper.py", "tests/core/test_step.py", "tests/core/test_rule.py"
+SCHEDULE, COMPILED, LOOP = "tests/core/test_schedule.py", "tests/core/test_compiled.py", "tests/engines/test_loop.py"
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """Describe a wrong program: a replacement in one file, and the tests that must fail under it."""
+
+    name: str
+    file: str
+    before: str
+    after: str
+    tests: tuple[str, ...]
+    compiled: bool = False
+    """Whether compiled code changes, so that nothing compiled before may be used."""
+
+
+MUTATIONS = (
+    # Theorem 1: the penalty and its gradient.
+    Mutation(
+        "L12 missing from the gradient",
+        "core/penalty.py",
+        "return 1 - 2 * gamma + (1 + mu) * side",
+        "return 0 * gamma + (1 + mu) * side",
+        (f"{PAPER}::test_theorem_1_a_step_goes_towards_m_and_widens_the_gaps",),
+    ),
+    Mutation(
+        "LM missing from the gradient",
+        "core/penalty.py",
+        "return 1 - 2 * gamma + (1 + mu) * side",
+        "return 1 - 2 * gamma + 0 * side",
+        (f"{PAPER}::test_lemma_1_above_the_target_every_entry_of_the_gradient_is_at_least_mu",),
+    ),
+    Mutation(
+        "gradient of LM with the wrong sign",
+        "core/penalty.py",
+        "side = namespace(gamma).sign(gamma.sum() - target)",
+        "side = namespace(gamma).sign(target - gamma.sum())",
+        (f"{PAPER}::test_gradients_match_finite_differences",),
+    ),
+    Mutation(
+        "mu counted twice in the gradient",
+        "core/penalty.py",
+        "return 1 - 2 * gamma + (1 + mu) * side",
+        "return 1 - 2 * gamma + (1 + 2 * mu) * side",
+        (f"{PAPER}::test_gradients_match_finite_differences",),
+    ),
+    Mutation(
+        "L12 as |g| - |g|_2",
+        "core/penalty.py",
+        "return (gamma * (1 - gamma)).sum()",
+        "return gamma.sum() - (gamma * gamma).sum() ** 0.5",
+        (f"{PAPER}::test_lemma_3_the_binary_penalty_is_zero_exactly_for_binary_masks",),
+    ),
+    Mutation(
+        "LM only above M",
+        "core/penalty.py",
+        "return (1 + mu) * abs(gamma.sum() - target)",
+        "return (1 + mu) * namespace(gamma).clip(gamma.sum() - target, 0, None)",
+        (f"{PAPER}::test_lemma_4_the_count_penalty_is_zero_exactly_where_the_sum_is_m",),
+    ),
+    # The mixture, equations 4 to 7.
+    Mutation(
+        "loss gradient not scaled to length one",
+        "core/mixing.py",
+        "return (1 - alpha) * unit(loss_gradient) + alpha",
+        "return (1 - alpha) * loss_gradient + alpha",
+        (COMPILED,),
+    ),
+    Mutation(
+        "alpha is 0 throughout",
+        "core/schedule.py",
+        "return np.minimum(1.0, np.asarray(step) / ramp_steps)",
+        "return np.minimum(0.0, np.asarray(step) / ramp_steps)",
+        (f"{PAPER}::test_theorem_2_the_penalty_selects_not_the_step_limit",),
+    ),
+    Mutation(
+        "alpha twice as fast",
+        "core/schedule.py",
+        "return np.minimum(1.0, np.asarray(step) / ramp_steps)",
+        "return np.minimum(1.0, 2 * np.asarray(step) / ramp_steps)",
+        (f"{SCHEDULE}::test_alpha_rises_to_one_and_stays",),
+    ),
+    Mutation(
+        "warm-up counts for alpha",
+        "core/schedule.py",
+        "np.arange(first_step, first_step + n_steps) - rule.warmup_steps)",
+        "np.arange(first_step, first_step + n_steps) - 0)",
+        (SCHEDULE,),
+    ),
+    # Equation 8.
+    Mutation(
+        "the soft target is M",
+        "core/schedule.py",
+        "return (1.0 - rho) * rule.n_features_to_select",
+        "return 1.0 * rule.n_features_to_select + 0 * rho",
+        (SCHEDULE,),
+    ),
+    Mutation(
+        "rho does not rise after the ramp",
+        "core/schedule.py",
+        "rule.rho + (1.0 - rule.rho) * late",
+        "rule.rho + 0 * late",
+        (SCHEDULE,),
+    ),
+    # Defaults of the paper.
+    Mutation("mu is 2 by default", "core/rule.py", "    mu: float = 1.0", "    mu: float = 2.0", (RULE,)),
+    Mutation("rho is 0.5 by default", "core/rule.py", "    rho: float = 0.75", "    rho: float = 0.5", (RULE,)),
+    Mutation(
+        "mu is ignored in the step",
+        "core/step.py",
+        "penalty_gradient(gamma, target, rule.mu)",
+        "penalty_gradient(gamma, target)",
+        (f"{PAPER}::test_mu_reaches_the_step",),
+    ),
+    # The step.
+    Mutation(
+        "gamma moves in the warm-up",
+        "core/step.py",
+        "if step <= rule.warmup_steps:",
+        "if step < 0:",
+        (STEP,),
+    ),
+    Mutation(
+        "eliminated features come back",
+        "core/step.py",
+        "cast(xp.where(kept, project(value), zeros), gamma)",
+        "cast(xp.where(kept | (value > 0.5), project(value), zeros), gamma)",
+        (STEP, PAPER),
+    ),
+    Mutation(
+        "gamma is not clipped",
+        "core/closing.py",
+        "return namespace(gamma).clip(gamma, 0, 1)",
+        "return gamma",
+        ("tests/core/test_closing.py", PAPER),
+    ),
+    Mutation(
+        "fewer than M may be left",
+        "core/closing.py",
+        "eliminated = candidates & (place < n_alive - n_features_to_select)",
+        "eliminated = candidates & (place < n_alive)",
+        ("tests/core/test_closing.py",),
+    ),
+    Mutation(
+        "the smallest survive",
+        "core/closing.py",
+        "reversed_key = xp.flip(xp.where(among, value, outside), (0,))",
+        "reversed_key = xp.flip(xp.where(among, -value, outside), (0,))",
+        ("tests/core/test_closing.py",),
+    ),
+    Mutation(
+        "closed before gamma is binary",
+        "core/step.py",
+        "return (kept & (state.gamma == 1)).sum() == rule.n_features_to_select",
+        "return kept.sum() == rule.n_features_to_select",
+        (PAPER,),
+    ),
+    # The compiled twin, and the engine that fuses it.
+    Mutation(
+        "compiled: L12 missing from the gradient",
+        "core/compiled.py",
+        "mixed = loss_factor * loss_gradient + penalty_factor * (shift - np.float32(2.0) * gamma)",
+        "mixed = loss_factor * loss_gradient + penalty_factor * shift",
+        (f"{COMPILED}::test_follows_the_core",),
+        compiled=True,
+    ),
+    Mutation(
+        "compiled: mu is ignored",
+        "core/compiled.py",
+        "shift = np.float32(1.0 + (1.0 + rule.mu) * np.sign(total - target))",
+        "shift = np.float32(1.0 + 1.5 * np.sign(total - target))",
+        (f"{COMPILED}::test_follows_the_core",),
+        compiled=True,
+    ),
+    Mutation(
+        "compiled: fewer than M may be left",
+        "core/compiled.py",
+        "n_eliminated = min(n, n_open - m)",
+        "n_eliminated = min(n, n_open)",
+        (f"{COMPILED}::test_features_that_reach_zero_in_one_step_leave_exactly_m",),
+        compiled=True,
+    ),
+    Mutation(
+        "linear engine: gamma without the sign of the weights",
+        "engines/loop.py",
+        "out[j] = (out[j] if c > 0 else np.float32(0.0)) + w[j] * g[j]",
+        "out[j] = (out[j] if c > 0 else np.float32(0.0)) + abs(w[j]) * g[j]",
+        (f"{LOOP}::test_same_batches_same_path[squared_hinge-1-hard]",),
+        compiled=True,
+    ),
+    Mutation(
+        "linear engine: no weight decay",
+        "engines/loop.py",
+        "decay = np.float32(2.0 * l2)",
+        "decay = np.float32(0.0 * l2)",
+        (f"{LOOP}::test_same_batches_same_path[squared_hinge-1-hard]",),
+        compiled=True,
+    ),
+    Mutation(
+        "linear engine: a closed mask does not wait",
+        "engines/loop.py",
+        "refining = resting and step > training.refinement_from",
+        "refining = resting",
+        ("tests/estimators/test_paper_schedule.py::test_the_refinement_follows_the_added_epochs",),
+        compiled=True,
+    ),
+    Mutation(
+        "the paper's T in steps, not epochs",
+        "engines/schedule.py",
+        '"ramp_steps": PAPER_RAMP_EPOCHS[variant] * epoch,',
+        '"ramp_steps": PAPER_RAMP_EPOCHS[variant],',
+        ("tests/engines/test_schedule.py::test_the_papers_schedule_is_counted_in_epochs",),
+    ),
+)
+
+
+def copy_tree(target: Path) -> None:
+    """Copy what the tests need, with compiled code: it stays valid, because the times of the files are kept."""
+    for folder in ("src", "tests"):
+        shutil.copytree(ROOT / folder, target / folder, symlinks=True)
+    shutil.copy2(ROOT / "pyproject.toml", target)
+
+
+def run(mutation: Mutation, tree: Path, scratch: Path) -> str:
+    """Apply a mutation, run its tests, take it back; return killed, survived, stale or the error of pytest."""
+    path = tree / "src/tamiz" / mutation.file
+    source, times = path.read_text(encoding="utf-8"), path.stat()
+    if source.count(mutation.before) != 1:
+        return "STALE"
+    environment = {**os.environ, "PYTHONPATH": str(tree / "src")}
+    if mutation.compiled:
+        # numba looks at the time of the file of a function, not of those that it calls: compile everything anew.
+        environment["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(dir=scratch)
+    path.write_text(source.replace(mutation.before, mutation.after), encoding="utf-8")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *mutation.tests],
+            cwd=tree,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+    finally:
+        path.write_text(source, encoding="utf-8")
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    if done.returncode == 1:
+        return "killed"
+    return "SURVIVED" if done.returncode == 0 else f"ERROR {done.returncode}: {done.stdout.strip().splitlines()[-1:]}"
+
+
+def main() -> int:
+    """Print a table; the exit code is 1 if a mutation was not killed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="a word in the name or the file of a mutation")
+    parser.add_argument("--list", action="store_true", help="print the mutations, run nothing")
+    options = parser.parse_args()
+    chosen = [mutation for mutation in MUTATIONS if options.only in mutation.name or options.only in mutation.file]
+    print("| mutation | file | outcome | seconds |\n|---|---|---|---:|")
+    if options.list:
+        for mutation in chosen:
+            print(f"| {mutation.name} | {mutation.file} | – | – |")
+        return 0
+    outcomes = []
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        copy_tree(scratch / "tree")
+        for mutation in chosen:
+            started = time.perf_counter()
+            outcomes.append(run(mutation, scratch / "tree", scratch))
+            seconds = time.perf_counter() - started
+            print(f"| {mutation.name} | {mutation.file} | {outcomes[-1]} | {seconds:.0f} |", flush=True)
+    print(f"\n{outcomes.count('killed')} of {len(outcomes)} killed.")
+    return 0 if outcomes.count("killed") == len(outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""The paper's recipe as ``schedule="paper"``: how long it trains, by what, and where it does not exist."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from tamiz import E2EFSClassifier, E2EFSRegressor
+from tamiz.core import Rule
+from tamiz.core.losses import get_loss
+from tamiz.engines import Problem, network_schedule
+from tamiz.engines.dense import DenseEngine
+from tamiz.engines.linear import LinearEngine
+from tamiz.estimators.networks import find_network, find_schedule
+
+
+@pytest.fixture(scope="module")
+def table():
+    X = np.random.default_rng(0).normal(size=(60, 40))
+    return X, (X[:, 3] - X[:, 7] > 0).astype(int)
+
+
+@pytest.mark.parametrize(("variant", "epochs"), [("hard", 300), ("soft", 200)])
+def test_the_refinement_follows_the_added_epochs(table, variant, epochs):
+    clf = E2EFSClassifier(2, variant=variant, schedule="paper", random_state=0).fit(*table)
+    assert clf.get_support(indices=True).tolist() == [3, 7]
+    assert clf.selection_.converged
+    assert clf.selection_.closed_at < epochs * 30
+    assert clf.n_iter_ == (epochs + 150) * 30
+
+
+def make_engine(name):
+    if name == "torch":
+        pytest.importorskip("torch")
+        from tamiz.torch.engine import TorchEngine
+        from tamiz.torch.networks.dense import three_layer_net
+
+        return TorchEngine(lambda n_inputs, n_outputs: three_layer_net(n_inputs, n_outputs, (4,)), n_init=1)
+    return LinearEngine() if name == "linear" else DenseEngine((4,), n_init=1)
+
+
+@pytest.mark.parametrize("name", ["linear", "dense", "torch"])
+def test_a_closed_mask_waits_and_the_weights_are_trained_on(table, name):
+    """With a rate of almost zero in the refinement, only the steps before it move the weights."""
+    engine = make_engine(name)
+    X, y = table
+    problem = Problem(X.astype(np.float32), np.where(y == 1, 1, -1).astype(np.float32)[:, None])
+    rule = Rule(40, 2, ramp_steps=500)
+    schedule = network_schedule(60, 2, "classification", refinement_epochs=1, ramp_steps=500)
+    schedule = replace(schedule, average=0.0, refinement_rates=(1e-12,), refinement_l2=0.0)
+    fits = [
+        engine.fit(problem, rule, get_loss("squared_hinge"), replace(schedule, selection_steps=steps))
+        for steps in (0, 2500, 3500)
+    ]
+    at_once, waiting, longer = fits
+    assert at_once.selection.closed_at == waiting.selection.closed_at < 2500
+    assert at_once.selection.n_steps == at_once.selection.closed_at + schedule.refinement_steps
+    assert (waiting.selection.n_steps, longer.selection.n_steps) == (2504, 3504)
+    columns = X[:, at_once.selection.indices]
+    scores = [fit.model.scores(columns) for fit in fits]
+    assert np.abs(scores[1] - scores[0]).max() > 1e-3
+    assert np.abs(scores[2] - scores[1]).max() > 1e-3
+
+
+def test_without_anything_to_eliminate_nothing_waits(table):
+    X, y = table
+    clf = E2EFSClassifier(40, schedule="paper", warmup_steps=0, random_state=0).fit(X, y)
+    assert clf.n_iter_ == 150 * 30
+
+
+def test_a_mask_that_is_not_closed_in_time_keeps_its_largest(table):
+    clf = E2EFSClassifier(2, schedule="paper", max_steps=60, refinement_epochs=1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="did not settle within 60 steps"):
+        clf.fit(*table)
+    assert clf.get_support().sum() == 2
+
+
+def test_the_three_layer_network_has_one_start_and_its_own_rate(table):
+    clf = E2EFSClassifier(2, network="mlp", schedule="paper", batch_size=30, refinement_epochs=1, random_state=0)
+    assert find_schedule(clf)(60, 2, "classification").learning_rate == 0.05
+    engine = find_network("mlp").engine
+    assert engine(clf).n_init == 1
+    assert engine(clf.set_params(n_init=3)).n_init == 3
+    # The paper's l2 of 100 / N would press all weights to zero on so few rows.
+    clf.set_params(n_init=1, max_steps=1500, l2=1e-3).fit(*table)
+    assert clf.n_iter_ == 10 + 1500 + 2
+    assert clf.get_support(indices=True).tolist() == [3, 7]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (
+            {"network": "additive"},
+            "no recipe for network='additive': use network='linear' or 'mlp', or schedule='auto'",
+        ),
+        ({"network": lambda n_inputs, n_outputs: None}, "The paper has no recipe for network=<function"),
+        (
+            {"network": "mlp", "hidden_layer_sizes": (20,)},
+            r"recipe is for hidden_layer_sizes=\(50, 25, 10\), got \(20,\)",
+        ),
+        ({"variant": "ranking"}, "no recipe for variant='ranking'"),
+        ({"schedule": "papers"}, "The 'schedule' parameter of E2EFSClassifier must be"),
+    ],
+)
+def test_a_recipe_that_does_not_exist(table, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        E2EFSClassifier(2, **{"schedule": "paper", **parameters}).fit(*table)
+
+
+def test_the_regressor_has_no_recipe_of_the_paper():
+    with pytest.raises(TypeError, match="schedule"):
+        E2EFSRegressor(2, schedule="paper")

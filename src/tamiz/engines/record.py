@@ -88,6 +88,26 @@ def reject_groups(problem: Problem, engine: str) -> None:
         raise ValueError(f"the {engine} engine does not take groups of columns; use the linear engine")
 
 
+def warn_near_chance(removed: float, rows: str, advice: str) -> None:
+    """Warn that a trained model tells hardly more than a constant does.
+
+    Parameters
+    ----------
+    removed : float
+        Share of the loss of the best constant scores that the model removes.
+    rows : str
+        Which rows this was measured on.
+    advice : str
+        What to do, as a sentence.
+    """
+    warnings.warn(
+        f"The network removes {max(0.0, removed):.0%} of the loss of a constant on {rows}, which is near chance: it may have "
+        f"lost the columns that matter. {advice}",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+
+
 def final_ranking(feature: np.ndarray, rank: np.ndarray) -> np.ndarray:
     """Return the ranks by original number.
 

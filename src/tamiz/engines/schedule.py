@@ -174,6 +174,22 @@ def additive_schedule(n_samples: int, n_features_to_select: int, task: str, **gi
     return _schedule(n_samples, given, automatic, (1.0, 5.0, 25.0))
 
 
+def pair_schedule(n_samples: int, n_features_to_select: int, task: str, **given: Any) -> Schedule:
+    """Return the schedule of curves and products of pairs: that of the additive model with a longer ramp and weak decay.
+
+    Examples
+    --------
+    >>> schedule = pair_schedule(1000, 2, "classification")
+    >>> schedule.ramp_steps, schedule.l2
+    (8000, 0.005625)
+    """
+    automatic = _linear_automatic(n_samples, n_features_to_select, task)
+    automatic["ramp_steps"] = 8000
+    automatic["l2"] = linear_l2(n_samples, numerator=1.0)
+    automatic["refinement_l2"] *= min(1.0, 100 / n_samples)
+    return _schedule(n_samples, given, automatic, (1.0, 5.0, 25.0))
+
+
 def network_schedule(n_samples: int, n_features_to_select: int, task: str, **given: Any) -> Schedule:
     """Return the schedule of networks with hidden layers.
 

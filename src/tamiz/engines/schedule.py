@@ -184,16 +184,17 @@ def pair_schedule(n_samples: int, n_features_to_select: int, task: str, **given:
     """Return the schedule of curves and products of pairs: that of the additive model with a longer ramp.
 
     There are many more products than curves, and a weight decay near zero would leave them to noise: that of the refinement
-    is at least 1 / N.
+    is at least 1 / N. For the same reason a batch holds at least 16 rows.
 
     Examples
     --------
     >>> schedule = pair_schedule(1000, 2, "classification")
-    >>> schedule.ramp_steps, schedule.l2, schedule.refinement_l2
-    (8000, 0.03, 0.001)
+    >>> schedule.ramp_steps, schedule.batch_size, schedule.l2, schedule.refinement_l2
+    (8000, 20, 0.03, 0.001)
     """
     automatic = _additive_automatic(n_samples, n_features_to_select, task)
     automatic["ramp_steps"] = 8000
+    automatic["batch_size"] = max(16, n_samples // 50)
     automatic["refinement_l2"] = max(automatic["refinement_l2"], 1.0 / n_samples)
     return _schedule(n_samples, given, automatic, (1.0, 5.0, 25.0))
 

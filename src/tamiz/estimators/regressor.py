@@ -46,7 +46,8 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
         additive network has that of the linear one, but 30 / N beyond 187 rows, and beyond 100 rows 100 / N times that of
         its refinement; so has the pair network, but at least 1 / N in the refinement.
     batch_size : int or "auto", default="auto"
-        Rows per step; "auto" is the paper's max(2, N / 50), and N / 4 within 16 and 64 for networks with hidden layers.
+        Rows per step; "auto" is the paper's max(2, N / 50), at least 16 for the pair network, and N / 4 within 16 and 64 for
+        networks with hidden layers.
     warmup_steps : int or "auto", default="auto"
         Steps before gamma moves; "auto" is 500 for the linear, the additive and the pair network, 0 for others.
     ramp_steps : int or "auto", default="auto"

@@ -50,7 +50,9 @@ def test_a_group_has_the_principal_components_of_its_columns():
     rng = np.random.default_rng(0)
     codes = rng.integers(5, size=300)
     indicators = (codes[:, None] == np.arange(5)).astype(float)
-    basis = pair_basis(np.hstack([indicators, rng.normal(size=(300, 1))]), np.ones(300), np.repeat([0, 1], [5, 1]), [0, 1])
+    basis = pair_basis(
+        np.hstack([indicators, rng.normal(size=(300, 1))]), np.ones(300), np.repeat([0, 1], [5, 1]), [0, 1]
+    )
     assert basis.function_features.tolist() == [0] * 4 + [1] * 2  # five indicators add up to one
     own = functions_of(basis)[:, :4]
     np.testing.assert_allclose(own.T @ own / 300, np.eye(4), atol=1e-4)

@@ -6,8 +6,8 @@ import pytest
 from tamiz.core import VARIANTS, MaskState, Rule, Slot, advance, initial_state, is_closed, selection_schedule
 from tamiz.core.losses import LOSSES, get_loss
 from tamiz.engines import Schedule
-from tamiz.engines.dense_start import evaluate
 from tamiz.engines.contract import Problem
+from tamiz.engines.dense_start import evaluate
 from tamiz.engines.loop import Status
 from tamiz.engines.memory import LoopSlot
 from tamiz.engines.pair_loop import (

@@ -30,7 +30,7 @@ def test_strengths_are_norms_strongest_first():
     assert sorted(pair[:2] for pair in pairs) == [(0, 1), (0, 2), (1, 2)]
     assert [pair[2] for pair in pairs] == sorted((pair[2] for pair in pairs), reverse=True)
     expected = np.sqrt(np.square(model.weights[:, :2, 2]).sum())
-    assert dict((pair[:2], pair[2]) for pair in pairs)[0, 1] == pytest.approx(expected)
+    assert {pair[:2]: pair[2] for pair in pairs}[0, 1] == pytest.approx(expected)
 
 
 def test_other_units():

@@ -109,7 +109,9 @@ def test_a_network_with_hidden_layers_can_be_screened():
 @pytest.mark.parametrize("network", ["linear", "additive"])
 def test_other_networks_train_on_all_columns(network):
     X, score = saddle()
-    with pytest.raises(ValueError, match=f"network='{network}' trains on all columns: leave n_screened at 'auto', got 9"):
+    with pytest.raises(
+        ValueError, match=f"network='{network}' trains on all columns: leave n_screened at 'auto', got 9"
+    ):
         E2EFSClassifier(2, network=network, n_screened=9).fit(X, score > 0)
 
 

@@ -3,4 +3,13 @@
 from tamiz.engines.contract import Engine, Fit, Problem
 from tamiz.engines.schedule import Schedule, additive_schedule, linear_schedule, network_schedule, pair_schedule
 
-__all__ = ["Engine", "Fit", "Problem", "Schedule", "additive_schedule", "linear_schedule", "network_schedule", "pair_schedule"]
+__all__ = [
+    "Engine",
+    "Fit",
+    "Problem",
+    "Schedule",
+    "additive_schedule",
+    "linear_schedule",
+    "network_schedule",
+    "pair_schedule",
+]

@@ -187,11 +187,11 @@ def _orthonormal(
         mix = (right / np.where(singular > 0, singular, 1.0)[:, None])[singular > 1e-4 * singular.max(initial=1e-30)]
         mix = mix[:MOST_GROUP_FUNCTIONS]
     else:
-        corner = np.linalg.qr(weighted, mode="r")
+        corner: np.ndarray = np.linalg.qr(weighted)[1]
         size = np.abs(np.diag(corner))
         n_kept = int(np.cumprod(size > 1e-4 * np.sqrt(np.square(corner).sum(axis=0))).sum())
-        mix = np.linalg.inv(corner[:n_kept, :n_kept]).T if n_kept else np.zeros((0, raw.shape[0]))
-        mix = mix @ np.eye(n_kept, raw.shape[0]) if n_kept else mix
+        mix = np.zeros((n_kept, raw.shape[0]))
+        mix[:, :n_kept] = np.linalg.inv(corner[:n_kept, :n_kept]).T
     values, raw = values @ mix.T, mix @ raw
     rests_on = X.shape[0] / np.maximum(np.mean(values**4, axis=0), 1e-30)
     kept = rests_on >= FEWEST_ROWS

@@ -317,9 +317,7 @@ def run_pairs(loss, table, targets, sample_weights, memory, rule, training, refi
         if training.fit_intercept:
             _update_intercept(memory.intercept, score_gradient, constants)
         if moving:
-            gamma_gradients(
-                memory.weights, memory.gradient, k, n, curve_starts, function_starts, gamma, gamma_gradient
-            )
+            gamma_gradients(memory.weights, memory.gradient, k, n, curve_starts, function_starts, gamma, gamma_gradient)
         for c in range(memory.weights.shape[0]):
             _update_row(
                 memory.weights[c][:k], memory.gradient[c][:k], memory.weights_first[c][:k],

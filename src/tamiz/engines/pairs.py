@@ -26,7 +26,7 @@ from tamiz.engines.schedule import Schedule
 from tamiz.engines.screened import screen
 
 #: Functions that the loop calls, for the progress of its compilation.
-_N_FUNCTIONS = 30
+_N_FUNCTIONS = 38
 #: Features that are screened at least, and for each one that is selected.
 FEWEST_SCREENED, SCREENED_PER_SELECTED = 40, 2
 #: Features, those with the most evidence, whose products are in the model: with all of them a wide model would have many

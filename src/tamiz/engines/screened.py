@@ -51,9 +51,7 @@ class Screening:
         history = dict(selection.history)
         if "gamma_path_features" in history:
             history["gamma_path_features"] = self.features[history["gamma_path_features"]]
-        return replace(
-            selection, support=ranking <= selection.n_features_to_select, ranking=ranking, history=history
-        )
+        return replace(selection, support=ranking <= selection.n_features_to_select, ranking=ranking, history=history)
 
 
 def screen(problem: Problem, loss: Loss, n_screened: int, seed: int = 0) -> Screening:
@@ -97,7 +95,7 @@ def screen(problem: Problem, loss: Loss, n_screened: int, seed: int = 0) -> Scre
         np.ascontiguousarray(values),
         problem.targets,
         problem.sample_weight,
-        owned=n_screened < n_features,
+        owned=True,
         groups=None if problem.groups is None else np.searchsorted(features, groups[columns]),
     )
     return Screening(small, features, by_evidence)

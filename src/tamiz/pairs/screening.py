@@ -119,7 +119,7 @@ def _evidence_scores(table: ColumnTable, target: PairTarget, seed: int, n_thread
 
 
 def _larger_evidence(evidence: Evidence, degrees: np.ndarray) -> np.ndarray:
-    scores = -evidence.marginal_log_p - np.log(max(1, np.count_nonzero(degrees)))
+    scores = -evidence.marginal_log_p - np.log(max(1, int(np.count_nonzero(degrees))))
     of_pairs = -evidence.evidence.log_p - np.log(max(1, evidence.n_tests))
     for side in evidence.pairs.T:
         np.maximum.at(scores, side, of_pairs)

@@ -39,7 +39,9 @@ def extract_layers(estimator: Any) -> list[DenseLayer]:
     if hasattr(model, "affine_layers"):
         *hidden, output = model.affine_layers()
         activations = getattr(model, "activations", ("relu",) * len(hidden))
-        layers = [DenseLayer(*layer, activation) for layer, activation in zip(hidden, activations, strict=True)]
+        layers = [
+            DenseLayer(weights, offset, kind) for (weights, offset), kind in zip(hidden, activations, strict=True)
+        ]
         return [*layers, DenseLayer(output[0], output[1])]
     if not hasattr(estimator, "module_"):
         return [DenseLayer(np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_))]

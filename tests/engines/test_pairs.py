@@ -104,7 +104,8 @@ def test_more_are_wanted_than_would_be_screened():
 
 
 def test_the_rule_of_how_many_are_screened():
-    assert [automatic_n_screened(m) for m in (1, 20, 21, 500)] == [40, 40, 42, 1000]
+    assert [automatic_n_screened(1000, m) for m in (1, 20, 21, 500)] == [40, 40, 42, 1000]
+    assert [automatic_n_screened(n, 5) for n in (20, 500, 1000, 10**6)] == [10, 20, 40, 40]
     X, score = product(f=2 * MOST_PAIRED)
     engine = PairEngine(n_screened=2 * MOST_PAIRED)
     fit = fit_pairs(X, np.sign(score), 2 * MOST_PAIRED, engine=engine, refinement_epochs=2)
@@ -153,8 +154,8 @@ def test_sparse_equals_dense_where_everything_is_screened(with_offset):
     offset = rng.normal(size=30).astype(np.float32) if with_offset else None
     values = cells if offset is None else cells + offset
     target = np.sign(values[:, [3]] * values[:, [9]] + 0.01)
-    dense = fit_pairs(values, target, 2)
-    sparse = fit_pairs(sp.csr_matrix(cells), target, 2, offset=offset)
+    dense = fit_pairs(values, target, 2, engine=PairEngine(n_screened=30))
+    sparse = fit_pairs(sp.csr_matrix(cells), target, 2, engine=PairEngine(n_screened=30), offset=offset)
     assert sparse.selection.ranking.tolist() == dense.selection.ranking.tolist()
     kept = sparse.selection.indices
     ours = sparse.model.scores(sp.csr_matrix(cells[:, kept]), None if offset is None else offset[kept])

@@ -27,8 +27,8 @@ from tamiz.engines.screened import screen
 
 #: Functions that the loop calls, for the progress of its compilation.
 _N_FUNCTIONS = 38
-#: Features that are screened at least, and for each one that is selected.
-FEWEST_SCREENED, SCREENED_PER_SELECTED = 40, 2
+#: Features that are screened: for each one that is selected, one for so many rows up to a limit, and at the least.
+SCREENED_PER_SELECTED, ROWS_PER_SCREENED, MOST_BY_ROWS, FEWEST_SCREENED = 2, 25, 40, 8
 #: Features, those with the most evidence, whose products are in the model: with all of them a wide model would have many
 #: more products than there are rows.
 MOST_PAIRED = 64
@@ -36,15 +36,19 @@ MOST_PAIRED = 64
 NEAR_CHANCE = 0.1
 
 
-def automatic_n_screened(n_features_to_select: int) -> int:
-    """Return how many features are screened where the user does not say: twice as many as are selected, at least 40.
+def automatic_n_screened(n_samples: int, n_features_to_select: int) -> int:
+    """Return how many features are screened where the user does not say: max(8, 2 M, min(40, N / 25)).
+
+    More of them give a weak effect that the search ranks low another chance, but bring four products for each pair: with few
+    rows these drown it.
 
     Examples
     --------
-    >>> automatic_n_screened(2), automatic_n_screened(100)
-    (40, 200)
+    >>> automatic_n_screened(1000, 2), automatic_n_screened(500, 2), automatic_n_screened(100, 50)
+    (40, 20, 100)
     """
-    return max(FEWEST_SCREENED, SCREENED_PER_SELECTED * n_features_to_select)
+    by_rows = min(MOST_BY_ROWS, n_samples // ROWS_PER_SCREENED)
+    return max(FEWEST_SCREENED, SCREENED_PER_SELECTED * n_features_to_select, by_rows)
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ class PairEngine:
         started = time.perf_counter()
         announce_compilation(run_pairs, _N_FUNCTIONS)
         m = rule.n_features_to_select
-        screened = screen(problem, loss, max(m, self.n_screened or automatic_n_screened(m)), seed)
+        screened = screen(problem, loss, max(m, self.n_screened or automatic_n_screened(problem.n_samples, m)), seed)
         small, n = screened.problem, screened.features.size
         groups = np.arange(n) if small.groups is None else small.groups
         order = np.argsort(groups, kind="stable")  # the columns of a group lie side by side

@@ -76,8 +76,8 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         of PyTorch; the linear model has one.
     n_screened : int or "auto", default="auto"
         Columns that are trained on, at least M: those with the most evidence, on their own or in a pair, by the search of
-        :func:`find_pairs` on the training rows. "auto" is max(40, 2 M) for "pairs", which multiplies columns with each
-        other, and no screening for "mlp"; other networks train on all columns.
+        :func:`find_pairs` on the training rows. "auto" is max(8, 2 M, min(40, N / 25)) for "pairs", which multiplies
+        columns with each other, and no screening for "mlp"; other networks train on all columns.
     mu : float, default=1.0
         Weight of the count penalty beyond 1 (the paper's mu).
     rho : float, default=0.75

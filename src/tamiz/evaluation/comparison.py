@@ -190,7 +190,7 @@ def make_candidates(names: Sequence[str], task: str, network: str = "linear") ->
 def load_engines(candidates: Mapping[str, Candidate], task: str) -> None:
     """Compile the engine of E2E-FS and import torch, if needed, so that the first fit is not timed with it."""
     own = [one for name, one in candidates.items() if get_method(name).trains_model and one.in_threads]
-    X = np.random.default_rng(0).normal(size=(24, 48)).astype(np.float32)  # wide enough for a screening
+    X = np.random.default_rng(0).normal(size=(24, 12)).astype(np.float32)  # wide enough for a screening
     for one in {one.make(1, 0).network: one for one in own}.values():
         one.make(1, 0).fit(X, X[:, 0] > 0 if task == "classification" else X[:, 0])
     if any(not one.in_threads for one in candidates.values()):

@@ -107,9 +107,11 @@ def test_the_rule_of_how_many_are_screened():
     assert [automatic_n_screened(1000, m) for m in (1, 20, 21, 500)] == [40, 40, 42, 1000]
     assert [automatic_n_screened(n, 5) for n in (20, 500, 1000, 10**6)] == [10, 20, 40, 40]
     X, score = product(f=2 * MOST_PAIRED)
-    engine = PairEngine(n_screened=2 * MOST_PAIRED)
-    fit = fit_pairs(X, np.sign(score), 2 * MOST_PAIRED, engine=engine, refinement_epochs=2)
-    assert np.unique(fit.model.function_features).size <= MOST_PAIRED  # all have curves, some products
+    X = np.ascontiguousarray(X[:, ::-1])  # the two columns are among the last
+    fit = fit_pairs(X, np.sign(score), 2 * MOST_PAIRED, refinement_epochs=5)
+    assert np.unique(fit.model.function_features).size == MOST_PAIRED  # all have curves, the best have products
+    last = 2 * MOST_PAIRED - 1
+    assert fit.model.pair_strengths()[0][:2] == (last - 21, last - 5)
 
 
 def test_one_of_one_all_of_all_and_one_row():

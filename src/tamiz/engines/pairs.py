@@ -124,7 +124,8 @@ class PairEngine:
         started = time.perf_counter()
         announce_compilation(run_pairs, _N_FUNCTIONS)
         m = rule.n_features_to_select
-        screened = screen(problem, loss, max(m, self.n_screened or automatic_n_screened(problem.n_samples, m)), seed)
+        n_screened = max(m, self.n_screened or automatic_n_screened(problem.n_samples, m))
+        screened = screen(problem, loss, n_screened, seed, n_best=MOST_PAIRED)
         small, n = screened.problem, screened.features.size
         groups = np.arange(n) if small.groups is None else small.groups
         order = np.argsort(groups, kind="stable")  # the columns of a group lie side by side

@@ -54,7 +54,7 @@ class Screening:
         return replace(selection, support=ranking <= selection.n_features_to_select, ranking=ranking, history=history)
 
 
-def screen(problem: Problem, loss: Loss, n_screened: int, seed: int = 0) -> Screening:
+def screen(problem: Problem, loss: Loss, n_screened: int, seed: int = 0, n_best: int | None = None) -> Screening:
     """Keep the features with the most evidence, by :func:`tamiz.pairs.screening.screening_scores`; ties by number.
 
     Parameters
@@ -64,9 +64,11 @@ def screen(problem: Problem, loss: Loss, n_screened: int, seed: int = 0) -> Scre
     loss : Loss
         Tells classes from numbers.
     n_screened : int
-        How many features to keep; if there are no more, nothing is searched.
+        How many features to keep.
     seed : int, default=0
         Seed of the search of very wide tables.
+    n_best : int or None, default=None
+        How many of the best must be known; None: ``n_screened``. If there are no more features, nothing is searched.
 
     Returns
     -------
@@ -75,7 +77,7 @@ def screen(problem: Problem, loss: Loss, n_screened: int, seed: int = 0) -> Scre
     n_features = problem.n_features
     groups = np.arange(problem.n_columns) if problem.groups is None else np.asarray(problem.groups)
     by_evidence = np.arange(n_features)
-    if n_screened < n_features:
+    if n_features > min(n_screened, n_screened if n_best is None else n_best):
         scores = screening_scores(
             problem.X,
             problem.targets,

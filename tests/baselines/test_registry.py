@@ -55,6 +55,7 @@ def test_what_the_tables_of_the_commands_say():
         "e2efs": "E2E-FS",
         "e2efs-soft": "E2E-FS-Soft",
         "e2efs-ranking": "E2E-FS-Ranking",
+        "pairs": "E2E-FS-Pairs",
         "fisher": "Fisher",
         "mim": "MIM",
         "relieff": "ReliefF",
@@ -72,7 +73,7 @@ def test_what_the_tables_of_the_commands_say():
         "all": "all features",
     }
     nested = {name: method.nested for name, method in METHODS.items() if method.nested != "any"}
-    own = dict.fromkeys(("e2efs", "e2efs-soft", "e2efs-ranking"), "each")
+    own = dict.fromkeys(("e2efs", "e2efs-soft", "e2efs-ranking", "pairs"), "each")
     assert nested == own | {"isfs": "each", "lasso": "each", "svm-rfe": "smallest", "mrmr": "largest"}
     assert [name for name, method in METHODS.items() if method.keeps_all] == ["all"]
     assert [name for name, method in METHODS.items() if method.engine == "torch"] == ["dfs", "sfs", "isfs", "sfs+dfs"]
@@ -81,7 +82,7 @@ def test_what_the_tables_of_the_commands_say():
 
 def test_a_variant_is_a_method_by_itself(monkeypatch):
     monkeypatch.setitem(VARIANTS, "toy", Variant("toy", "E2E-FS-Toy", hard_target))
-    assert available()[:5] == ["e2efs", "e2efs-soft", "e2efs-ranking", "e2efs-toy", "fisher"]
+    assert available()[:6] == ["e2efs", "e2efs-soft", "e2efs-ranking", "e2efs-toy", "pairs", "fisher"]
     method = get_method("E2E-FS toy")
     assert (method.title, method.variant, method.nested, method.trains_model) == ("E2E-FS-Toy", "toy", "each", True)
     monkeypatch.undo()
@@ -95,9 +96,18 @@ def test_e2efs_is_built_like_any_other(task, kind):
     assert selector.get_params().items() >= {"n_features_to_select": 4, "variant": "soft", "random_state": 3}.items()
 
 
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_method_with_a_network_of_its_own_keeps_it(task):
+    from tamiz.evaluation.methods import make_seeded
+
+    assert make_selector("Pairs", 4, task=task).get_params().items() >= {"variant": "soft", "network": "pairs"}.items()
+    assert make_seeded("pairs", 4, 0, task=task, network="mlp").network == "pairs"
+    assert make_seeded("e2efs-soft", 4, 0, task=task, network="mlp").network == "mlp"
+
+
 def test_variants_are_registered_elsewhere():
     with pytest.raises(TypeError, match=r"registered in tamiz\.core\.VARIANTS"):
-        METHODS.maps[1]["e2efs-toy"] = METHODS["fisher"]
+        METHODS.maps[-1]["e2efs-toy"] = METHODS["fisher"]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +120,7 @@ def test_an_unknown_name_suggests_the_nearest(asked, near):
 
 def test_a_name_near_nothing_lists_all():
     with pytest.raises(
-        ValueError, match=r"Unknown method 'qqqq'\. There are: e2efs, e2efs-soft, e2efs-ranking, fisher, mim"
+        ValueError, match=r"Unknown method 'qqqq'\. There are: e2efs, e2efs-soft, e2efs-ranking, pairs, fisher, mim"
     ):
         canonical_name("qqqq")
 

@@ -139,7 +139,7 @@ def test_a_network_near_chance_is_reported(n):
     X = rng.normal(size=(n, 10)).astype(np.float32)
     targets = np.where(rng.random((n, 1)) > 0.5, 1.0, -1.0)
     where = "its own training rows" if n < 1000 else "rows held out"
-    with pytest.warns(ConvergenceWarning, match=f"of the loss of a constant on {where}.*Raise n_init"):
+    with pytest.warns(ConvergenceWarning, match=f"of the loss of a constant on {where}.*network='pairs'.*raise n_init"):
         fit_dense(X, targets, Rule(10, 1, **QUICK), hidden=(2,))
 
 

@@ -1,6 +1,7 @@
 """List every method in one place: E2E-FS in its variants and the baselines.
 
-A new baseline is one file and one line in ``BASELINES``; a new variant of E2E-FS appears by itself. Names and titles are
+A new baseline is one file and one line in ``BASELINES``; a new variant of E2E-FS appears by itself, and E2E-FS with a network
+that makes it a method of its own is one line in ``NETWORK_METHODS``. Names and titles are
 read without loading numba, scikit-learn or torch; all else a method says of itself as class attributes.
 """
 
@@ -96,9 +97,12 @@ class VariantMethod(Method):
     ----------
     variant : str, default="hard"
         Value of the parameter ``variant`` of the estimators.
+    network : str or None, default=None
+        Value of the parameter ``network`` of the estimators that makes the method; None: whichever the user chooses.
     """
 
     variant: str = "hard"
+    network: str | None = None
 
     tasks = ("classification", "regression")
     uses_target = True
@@ -116,7 +120,7 @@ class VariantMethod(Method):
     @property
     def options(self) -> dict[str, Any]:
         """Return the parameters of its class that make the method."""
-        return {"variant": self.variant}
+        return {"variant": self.variant} | ({} if self.network is None else {"network": self.network})
 
 
 class _VariantMethods(MutableMapping[str, Method]):
@@ -164,8 +168,13 @@ BASELINES: dict[str, Method] = {
     )
 }
 
+#: E2E-FS with a network of its own, whichever network the other methods of a table train.
+NETWORK_METHODS: dict[str, Method] = {
+    "pairs": VariantMethod("pairs", "E2E-FS-Pairs", "tamiz.estimators:E2EFSClassifier", "soft", "pairs"),
+}
+
 #: Every method, E2E-FS first. ``METHODS[name] = Method(...)`` registers a baseline.
-METHODS: ChainMap[str, Method] = ChainMap(BASELINES, _VariantMethods())
+METHODS: ChainMap[str, Method] = ChainMap(BASELINES, NETWORK_METHODS, _VariantMethods())
 
 
 def _load(path: str) -> type:
@@ -179,7 +188,7 @@ def available() -> list[str]:
     Examples
     --------
     >>> available()[:5]
-    ['e2efs', 'e2efs-soft', 'e2efs-ranking', 'fisher', 'mim']
+    ['e2efs', 'e2efs-soft', 'e2efs-ranking', 'pairs', 'fisher']
     """
     return list(METHODS)
 

@@ -6,6 +6,7 @@ from tamiz.engines.schedule import (
     additive_schedule,
     linear_schedule,
     network_schedule,
+    pair_schedule,
     paper_linear_schedule,
     paper_network_schedule,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "additive_schedule",
     "linear_schedule",
     "network_schedule",
+    "pair_schedule",
     "paper_linear_schedule",
     "paper_network_schedule",
 ]

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from tamiz.core.losses import Loss
 from tamiz.core.rule import Rule
@@ -21,7 +19,7 @@ from tamiz.engines.contract import Fit, Problem, Progress
 from tamiz.engines.dense_loop import run_dense
 from tamiz.engines.dense_start import Start, constant_loss
 from tamiz.engines.memory import LoopSlot
-from tamiz.engines.record import final_ranking, record_selection
+from tamiz.engines.record import final_ranking, record_selection, warn_near_chance
 from tamiz.engines.schedule import DENSE_STARTS, Schedule
 
 #: Functions that the loop calls, for the progress of its compilation.
@@ -180,11 +178,9 @@ def _run_side_by_side(starts: list[Start], progress: Progress | None) -> None:
 def _warn_near_chance(removed: float, held_out: bool) -> None:
     """Warn if the network tells hardly more than a constant does; ``removed`` is the share of the loss that it removes."""
     if removed < (NEAR_CHANCE_HELD_OUT if held_out else NEAR_CHANCE):
-        warnings.warn(
-            f"The network removes {max(0.0, removed):.0%} of the loss of a constant on "
-            f"{'rows held out' if held_out else 'its own training rows'}, which is near chance: it may have lost the "
-            "columns that matter. Raise n_init to try more starts, raise n_features_to_select, or use network='additive' or "
-            "'linear'.",
-            ConvergenceWarning,
-            stacklevel=3,
+        warn_near_chance(
+            removed,
+            "rows held out" if held_out else "its own training rows",
+            "Use network='pairs', which finds columns that act together, 'additive' or 'linear', raise n_init to try more "
+            "starts, or raise n_features_to_select.",
         )

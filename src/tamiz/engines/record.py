@@ -103,6 +103,26 @@ def numbers_of_working_set(
     return numbers._replace(costs=costs, n_features_to_select=int(counters[Slot.KEPT]))
 
 
+def warn_near_chance(removed: float, rows: str, advice: str) -> None:
+    """Warn that a trained model tells hardly more than a constant does.
+
+    Parameters
+    ----------
+    removed : float
+        Share of the loss of the best constant scores that the model removes.
+    rows : str
+        Which rows this was measured on.
+    advice : str
+        What to do, as a sentence.
+    """
+    warnings.warn(
+        f"The network removes {max(0.0, removed):.0%} of the loss of a constant on {rows}, which is near chance: it may have "
+        f"lost the columns that matter. {advice}",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+
+
 def final_ranking(feature: np.ndarray, rank: np.ndarray) -> np.ndarray:
     """Return the ranks by original number.
 

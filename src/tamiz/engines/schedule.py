@@ -169,6 +169,15 @@ def linear_schedule(n_samples: int, n_features_to_select: int, task: str, **give
     return _schedule(n_samples, given, _linear_automatic(n_samples, n_features_to_select, task), (1.0, 5.0, 25.0))
 
 
+def _additive_automatic(n_samples: int, n_features_to_select: int, task: str) -> dict[str, Any]:
+    """Return what "auto" stands for in an additive model."""
+    automatic = _linear_automatic(n_samples, n_features_to_select, task)
+    automatic["ramp_steps"] = 4000
+    automatic["l2"] = linear_l2(n_samples, numerator=30.0)
+    automatic["refinement_l2"] *= min(1.0, 100 / n_samples)
+    return automatic
+
+
 def additive_schedule(n_samples: int, n_features_to_select: int, task: str, **given: Any) -> Schedule:
     """Return the schedule of the additive model: that of the linear model with a shorter ramp and less weight decay.
 
@@ -181,10 +190,26 @@ def additive_schedule(n_samples: int, n_features_to_select: int, task: str, **gi
     >>> schedule.ramp_steps, schedule.l2, schedule.refinement_l2
     (4000, 0.03, 0.0002)
     """
-    automatic = _linear_automatic(n_samples, n_features_to_select, task)
-    automatic["ramp_steps"] = 4000
-    automatic["l2"] = linear_l2(n_samples, numerator=30.0)
-    automatic["refinement_l2"] *= min(1.0, 100 / n_samples)
+    automatic = _additive_automatic(n_samples, n_features_to_select, task)
+    return _schedule(n_samples, given, automatic, (1.0, 5.0, 25.0))
+
+
+def pair_schedule(n_samples: int, n_features_to_select: int, task: str, **given: Any) -> Schedule:
+    """Return the schedule of curves and products of pairs: that of the additive model with a longer ramp.
+
+    There are many more products than curves, and a weight decay near zero would leave them to noise: that of the refinement
+    is at least 1 / N. For the same reason a batch holds at least 16 rows.
+
+    Examples
+    --------
+    >>> schedule = pair_schedule(1000, 2, "classification")
+    >>> schedule.ramp_steps, schedule.batch_size, schedule.l2, schedule.refinement_l2
+    (8000, 20, 0.03, 0.001)
+    """
+    automatic = _additive_automatic(n_samples, n_features_to_select, task)
+    automatic["ramp_steps"] = 8000
+    automatic["batch_size"] = max(16, n_samples // 50)
+    automatic["refinement_l2"] = max(automatic["refinement_l2"], 1.0 / n_samples)
     return _schedule(n_samples, given, automatic, (1.0, 5.0, 25.0))
 
 

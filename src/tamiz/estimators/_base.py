@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -46,6 +46,16 @@ class PreparedData:
     missing: MissingValues | None = None
 
 
+class PairEffect(NamedTuple):
+    """Two selected columns and what they add to the scores together, beyond their curves."""
+
+    first: str
+    second: str
+    indices: tuple[int, int]
+    strength: float
+    """Root of the sum of squared weights of their products, which have variance 1 if the columns are independent."""
+
+
 class BaseE2EFS(SelectorMixin, BaseEstimator):
     """Base of :class:`E2EFSClassifier` and :class:`E2EFSRegressor`."""
 
@@ -67,6 +77,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         "refinement_epochs": [AUTO, whole_number(0)],
         "max_steps": [AUTO, whole_number(1)],
         "n_init": [AUTO, whole_number(1)],
+        "n_screened": [AUTO, whole_number(1)],
         "mu": [finite_number(1e-6)],
         "rho": [Interval(numbers.Real, 0, 1, closed="both")],
         "strength": [finite_number(0, or_equal=False), None],
@@ -100,6 +111,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         refinement_epochs: int | str = "auto",
         max_steps: int | str = "auto",
         n_init: int | str = "auto",
+        n_screened: int | str = "auto",
         mu: float = 1.0,
         rho: float = 0.75,
         mask_optimizer: str = "adam",
@@ -129,6 +141,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         self.refinement_epochs = refinement_epochs
         self.max_steps = max_steps
         self.n_init = n_init
+        self.n_screened = n_screened
         self.mu = mu
         self.rho = rho
         self.mask_optimizer = mask_optimizer
@@ -290,6 +303,17 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
     def intercept_(self) -> np.ndarray:
         """Return the constant terms (linear network only)."""
         return self.model_.intercept
+
+    @property
+    def pairs_(self) -> list[PairEffect]:
+        """Return the joint effects of the fitted model, strongest first (pair network only)."""
+        names, kept = getattr(self, "feature_names_in_", None), self.selection_.indices
+        found = []
+        for first, second, strength in self.model_.pair_strengths():
+            i, j = int(kept[first]), int(kept[second])
+            labels = (f"x{i}", f"x{j}") if names is None else (str(names[i]), str(names[j]))
+            found.append(PairEffect(*labels, (i, j), strength))
+        return found
 
     @property
     def module_(self) -> Any:

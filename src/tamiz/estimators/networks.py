@@ -17,6 +17,7 @@ from tamiz.engines.schedule import (
     additive_schedule,
     linear_schedule,
     network_schedule,
+    pair_schedule,
     paper_linear_schedule,
     paper_network_schedule,
 )
@@ -44,7 +45,8 @@ class Network:
     compiled : bool, default=False
         Whether it runs in a compiled engine, on the CPU, in threads.
     convex : bool, default=False
-        Whether its problem is convex: one quick start, so that the commands afford a fit for each point of a curve.
+        Whether its problem is convex for a given mask: one quick start, so that the commands afford a fit for each point of
+        a curve.
     """
 
     name: str
@@ -74,6 +76,7 @@ def torch_engine(build: str | Callable[[int, int], Any]) -> Callable[[Any], Engi
 
     def make(estimator: Any) -> Engine:
         require("torch", "torch", f"network={estimator.network!r}")
+        _check_no_screening(estimator)
         from tamiz.torch.engine import TorchEngine
 
         return TorchEngine(build, device=estimator.device, n_init=_n_starts(estimator, NETWORK_STARTS))
@@ -94,8 +97,13 @@ def _check_one_start(estimator: Any) -> None:
         _check_left_alone(estimator, "n_init", "auto", "runs from one start")
 
 
+def _check_no_screening(estimator: Any) -> None:
+    _check_left_alone(estimator, "n_screened", "auto", "trains on all columns")
+
+
 def _linear_engine(estimator: Any) -> Engine:
     _check_one_start(estimator)
+    _check_no_screening(estimator)
     from tamiz.engines.linear import LinearEngine  # loads numba
 
     return LinearEngine(fit_intercept=bool(estimator.fit_intercept))
@@ -103,16 +111,30 @@ def _linear_engine(estimator: Any) -> Engine:
 
 def _additive_engine(estimator: Any) -> Engine:
     _check_one_start(estimator)
+    _check_no_screening(estimator)
     from tamiz.engines.additive import AdditiveEngine  # loads numba
 
     return AdditiveEngine(fit_intercept=bool(estimator.fit_intercept))
+
+
+def _pair_engine(estimator: Any) -> Engine:
+    _check_one_start(estimator)
+    from tamiz.engines.pairs import PairEngine  # loads numba
+
+    n_screened = None if isinstance(estimator.n_screened, str) else int(estimator.n_screened)
+    return PairEngine(fit_intercept=bool(estimator.fit_intercept), n_screened=n_screened)
 
 
 def _dense_engine(estimator: Any) -> Engine:
     _check_left_alone(estimator, "device", "cpu", "runs on the CPU")
     from tamiz.engines.dense import DenseEngine  # loads numba
 
-    return DenseEngine(estimator.hidden_layer_sizes, n_init=_n_starts(estimator, DENSE_STARTS))
+    engine = DenseEngine(estimator.hidden_layer_sizes, n_init=_n_starts(estimator, DENSE_STARTS))
+    if isinstance(estimator.n_screened, str):
+        return engine
+    from tamiz.engines.screened import ScreenedEngine
+
+    return ScreenedEngine(engine, int(estimator.n_screened))
 
 
 #: Hidden layers of the paper's three-layer network.
@@ -125,6 +147,7 @@ NETWORKS: dict[str, Network] = {
     "additive": Network(
         "additive", "curve per column", _additive_engine, additive_schedule, compiled=True, convex=True
     ),
+    "pairs": Network("pairs", "curves and products of pairs", _pair_engine, pair_schedule, compiled=True, convex=True),
     "mlp": Network("mlp", "dense network", _dense_engine, paper_schedule=paper_network_schedule, compiled=True),
 }
 
@@ -138,7 +161,7 @@ def find_network(network: str | Callable[[int, int], Any]) -> Network:
     'linear model'
     >>> find_network("lineer")
     Traceback (most recent call last):
-    tamiz.errors.UnknownNameError: Unknown network 'lineer'. Did you mean 'linear'? There are: linear, additive, mlp.
+    tamiz.errors.UnknownNameError: Unknown network 'lineer'. Did you mean 'linear'? There are: linear, additive, pairs, mlp.
     """
     if callable(network):
         return Network("callable", "network of the user", torch_engine(network))

@@ -27,10 +27,11 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
         a budget.
     variant : {"soft", "hard", "ranking"}, default="soft"
         E2E-FS-Soft, E2E-FS, or the variant that orders all features in one fit.
-    network : {"linear", "additive", "mlp"} or callable, default="linear"
+    network : {"linear", "additive", "pairs", "mlp"} or callable, default="linear"
         The paper's network without hidden units, a sum of curves, one for each column (sees what a straight line does not),
-        the paper's network with hidden layers (all three compiled, no torch needed), or a function of the number of inputs
-        and of outputs that builds an ``nn.Module``, trained by PyTorch.
+        curves and products of pairs of columns (sees what columns tell only together), the paper's network with hidden
+        layers (all four compiled, no torch needed), or a function of the number of inputs and of outputs that builds an
+        ``nn.Module``, trained by PyTorch.
     hidden_layer_sizes : sequence of int, default=(50, 25, 10)
         Units of the hidden layers of ``network="mlp"``, each followed by batch normalisation and ReLU.
     loss : {"auto", "squared_error", "huber"}, default="auto"
@@ -39,29 +40,34 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
         Normalisation of the columns: :class:`ErfScaler` as in the code that the paper's authors released ("erf") or as the
         paper prints it ("erf2"), mean 0 and standard deviation 1, or none. Rows count by their weights.
     learning_rate : float or "auto", default="auto"
-        Learning rate of the weights (Adam); "auto" is 0.003 for the linear and the additive network, 0.01
-        for others.
+        Learning rate of the weights (Adam); "auto" is 0.003 for the linear, the additive and the pair network,
+        0.01 for others.
     l2 : float or "auto", default="auto"
         Factor of the squared norm of the weights; "auto" is 100 / N (more below 57 rows) during the selection and 1 / N
         during refinement for the linear network, at most 0.01 and 8 / N for others, a tenth of that during refinement. The
         additive network has that of the linear one, but 30 / N beyond 187 rows, and beyond 100 rows 100 / N times that of
-        its refinement.
+        its refinement; so has the pair network, but at least 1 / N in the refinement.
     batch_size : int or "auto", default="auto"
-        Rows per step; "auto" is the paper's max(2, N / 50), and N / 4 within 16 and 64 for networks with hidden layers.
+        Rows per step; "auto" is the paper's max(2, N / 50), at least 16 for the pair network, and N / 4 within 16 and 64 for
+        networks with hidden layers.
     warmup_steps : int or "auto", default="auto"
-        Steps before gamma moves; "auto" is 500 for the linear and the additive network, 0 for others.
+        Steps before gamma moves; "auto" is 500 for the linear, the additive and the pair network, 0 for others.
     ramp_steps : int or "auto", default="auto"
         The paper's T, steps until the penalty has its full weight; "auto" is 20,000 for the linear network, 4,000 for the
-        additive, 2,000 for others. The selection is closed long before that.
+        additive, 8,000 for the pair network, 2,000 for others. The selection is closed long before that.
     refinement_epochs : int or "auto", default="auto"
-        Passes over the data after the selection is closed; "auto" is the paper's 150 for the linear and the additive
-        network, about 2,000 steps for others.
+        Passes over the data after the selection is closed; "auto" is the paper's 150 for the linear, the additive and
+        the pair network, about 2,000 steps for others.
     max_steps : int or "auto", default="auto"
         Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; "auto" is four ramps.
     n_init : int or "auto", default="auto"
         Starts of a network from different weights, of which one is kept: that with the lowest loss on rows held out
         inside the fit ("mlp" with 1,000 rows and more), else on the training rows. "auto" is 4 for "mlp", 3 for networks
         of PyTorch; the linear model has one.
+    n_screened : int or "auto", default="auto"
+        Columns that are trained on, at least M: those with the most evidence, on their own or in a pair, by the search of
+        :func:`find_pairs` on the training rows. "auto" is max(8, 2 M, min(40, N / 25)) for "pairs", which multiplies
+        columns with each other, and no screening for "mlp"; other networks train on all columns.
     mu : float, default=1.0
         Weight of the count penalty beyond 1 (the paper's mu).
     rho : float, default=0.75
@@ -107,12 +113,15 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
         Number of groups that were selected: M, or what the budget decided; without groups, of columns.
     model_ : object
         The trained model, which reads the M selected columns after their normalisation; ``model_.scores``. Of the additive
-        network ``model_.effects(i)`` is the curve of the i-th selected column.
+        and of the pair network ``model_.effects(i)`` is the curve of the i-th selected column.
     coef_ : ndarray, shape (n_outputs, n_features_to_select_)
         Weights of the selected columns, in the order of the columns, *after they were normalised*, for y in its own
         units (linear network only).
     intercept_ : ndarray, shape (n_outputs,)
         Constant terms (linear network only).
+    pairs_ : list of PairEffect
+        Joint effects of the selected columns, strongest first: ``first``, ``second``, ``indices`` and ``strength``, the norm of
+        the joint effect (pair network only); ``model_.pair_effects(i, j, X)`` evaluates one.
     module_ : torch.nn.Module
         The trained network, which reads the M selected columns after their normalisation (networks with hidden layers
         only; made on demand for ``network="mlp"``, which needs PyTorch installed).

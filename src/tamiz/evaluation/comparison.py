@@ -177,7 +177,7 @@ def make_candidates(names: Sequence[str], task: str, network: str = "linear") ->
         info = get_method(name)
         if task not in info.tasks:
             raise ValueError(f"The method {name!r} needs classes, but the task is regression. Leave it out.")
-        its_network = network if info.trains_model else "linear"
+        its_network = info.options.get("network", network) if info.trains_model else "linear"
         make = partial(make_seeded, name, task=task, network=its_network)
         made, kind = make(1, 0), find_network(its_network)
         if info.trains_model:
@@ -190,9 +190,9 @@ def make_candidates(names: Sequence[str], task: str, network: str = "linear") ->
 def load_engines(candidates: Mapping[str, Candidate], task: str) -> None:
     """Compile the engine of E2E-FS and import torch, if needed, so that the first fit is not timed with it."""
     own = [one for name, one in candidates.items() if get_method(name).trains_model and one.in_threads]
-    if own:
-        X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
-        own[0].make(1, 0).fit(X, np.repeat([0, 1], 6) if task == "classification" else X[:, 0])
+    X = np.random.default_rng(0).normal(size=(24, 12)).astype(np.float32)  # wide enough for a screening
+    for one in {one.make(1, 0).network: one for one in own}.values():
+        one.make(1, 0).fit(X, X[:, 0] > 0 if task == "classification" else X[:, 0])
     if any(not one.in_threads for one in candidates.values()):
         importlib.import_module("torch")
 

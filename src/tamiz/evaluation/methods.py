@@ -68,7 +68,7 @@ def make_seeded(
     task : {"auto", "classification", "regression"}, default="auto"
         What the target is; "auto": E2E-FS classifies, the baselines find the task from the target.
     network : str, default="linear"
-        Network of the methods that train one.
+        Network of the methods that train one and do not say which.
     **parameters
         Further parameters of its class.
 
@@ -77,6 +77,7 @@ def make_seeded(
     >>> make_seeded("fisher", 3, seed=0)
     FisherScore(n_features_to_select=3)
     """
-    if "network" in inspect.signature(registry.get_method(name).load(task)).parameters:
+    method = registry.get_method(name)
+    if "network" in inspect.signature(method.load(task)).parameters and "network" not in method.options:
         parameters["network"] = network
     return registry.make_selector(name, n_features_to_select, task=task, random_state=seed, **parameters)

@@ -24,7 +24,7 @@ class DenseLayer:
         The weights.
     offset : ndarray, shape (n_outputs,)
         The intercepts.
-    activation : {"none", "relu"}, default="none"
+    activation : {"none", "relu", "square"}, default="none"
         Applied to the result.
     """
 
@@ -38,7 +38,10 @@ def extract_layers(estimator: Any) -> list[DenseLayer]:
     model = estimator.model_
     if hasattr(model, "affine_layers"):
         *hidden, output = model.affine_layers()
-        layers = [DenseLayer(weights, offset, "relu") for weights, offset in hidden]
+        activations = getattr(model, "activations", ("relu",) * len(hidden))
+        layers = [
+            DenseLayer(weights, offset, kind) for (weights, offset), kind in zip(hidden, activations, strict=True)
+        ]
         return [*layers, DenseLayer(output[0], output[1])]
     if not hasattr(estimator, "module_"):
         return [DenseLayer(np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_))]

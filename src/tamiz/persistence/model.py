@@ -27,7 +27,7 @@ from tamiz.tables.target import TARGET_TASKS
 #: Raised when the meaning of a field changes; files of other versions raise an error.
 MODEL_VERSION = 1
 _NORMALIZATIONS = (*DEVIATIONS, "none")
-_ACTIVATIONS = ("none", "relu")
+_ACTIVATIONS = ("none", "relu", "square")
 
 
 @dataclass(frozen=True)
@@ -160,6 +160,8 @@ class SavedModel:
             z = z @ layer.weights.T + layer.offset
             if layer.activation == "relu":
                 z = np.maximum(z, 0)
+            elif layer.activation == "square":
+                z = z * z
         return z
 
     def _scale(self, matrix: np.ndarray) -> np.ndarray:

@@ -36,7 +36,7 @@ def method_settings(method: str, network: str = "linear", **parameters: Any) -> 
     found = {name: _plain(value) for name, value in estimator.get_params(deep=False).items() if name not in _LEFT_OUT}
     info = get_method(method)
     if info.trains_model:
-        kind = find_network(network)
+        kind = find_network(info.options.get("network", network))
         automatic = DENSE_STARTS if kind.compiled else NETWORK_STARTS
         found["decided"] = asdict(find_schedule(estimator)(1000, 100, "classification"))
         found["starts"] = PAPER_STARTS if kind.convex or estimator.schedule == "paper" else automatic

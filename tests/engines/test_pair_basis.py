@@ -1,0 +1,78 @@
+"""Functions of features: orthonormal, linear between knots, few for ties and groups."""
+
+import numpy as np
+import pytest
+
+from tamiz.engines.pair_basis import MOST_GROUP_FUNCTIONS, curve_values, pair_basis
+
+
+def functions_of(basis):
+    return basis.table[:, basis.hats.starts[-1] :].astype(np.float64)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_functions_have_mean_0_variance_1_and_no_correlation(weighted):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=200), rng.exponential(size=200), rng.integers(4, size=200)])
+    weights = rng.uniform(0.5, 3, 200) if weighted else np.ones(200)
+    basis = pair_basis(X, weights, np.arange(3), np.arange(3))
+    share, functions = weights / weights.sum(), functions_of(basis)
+    assert basis.function_features.tolist() == [0, 0, 1, 1, 2, 2]
+    for j in range(3):
+        own = functions[:, 2 * j : 2 * j + 2]
+        np.testing.assert_allclose(share @ own, 0.0, atol=1e-5)
+        np.testing.assert_allclose((own * share[:, None]).T @ own, np.eye(2), atol=1e-5)
+
+
+def test_a_line_and_a_u_shape():
+    X = np.sort(np.random.default_rng(0).exponential(size=(300, 1)), axis=0)
+    line, bowl = functions_of(pair_basis(X, np.ones(300), np.zeros(1, int), np.zeros(1, int))).T
+    assert (np.abs(np.diff(np.sign(np.diff(line)))) == 0).all()  # one direction
+    assert bowl[[0, -1]].min() > bowl[150] or bowl[[0, -1]].max() < bowl[150]
+
+
+def test_the_order_of_values_counts_not_their_distance():
+    X = np.random.default_rng(0).normal(size=(200, 1))
+    plain, stretched = (pair_basis(table, np.ones(200), np.zeros(1, int), np.zeros(1, int)) for table in (X, np.exp(X)))
+    # Knots are the same rows; between them the curves differ.
+    assert np.corrcoef(functions_of(plain)[:, 1], functions_of(stretched)[:, 1])[0, 1] > 0.97
+
+
+def test_two_values_have_one_function_a_constant_and_a_rare_one_none():
+    X = np.zeros((100, 3))
+    X[::2, 0], X[:2, 2] = 1.0, 1.0
+    basis = pair_basis(X, np.ones(100), np.arange(3), np.arange(3))
+    assert basis.function_features.tolist() == [0]
+    np.testing.assert_allclose(np.abs(functions_of(basis)), 1.0, atol=1e-5)
+
+
+def test_a_group_has_the_principal_components_of_its_columns():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(5, size=300)
+    indicators = (codes[:, None] == np.arange(5)).astype(float)
+    basis = pair_basis(
+        np.hstack([indicators, rng.normal(size=(300, 1))]), np.ones(300), np.repeat([0, 1], [5, 1]), [0, 1]
+    )
+    assert basis.function_features.tolist() == [0] * 4 + [1] * 2  # five indicators add up to one
+    own = functions_of(basis)[:, :4]
+    np.testing.assert_allclose(own.T @ own / 300, np.eye(4), atol=1e-4)
+    wide = pair_basis(rng.normal(size=(300, 30)), np.ones(300), np.zeros(30, int), [0])
+    assert wide.function_features.size == MOST_GROUP_FUNCTIONS
+
+
+def test_heights_give_back_the_functions():
+    rng = np.random.default_rng(0)
+    X = rng.normal(5.0, 3.0, size=(150, 4))
+    basis = pair_basis(X, np.ones(150), np.array([0, 1, 1, 2]), np.array([0, 1, 2]))
+    knots = [basis.hats.knots[j, : basis.hats.n_knots[j]] * basis.deviation[j] + basis.mean[j] for j in range(4)]
+    np.testing.assert_allclose(curve_values(X, knots, basis.heights), functions_of(basis), atol=1e-4)
+
+
+def test_features_outside_of_the_pairs_have_curves_only():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    basis = pair_basis(X, np.ones(60), np.arange(3), np.array([2]))
+    curves, functions = basis.starts(3)
+    assert curves.tolist() == [0, 7, 14, 21]
+    assert functions.tolist() == [0, 0, 0, 2]
+    none = pair_basis(X, np.ones(60), np.arange(3), np.array([], dtype=int))
+    assert none.table.shape == (60, 21)

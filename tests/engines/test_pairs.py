@@ -1,0 +1,235 @@
+"""The second-order engine: exactly M columns, joint effects that no column shows alone, groups, sparse tables."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+
+from tamiz.core import VARIANTS, Rule
+from tamiz.core.losses import LOSSES, get_loss
+from tamiz.engines import Problem, pair_schedule
+from tamiz.engines.pairs import MOST_PAIRED, PairEngine, automatic_n_screened
+
+
+def fit_pairs(X, targets, m, loss="squared_hinge", engine=None, *, seed=0, variant="soft", n_features=None, **more):
+    names = ("ramp_steps", "l2", "refinement_epochs", "warmup_steps")
+    chosen = {name: more.pop(name) for name in names if name in more}
+    progress = more.pop("progress", None)
+    schedule = pair_schedule(X.shape[0], m, LOSSES[loss].task, **chosen)
+    rule = Rule(
+        n_features or X.shape[1], m, variant=variant, warmup_steps=schedule.warmup_steps, ramp_steps=schedule.ramp_steps
+    )
+    problem = Problem(X, targets, **more)
+    return (engine or PairEngine()).fit(problem, rule, get_loss(loss), schedule, seed=seed, progress=progress)
+
+
+def product(n=300, f=60, seed=0):
+    """A table in which the product of two columns decides."""
+    X = np.random.default_rng(seed).normal(size=(n, f)).astype(np.float32)
+    return X, (X[:, 5] * X[:, 21])[:, None]
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.integers(1, 12).flatmap(lambda f: st.tuples(st.just(f), st.integers(1, f))),
+    st.sampled_from(list(VARIANTS)),
+    st.sampled_from(list(LOSSES)),
+    st.booleans(),
+    st.sampled_from([None, 1, 3]),
+    st.integers(0, 1000),
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_exactly_m_columns_whatever_they_hold(sizes, variant, loss, sparse, n_screened, seed):
+    f, m = sizes
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([2, 12, 30]))
+    X = rng.normal(size=(n, f)).round(rng.integers(3)).astype(np.float32)
+    X[:, 0] = 1.0
+    targets = np.where(rng.random((n, 2)) > 0.5, 1.0, -1.0)
+    table = sp.csr_matrix(X) if sparse else X
+    engine = PairEngine(n_screened=n_screened)
+    fit = fit_pairs(table, targets, m, loss, engine, variant=variant, ramp_steps=200, refinement_epochs=2)
+    assert fit.selection.support.sum() == m
+    assert sorted(fit.selection.ranking) == list(range(1, f + 1))
+    assert fit.selection.engine == "pairs"
+    scores = fit.model.scores(table[:, fit.selection.indices])
+    assert scores.shape == (n, 1 if LOSSES[loss].exclusive else 2)
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("loss", list(LOSSES))
+def test_a_product_is_found_by_every_loss(loss):
+    X, score = product()
+    high = score > 0
+    targets = {"classification": np.where(high, 1.0, -1.0), "regression": score / score.std()}
+    target = np.where(np.column_stack([~high, high]), 1.0, -1.0) if loss == "softmax" else targets[LOSSES[loss].task]
+    fit = fit_pairs(X, target, 2, loss)
+    assert fit.selection.indices.tolist() == [5, 21]
+    assert [pair[:2] for pair in fit.model.pair_strengths()] == [(0, 1)]
+    joint = fit.model.pair_effects(0, 1, X[:, [5, 21]])[:, 0]
+    assert np.corrcoef(np.sign(joint), np.sign(score[:, 0]))[0, 1] > 0.75
+    curve = fit.model.effects(0)[1]
+    assert np.abs(curve).max() < np.abs(joint).max() / 3
+
+
+def test_several_targets_share_one_selection():
+    X, _ = product()
+    targets = np.column_stack([X[:, 3] * X[:, 8], X[:, 8] * X[:, 30]])
+    fit = fit_pairs(X, targets / targets.std(0), 3, "squared_error")
+    assert fit.selection.indices.tolist() == [3, 8, 30]
+    assert sorted(pair[:2] for pair in fit.model.pair_strengths()[:2]) == [(0, 1), (1, 2)]
+
+
+def test_columns_that_are_not_screened_rank_behind_by_their_evidence():
+    X, score = product(f=80)
+    X[:, 40] += 0.3 * np.sign(score[:, 0])
+    fit = fit_pairs(X, np.sign(score), 2, engine=PairEngine(n_screened=10))
+    assert fit.selection.indices.tolist() == [5, 21]
+    assert sorted(fit.selection.ranking) == list(range(1, 81))
+    assert fit.selection.ranking[40] <= 10
+    assert fit.selection.history["n_alive"][0] == 10
+    features = fit.selection.history["gamma_path_features"]
+    assert fit.selection.ranking[features].tolist() == list(range(1, 11))
+
+
+def test_more_are_wanted_than_would_be_screened():
+    X, score = product()
+    fit = fit_pairs(X, np.sign(score), 50, engine=PairEngine(n_screened=5), ramp_steps=300, refinement_epochs=2)
+    assert fit.selection.support.sum() == 50
+    assert fit.model.scores(X[:, fit.selection.indices]).shape == (300, 1)
+
+
+def test_the_rule_of_how_many_are_screened():
+    assert [automatic_n_screened(1000, m) for m in (1, 20, 21, 500)] == [40, 40, 42, 1000]
+    assert [automatic_n_screened(n, 5) for n in (20, 500, 1000, 10**6)] == [10, 20, 40, 40]
+    X, score = product(f=2 * MOST_PAIRED)
+    X = np.ascontiguousarray(X[:, ::-1])  # the two columns are among the last
+    fit = fit_pairs(X, np.sign(score), 2 * MOST_PAIRED, refinement_epochs=5)
+    assert np.unique(fit.model.function_features).size == MOST_PAIRED  # all have curves, the best have products
+    last = 2 * MOST_PAIRED - 1
+    assert fit.model.pair_strengths()[0][:2] == (last - 21, last - 5)
+
+
+def test_one_of_one_all_of_all_and_one_row():
+    X, score = product()
+    one = fit_pairs(X[:, 5:6], np.sign(X[:, 5:6]), 1)
+    assert one.selection.indices.tolist() == [0]
+    assert one.model.pair_strengths() == []
+    everything = fit_pairs(X[:, [5, 21, 3]], np.sign(score), 3)
+    assert everything.selection.support.all()
+    assert everything.model.pair_strengths()[0][:2] == (0, 1)
+    with pytest.raises(ValueError, match="need at least 2 rows to train on, got 1"):
+        fit_pairs(X[:1], np.sign(score[:1]), 2)
+
+
+def test_nothing_to_do_at_all():
+    X, score = product()
+    with pytest.warns(ConvergenceWarning, match="removes 0% of the loss"):
+        fit = fit_pairs(X[:, :3], np.sign(score), 3, warmup_steps=0, refinement_epochs=0)
+    np.testing.assert_array_equal(fit.model.scores(X[:, :3]), 0.0)
+
+
+def test_indicators_of_a_category_are_one_feature():
+    rng = np.random.default_rng(0)
+    colour, X = rng.integers(3, size=400), rng.normal(size=(400, 20)).astype(np.float32)
+    target = np.where((colour == 0) == (X[:, 4] > 0), 1.0, -1.0)[:, None]
+    table = np.hstack([(colour[:, None] == np.arange(3)).astype(np.float32), X])
+    # The three indicators are apart from each other in the table: 0, 11 and 22.
+    order = np.array([0, *range(3, 13), 1, *range(13, 23), 2])
+    groups = np.concatenate([[0], np.arange(1, 11), [0], np.arange(11, 21), [0]])
+    fit = fit_pairs(table[:, order], target, 2, groups=groups, n_features=21)
+    assert fit.selection.indices.tolist() == [0, 5]  # the colour and column 4 of X
+    kept = np.flatnonzero(np.isin(groups, [0, 5]))
+    scores = fit.model.scores(table[:, order][:, kept])[:, 0]
+    assert (np.sign(scores) == target[:, 0]).mean() > 0.9
+    assert fit.model.pair_strengths()[0][:2] == (0, 1)
+
+
+@pytest.mark.parametrize("with_offset", [False, True])
+def test_sparse_equals_dense_where_everything_is_screened(with_offset):
+    rng = np.random.default_rng(3)
+    cells = np.where(rng.random((200, 30)) > 0.5, rng.normal(size=(200, 30)), 0.0).astype(np.float32)
+    offset = rng.normal(size=30).astype(np.float32) if with_offset else None
+    values = cells if offset is None else cells + offset
+    target = np.sign(values[:, [3]] * values[:, [9]] + 0.01)
+    dense = fit_pairs(values, target, 2, engine=PairEngine(n_screened=30))
+    sparse = fit_pairs(sp.csr_matrix(cells), target, 2, engine=PairEngine(n_screened=30), offset=offset)
+    assert sparse.selection.ranking.tolist() == dense.selection.ranking.tolist()
+    kept = sparse.selection.indices
+    ours = sparse.model.scores(sp.csr_matrix(cells[:, kept]), None if offset is None else offset[kept])
+    np.testing.assert_allclose(ours, dense.model.scores(values[:, kept]), atol=1e-3)
+
+
+def test_a_wide_sparse_table_is_screened_as_it_is():
+    rng = np.random.default_rng(3)
+    X = sp.random(400, 500, density=0.5, format="csr", random_state=rng, dtype=np.float32)
+    X.data -= 0.5
+    dense = X.toarray()
+    target = np.where(dense[:, [30]] * dense[:, [90]] + 0.02 * rng.normal(size=(400, 1)) > 0, 1.0, -1.0)
+    assert fit_pairs(X, target, 2).selection.indices.tolist() == [30, 90]
+
+
+def test_weights_count():
+    X, score = product()
+    half = np.arange(300) % 2 == 0
+    target = np.where(half, np.sign(score[:, 0]), np.sign(X[:, 7] * X[:, 9]))[:, None]
+    first = fit_pairs(X, target, 2, sample_weight=np.where(half, 1.0, 1e-3))
+    other = fit_pairs(X, target, 2, sample_weight=np.where(half, 1e-3, 1.0))
+    assert first.selection.indices.tolist() == [5, 21]
+    assert other.selection.indices.tolist() == [7, 9]
+
+
+def test_units_do_not_matter():
+    X, score = product()
+    plain, other = fit_pairs(X, np.sign(score), 2), fit_pairs(1e4 * X + 3e4, np.sign(score), 2)
+    assert plain.selection.indices.tolist() == other.selection.indices.tolist()
+    np.testing.assert_allclose(
+        other.model.scores(1e4 * X[:, [5, 21]] + 3e4), plain.model.scores(X[:, [5, 21]]), rtol=0.05, atol=0.02
+    )
+
+
+def test_same_seed_same_result_and_the_callers_memory_is_left_alone():
+    X, score = product(f=30)
+    target, before = np.sign(score), X.copy()
+    X.flags.writeable = False
+    a, b, c = (fit_pairs(X, target, 2, seed=seed) for seed in (5, 5, 6))
+    np.testing.assert_array_equal(a.model.weights, b.model.weights)
+    assert not np.array_equal(a.model.weights, c.model.weights)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_progress_is_reported():
+    X, score = product()
+    seen = []
+    fit_pairs(X, np.sign(score), 2, refinement_epochs=400, progress=lambda *numbers: seen.append(numbers))
+    steps, alive, refined = zip(*seen)
+    assert list(steps) == sorted(steps)
+    assert (alive[-1], refined[0]) == (2, 0)
+    assert refined[-1] > 0
+
+
+def test_a_fit_near_chance_warns():
+    X, _ = product(n=600)
+    noise = np.sign(np.random.default_rng(1).normal(size=(600, 1)))
+    with pytest.warns(ConvergenceWarning, match="near chance.*Raise n_screened"):
+        fit_pairs(X, noise, 1)
+
+
+def test_what_the_engine_does_not_take():
+    X, score = product(f=22)
+    schedule = pair_schedule(300, 2, "classification")
+    rule, loss = Rule(22, 2), get_loss("squared_hinge")
+    with pytest.raises(ValueError, match="does not average weights"):
+        PairEngine().fit(Problem(X, np.sign(score)), rule, loss, replace(schedule, average=0.5))
+    with pytest.raises(ValueError, match="the rule has 22 features, the problem 3"):
+        PairEngine().fit(Problem(X, np.sign(score), groups=np.arange(22) % 3), rule, loss, schedule)
+
+
+def test_a_training_loss_that_is_not_finite_is_reported():
+    X, score = product(f=22)
+    with pytest.raises(FloatingPointError, match="became infinite or NaN"):
+        fit_pairs(X, np.where(np.arange(300)[:, None] == 7, np.nan, score), 2, "squared_error")

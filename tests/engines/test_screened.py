@@ -1,0 +1,67 @@
+"""Screening before another engine: exactly M of all columns, ranks of those that were left out."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tamiz.core import Rule
+from tamiz.core.losses import get_loss
+from tamiz.engines import Problem, linear_schedule, network_schedule
+from tamiz.engines.dense import DenseEngine
+from tamiz.engines.linear import LinearEngine
+from tamiz.engines.screened import ScreenedEngine, screen
+
+HINGE = get_loss("squared_hinge")
+
+
+def table(n=300, f=120, seed=0):
+    X = np.random.default_rng(seed).normal(size=(n, f)).astype(np.float32)
+    return X, np.where(X[:, [7]] * X[:, [100]] > 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_the_screened_problem_holds_the_columns_in_order(kind):
+    X, y = table()
+    offset = np.linspace(0, 1, 120).astype(np.float32) if kind is sp.csr_matrix else None
+    found = screen(Problem(kind(X), y, offset=offset), HINGE, 6)
+    assert {7, 100} <= set(found.features)
+    assert sorted(found.by_evidence[:6]) == found.features.tolist()
+    assert sorted(found.by_evidence) == list(range(120))
+    expected = X[:, found.features] + (0 if offset is None else offset[found.features])
+    np.testing.assert_allclose(found.problem.X, expected, rtol=1e-6)
+
+
+def test_groups_are_numbered_anew():
+    X, y = table()
+    found = screen(Problem(X, y, groups=np.arange(120) % 40), HINGE, 5)
+    assert {7, 20} <= set(found.features)  # columns 7 and 100
+    assert found.problem.X.shape == (300, 15)
+    assert found.problem.groups.tolist() == list(range(5)) * 3
+
+
+def test_nothing_is_searched_where_all_are_kept():
+    X, y = table()
+    X = np.ascontiguousarray(X[:, :4])
+    found = screen(Problem(X, y), HINGE, 10)
+    assert found.features.tolist() == found.by_evidence.tolist() == [0, 1, 2, 3]
+    assert not np.shares_memory(found.problem.X, X)
+
+
+def test_another_engine_selects_among_the_screened():
+    X, y = table()
+    y = np.where(X[:, [7]] + X[:, [100]] > 0, 1.0, -1.0)
+    schedule = linear_schedule(300, 2, "classification")
+    rule = Rule(120, 2, ramp_steps=schedule.ramp_steps, warmup_steps=schedule.warmup_steps)
+    fit = ScreenedEngine(LinearEngine(), 8).fit(Problem(X, y), rule, HINGE, schedule)
+    assert fit.selection.indices.tolist() == [7, 100]
+    assert sorted(fit.selection.ranking) == list(range(1, 121))
+    assert fit.selection.engine == "linear"
+    assert fit.model.coef.shape == (1, 2)
+
+
+def test_at_least_m_are_screened():
+    X = table()[0][:, :12]
+    schedule = network_schedule(300, 9, "classification", refinement_epochs=20, ramp_steps=100)
+    problem, rule = Problem(X, np.sign(X[:, [3]])), Rule(12, 9, ramp_steps=100)
+    fit = ScreenedEngine(DenseEngine((4,), n_init=1), 2).fit(problem, rule, HINGE, schedule)
+    assert fit.selection.support.sum() == 9

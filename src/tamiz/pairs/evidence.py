@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tamiz.pairs.basis import FINER_DEGREE, Basis, extend_polynomials
+from tamiz.pairs.kernels import column_grams, column_leverages
 from tamiz.pairs.null import log_p_values
 from tamiz.pairs.target import PairResiduals
 
@@ -132,32 +133,31 @@ def _judge_batch(
     coefficients = np.linalg.solve(gram, (design @ products.transpose(0, 2, 1)).astype(np.float64))
     total = np.einsum("mdn,mdn->m", products, products) / products.shape[1]
     products = products - coefficients.transpose(0, 2, 1).astype(np.float32) @ design
-    statistic, rank, leverage, share = _explained(products, residuals.values, _SMALLEST_SHARE * total)
+    statistic, rank, leverage, share = _explained(products, residuals, _SMALLEST_SHARE * total)
     n_targets = len(residuals.values)
-    target = float((((residuals.values**2).sum(axis=0) / n_rows) ** 2).sum())
-    log_p = log_p_values(statistic, rank, leverage, n_targets, target, n_rows)
+    log_p = log_p_values(statistic, rank, residuals.null_variance(rank, leverage), n_targets, n_rows)
     strongest = share.argmax(axis=1)
     component = np.stack([strongest // n_second, strongest % n_second], axis=1)
     return log_p, np.sqrt(np.clip(statistic / n_targets, 0.0, 1.0)), component
 
 
 def _explained(
-    features: np.ndarray, residuals: np.ndarray, smallest: np.ndarray
+    features: np.ndarray, residuals: PairResiduals, smallest: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return trace(H K), rank and sum of squared leverages of H, and the share that each feature explains alone.
+    """Return trace(H K), rank and weighted sum of squared leverages of H, and the share that each feature explains alone.
 
     Parameters
     ----------
     features : ndarray of shape (n_tests, n_functions, n_samples)
         Centred features of each test.
-    residuals : ndarray of shape (n_targets, n_samples)
-        Standardised residuals.
+    residuals : PairResiduals
+        The residuals.
     smallest : ndarray of shape (n_tests,)
         Smallest sum of squares of a direction that is tested.
     """
     n_rows = features.shape[2]
     gram = (features @ features.transpose(0, 2, 1)).astype(np.float64)
-    inner = (features @ residuals.T.astype(np.float32)).astype(np.float64)
+    inner = (features @ residuals.values.T.astype(np.float32)).astype(np.float64)
     values, vectors = np.linalg.eigh(gram)
     kept = values > smallest[:, None]
     inverse = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
@@ -165,7 +165,7 @@ def _explained(
     statistic = ((whiten @ inner) ** 2).sum(axis=(1, 2)) / n_rows
     white = whiten.astype(np.float32) @ features
     diagonal = np.einsum("mdn,mdn->mn", white, white)
-    leverage = np.einsum("mn,mn->m", diagonal, diagonal)
+    leverage = (diagonal * diagonal) @ residuals.leverage_weights
     size = np.einsum("mdd->md", gram)
     share = (inner**2).sum(axis=2) / np.where(size > smallest[:, None], size, np.inf)
     return statistic, kept.sum(axis=1), leverage, share
@@ -173,7 +173,7 @@ def _explained(
 
 @dataclass(frozen=True, eq=False)
 class ColumnTests:
-    """Test each column on its own, for many residuals: functions, whitened once.
+    """Test each column on its own, for one or many residuals.
 
     Parameters
     ----------
@@ -198,36 +198,60 @@ class ColumnTests:
         """
         values = residuals.values
         n_targets, n_rows = values.shape
-        target = float((((values**2).sum(axis=0) / n_rows) ** 2).sum())
         stacked = values if orders is None else values[:, orders].transpose(1, 0, 2).reshape(-1, n_rows)
         n_orders = 1 if orders is None else len(orders)
         result = np.zeros((self.basis.n_columns, n_orders)) if orders is None else np.zeros((1, n_orders))
-        for columns, features in self._batches(residuals):
-            total = np.einsum("mdn,mdn->m", features, features) / features.shape[1]
-            _, rank, leverage, _ = _explained(features, values, _SMALLEST_SHARE * total)
-            gram = (features @ features.transpose(0, 2, 1)).astype(np.float64)
-            inner = (features @ stacked.T.astype(np.float32)).astype(np.float64)
-            inverse = np.linalg.pinv(gram, rcond=1e-3, hermitian=True)
-            explained = (inner * (inverse @ inner)).sum(axis=1).reshape(len(columns), n_orders, n_targets).sum(axis=2)
-            found = log_p_values(explained / n_rows, rank[:, None], leverage[:, None], n_targets, target, n_rows)
+        constant = residuals.main_scale / np.sqrt(residuals.main_scale @ residuals.main_scale)
+        weighted = (stacked * residuals.scale).T.astype(np.float32)
+        level = stacked @ constant
+        for columns, functions, offsets in self._parts():
+            means, whiten, rank, leverage = _whitening(functions, offsets, residuals, constant)
+            inner = np.zeros((len(columns), means.shape[1], len(stacked)))
+            inner[np.arange(means.shape[1]) < np.diff(offsets)[:, None]] = functions @ weighted
+            inner -= means[:, :, None] * level
+            explained = ((whiten @ inner) ** 2).sum(axis=1).reshape(len(columns), n_orders, n_targets).sum(axis=2)
+            variance = residuals.null_variance(rank, leverage)
+            found = log_p_values(explained / n_rows, rank[:, None], variance[:, None], n_targets, n_rows)
             if orders is None:
                 result[columns] = found
             else:
                 result[0] = np.minimum(result[0], found.min(axis=0))
         return result[:, 0] if orders is None else result[0]
 
-    def _batches(self, residuals: PairResiduals) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield columns with equally many functions, and these, scaled and centred, as (n_columns, degree, n_samples)."""
-        degrees = self.basis.degrees
-        scale = residuals.scale.astype(np.float32)
-        constant = residuals.main_scale.astype(np.float32)
-        flat = np.ptp(scale) < 1e-6
-        for degree in np.unique(degrees[degrees > 0]):
-            columns = np.flatnonzero(degrees == degree)
-            size = max(1, 2**20 // (int(degree) * len(scale)))
-            for start in range(0, len(columns), size):
-                part = columns[start : start + size]
-                features = np.stack([self.basis.of_column(int(j)).astype(np.float32) for j in part]) * scale
-                if not flat:
-                    features -= (features @ constant)[:, :, None] * (constant / (constant @ constant))
-                yield part, features
+    def _parts(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield some columns at a time, their functions and where those of each begin."""
+        basis = self.basis
+        size = max(1, 2**21 // len(self.weights))
+        for start in range(0, basis.n_columns, size):
+            columns = np.arange(start, min(start + size, basis.n_columns))
+            offsets = basis.offsets[start : columns[-1] + 2]
+            rows = slice(offsets[0], offsets[-1])
+            functions = basis.functions[rows]
+            if basis.shift is not None:
+                functions = functions.toarray() + basis.shift[rows, None]
+            if len(functions):
+                yield columns, functions, offsets - offsets[0]
+
+
+def _whitening(
+    functions: np.ndarray, offsets: np.ndarray, residuals: PairResiduals, constant: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return what makes the functions of each column orthonormal: means, matrices, ranks and sums of squared leverages."""
+    degrees = np.diff(offsets)
+    largest = int(degrees.max())
+    means = np.zeros((len(degrees), largest))
+    grams = np.zeros((len(degrees), largest, largest))
+    column_grams(functions, offsets, residuals.scale, constant, means, grams)
+    values, vectors = np.linalg.eigh(grams)
+    total = np.trace(grams, axis1=1, axis2=2) / np.maximum(degrees, 1)
+    kept = values > np.maximum(_SMALLEST_SHARE * total, 1e-9)[:, None]
+    inverse = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
+    whiten = (vectors * inverse[:, None, :]).transpose(0, 2, 1)
+    leverage = np.zeros(len(degrees))
+    # Directions beyond the degree of a column have eigenvalue 0 and stand first; its own come last.
+    own = np.zeros_like(whiten)
+    for degree in np.unique(degrees[degrees > 0]):
+        rows = degrees == degree
+        own[rows, :degree] = whiten[rows, largest - degree :]
+    column_leverages(functions, offsets, residuals.scale, constant, means, own, residuals.leverage_weights, leverage)
+    return means, own, kept.sum(axis=1), leverage

@@ -21,7 +21,7 @@ Progress = Callable[[float, str], None]
 WorkMaker = Callable[[list[Block], np.ndarray, np.ndarray, int], Callable[[Task], Any]]
 
 # So many of the strongest pairs are always judged exactly,
-MIN_JUDGED = 200
+MIN_JUDGED = 100
 # and all that are kept and of whose strength fewer than so many are expected among all pairs without effect.
 _EXPECTED_JUDGED = 50.0
 
@@ -69,7 +69,7 @@ def count_pairs(degrees: np.ndarray) -> int:
 
 
 def kept_pairs(n_columns: int) -> int:
-    """Return how many of the strongest pairs are kept: one for each column, within 200 and 1,000."""
+    """Return how many of the strongest pairs are kept: one for each column, within 100 and 1,000."""
     return int(np.clip(n_columns, MIN_JUDGED, 1000))
 
 

@@ -217,3 +217,49 @@ def column_leverages(functions, offsets, scale, constant, means, whiten, weights
         for n in range(n_rows):
             total += diagonal[n] * diagonal[n] * weights[n]
         out[j] = total
+
+
+@njit(cache=True, nogil=True)
+def fill_pair_features(own, finer, pairs, shape, scale, main_scale, out):  # pragma: no cover - compiled
+    """Write for each pair the products of its functions, the constant and the finer functions of both columns into ``out``.
+
+    ``shape`` holds the number of functions and of finer functions of the first, then of the second columns. Products are in
+    the scale of the evidence, the rest in that of the additive model.
+    """
+    n_rows = scale.shape[0]
+    for pair in range(pairs.shape[0]):
+        i, j = pairs[pair, 0], pairs[pair, 1]
+        place = 0
+        for k in range(shape[0]):
+            first = own[i, k]
+            for m in range(shape[2]):
+                second, row = own[j, m], out[pair, place]
+                for n in range(n_rows):
+                    row[n] = first[n] * second[n] * scale[n]
+                place += 1
+        row = out[pair, place]
+        for n in range(n_rows):
+            row[n] = main_scale[n]
+        place += 1
+        for column, count in ((i, shape[1]), (j, shape[3])):
+            for k in range(count):
+                function, row = finer[column, k], out[pair, place]
+                for n in range(n_rows):
+                    row[n] = function[n] * main_scale[n]
+                place += 1
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def weighted_leverages(white, weights, out):  # pragma: no cover - compiled
+    """Write the weighted sum of squared leverages of each test into ``out``; features are orthonormal (tests, features, rows)."""
+    diagonal = np.empty(white.shape[2], dtype=np.float32)
+    for test in range(white.shape[0]):
+        diagonal[:] = np.float32(0.0)
+        for k in range(white.shape[1]):
+            row = white[test, k]
+            for n in range(row.shape[0]):
+                diagonal[n] += row[n] * row[n]
+        total = 0.0
+        for n in range(diagonal.shape[0]):
+            total += diagonal[n] * diagonal[n] * weights[n]
+        out[test] = total

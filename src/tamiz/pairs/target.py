@@ -199,6 +199,8 @@ def _whitened(raw: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
     weights = np.ones(raw.shape[1]) if scale is None else scale**2
     values, vectors = np.linalg.eigh((centred * weights) @ centred.T / weights.sum())
     kept = values > 1e-9 * values.max()
+    if scale is not None and len(raw) > 1:
+        kept[0] = False  # errors of C classes have C - 1 directions; a model turns the last one from row to row
     size = values[kept] if scale is None else np.maximum(values[kept], 1.0)
     return (vectors[:, kept] / np.sqrt(size)).T @ centred
 

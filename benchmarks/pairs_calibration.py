@@ -1,9 +1,11 @@
-"""Family-wise error of the pair search on tables without effect, by kind of table.
+"""Family-wise error of the pair search on tables without pairs, by kind of table.
 
-    python benchmarks/pairs_calibration.py [--tables 30] [--jobs 2]
+    python benchmarks/pairs_calibration.py [--tables 30] [--jobs 2] [--part nothing] [--part strong]
 
-For each kind the share of tables with a pair, and with a column, whose corrected p value is below 0.05. It should be 0.05; the
-target is 0.02 to 0.08 over all tables. For one kind with n tables the standard error is sqrt(0.05 * 0.95 / n).
+Part "nothing": tables without any effect; the share of tables with a pair, and with a column, whose corrected p value is
+below 0.05. Part "strong": tables whose target depends strongly on a few columns, each on its own, and on no pair; the share
+of tables with a pair. It should be 0.05; the target is 0.02 to 0.08 over all tables of a part. For one kind with n tables the
+standard error is sqrt(0.05 * 0.95 / n).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import argparse
 import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from typing import Any
 
 import numpy as np
 
@@ -73,12 +76,103 @@ KINDS: dict[str, Callable[[np.random.Generator], Table]] = {
 }
 
 
-def one_table(kind: str, seed: int) -> tuple[bool, bool, bool]:
+def _drawn(random: np.random.Generator, logit: np.ndarray) -> np.ndarray:
+    """Draw two classes."""
+    return (random.random(len(logit)) < 1 / (1 + np.exp(-logit))).astype(int)
+
+
+def _two_strong(
+    n: int, strength: float, shift: float = 0.0, columns: Callable[..., np.ndarray] = _normal
+) -> Callable[[np.random.Generator], Table]:
+    """Return what makes tables of 30 columns, of which two move the log odds."""
+
+    def make(random: np.random.Generator) -> Table:
+        X = columns(random, n, 30)
+        return X, _drawn(random, strength * (X[:, 0] + X[:, 1]) + shift)
+
+    return make
+
+
+def _separated(random: np.random.Generator) -> Table:
+    X = _normal(random, 400, 30)
+    return X, (X[:, 0] + X[:, 1] > 0).astype(int)
+
+
+def _steps(random: np.random.Generator) -> Table:
+    X = _normal(random, 600, 30)
+    return X, _drawn(random, 3.0 * (X[:, 0] > 0.8) + 3.0 * (X[:, 1] > -0.3) - 3.0)
+
+
+def _strong_counts(random: np.random.Generator) -> Table:
+    X = _counts(random, 300, 30)
+    X[:, :2] = random.poisson(1.0, size=(300, 2))
+    return X, _drawn(random, 2 * (X[:, 0] + X[:, 1]) - 4)
+
+
+def _softmax(random: np.random.Generator) -> Table:
+    X = _normal(random, 500, 30)
+    logits = np.stack([2 * X[:, 0], 2 * X[:, 1], np.zeros(500)], axis=1)
+    return X, (logits + random.gumbel(size=(500, 3))).argmax(axis=1)
+
+
+def _ordered(random: np.random.Generator) -> Table:
+    X = _normal(random, 500, 30)
+    return X, np.digitize(X[:, 0] + X[:, 1] + 0.5 * random.logistic(size=500), [-0.8, 0.8])
+
+
+def _ten(random: np.random.Generator) -> Table:
+    X = _normal(random, 600, 60)
+    return X, _drawn(random, 1.5 * X[:, :10].sum(axis=1))
+
+
+def _shifted(random: np.random.Generator) -> Table:
+    """Draw 60 rows of 200 columns, 15 of which have another mean in the second class."""
+    X, y = _normal(random, 60, 200), np.arange(60) % 2
+    X[:, :15] += 1.5 * y[:, None]
+    return X, y
+
+
+def _sum(
+    columns: Callable[..., np.ndarray], spread: Callable[[np.ndarray], Any] = lambda X: 1.0
+) -> Callable[[np.random.Generator], Table]:
+    """Return what makes regressions on the sum of two columns, with errors of a given spread."""
+
+    def make(random: np.random.Generator) -> Table:
+        X = columns(random, 300, 30)
+        return X, 3 * (X[:, 0] + X[:, 1]) + random.normal(size=300) * spread(X)
+
+    return make
+
+
+STRONG: dict[str, Callable[[np.random.Generator], Table]] = {
+    "60 rows, log odds 5 (x0 + x1)": _two_strong(60, 5.0),
+    "100 rows, log odds 3 (x0 + x1)": _two_strong(100, 3.0),
+    "400 rows, log odds 3 (x0 + x1)": _two_strong(400, 3.0),
+    "400 rows, log odds 10 (x0 + x1)": _two_strong(400, 10.0),
+    "1,000 rows, log odds 3 (x0 + x1)": _two_strong(1000, 3.0),
+    "100 rows, 8 % positive": _two_strong(100, 3.0, -6.0),
+    "300 rows, 5 % positive": _two_strong(300, 3.0, -8.0),
+    "400 rows, correlated": _two_strong(400, 3.0, 0.0, _correlated),
+    "400 rows, separated: x0 + x1 > 0": _separated,
+    "600 rows, steps": _steps,
+    "300 rows, counts": _strong_counts,
+    "500 rows, 3 classes": _softmax,
+    "500 rows, 3 classes in order": _ordered,
+    "600 rows, ten strong columns": _ten,
+    "60 rows, 15 of 200 shifted": _shifted,
+    "300 rows, regression": _sum(_normal),
+    "300 rows, regression, spread grows": _sum(_normal, lambda X: np.exp(0.5 * X[:, 0])),
+    "300 rows, regression, far values": _sum(lambda g, n, f: np.exp(1.5 * g.normal(size=(n, f)))),
+}
+PARTS = {"nothing": KINDS, "strong": STRONG}
+
+
+def one_table(part: str, kind: str, seed: int) -> tuple[bool, bool, bool]:
     """Return whether a pair, a column on its own, and a column in any way is found on one table."""
     from tamiz import find_pairs
 
-    random = np.random.default_rng([seed, list(KINDS).index(kind)])
-    X, y = KINDS[kind](random)
+    random = np.random.default_rng([seed, list(PARTS[part]).index(kind), part == "strong"])
+    X, y = PARTS[part][kind](random)
     found = find_pairs(X, y, random_state=seed, n_jobs=1)
     return (
         bool(found.significant_pairs()),
@@ -91,19 +185,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, default=30, help="tables of each kind")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--part", action="append", choices=list(PARTS), help="may be repeated; default: both")
     options = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    print(f"{'kind of table':<40}{'tables':>8}{'a pair':>9}{'alone':>9}{'column':>9}", flush=True)
-    rows = []
     with ProcessPoolExecutor(options.jobs) as pool:
-        for kind in KINDS:
-            outcome = np.array(list(pool.map(one_table, [kind] * options.tables, range(options.tables), chunksize=5)))
-            rows.append(outcome)
-            shares = "".join(f"{share:>9.3f}" for share in outcome.mean(axis=0))
-            print(f"{kind:<40}{len(outcome):>8}{shares}", flush=True)
-    everything = np.concatenate(rows)
-    shares = "".join(f"{share:>9.3f}" for share in everything.mean(axis=0))
-    print(f"{'all':<40}{len(everything):>8}{shares}   target 0.02 to 0.08", flush=True)
+        for part in options.part or PARTS:
+            n_shown = 3 if part == "nothing" else 1  # beside strong columns it is right to find columns
+            head = "".join(f"{name:>9}" for name in ("a pair", "alone", "column")[:n_shown])
+            print(f"{part + ': kind of table':<40}{'tables':>8}{head}", flush=True)
+            rows = []
+            for kind in PARTS[part]:
+                n = options.tables
+                outcome = np.array(list(pool.map(one_table, [part] * n, [kind] * n, range(n), chunksize=5)))
+                rows.append(outcome)
+                print(f"{kind:<40}{n:>8}{_shares(outcome, n_shown)}", flush=True)
+            everything = np.concatenate(rows)
+            print(f"{'all':<40}{len(everything):>8}{_shares(everything, n_shown)}   target 0.02 to 0.08", flush=True)
+
+
+def _shares(outcome: np.ndarray, n_shown: int) -> str:
+    return "".join(f"{share:>9.3f}" for share in outcome.mean(axis=0)[:n_shown])
 
 
 if __name__ == "__main__":

@@ -69,6 +69,7 @@ def test_what_the_tables_of_the_commands_say():
         "sfs+dfs": "SFS+DFS",
         "random-forest": "random forest",
         "mrmr": "mRMR",
+        "pair-search": "pair search",
         "random": "random features",
         "all": "all features",
     }

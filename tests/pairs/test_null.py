@@ -36,15 +36,14 @@ def test_p_values_are_uniform_for_rare_classes_and_rare_values(share):
     q = stats.zscore(random.normal(size=(n, 2)) * (random.random((n, 2)) < 0.3))
     H = projector(q)
     values = np.array([order @ H @ order for order in (random.permutation(r) for _ in range(20000))]) / n
-    p = np.exp(
-        log_p_values(values, np.full(20000, 2), np.full(20000, (np.diag(H) ** 2).sum()), 1, (r**4).sum() / n**2, n)
-    )
+    variance = permutation_variance(2, (np.diag(H) ** 2).sum(), 1, (r**4).sum() / n**2, n)
+    p = np.exp(log_p_values(values, np.full(20000, 2), np.full(20000, variance), 1, n))
     for level in (0.5, 0.1, 0.01):
         assert np.mean(p < level) == pytest.approx(level, rel=0.25)
 
 
 def test_no_test_has_p_value_1():
-    assert log_p_values(np.array([0.5]), np.array([0]), np.array([0.0]), 1, 0.01, 100).tolist() == [0.0]
+    assert log_p_values(np.array([0.5]), np.array([0]), np.array([0.0]), 1, 100).tolist() == [0.0]
 
 
 def test_tails_far_below_the_smallest_number_are_smooth():

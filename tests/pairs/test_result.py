@@ -53,8 +53,10 @@ def test_text_and_html(found):
 def test_a_pair_is_drawn_with_its_names(found):
     ax = found.plot()
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("a (rank)", "<c> (rank)")
-    mean = ax.collections[0].get_array().reshape(8, 8)
-    assert np.nanmean(mean[:4, :4]) < 0.3 < 0.7 < np.nanmean(mean[:4, 4:])
+    cells = found.cells()
+    mean = ax.collections[0].get_array().reshape(cells.means.shape)
+    half_y, half_x = (size // 2 for size in mean.shape)
+    assert np.nanmean(mean[:half_y, :half_x]) < 0.3 < 0.7 < np.nanmean(mean[:half_y, -half_x:])
     assert found.plot("<c>").get_ylabel() == "a (rank)"
     assert found.plot(1, "e", ax=ax) is ax
 

@@ -110,8 +110,9 @@ def test_a_sparse_table_gives_what_the_dense_one_of_degree_1_gives():
     dense = X.toarray()
     y = (dense[:, 3] > 0) ^ (dense[:, 7] > 0)
     a, b = (find_pairs(table, y, degree=1, random_state=0, n_permutations=5) for table in (X, dense))
-    assert set(a.significant_columns()) == {3, 7}
-    np.testing.assert_allclose(a.scores, b.scores, atol=1e-3)
+    assert set(a.significant_columns()[:2]) == {3, 7}
+    assert a.pairs[0].indices == (3, 7)
+    np.testing.assert_allclose(a.scores, b.scores, rtol=1e-5, atol=1e-3)
 
 
 def test_weights_of_zero_leave_rows_out():
@@ -246,12 +247,32 @@ def test_family_wise_error_stays_near_5_percent(kind):
     assert hits <= 5
 
 
-def test_family_wise_error_beside_two_very_strong_columns():
-    """Rows whose class is nearly certain must not make the residuals of the others count more: half of the tables had a hit."""
+def strong_columns(kind, random):
+    """Return a table with two strong columns and no pair."""
+    if kind == "certain classes":
+        X = random.normal(size=(300, 12))
+        return X, logistic(random, 3 * (X[:, 0] + X[:, 1]))
+    if kind == "rare class":
+        X = random.normal(size=(300, 12))
+        return X, logistic(random, 3 * (X[:, 0] + X[:, 1]) - 8)
+    if kind == "separated classes":
+        X = random.normal(size=(300, 12))
+        return X, (X[:, 0] + X[:, 1] > 0).astype(int)
+    if kind == "counts":
+        X = random.poisson(random.uniform(0.1, 1.0, 20), size=(300, 20)).astype(float)
+        X[:, :2] = random.poisson(1.0, size=(300, 2))
+        return X, logistic(random, 2 * (X[:, 0] + X[:, 1]) - 4)
+    X = np.exp(1.5 * random.normal(size=(300, 12)))
+    return X, X[:, 0] + X[:, 1] + random.normal(size=300) * (1.0 if kind == "far values" else X[:, 0])
+
+
+@pytest.mark.parametrize(
+    "kind", ["certain classes", "rare class", "separated classes", "counts", "far values", "changing spread"]
+)
+def test_family_wise_error_beside_two_strong_columns(kind):
+    """A bounded form of the second part of benchmarks/pairs_calibration.py; of 12 tables, 4 and more have a hit in 0.2 %."""
     hits = 0
     for seed in range(12):
-        random = np.random.default_rng(seed)
-        X = random.normal(size=(400, 20))
-        y = logistic(random, 3 * (X[:, 0] + X[:, 1]))
+        X, y = strong_columns(kind, np.random.default_rng([seed, 1]))
         hits += bool(find_pairs(X, y, random_state=0, n_permutations=10, n_jobs=1).significant_pairs())
-    assert hits <= 4
+    assert hits <= 3

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tamiz.report import report
+from tamiz import find_pairs
+from tamiz.report import pairs_report, report
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.chrome.service import Service  # noqa: E402
@@ -357,3 +358,17 @@ def test_axe_finds_no_violation(open_page, request, axe, which, theme):
     )
     assert passed > 30  # it did look
     assert found == []
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_page_of_pairs_fits_and_its_table_can_be_downloaded(open_page, tmp_path, width):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(200, len(HOSTILE)))
+    found = find_pairs(X, (X[:, 0] * X[:, 1] > 0).astype(int), random_state=0, n_permutations=0).with_names(HOSTILE)
+    browser = open_page(pairs_report(found, title="=1+1", command="tamiz pairs table.csv"), width)
+    assert overflow(browser) <= 0
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#pictures svg.chart")) == 4
+    browser.find_element(By.ID, "download").click()
+    rows = downloaded(browser, tmp_path, "pairs.csv")
+    assert rows[0] == ["first", "second", "strength", "p_value", "shape"]
+    assert rows[1][:2] == HOSTILE[:2]

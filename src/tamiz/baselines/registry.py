@@ -163,6 +163,7 @@ BASELINES: dict[str, Method] = {
         Method("sfs+dfs", "SFS+DFS", "tamiz.baselines.sfs_dfs:SFSDFS"),
         Method("random-forest", "random forest", "tamiz.baselines.random_forest:RandomForestImportance"),
         Method("mrmr", "mRMR", "tamiz.baselines.mrmr:MRMR"),
+        Method("pair-search", "pair search", "tamiz.baselines.pair_search:PairSearchScore"),
         Method("random", "random features", "tamiz.baselines.random_selection:RandomSelection"),
         Method("all", "all features", "tamiz.baselines.all_features:AllFeatures"),
     )

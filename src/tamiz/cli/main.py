@@ -16,6 +16,7 @@ from tamiz.cli.compare import register_compare
 from tamiz.cli.datasets import register_datasets
 from tamiz.cli.demo import register_demo
 from tamiz.cli.errors import EXIT_INTERRUPTED
+from tamiz.cli.pairs import register_pairs
 from tamiz.cli.reproduce import add_commands as add_reproduce_commands
 from tamiz.cli.select import register_select
 
@@ -47,7 +48,7 @@ def _root(
 
 
 # A new command is one module and one name here.
-for _register in (register_select, register_compare, register_apply, register_demo, register_datasets):
+for _register in (register_select, register_compare, register_pairs, register_apply, register_demo, register_datasets):
     _register(app)
 add_reproduce_commands(app, handle_errors)
 

@@ -149,8 +149,8 @@ class FileOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOptions(FileOptions):
-    """Describe the table and the folds, for ``select`` and ``compare``."""
+class TargetOptions(FileOptions):
+    """Describe the table and its target."""
 
     target: Annotated[
         str | None,
@@ -192,6 +192,12 @@ class TableOptions(FileOptions):
             "--max-categories", metavar="N", help="Text columns with more different values are left out.", min=2
         ),
     ] = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(TargetOptions):
+    """Describe the table and the folds, for ``select`` and ``compare``."""
+
     n_folds: Annotated[int, typer.Option("--folds", metavar="N", help="Folds of the cross-validation.", min=2)] = 5
     n_repeats: Annotated[
         int, typer.Option("--repeats", metavar="N", help="How many times the folds are drawn.", min=1)

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tamiz.report.text import format_number, format_seconds, shorten
+from tamiz.report.text import format_number, format_p_value, format_seconds, shorten
 
 _MOST_ROWS = 20
 
@@ -152,6 +152,45 @@ def show_compare(record: Mapping[str, Any]) -> Group:
         )
     note = Text(words, style="dim")
     return Group(Text(""), table, note, files_lines(record))
+
+
+def show_pairs(record: Mapping[str, Any]) -> Group:
+    """Return the strongest pairs, and how much of the table matters."""
+    table = _table(
+        ("first", "left"),
+        ("second", "left"),
+        ("strength", "right"),
+        ("corrected p", "right"),
+        ("shape", "left"),
+        title="Strongest pairs, beyond what both columns say alone",
+    )
+    found = record["n_significant_pairs"]
+    # Beyond the significant pairs a few others show where chance begins.
+    shown = record["pairs"][: min(_MOST_ROWS, max(found + 3, 5))]
+    for pair in shown:
+        star = " *" if pair["p_value"] < 0.05 else "  "
+        table.add_row(
+            Text(shorten(pair["first"], 18)),
+            Text(shorten(pair["second"], 18)),
+            f"{pair['strength']:.2f}",
+            format_p_value(pair["p_value"]) + star,
+            pair["shape"],
+            style=None if pair["p_value"] < 0.05 else "dim",
+        )
+    parts: list[RenderableType] = [Text(""), table] if shown else []
+    more = len(record["pairs"]) - len(shown)
+    if more > 0:
+        parts.append(Text(f"and {more:,} more in pairs.csv", style="dim"))
+    alone = [column["column"] for column in record["columns"] if column["marginal_p_value"] < 0.05]
+    words = f"* p < 0.05, corrected for all {record['n_tests']:,} pairs" if shown else record["note"]
+    parts.append(Text(words, style="dim"))
+    parts.append(
+        Text(
+            f"Columns that matter: {record['n_significant_columns']:,} of {record['n_columns']:,} "
+            f"({len(alone):,} of them on their own)"
+        )
+    )
+    return Group(*parts, files_lines(record))
 
 
 def show_apply(record: Mapping[str, Any]) -> Group:

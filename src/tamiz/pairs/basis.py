@@ -72,7 +72,7 @@ class Basis:
         return part.astype(np.float64)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def _polynomials(values, order, weights, degree, out):  # pragma: no cover - compiled
     """Write the orthonormal polynomials of the mean ranks of one column into ``out``; return how many there are."""
     n_rows = values.shape[0]
@@ -134,6 +134,17 @@ def _polynomials(values, order, weights, degree, out):  # pragma: no cover - com
 
 
 @njit(cache=True, nogil=True)
+def _block_polynomials(values, order, weights, degree, out, degrees):  # pragma: no cover - compiled
+    """Write the polynomials of some columns one after the other into ``out``; return how many there are."""
+    place = 0
+    for column in range(values.shape[0]):
+        found = _polynomials(values[column], order[column], weights, degree, out[place:])
+        degrees[column] = found
+        place += found
+    return place
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def extend_polynomials(own, weights, out):  # pragma: no cover - compiled
     """Write the polynomials of one column and those of higher degree into ``out``; return how many there are."""
     n_functions, n_rows = own.shape
@@ -267,33 +278,25 @@ def make_basis(
     if table.is_sparse and all(len(table.members[j]) == 1 for j in wanted):
         return _sparse_basis(table, weights, wanted)
     parts = [wanted[start : start + block] for start in range(0, len(wanted), block)]
-    largest = sum(_largest_degree(table, int(j), degree) for j in wanted)
+    single = table.is_single[wanted]
+    largest = int(np.where(single, degree, MAX_GROUP_FUNCTIONS).sum())
     functions = np.empty((largest, table.n_samples), dtype=np.float32)
     degrees = np.zeros(len(wanted), dtype=np.int64)
+    kurtosis = np.zeros(len(wanted), dtype=np.float32)
     done = 0
     place = 0
     # Blocks come back in order and are copied one by one, so that only a few of them exist beside the result.
-    for block_functions, block_degrees in _in_order(
+    for block_functions, block_degrees, block_kurtosis in _in_order(
         lambda part: _block_functions(table, weights, part, degree), parts, n_threads
     ):
         functions[place : place + len(block_functions)] = block_functions
         degrees[done : done + len(block_degrees)] = block_degrees
+        kurtosis[done : done + len(block_degrees)] = block_kurtosis
         place += len(block_functions)
         done += len(block_degrees)
     functions = functions[:place]
     offsets = np.concatenate([[0], np.cumsum(degrees)])
-    polynomial = np.array(
-        [len(table.members[j]) == 1 and not table.is_categorical[table.members[j][0]] for j in wanted], dtype=bool
-    )
-    return Basis(functions, offsets, polynomial, _kurtosis(functions, offsets))
-
-
-def _largest_degree(table: ColumnTable, column: int, degree: int) -> int:
-    """Return the most functions that a column can have."""
-    members = table.members[column]
-    if len(members) > 1:
-        return MAX_GROUP_FUNCTIONS
-    return MAX_GROUP_FUNCTIONS if table.is_categorical[members[0]] else degree
+    return Basis(functions, offsets, single, kurtosis)
 
 
 def _in_order(function: Callable[[Any], Any], parts: list[Any], n_threads: int) -> Iterable[Any]:
@@ -313,26 +316,28 @@ def _in_order(function: Callable[[Any], Any], parts: list[Any], n_threads: int) 
 
 def _block_functions(
     table: ColumnTable, weights: np.ndarray, columns: np.ndarray, degree: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the functions of a few columns, one after the other, and how many each has."""
-    single = np.array([len(table.members[j]) == 1 and not table.is_categorical[table.members[j][0]] for j in columns])
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the functions of a few columns, one after the other, how many each has, and their largest mean fourth power."""
+    single = table.is_single[columns]
     degrees = np.zeros(len(columns), dtype=np.int64)
+    inputs = table.first_inputs[columns[single]]
+    part = table.values[:, inputs]
+    values = np.ascontiguousarray((part.toarray() if sp.issparse(part) else part).T)
+    highest = 1 if table.is_sparse else degree
+    out = np.empty((highest * len(inputs), table.n_samples), dtype=np.float32)
+    counts = np.zeros(len(inputs), dtype=np.int64)
+    out = out[: _block_polynomials(values, np.argsort(values, axis=1), weights, highest, out, counts)]
+    degrees[single] = counts
+    if single.all():
+        return out, degrees, _kurtosis(out, degrees)
     pieces: list[np.ndarray] = [np.empty((0, table.n_samples), dtype=np.float32)] * len(columns)
-    plain = np.flatnonzero(single)
-    if len(plain):
-        inputs = np.array([table.members[columns[place]][0] for place in plain])
-        part = table.values[:, inputs]
-        values = np.ascontiguousarray((part.toarray() if sp.issparse(part) else part).T)
-        order = np.argsort(values, axis=1)
-        for row, place in enumerate(plain):
-            out = np.empty((1 if table.is_sparse else degree, table.n_samples), dtype=np.float32)
-            count = _polynomials(values[row], order[row], weights, len(out), out)
-            pieces[place], degrees[place] = out[:count], count
+    for place, piece in zip(np.flatnonzero(single), np.split(out, np.cumsum(counts)[:-1])):
+        pieces[place] = piece
     for place in np.flatnonzero(~single):
-        column = int(columns[place])
-        found = _special_functions(table, weights, column)
+        found = _special_functions(table, weights, int(columns[place]))
         pieces[place], degrees[place] = found.astype(np.float32), len(found)
-    return np.concatenate(pieces), degrees
+    functions = np.concatenate(pieces)
+    return functions, degrees, _kurtosis(functions, degrees)
 
 
 def _special_functions(table: ColumnTable, weights: np.ndarray, column: int) -> np.ndarray:
@@ -385,15 +390,18 @@ def _sparse_basis(table: ColumnTable, weights: np.ndarray, wanted: np.ndarray) -
     return Basis(functions, offsets, np.ones(len(wanted), dtype=bool), kurtosis, shift)
 
 
-def _kurtosis(functions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _kurtosis(functions, degrees):  # pragma: no cover - compiled
     """Return the largest mean fourth power of the functions of each column; 0 where there are none."""
-    fourth = np.zeros(len(functions), dtype=np.float32)
-    for start in range(0, len(functions), 512):
-        part = functions[start : start + 512]
-        square = part * part
-        fourth[start : start + 512] = np.einsum("kn,kn->k", square, square) / max(1, functions.shape[1])
-    largest = np.zeros(len(offsets) - 1, dtype=np.float32)
-    filled = np.diff(offsets) > 0
-    if filled.any():
-        largest[filled] = np.maximum.reduceat(fourth, offsets[:-1][filled])
+    largest = np.zeros(degrees.shape[0], dtype=np.float32)
+    place = 0
+    for column in range(degrees.shape[0]):
+        for _ in range(degrees[column]):
+            function = functions[place]
+            total = np.float32(0.0)
+            for n in range(function.shape[0]):
+                square = function[n] * function[n]
+                total += square * square
+            largest[column] = max(largest[column], total / function.shape[0])
+            place += 1
     return largest

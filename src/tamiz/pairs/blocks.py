@@ -9,7 +9,8 @@ judged exactly afterwards.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
@@ -81,10 +82,32 @@ def split(basis: Basis, size: int = BLOCK) -> list[Block]:
     return blocks
 
 
+_scratch = threading.local()
+
+
+def _borrow(name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array that this thread uses again for its next block: new memory costs as much as a pass over the block."""
+    kept: np.ndarray | None = getattr(_scratch, name, None)
+    if kept is None or kept.shape != shape:
+        kept = np.empty(shape, dtype=np.float32)
+        setattr(_scratch, name, kept)
+    return kept
+
+
+def _weighted(block: Block, weight: np.ndarray) -> np.ndarray:
+    """Return functions times weights; kept for the next block if there is one weight, as tasks come by their second block."""
+    last = getattr(_scratch, "last", None)
+    if last is not None and last[0] is block.functions and last[1] is weight.base and last[2] == weight.ctypes.data:
+        return _borrow("weighted", block.functions.shape)
+    weighted = np.multiply(block.functions, weight, out=_borrow("weighted", block.functions.shape))
+    _scratch.last = (block.functions, weight.base, weight.ctypes.data)
+    return weighted
+
+
 def inner_products(first: Block, second: Block, weight: np.ndarray, out: np.ndarray) -> None:
     """Write ``sum_n weight_n b_ik(n) b_jl(n)`` for all functions of two blocks into ``out``."""
     if first.shift is None or second.shift is None:
-        np.matmul(first.functions, (second.functions * weight).T, out=out)
+        np.matmul(first.functions, _weighted(second, weight).T, out=out)
         return
     weighted = second.functions @ sp.diags_array(weight)
     out[...] = (first.functions @ weighted.T).toarray()
@@ -127,17 +150,31 @@ class Best:
         )
 
     def merge_pairs(self, z: np.ndarray, i: np.ndarray, j: np.ndarray) -> None:
-        """Take in other pairs; the order in which this is done does not change the result."""
+        """Take in other pairs, in no order; that of the calls does not change the result."""
         stronger = z >= self.z.min(initial=np.inf)
         z, i, j = z[stronger], i[stronger], j[stronger]
-        z, i, j = np.concatenate([self.z, z]), np.concatenate([self.i, i]), np.concatenate([self.j, j])
-        strongest = np.lexsort((j, i, -z))[: len(self.z)]
-        self.z, self.i, self.j = z[strongest], i[strongest], j[strongest]
+        if len(z) == 0:
+            return
+        n_kept = len(self.z)
+        self.i, self.j = np.concatenate([self.i, i]), np.concatenate([self.j, j])
+        z = np.concatenate([self.z, z])
+        strongest = np.argpartition(-z, n_kept - 1)[:n_kept]
+        weakest = z[strongest].min()
+        if (z == weakest).sum() > (
+            z[strongest] == weakest
+        ).sum():  # of pairs that are equally strong the first ones stay
+            strongest = np.lexsort((self.j, self.i, -z))[:n_kept]
+        self.z, self.i, self.j = z[strongest], self.i[strongest], self.j[strongest]
+
+    def sort_pairs(self) -> None:
+        """Put the strongest pairs first."""
+        order = np.lexsort((self.j, self.i, -self.z))
+        self.z, self.i, self.j = self.z[order], self.i[order], self.j[order]
 
     def merge_columns(self, columns: np.ndarray, z: np.ndarray, partner: np.ndarray) -> None:
-        """Take in best partners of some columns."""
+        """Take in best partners of some columns; -1 is none."""
         old_z, old_partner = self.column_z[columns], self.partner[columns]
-        better = (z > old_z) | ((z == old_z) & (partner < old_partner))
+        better = (partner >= 0) & ((z > old_z) | ((z == old_z) & (partner < old_partner)))
         self.column_z[columns] = np.where(better, z, old_z)
         self.partner[columns] = np.where(better, partner, old_partner)
 
@@ -151,7 +188,14 @@ class Best:
 Found = list[tuple[np.ndarray, ...]]
 
 
-def search_block(first: Block, second: Block, weights: np.ndarray, variance: np.ndarray, n_kept: int) -> Found:
+def search_block(
+    first: Block,
+    second: Block,
+    weights: np.ndarray,
+    variance: np.ndarray,
+    n_kept: int,
+    known: Sequence[Best] | None = None,
+) -> Found:
     """Search the pairs of two blocks (or of one with itself).
 
     Parameters
@@ -164,15 +208,18 @@ def search_block(first: Block, second: Block, weights: np.ndarray, variance: np.
         Squared scale of the rows.
     n_kept : int
         How many pairs to keep for each replicate.
+    known : sequence of Best or None, default=None
+        What other blocks have found so far: weaker pairs are left out, which saves time and does not change the result.
 
     Returns
     -------
     list of tuple
-        For each replicate: z, i, j of its strongest pairs, then z and partner for the columns of both blocks.
+        For each replicate: z, i, j of its strongest pairs, then z and partner for the columns of both blocks; a partner of -1
+        is none that is better than what is known.
     """
     n_targets = weights.shape[1]
     n_first, n_second = first.functions.shape[0], second.functions.shape[0]
-    products = np.empty((n_targets, n_first, n_second), dtype=np.float32)
+    products = _borrow("products", (n_targets, n_first, n_second))
     uses_variances = first.is_heavy and second.is_heavy
     variances = np.empty((n_first, n_second) if uses_variances else (1, 1), dtype=np.float32)
     factor = np.float32(1.0 / variance.sum(dtype=np.float64))
@@ -184,14 +231,19 @@ def search_block(first: Block, second: Block, weights: np.ndarray, variance: np.
     same = bool(first.columns[0] == second.columns[0])
     possible = len(first.columns) * len(second.columns)
     found: Found = []
-    for replicate in weights:
+    none = np.iinfo(np.int64).max
+    for number, replicate in enumerate(weights):
         for target, weight in enumerate(replicate):
             inner_products(first, second, weight, products[target])
         best = Best.empty(min(n_kept, possible), 0)
-        columns = [
-            (np.full(len(block.columns), -np.inf, dtype=np.float32), np.full(len(block.columns), -1, dtype=np.int64))
-            for block in (first, second)
-        ]
+        so_far = None if known is None else known[number]
+        floor = np.float32(-np.inf) if so_far is None else so_far.z.min(initial=np.inf)
+        columns = []
+        for block in (first, second):
+            start = np.full(len(block.columns), -np.inf, dtype=np.float32)
+            if so_far is not None:
+                start = so_far.column_z[block.columns]
+            columns.append((start, np.full(len(block.columns), none)))
         scan(
             products,
             variances,
@@ -204,12 +256,15 @@ def search_block(first: Block, second: Block, weights: np.ndarray, variance: np.
             same,
             offset,
             slope,
+            floor,
             best.z,
             best.i,
             best.j,
             *columns[0],
             *columns[1],
         )
+        for _, partner in columns:
+            partner[partner == none] = -1
         filled = np.isfinite(best.z)
         found.append((best.z[filled], best.i[filled], best.j[filled], *columns[0], *columns[1]))
     return found
@@ -291,10 +346,10 @@ def search_all(
     weights = np.ascontiguousarray(weights, dtype=np.float32)
     variance = np.ascontiguousarray(variance, dtype=np.float32)
     records = [Best.empty(n_kept, n_columns) for _ in weights]
-    tasks = [(a, b) for a in range(len(blocks)) for b in range(a, len(blocks))]
+    tasks = [(a, b) for b in range(len(blocks)) for a in range(b + 1)]
 
     def in_memory(task: Task) -> Found:
-        return search_block(blocks[task[0]], blocks[task[1]], weights, variance, n_kept)
+        return search_block(blocks[task[0]], blocks[task[1]], weights, variance, n_kept, records)
 
     for done, (task, found) in enumerate(run(tasks, work or in_memory), 1):
         first, second = blocks[task[0]], blocks[task[1]]
@@ -304,4 +359,6 @@ def search_all(
             record.merge_columns(second.columns, z_second, partner_second)
         if progress is not None:
             progress(done, len(tasks))
+    for record in records:
+        record.sort_pairs()
     return records

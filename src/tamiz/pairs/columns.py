@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,17 @@ class ColumnTable:
     def is_sparse(self) -> bool:
         """Return True for a sparse table, whose columns are used with degree 1."""
         return sp.issparse(self.values)
+
+    @cached_property
+    def is_single(self) -> np.ndarray:
+        """Return which columns are one input with an order: no category, no group."""
+        single = np.fromiter((len(members) == 1 for members in self.members), dtype=bool, count=self.n_columns)
+        return single & ~self.is_categorical[self.first_inputs]
+
+    @cached_property
+    def first_inputs(self) -> np.ndarray:
+        """Return the first input of each column."""
+        return np.fromiter((members[0] for members in self.members), dtype=np.int64, count=self.n_columns)
 
     def column(self, index: int) -> np.ndarray:
         """Return the inputs of one column as a dense array of shape (n_samples, n_members)."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tamiz.pairs.basis import FINER_DEGREE, Basis, extend_polynomials
+from tamiz.pairs.kernels import column_grams, column_leverages, fill_pair_features, weighted_leverages
 from tamiz.pairs.null import log_p_values
 from tamiz.pairs.target import PairResiduals
 
@@ -86,9 +87,7 @@ class PairJudge:
                 if shape[0] == 0 or shape[2] == 0:
                     continue
                 rows = np.flatnonzero((shapes == shape).all(axis=1))
-                i, j = place[rows].T
-                main = np.concatenate([finer[i, : shape[1]], finer[j, : shape[3]]], axis=1)
-                found = _judge_batch((own[i, : shape[0]], own[j, : shape[2]]), main, residuals)
+                found = _judge_batch(own, finer, place[rows], shape, residuals)
                 log_p[start + rows], strength[start + rows], component[start + rows] = found
         return PairEvidence(log_p, strength, component)
 
@@ -117,63 +116,56 @@ class PairJudge:
 
 
 def _judge_batch(
-    own: tuple[np.ndarray, np.ndarray], main: np.ndarray, residuals: PairResiduals
+    own: np.ndarray, finer: np.ndarray, pairs: np.ndarray, shape: np.ndarray, residuals: PairResiduals
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return log p, strength and the strongest component of pairs of one shape."""
-    n_pairs, _, n_rows = main.shape
-    products = own[0][:, :, None, :] * own[1][:, None, :, :]
-    n_first, n_second = products.shape[1:3]
-    products = products.reshape(n_pairs, n_first * n_second, n_rows) * residuals.scale.astype(np.float32)
-    # The constant and the functions of both columns, in the scale in which an error of the additive model shows.
-    main_scale = residuals.main_scale.astype(np.float32)
-    design = np.concatenate([np.broadcast_to(main_scale, (n_pairs, 1, n_rows)), main * main_scale], axis=1)
-    gram = (design @ design.transpose(0, 2, 1)).astype(np.float64)
-    gram += 1e-5 * n_rows * np.eye(design.shape[1])
-    coefficients = np.linalg.solve(gram, (design @ products.transpose(0, 2, 1)).astype(np.float64))
-    total = np.einsum("mdn,mdn->m", products, products) / products.shape[1]
-    products = products - coefficients.transpose(0, 2, 1).astype(np.float32) @ design
-    statistic, rank, leverage, share = _explained(products, residuals.values, _SMALLEST_SHARE * total)
-    n_targets = len(residuals.values)
-    target = float((((residuals.values**2).sum(axis=0) / n_rows) ** 2).sum())
-    log_p = log_p_values(statistic, rank, leverage, n_targets, target, n_rows)
-    strongest = share.argmax(axis=1)
-    component = np.stack([strongest // n_second, strongest % n_second], axis=1)
-    return log_p, np.sqrt(np.clip(statistic / n_targets, 0.0, 1.0)), component
-
-
-def _explained(
-    features: np.ndarray, residuals: np.ndarray, smallest: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return trace(H K), rank and sum of squared leverages of H, and the share that each feature explains alone.
+    """Return log p, strength and the strongest component of pairs of one shape.
 
     Parameters
     ----------
-    features : ndarray of shape (n_tests, n_functions, n_samples)
-        Centred features of each test.
-    residuals : ndarray of shape (n_targets, n_samples)
-        Standardised residuals.
-    smallest : ndarray of shape (n_tests,)
-        Smallest sum of squares of a direction that is tested.
+    own, finer : ndarray of float32, shape (n_columns, n_functions, n_samples)
+        Functions of some columns, and those that take their own effects out.
+    pairs : ndarray of int, shape (n_pairs, 2)
+        Places of the two columns in these arrays.
+    shape : ndarray of int, shape (4,)
+        Number of functions and of finer functions of the first, then of the second columns.
+    residuals : PairResiduals
+        What the pairs are to explain.
     """
-    n_rows = features.shape[2]
+    n_targets, n_rows = residuals.values.shape
+    n_products = int(shape[0] * shape[2])
+    n_features = n_products + 1 + int(shape[1] + shape[3])
+    features = np.empty((len(pairs), n_features, n_rows), dtype=np.float32)
+    scales = residuals.scale.astype(np.float32), residuals.main_scale.astype(np.float32)
+    fill_pair_features(own, finer, pairs, shape, *scales, features)
     gram = (features @ features.transpose(0, 2, 1)).astype(np.float64)
-    inner = (features @ residuals.T.astype(np.float32)).astype(np.float64)
-    values, vectors = np.linalg.eigh(gram)
-    kept = values > smallest[:, None]
+    inner = (features @ residuals.values.T.astype(np.float32)).astype(np.float64)
+    # Projection off the constant and the functions of both columns, in the scale in which an error of the additive model shows.
+    design, cross = gram[:, n_products:, n_products:], gram[:, n_products:, :n_products]
+    coefficients = np.linalg.solve(design + 1e-5 * n_rows * np.eye(design.shape[1]), cross)
+    crossed = coefficients.transpose(0, 2, 1) @ cross
+    total = gram[:, :n_products, :n_products]
+    left = total - crossed - crossed.transpose(0, 2, 1) + coefficients.transpose(0, 2, 1) @ design @ coefficients
+    inner = inner[:, :n_products] - coefficients.transpose(0, 2, 1) @ inner[:, n_products:]
+    smallest = _SMALLEST_SHARE * np.einsum("mdd->m", total)[:, None] / n_products
+    values, vectors = np.linalg.eigh(left)
+    kept = values > smallest
     inverse = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
     whiten = (vectors * inverse[:, None, :]).transpose(0, 2, 1)
     statistic = ((whiten @ inner) ** 2).sum(axis=(1, 2)) / n_rows
-    white = whiten.astype(np.float32) @ features
-    diagonal = np.einsum("mdn,mdn->mn", white, white)
-    leverage = np.einsum("mn,mn->m", diagonal, diagonal)
-    size = np.einsum("mdd->md", gram)
-    share = (inner**2).sum(axis=2) / np.where(size > smallest[:, None], size, np.inf)
-    return statistic, kept.sum(axis=1), leverage, share
+    off = np.concatenate([whiten, -whiten @ coefficients.transpose(0, 2, 1)], axis=2).astype(np.float32)
+    leverage = np.empty(len(pairs))
+    weighted_leverages(off @ features, residuals.leverage_weights, leverage)
+    rank = kept.sum(axis=1)
+    log_p = log_p_values(statistic, rank, residuals.null_variance(rank, leverage), n_targets, n_rows)
+    size = np.einsum("mdd->md", left)
+    strongest = ((inner**2).sum(axis=2) / np.where(size > smallest, size, np.inf)).argmax(axis=1)
+    component = np.stack([strongest // shape[2], strongest % shape[2]], axis=1)
+    return log_p, np.sqrt(np.clip(statistic / n_targets, 0.0, 1.0)), component
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnTests:
-    """Test each column on its own, for many residuals: functions, whitened once.
+    """Test each column on its own, for one or many residuals.
 
     Parameters
     ----------
@@ -198,36 +190,60 @@ class ColumnTests:
         """
         values = residuals.values
         n_targets, n_rows = values.shape
-        target = float((((values**2).sum(axis=0) / n_rows) ** 2).sum())
         stacked = values if orders is None else values[:, orders].transpose(1, 0, 2).reshape(-1, n_rows)
         n_orders = 1 if orders is None else len(orders)
         result = np.zeros((self.basis.n_columns, n_orders)) if orders is None else np.zeros((1, n_orders))
-        for columns, features in self._batches(residuals):
-            total = np.einsum("mdn,mdn->m", features, features) / features.shape[1]
-            _, rank, leverage, _ = _explained(features, values, _SMALLEST_SHARE * total)
-            gram = (features @ features.transpose(0, 2, 1)).astype(np.float64)
-            inner = (features @ stacked.T.astype(np.float32)).astype(np.float64)
-            inverse = np.linalg.pinv(gram, rcond=1e-3, hermitian=True)
-            explained = (inner * (inverse @ inner)).sum(axis=1).reshape(len(columns), n_orders, n_targets).sum(axis=2)
-            found = log_p_values(explained / n_rows, rank[:, None], leverage[:, None], n_targets, target, n_rows)
+        constant = residuals.main_scale / np.sqrt(residuals.main_scale @ residuals.main_scale)
+        weighted = (stacked * residuals.scale).T.astype(np.float32)
+        level = stacked @ constant
+        for columns, functions, offsets in self._parts():
+            means, whiten, rank, leverage = _whitening(functions, offsets, residuals, constant)
+            inner = np.zeros((len(columns), means.shape[1], len(stacked)))
+            inner[np.arange(means.shape[1]) < np.diff(offsets)[:, None]] = functions @ weighted
+            inner -= means[:, :, None] * level
+            explained = ((whiten @ inner) ** 2).sum(axis=1).reshape(len(columns), n_orders, n_targets).sum(axis=2)
+            variance = residuals.null_variance(rank, leverage)
+            found = log_p_values(explained / n_rows, rank[:, None], variance[:, None], n_targets, n_rows)
             if orders is None:
                 result[columns] = found
             else:
                 result[0] = np.minimum(result[0], found.min(axis=0))
         return result[:, 0] if orders is None else result[0]
 
-    def _batches(self, residuals: PairResiduals) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield columns with equally many functions, and these, scaled and centred, as (n_columns, degree, n_samples)."""
-        degrees = self.basis.degrees
-        scale = residuals.scale.astype(np.float32)
-        constant = residuals.main_scale.astype(np.float32)
-        flat = np.ptp(scale) < 1e-6
-        for degree in np.unique(degrees[degrees > 0]):
-            columns = np.flatnonzero(degrees == degree)
-            size = max(1, 2**20 // (int(degree) * len(scale)))
-            for start in range(0, len(columns), size):
-                part = columns[start : start + size]
-                features = np.stack([self.basis.of_column(int(j)).astype(np.float32) for j in part]) * scale
-                if not flat:
-                    features -= (features @ constant)[:, :, None] * (constant / (constant @ constant))
-                yield part, features
+    def _parts(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield some columns at a time, their functions and where those of each begin."""
+        basis = self.basis
+        size = max(1, 2**21 // len(self.weights))
+        for start in range(0, basis.n_columns, size):
+            columns = np.arange(start, min(start + size, basis.n_columns))
+            offsets = basis.offsets[start : columns[-1] + 2]
+            rows = slice(offsets[0], offsets[-1])
+            functions = basis.functions[rows]
+            if basis.shift is not None:
+                functions = functions.toarray() + basis.shift[rows, None]
+            if len(functions):
+                yield columns, functions, offsets - offsets[0]
+
+
+def _whitening(
+    functions: np.ndarray, offsets: np.ndarray, residuals: PairResiduals, constant: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return what makes the functions of each column orthonormal: means, matrices, ranks and sums of squared leverages."""
+    degrees = np.diff(offsets)
+    largest = int(degrees.max())
+    means = np.zeros((len(degrees), largest))
+    grams = np.zeros((len(degrees), largest, largest))
+    column_grams(functions, offsets, residuals.scale, constant, means, grams)
+    values, vectors = np.linalg.eigh(grams)
+    total = np.trace(grams, axis1=1, axis2=2) / np.maximum(degrees, 1)
+    kept = values > np.maximum(_SMALLEST_SHARE * total, 1e-9)[:, None]
+    inverse = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
+    whiten = (vectors * inverse[:, None, :]).transpose(0, 2, 1)
+    leverage = np.zeros(len(degrees))
+    # Directions beyond the degree of a column have eigenvalue 0 and stand first; its own come last.
+    own = np.zeros_like(whiten)
+    for degree in np.unique(degrees[degrees > 0]):
+        rows = degrees == degree
+        own[rows, :degree] = whiten[rows, largest - degree :]
+    column_leverages(functions, offsets, residuals.scale, constant, means, own, residuals.leverage_weights, leverage)
+    return means, own, kept.sum(axis=1), leverage

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from tamiz.pairs.basis import Basis
 from tamiz.pairs.blocks import Best, Block, Runner, Task, search_all, split
@@ -18,6 +19,11 @@ from tamiz.pairs.target import PairResiduals, PairTarget, additive_residuals, re
 Progress = Callable[[float, str], None]
 # Makes the function that does one task, from blocks, weights, variance and the number of pairs kept.
 WorkMaker = Callable[[list[Block], np.ndarray, np.ndarray, int], Callable[[Task], Any]]
+
+# So many of the strongest pairs are always judged exactly,
+MIN_JUDGED = 100
+# and all that are kept and of whose strength fewer than so many are expected among all pairs without effect.
+_EXPECTED_JUDGED = 50.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +44,11 @@ class Evidence:
         Columns whose own effect was taken out first.
     n_tests : int
         Number of pairs that were searched.
+    partners : ndarray of int, shape (n_columns,)
+        Best partner of each column by the approximate evidence of the search; -1 if there is none.
+    partner_log_p : ndarray of shape (n_columns,)
+        Logarithm of the approximate p value of that pair, for columns none of whose pairs was judged exactly; not below that of
+        the strongest of all pairs without effect.
     """
 
     marginal_log_p: np.ndarray
@@ -47,6 +58,8 @@ class Evidence:
     pair_tail: TailFit
     fitted: np.ndarray
     n_tests: int
+    partners: np.ndarray
+    partner_log_p: np.ndarray
 
 
 def count_pairs(degrees: np.ndarray) -> int:
@@ -56,23 +69,22 @@ def count_pairs(degrees: np.ndarray) -> int:
 
 
 def kept_pairs(n_columns: int) -> int:
-    """Return how many of the strongest pairs are judged exactly: one for each column, within 200 and 2,000."""
-    return int(np.clip(n_columns, 200, 2000))
+    """Return how many of the strongest pairs are kept: one for each column, within 100 and 1,000."""
+    return int(np.clip(n_columns, MIN_JUDGED, 1000))
 
 
-def marginal_evidence(
+def marginal_tail(
     tests: ColumnTests, residuals: PairResiduals, random: np.random.Generator, n_permutations: Any
-) -> tuple[np.ndarray, TailFit]:
-    """Return the log p value of each column and how to correct it."""
+) -> TailFit:
+    """Return how p values of single columns are corrected."""
     n_rows, n_columns = residuals.values.shape[1], tests.basis.n_columns
-    log_p = tests.log_p(residuals)
     count = int(np.clip(2_000_000 // max(1, n_columns), 20, 200)) if n_permutations == "auto" else n_permutations
     n_tests = int((tests.basis.degrees > 0).sum())
     if count == 0 or n_tests == 0:
-        return log_p, TailFit(float(max(1, n_tests)))
+        return TailFit(float(max(1, n_tests)))
     orders = np.stack([random.permutation(n_rows) for _ in range(count)])
     smallest = [tests.log_p(residuals, orders[start : start + 25]) for start in range(0, count, 25)]
-    return log_p, fit_tail(np.concatenate(smallest), n_tests)
+    return fit_tail(np.concatenate(smallest), n_tests)
 
 
 def search_full(
@@ -105,18 +117,21 @@ def search_full(
         Makes the function that searches one pair of blocks; None searches in memory.
     """
     tests = ColumnTests(basis, target.weights)
-    marginal, marginal_tail = marginal_evidence(tests, residuals_of(target), random, n_permutations)
-    residuals = additive_residuals(basis, target, tests.log_p)
+    alone = residuals_of(target)
+    marginal = tests.log_p(alone)
+    column_tail = marginal_tail(tests, alone, random, n_permutations)
+    residuals = additive_residuals(basis, target, tests.log_p, marginal)
     blocks = split(basis)
     n_tests = count_pairs(basis.degrees)
     if n_tests == 0:
         empty = PairEvidence(np.empty(0), np.empty(0), np.empty((0, 2), dtype=np.int64))
         none = np.empty((0, 2), dtype=np.int64)
-        return Evidence(marginal, marginal_tail, none, empty, TailFit(1.0), residuals.fitted, 0)
+        partners, weak = np.full(basis.n_columns, -1), np.zeros(basis.n_columns)
+        return Evidence(marginal, column_tail, none, empty, TailFit(1.0), residuals.fitted, 0, partners, weak)
     search = _Search(basis, target, residuals, blocks, run, progress, make_work)
     first = 20 if n_permutations == "auto" else n_permutations
     best = search.run_all([residuals], 0.0, 1.0 / (first + 1), "pairs")[0]
-    pairs = _with_partners(best)
+    pairs = pairs_to_judge(best, n_tests, residuals.fitted)
     evidence = search.judge.judge(pairs, residuals)
     smallest: list[float] = []
     wanted = first
@@ -125,14 +140,15 @@ def search_full(
         replicates = [residuals.replicate(random) for _ in range(count)]
         begin, end = (len(smallest) + 1) / (wanted + 1), (len(smallest) + count + 1) / (wanted + 1)
         for replicate, found in zip(replicates, search.run_all(replicates, begin, end, "permutations")):
-            without_effect = search.judge.judge(found.pairs(), replicate)
+            without_effect = search.judge.judge(pairs_to_judge(found, n_tests, residuals.fitted), replicate)
             smallest.append(float(without_effect.log_p.min(initial=0.0)))
         if n_permutations == "auto" and len(smallest) == wanted < 100:
             corrected = fit_tail(np.array(smallest), n_tests).log_corrected(evidence.log_p.min(initial=0.0))
             if np.log(0.01) < corrected < np.log(0.15):
                 wanted += 20
     tail = fit_tail(np.array(smallest), n_tests)
-    return Evidence(marginal, marginal_tail, pairs, evidence, tail, residuals.fitted, n_tests)
+    weak = np.maximum(special.log_ndtr(-best.column_z), -np.log(n_tests))
+    return Evidence(marginal, column_tail, pairs, evidence, tail, residuals.fitted, n_tests, best.partner, weak)
 
 
 @dataclass(eq=False)
@@ -165,8 +181,26 @@ class _Search:
         return search_all(self.blocks, weights, variance, self.basis.n_columns, self.n_kept, self.run, tell, work)
 
 
-def _with_partners(best: Best) -> np.ndarray:
-    """Return the strongest pairs and that of each column with its best partner."""
-    columns = np.flatnonzero(best.partner >= 0)
+def pairs_to_judge(best: Best, n_tests: int, fitted: np.ndarray) -> np.ndarray:
+    """Return the pairs that are worth an exact judgement, as an array of shape (n_pairs, 2).
+
+    These are the strongest pairs, the best pair of each column where it is strong, and that of each column of the additive model,
+    whose rows count so differently that the approximate evidence can be far off.
+
+    Parameters
+    ----------
+    best : Best
+        What the search found.
+    n_tests : int
+        Number of all pairs.
+    fitted : ndarray of int
+        Columns of the additive model.
+    """
+    limit = np.log(_EXPECTED_JUDGED / max(1, n_tests))
+    pairs = best.pairs()
+    n_strong = int((special.log_ndtr(-best.z[: len(pairs)]) < limit).sum())
+    is_strong = special.log_ndtr(-best.column_z) < limit
+    is_strong[fitted] = True
+    columns = np.flatnonzero(is_strong & (best.partner >= 0))
     own = np.sort(np.stack([columns, best.partner[columns]], axis=1), axis=1)
-    return np.unique(np.concatenate([best.pairs(), own]), axis=0).astype(np.int64)
+    return np.unique(np.concatenate([pairs[: max(MIN_JUDGED, n_strong)], own]), axis=0).astype(np.int64)

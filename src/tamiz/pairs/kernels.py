@@ -39,6 +39,51 @@ def push(heap_z, heap_i, heap_j, z, i, j):  # pragma: no cover - compiled
 
 
 @njit(cache=True, nogil=True)
+def _least_total(z, freedom, factor, offset, slope):  # pragma: no cover - compiled
+    """Return a total just below that of evidence z; -1 if any total is above it."""
+    base = z / slope[freedom] + offset[freedom]
+    if not base > np.float32(0.0):
+        return np.float32(-1.0)
+    # The inverse of what scan computes; the margin is larger than the rounding, so that ties are seen.
+    return base * base * base * np.float32(freedom) / factor * np.float32(1.0 - 1e-5)
+
+
+@njit(cache=True, nogil=True)
+def _totals_of_row(
+    products, variances, has_variances, start, stop, offsets, degree, squares, totals
+):  # pragma: no cover
+    """Write the sums of squares of one column, functions ``start`` to ``stop``, with each other column into ``totals``.
+
+    The loops run over neighbours in memory, in a form that compilers vectorise; ``degree`` is that of all other columns, or 0.
+    """
+    n_functions = squares.shape[0]
+    for m in range(n_functions):
+        squares[m] = np.float32(0.0)
+    for c in range(products.shape[0]):
+        for k in range(start, stop):
+            row = products[c, k]
+            if has_variances:
+                spread = variances[k]
+                for m in range(n_functions):
+                    squares[m] += row[m] * row[m] / max(spread[m], np.float32(1e-3))
+            else:
+                for m in range(n_functions):
+                    squares[m] += row[m] * row[m]
+    if degree == 1:
+        for b in range(totals.shape[0]):
+            totals[b] = squares[b]
+    elif degree == 2:
+        for b in range(totals.shape[0]):
+            totals[b] = squares[2 * b] + squares[2 * b + 1]
+    else:
+        for b in range(totals.shape[0]):
+            total = np.float32(0.0)
+            for m in range(offsets[b], offsets[b + 1]):
+                total += squares[m]
+            totals[b] = total
+
+
+@njit(cache=True, nogil=True)
 def scan(
     products,
     variances,
@@ -51,6 +96,7 @@ def scan(
     same,
     offset,
     slope,
+    floor,
     heap_z,
     heap_i,
     heap_j,
@@ -59,51 +105,161 @@ def scan(
     best_j,
     partner_j,
 ):  # pragma: no cover - compiled
-    """Update the heap and the best partners with a block of inner products, shape (n_targets, n_functions, n_functions)."""
-    n_targets = products.shape[0]
-    totals = np.empty(columns_j.shape[0], dtype=np.float32)
-    simple = n_targets == 1 and not has_variances
-    uniform = 0
-    if simple and offsets_j[columns_j.shape[0]] == 2 * columns_j.shape[0]:
-        uniform = 2
-        for b in range(columns_j.shape[0]):
-            if offsets_j[b] != 2 * b:
-                uniform = 0
-    for a in range(columns_i.shape[0]):
-        start_i, stop_i = offsets_i[a], offsets_i[a + 1]
-        if stop_i == start_i:
-            continue
+    """Update the heap and the best partners with a block of inner products, shape (n_targets, n_functions, n_functions).
+
+    Pairs below ``floor`` do not enter the heap. Of equally good partners the one with the lower index stays, so that the order
+    of the blocks does not matter.
+    """
+    n_i, n_j = columns_i.shape[0], columns_j.shape[0]
+    totals = np.empty(n_j, dtype=np.float32)
+    degree_i, degree_j = offsets_i[1] - offsets_i[0], offsets_j[1] - offsets_j[0]
+    uniform = True
+    for a in range(n_i):
+        uniform = uniform and offsets_i[a + 1] - offsets_i[a] == degree_i
+    for b in range(n_j):
+        uniform = uniform and offsets_j[b + 1] - offsets_j[b] == degree_j
+    squares = np.empty(products.shape[2], dtype=np.float32)
+    freedom = degree_i * degree_j * products.shape[0]
+    # With equal degrees evidence grows with the total: whole rows are compared with what would change anything.
+    least_j = np.full(n_j, np.float32(-1.0))
+    if uniform:
+        for b in range(n_j):
+            least_j[b] = _least_total(best_j[b], freedom, factor, offset, slope)
+    for a in range(n_i):
         begin = a + 1 if same else 0
-        if uniform == 2 and stop_i - start_i == 2:  # the usual case, in a form that compilers vectorise
-            for b in range(begin, columns_j.shape[0]):
-                v0, v1 = products[0, start_i, 2 * b], products[0, start_i, 2 * b + 1]
-                v2, v3 = products[0, start_i + 1, 2 * b], products[0, start_i + 1, 2 * b + 1]
-                totals[b] = v0 * v0 + v1 * v1 + v2 * v2 + v3 * v3
-        else:
-            for b in range(begin, columns_j.shape[0]):
-                total = np.float32(0.0)
-                for c in range(n_targets):
-                    for k in range(start_i, stop_i):
-                        for m in range(offsets_j[b], offsets_j[b + 1]):
-                            value = products[c, k, m]
-                            if has_variances:
-                                total += value * value / max(variances[k, m], np.float32(1e-3))
-                            else:
-                                total += value * value
-                totals[b] = total
-        for b in range(begin, columns_j.shape[0]):
-            freedom = (stop_i - start_i) * (offsets_j[b + 1] - offsets_j[b]) * n_targets
-            if freedom == 0:
+        start, stop = offsets_i[a], offsets_i[a + 1]
+        fold = degree_j if uniform else 0
+        _totals_of_row(products, variances, has_variances, start, stop, offsets_j, fold, squares, totals)
+        if uniform:
+            least = min(
+                _least_total(best_i[a], freedom, factor, offset, slope),
+                _least_total(max(floor, heap_z[0]), freedom, factor, offset, slope),
+            )
+            hits = 0
+            for b in range(n_j):
+                hits += totals[b] > min(least, least_j[b])
+            if hits == 0:
                 continue
-            share = totals[b] * factor / np.float32(freedom)
-            # The cube of what z must exceed to change anything: cheaper than the cube root of each total.
-            least = min(best_i[a], best_j[b], heap_z[0]) / slope[freedom] + offset[freedom]
-            if share <= least * least * least and least > np.float32(0.0):
-                continue
-            z = (np.cbrt(share) - offset[freedom]) * slope[freedom]
-            if z > best_i[a]:
-                best_i[a], partner_i[a] = z, columns_j[b]
-            if z > best_j[b]:
-                best_j[b], partner_j[b] = z, columns_i[a]
-            if z > heap_z[0]:
-                push(heap_z, heap_i, heap_j, z, columns_i[a], columns_j[b])
+        for b in range(begin, n_j):
+            if uniform:
+                if totals[b] <= min(least, least_j[b]):
+                    continue
+            else:
+                freedom = (stop - start) * (offsets_j[b + 1] - offsets_j[b]) * products.shape[0]
+            z = (np.cbrt(totals[b] * factor / np.float32(freedom)) - offset[freedom]) * slope[freedom]
+            i, j = columns_i[a], columns_j[b]
+            if z > best_i[a] or (z == best_i[a] and j < partner_i[a]):
+                best_i[a], partner_i[a] = z, j
+            if z > best_j[b] or (z == best_j[b] and i < partner_j[b]):
+                best_j[b], partner_j[b] = z, i
+                if uniform:
+                    least_j[b] = _least_total(z, freedom, factor, offset, slope)
+            if z >= floor and z > heap_z[0]:
+                push(heap_z, heap_i, heap_j, z, i, j)
+            if uniform:
+                least = min(
+                    _least_total(best_i[a], freedom, factor, offset, slope),
+                    _least_total(max(floor, heap_z[0]), freedom, factor, offset, slope),
+                )
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def column_grams(functions, offsets, scale, constant, means, grams):  # pragma: no cover - compiled
+    """Write means and Gram matrices of the functions of each column, in the scale of the rows and off the constant.
+
+    ``means[j, k] = sum_n b_k scale constant`` and ``grams[j, k, l] = sum_n b_k b_l scale^2 - means[j, k] means[j, l]``, for a
+    constant of length 1. Places beyond the degree of a column are left as they are.
+    """
+    n_rows = scale.shape[0]
+    for j in range(offsets.shape[0] - 1):
+        degree = offsets[j + 1] - offsets[j]
+        for k in range(degree):
+            first = functions[offsets[j] + k]
+            mean = 0.0
+            for n in range(n_rows):
+                mean += first[n] * scale[n] * constant[n]
+            means[j, k] = mean
+            for m in range(k + 1):
+                second = functions[offsets[j] + m]
+                total = 0.0
+                for n in range(n_rows):
+                    total += first[n] * second[n] * scale[n] * scale[n]
+                grams[j, k, m] = total - means[j, k] * means[j, m]
+                grams[j, m, k] = grams[j, k, m]
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def column_leverages(functions, offsets, scale, constant, means, whiten, weights, out):  # pragma: no cover - compiled
+    """Write the weighted sum of the squared leverages of each column into ``out``; ``whiten`` makes its functions orthonormal."""
+    n_rows = scale.shape[0]
+    diagonal = np.empty(n_rows)
+    for j in range(offsets.shape[0] - 1):
+        degree = offsets[j + 1] - offsets[j]
+        diagonal[:] = 0.0
+        for k in range(degree):
+            mean = 0.0
+            for m in range(degree):
+                mean += whiten[j, k, m] * means[j, m]
+            if degree == 2:
+                first, second = functions[offsets[j]], functions[offsets[j] + 1]
+                w0, w1 = whiten[j, k, 0], whiten[j, k, 1]
+                for n in range(n_rows):
+                    value = (w0 * first[n] + w1 * second[n]) * scale[n] - mean * constant[n]
+                    diagonal[n] += value * value
+            else:
+                for n in range(n_rows):
+                    value = 0.0
+                    for m in range(degree):
+                        value += whiten[j, k, m] * functions[offsets[j] + m, n]
+                    value = value * scale[n] - mean * constant[n]
+                    diagonal[n] += value * value
+        total = 0.0
+        for n in range(n_rows):
+            total += diagonal[n] * diagonal[n] * weights[n]
+        out[j] = total
+
+
+@njit(cache=True, nogil=True)
+def fill_pair_features(own, finer, pairs, shape, scale, main_scale, out):  # pragma: no cover - compiled
+    """Write for each pair the products of its functions, the constant and the finer functions of both columns into ``out``.
+
+    ``shape`` holds the number of functions and of finer functions of the first, then of the second columns. Products are in
+    the scale of the evidence, the rest in that of the additive model.
+    """
+    n_rows = scale.shape[0]
+    for pair in range(pairs.shape[0]):
+        i, j = pairs[pair, 0], pairs[pair, 1]
+        place = 0
+        for k in range(shape[0]):
+            first = own[i, k]
+            for m in range(shape[2]):
+                second, row = own[j, m], out[pair, place]
+                for n in range(n_rows):
+                    row[n] = first[n] * second[n] * scale[n]
+                place += 1
+        row = out[pair, place]
+        for n in range(n_rows):
+            row[n] = main_scale[n]
+        place += 1
+        for column, count in ((i, shape[1]), (j, shape[3])):
+            for k in range(count):
+                function, row = finer[column, k], out[pair, place]
+                for n in range(n_rows):
+                    row[n] = function[n] * main_scale[n]
+                place += 1
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def weighted_leverages(white, weights, out):  # pragma: no cover - compiled
+    """Write the weighted sum of squared leverages of each test into ``out``; features are orthonormal (tests, features, rows)."""
+    diagonal = np.empty(white.shape[2], dtype=np.float32)
+    for test in range(white.shape[0]):
+        diagonal[:] = np.float32(0.0)
+        for k in range(white.shape[1]):
+            row = white[test, k]
+            for n in range(row.shape[0]):
+                diagonal[n] += row[n] * row[n]
+        total = 0.0
+        for n in range(diagonal.shape[0]):
+            total += diagonal[n] * diagonal[n] * weights[n]
+        out[test] = total

@@ -5,7 +5,8 @@ Two steps lead from a statistic to a corrected p value.
 1. Each test is a sum of squared projections, ``T = trace(H K)``: H projects on the functions of the test, K is the Gram matrix of
    the residuals. Its mean and variance over all permutations of the residuals are known in closed form (Pitman 1937 for one
    residual; Kazi-Aoual, Hitier, Sabatier and Lebreton 1995 in general), and a beta distribution with these moments gives the
-   p value of the single test. Rare classes and rare values change the variance and thereby the p value.
+   p value of the single test. Rare classes and rare values change the variance and thereby the p value. Residuals of an
+   additive model of classes cannot change places; their moments follow from the expected probabilities of each row.
 2. The smallest of all p values is compared with the smallest in each permutation (Westfall and Young 1993). For m independent
    tests it is exponential with mean 1 / m; for dependent ones m is replaced by an effective number that the permutations give.
 """
@@ -50,30 +51,60 @@ def permutation_variance(rank: np.ndarray, leverage: np.ndarray, n_targets: int,
     return first + excess * target_excess / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
 
 
-def log_p_values(
-    statistic: np.ndarray, rank: np.ndarray, leverage: np.ndarray, n_targets: int, target: float, n: int
-) -> np.ndarray:
+def model_variance(rank: np.ndarray, excess: np.ndarray, n_targets: int, n: int) -> np.ndarray:
+    """Return the variance of ``trace(H K)`` if the residuals are drawn from a model, row by row.
+
+    Parameters
+    ----------
+    rank : ndarray
+        Rank of the projection H.
+    excess : ndarray
+        Sum over the rows of the squared diagonal of H times the excess kurtosis of the residual of that row.
+    n_targets : int
+        Number of residuals, each with variance 1.
+    n : int
+        Number of rows.
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(0)
+    >>> h, p = np.array([3.0, -1, -1, -1, 0]) / np.sqrt(12), np.array([0.1, 0.2, 0.5, 0.3, 0.9])
+    >>> r = ((random.random((200_000, 5)) < p) - p) / np.sqrt(p * (1 - p))
+    >>> exact = model_variance(1, (h**4) @ (1 / (p * (1 - p)) - 6), 1, 5)
+    >>> bool(np.isclose(np.var((r @ h) ** 2 / 5), exact, rtol=0.02))
+    True
+    """
+    return (2.0 * n_targets * np.asarray(rank, dtype=np.float64) + np.asarray(excess)) / n**2
+
+
+def log_p_values(statistic: np.ndarray, rank: np.ndarray, variance: np.ndarray, n_targets: int, n: int) -> np.ndarray:
     """Return the natural logarithm of the p value of each statistic ``trace(H K)``, by a beta distribution.
 
     Parameters
     ----------
     statistic : ndarray
         From 0 to ``min(rank, n_targets)``.
-    rank, leverage, n_targets, target, n
-        As in :func:`permutation_variance`; where the rank is 0 there is no test and the result is 0.
+    rank : ndarray
+        Rank of the projection H; where it is 0 there is no test and the result is 0.
+    variance : ndarray
+        Variance of the statistic without an effect.
+    n_targets : int
+        Number of residuals.
+    n : int
+        Number of rows.
 
     Examples
     --------
-    >>> np.round(np.exp(log_p_values(np.array([0.04, 0.04]), np.array([1, 0]), np.array([0.03, 0]), 1, 0.01, 100)), 3).tolist()
+    >>> rank = np.array([1, 0])
+    >>> variance = permutation_variance(rank, np.array([0.03, 0]), 1, 0.01, 100)
+    >>> np.round(np.exp(log_p_values(np.array([0.04, 0.04]), rank, variance, 1, 100)), 3).tolist()
     [0.046, 1.0]
     """
     rank = np.asarray(rank, dtype=np.float64)
     tested = rank > 0
-    safe = np.where(tested, rank, 1.0)
-    top = np.minimum(safe, n_targets)
-    mean = safe * n_targets / (n - 1) / top
-    variance = permutation_variance(safe, np.where(tested, leverage, 3.0 / n), n_targets, target, n) / top**2
-    variance = np.clip(variance, 1e-3 * mean**2, 0.999 * mean * (1 - mean))
+    top = np.minimum(np.where(tested, rank, 1.0), n_targets)
+    mean = np.where(tested, rank, 1.0) * n_targets / (n - 1) / top
+    variance = np.clip(np.asarray(variance) / top**2, 1e-3 * mean**2, 0.999 * mean * (1 - mean))
     size = np.maximum(mean * (1 - mean) / variance - 1, 1e-6)
     share = np.clip(np.asarray(statistic) / top, 0.0, 1.0)
     return np.where(tested, log_beta_sf(mean * size, (1 - mean) * size, share), 0.0)

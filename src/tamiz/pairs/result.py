@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tamiz._extras import require
 from tamiz._names import suggest
+
+if TYPE_CHECKING:
+    from tamiz.pairs.cells import PairCells
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,30 @@ class PairSearch:
     def ranking(self) -> np.ndarray:
         """Return the columns by falling score, as indices."""
         return np.argsort(-self.scores, kind="stable")
+
+    def with_names(self, names: Sequence[str]) -> PairSearch:
+        """Return the same result with other names for the columns.
+
+        Parameters
+        ----------
+        names : sequence of str
+            One name for each column.
+        """
+        if len(names) != len(self.names):
+            raise ValueError(f"names must hold one name for each of the {len(self.names)} columns, got {len(names)}.")
+        named = [str(name) for name in names]
+        place = {name: index for index, name in enumerate(self.names)}
+        return dataclasses.replace(
+            self,
+            names=named,
+            pairs=[
+                dataclasses.replace(pair, first=named[pair.indices[0]], second=named[pair.indices[1]])
+                for pair in self.pairs
+            ],
+            fitted=[named[place[name]] for name in self.fitted],
+            unused={named[place[name]]: reason for name, reason in self.unused.items()},
+            _table=None if self._table is None else dataclasses.replace(self._table, names=named),
+        )
 
     def significant_pairs(self, alpha: float = 0.05) -> list[Pair]:
         """Return the pairs whose corrected p value is below ``alpha``; any false one among them has that probability.
@@ -210,6 +239,24 @@ class PairSearch:
         -------
         matplotlib axes
         """
+        from tamiz.pairs.plot import draw_pair
+
+        return draw_pair(*self._find_pair(first, second), ax=ax)
+
+    def cells(self, first: int | str | None = None, second: int | str | None = None) -> PairCells:
+        """Return the target in cells of two columns: the numbers behind the picture of a pair.
+
+        Parameters
+        ----------
+        first, second : int, str or None, default=None
+            The columns, as in :meth:`plot`.
+        """
+        from tamiz.pairs.cells import describe_cells
+
+        return describe_cells(*self._find_pair(first, second))
+
+    def _find_pair(self, first: int | str | None, second: int | str | None) -> tuple[Any, Any, int, int]:
+        """Return table, target and the places of two columns."""
         if first is None:
             if not self.pairs:
                 raise ValueError(f"There is no pair to draw. {self.note}".strip())
@@ -221,6 +268,4 @@ class PairSearch:
                 raise ValueError(f"Column {self.names[i]!r} has no partner; give two columns.")
         if self._table is None:
             raise ValueError("This result was stored without its table; run find_pairs again to draw pairs.")
-        from tamiz.pairs.plot import draw_pair
-
-        return draw_pair(self._table, self._target, i, j, ax=ax)
+        return self._table, self._target, i, j

@@ -191,12 +191,12 @@ def _result(
     note: str,
 ) -> PairSearch:
     """Put the evidence into tables."""
-    n_columns = table.n_columns
     log_p = evidence.evidence.log_p
     corrected = evidence.pair_tail.log_corrected(log_p)
     order = np.argsort(log_p, kind="stable")
-    pair_log, partners = np.zeros(n_columns), np.full(n_columns, -1)
-    raw = np.zeros(n_columns)
+    raw, partners = evidence.partner_log_p.copy(), evidence.partners.copy()
+    pair_log = evidence.pair_tail.log_corrected(raw)
+    pair_log[partners < 0] = raw[partners < 0] = 0.0
     for place in order[::-1]:  # the strongest comes last and stays
         i, j = evidence.pairs[place]
         pair_log[[i, j]], raw[[i, j]] = corrected[place], log_p[place]

@@ -261,5 +261,7 @@ def search_sketch(
         TailFit(float(max(1, n_tests))),
         strong[residuals.fitted],
         n_tests,
+        np.full(table.n_columns, -1),
+        np.zeros(table.n_columns),
     )
     return SketchOutcome(whole, degrees, note)

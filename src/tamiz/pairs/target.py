@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,17 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from tamiz._validation import check_numeric_target
 from tamiz.pairs.basis import Basis, finer_functions
+from tamiz.pairs.null import model_variance, permutation_variance
 from tamiz.preprocessing.targets import decide_task
 
 # A probability nearer to 0 or 1 would give one row a residual that outweighs all others.
 _SMALLEST_PROBABILITY = 0.02
 # Rows that each coefficient of the additive model needs.
 _ROWS_PER_COEFFICIENT = 10
+# Columns that the additive model has room for at least: with few rows each gets fewer functions.
+_COLUMNS_WITH_ROOM = 4
+# Range of the expected spread of the residuals of a regression, as a multiple of their median spread.
+_SPREAD_LIMITS = (0.25, 4.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,10 +128,10 @@ class PairResiduals:
     values : ndarray of shape (n_targets, n_samples)
         Variance 1, uncorrelated; one row less than there are classes.
     scale : ndarray of shape (n_samples,)
-        What products of functions are multiplied by: weight of the row times the standard deviation that the additive model
-        expects of its target; mean square 1.
+        What products of functions are multiplied by: weight of the row times the square root of its information on an
+        additive model (the expected standard deviation of a class, the inverse of it for numbers); mean square 1.
     main_scale : ndarray of shape (n_samples,)
-        The expected standard deviation alone.
+        The square root of the information alone.
     fitted : ndarray of int
         Columns in the additive model.
     probabilities : ndarray of shape (n_samples, n_classes) or None, default=None
@@ -137,6 +143,31 @@ class PairResiduals:
     main_scale: np.ndarray
     fitted: np.ndarray
     probabilities: np.ndarray | None = None
+
+    @cached_property
+    def leverage_weights(self) -> np.ndarray:
+        """Return what squared leverages are multiplied by: excess kurtosis of each row, or 1 if rows may change places."""
+        if self.probabilities is None:
+            return np.ones(self.values.shape[1])
+        # The squared length of the standardised error of a row in class c is 1 / p_c - 1.
+        shares, n_targets = self.probabilities, self.probabilities.shape[1] - 1
+        return ((1 - shares) ** 2 / shares).sum(axis=1) - n_targets**2 - 2 * n_targets
+
+    def null_variance(self, rank: np.ndarray, leverage: np.ndarray) -> np.ndarray:
+        """Return the variance of the evidence of a test without effect.
+
+        Parameters
+        ----------
+        rank : ndarray
+            Rank of the projection of each test.
+        leverage : ndarray
+            Sum of its squared leverages, each times ``leverage_weights``.
+        """
+        n_targets, n_rows = self.values.shape
+        if self.probabilities is not None:
+            return model_variance(rank, leverage, n_targets, n_rows)
+        target = float((((self.values**2).sum(axis=0) / n_rows) ** 2).sum())
+        return permutation_variance(rank, leverage, n_targets, target, n_rows)
 
     def replicate(self, random: np.random.Generator) -> PairResiduals:
         """Return residuals as they would be without any pair.
@@ -161,13 +192,17 @@ def _whitened(raw: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
 
     The mean of standardised residuals of a logistic model is not 0 where the model misses something: it is evidence and stays.
     Their variance is measured with the square of the scale, as it counts in the evidence of a pair: rows whose class is nearly
-    certain have residuals near 0 and would otherwise make those of all other rows look large.
+    certain have residuals near 0 and would otherwise make those of all other rows look large. It is 1 if the model is right;
+    where classes vary less than the model expects, which is so if they can be told apart without error, it is taken as 1.
     """
     centred = raw - raw.mean(axis=1, keepdims=True) if scale is None else raw
     weights = np.ones(raw.shape[1]) if scale is None else scale**2
     values, vectors = np.linalg.eigh((centred * weights) @ centred.T / weights.sum())
     kept = values > 1e-9 * values.max()
-    return (vectors[:, kept] / np.sqrt(values[kept])).T @ centred
+    if scale is not None and len(raw) > 1:
+        kept[0] = False  # errors of C classes have C - 1 directions; a model turns the last one from row to row
+    size = values[kept] if scale is None else np.maximum(values[kept], 1.0)
+    return (vectors[:, kept] / np.sqrt(size)).T @ centred
 
 
 def _class_errors(codes: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -207,13 +242,9 @@ def residuals_of(
     weights, n_rows = target.weights, len(target.values)
     probabilities = None
     if target.classes is None:
-        values = target.values
-        if design is not None:
-            model = Ridge(alpha=1.0).fit(design, values, sample_weight=weights * n_rows)
-            values = values - model.predict(design)
+        values, deviation = _number_errors(target, design)
         # Normal scores of the residuals, so that a few far values do not decide; the model itself is fitted to the numbers.
         errors = special.ndtri((stats.rankdata(values) - 0.5) / n_rows)[None]
-        deviation = np.ones(n_rows)
     else:
         codes, n_classes = target.values.astype(int), len(target.classes)
         if design is None:
@@ -233,6 +264,27 @@ def residuals_of(
     )
 
 
+def _number_errors(target: PairTarget, design: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the errors of an additive model of numbers, each divided by its expected spread, and the inverse of this spread.
+
+    Where a column changes the spread of the target, or where its curve cannot be followed (far values), errors are larger, and
+    products of that column with any other would have a larger variance than permutations of the errors have.
+    """
+    n_rows = len(target.values)
+    if design is None:
+        return target.values, np.ones(n_rows)
+    weights = target.weights * n_rows
+    spread = np.ones(n_rows)
+    for _ in range(3):
+        mean = Ridge(alpha=1.0).fit(design, target.values, sample_weight=weights / spread**2)
+        errors = target.values - mean.predict(design)
+        size = np.log(np.abs(errors) + 0.1 * np.median(np.abs(errors)) + 1e-300)
+        spread = np.exp(Ridge(alpha=1.0).fit(design, size, sample_weight=weights).predict(design))
+        middle = np.median(spread)
+        spread = np.clip(spread / middle, *_SPREAD_LIMITS)
+    return errors / spread, 1.0 / spread
+
+
 def _class_probabilities(design: np.ndarray, codes: np.ndarray, n_classes: int, weights: np.ndarray) -> np.ndarray:
     """Return the probabilities of an additive logistic model with a weak ridge."""
     model = LogisticRegression(C=1.0, solver="newton-cholesky", max_iter=100, tol=1e-5)
@@ -243,12 +295,17 @@ def _class_probabilities(design: np.ndarray, codes: np.ndarray, n_classes: int, 
 
 
 def additive_residuals(
-    basis: Basis, target: PairTarget, log_p_of: Callable[[PairResiduals], np.ndarray], n_tests: int | None = None
+    basis: Basis,
+    target: PairTarget,
+    log_p_of: Callable[[PairResiduals], np.ndarray],
+    marginal_log_p: np.ndarray | None = None,
+    n_tests: int | None = None,
 ) -> PairResiduals:
     """Fit an additive model by forward selection and return its residuals.
 
     Columns whose own evidence, given those in the model, is significant after a correction for the number of columns come in,
-    strongest first, as long as there are ten rows for each coefficient.
+    strongest first, as long as there are ten rows for each coefficient. A column gets up to four functions, fewer if rows are
+    few.
 
     Parameters
     ----------
@@ -258,23 +315,27 @@ def additive_residuals(
         The target.
     log_p_of : callable
         Takes residuals and returns the logarithm of the p value of each column.
+    marginal_log_p : ndarray of shape (n_columns,) or None, default=None
+        What it returns for residuals without a model, if that is known.
     n_tests : int or None, default=None
         Number of columns to correct for; None is that of the basis.
     """
     residuals = residuals_of(target)
     n_classes = 2 if target.classes is None else len(target.classes)
     room = target.n_informative / (_ROWS_PER_COEFFICIENT * (n_classes - 1))
+    degree = max(1, int(room / _COLUMNS_WITH_ROOM))
     design: list[np.ndarray] = []
     fitted: list[int] = []
     limit = np.log(0.05 / max(1, basis.n_columns if n_tests is None else n_tests))
     while room > len(design):
-        log_p = log_p_of(residuals).copy()
+        known = marginal_log_p if not fitted else None
+        log_p = log_p_of(residuals) if known is None else known.copy()
         log_p[fitted] = 0.0
         chosen: list[int] = []
         for column in np.argsort(log_p, kind="stable")[:10]:
             if log_p[column] > limit or len(chosen) == 4:
                 break
-            functions = finer_functions(basis, int(column), target.weights)
+            functions = finer_functions(basis, int(column), target.weights)[:degree]
             # Of columns that say nearly the same, the first one of this round will do.
             close = [abs(basis.of_column(other)[0] @ (target.weights * functions[0])) > 0.7 for other in chosen]
             if any(close) or len(design) + len(functions) > room:

@@ -1,4 +1,4 @@
-"""Render the two pages: records in, one HTML text out."""
+"""Render the pages: records in, one HTML text out."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from typing import Any
 from tamiz._extras import require
 from tamiz.report.compare_view import compare_view
 from tamiz.report.data import CompareReport, SelectReport
+from tamiz.report.pairs_data import PairsReport
+from tamiz.report.pairs_view import pairs_view
 from tamiz.report.select_view import select_view
 from tamiz.report.text import clean_text, format_number, json_for_script
 
 
-def render(data: SelectReport | CompareReport, *, spreadsheet_safe: bool = True) -> str:
+def render(data: SelectReport | CompareReport | PairsReport, *, spreadsheet_safe: bool = True) -> str:
     """Render a report as a self-contained HTML page.
 
     Parameters
     ----------
-    data : SelectReport or CompareReport
+    data : SelectReport, CompareReport or PairsReport
         What to show.
     spreadsheet_safe : bool, default=True
         Whether the switch that makes CSV downloads harmless for spreadsheets starts switched on.
@@ -45,8 +47,10 @@ def render(data: SelectReport | CompareReport, *, spreadsheet_safe: bool = True)
         name, view = "select.html.j2", select_view(data)
     elif isinstance(data, CompareReport):
         name, view = "compare.html.j2", compare_view(data)
+    elif isinstance(data, PairsReport):
+        name, view = "pairs.html.j2", pairs_view(data)
     else:
-        raise TypeError(f"render needs a SelectReport or a CompareReport, got {type(data).__name__}")
+        raise TypeError(f"render needs a SelectReport, CompareReport or PairsReport, got {type(data).__name__}")
     style, script = _asset("report.css"), _asset("report.js")
     payload = {**view.pop("payload"), "spreadsheetSafe": spreadsheet_safe}
     return (

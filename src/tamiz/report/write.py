@@ -22,6 +22,7 @@ from tamiz.report.describe import (
     read_coefficients,
 )
 from tamiz.report.pages import render
+from tamiz.report.pairs_data import PairsReport
 from tamiz.selection import Selection
 
 
@@ -38,7 +39,7 @@ def report(
 
     Parameters
     ----------
-    source : Selection, fitted estimator, SelectReport or CompareReport
+    source : Selection, fitted estimator, SelectReport, CompareReport or PairsReport
         What to show. An estimator is read through its ``selection_``.
     path : path-like
         Where to write; a file of that name is replaced.
@@ -63,10 +64,10 @@ def report(
     ...     written.read_text(encoding="utf-8").startswith("<!doctype html>")
     True
     """
-    if isinstance(source, (SelectReport, CompareReport)):
+    if isinstance(source, (SelectReport, CompareReport, PairsReport)):
         if X is not None or y is not None or details:
             raise ValueError("A ready record holds all the page shows: leave out X, y and further details.")
-        data: SelectReport | CompareReport = source
+        data: SelectReport | CompareReport | PairsReport = source
     else:
         data = select_report(source, X, y, **details)
     target = Path(path)

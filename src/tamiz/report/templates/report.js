@@ -279,7 +279,7 @@
   startTheme();
   for (const table of document.querySelectorAll("table.sortable:not(#features)")) makeSortable(table, () => {}, () => {});
   if (data.kind === "select") startFeatures(find("features"));
-  else find("download").addEventListener("click", () => download("scores.csv", data.header, data.rows));
+  else find("download").addEventListener("click", () => download(data.file || "scores.csv", data.header, data.rows));
   const command = find("copy-command");
   if (command) command.addEventListener("click", () => copy(find("command").textContent, command));
   startLegends();

@@ -44,7 +44,7 @@ PROBLEMS = {
     "ring+xor": TruthProblem(make_ring_xor),
     "ring+xor+sum": TruthProblem(make_ring_xor_sum, fewest_columns=8),
 }
-_METHODS = ("pairs", "e2efs-soft", "e2efs", "random-forest", "mrmr", "relieff")
+_METHODS = ("pairs", "pair-search", "e2efs-soft", "e2efs", "random-forest", "mrmr", "relieff")
 REFERENCE = "random"
 SIZES = (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 N_ROWS, N_FOLDS = 1000, 6

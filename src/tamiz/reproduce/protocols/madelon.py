@@ -18,7 +18,7 @@ from tamiz.reproduce.selections import method_settings
 from tamiz.reproduce.sources import load_checked
 from tamiz.reproduce.summary import ProtocolSummary, difference_lines, failure_section, format_cell, markdown_table
 
-_METHODS = ("e2efs-soft", "e2efs", "random-forest", "relieff", "mim", "fisher")
+_METHODS = ("e2efs-soft", "e2efs", "random-forest", "relieff", "mim", "fisher", "pair-search")
 N_KEPT = 20
 N_TREES = 500
 N_RUNS = 5

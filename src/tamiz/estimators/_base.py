@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -18,11 +18,13 @@ from tamiz._constraints import AUTO, NameOf, finite_number, whole_number
 from tamiz._validation import check_table, check_target_length, resolve_n_features_to_select
 from tamiz.core import VARIANTS, Rule
 from tamiz.core.losses import Loss, get_loss
-from tamiz.engines import Problem, Schedule
+from tamiz.engines import Fit, Problem, Schedule
+from tamiz.estimators.automatic import candidates_of_l2, cv_results, decide, is_auto
 from tamiz.estimators.networks import NETWORKS, find_network
 from tamiz.estimators.progress import watch_selection
 from tamiz.preprocessing.scaling import ScaledTable, apply_normalization, prepare_table
 from tamiz.preprocessing.targets import EncodedTarget, as_target, encode_target
+from tamiz.selection import Selection
 
 SPARSE_FORMATS = ("csr", "csc")
 
@@ -37,6 +39,13 @@ class PreparedData:
     target: EncodedTarget
     sample_weight: np.ndarray
     loss: Loss
+    source: Any
+    """The table as it was, of which the selected columns are looked at again after the fit."""
+
+    @property
+    def n_outputs(self) -> int:
+        """Return the number of outputs of the model; two competing ones are one."""
+        return self.loss.decision(self.target.values[:1]).shape[1]
 
 
 class BaseE2EFS(SelectorMixin, BaseEstimator):
@@ -47,6 +56,10 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_features_to_select": "no_validation",  # resolve_n_features_to_select knows how many features there are
+        "selection_rule": [StrOptions({"one_se", "best"}), finite_number(0)],
+        "min_features_to_select": [whole_number(1)],
+        "scoring": "no_validation",  # find_scorer suggests the nearest name
+        "cv": ["cv_object"],
         "variant": [NameOf(lambda: VARIANTS)],
         "network": [NameOf(lambda: NETWORKS), callable],
         "hidden_layer_sizes": ["array-like"],  # the engine checks the sizes
@@ -69,8 +82,12 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_features_to_select: int | float | None = None,
+        n_features_to_select: int | float | str | None = None,
         *,
+        selection_rule: str | float = "one_se",
+        min_features_to_select: int = 1,
+        scoring: Any = None,
+        cv: Any = 5,
         variant: str = "soft",
         network: str | Callable[..., Any] = "linear",
         hidden_layer_sizes: Sequence[int] = (50, 25, 10),
@@ -92,6 +109,10 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         verbose: int | bool = 0,
     ) -> None:
         self.n_features_to_select = n_features_to_select
+        self.selection_rule = selection_rule
+        self.min_features_to_select = min_features_to_select
+        self.scoring = scoring
+        self.cv = cv
         self.variant = variant
         self.network = network
         self.hidden_layer_sizes = hidden_layer_sizes
@@ -132,7 +153,26 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         prepared = self._prepare(X, y, sample_weight)
-        return self._fit_prepared(prepared, owned=prepared.table.owned)
+        if not self._asks_the_data(prepared):
+            return self._fit_prepared(prepared, owned=prepared.table.owned)
+        seed, n_features, n_outputs = seed_of(self.random_state), prepared.n_features, prepared.n_outputs
+        del prepared  # inner fits hold tables of their own
+        decided = decide(self, X, y, sample_weight, n_features, n_outputs, seed)
+        final = clone(self).set_params(random_state=seed, **decided.parameters)
+        prepared = final._prepare(X, y, sample_weight)
+        final._fit_prepared(prepared, owned=prepared.table.owned)
+        final.selection_ = replace(final.selection_, choices=decided.records())
+        if "n_features_to_select" in decided.choices:
+            final.cv_results_ = cv_results(decided.choices["n_features_to_select"])
+        vars(self).update({name: value for name, value in vars(final).items() if name.endswith("_")})
+        return self
+
+    def _asks_the_data(self, prepared: PreparedData) -> bool:
+        """Return whether a parameter is to be chosen on inner folds."""
+        if is_auto(self.n_features_to_select) or is_auto(self.network):
+            return True
+        n_samples = prepared.target.values.shape[0]
+        return len(candidates_of_l2(self.network, self.l2, n_samples, prepared.n_outputs, self._task)) > 1
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> PreparedData:
         """Check everything, encode the target, normalise the table."""
@@ -140,7 +180,8 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         find_network(self.network).engine(self)
         loss = self._find_loss()
         X = check_table(self, X, reset=True, accept_sparse=list(SPARSE_FORMATS), min_samples=2)
-        resolve_n_features_to_select(self.n_features_to_select, X.shape[1])
+        if not is_auto(self.n_features_to_select):
+            resolve_n_features_to_select(self.n_features_to_select, X.shape[1])
         y = as_target(y)
         check_target_length(X, y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -153,7 +194,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         target = encode_target(y, loss)
         weights = self._weigh(target, weights)
         names = getattr(self, "feature_names_in_", None)
-        return PreparedData(X.shape[1], names, prepare_table(X, self.normalize, weights), target, weights, loss)
+        return PreparedData(X.shape[1], names, prepare_table(X, self.normalize, weights), target, weights, loss, X)
 
     def _weigh(self, target: EncodedTarget, sample_weight: np.ndarray) -> np.ndarray:
         """Return the weights of the samples, with those of their classes."""
@@ -164,7 +205,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         table, target, loss = prepared.table, prepared.target, prepared.loss
         m = resolve_n_features_to_select(self.n_features_to_select, prepared.n_features)
         network = find_network(self.network)
-        schedule = self._schedule(network.schedule, table.values.shape[0], m)
+        schedule = self._schedule(network.schedule, table.values.shape[0], m, prepared.n_outputs)
         rule = Rule(
             prepared.n_features,
             m,
@@ -179,32 +220,48 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         problem = Problem(table.values, target.values, prepared.sample_weight, table.offset, owned)
         with watch_selection(self.verbose, rule, schedule.refinement_steps) as progress:
             fit = network.engine(self).fit(
-                problem, rule, loss, schedule, seed=_seed(self.random_state), progress=progress
+                problem, rule, loss, schedule, seed=seed_of(self.random_state), progress=progress
             )
 
         self.n_features_in_ = prepared.n_features
         if prepared.feature_names is not None:
             self.feature_names_in_ = prepared.feature_names
         self.n_features_to_select_ = m
+        self.network_ = network.name
+        self.l2_ = float(schedule.l2)
         self.loss_ = loss.name
         self.normalize_ = self.normalize
         self.statistics_ = None if table.statistics is None else table.statistics.of(fit.selection.indices)
         self._store_target(target)
         self.model_ = fit.model if target.scale is None else fit.model.rescaled(target.mean, target.scale)
-        self.selection_ = fit.selection.with_names(prepared.feature_names)
+        self.selection_ = self._ranked(prepared, fit).with_names(prepared.feature_names)
         self.ranking_ = self.selection_.ranking
         self.gamma_ = self.selection_.gamma
         self.n_iter_ = self.selection_.n_steps
         return self
 
+    def _ranked(self, prepared: PreparedData, fit: Fit) -> Selection:
+        """Return the selection with its kept features ranked by what they contribute to the outputs of the model."""
+        from tamiz.engines.contribution import contributions  # loads numba
+
+        kept = apply_normalization(
+            prepared.source[:, fit.selection.indices], self.statistics_, self.normalize_
+        )  # the engine may have overwritten the table
+        weights, seed = prepared.sample_weight, fit.selection.seed or 0
+        return fit.selection.ranked_by(contributions(fit.model, kept.values, kept.offset, weights, seed=seed))
+
     def _store_target(self, target: EncodedTarget) -> None:
         """Store what the fitted estimator keeps of its target."""
         raise NotImplementedError
 
-    def _schedule(self, decide: Callable[..., Schedule], n_samples: int, m: int) -> Schedule:
+    def _fit_one(self, m: int, prepared: PreparedData) -> Any:
+        """Return a clone fitted for another M on a table that all fits share, which none may write to."""
+        return clone(self).set_params(n_features_to_select=m)._fit_prepared(prepared, owned=False)
+
+    def _schedule(self, decide: Callable[..., Schedule], n_samples: int, m: int, n_outputs: int) -> Schedule:
         """Return the schedule with every "auto" decided."""
         names = ("learning_rate", "l2", "batch_size", "warmup_steps", "ramp_steps", "refinement_epochs", "max_steps")
-        return decide(n_samples, m, self._task, **{name: getattr(self, name) for name in names})
+        return decide(n_samples, m, self._task, n_outputs=n_outputs, **{name: getattr(self, name) for name in names})
 
     def _find_loss(self) -> Loss:
         automatic = isinstance(self.loss, str) and self.loss == "auto"
@@ -247,7 +304,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         return tags
 
 
-def _seed(random_state: Any) -> int:
+def seed_of(random_state: Any) -> int:
     """Return an integer as it is, so that the record can repeat the run; draw one from anything else."""
     generator = check_random_state(random_state)
     if isinstance(random_state, numbers.Integral):

@@ -13,6 +13,7 @@ from tamiz.engines.schedule import (
     NETWORK_STARTS,
     Schedule,
     additive_schedule,
+    linear_l2_candidates,
     linear_schedule,
     network_schedule,
 )
@@ -39,6 +40,9 @@ class Network:
         Whether it runs in a compiled engine, on the CPU, in threads.
     convex : bool, default=False
         Whether its problem is convex: one quick start, so that the commands afford a fit for each point of a curve.
+    l2_candidates : callable or None, default=None
+        ``l2_candidates(n_samples, n_outputs, task)``: weight decays that ``l2="auto"`` chooses from on inner folds, the rule
+        first; None: the rule of the schedule decides.
     """
 
     name: str
@@ -47,6 +51,7 @@ class Network:
     schedule: Callable[..., Schedule] = network_schedule
     compiled: bool = False
     convex: bool = False
+    l2_candidates: Callable[[int, int, str], tuple[float, ...]] | None = None
 
 
 def _n_starts(estimator: Any, automatic: int) -> int:
@@ -106,12 +111,27 @@ def _dense_engine(estimator: Any) -> Engine:
     return DenseEngine(estimator.hidden_layer_sizes, n_init=_n_starts(estimator, DENSE_STARTS))
 
 
+def _automatic_engine(estimator: Any) -> Engine:
+    """Check what all networks that are tried have in common; the choice is made before any of them is trained."""
+    _check_left_alone(estimator, "device", "cpu", "runs on the CPU")
+    from tamiz.engines.linear import LinearEngine  # loads numba
+
+    return LinearEngine(fit_intercept=bool(estimator.fit_intercept))
+
+
+#: What ``network="auto"`` tries, the simplest first; names that ``NETWORKS`` does not have are left out.
+AUTOMATIC_NETWORKS = ("linear", "additive", "pairs", "mlp")
+
 NETWORKS: dict[str, Network] = {
-    "linear": Network("linear", "linear model", _linear_engine, linear_schedule, compiled=True, convex=True),
+    "linear": Network(
+        "linear", "linear model", _linear_engine, linear_schedule, compiled=True, convex=True,
+        l2_candidates=linear_l2_candidates,
+    ),  # fmt: skip
     "additive": Network(
         "additive", "curve per column", _additive_engine, additive_schedule, compiled=True, convex=True
     ),
     "mlp": Network("mlp", "dense network", _dense_engine, compiled=True),
+    "auto": Network("auto", "simplest of these that does as well", _automatic_engine, linear_schedule, compiled=True),
 }
 
 
@@ -124,7 +144,7 @@ def find_network(network: str | Callable[[int, int], Any]) -> Network:
     'linear model'
     >>> find_network("lineer")
     Traceback (most recent call last):
-    tamiz.errors.UnknownNameError: Unknown network 'lineer'. Did you mean 'linear'? There are: linear, additive, mlp.
+    tamiz.errors.UnknownNameError: Unknown network 'lineer'. Did you mean 'linear'? There are: linear, additive, mlp, auto.
     """
     if callable(network):
         return Network("callable", "network of the user", torch_engine(network))

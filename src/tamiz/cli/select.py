@@ -16,8 +16,14 @@ class SelectOptions(ResultOptions, TableOptions):
     """Options of ``tamiz select``."""
 
     k: Annotated[
-        str, typer.Option("-k", metavar="M", help="How many features to keep: a number, or a fraction such as 0.1.")
-    ] = "10"
+        str,
+        typer.Option(
+            "-k",
+            metavar="M",
+            help="How many features to keep: a number, a fraction such as 0.1, or auto: the fewest that score as well as the "
+            "best number, within one standard error on folds inside the training rows.",
+        ),
+    ] = "auto"
     variant: VariantOption = "soft"
     network: NetworkOption = "linear"
     open_report: Open = False
@@ -26,8 +32,9 @@ class SelectOptions(ResultOptions, TableOptions):
 def select(options: SelectOptions) -> None:
     """Keep the k features of a table that predict its target best, and say how sure that is.
 
-    Writes the kept columns (CSV, JSON), the reduced table, the fitted model and a report; prints the score with all
-    features, with k and with k random ones, from cross-validation with the selection inside each fold.
+    Without -k the number is chosen too, and scored on rows that did not choose it. Writes the kept columns (CSV, JSON), the
+    reduced table, the fitted model and a report; prints the score with all features, with k and with k random ones, from
+    cross-validation with the selection inside each fold.
     """
     from tamiz.cli.console import Terminal
     from tamiz.cli.select_run import run_select

@@ -18,6 +18,7 @@ from tamiz.cli.estimator import ModelOptions, fit_model, model_maker
 from tamiz.cli.output import output_folder
 from tamiz.cli.prepare import Prepared, load_table, parse_k, resolve_k
 from tamiz.cli.select import SelectOptions
+from tamiz.estimators.automatic import round_numbers
 from tamiz.estimators.networks import find_network
 from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, Evaluation, curve_sizes, evaluate_selection
 from tamiz.persistence import SavedModel
@@ -53,7 +54,7 @@ def run_select(
     dict
         What was found, ready for JSON; the same is in ``selected.json``.
     """
-    asked = parse_k(options.k)
+    asked = "auto" if options.k == "auto" else parse_k(options.k)
     out = options.folder(options.file, "tamiz-")
     with output_folder(out, options.force) as folder:
         data = load_table(
@@ -62,15 +63,17 @@ def run_select(
             lambda n_features: _check_k(asked, n_features),
             processes=not find_network(options.network).compiled,
         )
-        k = resolve_k(asked, len(data.features))
-        evaluation = _evaluate(data, k, options, terminal)
-        with terminal.progress("final model on all rows", 1) as tick:
-            encoder, matrix = data.whole()
-            estimator = fit_model(_model_options(options), data.target.task, k, options.seed, matrix, data.y)
-            tick()
+        if isinstance(asked, str):  # the folds draw as many random columns as the final model keeps
+            encoder, matrix, estimator = _fit_final(data, asked, options, terminal)
+            _report_choice(estimator, len(data.features), terminal)
+            evaluation = _evaluate(data, estimator.n_features_to_select_, options, terminal, automatic=True)
+        else:
+            k = resolve_k(asked, len(data.features))
+            evaluation = _evaluate(data, k, options, terminal)
+            encoder, matrix, estimator = _fit_final(data, k, options, terminal)
         model = SavedModel.from_estimator(estimator, encoder, data.target.name)
         page = _page(options, command, data, evaluation, estimator, matrix, model, terminal)
-        record = _record(options, command, data, evaluation, page)
+        record = _record(options, command, data, evaluation, page) | _record_of_choices(evaluation, estimator, page)
         files = _write(folder, options, data, page, model, record)
         for path in copies:
             shutil.copy(path, folder / path.name)
@@ -83,11 +86,44 @@ def _model_options(options: SelectOptions) -> ModelOptions:
     return ModelOptions(options.variant, options.network)
 
 
-def _check_k(k: int | float, n_features: int) -> None:
-    resolve_k(k, n_features)
+def _check_k(k: int | float | str, n_features: int) -> None:
+    if not isinstance(k, str):
+        resolve_k(k, n_features)
 
 
-def _evaluate(data: Prepared, k: int, options: SelectOptions, terminal: Terminal) -> Evaluation:
+def _fit_final(data: Prepared, k: int | str, options: SelectOptions, terminal: Terminal) -> tuple[Any, Any, Any]:
+    """Return the encoder, the matrix of all rows and the model fitted on it."""
+    with terminal.progress("final model on all rows", 1) as tick:
+        encoder, matrix = data.whole()
+        estimator = fit_model(_model_options(options), data.target.task, k, options.seed, matrix, data.y)
+        tick()
+    return encoder, matrix, estimator
+
+
+def _report_choice(estimator: Any, n_features: int, terminal: Terminal) -> None:
+    """Report the M that was chosen, and by what."""
+    choice = estimator.selection_.choices["n_features_to_select"]
+    best = choice["candidates"][int(np.nanargmax(np.array(choice["mean"], dtype=float)))]
+    terminal.say(
+        f"Features to keep: {choice['chosen']:,} of {n_features:,}, the fewest within one standard error of the best mean score "
+        f"(of {best:,}) on {len(choice['scores'][0])} folds of all rows; -k sets the number."
+    )
+
+
+def _record_of_choices(evaluation: Evaluation, estimator: Any, page: SelectReport) -> dict[str, Any]:
+    """Collect what was chosen from the data, and the curve of scores against M."""
+    return to_plain(
+        {
+            "choices": estimator.selection_.choices,
+            "k_of_folds": [int(fold.support.sum()) for fold in evaluation.folds],
+            "curve": page.curve,
+        }
+    )
+
+
+def _evaluate(
+    data: Prepared, k: int, options: SelectOptions, terminal: Terminal, automatic: bool = False
+) -> Evaluation:
     network = find_network(options.network)
     if not network.convex:
         n_fits = 3 * len(data.folds) + 1
@@ -105,13 +141,19 @@ def _evaluate(data: Prepared, k: int, options: SelectOptions, terminal: Terminal
             data.folds,
             task=data.target.task,
             # A network with hidden layers takes seconds where a convex one takes milliseconds: no curve, one random draw.
-            sizes=curve_sizes(len(data.features), k) if network.convex else (),
+            sizes=_sizes(len(data.features), k, automatic) if network.convex else (),
             n_random=5 if network.convex else 1,
+            automatic=automatic,
             seed=options.seed,
             n_jobs=data.n_jobs,
             processes=not network.compiled,
             tick=tick,
         )
+
+
+def _sizes(n_features: int, k: int, automatic: bool) -> list[int]:
+    """Return the numbers of features of the curve: those that were tried, or numbers around the given one."""
+    return sorted({*round_numbers(n_features), k}) if automatic else curve_sizes(n_features, k)
 
 
 def _report_convergence(evaluation: Evaluation, estimator: Any, terminal: Terminal) -> None:
@@ -194,7 +236,7 @@ def _settings(options: SelectOptions, data: Prepared, evaluation: Evaluation) ->
     return {
         "variant": options.variant,
         "network": options.network,
-        "features to keep": parse_k(options.k),
+        "features to keep": options.k if options.k == "auto" else parse_k(options.k),
         "folds": len(evaluation.folds),
         "stability of the selection (Nogueira)": round(evaluation.stability, 3),
         "seed": options.seed,

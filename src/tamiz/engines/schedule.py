@@ -105,11 +105,11 @@ ROWS_OF_THE_PAPER, ROWS_FOR_A_CHOICE = 500, 40
 def linear_l2_candidates(n_samples: int, n_outputs: int, task: str) -> tuple[float, ...]:
     """Return the weight decays of the linear model to choose from; the first is the rule, to stay with in doubt.
 
-    Classes that are far apart, and numbers that the columns tell precisely, are served by a weak decay, noisy ones by a
-    strong one, and only the data can tell. The rule is :func:`linear_l2`, for several outputs of classes a tenth of it:
-    there a column may serve one class alone, which a strong decay, near to differences of means, does not let it. Two
-    classes in few rows always want the strong decay, and below 40 rows no choice is better than a guess: then the rule is
-    the only candidate.
+    The rule is :func:`linear_l2` divided by the number of outputs, because a loss is the mean over outputs: so each of them
+    has the decay that it would have alone. Classes that are far apart, and numbers that the columns tell precisely, are
+    served by a weaker decay, and only the data can tell: a tenth and a hundredth of the rule are the other candidates. Two
+    classes in few rows always want the strong decay, and below 40 rows a choice is no better than a guess: there the rule
+    is the only one.
 
     Parameters
     ----------
@@ -123,18 +123,13 @@ def linear_l2_candidates(n_samples: int, n_outputs: int, task: str) -> tuple[flo
     Examples
     --------
     >>> linear_l2_candidates(100, 1, "classification"), linear_l2_candidates(1000, 20, "classification")
-    ((1.0,), (0.01, 0.001, 0.0001))
+    ((1.0,), (0.005, 0.0005, 5e-05))
     """
-    rule = linear_l2(n_samples)
-    if task == "classification" and n_outputs > 1:
-        rule *= 0.1
-        others = (1.0 / n_samples, 0.1 / n_samples)
-    else:
-        others = (10.0 / n_samples, 1.0 / n_samples)
+    rule = linear_l2(n_samples) / n_outputs
     two_classes = task == "classification" and n_outputs == 1
     if n_samples < ROWS_FOR_A_CHOICE or (two_classes and n_samples <= ROWS_OF_THE_PAPER):
         return (rule,)
-    return (rule, *others)
+    return (rule, rule / 10, rule / 100)
 
 
 def linear_refinement_l2(n_samples: int, n_features_to_select: int, task: str, l2: float) -> float:

@@ -19,7 +19,8 @@ from tamiz._validation import check_table, check_target_length, resolve_n_featur
 from tamiz.core import VARIANTS, Rule
 from tamiz.core.losses import Loss, get_loss
 from tamiz.engines import Fit, Problem, Schedule
-from tamiz.estimators.automatic import candidates_of_l2, cv_results, decide, is_auto
+from tamiz.engines.schedule import SelectionL2
+from tamiz.estimators.automatic import candidates_of_l2, cv_results, decide, is_auto, network_parameters
 from tamiz.estimators.networks import NETWORKS, find_network
 from tamiz.estimators.progress import watch_selection
 from tamiz.preprocessing.scaling import ScaledTable, apply_normalization, prepare_table
@@ -164,7 +165,8 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         final.selection_ = replace(final.selection_, choices=decided.records())
         if "n_features_to_select" in decided.choices:
             final.cv_results_ = cv_results(decided.choices["n_features_to_select"])
-        vars(self).update({name: value for name, value in vars(final).items() if name.endswith("_")})
+        for name in [name for name in vars(final) if name.endswith("_")]:
+            setattr(self, name, getattr(final, name))
         return self
 
     def _asks_the_data(self, prepared: PreparedData) -> bool:
@@ -253,6 +255,26 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
     def _store_target(self, target: EncodedTarget) -> None:
         """Store what the fitted estimator keeps of its target."""
         raise NotImplementedError
+
+    def copy_for(self, n_features_to_select: int) -> Any:
+        """Return an estimator for another M that is not fitted, with the weight decay and network that this fit chose.
+
+        Parameters
+        ----------
+        n_features_to_select : int
+            M of the copy.
+
+        Returns
+        -------
+        estimator
+        """
+        check_is_fitted(self)
+        chosen: dict[str, Any] = {}
+        if "network" in self.selection_.choices:
+            chosen |= network_parameters(self, self.network_, self.l2)
+        if "l2" in self.selection_.choices and self.network_ == "linear":
+            chosen["l2"] = SelectionL2(self.l2_)
+        return clone(self).set_params(n_features_to_select=n_features_to_select, **chosen)
 
     def _fit_one(self, m: int, prepared: PreparedData) -> Any:
         """Return a clone fitted for another M on a table that all fits share, which none may write to."""

@@ -124,9 +124,14 @@ AUTOMATIC_NETWORKS = ("linear", "additive", "pairs", "mlp")
 
 NETWORKS: dict[str, Network] = {
     "linear": Network(
-        "linear", "linear model", _linear_engine, linear_schedule, compiled=True, convex=True,
+        "linear",
+        "linear model",
+        _linear_engine,
+        linear_schedule,
+        compiled=True,
+        convex=True,
         l2_candidates=linear_l2_candidates,
-    ),  # fmt: skip
+    ),
     "additive": Network(
         "additive", "curve per column", _additive_engine, additive_schedule, compiled=True, convex=True
     ),

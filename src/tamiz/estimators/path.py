@@ -205,7 +205,7 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
         -------
         ndarray, shape (n_samples,) or (n_samples, n_outputs)
         """
-        return self._best().predict(X)  # type: ignore[attr-defined]
+        return self._best().predict(X)
 
     def transform(self, X: Any) -> Any:
         """Return the columns that the estimator with the chosen M selected.

@@ -14,6 +14,7 @@ import numpy as np
 
 from tamiz._version import __version__
 from tamiz.cli.console import Terminal
+from tamiz.cli.errors import EXIT_USAGE, CommandError
 from tamiz.cli.estimator import ModelOptions, fit_model, model_maker
 from tamiz.cli.output import output_folder
 from tamiz.cli.prepare import Prepared, load_table, parse_k, resolve_k
@@ -27,10 +28,13 @@ from tamiz.report.records import to_plain
 from tamiz.report.text import csv_text
 from tamiz.report.write import report, select_report
 from tamiz.tables.formats import get_format, write_columns
+from tamiz.tables.messages import quote
 
 #: Cells that the report looks at; of larger tables it takes a sample of the rows.
 _CELLS_IN_REPORT = 8_000_000
 _RESIDUALS_SHOWN = 2000
+#: Rows that every training part of the folds needs to be split once more, to choose M.
+_ROWS_FOR_AUTO, _ROWS_OF_A_CLASS_FOR_AUTO = 8, 3
 
 
 def run_select(
@@ -64,6 +68,7 @@ def run_select(
             processes=not find_network(options.network).compiled,
         )
         if isinstance(asked, str):  # the folds draw as many random columns as the final model keeps
+            _check_enough_rows(data)
             encoder, matrix, estimator = _fit_final(data, asked, options, terminal)
             _report_choice(estimator, len(data.features), terminal)
             evaluation = _evaluate(data, estimator.n_features_to_select_, options, terminal, automatic=True)
@@ -89,6 +94,23 @@ def _model_options(options: SelectOptions) -> ModelOptions:
 def _check_k(k: int | float | str, n_features: int) -> None:
     if not isinstance(k, str):
         resolve_k(k, n_features)
+
+
+def _check_enough_rows(data: Prepared) -> None:
+    """Raise if a training part of the folds cannot be split once more, to choose M."""
+    if data.target.task == "regression":
+        if data.y.size < _ROWS_FOR_AUTO:
+            raise CommandError(
+                f"-k auto needs at least {_ROWS_FOR_AUTO} rows, there are {data.y.size}: give -k a number.", EXIT_USAGE
+            )
+        return
+    labels, counts = np.unique(data.y, return_counts=True)
+    if counts.min() < _ROWS_OF_A_CLASS_FOR_AUTO:
+        raise CommandError(
+            f"-k auto needs at least {_ROWS_OF_A_CLASS_FOR_AUTO} rows of each class, and {quote(labels[counts.argmin()])} has "
+            f"{counts.min()}: give -k a number.",
+            EXIT_USAGE,
+        )
 
 
 def _fit_final(data: Prepared, k: int | str, options: SelectOptions, terminal: Terminal) -> tuple[Any, Any, Any]:

@@ -102,14 +102,33 @@ class SelectionL2(float):
 ROWS_OF_THE_PAPER, ROWS_FOR_A_CHOICE = 500, 40
 
 
+def linear_l2_rule(n_samples: int, n_outputs: int, task: str) -> float:
+    """Return the weight decay of the linear model by the size of the problem: :func:`linear_l2`, less for several outputs.
+
+    A loss is the mean over outputs, so that each has the decay that it would have alone only if it is divided by their
+    number. An output that tells one of C classes from the rest has a target of variance 4 (C - 1) / C^2 where two even classes
+    have 1, and gradients that are smaller by as much: the decay follows them.
+
+    Examples
+    --------
+    >>> linear_l2_rule(1000, 1, "classification"), linear_l2_rule(1000, 1, "regression")
+    (0.1, 0.1)
+    >>> linear_l2_rule(1000, 20, "classification"), linear_l2_rule(1000, 20, "regression")
+    (0.00095, 0.005)
+    """
+    l2 = linear_l2(n_samples) / n_outputs
+    if task == "classification" and n_outputs > 1:
+        l2 *= 4 * (n_outputs - 1) / n_outputs**2
+    return l2
+
+
 def linear_l2_candidates(n_samples: int, n_outputs: int, task: str) -> tuple[float, ...]:
     """Return the weight decays of the linear model to choose from; the first is the rule, to stay with in doubt.
 
-    The rule is :func:`linear_l2` divided by the number of outputs, because a loss is the mean over outputs: so each of them
-    has the decay that it would have alone. Classes that are far apart, and numbers that the columns tell precisely, are
-    served by a weaker decay, and only the data can tell: a tenth and a hundredth of the rule are the other candidates. Two
-    classes in few rows always want the strong decay, and below 40 rows a choice is no better than a guess: there the rule
-    is the only one.
+    Classes that are far apart, and numbers that the columns tell precisely, are served by a weaker decay than noisy ones, and
+    only the data can tell. For one output the rule is the paper's, a strong one: a tenth and a hundredth of it are the
+    other candidates. For several it is ten times and a tenth of it. Two classes in few rows always want the strong decay,
+    and below 40 rows a choice is no better than a guess: there the rule is the only candidate.
 
     Parameters
     ----------
@@ -122,14 +141,14 @@ def linear_l2_candidates(n_samples: int, n_outputs: int, task: str) -> tuple[flo
 
     Examples
     --------
-    >>> linear_l2_candidates(100, 1, "classification"), linear_l2_candidates(1000, 20, "classification")
-    ((1.0,), (0.005, 0.0005, 5e-05))
+    >>> linear_l2_candidates(100, 1, "classification"), linear_l2_candidates(1000, 1, "classification")
+    ((1.0,), (0.1, 0.01, 0.001))
     """
-    rule = linear_l2(n_samples) / n_outputs
+    rule = linear_l2_rule(n_samples, n_outputs, task)
     two_classes = task == "classification" and n_outputs == 1
     if n_samples < ROWS_FOR_A_CHOICE or (two_classes and n_samples <= ROWS_OF_THE_PAPER):
         return (rule,)
-    return (rule, rule / 10, rule / 100)
+    return (rule, rule / 10, rule / 100) if n_outputs == 1 else (rule, rule * 10, rule / 10)
 
 
 def linear_refinement_l2(n_samples: int, n_features_to_select: int, task: str, l2: float) -> float:
@@ -202,7 +221,7 @@ def linear_schedule(
     >>> schedule.batch_size, schedule.ramp_steps, schedule.refinement_steps
     (120, 400, 7500)
     """
-    l2 = linear_l2_candidates(n_samples, n_outputs, task)[0]
+    l2 = linear_l2_rule(n_samples, n_outputs, task)
     if isinstance(given.get("l2"), SelectionL2):
         l2 = float(given["l2"])
     automatic = _linear_automatic(n_samples, n_features_to_select, task, l2)

@@ -67,8 +67,8 @@ def candidates_of_l2(network: Any, l2: Any, n_samples: int, n_outputs: int, task
 
     Examples
     --------
-    >>> candidates_of_l2("linear", "auto", 100, 4, "classification"), candidates_of_l2("mlp", "auto", 100, 4, "regression")
-    ((0.25, 0.025, 0.0025), ())
+    >>> candidates_of_l2("linear", "auto", 100, 1, "regression"), candidates_of_l2("mlp", "auto", 100, 1, "regression")
+    ((1.0, 0.1, 0.01), ())
     """
     decide = find_network("linear" if is_auto(network) else network).l2_candidates
     return decide(n_samples, n_outputs, task) if is_auto(l2) and decide is not None else ()

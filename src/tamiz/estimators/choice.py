@@ -112,7 +112,9 @@ def choose_simplest(scores: np.ndarray, rule: SelectionRule = "one_se") -> int:
 
 
 def choose_guarded(row_scores: np.ndarray) -> int:
-    """Return the first candidate, unless another one is better by more than the standard error of the paired gain.
+    """Return the first candidate, unless others are better by more than the standard error of the paired gain.
+
+    Of these it is the first that the best of them does not beat by more than the standard error of that gain.
 
     Parameters
     ----------
@@ -126,7 +128,14 @@ def choose_guarded(row_scores: np.ndarray) -> int:
     >>> choose_guarded(np.array([[0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 1.0, 1.0]]))
     0
     """
-    gains = row_scores - row_scores[0]
-    mean, error = gains.mean(axis=1), standard_errors(gains)
-    allowed = mean > np.nan_to_num(error, nan=np.inf)
-    return int(np.argmax(np.where(allowed, mean, 0.0))) if allowed.any() else 0
+    better = np.flatnonzero(_gains_beyond_error(row_scores - row_scores[0]))
+    if not better.size:
+        return 0
+    best = better[row_scores[better].mean(axis=1).argmax()]
+    beaten = _gains_beyond_error(row_scores[best] - row_scores[better])
+    return int(better[np.flatnonzero(~beaten)[0]])
+
+
+def _gains_beyond_error(gains: np.ndarray) -> np.ndarray:
+    """Return which mean gains are larger than their standard error."""
+    return gains.mean(axis=1) > np.nan_to_num(standard_errors(gains), nan=np.inf)

@@ -54,10 +54,10 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
     l2 : float or "auto", default="auto"
         Factor of the squared norm of the weights; a number holds for selection and refinement. "auto", for the linear
         network, is 100 / N (more below 57 rows), divided by the number of outputs, during the selection; from 40 rows on, a
-        tenth and a hundredth of it are tried on three inner folds too, and one is taken if its gain is larger than the
-        standard error of the gain. During refinement it is 1 / N. For others it is at most 0.01 and 8 / N, a tenth of that
-        during refinement; for the additive network 100 / N, but 30 / N beyond 187 rows, and beyond 100 rows 100 / N times
-        that of its refinement.
+        tenth and a hundredth of it (with several outputs ten times and a tenth) are tried on three inner folds too, and one
+        is taken if its gain is larger than the standard error of the gain. During refinement it is 1 / N. For other networks
+        it is at most 0.01 and 8 / N, a tenth of that during refinement; for the additive network 100 / N, but 30 / N beyond
+        187 rows, and beyond 100 rows 100 / N times that of its refinement.
     batch_size : int or "auto", default="auto"
         Rows per step; "auto" is the paper's max(2, N / 50), and N / 4 within 16 and 64 for networks with hidden layers.
     warmup_steps : int or "auto", default="auto"

@@ -209,7 +209,7 @@ def path() -> None:
     X, y = np.asarray(data.data), np.asarray(data.target)
     numbers = [10, 50, 100, 150, 200]
     one = best_of(lambda: E2EFSClassifier(100, random_state=0).fit(X, y))
-    five = best_of(lambda: E2EFSPath(numbers, estimator=E2EFSClassifier(random_state=0), n_jobs=2).fit(X, y))
+    five = best_of(lambda: E2EFSPath(numbers, estimator=E2EFSClassifier(random_state=0), cv=None, n_jobs=2).fit(X, y))
     show("five values of M on two cores / one", five / one, "<= 3")
 
 

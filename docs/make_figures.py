@@ -50,7 +50,7 @@ def draw_choice(folder: Path) -> None:
     numbers = [1, 2, 4, 8, 16, 32, 64]
     scores = np.empty((5, len(numbers)))
     for fold, (train, test) in enumerate(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y)):
-        path = E2EFSPath(numbers, estimator=E2EFSClassifier(random_state=0)).fit(X[train], y[train])
+        path = E2EFSPath(numbers, estimator=E2EFSClassifier(random_state=0), cv=None).fit(X[train], y[train])
         scores[fold] = [path.estimators_[m].score(X[test], y[test]) for m in numbers]
     mean, error = scores.mean(axis=0), scores.std(axis=0, ddof=1) / np.sqrt(len(scores))
     best = mean.argmax()

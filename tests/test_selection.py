@@ -59,3 +59,19 @@ def test_a_notebook_shows_names_as_text():
 def test_other_names():
     assert record().with_names(["w", "x", "y", "z"]).names == ["y", "w"]
     assert record().with_names(None).feature_names is None
+
+
+def test_ranks_by_contribution_keep_the_support_and_the_order_of_elimination():
+    selection = record(choices={"l2": {"chosen": 0.1}})
+    ranked = selection.ranked_by([3.0, 1.0])
+    assert ranked.ranking.tolist() == [1, 3, 2, 4]
+    assert ranked.names == ["a", "c"]
+    assert ranked.elimination.tolist() == [2, 3, 1, 4]
+    assert ranked.contribution.tolist() == [3.0, 0.0, 1.0, 0.0]
+    assert selection.ranked_by([1.0, 1.0]).ranking.tolist() == [2, 3, 1, 4]  # ties stay as they were
+    again = Selection.from_json(ranked.to_json())
+    assert again.to_dict() == ranked.to_dict()
+    assert isinstance(again.elimination, np.ndarray)
+    assert Selection.from_json(selection.to_json()).elimination is None
+    with pytest.raises(ValueError, match="shape"):
+        selection.ranked_by([1.0, 2.0, 3.0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,8 @@ class Selection:
     support : ndarray of bool, shape (n_features,)
         True for the features that were kept; exactly ``n_features_to_select`` of them.
     ranking : ndarray of int, shape (n_features,)
-        A permutation of 1 .. n_features; 1 is the best. Kept features hold 1 .. M; of the others, what died later
-        ranks before what died earlier.
+        A permutation of 1 .. n_features; 1 is the best. Kept features hold 1 .. M, by their ``contribution`` where there
+        is one; of the others, what died later ranks before what died earlier.
     variant : str
         "hard", "soft" or "ranking", or the name of the method where it is not E2E-FS.
     converged : bool
@@ -47,6 +47,14 @@ class Selection:
         Number of the group of each feature, where groups were selected; all features of a group are kept or none.
     group_names : ndarray of str, shape (n_groups,), or None
         The names of the groups.
+    elimination : ndarray of int, shape (n_features,), or None
+        The order in which the rule eliminated features, as ranks: like ``ranking``, but the kept features in the order of
+        gamma when the mask was closed. None: ``ranking`` is that order.
+    contribution : ndarray of float, shape (n_features,), or None
+        What each kept feature contributes to the outputs of the trained model
+        (:func:`~tamiz.engines.contribution.contributions`), 0 for the others. None: it was not measured.
+    choices : mapping of str to mapping
+        What was decided from the data, by parameter: the candidates, their scores on inner folds and the one taken.
 
     Examples
     --------
@@ -72,6 +80,9 @@ class Selection:
     engine: str = "linear"
     groups: np.ndarray | None = None
     group_names: np.ndarray | None = None
+    elimination: np.ndarray | None = None
+    contribution: np.ndarray | None = None
+    choices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         support = np.asarray(self.support, dtype=bool).ravel()
@@ -176,6 +187,30 @@ class Selection:
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return Selection(**{**values, "feature_names": names})
 
+    def ranked_by(self, contribution: Sequence[float] | np.ndarray) -> Selection:
+        """Return the same selection with its kept features ranked by what they contribute.
+
+        Parameters
+        ----------
+        contribution : array-like, shape (n_features_to_select,)
+            One number for each of ``indices``; the largest is the best. Equal ones stay in the order they have.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> selection = Selection(support=np.array([True, False, True]), ranking=np.array([1, 3, 2]))
+        >>> ranked = selection.ranked_by([0.5, 2.0])
+        >>> ranked.ranking.tolist(), ranked.elimination.tolist(), ranked.contribution.tolist()
+        ([2, 3, 1], [1, 3, 2], [0.5, 0.0, 2.0])
+        """
+        measured = np.zeros(self.n_features)
+        measured[self.indices] = contribution
+        order = self.ordered
+        order = order[np.argsort(-measured[order], kind="stable")]
+        ranking = self.ranking.copy()
+        ranking[order] = np.arange(1, order.size + 1)
+        return replace(self, ranking=ranking, elimination=self.ranking, contribution=measured)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain lists and numbers, ready for JSON."""
         return {
@@ -193,6 +228,9 @@ class Selection:
             "engine": self.engine,
             "groups": None if self.groups is None else self.groups.tolist(),
             "group_names": None if self.group_names is None else [str(n) for n in self.group_names],
+            "elimination": None if self.elimination is None else self.elimination.tolist(),
+            "contribution": None if self.contribution is None else self.contribution.tolist(),
+            "choices": {name: dict(choice) for name, choice in self.choices.items()},
         }
 
     @classmethod
@@ -205,6 +243,9 @@ class Selection:
         values["history"] = {key: np.asarray(value) for key, value in values.get("history", {}).items()}
         if values.get("shape") is not None:
             values["shape"] = tuple(values["shape"])
+        for name in ("elimination", "contribution"):
+            if values.get(name) is not None:
+                values[name] = np.asarray(values[name])
         return cls(**values)
 
     def to_json(self) -> str:

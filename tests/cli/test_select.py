@@ -293,3 +293,35 @@ def test_help_fits_a_terminal_and_cuts_nothing_off(tamiz, command):
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "..." not in text.replace("[OPTIONS] COMMAND [ARGS]...", "")
     assert not re.search(r"<(str|int range|list\[str\])>", text)
+
+
+@pytest.mark.parametrize("options", [(), ("-k", "auto")])
+def test_without_k_the_number_is_chosen(tamiz, small_csv, tmp_path, options):
+    result = tamiz("select", small_csv, "--target", "ill", *options, "--folds", 3)
+    assert result.exit_code == 0, result.stderr
+    assert "Features to keep: 2 of 8, the fewest within one standard error of the best" in " ".join(
+        result.stderr.split()
+    )
+    assert re.search(r"2 kept +[01]\.\d{3}", result.stdout)
+    record = json.loads((tmp_path / "tamiz-small" / "selected.json").read_text())
+    assert record["k"] == 2
+    assert {kept["feature"] for kept in record["selected"]} == {"gene 2", "gene 5"}
+    choice = record["choices"]["n_features_to_select"]
+    assert (choice["chosen"], choice["candidates"]) == (2, [1, 2, 3, 5, 8])
+    assert len(record["k_of_folds"]) == 3
+    assert record["curve"]["chosen"] == 2
+    assert [point["n_features"] for point in record["curve"]["points"]] == [1, 2, 3, 5, 8]
+
+
+def test_auto_needs_rows_to_choose_from(tamiz, write_csv):
+    rows = [f"{i},{i % 3},{'rare' if i < 2 else 'common'}" for i in range(30)]
+    path = write_csv("\n".join(["a,b,y", *rows]))
+    result = tamiz("select", path, "-t", "y")
+    assert result.exit_code == EXIT_USAGE
+    assert "-k auto needs at least 3 rows of each class, and 'rare' has 2: give -k a number" in " ".join(
+        result.stderr.split()
+    )
+    assert tamiz("select", path, "-t", "y", "-k", 1).exit_code == 0
+    path = write_csv("\n".join(["a,b,y", *(f"{i},{i % 3},{i / 2}" for i in range(7))]), "few.csv")
+    result = tamiz("select", path, "-t", "y", "--task", "regression")
+    assert "-k auto needs at least 8 rows" in " ".join(result.stderr.split())

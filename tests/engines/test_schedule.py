@@ -2,10 +2,14 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from tamiz.engines.schedule import (
+    SelectionL2,
     additive_schedule,
+    linear_l2,
+    linear_l2_candidates,
     linear_schedule,
     network_schedule,
     paper_linear_schedule,
@@ -80,3 +84,35 @@ def test_the_paper_has_no_recipe_for_the_ranking():
 def test_parts_of_the_refinement():
     assert [refinement_part(done, 9, 3) for done in range(10)] == [0, 0, 0, 1, 1, 1, 2, 2, 2, 2]
     assert refinement_part(0, 0, 3) == 0
+
+
+def test_each_output_has_the_decay_that_it_would_have_alone():
+    assert linear_schedule(1000, 100, "regression", n_outputs=2).l2 == linear_l2(1000) / 2
+    # One of four classes against the rest: a target with 1 in a quarter of the rows and -1 in the others.
+    variance = np.var([1, -1, -1, -1])
+    assert linear_schedule(1000, 100, "classification", n_outputs=4).l2 == linear_l2(1000) / 4 * variance
+    assert linear_l2_candidates(1000, 4, "classification") == pytest.approx((0.01875, 0.1875, 0.001875))
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "n_outputs", "task", "n_candidates"),
+    [
+        (45, 1, "classification", 1),
+        (500, 1, "classification", 1),  # the paper's tables keep the paper's decay
+        (501, 1, "classification", 3),
+        (39, 3, "classification", 1),
+        (40, 3, "classification", 3),
+        (39, 1, "regression", 1),
+        (47, 1, "regression", 3),
+    ],
+)
+def test_when_there_is_a_choice(n_samples, n_outputs, task, n_candidates):
+    candidates = linear_l2_candidates(n_samples, n_outputs, task)
+    assert len(candidates) == n_candidates
+    assert candidates[0] == linear_schedule(n_samples, 10, task, n_outputs=n_outputs).l2
+
+
+def test_a_chosen_decay_lets_the_refinement_follow():
+    schedule = linear_schedule(200, 10, "classification", l2=SelectionL2(0.2))
+    assert (schedule.l2, schedule.refinement_l2) == (0.2, pytest.approx(0.02))
+    assert linear_schedule(200, 10, "regression", l2=SelectionL2(0.2)).refinement_l2 == 1 / 200

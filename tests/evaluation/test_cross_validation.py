@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from tamiz import E2EFSClassifier
 from tamiz.baselines import FisherScore, registry
 from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, curve_sizes, evaluate_selection
 from tamiz.evaluation.folds import make_folds
+from tamiz.evaluation.metrics import balanced_accuracy
 
 
 class FisherThenLogistic:
@@ -147,3 +149,40 @@ def test_regression(signal):
     assert found.metric.name == "R²"
     assert found.interval("kept").value > 0.7
     assert found.fold_share[4] == 1
+
+
+def test_the_curve_is_that_of_fits_of_their_own(signal):
+    X, y = signal
+    folds = make_folds(y, "classification", 3)
+
+    def make(m, seed):
+        return E2EFSClassifier(m, ramp_steps=500, refinement_epochs=10, random_state=seed)
+
+    found = evaluate_selection(slices(X), y, make, 5, folds, task="classification", sizes=[1, 2, 5, 8], n_random=1)
+    for number, ((train, test), fold) in enumerate(zip(folds, found.folds, strict=True)):
+        for size in (1, 2, 8):
+            alone = make(size, number).fit(X[train], y[train])
+            assert fold.curve[size] == balanced_accuracy(y[test], alone.predict(X[test]))
+
+
+def test_an_automatic_m_is_scored_on_rows_that_did_not_choose_it(signal):
+    X, y = signal
+    asked, seen = [], []
+
+    class Watched(E2EFSClassifier):
+        def fit(self, X, y, sample_weight=None):
+            seen.append(X.shape[0])
+            return super().fit(X, y, sample_weight)
+
+    def make(m, seed):
+        asked.append(m)
+        return Watched(m, cv=2, ramp_steps=300, refinement_epochs=5, random_state=seed)
+
+    folds = make_folds(y, "classification", 4)
+    found = evaluate_selection(
+        slices(X), y, make, 3, folds, task="classification", sizes=[1, 2, 3], n_random=1, automatic=True
+    )
+    assert asked.count("auto") == 4
+    assert max(seen) == 60  # of 80 rows: the choice inside a fold has its training rows only
+    assert [fold.support.sum() for fold in found.folds] == [2, 2, 2, 2]
+    assert found.interval("kept").value == found.curve()[1][1].value  # M = 2 is on the curve

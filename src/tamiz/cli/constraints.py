@@ -12,7 +12,7 @@ import numpy as np
 
 from tamiz.cli.errors import EXIT_USAGE, CommandError
 from tamiz.cli.select import SelectOptions
-from tamiz.core.gate_options import read_gates
+from tamiz.core.gate_options import possible_counts, read_gates
 from tamiz.tables.encode import Feature
 from tamiz.tables.messages import quote
 from tamiz.tables.names import find_columns
@@ -31,10 +31,13 @@ class Constraints:
         Parameters of the estimators.
     expected_size : int
         Number of units that are kept; with a budget about so many.
+    counts : (int, int)
+        The least and the largest number of units that ``--keep`` and ``--drop`` leave possible.
     """
 
     units: np.ndarray
     expected_size: int
+    counts: tuple[int, int]
     parameters: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -48,15 +51,17 @@ class Constraints:
         return self.n_units == self.units.size
 
 
-def read_constraints(options: SelectOptions, k: int | float, features: list[Feature], names: list[str]) -> Constraints:
+def read_constraints(
+    options: SelectOptions, k: int | float | str, features: list[Feature], names: list[str]
+) -> Constraints:
     """Return what the options ask for; raise CommandError if they are at odds.
 
     Parameters
     ----------
     options : SelectOptions
         What the user said.
-    k : int or float
-        M, a number or a fraction; not used with a budget.
+    k : int, float or "auto"
+        M, a number, a fraction, or left to the data; not used with a budget.
     features : list of Feature
         Columns of the encoded table.
     names : list of str
@@ -83,13 +88,14 @@ def read_constraints(options: SelectOptions, k: int | float, features: list[Feat
         parameters["costs"] = _costs(options.costs or [], names, by_column, len(features))
         parameters["budget"] = options.budget
     try:
-        wanted = None if options.budget is not None else k
+        counts = possible_counts(len(features), **parameters)
+        wanted = None if options.budget is not None else counts[0] if isinstance(k, str) else k
         gates, _ = read_gates(len(features), wanted, **parameters)
     except ValueError as error:
         raise CommandError(_as_options(str(error)), EXIT_USAGE) from None
     if options.missing == "indicator":
         parameters["missing"] = "indicator"
-    return Constraints(units, gates.expected_size, parameters)
+    return Constraints(units, gates.expected_size, counts, parameters)
 
 
 def _as_options(message: str) -> str:

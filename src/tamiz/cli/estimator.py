@@ -32,7 +32,7 @@ class ModelOptions:
     parameters: dict[str, Any] = field(default_factory=dict)
 
 
-def make_estimator(options: ModelOptions, task: str, n_features_to_select: int, seed: int) -> Any:
+def make_estimator(options: ModelOptions, task: str, n_features_to_select: int | str, seed: int) -> Any:
     """Return an estimator that is not fitted yet."""
     from tamiz import E2EFSClassifier, E2EFSRegressor
 
@@ -50,7 +50,7 @@ def make_estimator(options: ModelOptions, task: str, n_features_to_select: int, 
     return E2EFSRegressor(**shared)
 
 
-def model_maker(options: ModelOptions, task: str) -> Callable[[int, int], Any]:
+def model_maker(options: ModelOptions, task: str) -> Callable[[Any, int], Any]:
     """Return ``make(n_features_to_select, seed)`` for the evaluation."""
     find_network(options.network).engine(
         make_estimator(options, task, 1, 0)
@@ -59,7 +59,7 @@ def model_maker(options: ModelOptions, task: str) -> Callable[[int, int], Any]:
 
 
 def fit_model(
-    options: ModelOptions, task: str, n_features_to_select: int, seed: int, matrix: Any, y: np.ndarray
+    options: ModelOptions, task: str, n_features_to_select: int | str, seed: int, matrix: Any, y: np.ndarray
 ) -> Any:
     """Fit the estimator of all rows."""
     estimator = model_maker(options, task)(n_features_to_select, seed)

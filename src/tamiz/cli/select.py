@@ -29,8 +29,9 @@ class SelectOptions(ResultOptions, TableOptions):
         typer.Option(
             "-k",
             metavar="M",
-            help="How many columns to keep: a number, or a fraction such as 0.1.",
-            show_default="10",
+            help="How many columns to keep: a number, a fraction such as 0.1, or auto: the fewest that score as well as the "
+            "best number, within one standard error on folds inside the training rows.",
+            show_default="auto",
         ),
     ] = None
     variant: VariantOption = "soft"
@@ -94,8 +95,9 @@ class SelectOptions(ResultOptions, TableOptions):
 def select(options: SelectOptions) -> None:
     """Keep the k columns of a table that predict its target best, and say how sure that is.
 
-    Writes the kept columns (CSV, JSON), the reduced table, the fitted model and a report; prints the score with all
-    features, with k and with k random ones, from cross-validation with the selection inside each fold.
+    Without -k the number is chosen too, and scored on rows that did not choose it. Writes the kept columns (CSV, JSON), the
+    reduced table, the fitted model and a report; prints the score with all features, with k and with k random ones, from
+    cross-validation with the selection inside each fold.
     """
     from tamiz.cli.console import Terminal
     from tamiz.cli.select_run import run_select

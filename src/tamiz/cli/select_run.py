@@ -15,10 +15,12 @@ import numpy as np
 from tamiz._version import __version__
 from tamiz.cli.console import Terminal
 from tamiz.cli.constraints import Constraints, read_constraints
+from tamiz.cli.errors import EXIT_USAGE, CommandError
 from tamiz.cli.estimator import ModelOptions, fit_model, model_maker
 from tamiz.cli.output import output_folder
 from tamiz.cli.prepare import Prepared, load_table, parse_k, resolve_k
 from tamiz.cli.select import Missing, SelectOptions
+from tamiz.estimators.automatic import round_numbers
 from tamiz.estimators.networks import find_network
 from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, Evaluation, curve_sizes, evaluate_selection
 from tamiz.persistence import SavedModel
@@ -27,12 +29,13 @@ from tamiz.report.records import to_plain
 from tamiz.report.text import csv_text
 from tamiz.report.write import report, select_report
 from tamiz.tables.formats import get_format, write_columns
+from tamiz.tables.messages import quote
 
 #: Cells that the report looks at; of larger tables it takes a sample of the rows.
 _CELLS_IN_REPORT = 8_000_000
 _RESIDUALS_SHOWN = 2000
-#: M where neither -k nor --budget says it.
-DEFAULT_K = "10"
+#: Rows that every training part of the folds needs to be split once more, to choose M.
+_ROWS_FOR_AUTO, _ROWS_OF_A_CLASS_FOR_AUTO = 8, 3
 
 
 def run_select(
@@ -56,7 +59,7 @@ def run_select(
     dict
         What was found, ready for JSON; the same is in ``selected.json``.
     """
-    asked = parse_k(options.k or DEFAULT_K)
+    asked = _asked(options)
     out = options.folder(options.file, "tamiz-")
     with output_folder(out, options.force) as folder:
         data = load_table(
@@ -67,16 +70,20 @@ def run_select(
         )
         data.impute = options.missing != Missing.indicator
         constraints = read_constraints(options, asked, data.features, list(data.table.names))
-        k = constraints.expected_size
-        evaluation = _evaluate(data, k, options, constraints, terminal)
-        with terminal.progress("final model on all rows", 1) as tick:
-            encoder, matrix = data.whole()
-            chosen = _model_options(options, constraints)
-            estimator = fit_model(chosen, data.target.task, k, options.seed, matrix, data.y)
-            tick()
+        if asked == "auto":  # the folds draw as many random columns as the final model keeps
+            _check_enough_rows(data)
+            encoder, matrix, estimator = _fit_final(data, "auto", options, constraints, terminal)
+            _report_choice(estimator, constraints.n_units, terminal)
+            k = estimator.n_features_to_select_
+            evaluation = _evaluate(data, k, options, constraints, terminal, automatic=True)
+        else:
+            k = constraints.expected_size
+            evaluation = _evaluate(data, k, options, constraints, terminal)
+            encoder, matrix, estimator = _fit_final(data, k, options, constraints, terminal)
         model = SavedModel.from_estimator(estimator, encoder, data.target.name)
         page = _page(options, command, data, evaluation, estimator, matrix, model, terminal)
         record = _record(options, command, data, evaluation, page, constraints)
+        record |= _record_of_choices(evaluation, estimator, page)
         files = _write(folder, options, data, page, model, record)
         for path in copies:
             shutil.copy(path, folder / path.name)
@@ -89,12 +96,72 @@ def _model_options(options: SelectOptions, constraints: Constraints) -> ModelOpt
     return ModelOptions(options.variant, options.network, constraints.parameters)
 
 
-def _check_k(k: int | float, n_features: int) -> None:
-    resolve_k(k, n_features)
+def _asked(options: SelectOptions) -> int | float | str:
+    """Return M as the user gave it: a number, a fraction or "auto"."""
+    return "auto" if options.k in (None, "auto") and options.budget is None else parse_k(options.k or "1")
+
+
+def _check_k(k: int | float | str, n_features: int) -> None:
+    if not isinstance(k, str):
+        resolve_k(k, n_features)
+
+
+def _check_enough_rows(data: Prepared) -> None:
+    """Raise if a training part of the folds cannot be split once more, to choose M."""
+    if data.target.task == "regression":
+        if data.y.size < _ROWS_FOR_AUTO:
+            raise CommandError(
+                f"-k auto needs at least {_ROWS_FOR_AUTO} rows, there are {data.y.size}: give -k a number.", EXIT_USAGE
+            )
+        return
+    labels, counts = np.unique(data.y, return_counts=True)
+    if counts.min() < _ROWS_OF_A_CLASS_FOR_AUTO:
+        raise CommandError(
+            f"-k auto needs at least {_ROWS_OF_A_CLASS_FOR_AUTO} rows of each class, and {quote(labels[counts.argmin()])} has "
+            f"{counts.min()}: give -k a number.",
+            EXIT_USAGE,
+        )
+
+
+def _fit_final(
+    data: Prepared, k: int | str, options: SelectOptions, constraints: Constraints, terminal: Terminal
+) -> tuple[Any, Any, Any]:
+    """Return the encoder, the matrix of all rows and the model fitted on it."""
+    with terminal.progress("final model on all rows", 1) as tick:
+        encoder, matrix = data.whole()
+        estimator = fit_model(_model_options(options, constraints), data.target.task, k, options.seed, matrix, data.y)
+        tick()
+    return encoder, matrix, estimator
+
+
+def _report_choice(estimator: Any, n_features: int, terminal: Terminal) -> None:
+    """Report the M that was chosen, and by what."""
+    choice = estimator.selection_.choices["n_features_to_select"]
+    best = choice["candidates"][int(np.nanargmax(np.array(choice["mean"], dtype=float)))]
+    terminal.say(
+        f"Features to keep: {choice['chosen']:,} of {n_features:,}, the fewest within one standard error of the best mean score "
+        f"(of {best:,}) on {len(choice['scores'][0])} folds of all rows; -k sets the number."
+    )
+
+
+def _record_of_choices(evaluation: Evaluation, estimator: Any, page: SelectReport) -> dict[str, Any]:
+    """Collect what was chosen from the data, and the curve of scores against M."""
+    return to_plain(
+        {
+            "choices": estimator.selection_.choices,
+            "k_of_folds": [int(fold.support.sum()) for fold in evaluation.folds],
+            "curve": page.curve,
+        }
+    )
 
 
 def _evaluate(
-    data: Prepared, k: int, options: SelectOptions, constraints: Constraints, terminal: Terminal
+    data: Prepared,
+    k: int,
+    options: SelectOptions,
+    constraints: Constraints,
+    terminal: Terminal,
+    automatic: bool = False,
 ) -> Evaluation:
     network = find_network(options.network)
     if not network.convex:
@@ -113,8 +180,9 @@ def _evaluate(
             data.folds,
             task=data.target.task,
             # A network with hidden layers takes seconds where a convex one takes milliseconds: no curve, one random draw.
-            sizes=curve_sizes(constraints.n_units, k) if network.convex else (),
+            sizes=_sizes(constraints, k, automatic) if network.convex else (),
             n_random=5 if network.convex else 1,
+            automatic=automatic,
             seed=options.seed,
             n_jobs=data.n_jobs,
             processes=not network.compiled,
@@ -128,6 +196,15 @@ def _plain_maker(options: SelectOptions, task: str, constraints: Constraints) ->
     """Return what makes a model of given columns, among which nothing is selected."""
     missing = {name: value for name, value in constraints.parameters.items() if name == "missing"}
     return model_maker(ModelOptions(options.variant, options.network, missing), task)
+
+
+def _sizes(constraints: Constraints, k: int, automatic: bool) -> list[int]:
+    """Return the numbers of features of the curve: those that were tried, or numbers around the given one; none in a budget."""
+    if constraints.parameters.get("budget") is not None:
+        return []
+    least, most = constraints.counts
+    sizes = {*round_numbers(most, least), k} if automatic else {*curve_sizes(most, k)}
+    return sorted(size for size in sizes if least <= size <= most)
 
 
 def _report_convergence(evaluation: Evaluation, estimator: Any, terminal: Terminal) -> None:
@@ -210,7 +287,7 @@ def _settings(options: SelectOptions, data: Prepared, evaluation: Evaluation) ->
     return {
         "variant": options.variant,
         "network": options.network,
-        "features to keep": parse_k(options.k or DEFAULT_K) if options.budget is None else None,
+        "features to keep": _asked(options) if options.budget is None else None,
         "budget": options.budget,
         "always kept": ", ".join(options.keep or ()) or None,
         "never kept": ", ".join(options.drop or ()) or None,

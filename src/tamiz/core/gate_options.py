@@ -84,6 +84,33 @@ def read_gates(
     return make_gates(group, keep=always, drop=never, costs=of_groups, budget=float(budget)), labels
 
 
+def possible_counts(
+    n_columns: int,
+    *,
+    groups: Any = None,
+    keep: Any = None,
+    drop: Any = None,
+    costs: Any = None,
+    budget: float | None = None,
+    names: Sequence[str] | np.ndarray | None = None,
+) -> tuple[int, int]:
+    """Return the least and the largest M that groups, ``keep`` and ``drop`` leave possible; parameters of :func:`read_gates`.
+
+    Examples
+    --------
+    >>> possible_counts(5, groups=[0, 0, 1, 2, 3], keep=[2, 3], drop=[4])
+    (2, 3)
+    """
+    read_gates(n_columns, costs=costs, budget=budget, groups=groups, names=names)
+    known = None if names is None else {str(name): number for number, name in enumerate(names)}
+    group, _ = _read_groups(groups, n_columns, known)
+    always, never = (_groups_of(value, group, known, what) for value, what in ((keep, "keep"), (drop, "drop")))
+    most = int(group.max(initial=-1)) + 1 - never.size
+    if most == 0:
+        raise ValueError("drop leaves no feature to select from; drop fewer")
+    return max(1, always.size), most
+
+
 def column_number(value: Any, n_columns: int, known: Mapping[str, int] | None, what: str) -> int:
     """Return the number of a column that is given by its name or number.
 

@@ -98,21 +98,88 @@ def linear_l2(n_samples: int, numerator: float = 100.0) -> float:
     return max(numerator / n_samples, (75.0 / n_samples) ** 2)
 
 
-def linear_refinement_l2(n_samples: int, n_features_to_select: int, task: str) -> float:
+class SelectionL2(float):
+    """A weight decay of the selection that was chosen from the data; the refinement derives its own from it.
+
+    An ordinary number that a user gives holds for both phases.
+
+    Examples
+    --------
+    >>> linear_schedule(200, 10, "classification", l2=SelectionL2(0.5)).refinement_l2
+    0.05
+    >>> linear_schedule(200, 10, "classification", l2=0.5).refinement_l2
+    0.5
+    """
+
+
+#: Rows up to which two classes keep the paper's weight decay, and rows that a choice between decays needs.
+ROWS_OF_THE_PAPER, ROWS_FOR_A_CHOICE = 500, 40
+
+
+def linear_l2_rule(n_samples: int, n_outputs: int, task: str) -> float:
+    """Return the weight decay of the linear model by the size of the problem: :func:`linear_l2`, less for several outputs.
+
+    A loss is the mean over outputs, so that each has the decay that it would have alone only if it is divided by their
+    number. An output that tells one of C classes from the rest has a target of variance 4 (C - 1) / C^2 where two even classes
+    have 1, and gradients that are smaller by as much: the decay follows them.
+
+    Examples
+    --------
+    >>> linear_l2_rule(1000, 1, "classification"), linear_l2_rule(1000, 1, "regression")
+    (0.1, 0.1)
+    >>> linear_l2_rule(1000, 20, "classification"), linear_l2_rule(1000, 20, "regression")
+    (0.00095, 0.005)
+    """
+    l2 = linear_l2(n_samples) / n_outputs
+    if task == "classification" and n_outputs > 1:
+        l2 *= 4 * (n_outputs - 1) / n_outputs**2
+    return l2
+
+
+def linear_l2_candidates(n_samples: int, n_outputs: int, task: str) -> tuple[float, ...]:
+    """Return the weight decays of the linear model to choose from; the first is the rule, to stay with in doubt.
+
+    Classes that are far apart, and numbers that the columns tell precisely, are served by a weaker decay than noisy ones, and
+    only the data can tell. For one output the rule is the paper's, a strong one: a tenth and a hundredth of it are the
+    other candidates. For several it is ten times and a tenth of it. Two classes in few rows always want the strong decay,
+    and below 40 rows a choice is no better than a guess: there the rule is the only candidate.
+
+    Parameters
+    ----------
+    n_samples : int
+        Rows to train on.
+    n_outputs : int
+        Outputs of the model; 1 for two classes.
+    task : {"classification", "regression"}
+        What the targets are.
+
+    Examples
+    --------
+    >>> linear_l2_candidates(100, 1, "classification"), linear_l2_candidates(1000, 1, "classification")
+    ((1.0,), (0.1, 0.01, 0.001))
+    """
+    rule = linear_l2_rule(n_samples, n_outputs, task)
+    two_classes = task == "classification" and n_outputs == 1
+    if n_samples < ROWS_FOR_A_CHOICE or (two_classes and n_samples <= ROWS_OF_THE_PAPER):
+        return (rule,)
+    return (rule, rule / 10, rule / 100) if n_outputs == 1 else (rule, rule * 10, rule / 10)
+
+
+def linear_refinement_l2(n_samples: int, n_features_to_select: int, task: str, l2: float) -> float:
     """Return the weight decay of the linear model once the features are chosen.
 
     For classes it is that of the selection, times M / 100 below 100 features: the fewer features add up to a score, the
     larger their weights have to be. Numbers are told apart by the size of a score, which a strong decay would shrink: for
-    them it is that of a ridge with alpha = 1.
+    them it is that of a ridge with alpha = 1. ``l2`` is that of the selection.
 
     Examples
     --------
-    >>> linear_refinement_l2(200, 10, "classification"), linear_refinement_l2(200, 10, "regression")
+    >>> linear_refinement_l2(200, 10, "classification", 0.5), linear_refinement_l2(200, 10, "regression", 0.5)
     (0.05, 0.005)
     """
     if task == "regression":
         return 1.0 / n_samples
-    return min(1.0, n_features_to_select / 100) * linear_l2(n_samples)
+    return min(1.0, n_features_to_select / 100) * l2
 
 
 def _is_given(given: dict[str, Any], name: str) -> bool:
@@ -130,7 +197,7 @@ def _schedule(
     decided = {name: given[name] if _is_given(given, name) else value for name, value in automatic.items()}
     if _is_given(given, "learning_rate"):
         decided["refinement_rate"] = given["learning_rate"]
-    if _is_given(given, "l2"):
+    if _is_given(given, "l2") and not isinstance(given["l2"], SelectionL2):
         decided["refinement_l2"] = given["l2"]
     steps_per_epoch = -(-n_samples // decided["batch_size"])
     decided["refinement_steps"] = decided.pop("refinement_epochs") * steps_per_epoch
@@ -139,13 +206,13 @@ def _schedule(
     return Schedule(**decided)
 
 
-def _linear_automatic(n_samples: int, n_features_to_select: int, task: str) -> dict[str, Any]:
-    """Return what "auto" stands for in a linear model."""
+def _linear_automatic(n_samples: int, n_features_to_select: int, task: str, l2: float) -> dict[str, Any]:
+    """Return what "auto" stands for in a linear model with that weight decay."""
     return {
         "learning_rate": 3e-3,
         "refinement_rate": 3e-3,
-        "l2": linear_l2(n_samples),
-        "refinement_l2": linear_refinement_l2(n_samples, n_features_to_select, task),
+        "l2": l2,
+        "refinement_l2": linear_refinement_l2(n_samples, n_features_to_select, task, l2),
         "batch_size": max(2, n_samples // 50),
         "warmup_steps": 500,
         "ramp_steps": 20_000,
@@ -154,7 +221,9 @@ def _linear_automatic(n_samples: int, n_features_to_select: int, task: str) -> d
     }
 
 
-def linear_schedule(n_samples: int, n_features_to_select: int, task: str, **given: Any) -> Schedule:
+def linear_schedule(
+    n_samples: int, n_features_to_select: int, task: str, *, n_outputs: int = 1, **given: Any
+) -> Schedule:
     """Return the schedule of the linear model; keywords are the parameters of the estimators, "auto" or a number.
 
     Most features are gone long before the ramp ends, so a slow one costs little. The refinement is the paper's: 150
@@ -166,12 +235,16 @@ def linear_schedule(n_samples: int, n_features_to_select: int, task: str, **give
     >>> schedule.batch_size, schedule.ramp_steps, schedule.refinement_steps
     (120, 400, 7500)
     """
-    return _schedule(n_samples, given, _linear_automatic(n_samples, n_features_to_select, task), (1.0, 5.0, 25.0))
+    l2 = linear_l2_rule(n_samples, n_outputs, task)
+    if isinstance(given.get("l2"), SelectionL2):
+        l2 = float(given["l2"])
+    automatic = _linear_automatic(n_samples, n_features_to_select, task, l2)
+    return _schedule(n_samples, given, automatic, (1.0, 5.0, 25.0))
 
 
 def _additive_automatic(n_samples: int, n_features_to_select: int, task: str) -> dict[str, Any]:
     """Return what "auto" stands for in an additive model."""
-    automatic = _linear_automatic(n_samples, n_features_to_select, task)
+    automatic = _linear_automatic(n_samples, n_features_to_select, task, linear_l2(n_samples))
     automatic["ramp_steps"] = 4000
     automatic["l2"] = linear_l2(n_samples, numerator=30.0)
     automatic["refinement_l2"] *= min(1.0, 100 / n_samples)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -21,7 +21,9 @@ from tamiz.core.losses import Loss, get_loss
 from tamiz.core.rule import MASK_OPTIMIZERS
 from tamiz.engines import Problem, Schedule
 from tamiz.engines.budget import fit_with_rule
-from tamiz.estimators._gating import read_gating
+from tamiz.engines.schedule import SelectionL2
+from tamiz.estimators._gating import Gating, read_gating, selectable
+from tamiz.estimators.automatic import candidates_of_l2, cv_results, decide, is_auto, network_parameters
 from tamiz.estimators.networks import NETWORKS, find_network, find_schedule
 from tamiz.estimators.progress import watch_selection
 from tamiz.estimators.strength import fit_by_strength
@@ -29,6 +31,7 @@ from tamiz.preprocessing.exact import DEVIATIONS
 from tamiz.preprocessing.missing import MissingValues, learn_missing
 from tamiz.preprocessing.scaling import ScaledTable, apply_normalization, prepare_table
 from tamiz.preprocessing.targets import EncodedTarget, as_target, encode_target
+from tamiz.selection import Selection
 
 SPARSE_FORMATS = ("csr", "csc")
 
@@ -43,7 +46,14 @@ class PreparedData:
     target: EncodedTarget
     sample_weight: np.ndarray
     loss: Loss
+    source: Any
+    """The table without missing values, of which the selected columns are looked at again after the fit."""
     missing: MissingValues | None = None
+
+    @property
+    def n_outputs(self) -> int:
+        """Return the number of outputs of the model; two competing ones are one."""
+        return self.loss.decision(self.target.values[:1]).shape[1]
 
 
 class PairEffect(NamedTuple):
@@ -65,6 +75,10 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_features_to_select": "no_validation",  # resolve_n_features_to_select knows how many features there are
+        "selection_rule": [StrOptions({"one_se", "best"}), finite_number(0)],
+        "min_features_to_select": [whole_number(1)],
+        "scoring": "no_validation",  # find_scorer suggests the nearest name
+        "cv": ["cv_object"],
         "variant": [NameOf(lambda: VARIANTS)],
         "network": [NameOf(lambda: NETWORKS), callable],
         "hidden_layer_sizes": ["array-like"],  # the engine checks the sizes
@@ -96,8 +110,12 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_features_to_select: int | float | None = None,
+        n_features_to_select: int | float | str | None = None,
         *,
+        selection_rule: str | float = "one_se",
+        min_features_to_select: int = 1,
+        scoring: Any = None,
+        cv: Any = 5,
         variant: str = "soft",
         network: str | Callable[..., Any] = "linear",
         hidden_layer_sizes: Sequence[int] = (50, 25, 10),
@@ -128,6 +146,10 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         verbose: int | bool = 0,
     ) -> None:
         self.n_features_to_select = n_features_to_select
+        self.selection_rule = selection_rule
+        self.min_features_to_select = min_features_to_select
+        self.scoring = scoring
+        self.cv = cv
         self.variant = variant
         self.network = network
         self.hidden_layer_sizes = hidden_layer_sizes
@@ -177,11 +199,34 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         prepared = self._prepare(X, y, sample_weight)
-        if self.strength is None:
+        if self.strength is not None:
+            found = fit_by_strength(self, prepared, float(self.strength))
+            return self._take_over(found)
+        if not self._asks_the_data(prepared):
             return self._fit_prepared(prepared, owned=prepared.table.owned)
-        found = fit_by_strength(self, prepared, float(self.strength))
-        vars(self).update({name: value for name, value in vars(found).items() if name.endswith("_")})
+        seed, n_outputs = seed_of(self.random_state), prepared.n_outputs
+        counts = selectable(self, prepared.n_features, prepared.feature_names)
+        del prepared  # inner fits hold tables of their own
+        decided = decide(self, X, y, sample_weight, counts, n_outputs, seed)
+        final = clone(self).set_params(random_state=seed, **decided.parameters)
+        prepared = final._prepare(X, y, sample_weight)
+        final._fit_prepared(prepared, owned=prepared.table.owned)
+        final.selection_ = replace(final.selection_, choices=decided.records())
+        if "n_features_to_select" in decided.choices:
+            final.cv_results_ = cv_results(decided.choices["n_features_to_select"])
+        return self._take_over(final)
+
+    def _take_over(self, fitted: Any) -> Any:
+        """Take the fitted attributes of another estimator."""
+        for name in [name for name in vars(fitted) if name.endswith("_")]:
+            setattr(self, name, getattr(fitted, name))
         return self
+
+    def _asks_the_data(self, prepared: PreparedData) -> bool:
+        """Return whether a parameter is to be chosen on inner folds."""
+        if is_auto(self.n_features_to_select) or is_auto(self.network):
+            return True
+        return len(candidates_of_l2(self, prepared.target.values.shape[0], prepared.n_outputs)) > 1
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any, *, check_size: bool = True) -> PreparedData:
         """Check everything, encode the target, normalise the table; ``check_size=False`` leaves M for later."""
@@ -205,7 +250,9 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             self, X, reset=True, accept_sparse=list(SPARSE_FORMATS), min_samples=2, allow_nan=self._takes_nan()
         )
         names = getattr(self, "feature_names_in_", None)
-        if check_size and read_gating(self, X.shape[1], names) is None:
+        if is_auto(self.n_features_to_select):
+            selectable(self, X.shape[1], names)
+        elif check_size and read_gating(self, X.shape[1], names) is None:
             resolve_n_features_to_select(self.n_features_to_select, X.shape[1])
         y = as_target(y)
         check_target_length(X, y)
@@ -224,7 +271,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             missing = learn_missing(X, weights)
             X = missing.apply(X)
         table = prepare_table(X, self.normalize, weights)
-        return PreparedData(n_features, names, table, target, weights, loss, missing)
+        return PreparedData(n_features, names, table, target, weights, loss, X, missing)
 
     def _takes_nan(self) -> bool:
         return isinstance(self.missing, str) and self.missing == "indicator"
@@ -243,7 +290,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         else:
             m, counts = gating.gates.expected_size, gating.gates.rule_options()
         network = find_network(self.network)
-        schedule = self._schedule(find_schedule(self), table.values.shape[0], m)
+        schedule = self._schedule(find_schedule(self), table.values.shape[0], m, prepared.n_outputs)
         rule = Rule(
             **counts,
             variant=self.variant,
@@ -260,7 +307,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             problem = gating.restrict(problem)
         with watch_selection(self.verbose, rule, schedule.refinement_steps) as progress:
             fit = fit_with_rule(
-                network.engine(self), problem, rule, loss, schedule, seed=_seed(self.random_state), progress=progress
+                network.engine(self), problem, rule, loss, schedule, seed=seed_of(self.random_state), progress=progress
             )
         selection = fit.selection if gating is None else gating.selection_of_columns(fit.selection)
         columns = selection.indices if gating is None else gating.read_columns(selection.support)
@@ -269,26 +316,67 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         if prepared.feature_names is not None:
             self.feature_names_in_ = prepared.feature_names
         self.n_features_to_select_ = int(selection.group_support.sum())
+        self.network_ = network.name
+        self.l2_ = float(schedule.l2)
         self.loss_ = loss.name
         self.normalize_ = self.normalize
         self.statistics_ = None if table.statistics is None else table.statistics.of(columns)
         self.missing_ = None if prepared.missing is None else prepared.missing.of(selection.indices)
         self._store_target(target)
         self.model_ = fit.model if target.scale is None else fit.model.rescaled(target.mean, target.scale)
+        selection = self._rank(selection, prepared, fit.model, columns, gating)
         self.selection_ = selection.with_names(prepared.feature_names)
         self.ranking_ = self.selection_.ranking
         self.gamma_ = self.selection_.gamma
         self.n_iter_ = self.selection_.n_steps
         return self
 
+    def _rank(
+        self, selection: Selection, prepared: PreparedData, model: Any, columns: np.ndarray, gating: Gating | None
+    ) -> Selection:
+        """Return the selection with its kept features ranked by what they contribute to the outputs of the model."""
+        from tamiz.engines.contribution import contributions  # loads numba
+
+        # The engine may have overwritten the normalised table.
+        kept = apply_normalization(prepared.source[:, columns], self.statistics_, self.normalize_)
+        units = np.arange(columns.size) if gating is None else gating.units_of(columns)
+        found = contributions(
+            model, kept.values, kept.offset, prepared.sample_weight, units, seed=selection.seed or 0
+        )  # fmt: skip
+        return selection.ranked_by(found[units[: selection.n_features_to_select]])
+
     def _store_target(self, target: EncodedTarget) -> None:
         """Store what the fitted estimator keeps of its target."""
         raise NotImplementedError
 
-    def _schedule(self, decide: Callable[..., Schedule], n_samples: int, m: int) -> Schedule:
+    def copy_for(self, n_features_to_select: int) -> Any:
+        """Return an estimator for another M that is not fitted, with the weight decay and network that this fit chose.
+
+        Parameters
+        ----------
+        n_features_to_select : int
+            M of the copy.
+
+        Returns
+        -------
+        estimator
+        """
+        check_is_fitted(self)
+        chosen: dict[str, Any] = {}
+        if "network" in self.selection_.choices:
+            chosen |= network_parameters(self, self.network_, self.l2)
+        if "l2" in self.selection_.choices and self.network_ == "linear":
+            chosen["l2"] = SelectionL2(self.l2_)
+        return clone(self).set_params(n_features_to_select=n_features_to_select, **chosen)
+
+    def _fit_one(self, m: int, prepared: PreparedData) -> Any:
+        """Return a clone fitted for another M on a table that all fits share, which none may write to."""
+        return clone(self).set_params(n_features_to_select=m)._fit_prepared(prepared, owned=False)
+
+    def _schedule(self, decide: Callable[..., Schedule], n_samples: int, m: int, n_outputs: int) -> Schedule:
         """Return the schedule with every "auto" decided."""
         names = ("learning_rate", "l2", "batch_size", "warmup_steps", "ramp_steps", "refinement_epochs", "max_steps")
-        return decide(n_samples, m, self._task, **{name: getattr(self, name) for name in names})
+        return decide(n_samples, m, self._task, n_outputs=n_outputs, **{name: getattr(self, name) for name in names})
 
     def _find_loss(self) -> Loss:
         automatic = isinstance(self.loss, str) and self.loss == "auto"
@@ -347,7 +435,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         return tags
 
 
-def _seed(random_state: Any) -> int:
+def seed_of(random_state: Any) -> int:
     """Return an integer as it is, so that the record can repeat the run; draw one from anything else."""
     generator = check_random_state(random_state)
     if isinstance(random_state, numbers.Integral):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tamiz.core.gate_options import read_gates
+from tamiz.core.gate_options import possible_counts, read_gates
 from tamiz.core.gates import DROPPED, Gates
 from tamiz.engines import Problem
 from tamiz.preprocessing.missing import MissingValues
@@ -57,6 +57,11 @@ class Gating:
         indicators = self.gates.n_columns + np.flatnonzero(support[self.indicated])
         return np.concatenate([np.flatnonzero(support), indicators])
 
+    def units_of(self, columns: np.ndarray) -> np.ndarray:
+        """Return the unit of selection of each of some columns, indicators included, numbered from 0 on without gaps."""
+        group = self.gates.group
+        return np.unique(np.concatenate([group, group[self.indicated]])[columns], return_inverse=True)[1]
+
     def selection_of_columns(self, selection: Selection) -> Selection:
         """Return the record of the columns of the user from that of the features."""
         ranking, support = self.gates.rank_columns(selection.ranking, int(selection.support.sum()))
@@ -95,3 +100,21 @@ def read_gating(
         return None
     gates, group_names = read_gates(n_columns, estimator.n_features_to_select, **options, names=names)
     return Gating(gates, group_names, indicated)
+
+
+def selectable(estimator: Any, n_columns: int, names: np.ndarray | None) -> tuple[int, int]:
+    """Return the least and the largest M that the parameters of an estimator leave possible, whatever its own M is.
+
+    Parameters
+    ----------
+    estimator : E2EFSClassifier or E2EFSRegressor
+        Its parameters are read.
+    n_columns : int
+        Columns of the table.
+    names : ndarray of str or None
+        Names of the columns.
+    """
+    options = {name: getattr(estimator, name) for name in OPTIONS}
+    if estimator.budget is not None:
+        read_gating(estimator, n_columns, names)  # raises unless M is None
+    return possible_counts(n_columns, **options, names=names)

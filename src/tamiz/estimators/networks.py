@@ -15,6 +15,7 @@ from tamiz.engines.schedule import (
     PAPER_STARTS,
     Schedule,
     additive_schedule,
+    linear_l2_candidates,
     linear_schedule,
     network_schedule,
     pair_schedule,
@@ -47,6 +48,9 @@ class Network:
     convex : bool, default=False
         Whether its problem is convex for a given mask: one quick start, so that the commands afford a fit for each point of
         a curve.
+    l2_candidates : callable or None, default=None
+        ``l2_candidates(n_samples, n_outputs, task)``: weight decays that ``l2="auto"`` chooses from on inner folds, the rule
+        first; None: the rule of the schedule decides.
     """
 
     name: str
@@ -56,6 +60,7 @@ class Network:
     paper_schedule: Callable[..., Schedule] | None = None
     compiled: bool = False
     convex: bool = False
+    l2_candidates: Callable[[int, int, str], tuple[float, ...]] | None = None
 
 
 def _n_starts(estimator: Any, automatic: int) -> int:
@@ -140,15 +145,35 @@ def _dense_engine(estimator: Any) -> Engine:
 #: Hidden layers of the paper's three-layer network.
 PAPER_HIDDEN_LAYERS = (50, 25, 10)
 
+
+def _automatic_engine(estimator: Any) -> Engine:
+    """Check what all networks that are tried have in common; the choice is made before any of them is trained."""
+    _check_left_alone(estimator, "device", "cpu", "runs on the CPU")
+    from tamiz.engines.linear import LinearEngine  # loads numba
+
+    return LinearEngine(fit_intercept=bool(estimator.fit_intercept))
+
+
+#: What ``network="auto"`` tries, the simplest first; names that ``NETWORKS`` does not have are left out.
+AUTOMATIC_NETWORKS = ("linear", "additive", "pairs", "mlp")
+
 NETWORKS: dict[str, Network] = {
     "linear": Network(
-        "linear", "linear model", _linear_engine, linear_schedule, paper_linear_schedule, compiled=True, convex=True
+        "linear",
+        "linear model",
+        _linear_engine,
+        linear_schedule,
+        paper_linear_schedule,
+        compiled=True,
+        convex=True,
+        l2_candidates=linear_l2_candidates,
     ),
     "additive": Network(
         "additive", "curve per column", _additive_engine, additive_schedule, compiled=True, convex=True
     ),
     "pairs": Network("pairs", "curves and products of pairs", _pair_engine, pair_schedule, compiled=True, convex=True),
     "mlp": Network("mlp", "dense network", _dense_engine, paper_schedule=paper_network_schedule, compiled=True),
+    "auto": Network("auto", "simplest of these that does as well", _automatic_engine, linear_schedule, compiled=True),
 }
 
 
@@ -161,7 +186,7 @@ def find_network(network: str | Callable[[int, int], Any]) -> Network:
     'linear model'
     >>> find_network("lineer")
     Traceback (most recent call last):
-    tamiz.errors.UnknownNameError: Unknown network 'lineer'. Did you mean 'linear'? There are: linear, additive, pairs, mlp.
+    tamiz.errors.UnknownNameError: Unknown network 'lineer'. Did you mean 'linear'? There are: linear, additive, pairs, ...
     """
     if callable(network):
         return Network("callable", "network of the user", torch_engine(network))

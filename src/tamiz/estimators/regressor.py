@@ -22,16 +22,28 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default=None
-        M; a float in (0, 1) is a fraction of the columns, None half of them. With groups, M counts groups. Must be None with
-        a budget.
+    n_features_to_select : int, float, "auto" or None, default=None
+        M; a float in (0, 1) is a fraction of the columns, None half of them. With groups, M counts groups;
+        with a budget it must be None. "auto": the fewest of 1, 2, 3, 5, 10, 20,
+        50, ... (500 at most) whose score on inner folds is near enough to the best, see ``selection_rule``.
+    selection_rule : {"one_se", "best"} or float, default="one_se"
+        What is near enough for "auto": within one standard error of the best mean score, the best itself, or within that
+        number of it, such as 0.01.
+    min_features_to_select : int, default=1
+        The least M that "auto" tries.
+    scoring : str, callable or None, default=None
+        Score on inner folds, as in scikit-learn; None is the balanced accuracy for classes, R2 for numbers.
+    cv : int, splitter or iterable, default=5
+        Inner folds of ``n_features_to_select="auto"`` and ``network="auto"``: a number (shuffled, stratified for classes,
+        at most the rows of the smallest class), or as in scikit-learn.
     variant : {"soft", "hard", "ranking"}, default="soft"
         E2E-FS-Soft, E2E-FS, or the variant that orders all features in one fit.
-    network : {"linear", "additive", "pairs", "mlp"} or callable, default="linear"
+    network : {"linear", "additive", "pairs", "mlp", "auto"} or callable, default="linear"
         The paper's network without hidden units, a sum of curves, one for each column (sees what a straight line does not),
         curves and products of pairs of columns (sees what columns tell only together), the paper's network with hidden
         layers (all four compiled, no torch needed), or a function of the number of inputs and of outputs that builds an
-        ``nn.Module``, trained by PyTorch.
+        ``nn.Module``, trained by PyTorch. "auto" tries the compiled ones on inner folds and takes the simplest
+        within one standard error of the best.
     hidden_layer_sizes : sequence of int, default=(50, 25, 10)
         Units of the hidden layers of ``network="mlp"``, each followed by batch normalisation and ReLU.
     loss : {"auto", "squared_error", "huber"}, default="auto"
@@ -43,10 +55,13 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
         Learning rate of the weights (Adam); "auto" is 0.003 for the linear, the additive and the pair network,
         0.01 for others.
     l2 : float or "auto", default="auto"
-        Factor of the squared norm of the weights; "auto" is 100 / N (more below 57 rows) during the selection and 1 / N
-        during refinement for the linear network, at most 0.01 and 8 / N for others, a tenth of that during refinement. The
-        additive network has that of the linear one, but 30 / N beyond 187 rows, and beyond 100 rows 100 / N times that of
-        its refinement; so has the pair network, but at least 1 / N in the refinement.
+        Factor of the squared norm of the weights; a number holds for selection and refinement. "auto", for the linear
+        network, is 100 / N (more below 57 rows), divided by the number of outputs, during the selection; from 40 rows on, a
+        tenth and a hundredth of it (with several outputs ten times and a tenth) are tried on three inner folds too, and one
+        is taken if its gain is larger than the standard error of the gain. During refinement it is 1 / N. For other networks
+        it is at most 0.01 and 8 / N, a tenth of that during refinement; for the additive network 100 / N, but 30 / N beyond
+        187 rows, and beyond 100 rows 100 / N times that of its refinement. The pair network has that of
+        the additive one, but at least 1 / N in the refinement.
     batch_size : int or "auto", default="auto"
         Rows per step; "auto" is the paper's max(2, N / 50), at least 16 for the pair network, and N / 4 within 16 and 64 for
         networks with hidden layers.
@@ -106,7 +121,9 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
     selection_ : Selection
         Record of the run.
     ranking_ : ndarray of int, shape (n_features_in_,)
-        A permutation of 1 .. F; 1 is the best.
+        A permutation of 1 .. F; 1 is the best. Selected features hold 1 .. M, by what they contribute to the outputs of the
+        model (``selection_.contribution``); the others follow, the last eliminated first. ``selection_.elimination`` is
+        the order of the rule alone.
     gamma_ : ndarray of float, shape (n_features_in_,)
         The mask at the end: ones and zeros.
     n_features_to_select_ : int
@@ -127,6 +144,13 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
         only; made on demand for ``network="mlp"``, which needs PyTorch installed).
     n_iter_ : int
         Training steps.
+    network_ : str
+        Name of the network, "auto" decided; "callable" for a function.
+    l2_ : float
+        Weight decay of the selection, "auto" decided; ``selection_.choices`` holds what was tried.
+    cv_results_ : dict of str to ndarray
+        With ``n_features_to_select="auto"`` only: "n_features", "mean_test_score", "std_test_score" and the scores of each
+        inner fold, "split0_test_score", ..., as in scikit-learn's RFECV.
     loss_ : str
         Name of the loss, "auto" decided.
     normalize_ : str or None

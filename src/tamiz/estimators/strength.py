@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.base import clone
 
 from tamiz.engines import Problem
+from tamiz.estimators._gating import read_gating
 
 if TYPE_CHECKING:
     from tamiz.estimators._base import BaseE2EFS, PreparedData
@@ -44,7 +45,9 @@ def training_loss(estimator: BaseE2EFS, prepared: PreparedData) -> float:
     """
     from tamiz.engines.dense_start import evaluate  # loads numba
 
-    table, target, columns = prepared.table, prepared.target, estimator.selection_.indices
+    table, target, selection = prepared.table, prepared.target, estimator.selection_
+    gating = read_gating(estimator, prepared.n_features, prepared.feature_names, prepared.missing)
+    columns = selection.indices if gating is None else gating.read_columns(selection.support)
     offset = None if table.offset is None else table.offset[columns]
     scores = estimator.model_.scores(table.values[:, columns], offset)
     if target.scale is not None:

@@ -19,8 +19,8 @@ from tamiz.evaluation.metrics import METRICS, Metric
 from tamiz.evaluation.pools import run_in_processes, run_in_threads
 from tamiz.evaluation.stability import kuncheva_index, nogueira_stability
 
-#: Number of features to keep, seed -> an estimator with ``fit``, ``predict``, ``selection_``.
-MakeModel = Callable[[int, int], Any]
+#: Number of features to keep or "auto", seed -> an estimator with ``fit``, ``predict``, ``selection_``.
+MakeModel = Callable[[Any, int], Any]
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,7 @@ class _Shared:
     seed: int
     units: np.ndarray | None
     make_plain: MakeModel
+    automatic: bool = False
 
 
 class _FoldWork:
@@ -150,21 +151,24 @@ class _FoldWork:
         """Return the columns of some units of selection, in their order."""
         return np.sort(units) if self.shared.units is None else np.flatnonzero(np.isin(self.shared.units, units))
 
+    def score_size(self, size: int, model: Any) -> float:
+        """Return the score of a fit with another number of features; what ``model`` decided from the data is kept."""
+        copy_for = getattr(model, "copy_for", None)
+        other = self.shared.make_model(size, self.seed) if copy_for is None else copy_for(size)
+        return self.score(self.y_test, other.fit(self.train, self.y_train).predict(self.test))
+
     def kept(self, tick: Callable[[], None]) -> dict[str, Any]:
         """Select; return the score of the selection and those of the other numbers of features."""
-        m = self.shared.n_features_to_select
+        asked = "auto" if self.shared.automatic else self.shared.n_features_to_select
         started = time.perf_counter()
-        model = self.shared.make_model(m, self.seed).fit(self.train, self.y_train)
+        model = self.shared.make_model(asked, self.seed).fit(self.train, self.y_train)
         seconds = time.perf_counter() - started
         predicted = model.predict(self.test)
         kept = self.score(self.y_test, predicted)
         tick()
         selection = model.selection_
-        best_first = np.argsort(selection.group_ranking, kind="stable")
-        curve = {
-            size: kept if size == m else self.score_columns(self.columns_of(best_first[:size]))
-            for size in self.shared.sizes
-        }
+        m = int(selection.group_support.sum())
+        curve = {size: kept if size == m else self.score_size(size, model) for size in self.shared.sizes}
         tick()
         return {
             "kept": kept,
@@ -238,6 +242,7 @@ def evaluate_selection(
     task: str,
     sizes: Sequence[int] = (),
     n_random: int = 5,
+    automatic: bool = False,
     seed: int = 0,
     n_jobs: int = 1,
     processes: bool = False,
@@ -263,9 +268,12 @@ def evaluate_selection(
     task : {"classification", "regression"}
         Decides the metric: balanced accuracy or R².
     sizes : sequence of int, default=()
-        Further numbers of features to score, by the ranking of each fold.
+        Further numbers of features to score, each by a fit of its own.
     n_random : int, default=5
         Random sets of M features per fold, whose scores are averaged.
+    automatic : bool, default=False
+        Whether each fold chooses its own M from its training rows (``make_model("auto", seed)``), so that the rows which
+        score it did not choose it; ``n_features_to_select`` is then that of the random sets alone.
     seed : int, default=0
         Seed of models and random sets.
     n_jobs : int, default=1
@@ -317,6 +325,7 @@ def evaluate_selection(
         seed,
         units,
         make_plain or make_model,
+        automatic,
     )
     if processes:
         results = _evaluate_in_processes(shared, n_jobs, tick)

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import balanced_accuracy_score, r2_score
+from sklearn.model_selection import KFold
+
+from tamiz.errors import UnknownNameError
+from tamiz.estimators.inner_folds import TrainingRows, find_scorer, inner_splits, row_scores
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix, sp.coo_matrix, lambda X: X.tolist()])
+def test_rows_of_any_table(make):
+    X = np.arange(8.0).reshape(4, 2)
+    rows = TrainingRows(make(X), ["a", "b", "a", "b"], [1, 0, 1, 2])
+    taken, y, weights = rows.take(np.array([0, 2]))
+    taken = taken.toarray() if sp.issparse(taken) else np.asarray(taken)
+    np.testing.assert_array_equal(taken, X[[0, 3]])
+    assert y.tolist() == ["a", "b"]
+    assert weights.tolist() == [1, 2]
+
+
+def test_names_of_a_data_frame_stay():
+    pd = pytest.importorskip("pandas")
+    rows = TrainingRows(pd.DataFrame({"u": [1.0, 2.0], "v": [3.0, 4.0]}), [0, 1])
+    assert rows.take([1])[0].columns.tolist() == ["u", "v"]
+
+
+def test_classes_are_stratified_with_as_many_folds_as_the_smallest_has_rows():
+    y = np.repeat([0, 1], [12, 3])
+    splits = inner_splits(TrainingRows(np.zeros((15, 1)), y), "classification", 5, 0, "auto")
+    assert len(splits) == 3
+    assert all((y[test] == 1).sum() == 1 for _, test in splits)
+
+
+def test_one_row_of_a_class():
+    rows = TrainingRows(np.zeros((5, 1)), ["b", "b", "b", "b", "lonely"])
+    with pytest.raises(ValueError, match="Class 'lonely' has 1 row, but n_features_to_select='auto' needs at least 2"):
+        inner_splits(rows, "classification", 5, 0, "n_features_to_select='auto'")
+
+
+def test_other_folds():
+    rows = TrainingRows(np.zeros((9, 1)), np.arange(9.0))
+    assert len(inner_splits(rows, "regression", None, 0, "auto")) == 4
+    given = inner_splits(rows, "regression", KFold(3), 0, "auto")
+    assert given[0][1].tolist() == [0, 1, 2]
+    assert len(inner_splits(rows, "regression", [given[1]], 0, "auto")) == 1
+    with pytest.raises(ValueError, match="at least 2 folds"):
+        inner_splits(rows, "regression", 1, 0, "auto")
+    with pytest.raises(ValueError, match="at least 4 rows"):
+        inner_splits(TrainingRows(np.zeros((3, 1)), np.arange(3.0)), "regression", 5, 0, "auto")
+    with pytest.raises(ValueError, match="cv gives no splits"):
+        inner_splits(rows, "regression", [], 0, "auto")
+
+
+def test_scores_of_rows_average_to_the_score():
+    rng = np.random.default_rng(0)
+    y, guess = rng.integers(0, 3, 60), rng.integers(0, 3, 60)
+    found = row_scores(guess, y, "classification").mean()
+    assert found == pytest.approx(balanced_accuracy_score(y, guess))
+    truth, guess = rng.normal(size=60), rng.normal(size=60)
+    for scale in (1.0, 1e200):
+        assert 1 + row_scores(guess * scale, truth * scale, "regression").mean() == pytest.approx(
+            r2_score(truth, guess)
+        )
+    labels = np.array([[0, 1], [1, 1]])
+    assert row_scores(np.array([[0, 1], [0, 1]]), labels, "classification").tolist() == [1.0, 0.5]
+
+
+def test_scorers(table):
+    from sklearn.dummy import DummyClassifier
+
+    X, y = table
+    model = DummyClassifier(strategy="constant", constant=0).fit(X, y)
+    name, score = find_scorer(model, None, y, "classification")
+    assert (name, score(model, X, y)) == ("balanced_accuracy", 0.5)
+    name, score = find_scorer(model, "accuracy", y, "classification")
+    assert (name, score(model, X, y)) == ("accuracy", (y == 0).mean())
+    assert find_scorer(model, lambda estimator, X, y: 3.0, y, "classification")[1](model, X, y) == 3.0
+    with pytest.raises(UnknownNameError, match=r"Unknown scoring 'acuracy'\. Did you mean 'accuracy'"):
+        find_scorer(model, "acuracy", y, "classification")
+    with pytest.raises(TypeError, match="scoring must be a name"):
+        find_scorer(model, 3, y, "classification")

@@ -39,8 +39,8 @@ class CompareArguments(ResultOptions, TableOptions):
 def compare(arguments: CompareArguments) -> None:
     """Compare several selection methods on the same folds of one table.
 
-    Writes a report, and the scores as CSV and JSON; prints the score of each method for each k, its time and its rank,
-    with marks from Wilcoxon tests.
+    Writes a report, and the scores as CSV and JSON; prints the score of each method for each k, its stability, time and
+    rank, with marks from corrected resampled t tests. All features and random ones are lines to compare with.
     """
     from tamiz.cli.compare_run import CompareOptions, run_compare
     from tamiz.cli.console import Terminal

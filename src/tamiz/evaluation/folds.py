@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tamiz.evaluation.metrics import Metric
+
 #: Indices of the training rows and of the test rows.
 Fold = tuple[np.ndarray, np.ndarray]
 #: Training rows, test rows -> the two matrices; whatever is learnt on the way (imputing, encoding) comes from the first.
@@ -68,6 +70,20 @@ def mean_test_share(folds: Sequence[Fold]) -> float:
     0.25
     """
     return float(np.mean([len(test) / (len(train) + len(test)) for train, test in folds]))
+
+
+def count_test_rows(metric: Metric, y: np.ndarray, folds: Sequence[Fold]) -> float | None:
+    """Return the rows that a bound of the metric may count on, each tested row once; None if it has no such bound.
+
+    Examples
+    --------
+    >>> from tamiz.evaluation.metrics import BALANCED_ACCURACY
+    >>> count_test_rows(BALANCED_ACCURACY, np.array([0, 0, 1, 1]), [(np.arange(2), np.arange(4))] * 3)
+    4.0
+    """
+    if metric.count_rows is None:
+        return None
+    return metric.count_rows(y[np.unique(np.concatenate([test for _, test in folds]))])
 
 
 def take_columns(X: Any, columns: np.ndarray) -> Any:

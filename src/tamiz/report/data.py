@@ -234,7 +234,7 @@ class CompareReport:
     ranks : tuple of MethodRank, default=()
         Mean ranks, with significance marks.
     tests : tuple of PairedTest, default=()
-        Wilcoxon tests.
+        Tests of all pairs.
     target : str or None, default=None
         Name of the target.
     notes : tuple of str, default=()

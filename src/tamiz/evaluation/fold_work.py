@@ -1,0 +1,120 @@
+"""Work inside one fold: prepare its matrices, select, and score the kept, all, random and further sets of features."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tamiz.evaluation.folds import Fold, Prepare, take_columns
+from tamiz.evaluation.metrics import Metric, Parts
+
+#: Number of features to keep, seed -> an estimator with ``fit``, ``predict``, ``selection_``.
+MakeModel = Callable[[int, int], Any]
+
+
+@dataclass(frozen=True)
+class FoldTask:
+    """Hold what all folds of an evaluation share; the parameters are those of ``evaluate_selection``."""
+
+    prepare: Prepare
+    y: np.ndarray
+    folds: Sequence[Fold]
+    make_model: MakeModel
+    n_features_to_select: int
+    metric: Metric
+    task: str
+    sizes: Sequence[int] = ()
+    n_random: int = 5
+    seed: int = 0
+    sample_weight: np.ndarray | None = None
+
+
+class FoldWork:
+    """Prepare the matrices of one fold and fit models on them.
+
+    Parameters
+    ----------
+    task : FoldTask
+        What all folds share.
+    number : int
+        Number of the fold.
+    rows, targets : ndarray of int or None, default=None
+        Orders in which row ``i`` of the fold takes its features from row ``rows[i]`` of the table and its target from row
+        ``targets[i]``, for a null by permutation; None: as they are.
+    """
+
+    def __init__(
+        self, task: FoldTask, number: int, rows: np.ndarray | None = None, targets: np.ndarray | None = None
+    ) -> None:
+        self.task = task
+        self.seed = task.seed + number
+        train, test = task.folds[number]
+        self.train, self.test = task.prepare(*((train, test) if rows is None else (rows[train], rows[test])))
+        if targets is not None:
+            train, test = targets[train], targets[test]
+        self.y_train, self.y_test = task.y[train], task.y[test]
+        weights = task.sample_weight
+        self.weights_train, self.weights_test = (None, None) if weights is None else (weights[train], weights[test])
+
+    def _fit(self, n_features_to_select: int, X: Any) -> Any:
+        model = self.task.make_model(n_features_to_select, self.seed)
+        if self.weights_train is None:
+            return model.fit(X, self.y_train)
+        return model.fit(X, self.y_train, sample_weight=self.weights_train)
+
+    def _measure(self, response: np.ndarray) -> Parts:
+        return self.task.metric.measure(self.y_test, response, self.y_train, self.weights_test)
+
+    def score_columns(self, columns: np.ndarray | None) -> Parts:
+        """Return the parts of the score of a model that keeps all of the given columns (None: all of the table)."""
+        train, test = self.train, self.test
+        if columns is not None:
+            train, test = take_columns(train, columns), take_columns(test, columns)
+        return self._measure(self.task.metric.read(self._fit(train.shape[1], train), test))
+
+    def select(self) -> tuple[Parts, Any, float]:
+        """Select on the training rows; return the parts of the score, the model and the seconds it took."""
+        started = time.perf_counter()
+        model = self._fit(self.task.n_features_to_select, self.train)
+        seconds = time.perf_counter() - started
+        return self._measure(self.task.metric.read(model, self.test)), model, seconds
+
+    def kept(self, tick: Callable[[], None]) -> dict[str, Any]:
+        """Select; return the score of the selection and those of the other numbers of features."""
+        kept, model, seconds = self.select()
+        tick()
+        selection, m = model.selection_, self.task.n_features_to_select
+        best_first = np.argsort(selection.ranking, kind="stable")
+        curve = {
+            size: kept if size == m else self.score_columns(np.sort(best_first[:size])) for size in self.task.sizes
+        }
+        tick()
+        return {
+            "kept": kept,
+            "support": selection.support,
+            "predicted": model.predict(self.test),
+            "seconds": seconds,
+            "converged": selection.converged,
+            "curve": curve,
+        }
+
+    def all_features(self, tick: Callable[[], None]) -> dict[str, Any]:
+        """Return the score of all features."""
+        found = self.score_columns(None)
+        tick()
+        return {"all_features": found}
+
+    def random_features(self, tick: Callable[[], None]) -> dict[str, Any]:
+        """Return the mean score of random sets of features."""
+        generator = np.random.default_rng([self.seed, len(self.y_test)])
+        draws = [
+            np.sort(generator.choice(self.train.shape[1], self.task.n_features_to_select, replace=False))
+            for _ in range(self.task.n_random)
+        ]
+        found = np.mean([self.score_columns(draw) for draw in draws], axis=0)
+        tick()
+        return {"random_features": tuple(found.tolist())}

@@ -9,11 +9,12 @@ import typer
 
 from tamiz.baselines.registry import available
 from tamiz.cli.command import add_command, command_line, show_results
-from tamiz.cli.options import NetworkOption, Open, ResultOptions, TableOptions
+from tamiz.cli.fold_options import FoldOptions
+from tamiz.cli.options import NetworkOption, Open, ResultOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareArguments(ResultOptions, TableOptions):
+class CompareArguments(ResultOptions, FoldOptions):
     """Options of ``tamiz compare``."""
 
     k: Annotated[

@@ -15,9 +15,10 @@ from tamiz._version import __version__
 from tamiz.baselines.registry import available, get_method
 from tamiz.cli.console import Terminal
 from tamiz.cli.errors import EXIT_USAGE, CommandError
-from tamiz.cli.options import TableOptions
+from tamiz.cli.fold_options import FoldOptions
 from tamiz.cli.output import output_folder
 from tamiz.cli.prepare import Prepared, load_table, parse_k, resolve_k
+from tamiz.cli.select_checks import find_metric, report_table_risks
 from tamiz.errors import UnknownNameError
 from tamiz.evaluation.candidates import Candidate, make_candidates, warm_up
 from tamiz.evaluation.comparison import Comparison, compare_methods
@@ -34,7 +35,7 @@ DEFAULT_K = (5, 10, 20)
 class CompareOptions:
     """Hold the options of the command."""
 
-    table: TableOptions
+    table: FoldOptions
     k_values: str | None
     methods: str | None
     out: Path
@@ -84,6 +85,8 @@ def run_compare(options: CompareOptions, terminal: Terminal) -> dict[str, Any]:
         n_features, task = len(data.features), data.target.task
         values = values or [m for m in DEFAULT_K if m < n_features] or [max(1, n_features // 2)]
         m_values = sorted({resolve_k(value, n_features) for value in values})
+        metric = find_metric(options.table.scoring, task)
+        report_table_risks(data, terminal)
         sparse = hasattr(data.table.numbers, "tocsr")
         candidates = _candidates(asked or _default_methods(task, sparse, terminal), task, options.network)
         warm_up(candidates, task, np.unique(data.y).size if task == "classification" else 2, sparse)
@@ -96,6 +99,8 @@ def run_compare(options: CompareOptions, terminal: Terminal) -> dict[str, Any]:
                 data.folds,
                 task=task,
                 n_features=n_features,
+                scoring=metric,
+                sample_weight=data.roles.weights,
                 seed=options.table.seed,
                 n_jobs=data.n_jobs,
                 tick=tick,

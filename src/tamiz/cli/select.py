@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from tamiz.cli.command import add_command, command_line, show_results
-from tamiz.cli.options import NetworkOption, Open, ResultOptions, TableOptions, VariantOption
+from tamiz.cli.fold_options import SelectionFoldOptions
+from tamiz.cli.options import NetworkOption, Open, ResultOptions, VariantOption
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelectOptions(ResultOptions, TableOptions):
+class SelectOptions(ResultOptions, SelectionFoldOptions):
     """Options of ``tamiz select``."""
 
     k: Annotated[

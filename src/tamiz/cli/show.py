@@ -88,17 +88,39 @@ def kept_table(record: Mapping[str, Any]) -> RenderableType:
 
 
 def stability_line(record: Mapping[str, Any]) -> RenderableType:
-    """Return a sentence on how alike the selections of the folds are."""
-    value = record["stability"]
+    """Return a sentence on how alike the selections of the folds are, beside what shuffled targets give."""
+    value, null = record["stability"], record["null"]
     if value is None:
         return Text("")
-    words = "much alike" if value > 0.75 else "fairly alike" if value > 0.4 else "rather different"
-    return Text(f"Stability {value:.2f} (1 is the same, 0 is chance): the folds kept {words} sets.")
+    said = f"Stability {value:.2f} (1 is the same set in every fold)"
+    if null is None or null["stability"] is None:
+        return Text(f"{said}; what shuffled targets give was not computed.")
+    said += f"; shuffled targets give {null['stability']:.2f}, up to {null['highest_stability']:.2f}"
+    words = "more alike than chance" if value > null["highest_stability"] else "no more alike than chance"
+    return Text(f"{said}: the sets are {words}.")
+
+
+def verdict_line(record: Mapping[str, Any]) -> RenderableType:
+    """Return the verdict, and the score on a test file if there was one."""
+    lines: list[RenderableType] = [Text(record["verdict"], style="bold")]
+    test = record["test"]
+    if test is not None:
+        lines.append(
+            Text(f"On the {test['n_rows']:,} rows of {test['file']}: {_number(test['value'])} ({_range(test)}).")
+        )
+    return Group(*lines)
 
 
 def show_select(record: Mapping[str, Any]) -> Group:
     """Return everything ``tamiz select`` prints."""
-    return Group(Text(""), scores_table(record), kept_table(record), stability_line(record), files_lines(record))
+    return Group(
+        Text(""),
+        scores_table(record),
+        kept_table(record),
+        verdict_line(record),
+        stability_line(record),
+        files_lines(record),
+    )
 
 
 def files_lines(record: Mapping[str, Any]) -> Group:

@@ -60,6 +60,8 @@ class Evaluation:
         Rows that a bound may count on where the folds do not vary.
     null : Null or None
         What shuffled targets give over the same folds; None if that was not computed.
+    test_score : Interval or None
+        Score on rows that took no part in the folds, of the model fitted on all others; None if there are none.
     """
 
     metric: Metric
@@ -69,6 +71,7 @@ class Evaluation:
     tested: np.ndarray | None = None
     n_test_rows: float | None = None
     null: Null | None = None
+    test_score: Interval | None = None
 
     def values(self, what: str) -> np.ndarray:
         """Return one value per fold of "kept", "all_features" or "random_features"; their mean is the score."""

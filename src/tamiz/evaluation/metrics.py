@@ -241,19 +241,36 @@ def _mean_squared_error(y_true: Any, y_predicted: Any, sample_weight: Any = None
     return float(np.average(error.reshape(len(error), -1).mean(axis=1), weights=sample_weight))
 
 
+def _chance_of_recall(y_true: Any) -> float:
+    return 1.0 / np.unique(y_true).size
+
+
+def _half(y_true: Any) -> float:
+    return 0.5
+
+
+def _nothing(y_true: Any) -> float:
+    return 0.0
+
+
+def _number_of_rows(y_true: Any) -> float:
+    return float(len(y_true))
+
+
 def _rows_of_mean_recall(y_true: Any) -> float:
     """Return the number of rows whose accuracy would vary as much as the mean of the recalls does."""
     counts = np.unique(np.asarray(y_true), return_counts=True)[1]
     return float(counts.size**2 / np.sum(1 / counts))
 
 
+# Functions of the module, no lambdas: metrics go to other processes.
 _CLASSES, _NUMBERS = ("classification",), ("regression",)
 BALANCED_ACCURACY = Metric(
     "balanced accuracy",
     balanced_accuracy,
     0.0,
     1.0,
-    chance=lambda y_true: 1.0 / np.unique(y_true).size,
+    chance=_chance_of_recall,
     tasks=_CLASSES,
     count_rows=_rows_of_mean_recall,
 )
@@ -261,7 +278,7 @@ R_SQUARED = Metric(
     "R²",
     r_squared,
     high=1.0,
-    chance=lambda y_true: 0.0,
+    chance=_nothing,
     tasks=_NUMBERS,
     measure_parts=squared_errors,
     combine_parts=combine_squared_errors,
@@ -271,13 +288,13 @@ METRICS = {"classification": BALANCED_ACCURACY, "regression": R_SQUARED}
 #: Metrics by the name that users type (that of scikit-learn, where it has one).
 SCORINGS: dict[str, Metric] = {
     "balanced_accuracy": BALANCED_ACCURACY,
-    "accuracy": Metric("accuracy", _accuracy, 0.0, 1.0, tasks=_CLASSES, count_rows=lambda y: float(len(y))),
+    "accuracy": Metric("accuracy", _accuracy, 0.0, 1.0, tasks=_CLASSES, count_rows=_number_of_rows),
     "roc_auc": Metric(
         "AUC",
         area_under_curve,
         0.0,
         1.0,
-        chance=lambda y_true: 0.5,
+        chance=_half,
         tasks=_CLASSES,
         response="scores",
         count_rows=_rows_of_mean_recall,

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from tamiz._names import pick_name
 from tamiz.cli.console import Terminal
 from tamiz.cli.errors import EXIT_USAGE, CommandError
 from tamiz.cli.fold_options import SelectionFoldOptions
 from tamiz.cli.prepare import Prepared
+from tamiz.core.losses import names_of
 from tamiz.errors import UnknownNameError
 from tamiz.evaluation.cross_validation import Evaluation
 from tamiz.evaluation.data_checks import describe_selection_risks, describe_table_risks
@@ -32,6 +34,20 @@ def find_metric(scoring: str | None, task: str) -> Metric:
         return get_metric(scoring, task)
     except (UnknownNameError, ValueError) as error:
         raise CommandError(str(error).replace("scoring=", "--scoring "), EXIT_USAGE) from None
+
+
+def check_loss(loss: str | None, task: str) -> str:
+    """Return the name of the loss; raise if the task has none of that name.
+
+    Examples
+    --------
+    >>> check_loss(None, "regression"), check_loss("Huber", "regression")
+    ('auto', 'huber')
+    """
+    try:
+        return "auto" if loss is None else pick_name(loss, ["auto", *names_of(task)], "loss")
+    except UnknownNameError as error:
+        raise CommandError(f"--loss: {error}", EXIT_USAGE) from None
 
 
 def report_table_risks(data: Prepared, terminal: Terminal) -> None:

@@ -19,6 +19,7 @@ from tamiz.cli.output import output_folder
 from tamiz.cli.prepare import Prepared, load_table, parse_k, resolve_k
 from tamiz.cli.select import SelectOptions
 from tamiz.cli.select_checks import (
+    check_loss,
     choose_permutations,
     find_metric,
     report_selection_risks,
@@ -101,6 +102,7 @@ def _check_k(k: int | float, n_features: int) -> None:
 def _evaluate(data: Prepared, k: int, options: SelectOptions, terminal: Terminal) -> Evaluation:
     network = find_network(options.network)
     metric = find_metric(options.scoring, data.target.task)
+    check_loss(options.loss, data.target.task)
     report_table_risks(data, terminal)
     n_permutations = choose_permutations(options.permutations, network.convex, terminal)
     if not network.convex:

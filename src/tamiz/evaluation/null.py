@@ -42,7 +42,7 @@ class Null:
     always_kept : ndarray of int, shape (n_permutations,)
         Number of features that every fold kept.
     p_value : float
-        Share of permutations that do at least as well as the targets themselves, which count as one.
+        Share of permutations that do better than the targets themselves, which count as one; ties count half.
 
     Examples
     --------
@@ -224,10 +224,10 @@ def permutation_null(
     run(range(n_permutations), tick)
     sign = task.metric.sign
     scores = sign * np.array([score for score, _, _ in found])
-    if np.sum(scores >= sign * observed - 1e-12) <= _NEAR_EDGE and not _is_far(scores, sign * observed):
+    if _count_as_good(scores, sign * observed) <= _NEAR_EDGE and not _is_far(scores, sign * observed):
         run(range(n_permutations, 5 * n_permutations - 1), lambda: None)
     table = np.array(found, dtype=np.float64)
-    as_good = int(np.sum(sign * table[:, 0] >= sign * observed - 1e-12))
+    as_good = _count_as_good(sign * table[:, 0], sign * observed)
     p_value = (1 + as_good) / (1 + len(table)) if math.isfinite(observed) else math.nan
     return Null(table[:, 0], table[:, 1], table[:, 2].astype(np.int64), p_value)
 
@@ -239,6 +239,11 @@ def _as_work(task: FoldTask, piece: tuple[Any, ...]) -> Callable[[Callable[[], N
         return result
 
     return work
+
+
+def _count_as_good(scores: np.ndarray, observed: float) -> float:
+    """Count the permutations that do better, and half of those that do as well: scores of few rows often tie."""
+    return float(np.sum(scores > observed + 1e-12) + np.sum(np.abs(scores - observed) <= 1e-12) / 2)
 
 
 def _is_far(scores: np.ndarray, observed: float) -> bool:

@@ -202,9 +202,9 @@ def _compare_fold(shared: _Task, number: int, candidate: Candidate, tick: Callab
         for draw in range(candidate.n_draws)
     ]
     for position, record in enumerate(draws[0]):
-        known = [draw[position].parts for draw in draws if draw[position].parts is not None]
-        if record.parts is not None:
-            record.parts = tuple(np.mean(known, axis=0).tolist())
+        known = [parts for parts in (draw[position].parts for draw in draws) if parts is not None]
+        if known:
+            record.parts = tuple(np.mean(np.array(known), axis=0).tolist())
     return draws[0]
 
 
@@ -218,9 +218,7 @@ def _compare_draw(
 ) -> list[_Record]:
     (train, test), (train_rows, test_rows) = data, shared.folds[number]
     y_train, y_test = shared.y[train_rows], shared.y[test_rows]
-    weights = (None, None)
-    if shared.sample_weight is not None:
-        weights = shared.sample_weight[train_rows], shared.sample_weight[test_rows]
+    weights = shared.sample_weight
     records = []
     ranking: np.ndarray | None = None
     seconds = math.nan
@@ -235,10 +233,13 @@ def _compare_draw(
             record.support = np.ones(ranking.size, dtype=bool) if candidate.keeps_all else ranking <= m
             columns = np.flatnonzero(record.support)
             judge = default_judge(shared.task, hasattr(train, "tocsr"))
-            named = {} if weights[0] is None else {f"{judge.steps[-1][0]}__sample_weight": weights[0]}
+            last = judge.steps[-1][0]
+            named = {} if weights is None else {f"{last}__sample_weight": weights[train_rows]}
             judge.fit(take_columns(train, columns), y_train, **named)
             response = shared.metric.read(judge, take_columns(test, columns))
-            record.parts = shared.metric.measure(y_test, response, y_train, weights[1])
+            record.parts = shared.metric.measure(
+                y_test, response, y_train, None if weights is None else weights[test_rows]
+            )
             record.seconds = seconds
         except FIT_ERRORS as error:
             record.failure = str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -128,7 +128,7 @@ def describe_selection_risks(
     kept = np.flatnonzero(support)
     messages = []
     if fold_share is not None:
-        rare = [names[j] for j in kept if fold_share[j] < 0.5]
+        rare = [names[int(j)] for j in kept if fold_share[j] < 0.5]
         if rare:
             messages.append(
                 f"{len(rare)} of {kept.size} kept columns were kept by fewer than half of the folds: {_some(rare)}."
@@ -137,7 +137,7 @@ def describe_selection_risks(
     low, high = (part.min(axis=0), part.max(axis=0))
     if sp.issparse(part):
         low, high = low.toarray().ravel(), high.toarray().ravel()
-    constant = [names[j] for j, same in zip(kept, np.asarray(low == high).ravel(), strict=True) if same]
+    constant = [names[int(j)] for j, same in zip(kept, np.asarray(low == high).ravel(), strict=True) if same]
     if constant:
         messages.append(
             f"Kept although constant: {_some(constant)}. There are fewer columns of use than were asked for."

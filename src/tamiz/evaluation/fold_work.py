@@ -58,7 +58,8 @@ class FoldWork:
             train, test = targets[train], targets[test]
         self.y_train, self.y_test = task.y[train], task.y[test]
         weights = task.sample_weight
-        self.weights_train, self.weights_test = (None, None) if weights is None else (weights[train], weights[test])
+        self.weights_train: np.ndarray | None = None if weights is None else weights[train]
+        self.weights_test: np.ndarray | None = None if weights is None else weights[test]
 
     def _fit(self, n_features_to_select: int, X: Any) -> Any:
         model = self.task.make_model(n_features_to_select, self.seed)

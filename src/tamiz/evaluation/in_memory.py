@@ -15,11 +15,12 @@ from tamiz._validation import check_target_length, resolve_n_features_to_select
 from tamiz.evaluation.comparison import default_judge
 from tamiz.evaluation.cross_validation import Evaluation, evaluate_selection
 from tamiz.evaluation.data_checks import describe_table_risks
-from tamiz.evaluation.folds import make_folds
+from tamiz.evaluation.folds import make_folds, take_columns
 from tamiz.evaluation.holdout import holdout_interval
 from tamiz.evaluation.metrics import Metric, get_metric
 from tamiz.evaluation.null import N_PERMUTATIONS
 from tamiz.preprocessing.targets import decide_task
+from tamiz.selection import Selection
 from tamiz.tables.encode import TableEncoder
 from tamiz.tables.frames import as_table
 
@@ -41,20 +42,23 @@ class SelectorWithModel:
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SelectorWithModel:
         """Select, and fit the model on what was kept; weights go to the model."""
-        self.selector.fit(X, y)
-        self.selection_ = self.selector.selection_
+        n_features = X.shape[1]
+        if self.selector.n_features_to_select == n_features:  # nothing to select
+            self.selection_ = Selection(np.ones(n_features, dtype=bool), np.arange(1, n_features + 1))
+        else:
+            self.selection_ = self.selector.fit(X, y).selection_
         self.model_ = default_judge(self.task, sp.issparse(X))
         named = {} if sample_weight is None else {f"{self.model_.steps[-1][0]}__sample_weight": sample_weight}
-        self.model_.fit(self.selector.transform(X), y, **named)
+        self.model_.fit(take_columns(X, self.selection_.indices), y, **named)
         return self
 
     def predict(self, X: Any) -> Any:
         """Predict with the model."""
-        return self.model_.predict(self.selector.transform(X))
+        return self.model_.predict(take_columns(X, self.selection_.indices))
 
     def decision_function(self, X: Any) -> Any:
         """Return the scores of the classes."""
-        return self.model_.decision_function(self.selector.transform(X))
+        return self.model_.decision_function(take_columns(X, self.selection_.indices))
 
 
 class _Rows:
@@ -63,7 +67,7 @@ class _Rows:
     def __init__(self, X: Any) -> None:
         is_array = sp.issparse(X) or isinstance(X, (np.ndarray, list, tuple))
         self.table = None if is_array else as_table(X)
-        self.matrix = X.tocsr() if sp.issparse(X) else np.asarray(X) if is_array else None
+        self.matrix: Any = X.tocsr() if sp.issparse(X) else np.asarray(X) if is_array else None
         if self.table is not None:
             encoder = TableEncoder().fit(X)
             self.features = encoder.features_
@@ -79,9 +83,13 @@ class _Rows:
         encoder = TableEncoder(features=self.features).fit(self.table, rows=train)
         return encoder.transform(self.table, rows=train), encoder.transform(self.table, rows=test)
 
-    def with_test(self, n_rows: int, X_test: Any) -> tuple[Any, Any]:
+    def with_test(self, X_test: Any) -> tuple[Any, Any]:
         """Return the matrices of all rows and of a test table."""
         if self.table is None:
+            if (np.ndim(X_test) != 2 and not sp.issparse(X_test)) or X_test.shape[1] != self.matrix.shape[1]:
+                raise ValueError(
+                    f"X_test must have the {self.matrix.shape[1]} features of X, got shape {np.shape(X_test)}."
+                )
             return self.matrix, X_test
         encoder = TableEncoder(features=self.features).fit(self.table)
         return encoder.transform(self.table), encoder.transform(X_test)
@@ -194,7 +202,7 @@ def evaluate(
         return found
     if y_test is None:
         raise ValueError("X_test was given without y_test; hand in both, or neither.")
-    train, test = rows.with_test(len(target), X_test)
+    train, test = rows.with_test(X_test)
     model = make_model(m, random_state)
     model.fit(train, target) if weights is None else model.fit(train, target, sample_weight=weights)
     score = holdout_interval(metric, np.asarray(y_test), metric.read(model, test), target, seed=random_state)

@@ -27,6 +27,11 @@ def find_verdict(evaluation: Evaluation) -> str:
     n_kept, n_features = evaluation.n_features_to_select, evaluation.n_features
     kept = f"{n_kept:,} of {n_features:,} columns"
     null = evaluation.null
+    if null is not None and null.p_value > SIGNAL_LEVEL and null.p_value * (null.n_permutations + 1) <= 1:
+        return (
+            f"None of {null.n_permutations} shuffled targets does as well, which are too few to tell a signal from chance; "
+            "take 20 or more."
+        )
     if null is not None and null.p_value > SIGNAL_LEVEL:
         return f"No sign of signal: shuffled targets do as well (p = {null.p_value:.2f}, {null.n_permutations} permutations)."
     tested = (

@@ -71,7 +71,7 @@ def stability_rows(data: CompareReport) -> list[tuple[str, list[tuple[float | No
     found = data.comparison
     if found.supports is None:
         return []
-    rows = []
+    rows: list[tuple[str, list[tuple[float | None, str]]]] = []
     for i, method in enumerate(found.methods):
         values = [found.stability(i, j) for j in range(len(found.m_values))]
         if any(math.isfinite(value) for value in values):

@@ -45,7 +45,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class StandIn:
-    """Name a feature that was not kept and could replace one that was, with their Pearson correlation."""
+    """Name a feature that was not kept and goes with one that was beyond chance, with their Pearson correlation."""
 
     name: str
     correlation: float

@@ -115,7 +115,7 @@ class Evaluation:
 
     @property
     def verdict(self) -> str:
-        """One sentence: is there anything, and do the kept features do as well as all of them."""
+        """Return one sentence: is there anything, and do the kept features do as well as all of them."""
         return find_verdict(self)
 
     @property

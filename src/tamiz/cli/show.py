@@ -97,7 +97,11 @@ def stability_line(record: Mapping[str, Any]) -> RenderableType:
         return Text(f"{said}; what shuffled targets give was not computed.")
     said += f"; shuffled targets give {null['stability']:.2f}, up to {null['highest_stability']:.2f}"
     words = "more alike than chance" if value > null["highest_stability"] else "no more alike than chance"
-    return Text(f"{said}: the sets are {words}.")
+    always = sum(kept["fold_share"] == 1 for kept in record["selected"])
+    return Text(
+        f"{said}: the sets are {words}. Every fold kept {always} of these columns; with shuffled targets every fold "
+        f"keeps {null['always_kept']:.1f} on average."
+    )
 
 
 def verdict_line(record: Mapping[str, Any]) -> RenderableType:

@@ -23,6 +23,7 @@ from tamiz.preprocessing.targets import decide_task
 from tamiz.selection import Selection
 from tamiz.tables.encode import TableEncoder
 from tamiz.tables.frames import as_table
+from tamiz.tables.table import DataTable
 
 
 class SelectorWithModel:
@@ -65,17 +66,17 @@ class _Rows:
     """Hand out the rows of a table as matrices; data frames are imputed and encoded from the training rows."""
 
     def __init__(self, X: Any) -> None:
-        is_array = sp.issparse(X) or isinstance(X, (np.ndarray, list, tuple))
-        self.table = None if is_array else as_table(X)
-        self.matrix: Any = X.tocsr() if sp.issparse(X) else np.asarray(X) if is_array else None
-        if self.table is not None:
-            encoder = TableEncoder().fit(X)
-            self.features = encoder.features_
-            self.names = [feature.name for feature in self.features]
-        elif self.matrix.ndim != 2:
-            raise ValueError(f"X must be a table with rows and columns, got shape {self.matrix.shape}.")
+        self.table: DataTable | None = None
+        self.matrix: Any = None
+        if sp.issparse(X) or isinstance(X, (np.ndarray, list, tuple)):
+            matrix: Any = X.tocsr() if sp.issparse(X) else np.asarray(X)
+            if matrix.ndim != 2:
+                raise ValueError(f"X must be a table with rows and columns, got shape {matrix.shape}.")
+            self.matrix, self.names = matrix, [f"x{j}" for j in range(matrix.shape[1])]
         else:
-            self.names = [f"x{j}" for j in range(self.matrix.shape[1])]
+            self.table = as_table(X)
+            self.features = TableEncoder().fit(X).features_
+            self.names = [feature.name for feature in self.features]
 
     def prepare(self, train: np.ndarray, test: np.ndarray) -> tuple[Any, Any]:
         if self.table is None:

@@ -7,12 +7,21 @@ from typing import TYPE_CHECKING, Any
 from tamiz._version import __version__
 
 if TYPE_CHECKING:
-    from tamiz.estimators import E2EFSClassifier, E2EFSPath, E2EFSRegressor
+    from tamiz.estimators import E2EFSClassifier, E2EFSPath, E2EFSRegressor, StabilitySelection
     from tamiz.pairs import find_pairs
     from tamiz.preprocessing.erf_scaler import ErfScaler
     from tamiz.selection import Selection
 
-__all__ = ["E2EFSClassifier", "E2EFSPath", "E2EFSRegressor", "ErfScaler", "Selection", "__version__", "find_pairs"]
+__all__ = [
+    "E2EFSClassifier",
+    "E2EFSPath",
+    "E2EFSRegressor",
+    "ErfScaler",
+    "Selection",
+    "StabilitySelection",
+    "__version__",
+    "find_pairs",
+]
 
 _HOMES = {
     "E2EFSClassifier": "tamiz.estimators",
@@ -20,6 +29,7 @@ _HOMES = {
     "E2EFSPath": "tamiz.estimators",
     "ErfScaler": "tamiz.preprocessing.erf_scaler",
     "Selection": "tamiz.selection",
+    "StabilitySelection": "tamiz.estimators",
     "find_pairs": "tamiz.pairs",
 }
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tamiz.baselines import FisherScore, registry
-from tamiz.evaluation.comparison import Candidate, Comparison, compare_methods, make_candidates
+from tamiz.evaluation.candidates import Candidate, make_candidates, warm_up
+from tamiz.evaluation.comparison import Comparison, compare_methods, default_judge
 from tamiz.evaluation.folds import make_folds
 from tamiz.evaluation.metrics import BALANCED_ACCURACY, R_SQUARED, Metric
 
@@ -87,9 +89,86 @@ def test_a_method_that_fails_does_not_stop_the_others(signal):
     folds = make_folds(y, "classification", 3)
     found = compare_methods(slices(X), y, chosen, [2], folds, task="classification", n_features=30)
     assert found.failures == {"broken": "no luck today"}
+    assert [rank.method for rank in found.ranks] == ["fisher"]
     assert np.isnan(found.scores[1]).all()
     assert np.isfinite(found.scores[0]).all()
     assert math.isnan(found.seconds[1, 0])
+
+
+def test_a_method_that_fails_everywhere_does_not_empty_the_ranks():
+    generator = np.random.default_rng(0)
+    scores = np.stack([0.5 + 0.02 * generator.normal(size=(2, 5)), 0.97 + 0.01 * generator.normal(size=(2, 5))])
+    scores = np.concatenate([scores, np.full((1, 2, 5), np.nan)])
+    found = Comparison(BALANCED_ACCURACY, ("poor", "good", "broken"), (2, 4), scores, test_share=0.2)
+    assert found.competitors == ("poor", "good")
+    best, other = sorted(found.ranks, key=lambda rank: rank.mean_rank)
+    assert (best.method, best.mean_rank, other.significant) == ("good", 1.0, True)
+    nothing = Comparison(BALANCED_ACCURACY, ("a", "b"), (2,), np.full((2, 1, 3), np.nan), test_share=0.2)
+    assert nothing.ranks == nothing.tests == ()
+
+
+def test_references_are_neither_ranked_nor_tested():
+    generator = np.random.default_rng(0)
+    scores = np.array([0.7, 0.71, 0.99, 0.5])[:, None, None] + 0.02 * generator.normal(size=(4, 1, 5))
+    names = ("a", "b", "all", "random")
+    found = Comparison(BALANCED_ACCURACY, names, (2,), scores, test_share=0.2, references=("all", "random"))
+    assert {rank.method for rank in found.ranks} == {"a", "b"}
+    assert len(found.tests) == 1
+
+
+def test_values_of_m_are_not_counted_as_further_folds():
+    generator = np.random.default_rng(0)
+    by_fold = 0.03 * generator.normal(size=(2, 1, 5)) + np.array([0.8, 0.83])[:, None, None]
+    one = Comparison(BALANCED_ACCURACY, ("a", "b"), (2,), by_fold, test_share=0.2)
+    eight = Comparison(BALANCED_ACCURACY, ("a", "b"), tuple(range(8)), np.repeat(by_fold, 8, axis=1), test_share=0.2)
+    assert one.tests[0].p_value == pytest.approx(eight.tests[0].p_value)
+    assert one.tests[0].low < one.tests[0].difference < one.tests[0].high
+    assert one.smallest_visible_difference == pytest.approx((one.tests[0].high - one.tests[0].low) / 2)
+
+
+def test_random_features_are_averaged_over_draws(signal):
+    X, y = signal
+    folds = make_folds(y, "classification", 3)
+    asked = []
+    chosen = make_candidates(["random"], "classification")
+    assert chosen["random"].is_reference
+
+    def make(m, seed, inner=chosen["random"].make):
+        asked.append(seed)
+        return inner(m, seed)
+
+    chosen = {"random": replace(chosen["random"], make=make)}
+    found = compare_methods(slices(X), y, chosen, [2], folds, task="classification", n_features=30)
+    assert len(asked) == len(set(asked)) == 3 * chosen["random"].n_draws > 3
+    assert found.references == ("random",)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_nothing_is_compiled_while_the_clock_runs(sparse):
+    events = []
+
+    class Slow:
+        def fit(self, X, y):
+            events.append((X.shape[1], hasattr(X, "tocsr")))
+            raise ValueError("a failure here is no failure of the method")
+
+    warm_up({"slow": Candidate(lambda m, seed: Slow())}, "classification", 3, sparse)
+    assert events == [(4, sparse)]
+
+
+def test_regression_scores_are_pooled_over_the_folds():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(20, 3))
+    y = X[:, 0] + generator.normal(size=20)
+    folds = make_folds(y, "regression", 10)
+    chosen = make_candidates(["all"], "regression")
+    found = compare_methods(slices(X), y, chosen, [1], folds, task="regression", n_features=3)
+    error = around = 0.0
+    for train, test in folds:
+        judge = default_judge("regression").fit(X[train], y[train])
+        error += np.sum((y[test] - judge.predict(X[test])) ** 2)
+        around += np.sum((y[test] - y[train].mean()) ** 2)
+    assert found.intervals[0][0].value == pytest.approx(1 - error / around)
 
 
 def test_limits_of_the_metric_cut_the_intervals():

@@ -94,7 +94,7 @@ def test_a_signal_is_found_with_its_intervals_and_stability(signal):
     )
     assert len(ticks) == 10 * TICKS_PER_FOLD
     assert np.flatnonzero(found.fold_share == 1).tolist() == [3, 7]
-    assert found.stability == found.kuncheva == 1.0
+    assert found.stability == 1.0
     assert found.metric.name == "balanced accuracy"
     assert found.test_share == pytest.approx(0.2)
     against_random = found.difference("random_features")

@@ -17,6 +17,49 @@ def test_folds():
         make_folds(y, "classification", 4)
     with pytest.raises(ValueError, match="At least 2"):
         make_folds(y, "classification", 1)
-    with pytest.raises(ValueError, match="fewer than the 5 folds"):
+    with pytest.raises(ValueError, match="fewer than two for each of the 5 folds"):
         make_folds(np.arange(4.0), "regression", 5)
-    assert len(make_folds(np.arange(4.0), "regression", 4)) == 4
+    assert len(make_folds(np.arange(4.0), "regression", 2)) == 2
+
+
+def test_regression_has_two_rows_in_every_fold():
+    assert min(len(test) for _, test in make_folds(np.arange(11.0), "regression", 5)) == 2
+    with pytest.raises(
+        ValueError, match=r"There are 8 rows, fewer than two for each of the 5 folds\. Use 4 folds or fewer"
+    ):
+        make_folds(np.arange(8.0), "regression", 5)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_groups_stay_together(task):
+    groups = np.repeat(np.arange(12), 3)
+    y = np.resize([0, 1], 12)[groups]
+    folds = make_folds(y if task == "classification" else y + 0.1 * groups, task, 4, 2, groups=groups)
+    assert len(folds) == 8
+    assert all(not set(groups[train]) & set(groups[test]) for train, test in folds)
+    assert sorted(np.concatenate([test for _, test in folds[:4]])) == list(range(36))
+    assert any(not np.array_equal(folds[0][1], test) for _, test in folds[4:])
+
+
+def test_every_fold_trains_on_the_past():
+    time = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 3))
+    folds = make_folds(np.arange(30.0), "regression", 4, time=time)
+    assert len(folds) == 4
+    for train, test in folds:
+        assert time[train].max() < time[test].min()
+
+
+@pytest.mark.parametrize(
+    ("y", "task", "more", "message"),
+    [
+        (np.resize([0, 1], 12), "classification", {"groups": np.repeat([1, 2], 6)}, "2 groups, fewer than the 3 folds"),
+        (np.repeat([0, 1, 2], 4), "classification", {"groups": np.repeat([0, 1, 2], 4)}, "one group only"),
+        (np.arange(12.0), "regression", {"time": np.repeat([1, 2, 3], 4)}, "Use fewer folds"),
+        (np.arange(12.0), "regression", {"time": np.arange(12), "n_repeats": 2}, "one repeat"),
+        (np.repeat([0, 1], 6), "classification", {"time": np.arange(12)}, "Fold 1 would train on 1 of 2 classes"),
+        (np.arange(12.0), "regression", {"time": np.arange(12), "groups": np.arange(12)}, "not both"),
+    ],
+)
+def test_folds_that_cannot_be_made(y, task, more, message):
+    with pytest.raises(ValueError, match=message):
+        make_folds(y, task, 3, **more)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tamiz.evaluation.intervals import Interval, corrected_interval
+from tamiz.evaluation.intervals import Interval, corrected_interval, exact_interval
 
 
 def test_corrected_interval_by_hand_is_wider_than_the_plain_one():
@@ -38,3 +38,21 @@ def test_what_is_not_known_is_nan():
     nothing, single = corrected_interval([], 0.2), corrected_interval([0.5, float("nan")], 0.2)
     assert (nothing.is_known, nothing.has_ends, single.is_known, single.has_ends) == (False, False, True, False)
     assert Interval(0.5, 0.4, 0.6).has_ends
+
+
+def test_folds_that_do_not_vary_have_an_exact_bound_on_their_rows():
+    perfect = corrected_interval([1.0] * 5, 0.2, limits=(0.0, 1.0), n_rows=20)
+    assert (perfect.value, perfect.high) == (1.0, 1.0)
+    assert perfect.low == pytest.approx(0.025 ** (1 / 20))
+    even = corrected_interval([0.9] * 5, 0.2, limits=(0.0, 1.0), n_rows=20)
+    assert even.low < 0.75 < 0.9 < even.high < 1
+    same = corrected_interval([0.0] * 5, 0.2, limits=(-1, 1), n_rows=20)
+    assert -same.low == same.high == pytest.approx(1 - 0.025 ** (1 / 20))
+    assert not corrected_interval([1.0] * 5, 0.2, limits=(-math.inf, 1.0)).has_ends
+
+
+def test_exact_interval_agrees_with_scipy():
+    for hits in (0, 3, 10):
+        expected = stats.binomtest(hits, 10).proportion_ci(method="exact")
+        found = exact_interval(hits / 10, 10)
+        assert (found.low, found.high) == pytest.approx((expected.low, expected.high))

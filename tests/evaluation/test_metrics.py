@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy as np
 import pytest
-from sklearn.metrics import balanced_accuracy_score, r2_score
+from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
 
 from tamiz.evaluation import metrics
 
@@ -44,3 +45,48 @@ def test_limits_and_chance_travel_with_the_metric():
         assert metrics.BALANCED_ACCURACY(y, np.repeat(constant, 60)) == metrics.BALANCED_ACCURACY.chance(y)
     numbers = np.arange(7.0)
     assert metrics.R_SQUARED(numbers, np.full(7, numbers.mean())) == metrics.R_SQUARED.chance(numbers)
+
+
+def test_area_under_the_curve_agrees_with_scikit_learn():
+    generator = np.random.default_rng(0)
+    y, scores = generator.integers(0, 2, 40), generator.normal(size=40).round(1)
+    weight = generator.random(40)
+    assert metrics.area_under_curve(y, scores) == pytest.approx(roc_auc_score(y, scores))
+    assert metrics.area_under_curve(y, scores, weight) == pytest.approx(roc_auc_score(y, scores, sample_weight=weight))
+    many, table = generator.integers(0, 3, 60), generator.random((60, 3))
+    table /= table.sum(axis=1, keepdims=True)
+    expected = roc_auc_score(many, table, multi_class="ovr")
+    assert metrics.area_under_curve(many, table) == pytest.approx(expected)
+    assert math.isnan(metrics.area_under_curve([1, 1], [0.1, 0.2]))
+
+
+def test_every_metric_takes_weights_and_pickles():
+    generator = np.random.default_rng(0)
+    weight = generator.random(30)
+    for name, metric in metrics.SCORINGS.items():
+        pickle.loads(pickle.dumps(metric))
+        if "regression" in metric.tasks:
+            y, response = generator.normal(size=30), generator.normal(size=30)
+        else:
+            y, response = generator.integers(0, 2, 30), generator.integers(0, 2, 30)
+        assert metric(y, response, np.ones(30)) == pytest.approx(metric(y, response)), name
+        assert metric(y, response, weight) != pytest.approx(metric(y, response)), name
+    ones = np.ones(3)
+    assert metrics.SCORINGS["mae"](np.zeros(3), ones) == metrics.SCORINGS["mse"](np.zeros(3), ones) == 1.0
+    assert not metrics.get_metric("neg_mean_absolute_error", "regression").greater_is_better
+
+
+def test_pooled_r2_is_one_number_for_all_folds():
+    generator = np.random.default_rng(0)
+    y, guess = generator.normal(size=12), generator.normal(size=12)
+    parts = [metrics.R_SQUARED.measure(y[i : i + 3], guess[i : i + 3], [0.0, 1.0]) for i in range(0, 12, 3)]
+    values = metrics.R_SQUARED.combine(parts)
+    assert values.mean() == pytest.approx(1 - np.sum((y - guess) ** 2) / np.sum((y - 0.5) ** 2))
+    assert np.isnan(metrics.R_SQUARED.combine([(0.0, 0.0)])).all()
+    # A fold in which the target does not vary has a value too.
+    assert np.isfinite(metrics.R_SQUARED.combine([metrics.R_SQUARED.measure([2.0, 2.0], [1.0, 2.0], [0.0, 1.0])])).all()
+
+
+def test_the_number_of_rows_of_a_bound():
+    assert metrics.BALANCED_ACCURACY.count_rows(np.repeat([0, 1], 10)) == 20
+    assert metrics.BALANCED_ACCURACY.count_rows(np.repeat([0, 1], [2, 98])) < 8  # few rows of one class tell little

@@ -59,8 +59,60 @@ def test_friedman_with_ties_two_methods_and_nothing():
 
 def test_the_best_rank_has_no_test_and_the_others_have_theirs():
     tests = [PairedTest("a", "b", 0.1, 0.01, True), PairedTest("a", "c", 0.1, 0.2), PairedTest("b", "c", 0.0, 1.0)]
-    assert significance.rank_against_best({"a": 1.0, "b": 3.0, "c": math.nan}, tests) == (
+    assert significance.rank_against_best({"a": 1.0, "b": 3.0, "c": 2.0}, tests) == (
         MethodRank("a", 1.0),
         MethodRank("b", 3.0, 0.01, True),
-        MethodRank("c", pytest.approx(math.nan, nan_ok=True), 0.2, False),
+        MethodRank("c", 2.0, 0.2, False),
     )
+
+
+def test_without_ranks_there_is_no_best():
+    tests = [PairedTest("a", "b", 0.1, 0.01, True)]
+    assert significance.rank_against_best({"a": math.nan, "b": math.nan}, tests) == ()
+    assert [rank.method for rank in significance.rank_against_best({"a": math.nan, "b": 1.0}, tests)] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("difference", "greater", "behind"), [(-0.1, True, False), (-0.1, False, True), (0.1, True, True)]
+)
+def test_a_method_is_behind_only_if_it_is_worse(difference, greater, behind):
+    tests = [PairedTest("best", "other", difference, 0.001, True)]
+    ranks = significance.rank_against_best({"best": 1.2, "other": 1.8}, tests, greater_is_better=greater)
+    assert ranks[1].significant == behind
+
+
+def test_corrected_t_test_by_hand():
+    values = np.array([0.1, 0.3, 0.2, 0.2])
+    p_value, interval = significance.corrected_t_test(values, test_share=0.25)
+    error = math.sqrt(values.var(ddof=1) * (1 / 4 + 1 / 3))
+    assert p_value == pytest.approx(2 * stats.t.sf(0.2 / error, 3))
+    assert interval.high - 0.2 == pytest.approx(stats.t.ppf(0.975, 3) * error)
+    plain, _ = significance.corrected_t_test(values, test_share=None)
+    assert plain == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
+
+
+def test_corrected_t_test_of_nothing_of_ties_and_of_a_constant():
+    assert significance.corrected_t_test([], 0.2)[0] == 1.0
+    assert significance.corrected_t_test([0.1 + 0.2 - 0.3] * 5, 0.2)[0] == 1.0
+    assert significance.corrected_t_test([0.5] * 5, 0.2)[0] == pytest.approx(2 / 32)
+
+
+def test_repeating_the_same_folds_is_no_more_evidence():
+    folds = np.array([0.05, 0.0, 0.04, 0.06, -0.04])
+    once, _ = significance.corrected_t_test(folds, 0.2)
+    often, _ = significance.corrected_t_test(np.tile(folds, 20), 0.2)
+    assert once > often > 0.1
+    assert stats.ttest_1samp(np.tile(folds, 20), 0).pvalue < 1e-6  # as if they were independent
+
+
+def test_rounding_breaks_no_tie():
+    scores = {"a": [0.1 + 0.2, 0.5], "b": [0.3, 0.5]}
+    assert significance.friedman_ranks(scores).mean_ranks == {"a": 1.5, "b": 1.5}
+    assert significance.wilcoxon_pairs(scores)[0].p_value == 1.0
+
+
+def test_nemenyi_tells_whether_ranks_can_differ_by_as_much():
+    few = significance.friedman_ranks({"a": [3, 3], "b": [2, 2], "c": [1, 1]})
+    assert not few.can_differ
+    many = significance.friedman_ranks({"a": [3] * 30, "b": [2] * 30, "c": [1] * 30})
+    assert many.can_differ

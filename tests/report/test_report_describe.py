@@ -138,6 +138,34 @@ def test_effect_of_two_classes_is_the_standardised_difference():
     assert name == "mean of b minus mean of a, in standard deviations"
 
 
+def test_noise_has_no_stand_ins_and_hardly_an_effect():
+    """30 rows, 300 columns of noise: the best correlations are above 0.6, the best effects above 1."""
+    stand_ins, effects, raw = 0, [], []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((30, 300)), np.repeat(["a", "b"], 15)
+        gap = X[15:].mean(axis=0) - X[:15].mean(axis=0)
+        ranking = np.empty(300, dtype=int)
+        ranking[np.argsort(-np.abs(gap))] = np.arange(1, 301)
+        selection = Selection(ranking <= 10, ranking)
+        stand_ins += sum(len(found) for found in find_stand_ins(X, selection))
+        found, name = measure_effects(X, y, selection, "classification")
+        effects += found
+        raw += gap[selection.ordered].tolist()
+    assert "less what the best of so many columns of noise would show" in name
+    assert stand_ins <= 1
+    assert np.mean(np.abs(raw)) > 0.7
+    assert np.mean(np.abs(effects)) < 0.25
+
+
+def test_a_true_effect_survives_the_shrinking():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((100, 50)), np.repeat(["a", "b"], 50)
+    X[50:, 0] += 3
+    selection = Selection(np.arange(50) < 1, np.arange(1, 51))
+    assert 2 < measure_effects(X, y, selection, "classification")[0][0] < 3.2
+
+
 def test_effect_of_many_classes_and_of_numbers():
     X = np.array([[0.0, 1.0], [0.2, 0.0], [0.0, 1.0], [0.2, 0.0], [-9.0, 1.0], [-9.2, 0.0]])
     effects, _ = measure_effects(X, list("aabbcc"), keep(1, 2), "classification")

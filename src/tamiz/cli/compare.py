@@ -9,11 +9,12 @@ import typer
 
 from tamiz.baselines.registry import available
 from tamiz.cli.command import add_command, command_line, show_results
-from tamiz.cli.options import NetworkOption, Open, ResultOptions, TableOptions
+from tamiz.cli.fold_options import FoldOptions
+from tamiz.cli.options import NetworkOption, Open, ResultOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareArguments(ResultOptions, TableOptions):
+class CompareArguments(ResultOptions, FoldOptions):
     """Options of ``tamiz compare``."""
 
     k: Annotated[
@@ -39,8 +40,8 @@ class CompareArguments(ResultOptions, TableOptions):
 def compare(arguments: CompareArguments) -> None:
     """Compare several selection methods on the same folds of one table.
 
-    Writes a report, and the scores as CSV and JSON; prints the score of each method for each k, its time and its rank,
-    with marks from Wilcoxon tests.
+    Writes a report, and the scores as CSV and JSON; prints the score of each method for each k, its stability, time and
+    rank, with marks from corrected resampled t tests. All features and random ones are lines to compare with.
     """
     from tamiz.cli.compare_run import CompareOptions, run_compare
     from tamiz.cli.console import Terminal

@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 
 from tamiz._version import __version__
-from tamiz.baselines.registry import available
+from tamiz.baselines.registry import available, get_method
 from tamiz.cli.console import Terminal
 from tamiz.cli.errors import EXIT_USAGE, CommandError
-from tamiz.cli.options import TableOptions
+from tamiz.cli.fold_options import FoldOptions
 from tamiz.cli.output import output_folder
 from tamiz.cli.prepare import Prepared, load_table, parse_k, resolve_k
+from tamiz.cli.select_checks import find_metric, report_table_risks
 from tamiz.errors import UnknownNameError
-from tamiz.evaluation.comparison import Candidate, Comparison, compare_methods, load_engines, make_candidates
+from tamiz.evaluation.candidates import Candidate, make_candidates, warm_up
+from tamiz.evaluation.comparison import Comparison, compare_methods
 from tamiz.evaluation.methods import DEFAULT_METHODS, pick_methods
 from tamiz.report.data import CompareReport
 from tamiz.report.records import to_plain
@@ -33,7 +35,7 @@ DEFAULT_K = (5, 10, 20)
 class CompareOptions:
     """Hold the options of the command."""
 
-    table: TableOptions
+    table: FoldOptions
     k_values: str | None
     methods: str | None
     out: Path
@@ -83,8 +85,11 @@ def run_compare(options: CompareOptions, terminal: Terminal) -> dict[str, Any]:
         n_features, task = len(data.features), data.target.task
         values = values or [m for m in DEFAULT_K if m < n_features] or [max(1, n_features // 2)]
         m_values = sorted({resolve_k(value, n_features) for value in values})
-        candidates = _candidates(asked or DEFAULT_METHODS[task], task, options.network)
-        load_engines(candidates, task)
+        metric = find_metric(options.table.scoring, task)
+        report_table_risks(data, terminal)
+        sparse = hasattr(data.table.numbers, "tocsr")
+        candidates = _candidates(asked or _default_methods(task, sparse, terminal), task, options.network)
+        warm_up(candidates, task, np.unique(data.y).size if task == "classification" else 2, sparse)
         with terminal.progress("comparing", len(candidates) * len(m_values) * len(data.folds)) as tick:
             found = compare_methods(
                 data.prepare,
@@ -94,14 +99,13 @@ def run_compare(options: CompareOptions, terminal: Terminal) -> dict[str, Any]:
                 data.folds,
                 task=task,
                 n_features=n_features,
+                scoring=metric,
+                sample_weight=data.roles.weights,
                 seed=options.table.seed,
                 n_jobs=data.n_jobs,
                 tick=tick,
             )
-        for name, message in found.failures.items():
-            terminal.warn(f"{name} failed: {message}")
-        if np.isnan(found.scores).all():
-            raise CommandError("Every method failed; see above.")
+        _report_failures(found, terminal)
         page = _page(options, data, found, terminal)
         record = _record(options, page)
         _write(folder, options, page, record)
@@ -110,6 +114,28 @@ def run_compare(options: CompareOptions, terminal: Terminal) -> dict[str, Any]:
         for name, file in {"report": "report.html", "csv": "compare.csv", "json": "compare.json"}.items()
     }
     return record
+
+
+def _default_methods(task: str, sparse: bool, terminal: Terminal) -> list[str]:
+    """Return the methods of a comparison for which the user names none; those that refuse a sparse table are left out."""
+    names = [name for name in DEFAULT_METHODS[task] if not sparse or get_method(name).accepts_sparse]
+    left_out = [name for name in DEFAULT_METHODS[task] if name not in names]
+    if left_out:
+        terminal.say(f"Left out: {', '.join(left_out)}, which cannot read a sparse table.")
+    return names
+
+
+def _report_failures(found: Comparison, terminal: Terminal) -> None:
+    """Report methods that failed; raise if all did."""
+    for name, message in found.failures.items():
+        failed = int(np.isnan(found.scores[found.methods.index(name)]).any(axis=0).sum())
+        terminal.warn(f"{name} failed in {failed} of {found.scores.shape[2]} folds: {message}")
+    if np.isnan(found.scores).all():
+        raise CommandError(
+            "Every method failed; see above."
+            if not terminal.quiet
+            else "Every method failed: " + "; ".join(f"{name}: {text}" for name, text in found.failures.items())
+        )
 
 
 def _candidates(names: Sequence[str], task: str, network: str) -> dict[str, Candidate]:
@@ -170,10 +196,14 @@ def _record(options: CompareOptions, page: CompareReport) -> dict[str, Any]:
             "n_features": page.n_features,
             "target": page.target,
             "metric": page.metric,
+            "higher_is_better": found.metric.greater_is_better,
             "results": results,
+            "references": found.references,
             "ranks": page.ranks,
             "tests": page.tests,
-            "friedman_p_value": found.friedman.p_value,
+            "test": "corrected resampled t test over folds (mean over k in each), p after Holm, interval of each pair",
+            "smallest_visible_difference": found.smallest_visible_difference,
+            "friedman_p_value": found.friedman.p_value if found.competitors else None,
             "failures": found.failures,
             "seed": options.table.seed,
             "notes": list(page.notes),

@@ -23,12 +23,18 @@ class ModelOptions:
         Rule of the paper.
     network : str, default="linear"
         Network that is trained.
+    loss : str, default="auto"
+        Loss of the model.
+    class_weight : {"balanced", "none"}, default="balanced"
+        Weights of the classes.
     parameters : dict, default={}
         Further parameters of the estimator.
     """
 
     variant: str = "soft"
     network: str = "linear"
+    loss: str = "auto"
+    class_weight: str = "balanced"
     parameters: dict[str, Any] = field(default_factory=dict)
 
 
@@ -41,12 +47,13 @@ def make_estimator(options: ModelOptions, task: str, n_features_to_select: int |
         "variant": options.variant,
         "network": options.network,
         "random_state": seed,
+        "loss": options.loss,
         **options.parameters,
     }
     if shared.get("budget") is not None:
         shared["n_features_to_select"] = None
     if task == "classification":
-        return E2EFSClassifier(class_weight="balanced", **shared)
+        return E2EFSClassifier(class_weight=None if options.class_weight == "none" else "balanced", **shared)
     return E2EFSRegressor(**shared)
 
 
@@ -59,11 +66,17 @@ def model_maker(options: ModelOptions, task: str) -> Callable[[Any, int], Any]:
 
 
 def fit_model(
-    options: ModelOptions, task: str, n_features_to_select: int | str, seed: int, matrix: Any, y: np.ndarray
+    options: ModelOptions,
+    task: str,
+    n_features_to_select: int | str,
+    seed: int,
+    matrix: Any,
+    y: np.ndarray,
+    sample_weight: np.ndarray | None = None,
 ) -> Any:
     """Fit the estimator of all rows."""
     estimator = model_maker(options, task)(n_features_to_select, seed)
     if find_network(options.network).compiled:
-        return estimator.fit(matrix, y)
+        return estimator.fit(matrix, y, sample_weight=sample_weight)
     with one_torch_thread():
-        return estimator.fit(matrix, y)
+        return estimator.fit(matrix, y, sample_weight=sample_weight)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from tamiz._validation import resolve_n_features_to_select
 from tamiz.cli.console import Terminal
 from tamiz.cli.errors import EXIT_USAGE, CommandError
+from tamiz.cli.fold_options import RowRoles, named_columns, read_row_roles
 from tamiz.cli.options import TableOptions
 from tamiz.evaluation.folds import Fold, make_folds
 from tamiz.tables.encode import Feature, TableEncoder, list_features
@@ -48,6 +49,8 @@ class Prepared:
         Time it took to read the file.
     impute : bool, default=True
         Whether missing numbers are replaced by medians; otherwise they are left to the model.
+    roles : RowRoles, default=none
+        Groups, time and weights of the rows.
     """
 
     table: DataTable
@@ -56,6 +59,7 @@ class Prepared:
     n_jobs: int
     seconds_reading: float = 0.0
     impute: bool = True
+    roles: RowRoles = field(default_factory=RowRoles)
 
     @property
     def target(self) -> Target:
@@ -155,7 +159,7 @@ def load_table(
             target=options.target,
             task=options.task,
             need_target=True,
-            ignore=options.ignore or (),
+            ignore=[*(options.ignore or ()), *named_columns(options).values()],
             categorical=options.categorical or (),
             max_categories=options.max_categories,
             format=options.format,
@@ -168,18 +172,31 @@ def load_table(
     features = list_features(table)
     check(len(features))
     assert table.target is not None
-    folds = _make_folds(table.target, options, terminal)
+    roles = read_row_roles(options, table)
+    folds = _make_folds(table.target, options, terminal, roles)
     seconds = time.perf_counter() - started
     n_jobs = _count_jobs(options, table, len(features), len(folds), processes)
-    return Prepared(table, features, folds, n_jobs, seconds)
+    return Prepared(table, features, folds, n_jobs, seconds, roles)
 
 
-def _make_folds(target: Target, options: TableOptions, terminal: Terminal) -> list[Fold]:
-    """Draw the folds; fewer than asked for if a class has fewer rows."""
+def _make_folds(target: Target, options: TableOptions, terminal: Terminal, roles: RowRoles) -> list[Fold]:
+    """Draw the folds; fewer than asked for if a class, or the table, has too few rows."""
     n_folds = options.n_folds
     if n_folds < 2 or options.n_repeats < 1:
         raise CommandError("--folds must be at least 2 and --repeats at least 1.", EXIT_USAGE)
-    most = target.y.size
+    if roles.groups is None and roles.time is None:
+        n_folds = _most_folds(target, n_folds, terminal)
+    try:
+        return make_folds(
+            target.y, target.task, n_folds, options.n_repeats, options.seed, groups=roles.groups, time=roles.time
+        )
+    except ValueError as error:
+        raise TableError(str(error)) from None
+
+
+def _most_folds(target: Target, n_folds: int, terminal: Terminal) -> int:
+    """Return the number of folds that the rows allow."""
+    n_rows = target.y.size
     if target.task == "classification":
         labels, counts = np.unique(target.y, return_counts=True)
         most = int(counts.min())
@@ -191,11 +208,12 @@ def _make_folds(target: Target, options: TableOptions, terminal: Terminal) -> li
             )
         if n_folds > most:
             terminal.say(f"Folds: {most} instead of {n_folds}, since class {quote(rare)} has {most} rows only.")
-    elif most < 4:
-        raise TableError(f"There are {most} rows with a target; at least 4 are needed.")
-    elif n_folds > most:
-        terminal.say(f"Folds: {most} instead of {n_folds}, since there are {most} rows only.")
-    return make_folds(target.y, target.task, min(n_folds, most), options.n_repeats, options.seed)
+        return min(n_folds, most)
+    if n_rows < 4:
+        raise TableError(f"There are {n_rows} rows with a target; at least 4 are needed.")
+    if n_folds > n_rows // 2:
+        terminal.say(f"Folds: {n_rows // 2} instead of {n_folds}, for two rows in each of them.")
+    return min(n_folds, n_rows // 2)
 
 
 def _count_jobs(options: TableOptions, table: DataTable, n_features: int, n_folds: int, processes: bool) -> int:

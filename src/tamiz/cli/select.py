@@ -10,7 +10,8 @@ import typer
 
 from tamiz.cli.command import add_command, command_line, show_results
 from tamiz.cli.errors import EXIT_USAGE, CommandError
-from tamiz.cli.options import NetworkOption, Open, ResultOptions, TableOptions, VariantOption
+from tamiz.cli.fold_options import SelectionFoldOptions
+from tamiz.cli.options import NetworkOption, Open, ResultOptions, VariantOption
 
 
 class Missing(StrEnum):
@@ -21,7 +22,7 @@ class Missing(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelectOptions(ResultOptions, TableOptions):
+class SelectOptions(ResultOptions, SelectionFoldOptions):
     """Options of ``tamiz select``."""
 
     k: Annotated[

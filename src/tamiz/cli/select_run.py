@@ -20,6 +20,14 @@ from tamiz.cli.estimator import ModelOptions, fit_model, model_maker
 from tamiz.cli.output import output_folder
 from tamiz.cli.prepare import Prepared, load_table, parse_k, resolve_k
 from tamiz.cli.select import Missing, SelectOptions
+from tamiz.cli.select_checks import (
+    check_loss,
+    choose_permutations,
+    find_metric,
+    report_selection_risks,
+    report_table_risks,
+    score_test_file,
+)
 from tamiz.estimators.automatic import round_numbers
 from tamiz.estimators.networks import find_network
 from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, Evaluation, curve_sizes, evaluate_selection
@@ -81,8 +89,10 @@ def run_select(
             evaluation = _evaluate(data, k, options, constraints, terminal)
             encoder, matrix, estimator = _fit_final(data, k, options, constraints, terminal)
         model = SavedModel.from_estimator(estimator, encoder, data.target.name)
+        report_selection_risks(data, evaluation, estimator.selection_.support, matrix, terminal)
+        test = score_test_file(options, data, model, evaluation.metric, terminal)
         page = _page(options, command, data, evaluation, estimator, matrix, model, terminal)
-        record = _record(options, command, data, evaluation, page, constraints)
+        record = _record(options, command, data, evaluation, page, constraints, test)
         record |= _record_of_choices(evaluation, estimator, page)
         files = _write(folder, options, data, page, model, record)
         for path in copies:
@@ -93,7 +103,9 @@ def run_select(
 
 
 def _model_options(options: SelectOptions, constraints: Constraints) -> ModelOptions:
-    return ModelOptions(options.variant, options.network, constraints.parameters)
+    return ModelOptions(
+        options.variant, options.network, options.loss or "auto", options.class_weight, constraints.parameters
+    )
 
 
 def _asked(options: SelectOptions) -> int | float | str:
@@ -129,7 +141,8 @@ def _fit_final(
     """Return the encoder, the matrix of all rows and the model fitted on it."""
     with terminal.progress("final model on all rows", 1) as tick:
         encoder, matrix = data.whole()
-        estimator = fit_model(_model_options(options, constraints), data.target.task, k, options.seed, matrix, data.y)
+        chosen = _model_options(options, constraints)
+        estimator = fit_model(chosen, data.target.task, k, options.seed, matrix, data.y, data.roles.weights)
         tick()
     return encoder, matrix, estimator
 
@@ -164,13 +177,17 @@ def _evaluate(
     automatic: bool = False,
 ) -> Evaluation:
     network = find_network(options.network)
+    metric = find_metric(options.scoring, data.target.task)
+    check_loss(options.loss, data.target.task)
+    report_table_risks(data, terminal)
+    n_permutations = choose_permutations(options.permutations, network.convex, terminal)
     if not network.convex:
-        n_fits = 3 * len(data.folds) + 1
+        n_fits = (5 + n_permutations) * len(data.folds) + 1
         terminal.say(
             f"Network {options.network}: {n_fits} trainings of seconds each (longer with wide tables), "
             f"{data.n_jobs} side by side; --network linear takes a fraction of that."
         )
-    total = len(data.folds) * TICKS_PER_FOLD
+    total = len(data.folds) * (TICKS_PER_FOLD + n_permutations)
     with terminal.progress("cross-validation", total) as tick:
         return evaluate_selection(
             data.prepare,
@@ -179,10 +196,15 @@ def _evaluate(
             k,
             data.folds,
             task=data.target.task,
-            # A network with hidden layers takes seconds where a convex one takes milliseconds: no curve, one random draw.
+            # A network with hidden layers takes seconds where a convex one takes milliseconds: no curve, few random draws.
             sizes=_sizes(constraints, k, automatic) if network.convex else (),
-            n_random=5 if network.convex else 1,
+            n_random=5 if network.convex else 3,
             automatic=automatic,
+            scoring=metric,
+            sample_weight=data.roles.weights,
+            n_permutations=n_permutations,
+            groups=data.roles.groups,
+            time=data.roles.time,
             seed=options.seed,
             n_jobs=data.n_jobs,
             processes=not network.compiled,
@@ -195,7 +217,9 @@ def _evaluate(
 def _plain_maker(options: SelectOptions, task: str, constraints: Constraints) -> Callable[[int, int], Any]:
     """Return what makes a model of given columns, among which nothing is selected."""
     missing = {name: value for name, value in constraints.parameters.items() if name == "missing"}
-    return model_maker(ModelOptions(options.variant, options.network, missing), task)
+    return model_maker(
+        ModelOptions(options.variant, options.network, options.loss or "auto", options.class_weight, missing), task
+    )
 
 
 def _sizes(constraints: Constraints, k: int, automatic: bool) -> list[int]:
@@ -247,6 +271,8 @@ def _page(
         fold_share=evaluation.fold_share,
         effects=model.effects()[_positions(estimator)].tolist() if model.is_linear else None,
         effect_name="weight of the normalised feature" if model.is_linear else None,
+        verdict=evaluation.verdict,
+        null=evaluation.null,
         notes=[*terminal.notes, _interval_note(evaluation)],
         settings=_settings(options, data, evaluation),
         command=command,
@@ -262,22 +288,25 @@ def _positions(estimator: Any) -> np.ndarray:
 
 
 def _interval_note(evaluation: Evaluation) -> str:
+    pooled = "pooled over" if evaluation.metric.combine_parts is not None else "mean over"
     return (
-        f"Scores: mean {evaluation.metric.name} over {len(evaluation.folds)} held-out folds; imputing, encoding and selecting "
-        "happen inside each fold. 95 % intervals after Nadeau and Bengio, which allow for the overlap of the folds."
+        f"Scores: {evaluation.metric.name}, {pooled} {len(evaluation.folds)} held-out folds; imputing, encoding and "
+        "selecting happen inside each fold. 95 % intervals after Nadeau and Bengio, which allow for the overlap of the folds; "
+        "where the folds do not vary, an exact bound on their rows."
     )
 
 
 def _confusion(data: Prepared, evaluation: Evaluation) -> Confusion:
     labels = np.unique(data.y)
-    places = np.searchsorted(labels, data.y), np.searchsorted(labels, evaluation.predicted)
+    rows = slice(None) if evaluation.tested is None else evaluation.tested
+    places = np.searchsorted(labels, data.y[rows]), np.searchsorted(labels, evaluation.predicted[rows])
     counts = np.zeros((labels.size, labels.size), dtype=int)
     np.add.at(counts, places, 1)
     return Confusion(tuple(map(str, labels)), tuple(tuple(row) for row in counts.tolist()))
 
 
 def _residuals(data: Prepared, evaluation: Evaluation) -> Residuals:
-    rows = np.arange(data.y.size)
+    rows = np.arange(data.y.size) if evaluation.tested is None else np.flatnonzero(evaluation.tested)
     if rows.size > _RESIDUALS_SHOWN:
         rows = np.sort(np.random.default_rng(0).choice(rows, _RESIDUALS_SHOWN, replace=False))
     return Residuals(tuple(data.y[rows].tolist()), tuple(evaluation.predicted[rows].astype(float).tolist()))
@@ -306,6 +335,7 @@ def _record(
     evaluation: Evaluation,
     page: SelectReport,
     constraints: Constraints,
+    test: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """Collect the results for scripts."""
     kept = [
@@ -335,10 +365,13 @@ def _record(
             "selected": kept,
             "scores": page.scores,
             "stability": evaluation.stability,
+            "verdict": evaluation.verdict,
+            "null": None if evaluation.null is None else evaluation.null.as_record(),
+            "test": test,
             "notes": list(page.notes),
             "seconds": {
                 "reading": data.seconds_reading,
-                "selection": float(np.mean([fold.seconds for fold in evaluation.folds])),
+                "selection": float(np.median([fold.seconds for fold in evaluation.folds])),
             },
             "command": command,
         }

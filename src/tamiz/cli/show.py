@@ -88,17 +88,43 @@ def kept_table(record: Mapping[str, Any]) -> RenderableType:
 
 
 def stability_line(record: Mapping[str, Any]) -> RenderableType:
-    """Return a sentence on how alike the selections of the folds are."""
-    value = record["stability"]
+    """Return a sentence on how alike the selections of the folds are, beside what shuffled targets give."""
+    value, null = record["stability"], record["null"]
     if value is None:
         return Text("")
-    words = "much alike" if value > 0.75 else "fairly alike" if value > 0.4 else "rather different"
-    return Text(f"Stability {value:.2f} (1 is the same, 0 is chance): the folds kept {words} sets.")
+    said = f"Stability {value:.2f} (1 is the same set in every fold)"
+    if null is None or null["stability"] is None:
+        return Text(f"{said}; what shuffled targets give was not computed.")
+    said += f"; shuffled targets give {null['stability']:.2f}, up to {null['highest_stability']:.2f}"
+    words = "more alike than chance" if value > null["highest_stability"] else "no more alike than chance"
+    always = sum(kept["fold_share"] == 1 for kept in record["selected"])
+    return Text(
+        f"{said}: the sets are {words}. Every fold kept {always} of these columns; with shuffled targets every fold "
+        f"keeps {null['always_kept']:.1f} on average."
+    )
+
+
+def verdict_line(record: Mapping[str, Any]) -> RenderableType:
+    """Return the verdict, and the score on a test file if there was one."""
+    lines: list[RenderableType] = [Text(record["verdict"], style="bold")]
+    test = record["test"]
+    if test is not None:
+        lines.append(
+            Text(f"On the {test['n_rows']:,} rows of {test['file']}: {_number(test['value'])} ({_range(test)}).")
+        )
+    return Group(*lines)
 
 
 def show_select(record: Mapping[str, Any]) -> Group:
     """Return everything ``tamiz select`` prints."""
-    return Group(Text(""), scores_table(record), kept_table(record), stability_line(record), files_lines(record))
+    return Group(
+        Text(""),
+        scores_table(record),
+        kept_table(record),
+        verdict_line(record),
+        stability_line(record),
+        files_lines(record),
+    )
 
 
 def files_lines(record: Mapping[str, Any]) -> Group:
@@ -116,42 +142,62 @@ def files_lines(record: Mapping[str, Any]) -> Group:
 
 
 def show_compare(record: Mapping[str, Any]) -> Group:
-    """Return the score of every method for every M, with time, rank and mark."""
+    """Return the score of every method for every M, with stability, time, rank and mark; references come last."""
     sizes = sorted({result["k"] for result in record["results"]})
     shown = sizes if len(sizes) <= 4 else [*sizes[:3], sizes[-1]]
     table = _table(
         ("method", "left"),
         *((f"k={size}", "right") for size in shown),
+        ("stable", "right"),
         ("time", "right"),
-        ("mean rank", "right"),
+        ("rank", "right"),
         ("", "left"),
         title=f"Mean {record['metric']}, the same folds for all",
     )
-    by_key = {(result["method"], result["k"]): result for result in record["results"]}
-    order = sorted(record["ranks"], key=lambda rank: (rank["mean_rank"] is None, rank["mean_rank"]))
-    for position, rank in enumerate(order):
-        name = rank["method"]
-        results = [by_key[name, size] for size in shown]
-        seconds = [by_key[name, size]["seconds"] for size in sizes if by_key[name, size]["seconds"] is not None]
-        mark = "best" if position == 0 else "worse *" if rank["significant"] else ""
-        table.add_row(
-            name,
-            *(_number(result["score"]) for result in results),
-            format_seconds(sum(seconds) / len(seconds)) if seconds else "failed",
-            "–" if rank["mean_rank"] is None else f"{rank['mean_rank']:.1f}",
-            mark,
-            style="bold" if position == 0 else None,
-        )
-    n_pairs = len(record["tests"])
+    ranks = {rank["method"]: rank for rank in record["ranks"]}
+    methods = list(dict.fromkeys(result["method"] for result in record["results"]))
+    ordered = sorted(ranks, key=lambda name: ranks[name]["mean_rank"])
+    others = [name for name in methods if name not in ranks and name not in record["references"]]
+    for position, name in enumerate(ordered + others):
+        rank = ranks.get(name)
+        mark = "" if rank is None else "best" if position == 0 else "worse *" if rank["significant"] else ""
+        mean = "–" if rank is None else f"{rank['mean_rank']:.1f}"
+        table.add_row(*_compare_cells(record, name, shown, mean, mark), style="bold" if mark == "best" else None)
+    references = [name for name in methods if name in record["references"]]
+    for position, name in enumerate(references):
+        if position == 0:
+            table.add_section()
+        table.add_row(*_compare_cells(record, name, shown, "", ""), style="dim")
+    return Group(Text(""), table, Text(compare_note(record), style="dim"), files_lines(record))
+
+
+def _compare_cells(
+    record: Mapping[str, Any], name: str, sizes: list[int], rank: str, mark: str
+) -> list[RenderableType]:
+    results = [result for result in record["results"] if result["method"] == name]
+    by_size = {result["k"]: result for result in results}
+    seconds = [result["seconds"] for result in results if result["seconds"] is not None]
+    stable = [result["stability"] for result in results if result["stability"] is not None]
+    return [
+        name,
+        *(_number(by_size[size]["score"]) for size in sizes),
+        f"{sum(stable) / len(stable):.2f}" if stable and seconds else "–",
+        format_seconds(sum(seconds) / len(seconds)) if seconds else "failed",
+        rank,
+        mark,
+    ]
+
+
+def compare_note(record: Mapping[str, Any]) -> str:
+    """Return what the tests of a comparison tell."""
+    n_pairs, visible = len(record["tests"]), record["smallest_visible_difference"]
+    if n_pairs == 0:
+        return "Nothing was tested: fewer than two methods could be compared."
+    test = f"corrected t test over folds, Holm over {n_pairs} pairs" if n_pairs > 1 else "corrected t test over folds"
+    limit = "" if visible is None else f" With these folds differences below about {visible:.3f} cannot be told."
     if any(rank["significant"] for rank in record["ranks"]):
-        words = f"* worse than the best: Wilcoxon test over folds, p < 0.05 after Holm ({n_pairs} pairs)."
-    else:
-        words = (
-            f"No method is significantly worse than the best (Wilcoxon test over folds, Holm over {n_pairs} pairs); "
-            "fewer methods or more --repeats tell more."
-        )
-    note = Text(words, style="dim")
-    return Group(Text(""), table, note, files_lines(record))
+        return f"* worse than the best, p < 0.05 ({test}).{limit}"
+    return f"No method is significantly worse than the best ({test}).{limit}"
 
 
 def show_pairs(record: Mapping[str, Any]) -> Group:

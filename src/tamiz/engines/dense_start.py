@@ -134,7 +134,7 @@ class Start:
         if self.design.sparse:
             table = sp.csr_matrix((data, indices, indptr), shape=(indptr.size - 1, offset.size))
         scores = self.network().scores(table[rows], offset if self.design.sparse else None)
-        return evaluate(self.loss, self.problem, scores, rows)[0]
+        return mean_loss(self.loss, self.problem, scores, rows)[0]
 
 
 @njit(**IN_PLACE)
@@ -143,7 +143,7 @@ def _call(loss, scores, targets, weights, gradient):
     return loss(scores, targets, weights, gradient)
 
 
-def evaluate(loss: Loss, problem: Problem, scores: np.ndarray, rows: np.ndarray) -> tuple[float, np.ndarray]:
+def mean_loss(loss: Loss, problem: Problem, scores: np.ndarray, rows: np.ndarray) -> tuple[float, np.ndarray]:
     """Return the weighted mean loss of scores for some rows, and its gradient."""
     scores = np.ascontiguousarray(scores, dtype=np.float32)
     gradient = np.zeros_like(scores)
@@ -163,7 +163,7 @@ def constant_loss(loss: Loss, problem: Problem, rows: np.ndarray) -> float:
     """
 
     def value(constant: np.ndarray) -> tuple[float, np.ndarray]:
-        found, gradient = evaluate(loss, problem, np.tile(constant, (rows.size, 1)), rows)
+        found, gradient = mean_loss(loss, problem, np.tile(constant, (rows.size, 1)), rows)
         return found, gradient.sum(axis=0, dtype=np.float64)
 
     return float(minimize(value, np.zeros(problem.n_outputs), jac=True, method="L-BFGS-B").fun)

@@ -12,10 +12,16 @@ if TYPE_CHECKING:
     from tamiz.estimators.classifier import E2EFSClassifier
     from tamiz.estimators.path import E2EFSPath
     from tamiz.estimators.regressor import E2EFSRegressor
+    from tamiz.estimators.stability_selection import StabilitySelection
 
-__all__ = ["E2EFSClassifier", "E2EFSPath", "E2EFSRegressor"]
+__all__ = ["E2EFSClassifier", "E2EFSPath", "E2EFSRegressor", "StabilitySelection"]
 
-_HOMES = {"E2EFSClassifier": "classifier", "E2EFSPath": "path", "E2EFSRegressor": "regressor"}
+_HOMES = {
+    "E2EFSClassifier": "classifier",
+    "E2EFSPath": "path",
+    "E2EFSRegressor": "regressor",
+    "StabilitySelection": "stability_selection",
+}
 
 
 def __getattr__(name: str) -> Any:

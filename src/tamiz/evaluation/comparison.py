@@ -2,54 +2,30 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from tamiz.baselines.registry import get_method
-from tamiz.estimators.networks import find_network
-from tamiz.evaluation.folds import Fold, Prepare, mean_test_share, take_columns
+from tamiz.evaluation.candidates import FIT_ERRORS, Candidate
+from tamiz.evaluation.folds import Fold, Prepare, count_test_rows, mean_test_share, take_columns
 from tamiz.evaluation.intervals import Interval, corrected_interval
-from tamiz.evaluation.methods import fit_size, make_seeded
-from tamiz.evaluation.metrics import METRICS, Metric
+from tamiz.evaluation.methods import fit_size
+from tamiz.evaluation.metrics import Metric, Parts, get_metric
 from tamiz.evaluation.pools import run_in_threads
 from tamiz.evaluation.significance import (
     FriedmanResult,
     MethodRank,
     PairedTest,
+    corrected_t_tests,
     friedman_ranks,
     rank_against_best,
-    wilcoxon_pairs,
 )
 from tamiz.evaluation.stability import nogueira_stability
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """Describe how a selector takes part in a comparison.
-
-    Parameters
-    ----------
-    make : callable
-        ``make(n_features_to_select, seed)`` returns a selector with ``fit`` and ``ranking_``.
-    nested : {"any", "largest", "smallest", "each"}, default="any"
-        M at which one fit serves every M, see :class:`~tamiz.baselines.Method`.
-    keeps_all : bool, default=False
-        Whether it keeps every feature, whatever M is.
-    in_threads : bool, default=True
-        Whether its fits may run in threads; if not, they run one after the other when the rest is done.
-    """
-
-    make: Callable[[int, int], Any]
-    nested: str = "any"
-    keeps_all: bool = False
-    in_threads: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +52,11 @@ class Comparison:
         Methods that failed in some split, and their message.
     alpha : float
         Level of the tests.
+    references : tuple of str
+        Methods that are lines to compare with: neither ranked nor tested.
+    n_test_rows : float or None
+        Rows that a bound may count on where the splits do not vary, see
+        :attr:`~tamiz.evaluation.metrics.Metric.count_rows`.
 
     Examples
     --------
@@ -94,6 +75,8 @@ class Comparison:
     test_share: float | None = None
     failures: dict[str, str] = field(default_factory=dict)
     alpha: float = 0.05
+    references: tuple[str, ...] = ()
+    n_test_rows: float | None = None
 
     def __post_init__(self) -> None:
         if self.test_share is not None and not 0 < self.test_share < 1:
@@ -109,7 +92,10 @@ class Comparison:
     def intervals(self) -> tuple[tuple[Interval, ...], ...]:
         """Mean score and corrected interval of each method for each M."""
         return tuple(
-            tuple(corrected_interval(splits, self.test_share, limits=self.metric.limits) for splits in by_m)
+            tuple(
+                corrected_interval(splits, self.test_share, limits=self.metric.limits, n_rows=self.n_test_rows)
+                for splits in by_m
+            )
             for by_m in self.scores
         )
 
@@ -131,70 +117,41 @@ class Comparison:
         with np.errstate(invalid="ignore"):
             return np.mean(common / smaller, axis=2)
 
-    def _series(self, sign: float = 1.0) -> dict[str, np.ndarray]:
-        return {name: sign * self.scores[i].ravel() for i, name in enumerate(self.methods)}
+    @cached_property
+    def competitors(self) -> tuple[str, ...]:
+        """Methods that are ranked and tested: no references, and none that failed in more than half of the splits."""
+        whole = np.isfinite(self.scores).all(axis=1).mean(axis=1)
+        return tuple(
+            name for name, share in zip(self.methods, whole, strict=True) if name not in self.references and share > 0.5
+        )
+
+    @cached_property
+    def by_split(self) -> dict[str, np.ndarray]:
+        """Mean over the values of M for each split, by competitor: one number per split, since its values share rows."""
+        return {name: self.scores[self.methods.index(name)].mean(axis=0) for name in self.competitors}
 
     @cached_property
     def tests(self) -> tuple[PairedTest, ...]:
-        """Wilcoxon tests of all pairs of methods over splits and values of M, corrected after Holm."""
-        return tuple(wilcoxon_pairs(self._series(), self.alpha))
+        """Corrected resampled t tests of all pairs of competitors over the splits, corrected after Holm."""
+        return tuple(corrected_t_tests(self.by_split, self.test_share, self.alpha))
 
     @cached_property
     def friedman(self) -> FriedmanResult:
-        """Mean ranks over splits and values of M, with Friedman's test."""
-        return friedman_ranks(self._series(1.0 if self.metric.greater_is_better else -1.0), self.alpha)
+        """Mean ranks of the competitors over the splits, with Friedman's test."""
+        return friedman_ranks({name: self.metric.sign * scores for name, scores in self.by_split.items()}, self.alpha)
 
     @cached_property
     def ranks(self) -> tuple[MethodRank, ...]:
-        """Mean rank of each method, with its test against the best."""
-        return rank_against_best(self.friedman.mean_ranks, self.tests)
+        """Mean rank of each competitor, with its test against the best; empty if nothing can be ranked."""
+        if not self.competitors:
+            return ()
+        return rank_against_best(self.friedman.mean_ranks, self.tests, self.metric.greater_is_better)
 
-
-def make_candidates(names: Sequence[str], task: str, network: str = "linear") -> dict[str, Candidate]:
-    """Make the candidates of a comparison from the names of methods.
-
-    Parameters
-    ----------
-    names : sequence of str
-        As :func:`~tamiz.baselines.registry.canonical_name` spells them.
-    task : {"classification", "regression"}
-        Task.
-    network : {"linear", "mlp"}, default="linear"
-        Network of E2E-FS.
-
-    Raises
-    ------
-    ValueError
-        If a method cannot be fitted for the task.
-
-    Examples
-    --------
-    >>> make_candidates(["fisher", "svm-rfe"], "classification")["svm-rfe"].nested
-    'smallest'
-    """
-    candidates = {}
-    for name in names:
-        info = get_method(name)
-        if task not in info.tasks:
-            raise ValueError(f"The method {name!r} needs classes, but the task is regression. Leave it out.")
-        its_network = info.options.get("network", network) if info.trains_model else "linear"
-        make = partial(make_seeded, name, task=task, network=its_network)
-        made, kind = make(1, 0), find_network(its_network)
-        if info.trains_model:
-            kind.engine(made)  # a package that is missing is reported here, not by every fold
-        in_threads = info.engine != "torch" and kind.compiled
-        candidates[name] = Candidate(make, info.nested, info.keeps_all, in_threads)
-    return candidates
-
-
-def load_engines(candidates: Mapping[str, Candidate], task: str) -> None:
-    """Compile the engine of E2E-FS and import torch, if needed, so that the first fit is not timed with it."""
-    own = [one for name, one in candidates.items() if get_method(name).trains_model and one.in_threads]
-    X = np.random.default_rng(0).normal(size=(24, 12)).astype(np.float32)  # wide enough for a screening
-    for one in {one.make(1, 0).network: one for one in own}.values():
-        one.make(1, 0).fit(X, X[:, 0] > 0 if task == "classification" else X[:, 0])
-    if any(not one.in_threads for one in candidates.values()):
-        importlib.import_module("torch")
+    @cached_property
+    def smallest_visible_difference(self) -> float:
+        """Typical half-width of the intervals of the differences: smaller ones cannot be told with these splits."""
+        reach = [(test.high - test.low) / 2 for test in self.tests if math.isfinite(test.high - test.low)]
+        return float(np.median(reach)) if reach else math.nan
 
 
 def default_judge(task: str, sparse: bool = False) -> Any:
@@ -215,47 +172,80 @@ def default_judge(task: str, sparse: bool = False) -> Any:
     return make_pipeline(scaler, LogisticRegression(class_weight="balanced", max_iter=2000, tol=1e-3))
 
 
+@dataclass(frozen=True)
+class _Task:
+    """Hold what all folds of a comparison share."""
+
+    prepare: Prepare
+    y: np.ndarray
+    folds: Sequence[Fold]
+    m_values: Sequence[int]
+    task: str
+    metric: Metric
+    seed: int
+    sample_weight: np.ndarray | None = None
+
+
 @dataclass
 class _Record:
-    score: float = math.nan
+    parts: Parts | None = None
     seconds: float = math.nan
     support: np.ndarray | None = None
     failure: str | None = None
 
 
-def _compare_fold(
-    prepare: Prepare,
-    y: np.ndarray,
-    fold: Fold,
+def _compare_fold(shared: _Task, number: int, candidate: Candidate, tick: Callable[[], None]) -> list[_Record]:
+    """Run one method on one fold, for every M; the scores of several draws are averaged."""
+    data = shared.prepare(*shared.folds[number])
+    draws = [
+        _compare_draw(shared, number, candidate, data, shared.seed + number + 7919 * draw, tick if draw == 0 else None)
+        for draw in range(candidate.n_draws)
+    ]
+    for position, record in enumerate(draws[0]):
+        known = [parts for parts in (draw[position].parts for draw in draws) if parts is not None]
+        if known:
+            record.parts = tuple(np.mean(np.array(known), axis=0).tolist())
+    return draws[0]
+
+
+def _compare_draw(
+    shared: _Task,
+    number: int,
     candidate: Candidate,
-    m_values: Sequence[int],
-    task: str,
+    data: tuple[Any, Any],
     seed: int,
-    tick: Callable[[], None],
+    tick: Callable[[], None] | None,
 ) -> list[_Record]:
-    """Run one method on one fold, for every M."""
-    train, test = prepare(*fold)
-    y_train, y_test = y[fold[0]], y[fold[1]]
+    (train, test), (train_rows, test_rows) = data, shared.folds[number]
+    y_train, y_test = shared.y[train_rows], shared.y[test_rows]
+    weights = shared.sample_weight
     records = []
     ranking: np.ndarray | None = None
     seconds = math.nan
-    for m in m_values:
+    for m in shared.m_values:
         record = _Record()
         try:
             if ranking is None or candidate.nested == "each":
                 started = time.perf_counter()
-                selector = candidate.make(fit_size(candidate.nested, m, m_values), seed).fit(train, y_train)
+                selector = candidate.make(fit_size(candidate.nested, m, shared.m_values), seed).fit(train, y_train)
                 seconds = time.perf_counter() - started
                 ranking = np.asarray(selector.ranking_)
             record.support = np.ones(ranking.size, dtype=bool) if candidate.keeps_all else ranking <= m
             columns = np.flatnonzero(record.support)
-            judge = default_judge(task, hasattr(train, "tocsr")).fit(take_columns(train, columns), y_train)
-            record.score = METRICS[task](y_test, judge.predict(take_columns(test, columns)))
+            judge = default_judge(shared.task, hasattr(train, "tocsr"))
+            last = judge.steps[-1][0]
+            named = {} if weights is None else {f"{last}__sample_weight": weights[train_rows]}
+            judge.fit(take_columns(train, columns), y_train, **named)
+            response = shared.metric.read(judge, take_columns(test, columns))
+            record.parts = shared.metric.measure(
+                y_test, response, y_train, None if weights is None else weights[test_rows]
+            )
             record.seconds = seconds
-        except (ValueError, FloatingPointError, ImportError, TypeError, MemoryError) as error:
+        except FIT_ERRORS as error:
             record.failure = str(error).splitlines()[0] if str(error) else type(error).__name__
         records.append(record)
-        tick()
+        if tick is not None:
+            tick()
     return records
 
 
@@ -268,6 +258,8 @@ def compare_methods(
     *,
     task: str,
     n_features: int,
+    scoring: str | Metric | None = None,
+    sample_weight: np.ndarray | None = None,
     seed: int = 0,
     n_jobs: int = 1,
     tick: Callable[[], None] = lambda: None,
@@ -284,6 +276,10 @@ def compare_methods(
         Numbers of features to keep.
     n_features : int
         Number of features of the table.
+    scoring : str, Metric or None, default=None
+        Metric, see :func:`~tamiz.evaluation.metrics.get_metric`.
+    sample_weight : ndarray or None, default=None
+        Weights of the rows for the model that scores and for the score; the selectors do not use them.
     seed : int, default=0
         Seed of the methods.
     n_jobs : int, default=1
@@ -295,43 +291,56 @@ def compare_methods(
     -------
     Comparison
     """
+    metric = get_metric(scoring, task)
+    shared = _Task(prepare, y, folds, m_values, task, metric, seed, sample_weight)
     jobs: list[tuple[str, int]] = []
     results: list[list[_Record]] = []
     for in_threads in (True, False):
         some = [
             (name, i) for name, one in candidates.items() for i in range(len(folds)) if one.in_threads == in_threads
         ]
-        work = (
-            lambda tick, name=name, i=i: _compare_fold(
-                prepare, y, folds[i], candidates[name], m_values, task, seed + i, tick
-            )
-            for name, i in some
-        )
+        work = (lambda tick, name=name, i=i: _compare_fold(shared, i, candidates[name], tick) for name, i in some)
         jobs += some
         results += run_in_threads(work, n_jobs if in_threads else 1, tick)
-    shape = (len(candidates), len(m_values), len(folds))
-    scores, seconds = np.full(shape, np.nan), np.full(shape, np.nan)
+    return _collect(shared, candidates, n_features, jobs, results)
+
+
+def _collect(
+    shared: _Task,
+    candidates: Mapping[str, Candidate],
+    n_features: int,
+    jobs: Sequence[tuple[str, int]],
+    results: Sequence[Sequence[_Record]],
+) -> Comparison:
+    """Put the records of all folds into tables."""
+    shape = (len(candidates), len(shared.m_values), len(shared.folds))
+    seconds = np.full(shape, np.nan)
     supports = np.zeros((*shape, n_features), dtype=bool)
+    n_parts = max((len(record.parts) for records in results for record in records if record.parts), default=1)
+    parts = np.full((*shape, n_parts), np.nan)
     failures: dict[str, str] = {}
     order = list(candidates)
     for (name, number), records in zip(jobs, results, strict=True):
         for position, record in enumerate(records):
             place = (order.index(name), position, number)
-            scores[place], seconds[place] = record.score, record.seconds
+            seconds[place] = record.seconds
             if record.failure is not None:
                 failures.setdefault(name, record.failure)
-            elif record.support is not None:
-                supports[place] = record.support
+            elif record.support is not None and record.parts is not None:
+                supports[place], parts[place] = record.support, record.parts
+    scores = np.array([[shared.metric.combine(splits) for splits in by_m] for by_m in parts])
     known = np.isfinite(seconds)
     mean_seconds = np.where(known, seconds, 0).sum(axis=2) / np.maximum(known.sum(axis=2), 1)
     mean_seconds[~known.any(axis=2)] = np.nan
     return Comparison(
-        metric=METRICS[task],
+        metric=shared.metric,
         methods=tuple(order),
-        m_values=tuple(m_values),
+        m_values=tuple(shared.m_values),
         scores=scores,
         seconds=mean_seconds,
         supports=supports,
-        test_share=mean_test_share(folds),
+        test_share=mean_test_share(shared.folds),
         failures=failures,
+        references=tuple(name for name, one in candidates.items() if one.is_reference),
+        n_test_rows=count_test_rows(shared.metric, shared.y, shared.folds),
     )

@@ -6,35 +6,38 @@ a selector, and reads scores, intervals and stability from the result.
 
 from __future__ import annotations
 
-import time
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from tamiz.evaluation.folds import Fold, Prepare, mean_test_share, take_columns
+from tamiz.evaluation.fold_work import FoldTask, FoldWork, MakeModel
+from tamiz.evaluation.folds import Fold, Prepare, count_test_rows, mean_test_share
 from tamiz.evaluation.intervals import Interval, corrected_interval
-from tamiz.evaluation.metrics import METRICS, Metric
+from tamiz.evaluation.metrics import Metric, Parts, get_metric
+from tamiz.evaluation.null import Null, permutation_null
 from tamiz.evaluation.pools import run_in_processes, run_in_threads
-from tamiz.evaluation.stability import kuncheva_index, nogueira_stability
-
-#: Number of features to keep or "auto", seed -> an estimator with ``fit``, ``predict``, ``selection_``.
-MakeModel = Callable[[Any, int], Any]
+from tamiz.evaluation.stability import nogueira_stability
+from tamiz.evaluation.verdict import find_verdict
 
 
 @dataclass(frozen=True)
 class FoldResult:
-    """Hold what one fold measured; ``curve`` holds the score for other numbers of features."""
+    """Hold what one fold measured: parts of scores, see :class:`~tamiz.evaluation.metrics.Metric`.
 
-    kept: float
-    all_features: float
-    random_features: float
+    ``curve`` holds those of other numbers of features.
+    """
+
+    kept: Parts
+    all_features: Parts
+    random_features: Parts
     support: np.ndarray
     predicted: np.ndarray
     seconds: float
     converged: bool
-    curve: Mapping[int, float] = field(default_factory=dict)
+    curve: Mapping[int, Parts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -51,35 +54,69 @@ class Evaluation:
         For every row the prediction of the fold (of the first repeat) that had not seen it.
     test_share : float
         Mean share of the rows that a fold tests on, for the intervals.
+    tested : ndarray of bool or None
+        Rows that a fold has predicted; None for all of them.
+    n_test_rows : float or None
+        Rows that a bound may count on where the folds do not vary.
+    null : Null or None
+        What shuffled targets give over the same folds; None if that was not computed.
+    test_score : Interval or None
+        Score on rows that took no part in the folds, of the model fitted on all others; None if there are none.
     """
 
     metric: Metric
     folds: list[FoldResult]
     predicted: np.ndarray
     test_share: float
+    tested: np.ndarray | None = None
+    n_test_rows: float | None = None
+    null: Null | None = None
+    test_score: Interval | None = None
+
+    def values(self, what: str) -> np.ndarray:
+        """Return one value per fold of "kept", "all_features" or "random_features"; their mean is the score."""
+        return self.metric.combine([getattr(fold, what) for fold in self.folds])
 
     def interval(self, what: str) -> Interval:
-        """Return mean and corrected interval of "kept", "all_features" or "random_features"."""
-        values = [getattr(fold, what) for fold in self.folds]
-        return corrected_interval(values, self.test_share, limits=self.metric.limits)
+        """Return score and corrected interval of "kept", "all_features" or "random_features"."""
+        return self._interval(self.values(what))
+
+    def _interval(self, values: np.ndarray) -> Interval:
+        return corrected_interval(values, self.test_share, limits=self.metric.limits, n_rows=self.n_test_rows)
 
     def difference(self, what: str) -> Interval:
         """Return the interval of *kept* minus ``what``, paired over the folds."""
-        values = [fold.kept - getattr(fold, what) for fold in self.folds]
-        return corrected_interval(values, self.test_share)
+        values = self.values("kept") - self.values(what)
+        if self.n_test_rows is None:
+            return corrected_interval(values, self.test_share)
+        return corrected_interval(values, self.test_share, limits=(-1, 1), n_rows=self.n_test_rows)
 
     def curve(self) -> list[tuple[int, Interval]]:
         """Return the score for each number of features."""
         sizes = sorted(self.folds[0].curve)
         return [
-            (
-                size,
-                corrected_interval(
-                    [fold.curve[size] for fold in self.folds], self.test_share, limits=self.metric.limits
-                ),
-            )
-            for size in sizes
+            (size, self._interval(self.metric.combine([fold.curve[size] for fold in self.folds]))) for size in sizes
         ]
+
+    @property
+    def n_features_to_select(self) -> int:
+        """Number of features that each fold kept."""
+        return int(self.folds[0].support.sum())
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of the table."""
+        return int(self.folds[0].support.size)
+
+    @property
+    def n_without_score(self) -> int:
+        """Number of folds in which the score of the kept features is not defined."""
+        return int((~np.isfinite(self.values("kept"))).sum())
+
+    @property
+    def verdict(self) -> str:
+        """Return one sentence: is there anything, and do the kept features do as well as all of them."""
+        return find_verdict(self)
 
     @property
     def fold_share(self) -> np.ndarray:
@@ -90,11 +127,6 @@ class Evaluation:
     def stability(self) -> float:
         """Nogueira's stability of the selections of the folds."""
         return nogueira_stability([fold.support for fold in self.folds])
-
-    @property
-    def kuncheva(self) -> float:
-        """Kuncheva's index of the selections of the folds."""
-        return kuncheva_index([fold.support for fold in self.folds])
 
 
 def curve_sizes(n_features: int, chosen: int, n_points: int = 8) -> list[int]:
@@ -110,111 +142,23 @@ def curve_sizes(n_features: int, chosen: int, n_points: int = 8) -> list[int]:
     return sorted({*sizes.tolist(), chosen})
 
 
-@dataclass(frozen=True)
-class _Shared:
-    """Hold what all folds share."""
-
-    prepare: Prepare
-    y: np.ndarray
-    folds: Sequence[Fold]
-    make_model: MakeModel
-    n_features_to_select: int
-    task: str
-    sizes: Sequence[int]
-    n_random: int
-    seed: int
-    units: np.ndarray | None
-    make_plain: MakeModel
-    automatic: bool = False
-
-
-class _FoldWork:
-    """Prepare the matrices of one fold and fit models on them."""
-
-    def __init__(self, shared: _Shared, number: int) -> None:
-        self.shared = shared
-        self.seed = shared.seed + number
-        fold = shared.folds[number]
-        self.train, self.test = shared.prepare(*fold)
-        self.y_train, self.y_test = shared.y[fold[0]], shared.y[fold[1]]
-        self.score = METRICS[shared.task]
-
-    def score_columns(self, columns: np.ndarray | None) -> float:
-        """Return the score of a model that keeps all of the given columns (None: all of the table)."""
-        train, test = self.train, self.test
-        if columns is not None:
-            train, test = take_columns(train, columns), take_columns(test, columns)
-        model = self.shared.make_plain(train.shape[1], self.seed).fit(train, self.y_train)
-        return self.score(self.y_test, model.predict(test))
-
-    def columns_of(self, units: np.ndarray) -> np.ndarray:
-        """Return the columns of some units of selection, in their order."""
-        return np.sort(units) if self.shared.units is None else np.flatnonzero(np.isin(self.shared.units, units))
-
-    def score_size(self, size: int, model: Any) -> float:
-        """Return the score of a fit with another number of features; what ``model`` decided from the data is kept."""
-        copy_for = getattr(model, "copy_for", None)
-        other = self.shared.make_model(size, self.seed) if copy_for is None else copy_for(size)
-        return self.score(self.y_test, other.fit(self.train, self.y_train).predict(self.test))
-
-    def kept(self, tick: Callable[[], None]) -> dict[str, Any]:
-        """Select; return the score of the selection and those of the other numbers of features."""
-        asked = "auto" if self.shared.automatic else self.shared.n_features_to_select
-        started = time.perf_counter()
-        model = self.shared.make_model(asked, self.seed).fit(self.train, self.y_train)
-        seconds = time.perf_counter() - started
-        predicted = model.predict(self.test)
-        kept = self.score(self.y_test, predicted)
-        tick()
-        selection = model.selection_
-        m = int(selection.group_support.sum())
-        curve = {size: kept if size == m else self.score_size(size, model) for size in self.shared.sizes}
-        tick()
-        return {
-            "kept": kept,
-            "support": selection.support,
-            "predicted": predicted,
-            "seconds": seconds,
-            "converged": selection.converged,
-            "curve": curve,
-        }
-
-    def all_features(self, tick: Callable[[], None]) -> dict[str, Any]:
-        """Return the score of all features."""
-        found = self.score_columns(None)
-        tick()
-        return {"all_features": found}
-
-    def random_features(self, tick: Callable[[], None]) -> dict[str, Any]:
-        """Return the mean score of random sets of features."""
-        generator = np.random.default_rng([self.seed, len(self.y_test)])
-        n_units = self.train.shape[1] if self.shared.units is None else int(self.shared.units.max()) + 1
-        draws = [
-            self.columns_of(generator.choice(n_units, self.shared.n_features_to_select, replace=False))
-            for _ in range(self.shared.n_random)
-        ]
-        found = float(np.mean([self.score_columns(draw) for draw in draws]))
-        tick()
-        return {"random_features": found}
-
-
 #: The parts of a fold, the longest first, and how often each reports.
 _PARTS = {"kept": 2, "all_features": 1, "random_features": 1}
 
 
-def _evaluate_fold(shared: _Shared, number: int, tick: Callable[[], None]) -> FoldResult:
-    work = _FoldWork(shared, number)
+def _evaluate_fold(shared: FoldTask, number: int, tick: Callable[[], None]) -> FoldResult:
+    work = FoldWork(shared, number)
     found: dict[str, Any] = {}
     for part in _PARTS:
         found.update(getattr(work, part)(tick))
     return FoldResult(**found)
 
 
-def _evaluate_part(shared: _Shared, number: int, part: str) -> dict[str, Any]:
-    return getattr(_FoldWork(shared, number), part)(lambda: None)
+def _evaluate_part(shared: FoldTask, number: int, part: str) -> dict[str, Any]:
+    return getattr(FoldWork(shared, number), part)(lambda: None)
 
 
-def _evaluate_in_processes(shared: _Shared, n_jobs: int, tick: Callable[[], None]) -> list[FoldResult]:
+def _evaluate_in_processes(shared: FoldTask, n_jobs: int, tick: Callable[[], None]) -> list[FoldResult]:
     """Run every part of every fold by itself, so that no process idles while another finishes a fold."""
     pieces = [(number, part) for part in _PARTS for number in range(len(shared.folds))]
 
@@ -243,6 +187,11 @@ def evaluate_selection(
     sizes: Sequence[int] = (),
     n_random: int = 5,
     automatic: bool = False,
+    scoring: str | Metric | None = None,
+    sample_weight: np.ndarray | None = None,
+    n_permutations: int = 0,
+    groups: np.ndarray | None = None,
+    time: np.ndarray | None = None,
     seed: int = 0,
     n_jobs: int = 1,
     processes: bool = False,
@@ -266,7 +215,7 @@ def evaluate_selection(
     folds : sequence of (train rows, test rows)
         From :func:`~tamiz.evaluation.folds.make_folds`.
     task : {"classification", "regression"}
-        Decides the metric: balanced accuracy or R².
+        Decides the metric, if ``scoring`` does not: balanced accuracy or pooled R².
     sizes : sequence of int, default=()
         Further numbers of features to score, each by a fit of its own.
     n_random : int, default=5
@@ -274,6 +223,14 @@ def evaluate_selection(
     automatic : bool, default=False
         Whether each fold chooses its own M from its training rows (``make_model("auto", seed)``), so that the rows which
         score it did not choose it; ``n_features_to_select`` is then that of the random sets alone.
+    scoring : str, Metric or None, default=None
+        Metric, see :func:`~tamiz.evaluation.metrics.get_metric`.
+    sample_weight : ndarray or None, default=None
+        Weights of the rows, for the fits and for the score.
+    n_permutations : int, default=0
+        Permutations of the null, see :func:`~tamiz.evaluation.null.permutation_null`; 0 leaves it out.
+    groups, time : ndarray or None, default=None
+        Group or time of each row, as the folds were made with, for the null.
     seed : int, default=0
         Seed of models and random sets.
     n_jobs : int, default=1
@@ -281,7 +238,7 @@ def evaluate_selection(
     processes : bool, default=False
         Whether they run in processes instead of threads, for models that torch trains. The arguments must pickle then.
     tick : callable, default=no-op
-        Called ``TICKS_PER_FOLD`` times per fold.
+        Called ``TICKS_PER_FOLD + n_permutations`` times per fold.
     units : ndarray of int, shape (n_columns,), or None, default=None
         Number of the group of each column, where the models select groups: M, ``sizes`` and random sets count groups.
     make_plain : callable or None, default=None
@@ -313,16 +270,19 @@ def evaluate_selection(
     >>> found.fold_share.tolist(), found.stability, found.interval("kept").value > 0.9
     ([0.0, 0.0, 1.0, 1.0], 1.0, True)
     """
-    shared = _Shared(
+    metric = get_metric(scoring, task)
+    shared = FoldTask(
         prepare,
         y,
         folds,
         make_model,
         n_features_to_select,
+        metric,
         task,
         sizes,
         n_random,
         seed,
+        sample_weight,
         units,
         make_plain or make_model,
         automatic,
@@ -332,7 +292,23 @@ def evaluate_selection(
     else:
         pieces = (lambda tick, number=number: _evaluate_fold(shared, number, tick) for number in range(len(folds)))
         results = run_in_threads(pieces, n_jobs, tick)
-    predicted = np.empty(len(y), dtype=np.asarray(results[0].predicted).dtype)
+    first = np.asarray(results[0].predicted)
+    predicted = np.zeros((len(y), *first.shape[1:]), dtype=first.dtype)
+    tested = np.zeros(len(y), dtype=bool)
     for fold, result in reversed(list(zip(folds, results, strict=True))):  # the first repeat overwrites later ones
         predicted[fold[1]] = result.predicted
-    return Evaluation(METRICS[task], results, predicted, mean_test_share(folds))
+        tested[fold[1]] = True
+    found = Evaluation(metric, results, predicted, mean_test_share(folds), tested, count_test_rows(metric, y, folds))
+    if not n_permutations:
+        return found
+    null = permutation_null(
+        shared,
+        float(np.nanmean(found.values("kept"))),
+        n_permutations,
+        groups=groups,
+        time=time,
+        n_jobs=n_jobs,
+        processes=processes,
+        tick=tick,
+    )
+    return dataclasses.replace(found, null=null)

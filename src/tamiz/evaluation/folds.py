@@ -7,13 +7,24 @@ from typing import Any
 
 import numpy as np
 
+from tamiz.evaluation.metrics import Metric
+
 #: Indices of the training rows and of the test rows.
 Fold = tuple[np.ndarray, np.ndarray]
 #: Training rows, test rows -> the two matrices; whatever is learnt on the way (imputing, encoding) comes from the first.
 Prepare = Callable[[np.ndarray, np.ndarray], tuple[Any, Any]]
 
 
-def make_folds(y: np.ndarray, task: str, n_folds: int, n_repeats: int = 1, seed: int = 0) -> list[Fold]:
+def make_folds(
+    y: np.ndarray,
+    task: str,
+    n_folds: int,
+    n_repeats: int = 1,
+    seed: int = 0,
+    *,
+    groups: np.ndarray | None = None,
+    time: np.ndarray | None = None,
+) -> list[Fold]:
     """Split the rows into folds, stratified for classes, repeated with other shuffles.
 
     Parameters
@@ -23,11 +34,15 @@ def make_folds(y: np.ndarray, task: str, n_folds: int, n_repeats: int = 1, seed:
     task : {"classification", "regression"}
         Task.
     n_folds : int
-        At least 2; at most the rows of the smallest class (or all rows, for regression).
+        At least 2; at most the rows of the smallest class, or half of all rows for regression.
     n_repeats : int, default=1
         Number of repeats.
     seed : int, default=0
         Seed of the shuffles.
+    groups : ndarray or None, default=None
+        Group of each row; rows of one group (those of one patient) are never in training and test part of one fold.
+    time : ndarray or None, default=None
+        Time of each row; every fold trains on what came before its test rows. Rows of the same time stay together.
 
     Returns
     -------
@@ -38,11 +53,19 @@ def make_folds(y: np.ndarray, task: str, n_folds: int, n_repeats: int = 1, seed:
     >>> folds = make_folds(np.array(["a", "a", "b", "b"]), "classification", 2)
     >>> len(folds), sorted(np.concatenate([test for _, test in folds]).tolist())
     (2, [0, 1, 2, 3])
+    >>> [(train.tolist(), test.tolist()) for train, test in make_folds(np.arange(6.0), "regression", 2, time=np.arange(6))]
+    [([0, 1], [2, 3]), ([0, 1, 2, 3], [4, 5])]
     """
     from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 
     if n_folds < 2:
         raise ValueError(f"At least 2 folds are needed, got {n_folds}.")
+    if groups is not None and time is not None:
+        raise ValueError("Folds follow groups or time, not both. Leave one of them out.")
+    if time is not None:
+        return _folds_in_time(y, task, n_folds, n_repeats, np.asarray(time))
+    if groups is not None:
+        return _folds_of_groups(y, task, n_folds, n_repeats, seed, np.asarray(groups))
     blank = np.zeros((len(y), 1))
     if task == "classification":
         labels, counts = np.unique(y, return_counts=True)
@@ -54,9 +77,69 @@ def make_folds(y: np.ndarray, task: str, n_folds: int, n_repeats: int = 1, seed:
             )
         splitter = RepeatedStratifiedKFold(n_splits=n_folds, n_repeats=n_repeats, random_state=seed)
         return list(splitter.split(blank, y))
-    if len(y) < n_folds:
-        raise ValueError(f"There are {len(y)} rows, fewer than the {n_folds} folds. Use fewer folds.")
+    if len(y) < 2 * n_folds:
+        raise ValueError(
+            f"There are {len(y)} rows, fewer than two for each of the {n_folds} folds. Use {len(y) // 2} folds or fewer."
+        )
     return list(RepeatedKFold(n_splits=n_folds, n_repeats=n_repeats, random_state=seed).split(blank))
+
+
+def _folds_of_groups(
+    y: np.ndarray, task: str, n_folds: int, n_repeats: int, seed: int, groups: np.ndarray
+) -> list[Fold]:
+    from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
+
+    n_groups = np.unique(groups).size
+    if n_groups < n_folds:
+        raise ValueError(f"There are {n_groups} groups, fewer than the {n_folds} folds. Use fewer folds.")
+    if task == "classification":
+        for label in np.unique(y):
+            if np.unique(groups[y == label]).size < 2:
+                raise ValueError(
+                    f"Class {str(label)!r} occurs in one group only, so it cannot be both learnt and tested. "
+                    "Use other groups (not the target itself), or leave that class out."
+                )
+    kind = StratifiedGroupKFold if task == "classification" else GroupKFold
+    blank = np.zeros((len(y), 1))
+    folds: list[Fold] = []
+    for repeat in range(n_repeats):
+        splitter = kind(n_splits=n_folds, shuffle=True, random_state=seed + repeat)
+        folds += [(train, test) for train, test in splitter.split(blank, y, groups) if test.size]
+    _check_classes_are_learnt(y, task, folds)
+    return folds
+
+
+def _folds_in_time(y: np.ndarray, task: str, n_folds: int, n_repeats: int, time: np.ndarray) -> list[Fold]:
+    if n_repeats > 1:
+        raise ValueError("Folds in time are the same in every repeat. Use one repeat.")
+    order = np.argsort(time, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(np.unique(time, return_inverse=True)[1][order]) != 0])
+    wanted = np.arange(1, n_folds + 1) * len(y) / (n_folds + 1)
+    # Every border moves to the next change of time, so that rows of one time stay together.
+    found = np.unique([next((start for start in starts if start >= border), len(y)) for border in wanted])
+    borders = [int(border) for border in found if border < len(y)]
+    if len(borders) < n_folds:
+        raise ValueError(
+            f"The time has {starts.size} different values, or so many rows of one time, that there are {len(borders)} "
+            f"folds instead of {n_folds}. Use fewer folds."
+        )
+    ends = [*borders[1:], len(y)]
+    folds = [(np.sort(order[:start]), np.sort(order[start:end])) for start, end in zip(borders, ends, strict=True)]
+    _check_classes_are_learnt(y, task, folds, every_class=False)
+    return folds
+
+
+def _check_classes_are_learnt(y: np.ndarray, task: str, folds: Sequence[Fold], every_class: bool = True) -> None:
+    """Raise if a fold trains without one of the classes (or, in time, on a single one)."""
+    if task != "classification":
+        return
+    needed = np.unique(y).size if every_class else 2
+    for number, (train, _) in enumerate(folds, start=1):
+        n_classes = np.unique(y[train]).size
+        if n_classes < needed:
+            raise ValueError(
+                f"Fold {number} would train on {n_classes} of {np.unique(y).size} classes. Use fewer folds."
+            )
 
 
 def mean_test_share(folds: Sequence[Fold]) -> float:
@@ -68,6 +151,20 @@ def mean_test_share(folds: Sequence[Fold]) -> float:
     0.25
     """
     return float(np.mean([len(test) / (len(train) + len(test)) for train, test in folds]))
+
+
+def count_test_rows(metric: Metric, y: np.ndarray, folds: Sequence[Fold]) -> float | None:
+    """Return the rows that a bound of the metric may count on, each tested row once; None if it has no such bound.
+
+    Examples
+    --------
+    >>> from tamiz.evaluation.metrics import BALANCED_ACCURACY
+    >>> count_test_rows(BALANCED_ACCURACY, np.array([0, 0, 1, 1]), [(np.arange(2), np.arange(4))] * 3)
+    4.0
+    """
+    if metric.count_rows is None:
+        return None
+    return metric.count_rows(y[np.unique(np.concatenate([test for _, test in folds]))])
 
 
 def take_columns(X: Any, columns: np.ndarray) -> Any:

@@ -42,16 +42,44 @@ class Interval:
         return math.isfinite(self.low) and math.isfinite(self.high)
 
 
+def exact_interval(value: float, n_rows: float, confidence: float = 0.95) -> Interval:
+    """Return the exact interval of a share of rows, after Clopper and Pearson.
+
+    Parameters
+    ----------
+    value : float
+        Share, in [0, 1].
+    n_rows : float
+        Number of rows; may be a fraction, see :attr:`~tamiz.evaluation.metrics.Metric.count_rows`.
+    confidence : float, default=0.95
+        Confidence level.
+
+    Examples
+    --------
+    >>> exact_interval(1.0, 20)
+    Interval(value=1.0, low=0.83..., high=1.0)
+    """
+    tail = (1 - confidence) / 2
+    hits = value * n_rows
+    low = float(stats.beta.ppf(tail, hits, n_rows - hits + 1)) if hits > 0 else 0.0
+    high = float(stats.beta.ppf(1 - tail, hits + 1, n_rows - hits)) if hits < n_rows else 1.0
+    return Interval(value, low, high)
+
+
 def corrected_interval(
     values: Any,
     test_share: float | None,
     confidence: float = 0.95,
     limits: tuple[float, float] = (-math.inf, math.inf),
+    n_rows: float | None = None,
 ) -> Interval:
     """Return the interval of Nadeau and Bengio (2003) for the mean of scores over splits, or of their differences.
 
     Folds share training rows, so their scores are correlated and Student's t interval is too narrow. The corrected
     interval multiplies the variance by ``1/n + test_share / (1 - test_share)`` instead of ``1/n``.
+
+    Scores that do not vary (every row of every fold right) say nothing through their variance. Then the rows of all folds
+    together give an exact bound, if ``n_rows`` is known; else the interval has no ends.
 
     Parameters
     ----------
@@ -63,6 +91,9 @@ def corrected_interval(
         Confidence level.
     limits : tuple of float, default=(-inf, inf)
         Limits of the metric; the interval is cut there.
+    n_rows : float or None, default=None
+        Rows of all test folds together, each counted once, for metrics that are shares of rows. With limits of (-1, 1) the
+        values are differences of two shares.
 
     Returns
     -------
@@ -74,6 +105,8 @@ def corrected_interval(
     Interval(value=0.9, low=0.50..., high=1)
     >>> corrected_interval([0.8, 0.9, 1.0], test_share=None)
     Interval(value=0.9, low=0.65..., high=1.14...)
+    >>> corrected_interval([1.0, 1.0, 1.0], test_share=1 / 3, limits=(0, 1), n_rows=20)
+    Interval(value=1.0, low=0.83..., high=1.0)
     """
     array = np.asarray(values, dtype=np.float64).ravel()
     array = array[np.isfinite(array)]
@@ -82,7 +115,30 @@ def corrected_interval(
     mean = float(array.mean())
     if array.size == 1:
         return Interval(mean)
+    if do_not_vary(array):
+        return _bound_on_rows(float(array[0]), limits, n_rows, confidence)
     overlap = 0.0 if test_share is None else test_share / (1 - test_share)
     variance = float(array.var(ddof=1)) * (1 / array.size + overlap)
     reach = float(stats.t.ppf(0.5 + confidence / 2, array.size - 1)) * math.sqrt(variance)
     return Interval(mean, max(limits[0], mean - reach), min(limits[1], mean + reach))
+
+
+def do_not_vary(values: np.ndarray) -> bool:
+    """Check whether values differ by no more than rounding.
+
+    Examples
+    --------
+    >>> do_not_vary(np.array([0.1 + 0.2, 0.3])), do_not_vary(np.array([0.3, 0.31]))
+    (True, False)
+    """
+    return bool(np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())))
+
+
+def _bound_on_rows(value: float, limits: tuple[float, float], n_rows: float | None, confidence: float) -> Interval:
+    if n_rows is None or limits not in ((0, 1), (-1, 1)):
+        return Interval(value)
+    if limits == (0, 1):
+        return exact_interval(value, n_rows, confidence)
+    # No row told the two apart (or each as much as the others): so large a share could still differ unseen.
+    reach = 1 - ((1 - confidence) / 2) ** (1 / n_rows)
+    return Interval(value, max(-1.0, value - reach), min(1.0, value + reach))

@@ -14,6 +14,9 @@ DEFAULT_METHODS = {
     "regression": ("e2efs-soft", "relieff", "lasso", "random", "all"),
 }
 
+#: Lines to compare with: neither ranked nor tested.
+REFERENCE_METHODS = ("random", "all")
+
 
 def fit_size(nested: str, m: int, m_values: Sequence[int]) -> int:
     """Return the number of features that a method is fitted for to select ``m`` of the ``m_values``.

@@ -1,14 +1,25 @@
-"""Metrics of predictions: records that carry their limits, and the functions behind them."""
+"""Metrics of predictions: records that carry their limits, and the functions behind them.
+
+A metric measures one fold by *parts*, a tuple of numbers, and combines the parts of all folds into one value per fold whose
+mean is the score. For most metrics the part is the score of the fold. R² has two, the squared error and that of the mean of
+the training rows: a fold of four rows has no R² worth averaging, the folds together have one.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import stats
 from sklearn.metrics import r2_score
+
+from tamiz._names import pick_name
+
+#: What a metric measures on one fold.
+Parts = tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -20,13 +31,24 @@ class Metric:
     name : str
         Name that tables and pages show.
     function : callable
-        ``function(y_true, y_predicted)`` returns a float.
+        ``function(y_true, response, sample_weight)`` returns a float.
     low, high : float, default=-inf and inf
         Smallest and largest value the metric can have; intervals are cut there.
     chance : callable or None, default=None
         ``chance(y_true)`` returns the expected value of a prediction that knows nothing of the features.
     greater_is_better : bool, default=True
         Whether a larger value is better.
+    tasks : tuple of str, default=("classification", "regression")
+        Tasks it is made for.
+    response : {"predict", "scores"}, default="predict"
+        What it reads of a model: predictions, or the scores of the classes.
+    measure_parts : callable or None, default=None
+        ``measure_parts(y_true, response, y_train, sample_weight)`` returns the parts of a fold; None: the score alone.
+    combine_parts : callable or None, default=None
+        Function of all parts, shape (n_folds, n_parts), that returns one value per fold; None: the first part.
+    count_rows : callable or None, default=None
+        ``count_rows(y_true)`` returns the number of rows that a binomial bound may count on, for metrics that are shares of
+        rows; None where there is no such bound.
 
     Examples
     --------
@@ -37,23 +59,61 @@ class Metric:
     """
 
     name: str
-    function: Callable[[Any, Any], float]
+    function: Callable[..., float]
     low: float = -math.inf
     high: float = math.inf
     chance: Callable[[Any], float] | None = None
     greater_is_better: bool = True
+    tasks: tuple[str, ...] = ("classification", "regression")
+    response: str = "predict"
+    measure_parts: Callable[..., Parts] | None = None
+    combine_parts: Callable[[np.ndarray], np.ndarray] | None = None
+    count_rows: Callable[[Any], float] | None = None
 
-    def __call__(self, y_true: Any, y_predicted: Any) -> float:
+    def __call__(self, y_true: Any, response: Any, sample_weight: Any = None) -> float:
         """Return the score of a prediction."""
-        return self.function(y_true, y_predicted)
+        return (
+            self.function(y_true, response) if sample_weight is None else self.function(y_true, response, sample_weight)
+        )
 
     @property
     def limits(self) -> tuple[float, float]:
         """Smallest and largest value the metric can have."""
         return self.low, self.high
 
+    @property
+    def sign(self) -> float:
+        """1 if a larger value is better, else -1."""
+        return 1.0 if self.greater_is_better else -1.0
 
-def balanced_accuracy(y_true: Any, y_predicted: Any) -> float:
+    def read(self, model: Any, X: Any) -> np.ndarray:
+        """Return what the metric reads of a fitted model for some rows."""
+        if self.response == "predict":
+            return model.predict(X)
+        if hasattr(model, "decision_function"):
+            return model.decision_function(X)
+        scores = model.predict_proba(X)
+        return scores[:, 1] if scores.shape[1] == 2 else scores
+
+    def measure(self, y_true: Any, response: Any, y_train: Any, sample_weight: Any = None) -> Parts:
+        """Return the parts of one fold."""
+        if self.measure_parts is not None:
+            return self.measure_parts(y_true, response, y_train, sample_weight)
+        return (float(self(y_true, response, sample_weight)),)
+
+    def combine(self, parts: Sequence[Parts] | np.ndarray) -> np.ndarray:
+        """Return one value per fold, whose mean is the score; NaN for folds that have none.
+
+        Examples
+        --------
+        >>> float(R_SQUARED.combine([(1.0, 4.0), (3.0, 4.0)]).mean())
+        0.5
+        """
+        table = np.atleast_2d(np.asarray(parts, dtype=np.float64))
+        return table[:, 0] if self.combine_parts is None else self.combine_parts(table)
+
+
+def balanced_accuracy(y_true: Any, y_predicted: Any, sample_weight: Any = None) -> float:
     """Return the mean recall over the classes that occur in ``y_true``.
 
     Computed here because scikit-learn's function warns when a class is predicted that the test fold lacks, which is an
@@ -67,12 +127,15 @@ def balanced_accuracy(y_true: Any, y_predicted: Any) -> float:
     y_true, y_predicted = np.asarray(y_true), np.asarray(y_predicted)
     if y_true.size == 0:
         raise ValueError("There are no rows to score.")
+    weight = np.ones(y_true.size) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     _, codes = np.unique(y_true, return_inverse=True)
-    hits = np.bincount(codes, weights=y_true == y_predicted)
-    return float(np.mean(hits / np.bincount(codes)))
+    hits = np.bincount(codes, weights=weight * (y_true == y_predicted))
+    total = np.bincount(codes, weights=weight)
+    known = total > 0
+    return float(np.mean(hits[known] / total[known])) if known.any() else math.nan
 
 
-def r_squared(y_true: Any, y_predicted: Any) -> float:
+def r_squared(y_true: Any, y_predicted: Any, sample_weight: Any = None) -> float:
     """Return scikit-learn's R², or NaN where the target does not vary (scikit-learn returns 0 or 1 there).
 
     Examples
@@ -80,12 +143,201 @@ def r_squared(y_true: Any, y_predicted: Any) -> float:
     >>> r_squared([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]), r_squared([1.0, 2.0, 3.0], [2.0, 2.0, 2.0])
     (1.0, 0.0)
     """
-    return math.nan if np.ptp(y_true) == 0 else float(r2_score(y_true, y_predicted))
+    return math.nan if np.ptp(y_true) == 0 else float(r2_score(y_true, y_predicted, sample_weight=sample_weight))
 
 
+def squared_errors(y_true: Any, y_predicted: Any, y_train: Any, sample_weight: Any = None) -> Parts:
+    """Return the squared error of a prediction and that of the mean of the training rows.
+
+    Several targets are each divided by their variance over the training rows.
+
+    Examples
+    --------
+    >>> squared_errors([1.0, 3.0], [1.0, 2.0], [0.0, 2.0, 4.0])
+    (1.0, 2.0)
+    """
+    truth = np.asarray(y_true, dtype=np.float64)
+    truth = truth.reshape(truth.shape[0], -1)
+    guess, train = (np.asarray(v, dtype=np.float64).reshape(len(v), -1) for v in (y_predicted, y_train))
+    scale = train.var(axis=0) if truth.shape[1] > 1 else np.ones(1)
+    scale = np.where(scale > 0, scale, 1.0)
+    weight = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    error = weight @ (truth - guess) ** 2
+    around = weight @ (truth - train.mean(axis=0)) ** 2
+    return float(np.mean(error / scale)), float(np.mean(around / scale))
+
+
+def combine_squared_errors(parts: np.ndarray) -> np.ndarray:
+    """Return one value per fold whose mean is the pooled R², 1 - sum of errors / sum of errors of the training means.
+
+    The deviation of a fold is that of the linearised ratio, so that the spread over the folds is the spread of the pooled
+    R² and not that of R² of single folds, whose mean is far too low in small folds.
+
+    Examples
+    --------
+    >>> combine_squared_errors(np.array([[1.0, 2.0], [1.0, 2.0]])).tolist()
+    [0.5, 0.5]
+    """
+    error, around = parts[:, 0], parts[:, 1]
+    known = np.isfinite(error) & np.isfinite(around)
+    values = np.full(len(parts), math.nan)
+    base = float(around[known].mean()) if known.any() else 0.0
+    if base > 0:
+        share = float(error[known].mean()) / base
+        values[known] = 1 - share + (share * around[known] - error[known]) / base
+    return values
+
+
+def area_under_curve(y_true: Any, scores: Any, sample_weight: Any = None) -> float:
+    """Return the area under the ROC curve; of several classes the mean of each against the rest.
+
+    NaN where only one class occurs in ``y_true``.
+
+    Examples
+    --------
+    >>> area_under_curve(["a", "a", "b", "b"], [0.1, 0.6, 0.4, 0.8])
+    0.75
+    """
+    y_true, scores = np.asarray(y_true), np.asarray(scores, dtype=np.float64)
+    labels = np.unique(y_true)
+    if labels.size < 2:
+        return math.nan
+    if scores.ndim == 1:
+        return _one_area(y_true == labels[-1], scores, sample_weight)
+    if scores.shape[1] != labels.size:
+        return math.nan  # a class is missing among the rows, and its column of scores cannot be told
+    return float(np.mean([_one_area(y_true == label, scores[:, i], sample_weight) for i, label in enumerate(labels)]))
+
+
+def _one_area(positive: np.ndarray, scores: np.ndarray, sample_weight: Any) -> float:
+    if sample_weight is not None:
+        from sklearn.metrics import roc_auc_score
+
+        return float(roc_auc_score(positive, scores, sample_weight=sample_weight))
+    n_positive = int(positive.sum())
+    ranks = stats.rankdata(scores)
+    return float(
+        (ranks[positive].sum() - n_positive * (n_positive + 1) / 2) / n_positive / (positive.size - n_positive)
+    )
+
+
+def _accuracy(y_true: Any, y_predicted: Any, sample_weight: Any = None) -> float:
+    return float(np.average(np.asarray(y_true) == np.asarray(y_predicted), weights=sample_weight))
+
+
+def _f1(y_true: Any, y_predicted: Any, sample_weight: Any = None) -> float:
+    from sklearn.metrics import f1_score
+
+    return float(f1_score(y_true, y_predicted, average="macro", sample_weight=sample_weight, zero_division=0.0))
+
+
+def _mean_absolute_error(y_true: Any, y_predicted: Any, sample_weight: Any = None) -> float:
+    error = np.abs(np.asarray(y_true, dtype=np.float64) - np.asarray(y_predicted, dtype=np.float64))
+    return float(np.average(error.reshape(len(error), -1).mean(axis=1), weights=sample_weight))
+
+
+def _mean_squared_error(y_true: Any, y_predicted: Any, sample_weight: Any = None) -> float:
+    error = (np.asarray(y_true, dtype=np.float64) - np.asarray(y_predicted, dtype=np.float64)) ** 2
+    return float(np.average(error.reshape(len(error), -1).mean(axis=1), weights=sample_weight))
+
+
+def _chance_of_recall(y_true: Any) -> float:
+    return 1.0 / np.unique(y_true).size
+
+
+def _half(y_true: Any) -> float:
+    return 0.5
+
+
+def _nothing(y_true: Any) -> float:
+    return 0.0
+
+
+def _number_of_rows(y_true: Any) -> float:
+    return float(len(y_true))
+
+
+def _rows_of_mean_recall(y_true: Any) -> float:
+    """Return the number of rows whose accuracy would vary as much as the mean of the recalls does."""
+    counts = np.unique(np.asarray(y_true), return_counts=True)[1]
+    return float(counts.size**2 / np.sum(1 / counts))
+
+
+# Functions of the module, no lambdas: metrics go to other processes.
+_CLASSES, _NUMBERS = ("classification",), ("regression",)
 BALANCED_ACCURACY = Metric(
-    "balanced accuracy", balanced_accuracy, 0.0, 1.0, chance=lambda y_true: 1.0 / np.unique(y_true).size
+    "balanced accuracy",
+    balanced_accuracy,
+    0.0,
+    1.0,
+    chance=_chance_of_recall,
+    tasks=_CLASSES,
+    count_rows=_rows_of_mean_recall,
 )
-R_SQUARED = Metric("R²", r_squared, high=1.0, chance=lambda y_true: 0.0)
-#: Metric of each task.
+R_SQUARED = Metric(
+    "R²",
+    r_squared,
+    high=1.0,
+    chance=_nothing,
+    tasks=_NUMBERS,
+    measure_parts=squared_errors,
+    combine_parts=combine_squared_errors,
+)
+#: Metric of each task, where the user names none.
 METRICS = {"classification": BALANCED_ACCURACY, "regression": R_SQUARED}
+#: Metrics by the name that users type (that of scikit-learn, where it has one).
+SCORINGS: dict[str, Metric] = {
+    "balanced_accuracy": BALANCED_ACCURACY,
+    "accuracy": Metric("accuracy", _accuracy, 0.0, 1.0, tasks=_CLASSES, count_rows=_number_of_rows),
+    "roc_auc": Metric(
+        "AUC",
+        area_under_curve,
+        0.0,
+        1.0,
+        chance=_half,
+        tasks=_CLASSES,
+        response="scores",
+        count_rows=_rows_of_mean_recall,
+    ),
+    "f1": Metric("F1 (mean over classes)", _f1, 0.0, 1.0, tasks=_CLASSES, count_rows=_rows_of_mean_recall),
+    "r2": R_SQUARED,
+    "mae": Metric("mean absolute error", _mean_absolute_error, 0.0, greater_is_better=False, tasks=_NUMBERS),
+    "mse": Metric("mean squared error", _mean_squared_error, 0.0, greater_is_better=False, tasks=_NUMBERS),
+}
+_OTHER_NAMES = {"auc": "roc_auc", "f1_macro": "f1", "neg_mean_absolute_error": "mae", "neg_mean_squared_error": "mse"}
+
+
+def get_metric(scoring: str | Metric | None, task: str) -> Metric:
+    """Return a metric by name; None gives that of the task.
+
+    Parameters
+    ----------
+    scoring : str, Metric or None
+        A name of :data:`SCORINGS`, or a metric of your own.
+    task : {"classification", "regression"}
+        Task.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no metric of that name.
+    ValueError
+        If it is not made for the task.
+
+    Examples
+    --------
+    >>> get_metric(None, "regression").name, get_metric("auc", "classification").name
+    ('R²', 'AUC')
+    >>> get_metric("mae", "classification")
+    Traceback (most recent call last):
+    ValueError: scoring='mae' is not for classification; use balanced_accuracy, accuracy, roc_auc or f1.
+    """
+    if scoring is None:
+        return METRICS[task]
+    if isinstance(scoring, Metric):
+        return scoring
+    name = pick_name(_OTHER_NAMES.get(scoring.strip().lower(), scoring), SCORINGS, "scoring")
+    if task not in SCORINGS[name].tasks:
+        fitting = [key for key, metric in SCORINGS.items() if task in metric.tasks]
+        raise ValueError(f"scoring={name!r} is not for {task}; use {', '.join(fitting[:-1])} or {fitting[-1]}.")
+    return SCORINGS[name]

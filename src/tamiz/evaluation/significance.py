@@ -1,4 +1,4 @@
-"""Tests that compare methods: Wilcoxon over splits, Holm over pairs, Friedman and Nemenyi over ranks."""
+"""Tests that compare methods: corrected resampled t test, Wilcoxon, Holm over pairs, Friedman and Nemenyi over ranks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from tamiz.evaluation.intervals import Interval, corrected_interval, do_not_vary
+
+#: Digits beyond which two scores count as equal: sums in another order must not break a tie.
+_DIGITS = 12
+
 
 @dataclass(frozen=True)
 class PairedTest:
-    """Hold a Wilcoxon signed-rank test of two methods over the same splits.
+    """Hold a test of two methods over the same splits.
 
     Parameters
     ----------
@@ -27,6 +32,8 @@ class PairedTest:
         Whether ``p_value`` is below the level of the test.
     n_features : int or None, default=None
         Number of features the test is about; None for all numbers together.
+    low, high : float, default=NaN
+        Ends of the 95 % interval of the difference (of this pair alone, not corrected after Holm).
     """
 
     first: str
@@ -35,13 +42,16 @@ class PairedTest:
     p_value: float
     significant: bool = False
     n_features: int | None = None
+    low: float = math.nan
+    high: float = math.nan
 
 
 @dataclass(frozen=True)
 class MethodRank:
     """Hold the mean rank of a method (1 is best) and its test against the method with the best mean rank.
 
-    ``p_value`` is None for the best method itself.
+    ``p_value`` is None for the best method itself. ``significant`` says that the method is behind the best one, not only
+    that the two differ.
     """
 
     method: str
@@ -64,6 +74,86 @@ def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
     corrected = np.empty_like(raw)
     corrected[order] = np.minimum(stepped, 1.0)
     return corrected
+
+
+def corrected_t_test(differences: Any, test_share: float | None) -> tuple[float, Interval]:
+    """Test whether a mean difference over splits is zero: the corrected resampled t test of Nadeau and Bengio (2003).
+
+    Splits share training rows, and repeats share all rows, so that more of them are not more evidence: the variance of the
+    mean is that of one split times ``1/n + test_share / (1 - test_share)``.
+
+    Parameters
+    ----------
+    differences : array-like of float
+        One difference per split; NaN is left out.
+    test_share : float or None
+        Share of the rows that each split tests on; None for independent differences.
+
+    Returns
+    -------
+    p_value : float
+        Two-sided; 1 where there is nothing to test. Differences that are all the same have no variance to test with: then
+        it is that of the sign test.
+    interval : Interval
+        Mean difference with its 95 % interval.
+
+    Examples
+    --------
+    >>> p_value, interval = corrected_t_test([0.1, 0.2, 0.1, 0.2, 0.15], test_share=0.2)
+    >>> round(p_value, 4), round(interval.low, 3), round(interval.high, 3)
+    (0.0111, 0.057, 0.243)
+    """
+    array = np.round(np.asarray(differences, dtype=np.float64).ravel(), _DIGITS)
+    array = array[np.isfinite(array)]
+    interval = corrected_interval(array, test_share)
+    if array.size < 2 or not array.any():
+        return 1.0, interval
+    if do_not_vary(array):
+        return min(1.0, 2 * 0.5**array.size), interval
+    overlap = 0.0 if test_share is None else test_share / (1 - test_share)
+    error = math.sqrt(float(array.var(ddof=1)) * (1 / array.size + overlap))
+    return float(2 * stats.t.sf(abs(interval.value) / error, array.size - 1)), interval
+
+
+def corrected_t_tests(scores: Mapping[str, Any], test_share: float | None, alpha: float = 0.05) -> list[PairedTest]:
+    """Test all pairs of methods over the same splits: :func:`corrected_t_test`, corrected after Holm.
+
+    Parameters
+    ----------
+    scores : mapping of str to array-like of float
+        For each method one score per split, in the same order of splits. Splits where either has NaN are left out.
+    test_share : float or None
+        Share of the rows that each split tests on; None for independent scores.
+    alpha : float, default=0.05
+        Level below which a difference is significant.
+
+    Examples
+    --------
+    >>> strong, weak = [0.91, 0.92, 0.93, 0.94, 0.95], [0.51, 0.53, 0.55, 0.57, 0.59]
+    >>> corrected_t_tests({"strong": strong, "weak": weak}, test_share=0.2)[0].significant
+    True
+    """
+    pairs = _pair_differences(scores)
+    found = [corrected_t_test(difference, test_share) for _, _, difference in pairs]
+    corrected = holm([p for p, _ in found]) if found else np.empty(0)
+    return [
+        PairedTest(first, second, interval.value, float(p), bool(p < alpha), low=interval.low, high=interval.high)
+        for (first, second, _), (_, interval), p in zip(pairs, found, corrected, strict=True)
+    ]
+
+
+def _pair_differences(scores: Mapping[str, Any]) -> list[tuple[str, str, np.ndarray]]:
+    """Return the differences of all pairs of methods, split by split, without those where either is NaN."""
+    names = list(scores)
+    arrays = {name: np.asarray(scores[name], dtype=np.float64).ravel() for name in names}
+    if len({array.size for array in arrays.values()}) > 1:
+        raise ValueError("All methods must be scored on the same splits.")
+    pairs = []
+    for i, first in enumerate(names):
+        for second in names[i + 1 :]:
+            difference = np.round(arrays[first] - arrays[second], _DIGITS)
+            pairs.append((first, second, difference[np.isfinite(difference)]))
+    return pairs
 
 
 def _wilcoxon(differences: np.ndarray) -> float:
@@ -90,20 +180,12 @@ def wilcoxon_pairs(scores: Mapping[str, Any], alpha: float = 0.05) -> list[Paire
     >>> wilcoxon_pairs({"strong": strong, "weak": weak})[0].p_value
     0.03125
     """
-    names = list(scores)
-    arrays = {name: np.asarray(scores[name], dtype=np.float64).ravel() for name in names}
-    if len({array.size for array in arrays.values()}) > 1:
-        raise ValueError("All methods must be scored on the same splits.")
-    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
-    differences = []
-    for first, second in pairs:
-        difference = arrays[first] - arrays[second]
-        differences.append(difference[np.isfinite(difference)])
-    raw = [_wilcoxon(difference) if difference.size else 1.0 for difference in differences]
+    pairs = _pair_differences(scores)
+    raw = [_wilcoxon(difference) if difference.size else 1.0 for _, _, difference in pairs]
     corrected = holm(raw) if raw else np.empty(0)
     return [
         PairedTest(first, second, float(d.mean()) if d.size else math.nan, float(p), bool(p < alpha))
-        for (first, second), d, p in zip(pairs, differences, corrected, strict=True)
+        for (first, second, d), p in zip(pairs, corrected, strict=True)
     ]
 
 
@@ -115,32 +197,44 @@ class FriedmanResult:
     p_value: float
     critical_difference: float
 
+    @property
+    def can_differ(self) -> bool:
+        """Check whether two mean ranks can differ by as much as the critical difference."""
+        return self.critical_difference <= len(self.mean_ranks) - 1
 
-def rank_against_best(ranks: Mapping[str, float], tests: Sequence[PairedTest]) -> tuple[MethodRank, ...]:
+
+def rank_against_best(
+    ranks: Mapping[str, float], tests: Sequence[PairedTest], greater_is_better: bool = True
+) -> tuple[MethodRank, ...]:
     """Attach to each mean rank the test of its method against the method with the best mean rank.
 
     Parameters
     ----------
     ranks : mapping of str to float
-        Mean ranks.
+        Mean ranks; those that are NaN are left out, and without any there is no best.
     tests : sequence of PairedTest
         Tests of all pairs.
+    greater_is_better : bool, default=True
+        Whether a larger score is better, for the sign of the differences.
 
     Examples
     --------
     >>> rank_against_best({"a": 2.0, "b": 1.0}, [PairedTest("a", "b", -0.1, 0.01, True)])[0]
     MethodRank(method='a', mean_rank=2.0, p_value=0.01, significant=True)
     """
-    best = min(ranks, key=lambda name: (math.isnan(ranks[name]), ranks[name]))
-    against = {
-        test.second if test.first == best else test.first: test for test in tests if best in (test.first, test.second)
-    }
-    return tuple(
-        MethodRank(name, rank, against[name].p_value, against[name].significant)
-        if name in against
-        else MethodRank(name, rank)
-        for name, rank in ranks.items()
-    )
+    known = {name: rank for name, rank in ranks.items() if not math.isnan(rank)}
+    if not known:
+        return ()
+    best = min(known, key=lambda name: known[name])
+    sign = 1.0 if greater_is_better else -1.0
+    found = {name: MethodRank(name, rank) for name, rank in known.items()}
+    for test in tests:
+        other = test.second if test.first == best else test.first
+        if best not in (test.first, test.second) or other not in known:
+            continue
+        ahead = sign * (test.difference if test.first == best else -test.difference)
+        found[other] = MethodRank(other, known[other], test.p_value, test.significant and ahead > 0)
+    return tuple(found.values())
 
 
 def friedman_ranks(scores: Mapping[str, Any], alpha: float = 0.05) -> FriedmanResult:
@@ -160,6 +254,7 @@ def friedman_ranks(scores: Mapping[str, Any], alpha: float = 0.05) -> FriedmanRe
     """
     names = list(scores)
     table = np.column_stack([np.asarray(scores[name], dtype=np.float64).ravel() for name in names])
+    table = np.round(table, _DIGITS)
     table = table[np.isfinite(table).all(axis=1)]
     n_sets, n_methods = table.shape
     if n_sets == 0:

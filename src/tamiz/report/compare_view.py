@@ -43,10 +43,15 @@ def compare_view(data: CompareReport) -> dict[str, Any]:
         "agreement": agreement_view(data),
         "rank_chart": _ranks(data),
         "ranks": [(r.method, f"{r.mean_rank:.2f}", format_p_value(r.p_value), r.significant) for r in data.ranks],
+        "stability_rows": stability_rows(data),
+        "visible": format_score(data.comparison.smallest_visible_difference) if data.tests else None,
         "tests": [
             {
                 "test": t,
                 "difference": format_score(t.difference, signed=True),
+                "interval": f"{format_score(t.low, signed=True)} to {format_score(t.high, signed=True)}"
+                if math.isfinite(t.low)
+                else "–",
                 "p_value": format_p_value(t.p_value),
                 "m": "all" if t.n_features is None else f"{t.n_features:,}",
             }
@@ -59,6 +64,19 @@ def compare_view(data: CompareReport) -> dict[str, Any]:
 def _mean(values: Sequence[float]) -> float | None:
     known = [v for v in values if math.isfinite(v)]
     return sum(known) / len(known) if known else None
+
+
+def stability_rows(data: CompareReport) -> list[tuple[str, list[tuple[float | None, str]]]]:
+    """Return the stability of each method at each M; empty where the features are not known."""
+    found = data.comparison
+    if found.supports is None:
+        return []
+    rows: list[tuple[str, list[tuple[float | None, str]]]] = []
+    for i, method in enumerate(found.methods):
+        values = [found.stability(i, j) for j in range(len(found.m_values))]
+        if any(math.isfinite(value) for value in values):
+            rows.append((method, [(v, f"{v:.2f}") if math.isfinite(v) else (None, "–") for v in values]))
+    return rows
 
 
 def intervals_said(data: CompareReport) -> str:
@@ -76,11 +94,13 @@ def curves_said(data: CompareReport) -> str:
 
 
 def _best(
-    data: CompareReport, scores: Sequence[Sequence[Interval]], column: int, leave_out: str | None = None
+    data: CompareReport, scores: Sequence[Sequence[Interval]], column: int, leave_out: Sequence[str] = ()
 ) -> int | None:
     """Return the position of the method with the best mean score at one M."""
     known = [
-        (row[column].value, i) for i, row in enumerate(scores) if data.methods[i] != leave_out and row[column].is_known
+        (row[column].value, i)
+        for i, row in enumerate(scores)
+        if data.methods[i] not in leave_out and row[column].is_known
     ]
     if not known:
         return None
@@ -91,7 +111,7 @@ def comparison_verdict(data: CompareReport, scores: Sequence[Sequence[Interval]]
     """Return sentences on which method is best at each M, and how many are significantly behind the best."""
     wins: dict[int, list[int]] = {}
     for column, m in enumerate(data.m_values):
-        best = _best(data, scores, column, leave_out=EVERY_FEATURE)
+        best = _best(data, scores, column, leave_out=(EVERY_FEATURE, *data.comparison.references))
         if best is not None:
             wins.setdefault(best, []).append(m)
     said = []
@@ -103,10 +123,10 @@ def comparison_verdict(data: CompareReport, scores: Sequence[Sequence[Interval]]
         said.append(f"All {data.n_features:,} features together: {format_score(reference.value)}.")
     if data.ranks:
         first = min(data.ranks, key=lambda rank: rank.mean_rank)
-        name = "all features together" if first.method == EVERY_FEATURE else first.method
-        said.append(f"Best mean rank: {name} ({format_number(first.mean_rank)}).")
+        said.append(f"Best mean rank: {first.method} ({format_number(first.mean_rank)}).")
         behind = sum(rank.significant for rank in data.ranks)
-        said.append(f"{behind} of the other {len(data.ranks) - 1} methods are significantly behind it.")
+        if len(data.ranks) > 1:
+            said.append(f"{behind} of the other {len(data.ranks) - 1} methods are significantly behind it.")
     return " ".join(said)
 
 
@@ -122,7 +142,7 @@ def comparison_facts(data: CompareReport) -> list[tuple[str, str]]:
 
 def comparison_rows(data: CompareReport, scores: Sequence[Sequence[Interval]]) -> list[dict[str, Any]]:
     """Return one row per method; the best of each column is marked."""
-    best = [_best(data, scores, column) for column in range(len(data.m_values))]
+    best = [_best(data, scores, column, data.comparison.references) for column in range(len(data.m_values))]
     return [
         {
             "method": method,

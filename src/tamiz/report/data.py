@@ -13,6 +13,7 @@ import numpy as np
 from tamiz.evaluation.comparison import Comparison
 from tamiz.evaluation.cross_validation import Evaluation
 from tamiz.evaluation.intervals import Interval
+from tamiz.evaluation.null import Null
 from tamiz.evaluation.significance import MethodRank, PairedTest
 from tamiz.selection import Selection
 
@@ -44,7 +45,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class StandIn:
-    """Name a feature that was not kept and could replace one that was, with their Pearson correlation."""
+    """Name a feature that was not kept and goes with one that was beyond chance, with their Pearson correlation."""
 
     name: str
     correlation: float
@@ -171,6 +172,10 @@ class SelectReport:
         What was kept and how the run went.
     kept : tuple of KeptFeature
         One record for each kept feature, best first.
+    verdict : str or None, default=None
+        One sentence on the evaluation.
+    null : Null or None, default=None
+        What shuffled targets give over the same folds.
     notes : tuple of str
         What the run reported: how the task was found, which columns were encoded, what was imputed.
     settings, versions : mapping
@@ -197,6 +202,8 @@ class SelectReport:
     curve: Curve | None = None
     confusion: Confusion | None = None
     residuals: Residuals | None = None
+    verdict: str | None = None
+    null: Null | None = None
     image: ImageMask | None = None
     target: str | None = None
     effect_name: str = "weight of the standardised feature"
@@ -234,7 +241,7 @@ class CompareReport:
     ranks : tuple of MethodRank, default=()
         Mean ranks, with significance marks.
     tests : tuple of PairedTest, default=()
-        Wilcoxon tests.
+        Tests of all pairs.
     target : str or None, default=None
         Name of the target.
     notes : tuple of str, default=()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy import stats
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import check_array
 
@@ -126,10 +127,27 @@ def _standardised(table: Any, columns: np.ndarray, rows: np.ndarray) -> np.ndarr
     return dense / np.maximum(np.linalg.norm(dense, axis=0), 1e-12)
 
 
+def chance_correlation(n_rows: int, n_pairs: int, level: float = 0.05) -> float:
+    """Return the correlation that the largest of so many pairs of unrelated columns exceeds with probability ``level``.
+
+    Examples
+    --------
+    >>> round(chance_correlation(30, 1000), 2), round(chance_correlation(1000, 1000), 2)
+    (0.67, 0.13)
+    """
+    if n_rows < 4:
+        return 1.0
+    t = float(stats.t.isf(level / 2 / max(1, n_pairs), n_rows - 2))
+    return t / float(np.sqrt(n_rows - 2 + t**2))
+
+
 def find_stand_ins(
     X: Any, selection: Selection, n_stand_ins: int = 3, threshold: float = 0.5
 ) -> list[tuple[StandIn, ...]]:
     """Find for each kept feature, best first, the features left out that correlate with it most.
+
+    Among many columns and few rows the best correlation is large by chance alone, so that a stand-in must correlate more
+    than the best of so many pairs of unrelated columns would, see :func:`chance_correlation`.
 
     Parameters
     ----------
@@ -140,13 +158,15 @@ def find_stand_ins(
     n_stand_ins : int, default=3
         Most features to name for each.
     threshold : float, default=0.5
-        Smallest absolute correlation to name.
+        Smallest absolute correlation to name, whatever chance gives.
 
     Examples
     --------
     >>> selection = Selection(support=np.array([True, False, False]), ranking=np.array([1, 2, 3]))
-    >>> find_stand_ins(np.array([[0.0, 1, 5], [1, 3, 1], [2, 5, 3]]), selection)
-    [(StandIn(name='x1', correlation=1.0), StandIn(name='x2', correlation=-0.5))]
+    >>> X = np.random.default_rng(0).normal(size=(30, 3))
+    >>> X[:, 1] = X[:, 0] + 0.1 * X[:, 1]
+    >>> [stand_in.name for stand_in in find_stand_ins(X, selection)[0]]
+    ['x1']
     """
     rows = np.arange(X.shape[0])
     if rows.size > N_ROWS_SAMPLED:
@@ -154,6 +174,7 @@ def find_stand_ins(
     kept = selection.ordered[:N_WITH_STAND_INS]
     others = np.flatnonzero(~selection.support)
     found: list[list[tuple[float, int]]] = [[] for _ in range(kept.size)]
+    threshold = max(threshold, chance_correlation(rows.size, kept.size * others.size))
     if others.size and rows.size > 2:
         wanted = _standardised(X, kept, rows)
         for start in range(0, others.size, 2048):  # in pieces, so that a wide table is never copied whole
@@ -172,8 +193,30 @@ def measure_effects(X: Any, y: Any, selection: Selection, task: str) -> tuple[li
     """Return how each kept feature goes with the target by itself, best first, and the name of that measure.
 
     Two classes: the difference of the class means in standard deviations. More classes: the same for the class that
-    differs most from the rest. A numeric target: the correlation.
+    differs most from the rest. A numeric target: the correlation. The rows are those that selected the features, so that
+    even the best columns of noise show an effect: each is made smaller by what the M best of F columns of noise would show.
     """
+    effects, name = _raw_effects(X, y, selection, task)
+    if selection.n_features_to_select == selection.n_features or name == "effect":
+        return effects, name
+    shrunk = [None if effect is None else _shrink(effect, X.shape[0], y, selection, task) for effect in effects]
+    return shrunk, f"{name}, less what the best of so many columns of noise would show"
+
+
+def _shrink(effect: float, n_rows: int, y: Any, selection: Selection, task: str) -> float:
+    """Return an effect less the size that a column of noise must have to be among the M best of F."""
+    share = selection.n_features_to_select / selection.n_features
+    if task == "regression":
+        error = 1 / np.sqrt(max(1, n_rows - 1))
+    else:
+        counts = np.unique(np.asarray(y).astype(str), return_counts=True)[1]
+        share /= 1 if counts.size == 2 else counts.size  # of several classes the one that differs most is shown
+        smallest = float(counts.min())
+        error = np.sqrt(1 / smallest + 1 / max(1.0, n_rows - smallest))
+    return float(np.sign(effect) * max(0.0, abs(effect) - float(stats.norm.isf(share / 2)) * error))
+
+
+def _raw_effects(X: Any, y: Any, selection: Selection, task: str) -> tuple[list[float | None], str]:
     target = np.asarray(y)
     groups = group_rows(y, task)
     if (target.ndim == 2 and target.shape[1] > 1) or len(groups) < 2:

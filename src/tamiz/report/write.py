@@ -11,6 +11,7 @@ import numpy as np
 
 from tamiz._files import write_atomic
 from tamiz.evaluation.comparison import Comparison
+from tamiz.evaluation.null import Null
 from tamiz.evaluation.versions import library_versions
 from tamiz.report.data import CompareReport, Confusion, Curve, Residuals, Scalar, Scores, SelectReport
 from tamiz.report.describe import (
@@ -102,6 +103,8 @@ def select_report(
     curve: Curve | None = None,
     confusion: Confusion | None = None,
     residuals: Residuals | None = None,
+    verdict: str | None = None,
+    null: Null | None = None,
     fold_share: Mapping[int, float] | Sequence[float] | np.ndarray | None = None,
     effects: Sequence[float | None] | None = None,
     effect_name: str | None = None,
@@ -124,6 +127,8 @@ def select_report(
         "classification" or "regression"; found from the estimator or y if it is not given.
     scores, curve, confusion, residuals : records, default=None
         Measured parts; the page leaves out what is missing.
+    verdict, null : str and Null, default=None
+        One sentence on the evaluation, and what shuffled targets give.
     fold_share : mapping or sequence, default=None
         For each feature of the table, the share of folds that kept it.
     effects, effect_name : default=None
@@ -167,6 +172,8 @@ def select_report(
         curve=curve,
         confusion=confusion,
         residuals=residuals,
+        verdict=verdict,
+        null=null,
         image=None if table is None else mean_image(table, selection),
         target=target,
         effect_name=effect_name or "effect",

@@ -14,11 +14,12 @@ from tamiz.evaluation.comparison import Comparison
 from tamiz.evaluation.metrics import BALANCED_ACCURACY
 from tamiz.evaluation.significance import friedman_ranks
 from tamiz.reproduce.cells import Cell
-from tamiz.reproduce.protocol import ComparisonPage
+from tamiz.reproduce.protocol import REFERENCES, ComparisonPage
 from tamiz.reproduce.protocols.microarray_rows import (
     ALPHA,
     MicroarrayPlan,
     TableRow,
+    behind_rows,
     bold_rows,
     collect,
     selection_name,
@@ -86,6 +87,7 @@ def summarise_microarray(
     """Make all tables of the protocol."""
     tables = collect(plan, cells, results)
     bold = {dataset: bold_rows(rows) for dataset, rows in tables.items()}
+    behind = {dataset: behind_rows(rows) for dataset, rows in tables.items()}
     # The rows are in the same order for every data set.
     lines = list(zip(*tables.values(), strict=True))
     ranks = friedman_ranks({rows[0].label: [row.mean for row in rows] for rows in lines})
@@ -93,20 +95,20 @@ def summarise_microarray(
     sentences = [difference_sentence(row, plan.grid) for rows in tables.values() for row in rows]
     parts = [
         _introduction(plan),
-        _main_table(plan, lines, bold, ranks),
+        _main_table(plan, lines, bold, behind, ranks),
         _rank_sentence(ranks, len(plan.datasets)),
         "### Differences to the paper above 0.02",
         "\n".join(f"- {sentence}" for sentence in sentences if sentence) or "None.",
-        "### Stability of the selection\n\nNogueira's / Kuncheva's index, mean over the numbers of features; 1 is the "
-        "same features in every split, 0 what chance gives.",
+        "### Stability of the selection\n\nNogueira's index, mean over the numbers of features; 1 is the same features in "
+        "every split. Splits share training rows, so that even labels without meaning give more than 0.",
         _stability_table(plan, stable),
         *failure_section(failures),
     ]
     return ProtocolSummary(
         "Microarray and FS challenge: " + ", ".join(map(display_name, plan.datasets)),
         "\n\n".join(parts),
-        _records(plan, tables, bold, stable),
-        _content(plan, tables, bold, ranks, stable, failures),
+        _records(plan, tables, bold, behind, stable),
+        _content(plan, tables, bold, behind, ranks, stable, failures),
         _seconds(cells, results),
     )
 
@@ -116,13 +118,15 @@ def _introduction(plan: MicroarrayPlan) -> str:
     solver = "the grid of the authors' code" if plan.grid == "full" else "C from 0.001, 0.1, 1, 100, squared hinge"
     return (
         f"Mean balanced accuracy over M = {sizes} and {plan.n_splits} splits (3-fold x {plan.n_repeats}), ± the standard "
-        "deviation over both; **bold**: the best row of a column and those that a Wilcoxon test over the splits (0.05) "
-        f"does not tell from it; in brackets the paper's number. SVM: {solver}, by 5-fold accuracy on the training part. "
+        "deviation over both; **bold**, by the paper's rule: the best row of a column and those that a Wilcoxon test over "
+        "the splits (0.05) does not tell from it. The splits share rows, which that test does not know: ↓ marks rows that "
+        "the corrected resampled t test (Holm over the rows, 0.05) tells from the best. In brackets the paper's number. "
+        f"SVM: {solver}, by 5-fold accuracy on the training part. "
         f"{recipe_sentence(plan.recipes)}"
     )
 
 
-def _main_table(plan: MicroarrayPlan, lines: Sequence[Sequence[TableRow]], bold: Any, ranks: Any) -> str:
+def _main_table(plan: MicroarrayPlan, lines: Sequence[Sequence[TableRow]], bold: Any, behind: Any, ranks: Any) -> str:
     texts = []
     for rows in lines:
         line = [rows[0].label]
@@ -130,6 +134,7 @@ def _main_table(plan: MicroarrayPlan, lines: Sequence[Sequence[TableRow]], bold:
             text = f"{format_cell(row.mean)} ± {format_cell(row.deviation, 2)}"
             if row.place in bold[row.dataset]:
                 text = f"**{text}**"
+            text += " ↓" if row.place in behind[row.dataset] else ""
             line.append(text + (f" ({row.paper[0]:.3f})" if row.paper else ""))
         texts.append([*line, format_cell(ranks.mean_ranks[rows[0].label], 2)])
     return markdown_table(["method, learner", *map(display_name, plan.datasets), "mean rank"], texts)
@@ -138,10 +143,10 @@ def _main_table(plan: MicroarrayPlan, lines: Sequence[Sequence[TableRow]], bold:
 def _rank_sentence(ranks: Any, n_datasets: int) -> str:
     if not math.isfinite(ranks.p_value):
         return "Ranks over one data set are not tested."
-    return (
-        f"Friedman test over {n_datasets} data sets: p = {ranks.p_value:.3g}; mean ranks that differ by less than "
-        f"{ranks.critical_difference:.2f} (Nemenyi, 0.05) are not told apart."
-    )
+    said = f"Friedman test over {n_datasets} data sets: p = {ranks.p_value:.3g}"
+    if not ranks.can_differ:  # two mean ranks cannot be so far apart: there is nothing to compare with
+        return f"{said}; so few data sets tell no two rows apart by their mean ranks (Nemenyi, 0.05)."
+    return f"{said}; mean ranks that differ by less than {ranks.critical_difference:.2f} (Nemenyi, 0.05) are not told apart."
 
 
 def _stability_table(plan: MicroarrayPlan, stable: Any) -> str:
@@ -151,13 +156,13 @@ def _stability_table(plan: MicroarrayPlan, stable: Any) -> str:
             continue
         line = [with_recipe(get_method(method).title, recipe)]
         for dataset in plan.datasets:
-            pair = stable.get((dataset, with_recipe(method, recipe)))
-            line.append("–" if pair is None else " / ".join(format_cell(float(np.mean(values)), 2) for values in pair))
+            values = stable.get((dataset, with_recipe(method, recipe)))
+            line.append("–" if values is None else format_cell(float(np.mean(values)), 2))
         lines.append(line)
     return markdown_table(["method", *map(display_name, plan.datasets)], lines)
 
 
-def _records(plan: MicroarrayPlan, tables: Any, bold: Any, stable: Any) -> list[dict[str, Any]]:
+def _records(plan: MicroarrayPlan, tables: Any, bold: Any, behind: Any, stable: Any) -> list[dict[str, Any]]:
     records = []
     for dataset, rows in tables.items():
         for row in rows:
@@ -176,12 +181,13 @@ def _records(plan: MicroarrayPlan, tables: Any, bold: Any, stable: Any) -> list[
                     "sd": finite(row.deviation),
                     "splits": int(np.isfinite(row.by_split).sum()),
                     "bold": row.place in bold[dataset],
+                    "behind_corrected": row.place in behind[dataset],
                     "paper": None if row.paper is None else row.paper[0],
                     "paper_sd": None if row.paper is None else row.paper[1],
                 }
             )
             recipe = row.recipe if get_method(row.method).trains_model else None
-            pair = stable.get((dataset, with_recipe(row.method, recipe)))
+            values = stable.get((dataset, with_recipe(row.method, recipe)))
             for position, m in enumerate(plan.m_values):
                 column = row.scores[:, position]
                 column = column[np.isfinite(column)]
@@ -192,14 +198,13 @@ def _records(plan: MicroarrayPlan, tables: Any, bold: Any, stable: Any) -> list[
                         "balanced_accuracy": finite(column.mean()) if column.size else None,
                         "sd": finite(column.std()) if column.size else None,
                         "splits": int(column.size),
-                        "nogueira": None if pair is None else finite(pair[0][position]),
-                        "kuncheva": None if pair is None else finite(pair[1][position]),
+                        "nogueira": None if values is None else finite(values[position]),
                     }
                 )
     return records
 
 
-def _content(plan: Any, tables: Any, bold: Any, ranks: Any, stable: Any, failures: Any) -> dict[str, Any]:
+def _content(plan: Any, tables: Any, bold: Any, behind: Any, ranks: Any, stable: Any, failures: Any) -> dict[str, Any]:
     rows = [
         {
             "dataset": row.dataset,
@@ -209,6 +214,7 @@ def _content(plan: Any, tables: Any, bold: Any, ranks: Any, stable: Any, failure
             "mean": finite(row.mean),
             "sd": finite(row.deviation),
             "bold": row.place in bold[dataset],
+            "behind_corrected": row.place in behind[dataset],
             "paper": None if row.paper is None else list(row.paper),
             "scores": [[finite(value) for value in split] for split in row.scores.tolist()],
         }
@@ -226,13 +232,8 @@ def _content(plan: Any, tables: Any, bold: Any, ranks: Any, stable: Any, failure
         "mean_ranks": {label: finite(rank) for label, rank in ranks.mean_ranks.items()},
         "friedman_p_value": finite(ranks.p_value),
         "stability": [
-            {
-                "dataset": dataset,
-                "method": method,
-                "nogueira": list(map(finite, pair[0])),
-                "kuncheva": list(map(finite, pair[1])),
-            }
-            for (dataset, method), pair in stable.items()
+            {"dataset": dataset, "method": method, "nogueira": list(map(finite, values))}
+            for (dataset, method), values in stable.items()
         ],
         "failures": dict(sorted(failures.items())),
     }
@@ -251,6 +252,7 @@ def comparison_pages(plan: MicroarrayPlan, cells: Sequence[Cell], results: Mappi
             seconds=_mean_seconds(dataset, rows, cells, results),
             test_share=1 / N_FOLDS,
             alpha=ALPHA,
+            references=tuple(f"{row.method} / {row.learner}" for row in rows if row.method in REFERENCES),
         )
         pages.append(
             ComparisonPage(

@@ -1,0 +1,110 @@
+"""Warnings, metric, null and test file of a run: what ``select`` and ``compare`` ask of the evaluation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tamiz._names import pick_name
+from tamiz.cli.console import Terminal
+from tamiz.cli.errors import EXIT_USAGE, CommandError
+from tamiz.cli.fold_options import SelectionFoldOptions
+from tamiz.cli.prepare import Prepared
+from tamiz.core.losses import names_of
+from tamiz.errors import UnknownNameError
+from tamiz.evaluation.cross_validation import Evaluation
+from tamiz.evaluation.data_checks import describe_selection_risks, describe_table_risks
+from tamiz.evaluation.holdout import holdout_interval
+from tamiz.evaluation.metrics import Metric, get_metric
+from tamiz.evaluation.null import N_PERMUTATIONS
+from tamiz.persistence import SavedModel
+from tamiz.tables.read import read_table
+
+
+def find_metric(scoring: str | None, task: str) -> Metric:
+    """Return the metric that the user named, or that of the task.
+
+    Examples
+    --------
+    >>> find_metric("auc", "classification").name
+    'AUC'
+    """
+    try:
+        return get_metric(scoring, task)
+    except (UnknownNameError, ValueError) as error:
+        raise CommandError(str(error).replace("scoring=", "--scoring "), EXIT_USAGE) from None
+
+
+def check_loss(loss: str | None, task: str) -> str:
+    """Return the name of the loss; raise if the task has none of that name.
+
+    Examples
+    --------
+    >>> check_loss(None, "regression"), check_loss("Huber", "regression")
+    ('auto', 'huber')
+    """
+    try:
+        return "auto" if loss is None else pick_name(loss, ["auto", *names_of(task)], "loss")
+    except UnknownNameError as error:
+        raise CommandError(f"--loss: {error}", EXIT_USAGE) from None
+
+
+def report_table_risks(data: Prepared, terminal: Terminal) -> None:
+    """Warn of duplicate rows, and of columns that look like a running number or an identifier."""
+    _, matrix = data.whole()
+    for message in describe_table_risks(matrix, data.y, [feature.name for feature in data.features]):
+        terminal.warn(message.replace("`groups`", "--groups").replace("leave it out", "--ignore it"))
+
+
+def report_selection_risks(
+    data: Prepared, evaluation: Evaluation, support: np.ndarray, X: Any, terminal: Terminal
+) -> None:
+    """Warn of kept columns that few folds kept or that are constant, and of folds without a score."""
+    names = [feature.name for feature in data.features]
+    for message in describe_selection_risks(support, evaluation.fold_share, X, names):
+        terminal.warn(message)
+    if evaluation.n_without_score:
+        terminal.warn(
+            f"In {evaluation.n_without_score} of {len(evaluation.folds)} folds {evaluation.metric.name} is not defined; "
+            "the score is that of the others."
+        )
+
+
+def choose_permutations(asked: int | None, convex: bool, terminal: Terminal) -> int:
+    """Return the number of permutations; networks with hidden layers take seconds for each fit and have none by default."""
+    if asked is not None:
+        return asked
+    if convex:
+        return N_PERMUTATIONS
+    terminal.say("Not compared with shuffled targets, which would take many trainings; --permutations 20 does it.")
+    return 0
+
+
+def score_test_file(
+    options: SelectionFoldOptions, data: Prepared, model: SavedModel, metric: Metric, terminal: Terminal
+) -> dict[str, Any] | None:
+    """Score the final model on the rows of another file; None if none was named."""
+    if options.test is None:
+        return None
+    shared: dict[str, Any] = {"format": options.format, "delimiter": options.delimiter, "header": options.header}
+    found = read_table(
+        options.test, target=options.target, task=data.target.task, need_target=True,
+        categorical=options.categorical or (), max_categories=options.max_categories, **shared,
+    )  # fmt: skip
+    assert found.target is not None
+    columns = read_table(options.test, columns=model.columns, categorical=model.text_columns, **shared)
+    matrix = model.encode(columns.take(found.target.rows), terminal.warn)
+    if metric.response == "predict":
+        response = model.predict(matrix)
+    else:
+        scores = model.scores(matrix)
+        response = scores[:, 0] if scores.shape[1] == 1 else scores
+    score = holdout_interval(metric, found.target.y, response, data.y, seed=options.seed)
+    return {
+        "file": str(options.test),
+        "n_rows": int(found.target.y.size),
+        "value": score.value,
+        "low": score.low,
+        "high": score.high,
+    }

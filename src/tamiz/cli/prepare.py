@@ -176,7 +176,7 @@ def load_table(
     folds = _make_folds(table.target, options, terminal, roles)
     seconds = time.perf_counter() - started
     n_jobs = _count_jobs(options, table, len(features), len(folds), processes)
-    return Prepared(table, features, folds, n_jobs, seconds, roles)
+    return Prepared(table, features, folds, n_jobs, seconds, roles=roles)
 
 
 def _make_folds(target: Target, options: TableOptions, terminal: Terminal, roles: RowRoles) -> list[Fold]:

@@ -16,7 +16,7 @@ from tamiz.core.state import Slot
 from tamiz.engines._compile_notice import announce_compilation
 from tamiz.engines.additive import AdditiveModel
 from tamiz.engines.contract import Fit, Problem, Progress
-from tamiz.engines.dense_start import constant_loss, evaluate
+from tamiz.engines.dense_start import constant_loss, mean_loss
 from tamiz.engines.loop import Status
 from tamiz.engines.memory import LoopSlot
 from tamiz.engines.pair_basis import PairBasis, pair_basis
@@ -222,7 +222,7 @@ def _report_chance(model: PairModel, problem: Problem, columns: np.ndarray, loss
     if scores.shape[1] < problem.n_outputs:  # two competing outputs were reduced to their difference
         scores = np.column_stack([-scores / 2, scores / 2])
     reference = constant_loss(loss, problem, rows)
-    removed = 1.0 - evaluate(loss, problem, scores, rows)[0] / reference if reference > 0 else 1.0
+    removed = 1.0 - mean_loss(loss, problem, scores, rows)[0] / reference if reference > 0 else 1.0
     if removed < NEAR_CHANCE:
         warn_near_chance(
             removed,

@@ -43,7 +43,7 @@ def training_loss(estimator: BaseE2EFS, prepared: PreparedData) -> float:
     prepared : PreparedData
         What it was fitted on.
     """
-    from tamiz.engines.dense_start import evaluate  # loads numba
+    from tamiz.engines.dense_start import mean_loss  # loads numba
 
     table, target, selection = prepared.table, prepared.target, estimator.selection_
     gating = read_gating(estimator, prepared.n_features, prepared.feature_names, prepared.missing)
@@ -55,7 +55,7 @@ def training_loss(estimator: BaseE2EFS, prepared: PreparedData) -> float:
     if scores.shape[1] < target.values.shape[1]:  # two classes with an output each are decided by the difference
         scores = np.column_stack([np.zeros(scores.shape[0]), scores])
     problem = Problem(table.values, target.values, prepared.sample_weight)
-    return evaluate(prepared.loss, problem, scores, np.arange(problem.n_samples))[0]
+    return mean_loss(prepared.loss, problem, scores, np.arange(problem.n_samples))[0]
 
 
 def strength_ranges(losses: Mapping[int, float]) -> dict[int, tuple[float, float]]:

@@ -222,7 +222,7 @@ def evaluate_selection(
         Random sets of M features per fold, whose scores are averaged.
     automatic : bool, default=False
         Whether each fold chooses its own M from its training rows (``make_model("auto", seed)``), so that the rows which
-        score it did not choose it; ``n_features_to_select`` is then that of the random sets alone.
+        score it did not choose it; ``n_features_to_select`` is then that of the random sets and of the permutations.
     scoring : str, Metric or None, default=None
         Metric, see :func:`~tamiz.evaluation.metrics.get_metric`.
     sample_weight : ndarray or None, default=None
@@ -302,7 +302,7 @@ def evaluate_selection(
     if not n_permutations:
         return found
     null = permutation_null(
-        shared,
+        dataclasses.replace(shared, automatic=False),
         float(np.nanmean(found.values("kept"))),
         n_permutations,
         groups=groups,

@@ -8,7 +8,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from tamiz.tables import TableError, arrow_reader, write_columns
+from tamiz.tables import TableError, arrow_reader, as_table, write_columns
 
 
 @pytest.mark.parametrize("kind", ["parquet", "feather", "stream"])
@@ -68,3 +68,8 @@ def test_arrow_keeps_types(tmp_path, name, read):
         else pyarrow.feather.read_table(tmp_path / f"out_{name}")
     )
     assert found.equals(source.select(["a", "c", "y"]))
+
+
+def test_whole_numbers_beyond_float64_are_rounded():
+    table = as_table(pa.table({"id": [2**60 + 1, 2**62 + 3, 5], "a": [1.0, 2.0, 3.0]}))
+    assert (table.numbers[:, 0] + table.centres[0]).tolist() == [2.0**60, 2.0**62, 5]

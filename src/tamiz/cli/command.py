@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 Options = TypeVar("Options")
 #: Fields that are listed last in the help of every command, in this order.
-_LAST = ("format", "delimiter", "header", "out", "force", "spreadsheet_safe", "json", "quiet", "open_report")
+_LAST = (
+    *("format", "delimiter", "header", "encoding", "skip_rows", "decimal", "na_values", "keep_na"),
+    *("out", "force", "spreadsheet_safe", "json", "quiet", "open_report"),
+)
 
 
 def print_error(message: str) -> None:

@@ -23,6 +23,7 @@ from rich.text import Text
 from tamiz.cli.errors import name_options
 from tamiz.report.records import to_plain
 from tamiz.report.text import clean_text
+from tamiz.tables.messages import WARNING
 
 
 class Terminal:
@@ -46,8 +47,8 @@ class Terminal:
         self.notes: list[str] = []
 
     def say(self, message: str) -> None:
-        """Print a message, and keep it for the report."""
-        self._note(message, "dim")
+        """Print a message, and keep it for the report; one that begins with "Warning:" is printed to be seen."""
+        self._note(message, "yellow" if message.startswith(WARNING) else "dim")
 
     def warn(self, message: str) -> None:
         """Print a message that should be seen, and keep it for the report."""

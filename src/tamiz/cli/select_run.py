@@ -68,8 +68,8 @@ def run_select(
             encoder, matrix = data.whole()
             estimator = fit_model(_model_options(options), data.target.task, k, options.seed, matrix, data.y)
             tick()
-        model = SavedModel.from_estimator(estimator, encoder, data.target.name)
-        page = _page(options, command, data, evaluation, estimator, matrix, model, terminal)
+        model = SavedModel.from_estimator(estimator, encoder, data.target.name, options.missing_words())
+        page = _page(options, command, data, evaluation, estimator, encoder.uncentre(matrix), model, terminal)
         record = _record(options, command, data, evaluation, page)
         files = _write(folder, options, data, page, model, record)
         for path in copies:

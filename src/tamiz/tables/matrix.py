@@ -26,7 +26,13 @@ def check_matrix_options(format_name: str, options: ReadOptions) -> None:
 
 
 def matrix_table(
-    path: Path, format_name: str, numbers: Any, target: np.ndarray | None, names: list[str], options: ReadOptions
+    path: Path,
+    format_name: str,
+    numbers: Any,
+    target: np.ndarray | None,
+    names: list[str],
+    options: ReadOptions,
+    centres: np.ndarray | None = None,
 ) -> DataTable:
     """Build a table from a matrix and its target, with the columns that the options name.
 
@@ -44,7 +50,11 @@ def matrix_table(
         Names of all columns.
     options : ReadOptions
         Columns to ignore, or the columns to keep.
+    centres : ndarray of float64 or None, default=None
+        What was subtracted from each column; None stands for zeros.
     """
+    if target is not None and target.shape == (numbers.shape[0], 1):
+        target = target[:, 0]
     if target is not None and target.shape != (numbers.shape[0],):
         raise TableError(f"y in {path.name} has shape {target.shape}, but X has {numbers.shape[0]:,} rows.")
     if numbers.shape[0] == 0:
@@ -61,6 +71,9 @@ def matrix_table(
     kept = np.flatnonzero(wanted)
     if kept.size < len(names):
         numbers = numbers[:, kept]
-    return DataTable(
+    table = DataTable(
         path, format_name, names, numbers.shape[0], numbers, kept, target_column=column, target_name=TARGET
     )
+    if centres is not None:
+        table.centres = centres[kept]
+    return table

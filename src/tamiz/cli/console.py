@@ -26,6 +26,30 @@ from tamiz.report.text import clean_text
 from tamiz.tables.messages import WARNING
 
 
+def json_text(record: Any, encoding: str = "utf-8") -> str:
+    r"""Return results as JSON; letters that the encoding lacks, and halves of surrogate pairs, are escaped.
+
+    Parameters
+    ----------
+    record : object
+        The results.
+    encoding : str, default="utf-8"
+        Encoding of where the text goes.
+
+    Examples
+    --------
+    >>> json_text({"name": "größe"}, "ascii")
+    '{\n  "name": "gr\\u00f6\\u00dfe"\n}\n'
+    """
+    plain = to_plain(record)
+    text = json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2)
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = json.dumps(plain, allow_nan=False, indent=2)
+    return text + "\n"
+
+
 class Terminal:
     """Print messages, progress and results of a command.
 
@@ -69,7 +93,7 @@ class Terminal:
     def result(self, record: dict[str, Any]) -> None:
         """Print results as JSON, if asked for."""
         if self.as_json:
-            sys.stdout.write(json.dumps(to_plain(record), ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+            sys.stdout.write(json_text(record, sys.stdout.encoding or "utf-8"))
             sys.stdout.flush()
 
     @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tamiz._version import __version__
-from tamiz.cli.console import Terminal
+from tamiz.cli.console import Terminal, json_text
 from tamiz.cli.estimator import ModelOptions, fit_model, model_maker
 from tamiz.cli.output import output_folder
 from tamiz.cli.prepare import Prepared, load_table, parse_k, resolve_k
@@ -259,8 +258,7 @@ def _write(
     rows = [[kept[column] for column in columns] for kept in record["selected"]]
     text = csv_text(columns, rows, spreadsheet_safe=options.spreadsheet_safe)
     (folder / files["selected_csv"]).write_text(text, encoding="utf-8", newline="")
-    text = json.dumps(record, ensure_ascii=False, allow_nan=False, indent=2)
-    (folder / files["selected_json"]).write_text(text + "\n", encoding="utf-8")
+    (folder / files["selected_json"]).write_text(json_text(record), encoding="utf-8")
     used = sorted({data.features[feature.index].column for feature in page.kept})
     write_columns(data.table, used, folder / files["reduced"])
     (folder / files["model"]).write_bytes(model.to_bytes())

@@ -252,7 +252,7 @@ def _compare_fold(
             judge = default_judge(task, hasattr(train, "tocsr")).fit(take_columns(train, columns), y_train)
             record.score = METRICS[task](y_test, judge.predict(take_columns(test, columns)))
             record.seconds = seconds
-        except (ValueError, FloatingPointError, ImportError, TypeError, MemoryError) as error:
+        except (ValueError, ImportError, TypeError, MemoryError) as error:
             record.failure = str(error).splitlines()[0] if str(error) else type(error).__name__
         records.append(record)
         tick()

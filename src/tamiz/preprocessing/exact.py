@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 
+#: Largest size of a standardised number: where the deviation is next to nothing, a new number may be infinitely far out,
+#: and the sum of two infinities of different sign is NaN.
+FARTHEST = 1e15
+
 
 def normalize_exact(values: np.ndarray, mean: Any, deviation: Any, kind: str | None) -> np.ndarray:
     """Normalise in float64: ``erf(z / sqrt(2))`` for ``kind="erf"``, ``z = (x - mean) / deviation`` for "standard".
@@ -39,4 +43,4 @@ def normalize_exact(values: np.ndarray, mean: Any, deviation: Any, kind: str | N
         z -= mean
         z /= np.where(np.asarray(deviation) > 0, deviation, np.inf) * (math.sqrt(2.0) if kind == "erf" else 1.0)
     z[np.isnan(z)] = 0.0  # infinite in a constant column
-    return erf(z, out=z) if kind == "erf" else z
+    return erf(z, out=z) if kind == "erf" else np.clip(z, -FARTHEST, FARTHEST, out=z)

@@ -71,6 +71,8 @@ def _judge_text(column: TextColumn, max_categories: int) -> str | None:
         return foreign
     if len(column.categories) > max_categories:
         numbers = [is_number(value) for value in column.categories]
+        if all(numbers):
+            return f"named in `categorical`, but it holds more than {max_categories} different numbers"
         if np.mean(numbers) > 0.5:
             odd = column.categories[int(np.argmin(numbers))]
             row = int(np.argmax(column.codes == int(np.argmin(numbers)))) + 1

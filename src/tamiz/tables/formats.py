@@ -15,7 +15,7 @@ from tamiz._extras import require
 from tamiz._names import pick_name
 from tamiz.errors import UnknownNameError
 from tamiz.tables.errors import TableArgumentError, TableError
-from tamiz.tables.messages import list_some
+from tamiz.tables.messages import list_some, quote
 from tamiz.tables.spool import check_not_device, is_stream, plain_file, spool_stream, without_gzip
 
 if TYPE_CHECKING:  # the command line lists the formats and need not load numpy for that
@@ -170,9 +170,14 @@ def _read_head(path: Path) -> bytes:
 
 def _check_file(path: Path) -> None:
     """Raise if there is no file, or an empty one."""
-    if not path.exists():
+    try:
+        there = path.exists()
+    except (OSError, ValueError) as error:  # a name that is too long, or holds a zero byte
+        reason = getattr(error, "strerror", None) or str(error)
+        raise TableArgumentError(f"{quote(path)} cannot be read: {reason}.") from None
+    if not there:
         suffixes = {suffix for format in list_formats() for suffix in format.suffixes}
-        near = sorted(p.name for p in path.parent.glob("*") if p.suffix.lower() in suffixes)
+        near = sorted(p.name for p in path.parent.glob("*") if without_gzip(p).suffix.lower() in suffixes)
         hint = f" There are {list_some(near)} in that folder." if near else ""
         raise TableArgumentError(f"There is no file {path}.{hint}")
     if path.is_dir():

@@ -25,6 +25,13 @@ def check_matrix_options(format_name: str, options: ReadOptions) -> None:
         raise TableArgumentError(f"A {format_name} file holds numbers only: `categorical` does not apply.")
 
 
+def _texts(path: Path, target: np.ndarray) -> list[str]:
+    try:
+        return [str(value) for value in target.astype(str)]
+    except UnicodeDecodeError:
+        raise TableError(f"y in {path.name} holds bytes that are no text. Save it as numbers or as text.") from None
+
+
 def matrix_table(
     path: Path,
     format_name: str,
@@ -62,7 +69,9 @@ def matrix_table(
     column: np.ndarray | TextColumn | None = None
     if target is not None:
         if target.dtype.kind in "US":
-            column = TextColumn.from_values([str(value) for value in target.astype(str)])
+            column = TextColumn.from_values(
+                [value.encode("utf-8", "replace").decode() for value in _texts(path, target)]
+            )
         elif target.dtype.kind in "biuf":
             column = target.astype(np.float64)
         else:

@@ -33,7 +33,9 @@ def clean_column_names(names: Sequence[str]) -> list[str]:
     >>> clean_column_names(["a", "", " b "])
     ['a', 'column_2', 'b']
     """
-    cleaned = [name.strip() or f"column_{number}" for number, name in enumerate(names, start=1)]
+    # Half of a surrogate pair, which only NPZ files can hold, has no UTF-8.
+    encodable = [name.encode("utf-8", "replace").decode() for name in names]
+    cleaned = [name.strip() or f"column_{number}" for number, name in enumerate(encodable, start=1)]
     first: dict[str, int] = {}
     for number, name in enumerate(cleaned, start=1):
         if name in first:

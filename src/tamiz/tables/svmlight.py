@@ -92,13 +92,13 @@ def _add_columns(numbers: Any, names: list[str], columns: Sequence[str]) -> tupl
 
 def _write(table: DataTable, columns: Sequence[int], path: Path) -> None:
     """Write the entries of some columns under their numbers, so that the model of the whole file reads the result too."""
-    wanted = {table.names[index] for index in columns}
-    with open(table.path, encoding="utf-8") as source, open(path, "w", encoding="utf-8", newline="\n") as file:
+    wanted = {table.names[index].encode() for index in columns}
+    with open(table.path, "rb") as source, open(path, "wb") as file:  # a note may be in any encoding
         for line in source:
-            words = line.partition("#")[0].split()
+            words = line.partition(b"#")[0].split()
             if words:
-                kept = [word for word in words[1:] if word.partition(":")[0] in wanted]
-                file.write(" ".join([words[0], *kept]) + "\n")
+                kept = [word for word in words[1:] if word.partition(b":")[0] in wanted]
+                file.write(b" ".join([words[0], *kept]) + b"\n")
 
 
 SVMLIGHT = Format("svmlight", "svmlight", (".svm", ".svmlight", ".libsvm"), _sniff, _read, _write)

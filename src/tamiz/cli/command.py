@@ -93,7 +93,7 @@ def handle_errors(function: Callable[..., None]) -> Callable[..., None]:
         except BrokenPipeError:
             raise  # who reads has had enough; typer ends the command
         except OSError as error:
-            about = f"{error.filename}: " if error.filename is not None else ""
+            about = f"{error.filename}: " if error.filename is not None else "The output cannot be written: "
             print_error(f"{about}{error.strerror or error}.")
             raise typer.Exit(EXIT_OUTPUT) from None
         finally:

@@ -50,11 +50,12 @@ def _make_partial(folder: Path) -> tuple[Path, list[Path]]:
             if not folder.is_dir():
                 raise
             return Path(tempfile.mkdtemp(prefix=".tamiz.", suffix=".part", dir=folder)), made
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         for path in reversed(made):
             path.rmdir()
+        reason = getattr(error, "strerror", None) or str(error)
         raise CommandError(
-            f"{folder} cannot be written: {error.strerror}. Name another folder with --out.", EXIT_OUTPUT
+            f"{quote(folder)} cannot be written: {reason}. Name another folder with --out.", EXIT_OUTPUT
         ) from None
 
 

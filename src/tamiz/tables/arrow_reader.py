@@ -71,7 +71,7 @@ class ArrowSource:
         try:
             yield from self.iterate(columns, n_rows)
         except (pa.ArrowException, OSError) as error:
-            raise TableError(f"{self.path.name} is damaged: {str(error).splitlines()[0]}.") from None
+            raise TableError(f"{self.path.name} is damaged: {str(error).splitlines()[0].rstrip('.')}.") from None
 
     def batches_to_write(self, columns: list[int]) -> tuple[Any, Iterator[Any]]:
         """Return the schema of some columns and their batches."""
@@ -133,7 +133,23 @@ def read_arrow(
         Asked before the memory is taken.
     on_rows : callable, default=no progress
         Called with the number of rows that are done, and of all rows.
+
+    Raises
+    ------
+    TableError
+        If the columns cannot be used, or the file is damaged: also where its values are no text, or fewer than it claims.
     """
+    try:
+        return _read_arrow(source, options, budget, on_rows)
+    except UnicodeDecodeError as error:
+        raise TableError(f"{source.path.name} is damaged: it holds text that is not UTF-8 ({error.reason}).") from None
+    except pa.ArrowException as error:
+        raise TableError(f"{source.path.name} is damaged: {str(error).splitlines()[0].rstrip('.')}.") from None
+
+
+def _read_arrow(
+    source: ArrowSource, options: ReadOptions, budget: MemoryBudget, on_rows: Callable[[int, int], None]
+) -> DataTable:
     names = clean_column_names(source.schema.names)
     choice = choose_columns(names, options)
     target = choice.target
@@ -165,7 +181,9 @@ def read_arrow(
         block.write(row, numbers)
         row = stop
         on_rows(row, source.n_rows)
-    table = DataTable(source.path, source.format, names, row, block.numbers[:row], number_columns, left_out=left_out)
+    if row != source.n_rows:
+        raise TableError(f"{source.path.name} is damaged: it claims {source.n_rows:,} rows, but holds {row:,}.")
+    table = DataTable(source.path, source.format, names, row, block.numbers, number_columns, left_out=left_out)
     table.centres = block.centres
     if target is not None:
         table.target_name = names[target]

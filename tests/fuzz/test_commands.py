@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import click
 import numpy as np
 import pytest
 import typer
@@ -101,8 +102,10 @@ DOCUMENTED = {EXIT_OK, EXIT_USAGE, EXIT_DATA, EXIT_OUTPUT, EXIT_MEMORY}
 def commands(group=None, path=()):
     """Yields the words of every command."""
     group = typer.main.get_command(app) if group is None else group
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if hasattr(command, "list_commands"):
             yield from commands(command, (*path, name))
         else:
             yield (*path, name)

@@ -76,7 +76,7 @@ class _FixedMask(nn.Module):
         self.register_buffer("support", support)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x * self.support
+        return x * self.support  # type: ignore[operator]
 
 
 def _check_width(values: torch.Tensor, n_values: int) -> None:

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 JOBS ?= 2
 
-.PHONY: demo test lint types unit bench docs format clean
+.PHONY: demo test lint types unit fuzz bench docs format clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/tamiz demo
@@ -22,6 +22,10 @@ types: $(VENV)/.installed-test
 unit: $(VENV)/.installed-test
 	# One thread a worker: two workers fill two cores.
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup --cov --cov-report=term -q
+
+# 10,000 fits, 1,000 model files, 500 tables of each format, all bad arguments; SEED=1 tries other cases.
+fuzz: $(VENV)/.installed-test
+	OMP_NUM_THREADS=1 TAMIZ_FUZZ=full TAMIZ_FUZZ_SEED=$(or $(SEED),0) $(BIN)/pytest -n $(JOBS) tests/fuzz -q --durations=20
 
 # Into site/, warnings as errors. The variable silences an advertisement for the next version of mkdocs.
 docs: $(VENV)/.installed-test

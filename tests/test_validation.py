@@ -1,12 +1,17 @@
 """The shared checks of input data, each with its message."""
 
+import datetime
+
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
 from tamiz._validation import (
     check_finite,
+    check_kept_columns,
     check_numeric_target,
     check_table,
     check_target_length,
@@ -129,3 +134,33 @@ def test_names_are_kept_in_fit_and_compared_later():
 def test_objects_that_are_numbers_are_fine():
     frame = pd.DataFrame({"a": np.array([1, 2], dtype=object)})
     assert check_table(Anything(), frame, reset=True).tolist() == [[1.0], [2.0]]
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, lambda columns: pl.LazyFrame(columns), pa.table, pd.DataFrame])
+def test_frames_of_every_library(make):
+    estimator = Anything()
+    checked = check_table(estimator, make({"a": [1.0, 2.0], "b": [3, 4]}), reset=True)
+    assert checked.tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    assert estimator.feature_names_in_.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match=r"column\(s\) 'b' hold text"):
+        check_table(Anything(), make({"a": [1.0, 2.0], "b": ["x", "y"]}), reset=True)
+    with pytest.raises(ValueError, match=r"Column\(s\) 'b' hold dates or times\. Turn them"):
+        check_table(Anything(), make({"a": [1.0], "b": [datetime.datetime(2024, 1, 1)]}), reset=True)
+
+
+@pytest.mark.parametrize("kind", ["datetime64[D]", "timedelta64[s]"])
+def test_arrays_of_dates_are_no_numbers(kind):
+    with pytest.raises(ValueError, match=r"X holds (date|time).*Turn them into numbers"):
+        check_table(Anything(), np.arange(4).astype(kind).reshape(2, 2), reset=True)
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, lambda columns: pl.LazyFrame(columns), pa.table, pd.DataFrame])
+def test_kept_columns_are_found_by_name_in_any_order(make):
+    estimator, kept = Anything(), np.array([1, 2])
+    check_table(estimator, pd.DataFrame({"a": [1.0], "b": [2.0], "c": [3.0]}), reset=True)
+    assert check_kept_columns(estimator, make({"c": [3.5], "b": [2.5]}), kept).tolist() == [[2.5, 3.5]]
+    for other in ({"a": [1.0], "b": [2.0], "c": [3.0]}, {"b": [2.0], "d": [1.0]}, {"b": [2.0]}):
+        assert check_kept_columns(estimator, make(other), kept) is None
+    assert check_kept_columns(estimator, np.ones((1, 2)), kept) is None
+    with pytest.raises(ValueError, match="contains NaN in column 'c'"):
+        check_kept_columns(estimator, make({"c": [float("nan")], "b": [2.5]}), kept)

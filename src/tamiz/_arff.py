@@ -93,7 +93,9 @@ def read_arff_header(path: Path) -> ArffHeader:
                 if not header.names:
                     raise ArffError(f"{path.name} has no @attribute line before @data: no column is named.")
                 header.data_offset = file.tell()
-                if file.readline().lstrip().startswith(b"{"):
+                rows = (row.strip() for row in file)
+                first = next((row for row in rows if row and not row.startswith(b"%")), b"")
+                if first.startswith(b"{"):
                     raise ArffError(
                         f"{path.name} is sparse ARFF, which is not read. Convert it to svmlight or plain ARFF."
                     )

@@ -45,6 +45,6 @@ def whole_number(least: int) -> Interval:
     return Interval(Integral, least, None, closed="left")
 
 
-def finite_number(least: float, *, or_equal: bool = True) -> Interval:
-    """Return the constraint of a finite number above, or from, ``least``."""
-    return Interval(Real, least, np.inf, closed="left" if or_equal else "neither")
+def finite_number(least: float, *, or_equal: bool = True, most: float = np.inf) -> Interval:
+    """Return the constraint of a finite number above, or from, ``least``, and below ``most``."""
+    return Interval(Real, least, most, closed="left" if or_equal else "neither")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numbers
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names, validate_data
+
+_DATE_ADVICE = "Turn them into numbers of a unit you choose (days since the first, month, hour), or leave them out."
 
 
 def resolve_n_features_to_select(value: Any, n_features: int) -> int:
@@ -117,34 +121,59 @@ def check_finite(X: Any, names: np.ndarray | None = None, allow_nan: bool = Fals
     raise ValueError(f"Input X contains {kind} in {column_label(column, names)}. {advice}")
 
 
-def _object_columns(X: Any) -> list[str]:
-    """Return the columns of a data frame that hold text or other objects and cannot be converted to numbers."""
-    found = []
-    for name in getattr(X, "columns", []):
-        column = X[name]
-        if getattr(column, "ndim", 1) != 1:  # two columns of one name: reported below
-            continue
-        values = np.asarray(column)
-        if values.dtype.kind in "OUSTMm":
-            try:
-                values.astype(np.float64)
-            except (TypeError, ValueError):
-                found.append(repr(str(name)))
-    return found
+def _column_names(X: Any) -> list[Any]:
+    """Return the names of the columns of a data frame; an empty list for anything else."""
+    if hasattr(X, "column_names"):  # pyarrow: its `columns` are values
+        return list(X.column_names)
+    return list(getattr(X, "columns", []))
+
+
+def _frame_columns(X: Any) -> Iterator[tuple[Any, np.ndarray]]:
+    """Yield names and values of the columns of a data frame."""
+    names = _column_names(X)
+    twice = {name for name, count in Counter(names).items() if count > 1}  # reported elsewhere
+    return ((name, np.asarray(X[name])) for name in names if name not in twice)
+
+
+def collect_lazy(X: Any) -> Any:
+    """Return a lazy data frame (polars) with its values; anything else as it is."""
+    if type(X).__name__ == "LazyFrame" and hasattr(X, "collect"):
+        return X.collect()
+    return X
+
+
+def _list_names(names: list[Any]) -> str:
+    shown = ", ".join(repr(str(name)) for name in names[:5])
+    return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _converts(values: np.ndarray) -> bool:
+    """Check whether values of any type can be converted to numbers."""
+    try:
+        values.astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _check_columns(X: Any) -> None:
-    """Raise ValueError if columns of a data frame hold text or share a name."""
-    if not hasattr(X, "columns"):
-        return
-    found = _object_columns(X)
-    if found:
-        shown = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+    """Raise ValueError for dates, which numpy would take as numbers of some unit, for text, and for names that occur twice."""
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
+        raise ValueError(f"X holds {X.dtype}. {_DATE_ADVICE}")
+    dates, texts = [], []
+    for name, values in _frame_columns(X):
+        if values.dtype.kind in "Mm":
+            dates.append(name)
+        elif values.dtype.kind in "OUST" and not _converts(values):
+            texts.append(name)
+    if dates:
+        raise ValueError(f"Column(s) {_list_names(dates)} hold dates or times. {_DATE_ADVICE}")
+    if texts:
         raise ValueError(
-            f"could not convert string to float: column(s) {shown} hold text or objects. "
+            f"could not convert string to float: column(s) {_list_names(texts)} hold text or objects. "
             "Encode them first (for example with OneHotEncoder or OrdinalEncoder), or drop them."
         )
-    columns = list(X.columns)
+    columns = _column_names(X)
     if len(set(columns)) != len(columns):
         twice = next(name for name in columns if columns.count(name) > 1)
         raise ValueError(f"Two columns are called {str(twice)!r}. Rename one of them: names must be unique.")
@@ -183,6 +212,7 @@ def check_table(
     -------
     ndarray or sparse matrix
     """
+    X = collect_lazy(X)
     _check_columns(X)
     checked = validate_data(
         estimator,
@@ -194,6 +224,32 @@ def check_table(
         ensure_min_samples=min_samples,
     )
     check_finite(checked, _get_feature_names(X), allow_nan=allow_nan)
+    return checked
+
+
+def check_kept_columns(estimator: Any, X: Any, kept: np.ndarray, allow_nan: bool = False) -> np.ndarray | None:
+    """Return the values of a data frame that holds the kept columns alone, in their order; None for any other table.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted, with ``feature_names_in_`` if it was fitted on names.
+    X : object
+        What is to be predicted.
+    kept : ndarray of int
+        Positions of the kept columns.
+    allow_nan : bool, default=False
+        Whether missing values may be among the numbers.
+    """
+    names = getattr(estimator, "feature_names_in_", None)
+    X = collect_lazy(X)
+    given = _column_names(X)
+    if names is None or kept.size == len(names) or len(given) != kept.size or set(given) != set(names[kept]):
+        return None
+    _check_columns(X)
+    ordered = X.select(list(names[kept])) if hasattr(X, "select") else X[list(names[kept])]
+    checked = check_array(ordered, dtype=[np.float64, np.float32], ensure_all_finite=False)
+    check_finite(checked, names[kept], allow_nan)
     return checked
 
 

@@ -15,5 +15,9 @@ class UnknownNameError(TamizError, ValueError):
     """Raise for a name that is not in a registry; the message suggests the nearest one."""
 
 
+class DivergenceError(TamizError, FloatingPointError, ValueError):
+    """Raise if numbers become infinite or NaN in training or scoring; the message says which setting to change."""
+
+
 class MissingExtraError(TamizError, ImportError):
     """Raise if an optional dependency is not installed; the message holds the command that installs it."""

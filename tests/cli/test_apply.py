@@ -6,6 +6,7 @@ import csv
 import json
 
 import numpy as np
+import pandas
 import pytest
 
 from tamiz import E2EFSClassifier
@@ -74,3 +75,58 @@ def test_a_cut_off_model_a_table_as_model_and_a_full_folder(tamiz, model, small_
     assert "cut off or damaged" in result.stderr
     assert "no tamiz model" in tamiz("apply", small_csv, small_csv).stderr
     assert tamiz("apply", model, small_csv, "-o", "run").exit_code == EXIT_OUTPUT
+
+
+def frame_of(small_table, flags):
+    X, y, names = small_table
+    frame = pandas.DataFrame(X[:, :2], columns=names[:2])
+    frame["flag"] = flags
+    frame["ill"] = np.where(y, "yes", "no")
+    return frame
+
+
+@pytest.mark.parametrize(("trained", "applied"), [("csv", "parquet"), ("parquet", "csv")])
+@pytest.mark.parametrize("kind", ["booleans", "numbers"])
+def test_a_model_of_one_format_reads_another(tamiz, small_table, tmp_path, trained, applied, kind):
+    y = small_table[1]
+    frame = frame_of(small_table, y.astype(bool) if kind == "booleans" else y.astype(float) + 1)
+    more = ["-c", "flag"] if kind == "numbers" else []
+    for name, table in (("csv", frame), ("whole.csv", frame.convert_dtypes())):
+        table.to_csv(tmp_path / f"t.{name}", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    result = tamiz("select", f"t.{trained}", "-t", "ill", "-k", 1, "--folds", 2, "-o", "run", "--json", *more)
+    assert json.loads(result.stdout)["selected"][0]["column"] == "flag"
+    for file in (f"t.{applied}", "t.whole.csv"):
+        result = tamiz("apply", "run/model.tamiz", file, "--json", "--force")
+        assert json.loads(result.stdout)["predictions"] == frame["ill"].tolist()
+
+
+def test_values_that_the_model_never_saw_are_an_error(tamiz, small_table, tmp_path):
+    frame = frame_of(small_table, np.where(small_table[1], "high", "low"))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert tamiz("select", "t.csv", "-t", "ill", "-k", 1, "--folds", 2, "-o", "run", "-q").exit_code == 0
+    frame["flag"] = frame["flag"].str.upper()
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    result = tamiz("apply", "run/model.tamiz", "new.csv")
+    assert result.exit_code == EXIT_DATA
+    assert "knows none of its values ('HIGH', 'LOW')" in result.stderr
+
+
+def test_missing_values_are_spelt_as_in_training(tamiz, small_table, tmp_path):
+    y = small_table[1]
+    frame = frame_of(small_table, np.where(y, "none", "some"))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    options = ("-t", "ill", "-k", 1, "--folds", 2, "-o", "run", "-q", "--keep-na")
+    assert tamiz("select", "t.csv", *options).exit_code == 0
+    result = tamiz("apply", "run/model.tamiz", "t.csv", "--json")
+    assert json.loads(result.stdout)["predictions"] == frame["ill"].tolist()
+
+
+def test_seconds_since_1970_are_found_and_applied(tamiz, small_table, tmp_path):
+    frame = frame_of(small_table, 1_700_000_000 + small_table[1] * 30 + np.arange(60) % 7)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    result = tamiz("select", "t.csv", "-t", "ill", "-k", 1, "--folds", 2, "-o", "run", "--json")
+    record = json.loads(result.stdout)
+    assert record["selected"][0]["feature"] == "flag"
+    result = tamiz("apply", "run/model.tamiz", "t.csv", "--json")
+    assert json.loads(result.stdout)["predictions"] == frame["ill"].tolist()

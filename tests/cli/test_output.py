@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 import pytest
@@ -80,3 +81,35 @@ def test_a_folder_that_nobody_may_write():
 
     with pytest.raises(CommandError, match="cannot be written"):
         fill(Path("/proc/tamiz"))
+
+
+def test_a_run_that_ends_while_another_has_written_keeps_both(tmp_path):
+    def overtaken():
+        with output_folder(tmp_path / "run") as partial:
+            (partial / "a.txt").write_text("second")
+            fill(tmp_path / "run")
+
+    with pytest.raises(CommandError, match=r"Another run has written to .*run in the meantime.* in .*run-2"):
+        overtaken()
+    assert (tmp_path / "run" / "a.txt").read_text() == "new"
+    assert (tmp_path / "run-2" / "a.txt").read_text() == "second"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "run-2"]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_a_full_disk(tmp_path, code):
+    with pytest.raises(CommandError, match=f"cannot be written to .*: {os.strerror(code)}") as caught:
+        fill(tmp_path / "run", fail=OSError(code, os.strerror(code)))
+    assert caught.value.exit_code == EXIT_OUTPUT
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b"])
+def test_names_that_no_folder_can_have(tmp_path, name):
+    with pytest.raises(CommandError, match=r"cannot be looked into|cannot be written") as caught:
+        fill(tmp_path / name)
+    assert caught.value.exit_code == EXIT_OUTPUT
+
+
+def test_a_long_name_that_a_folder_can_have(tmp_path):
+    assert (fill(tmp_path / ("x" * 255)) / "a.txt").exists()

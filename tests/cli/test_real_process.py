@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tamiz.cli.errors import EXIT_INTERRUPTED, EXIT_MEMORY
+from tamiz.cli.errors import EXIT_INTERRUPTED, EXIT_MEMORY, EXIT_OUTPUT
 
 resource = pytest.importorskip("resource", reason="Windows has neither these limits nor these signals")
 COMMAND = [sys.executable, "-m", "tamiz.cli.main"]
@@ -40,8 +40,16 @@ def wide_csv(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("compiling", [False, True])
+@pytest.mark.parametrize(
+    ("which", "compiling"),
+    [
+        (signal.SIGINT, False),
+        (signal.SIGTERM, False),
+        (signal.SIGHUP, False),
+        (signal.SIGINT, True),
+        (signal.SIGTERM, True),
+    ],
+)
 def test_an_interrupt_leaves_no_partial_files(wide_csv, tmp_path, which, compiling):
     """Also while the engine is being compiled in the threads of the folds: nobody waits for the compiler to end."""
     environment = dict(os.environ)
@@ -121,6 +129,63 @@ def test_exit_codes_and_completion(tmp_path):
     assert wrong.stderr.startswith("Error: There is no file none.csv")
     completion = {"_TAMIZ_COMPLETE": "complete_bash", "COMP_WORDS": "tamiz sel", "COMP_CWORD": "1"}
     assert run(cwd=tmp_path, env={**os.environ, **completion}).stdout.strip() == "select"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_output_that_cannot_be_written(tmp_path, more):
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [*COMMAND, "datasets", *more], stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False
+        )
+    assert result.returncode == EXIT_OUTPUT
+    assert result.stderr == "Error: The output cannot be written: No space left on device.\n"
+
+
+def test_a_full_disk(small_csv, tmp_path):
+    def little():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    result = run("select", small_csv, "-t", "ill", "-k", 2, "--folds", 2, "-q", cwd=tmp_path, preexec_fn=little)
+    assert result.returncode == EXIT_OUTPUT
+    assert result.stderr.startswith("Error: The results cannot be written to tamiz-small: File too large")
+    assert [path.name for path in tmp_path.iterdir()] == ["small.csv"]
+
+
+def test_terminals_and_file_names_that_are_not_utf8(small_csv, tmp_path):
+    name = os.fsdecode(b"caf\xe9 \xff.csv")
+    (tmp_path / name).write_text(small_csv.read_text().replace("gene 2", "größe"))
+    arguments = ("select", name, "-t", "ill", "-k", 2, "--folds", 2)
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    result = run(*arguments, cwd=tmp_path, env=ascii_only)
+    assert result.returncode == 0, result.stderr
+    assert "gr??e" in result.stdout
+    result = run(*arguments, "--json", "-o", "again", cwd=tmp_path, env=ascii_only)
+    record = json.loads(result.stdout)
+    assert record["file"] == name
+    assert "größe" in [kept["feature"] for kept in record["selected"]]
+    assert json.loads((tmp_path / "again" / "selected.json").read_text())["file"] == name
+
+
+def test_a_table_from_standard_input(small_csv, tmp_path):
+    with open(small_csv) as table:
+        result = run(
+            "select", "-", "--format", "csv", "-t", "ill", "-k", 2, "--folds", 2, "-q", cwd=tmp_path, stdin=table
+        )
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "tamiz-table" / "reduced.csv").exists()
+
+
+def test_an_interrupt_while_modules_are_loaded():
+    code = (
+        "import builtins\nload = builtins.__import__\n"
+        "def interrupted(name, *rest):\n"
+        "    if name == 'typer': raise KeyboardInterrupt\n"
+        "    return load(name, *rest)\n"
+        "builtins.__import__ = interrupted\nimport tamiz.cli.main\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (EXIT_INTERRUPTED, "")
 
 
 def test_a_network_on_a_small_table(small_csv, tmp_path):

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 from tamiz import E2EFSClassifier, E2EFSRegressor
+from tamiz.errors import TamizError
 
 CLASSIFIER = E2EFSClassifier(2, ramp_steps=1000, l2=0.05, random_state=0)
 REGRESSOR = E2EFSRegressor(2, ramp_steps=1000, random_state=0)
@@ -222,6 +223,34 @@ def test_the_scale_of_the_features_does_not_matter(table, factor, normalize, dty
 def test_features_too_large_to_train_on_as_they_are(table):
     refused("Normalise them|diverged", table[0] * 1e30, table[1], error=FloatingPointError, normalize=None)
     refused("beyond the range of float32", table[0] * 1e200, table[1], normalize=None)
+
+
+@pytest.mark.parametrize("error", [FloatingPointError, ValueError, TamizError])
+def test_divergence_is_an_error_of_value_too(table, error):
+    refused("lower learning_rate or l2", table[0] * 1e30, table[1], error=error, normalize=None)
+
+
+@pytest.mark.parametrize("network", ["linear", "mlp"])
+def test_a_penalty_that_overflows_is_out_of_range(table, network):
+    refused("The 'l2' parameter", *table, l2=1e300, network=network)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+def test_predictions_far_outside_of_columns_next_to_zero_are_finite(table, make):
+    X, y = table
+    clf = clone(CLASSIFIER).set_params(normalize="standard").fit(make(X * 1e-310), y)
+    assert np.isfinite(clf.decision_function(make(X))).all()
+
+
+def test_the_kept_columns_alone_are_enough_to_predict(table):
+    X, y = table
+    frame = pd.DataFrame(X, columns=[f"gene {i}" for i in range(X.shape[1])])
+    clf = clone(CLASSIFIER).fit(frame, y)
+    kept = clf.get_feature_names_out()[::-1]
+    np.testing.assert_array_equal(clf.predict(frame[kept]), clf.predict(frame))
+    np.testing.assert_array_equal(clf.decision_function(frame[kept]), clf.decision_function(frame))
+    with pytest.raises(ValueError, match="feature names should match"):
+        clf.predict(frame[kept[:1]])
 
 
 def test_huge_integers():

@@ -93,11 +93,11 @@ def test_unknown_categories_gaps_and_wrong_kinds():
     model = fitted(classes(3), "classification", n_features=10)[3]
     assert model.text_columns == ["colour"]
     strange = make_table()
-    strange.texts[7] = TextColumn.from_values(["violet"] * 90)
+    strange.texts[7] = TextColumn.from_values(["violet"] * 89 + ["red"])
     said = []
     encoded = model.encode(strange, said.append)
     text = [i for i, feature in enumerate(model.features) if feature.category is not None]
-    assert not encoded[:, text].any()
+    assert not encoded[:89, text].any()
     assert any("'violet'" in sentence for sentence in said)
     assert any("missing numbers" in sentence for sentence in said)
     strange.numbers[0, 0] = np.inf
@@ -106,6 +106,14 @@ def test_unknown_categories_gaps_and_wrong_kinds():
     strange.number_columns = np.arange(1, 7)
     strange.numbers = strange.numbers[:, 1:]
     with pytest.raises(TableError, match="needs numbers in 'n0'"):
+        model.encode(strange)
+
+
+def test_a_column_of_unknown_values_raises():
+    model = fitted(classes(3), "classification", n_features=10)[3]
+    strange = make_table()
+    strange.texts[7] = TextColumn.from_values(["Rot", "Blau", None] * 30)
+    with pytest.raises(TableError, match=r"knows none of its values \('Blau', 'Rot'\); it was made from 'blue'"):
         model.encode(strange)
 
 

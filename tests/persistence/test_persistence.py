@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas
 import pytest
@@ -74,3 +76,14 @@ def test_files_that_are_not_there(tmp_path):
         load_model(tmp_path / "none.tamiz")
     with pytest.raises(ModelFileError, match="is a folder"):
         load_model(tmp_path)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
+def test_a_device_is_no_model():
+    with pytest.raises(ModelFileError, match="a device or a pipe"):
+        load_model("/dev/zero")
+
+
+def test_a_name_that_is_too_long(tmp_path):
+    with pytest.raises(ModelFileError, match="cannot be read: File name too long"):
+        load_model(tmp_path / ("x" * 300))

@@ -54,8 +54,9 @@ def test_name_and_order_of_settings_do_not_matter(tmp_path):
         lambda text: "[1, 2]",
         lambda text: '{"checksum": 1}',
         lambda text: "\x00" * len(text),
+        lambda text: "[" * 100_000,
     ],
-    ids=["half", "empty", "altered", "list", "other record", "zeros"],
+    ids=["half", "empty", "altered", "list", "other record", "zeros", "brackets"],
 )
 def test_damaged_file_is_named_moved_aside_and_not_believed(tmp_path, damage):
     said = []

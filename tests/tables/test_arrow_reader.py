@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from tamiz.tables import TableError, arrow_reader, write_columns
+from tamiz.tables import MemoryBudget, ReadOptions, TableError, arrow_reader, as_table, read_table, write_columns
+from tamiz.tables.arrow_reader import ArrowSource, read_arrow
 
 
 @pytest.mark.parametrize("kind", ["parquet", "feather", "stream"])
@@ -68,3 +71,23 @@ def test_arrow_keeps_types(tmp_path, name, read):
         else pyarrow.feather.read_table(tmp_path / f"out_{name}")
     )
     assert found.equals(source.select(["a", "c", "y"]))
+
+
+def test_whole_numbers_beyond_float64_are_rounded():
+    table = as_table(pa.table({"id": [2**60 + 1, 2**62 + 3, 5], "a": [1.0, 2.0, 3.0]}))
+    assert (table.numbers[:, 0] + table.centres[0]).tolist() == [2.0**60, 2.0**62, 5]
+
+
+@pytest.mark.parametrize("name", ["kind", "ill"])
+def test_text_that_is_not_utf8(tmp_path, name):
+    broken = pa.StringArray.from_buffers(3, pa.py_buffer(np.array([0, 1, 2, 3], np.int32)), pa.py_buffer(b"a\x9ab"))
+    table = pa.table({"size": [1.0, 2.0, 3.0], name: broken, "other": ["x", "y", "x"]})
+    pa.feather.write_feather(table, tmp_path / "t.arrow")
+    with pytest.raises(TableError, match=r"is damaged: it holds text that is not UTF-8"):
+        read_table(tmp_path / "t.arrow", target="ill" if name == "ill" else "other")
+
+
+def test_fewer_rows_than_claimed(arrow_table):
+    source = ArrowSource(Path("t.parquet"), "parquet", arrow_table.schema, 3, lambda columns, n_rows: iter([]))
+    with pytest.raises(TableError, match="it claims 3 rows, but holds 0"):
+        read_arrow(source, ReadOptions(), MemoryBudget())

@@ -23,6 +23,13 @@ def test_useless_columns_are_left_out_and_named(write_csv, read):
     assert "'level' (numbers mixed with text (such as '<1' in data row 4))" in text
 
 
+def test_categories_that_are_measurements_are_named(write_csv, read):
+    said = []
+    table = read(write_csv("a,b\n" + "".join(f"{i}.5,{i % 2}\n" for i in range(9))), categorical=["a"])
+    drop_unusable_columns(table, 5, said.append)
+    assert "named in `categorical`, but it holds more than 5 different numbers" in said[0]
+
+
 def test_a_table_without_any_column_left_raises(write_csv, read):
     with pytest.raises(TableError, match="no column left"):
         drop_unusable_columns(read(write_csv("a,b\nNA,\n,NA\n")), 5, lambda sentence: None)

@@ -7,7 +7,7 @@ import io
 import numpy as np
 import pytest
 
-from tamiz.tables import TableError, write_columns
+from tamiz.tables import TableError, read_table, write_columns
 
 
 def test_numbers_text_and_gaps(write_csv, read):
@@ -98,14 +98,15 @@ def test_row_names_of_r_and_pandas_are_left_out(write_csv, read):
         (b"", "is empty"),
         (b"\n\n  \n", "is empty"),
         (b"a,b\n", "no rows"),
-        (b"a,b\n1,2,3\n", r"data row 1: 3 cell\(s\), but there are 2 columns"),
+        (b"a,b\n1,2,3,4\n", r"data row 1: 4 cell\(s\), but there are 2 columns"),
+        (b"a,b\n1,2,\n3,4,\n", r"data row 1: 3 cell\(s\), but there are 2 columns"),
         (b"a,b\n1,2\n3\n5,6\n", r"data row 2: 1 cell\(s\)"),
         (b'a,b\n"1",2\n3\n', r"data row 2: 1 cell\(s\)"),
         (b"a,b,a\n1,2,3\n", r"Two columns are called 'a' \(numbers 1 and 3\)"),
         (b"\x89PNG\r\n\x1a\n\0\0\0", "binary file"),
         (b"PAR1abcdef", "looks like Parquet"),
         (b"PK\x03\x04abc", "looks like zip"),
-        (b"\xff\xfea\0,\0", "UTF-16"),
+        (b"\xff\xfea\0,\0b", "cannot be read as utf-16"),
         (b"a,b\n1,caf\xe9\n", "not UTF-8"),
         (b"a\n1\n2\n", "one column only"),
     ],
@@ -126,3 +127,81 @@ def test_csv_with_semicolons_and_tsv(write_csv, tmp_path, read):
     assert (tmp_path / "out.csv").read_text() == "a;c\n1;3\n"
     write_columns(read(write_csv("a\tb\tc\n1\t2\t3\n", "t.tsv")), [1], tmp_path / "out.tsv")
     assert (tmp_path / "out.tsv").read_text() == "b\n2\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("0,1,2\n0.5,1.5,0\n0.25,3.5,1\n", ["0", "1", "2"]),  # pandas, columns without names
+        (",0,1\n0,0.5,3\n1,0.25,4\n", ["column_1", "0", "1"]),  # pandas with its index
+        (",400.5,401\n0,0.5,3\n1,0.25,4\n", ["column_1", "400.5", "401"]),  # wavelengths
+        ("7157,672,675\n0.5,-1.5,0.1\n0.25,3.5,0.2\n", ["7157", "672", "675"]),  # numbers of genes
+    ],
+)
+def test_headers_of_numbers(write_csv, text, names, read):
+    table = read(write_csv(text))
+    assert table.names == names
+    assert table.n_rows == 2
+
+
+@pytest.mark.parametrize("text", ["1,2\n3,4\n", "5,5\n0.5,1.5\n", "1,2.5\n0.5,1.5\n", ",2.5\n,1.5\n", "1,2\n"])
+def test_rows_of_numbers_that_are_no_header(write_csv, text, read):
+    assert read(write_csv(text)).names == ["column_1", "column_2"]
+
+
+def test_tables_of_r_have_a_header_that_is_one_short(write_csv, read, tmp_path):
+    table = read(write_csv('"a" "b"\n"r1" 1.5 2\n"r2" 3 4\n'), target="b")
+    assert table.names == ["column_1", "a", "b"]
+    assert "row names" in table.left_out[0]
+    assert table.numbers.tolist() == [[1.5], [3]]
+    write_columns(table, [1], tmp_path / "reduced.csv")
+    assert (tmp_path / "reduced.csv").read_text() == "a b\n1.5 2\n3 4\n"
+    assert read(write_csv("a,b\nx,1,2\ny,3,4\n")).names == ["column_1", "a", "b"]
+
+
+def test_a_tsv_file_obeys_the_delimiter(write_csv, read):
+    assert read(write_csv("a;b\n1;2\n", "t.tsv"), delimiter=";").numbers.tolist() == [[1, 2]]
+
+
+def test_lines_above_the_table(write_csv, read):
+    text = "Export of 2024\n\na,b\n1,2\n"
+    assert read(write_csv(text), skip_rows=2).names == ["a", "b"]
+    assert read(write_csv("1,2\n3,4\n5,6\n"), skip_rows=1, header=False).numbers.tolist() == [[3, 4], [5, 6]]
+    with pytest.raises(TableError, match="fewer lines than the 9"):
+        read(write_csv(text), skip_rows=9)
+
+
+def test_decimal_commas(write_csv, read):
+    text = "a;b;y\n1,5;2;0,5\n2,25;3;1,5\n;4;2,5\n"
+    table = read_table(write_csv(text), target="y", decimal=",", task="regression")
+    np.testing.assert_array_equal(table.numbers, [[1.5, 2], [2.25, 3], [np.nan, 4]])
+    assert table.y.tolist() == [0.5, 1.5, 2.5]
+    messages = []
+    assert read_table(write_csv(text), report=messages.append).names == ["a", "b", "y"]
+    assert any(m.startswith("Warning: Left out: 'a' (numbers with a decimal comma") for m in messages)
+    with pytest.raises(TableError, match="'y' holds numbers with a decimal comma"):
+        read_table(write_csv(text), target="y")
+
+
+def test_thousands_are_named(write_csv):
+    messages = []
+    read_table(write_csv("a;b\n1,500;2\n2,750;3\n1,125,000;4\n"), report=messages.append)
+    assert any("separators of thousands, such as '1,125,000'" in message for message in messages)
+
+
+def test_words_for_missing_values(write_csv):
+    text = "a,ill,b\n1,none,1\n2,mild,2\n-9,severe,3\nNA,none,4\n5,,5\n2,mild,6\n"
+    messages = []
+    table = read_table(write_csv(text), target="ill", report=messages.append)
+    assert sorted(set(table.y)) == ["mild", "severe"]
+    assert any("holds 'none' in 2 row(s), taken as missing" in m and "`keep_na`" in m for m in messages)
+    table = read_table(write_csv(text), target="ill", na_values=["NA", "-9"])
+    assert table.y.tolist() == ["none", "mild", "severe", "none", "mild"]
+    np.testing.assert_array_equal(table.numbers[:, 0], [1, 2, np.nan, np.nan, 2])
+    table = read_table(write_csv(text), target="ill", keep_na=True)
+    assert table.texts[0].values() == ["1", "2", "-9", "NA", "2"]
+
+
+def test_full_width_digits_are_text(write_csv):
+    table = read_table(write_csv("a,b\n\uff11\uff12,1\nx,2\nx,3\n"))
+    assert table.texts[0].categories == ["x", "\uff11\uff12"]

@@ -35,6 +35,7 @@ def test_each_format_knows_its_own_files_and_no_other(tmp_path):
     files = {
         "csv": b"\xef\xbb\xbfa,b\n1,2\n",
         "tsv": b"a\tb\n1\t2\n",
+        "xlsx": b"PK\x03\x04\x14\0\0\0[Content_Types].xml",
         "parquet": b"PAR1\x15\x04\0\0",
         "arrow": b"ARROW1\0\0\xff\xff\xff\xff",
         "npz": b"PK\x03\x04\0\0",

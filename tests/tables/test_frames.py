@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pandas
+import polars
 import pytest
 
 from tamiz.tables import TableError, as_table
@@ -14,6 +15,10 @@ def test_the_index_of_a_part_of_a_frame_is_no_column():
     assert table.names == ["a", "b"]
     assert table.numbers.ravel().tolist() == [3, 1]
     assert as_table(table) is table
+
+
+def test_lazy_frames_are_collected():
+    assert as_table(polars.LazyFrame({"a": [1, 2], "b": ["x", "y"]})).names == ["a", "b"]
 
 
 def test_frames_that_cannot_be_used():

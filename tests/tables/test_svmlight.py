@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
-from tamiz.tables import TableError, write_columns
+from tamiz.tables import TableError, TableMemoryError, read_table, write_columns
 
 
 @pytest.mark.parametrize("zero_based", [True, False])
@@ -37,3 +37,15 @@ def test_svmlight_keeps_the_numbers_of_the_columns(tmp_path, read):
     (tmp_path / "t.svm").write_text("1 1:0.5 3:2 # note\n-1 2:1 3:4\n")
     write_columns(read(tmp_path / "t.svm"), [2], tmp_path / "out.svm")
     assert (tmp_path / "out.svm").read_text() == "1 3:2\n-1 3:4\n"
+
+
+def test_a_large_column_number_raises_before_memory_is_taken(tmp_path):
+    (tmp_path / "t.svm").write_text("1 2147483647:1\n0 1:1\n")
+    with pytest.raises(TableMemoryError, match="columns up to number 2,147,483,647"):
+        read_table(tmp_path / "t.svm")
+
+
+def test_nan_is_called_nan(tmp_path):
+    (tmp_path / "t.svm").write_text("1 1:nan\n0 1:1\n")
+    with pytest.raises(TableError, match="Column '1' holds NaN in data row 1"):
+        read_table(tmp_path / "t.svm")

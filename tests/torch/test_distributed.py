@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 from torch import distributed, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 
 SCRIPT = Path(__file__).with_name("joined_batches.py")
 
@@ -60,3 +62,37 @@ def test_training_goes_on_after_the_mask_has_closed_and_with_another_optimizer(b
     again(table[0])
     assert mask.gamma.detach().nonzero().flatten().tolist() == true_features
     assert int(mask.gamma.sum()) == 3
+
+
+@pytest.fixture
+def shard(process_group):
+    """Shards a model over the one process there is."""
+    mesh = init_device_mesh("cpu", (1,))
+    return lambda model, **options: fully_shard(model, mesh=mesh, **options)
+
+
+def test_a_sharded_gamma_raises_with_what_to_do(build, shard):
+    mask, model = build(hidden=8)
+    shard(model)
+    with pytest.raises(ValueError, match=r"gamma is sharded .*ignored_params=\{mask.gamma\}"):
+        mask.attach(torch.optim.SGD(model.parameters(), lr=0.05))
+    assert mask._handle is None
+
+
+def test_layers_are_sharded_around_a_whole_gamma(build, run_steps, table, true_features, shard):
+    mask, model = build(hidden=8)
+    shard(model, ignored_params={mask.gamma})
+    averaged = []
+
+    def average(gamma):
+        distributed.all_reduce(gamma.grad)
+        gamma.grad /= distributed.get_world_size()
+        averaged.append(1)
+
+    mask.gamma.register_post_accumulate_grad_hook(average)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    mask.attach(optimizer, warmup_steps=5, ramp_steps=60)
+    run_steps(mask, model, optimizer, table)
+    assert mask.closed
+    assert averaged
+    assert mask.support().nonzero().flatten().tolist() == true_features

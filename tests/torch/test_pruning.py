@@ -1,5 +1,8 @@
 """prune: the same predictions from the selected values alone, and nothing shared with the original."""
 
+import copy
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -249,3 +252,35 @@ def test_a_model_whose_randomness_cannot_be_repeated_is_named_so():
     model = Sampling(lambda n: torch.from_numpy(generator.standard_normal((n, 4))).float())
     with pytest.raises(ValueError, match="gives other outputs for the same input and torch seed"):
         prune(model)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+@pytest.mark.parametrize("way", ["script", "fx", "export", "trace"])
+@pytest.mark.parametrize("first", [nn.Linear(6, 3), nn.Sequential(nn.BatchNorm1d(6), nn.Linear(6, 3))])
+def test_pruned_models_pass_the_ways_to_capture_them(first, way):
+    mask = FeatureMask(6, 2)
+    model = nn.Sequential(mask, copy.deepcopy(first), nn.ReLU(), nn.Linear(3, 1)).eval()
+    close(mask, [1, 3])
+    small = prune(model)
+    values = small.select(torch.randn(5, 6))
+    if way == "script":
+        captured = torch.jit.script(small)
+    elif way == "fx":
+        captured = torch.fx.symbolic_trace(small)
+    elif way == "export":
+        captured = torch.export.export(small, (values,)).module()
+    else:
+        captured = torch.jit.trace(small, values)
+    torch.testing.assert_close(captured(values), small(values))
+    if way in ("script", "fx"):
+        with pytest.raises((ValueError, torch.jit.Error), match="reads 2 values per sample, got 3"):
+            captured(torch.randn(5, 3))
+
+
+def test_an_image_is_scattered_in_script_too():
+    mask = FeatureMask((2, 3), 6)
+    small = prune(nn.Sequential(mask, nn.Conv1d(2, 1, 3)).eval())
+    values = torch.randn(4, 6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.testing.assert_close(torch.jit.script(small)(values), small(values))

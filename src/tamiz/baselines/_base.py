@@ -20,6 +20,7 @@ from tamiz._validation import (
     check_target_length,
     resolve_n_features_to_select,
 )
+from tamiz.errors import DivergenceError
 from tamiz.preprocessing.targets import TASKS, decide_task, encode_classes
 from tamiz.selection import Selection
 
@@ -152,7 +153,7 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
         self.n_features_to_select_ = self._resolve_n_features_to_select(X.shape[1])
         scores = np.asarray(self._score_features(X, codes_or_numbers), dtype=np.float64)
         if scores.shape != (X.shape[1],) or np.isnan(scores).any():
-            raise FloatingPointError(
+            raise DivergenceError(
                 f"{type(self).__name__} could not score every feature: X holds numbers too large or too small. "
                 "Scale the columns first (for example with StandardScaler)."
             )

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from tamiz.baselines._base import BaselineSelector
 from tamiz.baselines.relieff import scale_to_unit_range
+from tamiz.errors import DivergenceError
 
 # Correlations are computed and kept in square blocks of so many columns.
 _BLOCK = 2048
@@ -139,7 +140,7 @@ def path_energy(times: Any, size: int, damping: float) -> np.ndarray:
     operator = LinearOperator((size, size), matvec=lambda v: v - r * times(v), dtype=np.float64)
     solution, failed = cg(operator, np.ones(size), rtol=1e-9, maxiter=1000)
     if failed:
-        raise FloatingPointError("The power series of InfFS did not settle; scale the columns of X first.")
+        raise DivergenceError("The power series of InfFS did not settle; scale the columns of X first.")
     return solution - 1.0
 
 

@@ -65,9 +65,7 @@ def run_apply(options: ApplyOptions, terminal: Terminal) -> dict[str, Any]:
             options.file,
             columns=model.columns,
             categorical=model.text_columns,
-            format=options.format,
-            delimiter=options.delimiter,
-            header=options.header,
+            **_reading(options, model),
             copies=_COPIES,
             report=terminal.say,
         )
@@ -90,6 +88,14 @@ def run_apply(options: ApplyOptions, terminal: Terminal) -> dict[str, Any]:
         "files": {"predictions": str(out / "predictions.csv"), "reduced": str(out / reduced)},
     }
     return to_plain(record)
+
+
+def _reading(options: ApplyOptions, model: SavedModel) -> dict[str, Any]:
+    """Return how to read the file: missing values are spelt as in the file the model was made from, if nothing else is said."""
+    reading = options.reading()
+    if reading["na_values"] is None:
+        reading["na_values"] = model.na_values
+    return reading
 
 
 def _prediction_columns(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import typer
 
-from tamiz.cli.errors import EXIT_INTERRUPTED, EXIT_MEMORY, EXIT_USAGE, exit_code_of, name_options
+from tamiz.cli.errors import EXIT_INTERRUPTED, EXIT_MEMORY, EXIT_OUTPUT, EXIT_USAGE, exit_code_of, name_options
 from tamiz.errors import TamizError
 
 if TYPE_CHECKING:
@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 
 Options = TypeVar("Options")
 #: Fields that are listed last in the help of every command, in this order.
-_LAST = ("format", "delimiter", "header", "out", "force", "spreadsheet_safe", "json", "quiet", "open_report")
+_LAST = (
+    *("format", "delimiter", "header", "encoding", "skip_rows", "decimal", "na_values", "keep_na"),
+    *("out", "force", "spreadsheet_safe", "json", "quiet", "open_report"),
+)
+
+
+#: Signals that end a command as Ctrl-C does: files in the making are removed. Windows has no SIGHUP.
+_ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 def print_error(message: str) -> None:
@@ -44,7 +51,7 @@ def _interrupt(*_: Any) -> None:
 
 
 def handle_errors(function: Callable[..., None]) -> Callable[..., None]:
-    """Wrap a command: an error becomes one message and an exit code; an interrupt, also SIGTERM, cleans up.
+    """Wrap a command: an error becomes one message and an exit code; an interrupt, also SIGTERM and SIGHUP, cleans up.
 
     Parameters
     ----------
@@ -55,7 +62,7 @@ def handle_errors(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(*arguments: Any, **named: Any) -> None:
         main_thread = threading.current_thread() is threading.main_thread()
-        before = signal.signal(signal.SIGTERM, _interrupt) if main_thread else None
+        before = {name: signal.signal(name, _interrupt) for name in _ENDING_SIGNALS} if main_thread else {}
         show_warning = warnings.showwarning
         try:
             with warnings.catch_warnings():
@@ -73,6 +80,9 @@ def handle_errors(function: Callable[..., None]) -> Callable[..., None]:
             )
             raise typer.Exit(EXIT_MEMORY) from None
         except ImportError as error:
+            if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):  # during an import in C
+                print_error("Interrupted; nothing was written.")
+                raise typer.Exit(EXIT_INTERRUPTED) from None
             if "pip install" not in str(error):  # only an extra that is missing is for the user to install
                 raise
             print_error(str(error))
@@ -80,10 +90,16 @@ def handle_errors(function: Callable[..., None]) -> Callable[..., None]:
         except KeyboardInterrupt:
             print_error("Interrupted; nothing was written.")
             raise typer.Exit(EXIT_INTERRUPTED) from None
+        except BrokenPipeError:
+            raise  # who reads has had enough; typer ends the command
+        except OSError as error:
+            about = f"{error.filename}: " if error.filename is not None else "The output cannot be written: "
+            print_error(f"{about}{error.strerror or error}.")
+            raise typer.Exit(EXIT_OUTPUT) from None
         finally:
             warnings.showwarning = show_warning
-            if main_thread:
-                signal.signal(signal.SIGTERM, before)
+            for name, handler in before.items():
+                signal.signal(name, handler)
 
     return run
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 
 from tamiz._version import __version__
 from tamiz.baselines.registry import available, get_method
-from tamiz.cli.console import Terminal
+from tamiz.cli.console import Terminal, json_text
 from tamiz.cli.errors import EXIT_USAGE, CommandError
 from tamiz.cli.fold_options import FoldOptions
 from tamiz.cli.output import output_folder
@@ -217,6 +216,5 @@ def _write(folder: Path, options: CompareOptions, page: CompareReport, record: d
     rows = [[result[column] for column in columns] for result in record["results"]]
     text = csv_text(columns, rows, spreadsheet_safe=options.spreadsheet_safe)
     (folder / "compare.csv").write_text(text, encoding="utf-8", newline="")
-    text = json.dumps(record, ensure_ascii=False, allow_nan=False, indent=2)
-    (folder / "compare.json").write_text(text + "\n", encoding="utf-8")
+    (folder / "compare.json").write_text(json_text(record), encoding="utf-8")
     report(page, folder / "report.html", spreadsheet_safe=options.spreadsheet_safe)

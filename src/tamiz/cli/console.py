@@ -23,6 +23,31 @@ from rich.text import Text
 from tamiz.cli.errors import name_options
 from tamiz.report.records import to_plain
 from tamiz.report.text import clean_text
+from tamiz.tables.messages import WARNING
+
+
+def json_text(record: Any, encoding: str = "utf-8") -> str:
+    r"""Return results as JSON; letters that the encoding lacks, and halves of surrogate pairs, are escaped.
+
+    Parameters
+    ----------
+    record : object
+        The results.
+    encoding : str, default="utf-8"
+        Encoding of where the text goes.
+
+    Examples
+    --------
+    >>> json_text({"name": "größe"}, "ascii")
+    '{\n  "name": "gr\\u00f6\\u00dfe"\n}\n'
+    """
+    plain = to_plain(record)
+    text = json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2)
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = json.dumps(plain, allow_nan=False, indent=2)
+    return text + "\n"
 
 
 class Terminal:
@@ -46,8 +71,8 @@ class Terminal:
         self.notes: list[str] = []
 
     def say(self, message: str) -> None:
-        """Print a message, and keep it for the report."""
-        self._note(message, "dim")
+        """Print a message, and keep it for the report; one that begins with "Warning:" is printed to be seen."""
+        self._note(message, "yellow" if message.startswith(WARNING) else "dim")
 
     def warn(self, message: str) -> None:
         """Print a message that should be seen, and keep it for the report."""
@@ -68,7 +93,7 @@ class Terminal:
     def result(self, record: dict[str, Any]) -> None:
         """Print results as JSON, if asked for."""
         if self.as_json:
-            sys.stdout.write(json.dumps(to_plain(record), ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+            sys.stdout.write(json_text(record, sys.stdout.encoding or "utf-8"))
             sys.stdout.flush()
 
     @contextmanager

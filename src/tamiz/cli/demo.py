@@ -91,7 +91,7 @@ def is_earlier_demo(folder: Path) -> bool:
     try:
         record = json.loads((folder / "selected.json").read_text(encoding="utf-8"))
         return Path(record["file"]).name == _TABLE
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
 
 

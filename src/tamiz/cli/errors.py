@@ -11,7 +11,10 @@ from tamiz.tables.errors import TableArgumentError, TableMemoryError
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_DATA, EXIT_OUTPUT, EXIT_MEMORY, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 
 #: Arguments of the library that are options of the commands. Messages of the library have them in backticks.
-_ARGUMENTS = ("target", "task", "ignore", "categorical", "max_categories", "format", "delimiter", "header")
+_ARGUMENTS = (
+    *("target", "task", "ignore", "categorical", "max_categories"),
+    *("format", "delimiter", "header", "encoding", "skip_rows", "decimal", "na_values", "keep_na"),
+)
 _ARGUMENT = re.compile(f"`({'|'.join(_ARGUMENTS)})`")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -101,7 +101,12 @@ class ResultOptions(TerminalOptions):
 
     def folder(self, file: Path, prefix: str) -> Path:
         """Return the folder for the results; by default here, called after the command and the file."""
-        return self.out or Path(prefix + (file.stem or "table"))
+        stem = file.name.removesuffix(".gz").removesuffix(".GZ").rpartition(".")[0] or file.stem
+        if str(file) == "-" or file.is_relative_to("/dev") or file.is_relative_to("/proc"):
+            stem = "table"
+        # A name of a folder has at most 255 bytes, and a temporary one beside it some more.
+        stem = stem.encode("utf-8", "surrogateescape")[:150].decode("utf-8", "ignore") if len(stem) > 40 else stem
+        return self.out or Path(prefix + (stem or "table"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +117,8 @@ class FileOptions:
         Path,
         typer.Argument(
             metavar="FILE",
-            help="The table: CSV, TSV, Parquet, Arrow, NPZ (X, y, names), ARFF or svmlight.",
+            help="The table: CSV, TSV, xlsx, Parquet, Arrow, NPZ (X, y, names), ARFF or svmlight; packed with gzip if need "
+            "be; - is standard input.",
             show_default=False,
         ),
     ]
@@ -137,8 +143,56 @@ class FileOptions:
         typer.Option("--header/--no-header", help="Whether the first row holds names.", show_default="found"),
     ] = None
 
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            "--encoding",
+            metavar="NAME",
+            help="Encoding of a text file, such as latin1.",
+            show_default="found, else utf-8",
+        ),
+    ] = None
+    skip_rows: Annotated[
+        int, typer.Option("--skip-rows", metavar="N", help="Lines above the table to skip (CSV, TSV, xlsx).", min=0)
+    ] = 0
+    decimal: Annotated[
+        str, typer.Option("--decimal", metavar="MARK", help="Decimal mark of a text file: . or ,", show_default=".")
+    ] = "."
+    na_values: Annotated[
+        str | None,
+        typer.Option(
+            "--na-values",
+            metavar="LIST",
+            help="Cells that mean a missing value, besides empty ones, separated by commas.",
+            show_default="NA, null, none and the like",
+        ),
+    ] = None
+    keep_na: Annotated[
+        bool, typer.Option("--keep-na", help="Only empty cells are missing: NA and none are values.")
+    ] = False
+
+    def reading(self) -> dict[str, Any]:
+        """Return what :func:`tamiz.tables.read_table` needs to know about the file."""
+        return {
+            "format": self.format,
+            "delimiter": self.delimiter,
+            "header": self.header,
+            "encoding": self.encoding,
+            "skip_rows": self.skip_rows,
+            "decimal": self.decimal,
+            "na_values": self.missing_words(),
+        }
+
+    def missing_words(self) -> list[str] | None:
+        """Return the cells that mean a missing value; None for the usual ones."""
+        if self.keep_na:
+            return []
+        return None if self.na_values is None else [value.strip() for value in self.na_values.split(",")]
+
     def __post_init__(self) -> None:
         """Translate the names of delimiters; raise if there is more than one character."""
+        if self.keep_na and self.na_values is not None:
+            raise CommandError("--keep-na and --na-values exclude each other.", EXIT_USAGE)
         text = self.delimiter
         if text is None:
             return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import shutil
 import tempfile
@@ -10,17 +12,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tamiz.cli.errors import EXIT_OUTPUT, CommandError
-from tamiz.tables.messages import list_some
+from tamiz.tables.messages import list_some, quote
+
+#: Errors of a disk that takes no more; Python does not say for which file.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def _check_folder(folder: Path, force: bool) -> None:
     """Raise if the folder is a file, cannot be read, or holds files that may not be replaced."""
-    if folder.exists() and not folder.is_dir():
-        raise CommandError(f"{folder} is a file; name a folder with --out.", EXIT_OUTPUT)
     try:
+        if folder.exists() and not folder.is_dir():
+            raise CommandError(f"{folder} is a file; name a folder with --out.", EXIT_OUTPUT)
         there = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-    except OSError as error:
-        raise CommandError(f"{folder} cannot be looked into: {error.strerror}.", EXIT_OUTPUT) from None
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CommandError(f"{quote(folder)} cannot be looked into: {reason}.", EXIT_OUTPUT) from None
     if there and not force:
         raise CommandError(
             f"{folder} already holds {list_some(there, limit=3)}. "
@@ -38,30 +44,47 @@ def _make_partial(folder: Path) -> tuple[Path, list[Path]]:
             missing.mkdir()
             made.append(missing)
         try:
-            return Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=parent)), made
+            # A name has at most 255 bytes, and a letter may take four.
+            return Path(tempfile.mkdtemp(prefix=f".{folder.name[:40]}.", suffix=".part", dir=parent)), made
         except PermissionError:
             if not folder.is_dir():
                 raise
             return Path(tempfile.mkdtemp(prefix=".tamiz.", suffix=".part", dir=folder)), made
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         for path in reversed(made):
             path.rmdir()
+        reason = getattr(error, "strerror", None) or str(error)
         raise CommandError(
-            f"{folder} cannot be written: {error.strerror}. Name another folder with --out.", EXIT_OUTPUT
+            f"{quote(folder)} cannot be written: {reason}. Name another folder with --out.", EXIT_OUTPUT
         ) from None
 
 
-def _move(partial: Path, folder: Path) -> None:
-    """Move all files at once if the folder is new; else one by one, over those of the same name."""
+def _move(partial: Path, folder: Path, force: bool) -> None:
+    """Move all files at once if the folder is new or empty; else one by one, over those of the same name."""
+    umask = os.umask(0)
+    os.umask(umask)
+    partial.chmod(0o777 & ~umask)  # mkdtemp makes folders that only their owner reads
     if not folder.exists():
-        umask = os.umask(0)
-        os.umask(umask)
-        partial.chmod(0o777 & ~umask)  # mkdtemp makes folders that only their owner reads
-        partial.rename(folder)
-        return
+        with contextlib.suppress(FileExistsError, NotADirectoryError):
+            partial.rename(folder)
+            return
+    if not force and any(path != partial for path in folder.iterdir()):
+        other = _free_name(folder)
+        partial.rename(other)
+        raise CommandError(
+            f"Another run has written to {folder} in the meantime. The results of this one are in {other}.", EXIT_OUTPUT
+        )
     for path in sorted(partial.iterdir()):
         os.replace(path, folder / path.name)
     partial.rmdir()
+
+
+def _free_name(folder: Path) -> Path:
+    """Return a name beside a folder that is not taken."""
+    number = 2
+    while (other := folder.with_name(f"{folder.name}-{number}")).exists():
+        number += 1
+    return other
 
 
 @contextmanager
@@ -73,7 +96,8 @@ def output_folder(folder: Path, force: bool = False) -> Iterator[Path]:
     folder : Path
         Where the files shall be in the end.
     force : bool, default=False
-        Whether files that are there may be replaced; files of other names stay in any case.
+        Whether files that are there may be replaced; files of other names stay in any case. Without it, results stand
+        beside the folder if another run has written to it in the meantime.
 
     Examples
     --------
@@ -88,12 +112,14 @@ def output_folder(folder: Path, force: bool = False) -> Iterator[Path]:
     try:
         yield partial
         try:
-            _move(partial, folder)
+            _move(partial, folder, force)
         except OSError as error:
             raise CommandError(f"{folder} cannot be written: {error.strerror}.", EXIT_OUTPUT) from None
     except OSError as error:
-        if error.errno is not None and error.filename is not None and str(partial) in str(error.filename):
-            raise CommandError(f"The results cannot be written to {folder}: {error.strerror}.", EXIT_OUTPUT) from None
+        here = error.filename is not None and str(partial) in str(error.filename)
+        if here or error.errno in _FULL:
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise CommandError(f"The results cannot be written to {folder}: {reason}.", EXIT_OUTPUT) from None
         raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)

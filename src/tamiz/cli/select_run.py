@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tamiz._version import __version__
-from tamiz.cli.console import Terminal
+from tamiz.cli.console import Terminal, json_text
 from tamiz.cli.constraints import Constraints, read_constraints
 from tamiz.cli.errors import EXIT_USAGE, CommandError
 from tamiz.cli.estimator import ModelOptions, fit_model, model_maker
@@ -88,10 +87,10 @@ def run_select(
             k = constraints.expected_size
             evaluation = _evaluate(data, k, options, constraints, terminal)
             encoder, matrix, estimator = _fit_final(data, k, options, constraints, terminal)
-        model = SavedModel.from_estimator(estimator, encoder, data.target.name)
+        model = SavedModel.from_estimator(estimator, encoder, data.target.name, options.missing_words())
         report_selection_risks(data, evaluation, estimator.selection_.support, matrix, terminal)
         test = score_test_file(options, data, model, evaluation.metric, terminal)
-        page = _page(options, command, data, evaluation, estimator, matrix, model, terminal)
+        page = _page(options, command, data, evaluation, estimator, encoder.uncentre(matrix), model, terminal)
         record = _record(options, command, data, evaluation, page, constraints, test)
         record |= _record_of_choices(evaluation, estimator, page)
         files = _write(folder, options, data, page, model, record)
@@ -393,8 +392,7 @@ def _write(
     rows = [[kept[column] for column in columns] for kept in record["selected"]]
     text = csv_text(columns, rows, spreadsheet_safe=options.spreadsheet_safe)
     (folder / files["selected_csv"]).write_text(text, encoding="utf-8", newline="")
-    text = json.dumps(record, ensure_ascii=False, allow_nan=False, indent=2)
-    (folder / files["selected_json"]).write_text(text + "\n", encoding="utf-8")
+    (folder / files["selected_json"]).write_text(json_text(record), encoding="utf-8")
     used = sorted({data.features[feature.index].column for feature in page.kept})
     write_columns(data.table, used, folder / files["reduced"])
     (folder / files["model"]).write_bytes(model.to_bytes())

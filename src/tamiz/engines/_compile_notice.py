@@ -1,7 +1,8 @@
-"""Show a progress line on stderr while numba compiles the engine, which takes seconds and happens once on a machine."""
+"""Watch numba compile the engine, which takes seconds and happens once on a machine: show a progress line, defer Ctrl-C."""
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 from typing import Any
@@ -43,6 +44,61 @@ class _Notice(event.Listener):
             self.bar = None
 
 
+class InterruptGuard(event.Listener):
+    """Defer Ctrl-C until a function of a package is compiled: an interrupt inside numba leaves its state unusable.
+
+    A second Ctrl-C is not deferred. Compilation in other threads is never interrupted and not touched.
+
+    Parameters
+    ----------
+    package : str, default="tamiz"
+        Name of the package.
+    """
+
+    def __init__(self, package: str = "tamiz") -> None:
+        self.package = package
+        self._depth = 0
+        self._before: Any = None
+        self._waiting: tuple[Any, ...] | None = None
+
+    def _concerns(self, event: Any) -> bool:
+        function = getattr(event.data.get("dispatcher"), "py_func", None)
+        module = getattr(function, "__module__", None) or ""
+        return threading.current_thread() is threading.main_thread() and (
+            self._depth > 0 or module.partition(".")[0] == self.package
+        )
+
+    def on_start(self, event: Any) -> None:
+        """Take over the signal at the outermost function."""
+        if not self._concerns(event):
+            return
+        self._depth += 1
+        before = signal.getsignal(signal.SIGINT)
+        if self._depth == 1 and callable(before):
+            self._before, self._waiting = before, None
+            signal.signal(signal.SIGINT, self._remember)
+
+    def _remember(self, *arguments: Any) -> None:
+        if self._waiting is not None:
+            self._before(*arguments)
+        self._waiting = arguments
+
+    def on_end(self, event: Any) -> None:
+        """Give the signal back after the outermost function, and deliver what has come."""
+        if self._depth == 0 or not self._concerns(event):
+            return
+        self._depth -= 1
+        if self._depth > 0 or self._before is None:
+            return
+        before, waiting, self._before, self._waiting = self._before, self._waiting, None, None
+        signal.signal(signal.SIGINT, before)
+        if waiting is not None:
+            before(*waiting)
+
+
+event.register("numba:compile", InterruptGuard())
+
+
 def announce_compilation(dispatcher: Any, n_functions: int = N_FUNCTIONS) -> None:
     """Show a progress line whenever this function is compiled from now on; loading it from the cache on disk shows none.
 
@@ -50,7 +106,7 @@ def announce_compilation(dispatcher: Any, n_functions: int = N_FUNCTIONS) -> Non
     ----------
     dispatcher : function compiled by ``numba.njit``
         Any number of calls with the same function count as one.
-    n_functions : int, default=26
+    n_functions : int, default=29
         How many functions are compiled with it, about.
 
     Examples

@@ -14,6 +14,7 @@ from tamiz.core.rule import Rule, RuleNumbers
 from tamiz.core.state import Slot
 from tamiz.engines.memory import LoopSlot
 from tamiz.engines.schedule import Schedule
+from tamiz.errors import DivergenceError
 from tamiz.selection import Selection
 
 
@@ -71,11 +72,11 @@ def raise_diverged() -> NoReturn:
     --------
     >>> raise_diverged()
     Traceback (most recent call last):
-    FloatingPointError: The training loss became infinite or NaN: the features are too large. Normalise them ...
+    tamiz.errors.DivergenceError: The training loss became infinite or NaN: the features are too large. Normalise them ...
     """
-    raise FloatingPointError(
+    raise DivergenceError(
         "The training loss became infinite or NaN: the features are too large. "
-        "Normalise them (normalize='erf' or 'standard') or lower learning_rate."
+        "Normalise them (normalize='erf' or 'standard'), or lower learning_rate or l2."
     )
 
 

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from tamiz._constraints import AUTO, NameOf, finite_number, whole_number
-from tamiz._validation import check_table, check_target_length, resolve_n_features_to_select
+from tamiz._validation import check_kept_columns, check_table, check_target_length, resolve_n_features_to_select
 from tamiz.core import VARIANTS, Rule
 from tamiz.core.losses import Loss, get_loss
 from tamiz.core.rule import MASK_OPTIMIZERS
@@ -84,7 +84,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         "hidden_layer_sizes": ["array-like"],  # the engine checks the sizes
         "normalize": [StrOptions(set(DEVIATIONS)), None],
         "learning_rate": [AUTO, finite_number(0, or_equal=False)],
-        "l2": [AUTO, finite_number(0)],
+        "l2": [AUTO, finite_number(0, most=1e12)],  # beyond, float32 overflows and any columns are kept
         "batch_size": [AUTO, whole_number(1)],
         "warmup_steps": [AUTO, whole_number(0)],
         "ramp_steps": [AUTO, whole_number(1)],
@@ -410,14 +410,19 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         return model.to_torch() if hasattr(model, "to_torch") else model.module
 
     def _scores(self, X: Any) -> np.ndarray:
-        """Return the outputs of the model, (n_samples, n_outputs); only the M selected columns are read."""
+        """Return the outputs of the model, (n_samples, n_outputs); only the M selected columns are read.
+
+        A data frame may hold the selected columns alone, in any order.
+        """
         check_is_fitted(self)
         allow_nan = self.missing_ is not None
-        X = check_table(self, X, reset=False, accept_sparse=list(SPARSE_FORMATS), allow_nan=allow_nan)
-        X = X[:, self.selection_.indices]
+        kept = check_kept_columns(self, X, self.selection_.indices, allow_nan)
+        if kept is None:
+            X = check_table(self, X, reset=False, accept_sparse=list(SPARSE_FORMATS), allow_nan=allow_nan)
+            kept = X[:, self.selection_.indices]
         if self.missing_ is not None:
-            X = self.missing_.apply(X)
-        table = apply_normalization(X, self.statistics_, self.normalize_)
+            kept = self.missing_.apply(kept)
+        table = apply_normalization(kept, self.statistics_, self.normalize_)
         return self.model_.scores(table.values, table.offset)
 
     def _get_support_mask(self) -> np.ndarray:

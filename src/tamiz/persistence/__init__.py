@@ -32,7 +32,7 @@ from tamiz.persistence.container import ModelFileError
 from tamiz.persistence.layers import DenseLayer
 from tamiz.persistence.model import SavedModel
 from tamiz.tables.encode import TableEncoder
-from tamiz.tables.messages import list_some
+from tamiz.tables.messages import list_some, quote
 
 __all__ = ["DenseLayer", "ModelFileError", "SavedModel", "load_model", "save_model"]
 
@@ -90,15 +90,17 @@ def load_model(path: str | os.PathLike[str]) -> SavedModel:
         If the file is no model, or is damaged.
     """
     path = Path(path)
-    if not path.exists():
-        raise ModelFileError(f"There is no file {path}.")
-    if path.is_dir():
-        raise ModelFileError(f"{path} is a folder; name the model in it, such as {path / 'model.tamiz'}.")
-    size = os.path.getsize(path)
-    if size > _LARGEST_FILE:
-        raise ModelFileError(f"{path.name} has {size:,} bytes: too large for a model.")
     try:
+        if path.is_dir():
+            raise ModelFileError(f"{path} is a folder; name the model in it, such as {path / 'model.tamiz'}.")
+        if not path.is_file() and path.exists():
+            raise ModelFileError(f"{path} is no file but a device or a pipe, which may never end. Name a file.")
+        size = os.path.getsize(path)
+        if size > _LARGEST_FILE:
+            raise ModelFileError(f"{path.name} has {size:,} bytes: too large for a model.")
         content = path.read_bytes()
+    except FileNotFoundError:
+        raise ModelFileError(f"There is no file {path}.") from None
     except OSError as error:
-        raise ModelFileError(f"{path} cannot be read: {error.strerror}.") from None
+        raise ModelFileError(f"{quote(path)} cannot be read: {error.strerror}.") from None
     return SavedModel.from_bytes(content, path.name)

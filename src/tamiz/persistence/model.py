@@ -44,7 +44,7 @@ class SavedModel:
         Class labels; empty for regression.
     features : list of Feature
         What it reads, in the order of the weights; columns are found by their names.
-    medians : ndarray of float32, shape (M,)
+    medians : ndarray of float64, shape (M,)
         Replacement of missing numbers.
     normalization : {"erf", "erf2", "standard", "none"}
         How features are scaled.
@@ -54,6 +54,8 @@ class SavedModel:
         One for a linear model.
     categories : dict of str to list of str, default={}
         Values of each column of text in the training data; others are reported.
+    na_values : list of str or None, default=None
+        Cells that meant a missing value in the file it was made from; None stands for the usual words.
     """
 
     task: str
@@ -66,6 +68,7 @@ class SavedModel:
     deviation: np.ndarray
     layers: list[DenseLayer]
     categories: dict[str, list[str]] = field(default_factory=dict)
+    na_values: list[str] | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError if the parts do not fit together."""
@@ -122,7 +125,7 @@ class SavedModel:
 
         Returns
         -------
-        ndarray of float32, shape (n_rows, M)
+        ndarray of float64, shape (n_rows, M)
         """
         table = as_table(X, self.text_columns)
         matrix = collect_values(table, self.features)
@@ -131,6 +134,11 @@ class SavedModel:
             known = set(self.categories.get(name, ()))
             text = table.texts.get(position[name])  # None for a column without any value
             unknown = [] if text is None else [value for value in text.categories if value not in known]
+            if text is not None and unknown and len(unknown) == len(text.categories):
+                raise TableError(
+                    f"Column {quote(name)}: the model knows none of its values ({list_some(unknown)}); "
+                    f"it was made from {list_some(sorted(known))}. Spell them in the same way."
+                )
             if unknown:
                 report(f"Column {quote(name)}: the model never saw {list_some(unknown)}; these count as no category.")
         infinite = np.argwhere(np.isinf(matrix))
@@ -178,7 +186,13 @@ class SavedModel:
         return labels[(scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)]
 
     @classmethod
-    def from_estimator(cls, estimator: Any, encoder: TableEncoder | None = None, target: str = "y") -> SavedModel:
+    def from_estimator(
+        cls,
+        estimator: Any,
+        encoder: TableEncoder | None = None,
+        target: str = "y",
+        na_values: list[str] | None = None,
+    ) -> SavedModel:
         """Take what predicts out of a fitted estimator.
 
         Parameters
@@ -190,6 +204,8 @@ class SavedModel:
             x0, x1, ... and missing numbers are replaced by the mean.
         target : str, default="y"
             Name of the target.
+        na_values : list of str or None, default=None
+            Cells that mean a missing value in the file of the training data; None stands for the usual words.
 
         Raises
         ------
@@ -197,29 +213,34 @@ class SavedModel:
             If the model is of a kind that the format does not support.
         """
         kept = estimator.selection_.indices
-        statistics = estimator.statistics_
-        mean = np.zeros(kept.size) if statistics is None else np.asarray(statistics.mean, dtype=np.float64)
-        deviation = np.ones(kept.size) if statistics is None else np.asarray(statistics.deviation, dtype=np.float64)
+        statistics, missing = estimator.statistics_, getattr(estimator, "missing_", None)
+        layers, centres = extract_layers(estimator), np.zeros(kept.size)
+        n_read = kept.size if missing is None else kept.size + len(missing.indicated)
+        mean = np.zeros(n_read) if statistics is None else np.asarray(statistics.mean, dtype=np.float64)
+        deviation = np.ones(n_read) if statistics is None else np.asarray(statistics.deviation, dtype=np.float64)
         if encoder is None:
             names = getattr(estimator, "feature_names_in_", None)
             features = [Feature(int(i), f"x{i}" if names is None else str(names[i])) for i in kept]
-            medians, categories = mean.astype(np.float32), {}
+            medians, categories = mean[: kept.size], {}
         else:
             features = [encoder.features_[i] for i in kept]
-            medians = np.zeros(kept.size, dtype=np.float32)
             numeric = kept < encoder.medians_.size
-            medians[numeric] = encoder.medians_[kept[numeric]]
+            medians = np.zeros(kept.size)
+            centres[numeric] = encoder.centres_[kept[numeric]]
+            medians[numeric] = encoder.medians_[kept[numeric]] + centres[numeric]
             text = sorted({(f.column, f.column_name) for f in features if f.category is not None})
             categories = {name: sorted(encoder.categories_[name]) for _, name in text}
-        missing = getattr(estimator, "missing_", None)
         if missing is not None:
-            gaps = [replace(features[i], missing=True) for i in missing.indicated]
-            numeric = np.array([feature.category is None for feature in features])
-            fill = np.where(numeric, missing.fill, 0.0).astype(np.float32)
-            features, medians = [*features, *gaps], np.concatenate([fill, np.zeros(len(gaps), dtype=np.float32)])
-            if statistics is None:
-                mean, deviation = np.zeros(len(features)), np.ones(len(features))
-        layers = extract_layers(estimator)
+            is_number = np.array([feature.category is None for feature in features])
+            medians = np.where(is_number, missing.fill + centres, 0.0)
+            features = [*features, *(replace(features[i], missing=True) for i in missing.indicated)]
+            gaps = np.zeros(n_read - kept.size)
+            medians, centres = np.concatenate([medians, gaps]), np.concatenate([centres, gaps])
+        if statistics is None:  # the first layer reads the numbers as they are
+            first = layers[0]
+            layers = [DenseLayer(first.weights, first.offset - first.weights @ centres, first.activation), *layers[1:]]
+        else:
+            mean = mean + centres
         try:
             return cls(
                 task="classification" if hasattr(estimator, "classes_") else "regression",
@@ -232,6 +253,7 @@ class SavedModel:
                 deviation=deviation,
                 layers=layers,
                 categories=categories,
+                na_values=na_values,
             )
         except ValueError as error:
             raise ModelFileError(f"This model is not supported by the model format ({error}).") from None
@@ -248,6 +270,7 @@ class SavedModel:
             "features": [_describe(feature) for feature in self.features],
             "normalization": self.normalization,
             "categories": self.categories,
+            "na_values": self.na_values,
             "activations": [layer.activation for layer in self.layers],
         }
         arrays = {"medians": self.medians, "mean": self.mean, "deviation": self.deviation}
@@ -289,6 +312,7 @@ class SavedModel:
                     for number, activation in enumerate(activations)
                 ],
                 categories={str(key): _texts(values, "categories") for key, values in header["categories"].items()},
+                na_values=None if header.get("na_values") is None else _texts(header["na_values"], "na_values"),
             )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise malformed_error(error, name) from None

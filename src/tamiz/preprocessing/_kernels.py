@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from tamiz.preprocessing.exact import FARTHEST
+
 #: Sums may be reordered for SIMD. Input is finite, so NaN needs no care; infinity (a difference that overflows) does.
 FINITE_MATH = {"reassoc", "contract", "nsz", "arcp", "nnan"}
 
@@ -45,7 +47,7 @@ def _normalize_row(x, mean, scale, with_erf, out):
     else:
         for j in range(x.shape[0]):
             z = (x[j] - mean[j]) / scale[j] if scale[j] > 0.0 else 0.0
-            out[j] = np.float32(z)
+            out[j] = np.float32(min(max(z, -FARTHEST), FARTHEST))
 
 
 @njit(cache=True, nogil=True)
@@ -96,5 +98,9 @@ def normalize_entries(values, columns, mean, scale, with_erf, offset, out):
     """Write the entries of a sparse table, normalised, less the offset of their column, into ``out`` (float32)."""
     for p in range(values.shape[0]):
         j = columns[p]
-        z = np.float32((values[p] - mean[j]) / scale[j]) if scale[j] > 0.0 else np.float32(0.0)
+        z = (
+            np.float32(min(max((values[p] - mean[j]) / scale[j], -FARTHEST), FARTHEST))
+            if scale[j] > 0.0
+            else np.float32(0.0)
+        )
         out[p] = (_erf(z) if with_erf else z) - offset[j]

@@ -101,7 +101,7 @@ class CellStore:
             if record["format"] != STORE_FORMAT or record["key"] != cell.key or checksum != _checksum(record):
                 raise ValueError
             return record["result"]
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             self._move_aside(path, cell)
             return None
 

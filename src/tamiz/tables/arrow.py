@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ def _open(path: Path) -> ArrowSource:
     from tamiz.tables.arrow_reader import ArrowSource, iterate_table, translate_errors
 
     with translate_errors(path, "arrow"):
-        source = pa.memory_map(str(path))
+        source = pa.memory_map(os.fsencode(path))
         try:
             table = pa.ipc.open_file(source).read_all()
         except pa.ArrowInvalid:
@@ -44,7 +45,7 @@ def _write(table: DataTable, columns: Sequence[int], path: Path) -> None:
     import pyarrow as pa
 
     schema, batches = _open(table.path).batches_to_write(add_target(table, columns))
-    with pa.ipc.new_file(str(path), schema) as writer:
+    with open(path, "wb") as file, pa.ipc.new_file(file, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tamiz.tables.centring import CentredBlock
 from tamiz.tables.errors import TableError
 from tamiz.tables.memory import MemoryBudget
 from tamiz.tables.names import ColumnChoice, ReadOptions, choose_columns, clean_column_names
@@ -70,7 +71,7 @@ class ArrowSource:
         try:
             yield from self.iterate(columns, n_rows)
         except (pa.ArrowException, OSError) as error:
-            raise TableError(f"{self.path.name} is damaged: {str(error).splitlines()[0]}.") from None
+            raise TableError(f"{self.path.name} is damaged: {str(error).splitlines()[0].rstrip('.')}.") from None
 
     def batches_to_write(self, columns: list[int]) -> tuple[Any, Iterator[Any]]:
         """Return the schema of some columns and their batches."""
@@ -100,7 +101,7 @@ def _to_numbers(column: pa.Array) -> np.ndarray:
         return np.full(len(column), np.nan, dtype=np.float32)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
-    column = column.cast(pa.float64())
+    column = column.cast(pa.float64(), safe=False)  # whole numbers beyond 2^53 are rounded
     filled = column.fill_null(float("nan")) if column.null_count else column
     return filled.to_numpy()
 
@@ -132,7 +133,23 @@ def read_arrow(
         Asked before the memory is taken.
     on_rows : callable, default=no progress
         Called with the number of rows that are done, and of all rows.
+
+    Raises
+    ------
+    TableError
+        If the columns cannot be used, or the file is damaged: also where its values are no text, or fewer than it claims.
     """
+    try:
+        return _read_arrow(source, options, budget, on_rows)
+    except UnicodeDecodeError as error:
+        raise TableError(f"{source.path.name} is damaged: it holds text that is not UTF-8 ({error.reason}).") from None
+    except pa.ArrowException as error:
+        raise TableError(f"{source.path.name} is damaged: {str(error).splitlines()[0].rstrip('.')}.") from None
+
+
+def _read_arrow(
+    source: ArrowSource, options: ReadOptions, budget: MemoryBudget, on_rows: Callable[[int, int], None]
+) -> DataTable:
     names = clean_column_names(source.schema.names)
     choice = choose_columns(names, options)
     target = choice.target
@@ -143,9 +160,11 @@ def read_arrow(
     read = [i for i in range(len(names)) if (choice.wanted[i] and i not in left_out) or i == target]
     is_text = [i for i in read if kinds[i] == "text" or choice.as_text[i]]
     number_columns = np.array([i for i in read if i not in set(is_text) and i != target], dtype=np.int64)
-    need = source.n_rows * (number_columns.size * 4 * options.copies + 8 * len(is_text)) + 12 * _BATCH_CELLS
+    need = source.n_rows * (number_columns.size * 4 * options.copies + 8 * len(is_text)) + 24 * min(
+        _BATCH_CELLS, source.n_rows * len(read)
+    )
     budget.require(need, f"{source.path.name} ({source.n_rows:,} rows, {len(names):,} columns and the run on it)")
-    numbers = np.empty((source.n_rows, number_columns.size), dtype=np.float32)
+    block = CentredBlock(source.n_rows, number_columns.size)
     chunks: dict[int, list[Any]] = {index: [] for index in is_text}
     if target is not None:
         chunks.setdefault(target, [])
@@ -153,19 +172,23 @@ def read_arrow(
     row = 0
     for batch in source.batches(read, max(1, _BATCH_CELLS // max(1, len(read)))):
         stop = row + batch.num_rows
-        with np.errstate(over="ignore"):  # numbers too large for float32 become infinite, which raises later
-            for position, index in enumerate(read):
-                if index in place:
-                    numbers[row:stop, place[index]] = _to_numbers(batch.column(position))
-                else:
-                    chunks[index].append(batch.column(position))
+        numbers = np.empty((batch.num_rows, number_columns.size))
+        for position, index in enumerate(read):
+            if index in place:
+                numbers[:, place[index]] = _to_numbers(batch.column(position))
+            else:
+                chunks[index].append(batch.column(position))
+        block.write(row, numbers)
         row = stop
         on_rows(row, source.n_rows)
-    table = DataTable(source.path, source.format, names, source.n_rows, numbers, number_columns, left_out=left_out)
+    if row != source.n_rows:
+        raise TableError(f"{source.path.name} is damaged: it claims {source.n_rows:,} rows, but holds {row:,}.")
+    table = DataTable(source.path, source.format, names, row, block.numbers, number_columns, left_out=left_out)
+    table.centres = block.centres
     if target is not None:
         table.target_name = names[target]
         table.target_column = _target_column(pa.chunked_array(chunks.pop(target)), kinds[target], names[target])
-    table.texts = {index: TextColumn.from_arrow(pa.chunked_array(parts)) for index, parts in chunks.items()}
+    table.texts = {index: TextColumn.from_arrow(pa.chunked_array(parts)).canonical() for index, parts in chunks.items()}
     return table
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse as sp
 
-from tamiz.tables.cells import is_number
+from tamiz.tables.cells import describe_foreign_numbers, is_number
 from tamiz.tables.errors import TableError
-from tamiz.tables.messages import discard, list_some, quote
+from tamiz.tables.messages import WARNING, discard, list_some, quote
 from tamiz.tables.table import DataTable, TextColumn
 
 _DATE_FORMATS = (
@@ -66,14 +66,20 @@ def _judge_text(column: TextColumn, max_categories: int) -> str | None:
         return "no values at all"
     if holds_dates(column):
         return "dates"
+    foreign = describe_foreign_numbers(column.categories)
+    if foreign is not None:
+        return foreign
     if len(column.categories) > max_categories:
         numbers = [is_number(value) for value in column.categories]
+        if all(numbers):
+            return f"named in `categorical`, but it holds more than {max_categories} different numbers"
         if np.mean(numbers) > 0.5:
             odd = column.categories[int(np.argmin(numbers))]
             row = int(np.argmax(column.codes == int(np.argmin(numbers)))) + 1
             return f"numbers mixed with text (such as {quote(odd, 20)} in data row {row:,})"
         return f"text with more than {max_categories} different values"
-    if column.codes.size > 2 and len(column.categories) == column.codes.size:
+    # Counted in the rows that are left: categories may stand in rows that went.
+    if column.codes.size > 2 and np.unique(column.codes[column.codes >= 0]).size == column.codes.size:
         return "a different text in every row, as identifiers have"
     return None
 
@@ -85,7 +91,14 @@ def _judge_numbers(table: DataTable) -> np.ndarray:
         coordinates = numbers.tocoo()
         bad = ~np.isfinite(coordinates.data)
         if bad.any():
-            _raise_infinity(table, int(coordinates.row[bad][0]), int(coordinates.col[bad][0]))
+            row, position = int(coordinates.row[bad][0]), int(coordinates.col[bad][0])
+            if np.isnan(coordinates.data[bad][0]):
+                name = table.names[int(table.number_columns[position])]
+                raise TableError(
+                    f"Column {quote(name)} holds NaN in data row {row + 1:,}, but sparse tables have no missing values. "
+                    f"Remove the entry, or leave the column out: `ignore` {quote(name)}."
+                )
+            _raise_infinity(table, row, position)
         return np.ones(numbers.shape[1], dtype=bool)
     seen = np.zeros(numbers.shape[1], dtype=bool)
     step = max(1, _ROWS_AT_ONCE // max(1, numbers.shape[1]))
@@ -138,12 +151,14 @@ def drop_unusable_columns(
         for column in table.number_columns[~useful]:
             table.left_out[int(column)] = "no values at all"
         table.numbers = table.numbers[:, useful]
+        table.centres = table.centres[useful]
         table.number_columns = table.number_columns[useful]
     by_reason: dict[str, list[str]] = {}
     for index, reason in sorted(table.left_out.items()):
         by_reason.setdefault(reason, []).append(table.names[index])
     for reason, names in by_reason.items():
-        report(f"Left out: {list_some(names, limit=4)} ({reason}).")
+        mark = WARNING if "`" in reason or "remove" in reason else ""
+        report(f"{mark}Left out: {list_some(names, limit=4)} ({reason}).")
     if table.number_columns.size == 0 and not table.texts:
         raise TableError(f"{table.path.name} has no column left to select from.")
     return table

@@ -28,11 +28,35 @@ def _sniff_tsv(head: bytes) -> bool:
     return b"\t" in _first_line(head) and not _sniff_csv(head)
 
 
-def _read(path: Path, options: ReadOptions, budget: MemoryBudget, on_rows: OnRows, format_name: str) -> DataTable:
+def read_text_table(
+    path: Path,
+    options: ReadOptions,
+    budget: MemoryBudget,
+    on_rows: OnRows,
+    format_name: str,
+    *,
+    delimiter: str | None,
+    skip_rows: int,
+) -> DataTable:
+    """Read a file of delimited text.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    options, budget, on_rows : object
+        As a :class:`~tamiz.tables.Format` reader takes them.
+    format_name : str
+        Name of the format, for the record.
+    delimiter : str or None
+        What separates the cells; None finds it.
+    skip_rows : int
+        Lines above the table to skip.
+    """
     from tamiz.tables.delimited import check_several_columns, detect_layout
     from tamiz.tables.delimited_reader import read_delimited
 
-    layout = detect_layout(path, "\t" if format_name == "tsv" else options.delimiter, options.header)
+    layout = detect_layout(path, delimiter, options.header, skip_rows)
     check_several_columns(path, layout.names)
     choice = choose_columns(layout.names, options)
     left_out: dict[int, str] = {}
@@ -46,11 +70,13 @@ def _read(path: Path, options: ReadOptions, budget: MemoryBudget, on_rows: OnRow
 
 
 def _read_csv(path: Path, options: ReadOptions, budget: MemoryBudget, on_rows: OnRows) -> DataTable:
-    return _read(path, options, budget, on_rows, "csv")
+    found, skipped = options.delimiter, options.skip_rows
+    return read_text_table(path, options, budget, on_rows, "csv", delimiter=found, skip_rows=skipped)
 
 
 def _read_tsv(path: Path, options: ReadOptions, budget: MemoryBudget, on_rows: OnRows) -> DataTable:
-    return _read(path, options, budget, on_rows, "tsv")
+    tab = "\t" if options.delimiter is None else options.delimiter
+    return read_text_table(path, options, budget, on_rows, "tsv", delimiter=tab, skip_rows=options.skip_rows)
 
 
 def _write(table: DataTable, columns: Sequence[int], path: Path) -> None:
@@ -65,5 +91,5 @@ def _write(table: DataTable, columns: Sequence[int], path: Path) -> None:
             writer.writerows(zip(*cells.raw_columns(chosen), strict=True))
 
 
-CSV = Format("csv", "CSV", (".csv", ".txt"), _sniff_csv, _read_csv, _write)
-TSV = Format("tsv", "TSV", (".tsv", ".tab"), _sniff_tsv, _read_tsv, _write)
+CSV = Format("csv", "CSV", (".csv", ".txt"), _sniff_csv, _read_csv, _write, takes_skip_rows=True)
+TSV = Format("tsv", "TSV", (".tsv", ".tab"), _sniff_tsv, _read_tsv, _write, takes_skip_rows=True)

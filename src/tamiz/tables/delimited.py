@@ -27,6 +27,8 @@ _BLOCK_BYTES = 16 * 1024**2
 _BLOCK_CELLS = 1_000_000
 _LONGEST_HEADER = 256 * 1024**2
 _NEWLINE = ord("\n")
+#: Rows below the first that are looked at to tell names from numbers.
+_ROWS_BELOW = 10
 
 
 @dataclass(frozen=True)
@@ -61,45 +63,70 @@ class DelimitedLayout:
 
 
 def check_is_text(head: bytes, path: Path) -> None:
-    """Raise TableError if the first bytes of a file are not those of UTF-8 text; say what they look like."""
-    kinds = {b"PK\x03\x04": "zip, xlsx or NPZ", b"\x1f\x8b": "gzip"}
-    kind = next((kind for magic, kind in kinds.items() if head.startswith(magic)), None)
+    """Raise TableError if the first bytes of a file are not those of text; say what they look like."""
     guess = guess_format(head)
-    if kind is None and guess is not None and guess.binary:
-        kind = guess.title
+    kind = guess.title if guess is not None and guess.binary else None
+    if head.startswith(b"PK\x03\x04"):
+        kind = "zip, xlsx or NPZ"
     if kind is not None:
         raise TableError(
             f"{path.name} is no text file: it looks like {kind}. Unpack it, or name the format with `format`."
         )
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise TableError(f"{path.name} is UTF-16. Save it as UTF-8.")
     if b"\0" in head:
-        raise TableError(f"{path.name} is a binary file, not text. Name its format with `format` if it is another.")
+        raise TableError(
+            f"{path.name} is a binary file, or text in an encoding that nothing in it tells. "
+            "Name its `format`, or its `encoding` (such as utf-16-le)."
+        )
 
 
-def _first_line(file: BinaryIO, path: Path) -> tuple[bytes, int]:
-    """Return the first line that is not empty (newlines in quotes belong to it) and the offset behind it."""
-    taken = bytearray()
-    searched = 0
-    while True:
-        chunk = file.read(1024**2)
-        if not taken:
-            check_is_text(chunk, path)
-        taken += chunk
+class _HeaderLines:
+    """Read the first lines of a text file; newlines in quotes belong to the line, empty lines are skipped."""
+
+    def __init__(self, file: BinaryIO, path: Path, skip_rows: int = 0) -> None:
+        self._file, self._path = file, path
+        self._taken = bytearray()
+        self._more()
+        check_is_text(bytes(self._taken[:4096]), path)
+        self.offset = 0
+        for _ in range(skip_rows):
+            end = self._find_end(self.offset)
+            if end >= len(self._taken):
+                raise TableError(f"{path.name} has fewer lines than the {skip_rows:,} of `skip_rows`.")
+            self.offset = end + 1
+
+    def _more(self) -> bool:
+        chunk = self._file.read(1024**2)
+        self._taken += chunk
+        return bool(chunk)
+
+    def _find_end(self, start: int) -> int:
+        """Return where the line that begins at ``start`` ends; the end of the file if nothing does."""
+        searched = start
+        while (end := self._taken.find(b"\n", searched)) < 0:
+            searched = len(self._taken)
+            if searched > _LONGEST_HEADER:
+                raise TableError(
+                    f"{self._path.name} has no line end in its first {_LONGEST_HEADER:,} bytes: is it a table?"
+                )
+            if not self._more():
+                return len(self._taken)
+        return end
+
+    def next_line(self) -> bytes:
+        """Return the next line that is not empty; nothing at the end of the file. ``offset`` is then behind it."""
+        begin = end = self.offset
         while True:
-            end = taken.find(b"\n", searched)
-            if end < 0:
-                break
-            searched = end + 1
-            line = bytes(taken[:end])
-            if line.strip(b"\r\n \xef\xbb\xbf") and line.count(b'"') % 2 == 0:
-                return line, end + 1
-        if not chunk:
-            if not taken.strip(b"\r\n \t\xef\xbb\xbf"):
-                raise TableError(f"{path.name} is empty.")
-            return bytes(taken), len(taken)
-        if len(taken) > _LONGEST_HEADER:
-            raise TableError(f"{path.name} has no line end in its first {_LONGEST_HEADER:,} bytes: is it a table?")
+            end = self._find_end(end)
+            line = bytes(self._taken[begin:end])
+            at_end = end >= len(self._taken)
+            if not line.strip(b"\r\n \t\xef\xbb\xbf"):
+                begin = end + 1
+            elif line.count(b'"') % 2 == 0 or at_end:
+                self.begin, self.offset = begin, min(end + 1, len(self._taken))
+                return line
+            if at_end:
+                return b""
+            end += 1
 
 
 def decode(data: bytes, path: Path) -> str:
@@ -111,10 +138,10 @@ def decode(data: bytes, path: Path) -> str:
 
 
 def raise_not_utf8(error: UnicodeDecodeError, path: Path) -> NoReturn:
-    """Raise TableError with the command that converts a file to UTF-8."""
+    """Raise TableError that asks for the encoding."""
     raise TableError(
         f"{path.name} is not UTF-8 text ({error.reason} at byte {error.start}). "
-        "Convert it, for example with: iconv -f latin1 -t utf-8 OLD.csv > NEW.csv"
+        "Name its `encoding`, such as latin1 or cp1252."
     ) from None
 
 
@@ -123,7 +150,45 @@ def _split(line: str, delimiter: str) -> list[str]:
     return next(csv.reader(io.StringIO(line, newline=""), delimiter=delimiter), [""])
 
 
-def detect_layout(path: Path, delimiter: str | None = None, header: bool | None = None) -> DelimitedLayout:
+def _split_plainly(line: str, delimiter: str) -> list[str]:
+    try:
+        return _split(line, delimiter)
+    except csv.Error as error:
+        raise TableError(f"The first lines cannot be split into cells: {error}.") from None
+
+
+def _find_delimiter(first: str, second: str) -> str:
+    """Return the mark that splits the first line most; a blank if no other does and both lines agree on it."""
+    delimiter = max(",;\t|", key=lambda mark: len(_split_plainly(first, mark)))
+    n_cells = len(_split_plainly(first, delimiter))
+    blanks = len(_split_plainly(first, " "))
+    if n_cells == 1 and blanks > 1 and len(_split_plainly(second, " ")) in (blanks, blanks + 1):
+        return " "
+    return delimiter
+
+
+def _is_header(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Decide whether the first row holds names: text, or numbers that only names can be."""
+    stripped = [cell.strip() for cell in cells]
+    if not all(is_number(cell) or cell in MISSING for cell in stripped):
+        return True
+    below = [row for row in below if len(row) == len(cells)]
+    rest = stripped[1:]
+    if below and not stripped[0] and rest and "" not in rest and len(set(rest)) == len(rest):
+        # The corner above the names of the rows, as pandas and R write it.
+        return all(row[0].strip() for row in below)
+    if not below or len(set(stripped)) < len(stripped) or not all(cell.isdigit() for cell in stripped):
+        return False
+    # Distinct whole numbers above decimals: numbers of genes, or columns that pandas numbered.
+    decimal = [
+        any(is_number(row[i]) and not row[i].strip().lstrip("+-").isdigit() for row in below) for i in range(len(cells))
+    ]
+    return 2 * sum(decimal) >= len(cells)
+
+
+def detect_layout(
+    path: Path, delimiter: str | None = None, header: bool | None = None, skip_rows: int = 0
+) -> DelimitedLayout:
     """Find delimiter, header and names of a CSV or TSV file.
 
     Parameters
@@ -131,22 +196,35 @@ def detect_layout(path: Path, delimiter: str | None = None, header: bool | None 
     path : Path
         The file.
     delimiter : str or None, default=None
-        What separates the cells; None takes the one of comma, semicolon, tab and bar that splits the first line most.
+        What separates the cells; None takes the one of comma, semicolon, tab and bar that splits the first line most, or
+        a blank if none of them does.
     header : bool or None, default=None
-        Whether the first line holds names; None takes it as names unless all its cells are numbers.
+        Whether the first line holds names; None takes it as names unless its cells are numbers like those below.
+    skip_rows : int, default=0
+        Lines above the table to skip.
     """
     with open(path, "rb") as file:
-        line, offset = _first_line(file, path)
-    text = decode(line, path).strip("\r\n")
+        lines = _HeaderLines(file, path, skip_rows)
+        first = lines.next_line()
+        if not first:
+            raise TableError(f"{path.name} is empty.")
+        begin, offset = lines.begin, lines.offset
+        below = [decode(lines.next_line(), path).strip("\r\n") for _ in range(_ROWS_BELOW)]
+    text = decode(first, path).strip("\r\n")
     if delimiter is None:
-        delimiter = max(",;\t|", key=lambda mark: len(_split(text, mark)))
-    cells = _split(text, delimiter)
+        delimiter = _find_delimiter(text, below[0])
+    cells = _split_plainly(text, delimiter)
+    rows = [_split_plainly(line, delimiter) for line in below if line]
+    # A last cell that is always empty is a delimiter too many instead.
+    one_short = bool(rows) and all(len(row) == len(cells) + 1 for row in rows) and any(row[-1] for row in rows)
     if header is None:
-        header = not all(is_number(cell) or cell.strip() in MISSING for cell in cells)
+        header = one_short or _is_header(cells, rows)
     if not header:
-        blanks = len(line) - len(line.lstrip(b"\r\n \xef\xbb\xbf"))
+        blanks = len(first) - len(first.lstrip(b"\r\n \xef\xbb\xbf"))
         names = [f"column_{number}" for number in range(1, len(cells) + 1)]
-        return DelimitedLayout(names, delimiter, blanks, has_header=False)
+        return DelimitedLayout(names, delimiter, begin + blanks, has_header=False)
+    if one_short:  # R writes no name above the names of the rows
+        cells = ["", *cells]
     return DelimitedLayout(clean_column_names(cells), delimiter, offset, has_header=True)
 
 
@@ -217,12 +295,12 @@ class CellBlock:
         places = np.arange(self.n_rows)[:, None] * self.n_columns + columns
         return self._every.take(pa.array(places.ravel()))
 
-    def column(self, index: int) -> pa.StringArray:
+    def column(self, index: int, missing_words: Sequence[str] = MISSING) -> pa.StringArray:
         """Return the cells of one column without blanks around them; null where missing."""
         import pyarrow.compute as pc
 
         cells = pc.utf8_trim_whitespace(self.some(np.array([index])))
-        missing = pc.is_in(cells, value_set=pa.array(MISSING))
+        missing = pc.is_in(cells, value_set=pa.array(missing_words))
         return pc.if_else(missing, pa.scalar(None, pa.string()), cells)
 
     def raw_columns(self, columns: Sequence[int]) -> list[list[str]]:
@@ -287,7 +365,7 @@ def _quoted_blocks(path: Path, offset: int, layout: DelimitedLayout, quote: str,
                     done += len(rows)
                     rows = []
     except UnicodeDecodeError as error:
-        raise TableError(f"{path.name} is not UTF-8 text ({error.reason}). Save it as UTF-8.") from None
+        raise TableError(f"{path.name} is not UTF-8 text ({error.reason}). Name its `encoding`.") from None
     except csv.Error as error:
         raise TableError(f"{path.name}, near data row {done + len(rows) + 1:,}: {error}.") from None
     if rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -11,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tamiz.tables.cells import MISSING
+from tamiz.tables.cells import MISSING, CellStyle, is_number
+from tamiz.tables.centring import CentredBlock
 from tamiz.tables.delimited import CellBlock, DelimitedLayout, count_lines, iterate_blocks
 from tamiz.tables.errors import TableError
 from tamiz.tables.memory import MemoryBudget
@@ -31,22 +33,24 @@ class _Columns:
     numeric_order: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
-def _cast(flat: pa.StringArray) -> pa.FloatArray | None:
-    """Convert cells to float32, null where missing; return None if one is not a number."""
+def _cast(flat: pa.StringArray, style: CellStyle) -> pa.FloatArray | None:
+    """Convert cells to float64, null where missing; return None if one is not a number."""
+    if style.decimal != ".":
+        flat = pc.replace_substring(flat, style.decimal, ".", max_replacements=1)
+    if style.missing is MISSING:  # all of these words raise in the plain cast
+        with contextlib.suppress(pa.ArrowInvalid):
+            return flat.cast(pa.float64())
+    trimmed = pc.utf8_trim_whitespace(flat)
+    missing = pc.is_in(trimmed, value_set=pa.array(style.missing))
     try:
-        return flat.cast(pa.float32())
+        return pc.if_else(missing, pa.scalar(None, pa.string()), trimmed).cast(pa.float64())
     except pa.ArrowInvalid:
-        trimmed = pc.utf8_trim_whitespace(flat)
-        missing = pc.is_in(trimmed, value_set=pa.array(MISSING))
-        try:
-            return pc.if_else(missing, pa.scalar(None, pa.string()), trimmed).cast(pa.float32())
-        except pa.ArrowInvalid:
-            return None
+        return None
 
 
-def _as_numbers(cells: CellBlock, hidden: np.ndarray) -> np.ndarray | None:
-    """Convert all visible cells to float32, NaN where missing or hidden; return None if one is not a number."""
-    numbers = _cast(cells.flat(hidden))
+def _as_numbers(cells: CellBlock, hidden: np.ndarray, style: CellStyle) -> np.ndarray | None:
+    """Convert all visible cells to float64, NaN where missing or hidden; return None if one is not a number."""
+    numbers = _cast(cells.flat(hidden), style)
     if numbers is None:
         return None
     # Without nulls there is a way to numpy that copies nothing and does not load pandas.
@@ -54,27 +58,21 @@ def _as_numbers(cells: CellBlock, hidden: np.ndarray) -> np.ndarray | None:
     return filled.to_numpy().reshape(cells.n_rows, cells.n_columns)
 
 
-def _reads_as_number(cell: str | None) -> bool:
+def _reads_as_number(cell: str | None, style: CellStyle) -> bool:
     """Check whether a cell may stand in a column of numbers."""
-    if cell is None or cell.strip() in MISSING:
-        return True
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    return cell is None or cell.strip() in style.missing or is_number(cell.replace(style.decimal, ".", 1))
 
 
-def _find_text(cells: CellBlock, hidden: np.ndarray) -> np.ndarray:
+def _find_text(cells: CellBlock, hidden: np.ndarray, style: CellStyle) -> np.ndarray:
     """Find the visible columns that hold text, by dividing the set until each of them is alone."""
     # Most columns of text show it in the first row, where Python's test is quick; it takes all that arrow takes.
     first = cells.flat()[: cells.n_columns].to_pylist()
-    found = ~hidden & np.array([not _reads_as_number(cell) for cell in first])
+    found = ~hidden & np.array([not _reads_as_number(cell, style) for cell in first])
     visible = np.flatnonzero(~hidden & ~found)
     stack = [visible] if visible.size else []
     while stack:
         group = stack.pop()
-        if _cast(cells.some(group)) is not None:
+        if _cast(cells.some(group), style) is not None:
             continue
         if group.size == 1:
             found[group] = True
@@ -83,51 +81,75 @@ def _find_text(cells: CellBlock, hidden: np.ndarray) -> np.ndarray:
     return found
 
 
+@dataclass(frozen=True)
+class _Source:
+    """Hold what a pass over the rows of a file needs."""
+
+    path: Path
+    layout: DelimitedLayout
+    style: CellStyle
+
+
 def _fill(
-    path: Path, layout: DelimitedLayout, columns: _Columns, numbers: np.ndarray, on_rows: Callable[[int], None]
+    source: _Source, columns: _Columns, numbers: CentredBlock, on_rows: Callable[[int], None]
 ) -> tuple[int, dict[int, list[pa.Array]], np.ndarray]:
     """Read numbers into the block and text into chunks; also return columns that turned out to be text late."""
+    style = source.style
     hidden = ~columns.wanted | columns.text
     late = np.zeros_like(hidden)
     chunks: dict[int, list[pa.Array]] = {int(i): [] for i in np.flatnonzero(columns.wanted & columns.text)}
     row = 0
-    every = columns.numeric_order.size == len(layout.names)
-    for cells in iterate_blocks(path, layout):
+    every = columns.numeric_order.size == len(source.layout.names)
+    for cells in iterate_blocks(source.path, source.layout):
         stop = row + cells.n_rows
         if columns.numeric_order.size:
-            found = _as_numbers(cells, hidden | late)
+            found = _as_numbers(cells, hidden | late, style)
             if found is None:
-                late |= _find_text(cells, hidden | late)
-                found = _as_numbers(cells, hidden | late)
+                late |= _find_text(cells, hidden | late, style)
+                found = _as_numbers(cells, hidden | late, style)
                 if found is None:
-                    raise TableError(f"{path.name}: some cells after data row {row:,} cannot be read as numbers.")
-            numbers[row:stop] = found if every else found[:, columns.numeric_order]
+                    raise TableError(
+                        f"{source.path.name}: some cells after data row {row:,} cannot be read as numbers."
+                    )
+            numbers.write(row, found if every else found[:, columns.numeric_order])
         for index, parts in chunks.items():
-            parts.append(cells.column(index).dictionary_encode())
+            parts.append(cells.column(index, style.missing).dictionary_encode())
         row = stop
         on_rows(row)
     return row, chunks, late
 
 
-def _read_text(path: Path, layout: DelimitedLayout, wanted: np.ndarray) -> dict[int, list[pa.Array]]:
+def _read_text(source: _Source, wanted: np.ndarray) -> dict[int, list[pa.Array]]:
     chunks: dict[int, list[pa.Array]] = {int(i): [] for i in np.flatnonzero(wanted)}
-    for cells in iterate_blocks(path, layout):
+    for cells in iterate_blocks(source.path, source.layout):
         for index, parts in chunks.items():
-            parts.append(cells.column(index).dictionary_encode())
+            parts.append(cells.column(index, source.style.missing).dictionary_encode())
     return chunks
+
+
+def _count_missing_words(source: _Source, column: int) -> dict[str, int]:
+    """Return the words of a column that were taken as missing values, and how many rows have each."""
+    words = [word for word in source.style.missing if word]
+    counts: dict[str, int] = {}
+    for cells in iterate_blocks(source.path, source.layout):
+        found = cells.column(column, ("",)).value_counts().to_pylist()
+        for entry in found:
+            if entry["values"] in words:
+                counts[entry["values"]] = counts.get(entry["values"], 0) + entry["counts"]
+    return counts
 
 
 def _text_column(chunks: list[pa.Array]) -> TextColumn:
     return TextColumn.from_arrow(pa.chunked_array(chunks, type=pa.dictionary(pa.int32(), pa.string())))
 
 
-def _first_look(path: Path, layout: DelimitedLayout, columns: _Columns) -> None:
+def _first_look(source: _Source, columns: _Columns) -> None:
     """Tell text from numbers on the first rows."""
-    with closing(iterate_blocks(path, layout, _SAMPLE_BYTES)) as some:
+    with closing(iterate_blocks(source.path, source.layout, _SAMPLE_BYTES)) as some:
         cells = next(some, None)
     if cells is None:
-        raise TableError(f"{path.name} has a header, but no rows.")
-    columns.text |= _find_text(cells, ~columns.wanted | columns.text)
+        raise TableError(f"{source.path.name} has a header, but no rows.")
+    columns.text |= _find_text(cells, ~columns.wanted | columns.text, source.style)
 
 
 def read_delimited(
@@ -161,22 +183,30 @@ def read_delimited(
     columns = _Columns(choice.wanted.copy(), choice.as_text.copy())
     if choice.target is not None:
         columns.wanted[choice.target] = columns.text[choice.target] = True
-    _first_look(path, layout, columns)
+    source = _Source(path, layout, options.cell_style)
+    _first_look(source, columns)
     columns.numeric_order = np.flatnonzero(columns.wanted & ~columns.text)
     total = count_lines(path, layout.data_offset)
     _require_memory(path, columns, total, options.copies, budget)
-    numbers = np.empty((total, columns.numeric_order.size), dtype=np.float32)
-    n_rows, chunks, late = _fill(path, layout, columns, numbers, lambda done: on_rows(done, total))
-    numbers = numbers[:n_rows]
+    block = CentredBlock(total, columns.numeric_order.size)
+    n_rows, chunks, late = _fill(source, columns, block, lambda done: on_rows(done, total))
+    numbers, centres = block.numbers[:n_rows], block.centres
     if late.any():
-        chunks.update(_read_text(path, layout, late))
-        numbers = numbers[:, ~late[columns.numeric_order]]
-        columns.numeric_order = columns.numeric_order[~late[columns.numeric_order]]
+        chunks.update(_read_text(source, late))
+        kept = ~late[columns.numeric_order]
+        numbers, centres, columns.numeric_order = numbers[:, kept], centres[kept], columns.numeric_order[kept]
     texts = {index: _text_column(parts) for index, parts in sorted(chunks.items())}
-    table = DataTable(path, format_name, layout.names, n_rows, numbers, columns.numeric_order, texts)
+    table = DataTable(path, format_name, layout.names, n_rows, numbers, columns.numeric_order, centres=centres)
     table.source = {"layout": layout}
     if choice.target is not None:
-        table.target_column, table.target_name = texts.pop(choice.target), layout.names[choice.target]
+        target = texts.pop(choice.target)
+        if options.decimal != ".":
+            points = [value.replace(options.decimal, ".", 1) for value in target.categories]
+            target.categories = points if all(map(is_number, points)) else target.categories
+        table.target_column, table.target_name = target, layout.names[choice.target]
+        if np.any(target.codes < 0):
+            table.source["missing_words"] = _count_missing_words(source, choice.target)
+    table.texts = {index: text.canonical() for index, text in texts.items()}
     return table
 
 
@@ -184,6 +214,6 @@ def _require_memory(path: Path, columns: _Columns, n_rows: int, copies: float, b
     """Check that the numbers, the codes of text and the blocks of the file fit into the memory."""
     numbers = n_rows * columns.numeric_order.size * 4 * copies
     texts = int((columns.wanted & columns.text).sum()) * n_rows * 8
-    blocks = 6 * min(path.stat().st_size, 16 * 1024**2)
+    blocks = 10 * min(path.stat().st_size, 16 * 1024**2)
     what = f"{path.name} ({n_rows:,} rows, {columns.wanted.size:,} columns as float32, and the run on it)"
     budget.require(numbers + texts + blocks, what)

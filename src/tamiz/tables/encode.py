@@ -19,7 +19,7 @@ from tamiz.tables.columns import drop_unusable_columns
 from tamiz.tables.errors import TableError
 from tamiz.tables.frames import as_table
 from tamiz.tables.messages import list_some, quote
-from tamiz.tables.table import DataTable
+from tamiz.tables.table import DataTable, TextColumn
 
 _CELLS_AT_ONCE = 4_000_000
 
@@ -86,7 +86,7 @@ def collect_values(table: DataTable, features: Sequence[Feature], rows: np.ndarr
 
     Returns
     -------
-    ndarray of float32, shape (n_rows, n_features)
+    ndarray of float64, shape (n_rows, n_features)
 
     Raises
     ------
@@ -98,17 +98,22 @@ def collect_values(table: DataTable, features: Sequence[Feature], rows: np.ndarr
     if lacking:
         raise TableError(f"The table lacks {len(lacking)} column(s) that are needed: {list_some(lacking, limit=10)}.")
     place = {int(column): i for i, column in enumerate(table.number_columns)}
-    numeric = [(i, position[f.column_name]) for i, f in enumerate(features) if f.category is None]
-    wrong = [table.names[column] for _, column in numeric if column not in place]
+    wanted = [(i, position[f.column_name]) for i, f in enumerate(features) if f.category is None]
+    numeric = [(i, column) for i, column in wanted if column in place]
+    others = [(i, column) for i, column in wanted if column not in place]
+    wrong = [table.names[column] for _, column in others if not _holds_booleans(table.texts.get(column))]
     if wrong:
         raise TableError(f"The model needs numbers in {list_some(wrong)}, but the table has text or dates there.")
     n_rows = table.n_rows if rows is None else len(rows)
-    matrix = np.zeros((n_rows, len(features)), dtype=np.float32)
+    matrix = np.zeros((n_rows, len(features)))
     if numeric:
         columns = np.array([place[column] for _, column in numeric])
         numbers = table.numbers if rows is None else table.numbers[rows]
         taken = numbers[:, columns]
-        matrix[:, [i for i, _ in numeric]] = taken.toarray() if sp.issparse(taken) else taken
+        values = taken.toarray() if sp.issparse(taken) else taken
+        matrix[:, [i for i, _ in numeric]] = values + table.centres[columns]
+    for i, column in others:
+        matrix[:, i] = _boolean_numbers(_take(table.texts[column].codes, rows), table.texts[column].categories)
     for i, feature in enumerate(features):
         if feature.category is None:
             continue
@@ -122,6 +127,16 @@ def collect_values(table: DataTable, features: Sequence[Feature], rows: np.ndarr
         if feature.missing:
             matrix[:, i] = np.isnan(matrix[:, i])
     return matrix
+
+
+def _holds_booleans(text: TextColumn | None) -> bool:
+    """Check whether a column of text holds nothing but "true" and "false", which other formats hold as 1 and 0."""
+    return text is not None and set(text.categories) <= {"true", "false"}
+
+
+def _boolean_numbers(codes: np.ndarray, categories: Sequence[str]) -> np.ndarray:
+    values = np.array([*(float(category == "true") for category in categories), np.nan])
+    return values[codes]
 
 
 def _check_is_empty(table: DataTable, name: str, place: int | None) -> None:
@@ -156,7 +171,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     features_ : list of Feature
         The columns of the matrix, numeric ones first.
     medians_ : ndarray of float32, shape (n_numeric,)
-        Replacement of missing numbers, one per numeric column.
+        Replacement of missing numbers, one per numeric column, less its centre.
+    centres_ : ndarray of float64, shape (n_numeric,)
+        What is subtracted from each numeric column: 0, except for numbers that float32 cannot tell apart, such as seconds
+        since 1970.
     categories_ : dict of str to list of str
         Values of each column of text in the fitted rows.
     left_out_ : dict of str to str
@@ -229,6 +247,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         features = list_features(table) if self.features is None else list(self.features)
         n_numeric = sum(feature.category is None for feature in features)
         self.medians_ = self._learn_medians(table, features[:n_numeric], rows)
+        self.centres_ = table.centres[_find_places(table, features[:n_numeric])]
         self.categories_ = {
             table.names[index]: [text.categories[code] for code in np.unique(_take(text.codes, rows)) if code >= 0]
             for index, text in table.texts.items()
@@ -266,17 +285,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of float32, or csr matrix if the table is sparse, shape (n_rows, n_features)
+            Numbers less ``centres_``.
         """
         check_is_fitted(self)
         table = as_table(X, self.categorical)
         n_numeric = self.medians_.size
         numeric, texts = self.features_[:n_numeric], self.features_[n_numeric:]
-        if _same_columns(table, numeric):
+        if _same_columns(table, numeric) and np.array_equal(table.centres, self.centres_):
             numbers = _take(table.numbers, rows)
             if sp.issparse(numbers):
                 return numbers
         else:
-            numbers = collect_values(table, numeric, rows)
+            numbers = (collect_values(table, numeric, rows) - self.centres_).astype(np.float32)
         if not texts:
             # Indexing by rows has made a copy already.
             matrix = numbers.copy() if numbers is table.numbers else numbers
@@ -288,6 +308,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if self.impute:
             _fill_gaps(matrix[:, :n_numeric], self.medians_)
         return matrix
+
+    def uncentre(self, matrix: Any) -> Any:
+        """Return an encoded matrix with ``centres_`` added, in the unit of the data; a copy only if there are any."""
+        if not self.centres_.any():
+            return matrix
+        centres = np.zeros(len(self.features_))
+        centres[: self.centres_.size] = self.centres_
+        return matrix + centres
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns of the matrix.

@@ -15,7 +15,8 @@ from tamiz._extras import require
 from tamiz._names import pick_name
 from tamiz.errors import UnknownNameError
 from tamiz.tables.errors import TableArgumentError, TableError
-from tamiz.tables.messages import list_some
+from tamiz.tables.messages import list_some, quote
+from tamiz.tables.spool import check_not_device, is_stream, plain_file, spool_stream, without_gzip
 
 if TYPE_CHECKING:  # the command line lists the formats and need not load numpy for that
     from tamiz.tables.memory import MemoryBudget
@@ -48,6 +49,8 @@ class Format:
         ``write(table, columns, path)``: write some columns of the file that ``table`` was read from, and its target.
     binary : bool, default=False
         Whether its files are no text.
+    takes_skip_rows : bool, default=False
+        Whether lines above the table can be skipped.
 
     See Also
     --------
@@ -61,12 +64,14 @@ class Format:
     read: Callable[[Path, ReadOptions, MemoryBudget, OnRows], DataTable]
     write: Callable[[DataTable, Sequence[int], Path], None]
     binary: bool = False
+    takes_skip_rows: bool = False
 
 
 #: Where each format is defined; loaded when a file is read.
 FORMATS: dict[str, str | Format] = {
     "csv": "tamiz.tables.csv:CSV",
     "tsv": "tamiz.tables.csv:TSV",
+    "xlsx": "tamiz.tables.xlsx:XLSX",
     "parquet": "tamiz.tables.parquet:PARQUET",
     "arrow": "tamiz.tables.arrow:ARROW",
     "npz": "tamiz.tables.npz:NPZ",
@@ -143,13 +148,14 @@ def find_format(path: Path, name: str | None = None) -> Format:
     """
     if name is not None:
         return get_format(name)
+    suffix = without_gzip(path).suffix
     for format in list_formats():
-        if path.suffix.lower() in format.suffixes:
+        if suffix.lower() in format.suffixes:
             return format
     guess = guess_format(_read_head(path)) if path.is_file() else None
     looks = f" It looks like {guess.name}." if guess else ""
     raise TableArgumentError(
-        f"{path.name}: the ending {path.suffix!r} names no format. "
+        f"{path.name}: the ending {suffix!r} names no format. "
         f"Say which with `format`: {', '.join(sorted(FORMATS))}.{looks}"
     )
 
@@ -164,13 +170,19 @@ def _read_head(path: Path) -> bytes:
 
 def _check_file(path: Path) -> None:
     """Raise if there is no file, or an empty one."""
-    if not path.exists():
+    try:
+        there = path.exists()
+    except (OSError, ValueError) as error:  # a name that is too long, or holds a zero byte
+        reason = getattr(error, "strerror", None) or str(error)
+        raise TableArgumentError(f"{quote(path)} cannot be read: {reason}.") from None
+    if not there:
         suffixes = {suffix for format in list_formats() for suffix in format.suffixes}
-        near = sorted(p.name for p in path.parent.glob("*") if p.suffix.lower() in suffixes)
+        near = sorted(p.name for p in path.parent.glob("*") if without_gzip(p).suffix.lower() in suffixes)
         hint = f" There are {list_some(near)} in that folder." if near else ""
         raise TableArgumentError(f"There is no file {path}.{hint}")
     if path.is_dir():
         raise TableArgumentError(f"{path} is a folder; name a file in it.")
+    check_not_device(path)
     if not _read_head(path):
         raise TableError(f"{path.name} is empty.")
 
@@ -200,8 +212,23 @@ def read_file(
     tamiz.tables.read_table : Read a file, leave out columns of no use and resolve the target.
     """
     require("pyarrow", "cli", "Reading a table")
-    _check_file(path)
-    return find_format(path, options.format).read(path, options, budget, on_rows)
+    stream = None
+    if is_stream(path):
+        if options.format is None:
+            raise TableArgumentError(f"{path} has no ending that tells its format: name it with `format`.")
+        format = get_format(options.format)
+        stream = spool_stream(path)
+        path = stream.path
+        _check_file(path)
+    else:
+        _check_file(path)
+        format = find_format(path, options.format)
+    if options.skip_rows and not format.takes_skip_rows:
+        raise TableArgumentError(f"`skip_rows` does not apply to {format.title}.")
+    plain = plain_file(path, text=not format.binary, encoding=options.encoding, stream=stream)
+    table = format.read(plain.path, options, budget, on_rows)
+    table.source.setdefault("file", plain)  # a temporary file stays as long as the table
+    return table
 
 
 def write_columns(table: DataTable, columns: Sequence[int], path: Path) -> None:

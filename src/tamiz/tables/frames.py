@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tamiz._validation import collect_lazy
 from tamiz.tables.errors import TableError
 from tamiz.tables.memory import MemoryBudget
 from tamiz.tables.names import ReadOptions
@@ -18,7 +19,7 @@ def as_table(frame: Any, categorical: Sequence[str] = ()) -> DataTable:
     Parameters
     ----------
     frame : DataTable or data frame
-        Any object with the Arrow interface (``__arrow_c_stream__``): pandas, polars, pyarrow.
+        Any object with the Arrow interface (``__arrow_c_stream__``): pandas, polars (also lazy), pyarrow.
     categorical : sequence of str, default=()
         Columns of numbers that are names of categories.
 
@@ -35,6 +36,7 @@ def as_table(frame: Any, categorical: Sequence[str] = ()) -> DataTable:
     """
     if isinstance(frame, DataTable):
         return frame
+    frame = collect_lazy(frame)
     pa = load_arrow()
     from tamiz.tables.arrow_reader import ArrowSource, iterate_table, read_arrow
 

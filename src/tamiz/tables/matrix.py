@@ -25,8 +25,21 @@ def check_matrix_options(format_name: str, options: ReadOptions) -> None:
         raise TableArgumentError(f"A {format_name} file holds numbers only: `categorical` does not apply.")
 
 
+def _texts(path: Path, target: np.ndarray) -> list[str]:
+    try:
+        return [str(value) for value in target.astype(str)]
+    except UnicodeDecodeError:
+        raise TableError(f"y in {path.name} holds bytes that are no text. Save it as numbers or as text.") from None
+
+
 def matrix_table(
-    path: Path, format_name: str, numbers: Any, target: np.ndarray | None, names: list[str], options: ReadOptions
+    path: Path,
+    format_name: str,
+    numbers: Any,
+    target: np.ndarray | None,
+    names: list[str],
+    options: ReadOptions,
+    centres: np.ndarray | None = None,
 ) -> DataTable:
     """Build a table from a matrix and its target, with the columns that the options name.
 
@@ -44,7 +57,11 @@ def matrix_table(
         Names of all columns.
     options : ReadOptions
         Columns to ignore, or the columns to keep.
+    centres : ndarray of float64 or None, default=None
+        What was subtracted from each column; None stands for zeros.
     """
+    if target is not None and target.shape == (numbers.shape[0], 1):
+        target = target[:, 0]
     if target is not None and target.shape != (numbers.shape[0],):
         raise TableError(f"y in {path.name} has shape {target.shape}, but X has {numbers.shape[0]:,} rows.")
     if numbers.shape[0] == 0:
@@ -52,7 +69,9 @@ def matrix_table(
     column: np.ndarray | TextColumn | None = None
     if target is not None:
         if target.dtype.kind in "US":
-            column = TextColumn.from_values([str(value) for value in target.astype(str)])
+            column = TextColumn.from_values(
+                [value.encode("utf-8", "replace").decode() for value in _texts(path, target)]
+            )
         elif target.dtype.kind in "biuf":
             column = target.astype(np.float64)
         else:
@@ -61,6 +80,9 @@ def matrix_table(
     kept = np.flatnonzero(wanted)
     if kept.size < len(names):
         numbers = numbers[:, kept]
-    return DataTable(
+    table = DataTable(
         path, format_name, names, numbers.shape[0], numbers, kept, target_column=column, target_name=TARGET
     )
+    if centres is not None:
+        table.centres = centres[kept]
+    return table

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+#: What messages begin with that must not be overlooked.
+WARNING = "Warning: "
+
 
 def quote(value: object, width: int = 60) -> str:
     """Return a value in quotes, on one line, cut if it is too long for a message.
@@ -20,7 +23,7 @@ def quote(value: object, width: int = 60) -> str:
     >>> quote("a" * 100, width=8)
     "'aaaaaaa…'"
     """
-    text = str(value)
+    text = str(value).encode("utf-8", "backslashreplace").decode()  # a lone surrogate cannot be printed
     return repr(text if len(text) <= width else text[: width - 1] + "…")
 
 

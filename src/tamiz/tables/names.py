@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tamiz._names import suggest
+from tamiz.tables.cells import MISSING, CellStyle
 from tamiz.tables.errors import TableArgumentError, TableError
 from tamiz.tables.messages import list_some, quote
 
@@ -32,7 +33,9 @@ def clean_column_names(names: Sequence[str]) -> list[str]:
     >>> clean_column_names(["a", "", " b "])
     ['a', 'column_2', 'b']
     """
-    cleaned = [name.strip() or f"column_{number}" for number, name in enumerate(names, start=1)]
+    # Half of a surrogate pair, which only NPZ files can hold, has no UTF-8.
+    encodable = [name.encode("utf-8", "replace").decode() for name in names]
+    cleaned = [name.strip() or f"column_{number}" for number, name in enumerate(encodable, start=1)]
     first: dict[str, int] = {}
     for number, name in enumerate(cleaned, start=1):
         if name in first:
@@ -139,6 +142,14 @@ class ReadOptions:
         What separates the cells of a CSV file; None finds it.
     header : bool or None, default=None
         Whether the first row holds names; None finds it.
+    encoding : str or None, default=None
+        Encoding of a text file; None takes UTF-8, or what a mark at its beginning says.
+    skip_rows : int, default=0
+        Lines above the table to skip.
+    decimal : str, default="."
+        Decimal mark of a text file, a point or a comma.
+    na_values : sequence of str or None, default=None
+        Cells of a text file that mean a missing value, besides empty ones; None takes the usual words (NA, null, ...).
     copies : float, default=1.0
         How many copies of the table the work that follows will hold, for the check of the memory.
     """
@@ -151,7 +162,17 @@ class ReadOptions:
     format: str | None = None
     delimiter: str | None = None
     header: bool | None = None
+    encoding: str | None = None
+    skip_rows: int = 0
+    decimal: str = "."
+    na_values: Sequence[str] | None = None
     copies: float = 1.0
+
+    @property
+    def cell_style(self) -> CellStyle:
+        """Say how cells of text spell missing values and numbers."""
+        missing = MISSING if self.na_values is None else ("", *(value.strip() for value in self.na_values))
+        return CellStyle(missing, self.decimal)
 
 
 @dataclass

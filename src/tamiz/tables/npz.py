@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import lzma
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from tamiz.tables.centring import CentredBlock
 from tamiz.tables.errors import TableError
 from tamiz.tables.formats import Format, OnRows
 from tamiz.tables.matrix import check_matrix_options, matrix_table
@@ -15,6 +20,24 @@ from tamiz.tables.memory import MemoryBudget
 from tamiz.tables.messages import list_some
 from tamiz.tables.names import ReadOptions, clean_column_names
 from tamiz.tables.table import DataTable
+
+#: What numpy and zipfile raise for members that are damaged, encrypted (RuntimeError) or packed in an unknown way.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    ValueError,
+    TypeError,
+    OSError,
+    EOFError,
+    KeyError,
+    RuntimeError,
+    SyntaxError,
+    OverflowError,
+    struct.error,
+    tokenize.TokenError,
+)
 
 
 def _sniff(head: bytes) -> bool:
@@ -36,9 +59,14 @@ def read_npz_shapes(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
                     )
                     shape, _, dtype = read(file)
                     shapes[member[: -len(".npy")]] = (shape, dtype)
-    except (zipfile.BadZipFile, ValueError, OSError, EOFError) as error:
-        raise TableError(f"{path.name} cannot be read as NPZ: {error}.") from None
+    except _DAMAGE as error:
+        raise _unreadable(path, error) from None
     return shapes
+
+
+def _unreadable(path: Path, error: Exception) -> TableError:
+    detail = str(error).splitlines()[0][:200].rstrip(".") if str(error) else type(error).__name__
+    return TableError(f"{path.name} cannot be read as NPZ: {detail}.")
 
 
 def _read(path: Path, options: ReadOptions, budget: MemoryBudget, on_rows: OnRows) -> DataTable:
@@ -52,18 +80,21 @@ def _read(path: Path, options: ReadOptions, budget: MemoryBudget, on_rows: OnRow
     shape, dtype = shapes["X"]
     if dtype.kind not in "fiub" or len(shape) != 2:
         raise TableError(f"X in {path.name} must be a matrix of numbers; it is {dtype} of shape {shape}.")
-    size = float(np.prod(shape, dtype=np.float64))
-    what = f"{path.name} ({shape[0]:,} rows, {shape[1]:,} columns)"
-    budget.require(size * (dtype.itemsize + 4 * options.copies), what)
+    sizes = {name: float(np.prod(shape, dtype=np.float64)) for name, (shape, _) in shapes.items()}
+    need = sizes["X"] * (dtype.itemsize + 4 * options.copies)
+    # Text is read once as an array and once as Python's own.
+    need += sum(3 * sizes[name] * shapes[name][1].itemsize for name in ("y", "names") if name in shapes)
+    budget.require(need, f"{path.name} ({shape[0]:,} rows, {shape[1]:,} columns)")
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            with np.errstate(over="ignore"):
-                numbers = np.ascontiguousarray(arrays["X"], dtype=np.float32)
+            block = CentredBlock(*shape)
+            block.write_all(arrays["X"])
             target = arrays["y"] if "y" in shapes else None
             names = arrays["names"] if "names" in shapes else None
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zipfile.LargeZipFile) as error:
-        raise TableError(f"{path.name} cannot be read: {error}.") from None
-    return matrix_table(path, "npz", numbers, target, _column_names(path, names, numbers.shape[1]), options)
+    except _DAMAGE as error:
+        raise _unreadable(path, error) from None
+    names = _column_names(path, names, shape[1])
+    return matrix_table(path, "npz", block.numbers, target, names, options, block.centres)
 
 
 def _column_names(path: Path, names: np.ndarray | None, n_columns: int) -> list[str]:

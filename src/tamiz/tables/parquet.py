@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,12 +21,13 @@ def _sniff(head: bytes) -> bool:
 
 
 def _open(path: Path) -> ArrowSource:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     from tamiz.tables.arrow_reader import ArrowSource, translate_errors
 
     with translate_errors(path, "parquet"):
-        file = pq.ParquetFile(path, memory_map=True)
+        file = pq.ParquetFile(pa.memory_map(os.fsencode(path)))
     schema = file.schema_arrow
 
     def iterate(columns: list[int], n_rows: int) -> Iterator[Any]:
@@ -45,7 +47,7 @@ def _write(table: DataTable, columns: Sequence[int], path: Path) -> None:
     import pyarrow.parquet as pq
 
     schema, batches = _open(table.path).batches_to_write(add_target(table, columns))
-    with pq.ParquetWriter(path, schema) as writer:
+    with open(path, "wb") as file, pq.ParquetWriter(file, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
 

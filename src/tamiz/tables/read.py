@@ -7,12 +7,25 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tamiz.tables.columns import drop_unusable_columns, report_encoding
+from tamiz.tables.errors import TableArgumentError
 from tamiz.tables.formats import read_file
 from tamiz.tables.memory import MemoryBudget
-from tamiz.tables.messages import discard
+from tamiz.tables.messages import WARNING, discard
 from tamiz.tables.names import ReadOptions
 from tamiz.tables.table import DataTable
 from tamiz.tables.target import resolve_target
+
+
+def _check_skip_rows(skip_rows: int) -> int:
+    if isinstance(skip_rows, bool) or not isinstance(skip_rows, int) or skip_rows < 0:
+        raise TableArgumentError(f"`skip_rows` must be a number of lines, at least 0; got {skip_rows!r}.")
+    return skip_rows
+
+
+def _check_decimal(decimal: str) -> str:
+    if decimal not in (".", ","):
+        raise TableArgumentError(f"`decimal` must be a point or a comma, got {decimal!r:.40}.")
+    return decimal
 
 
 def read_table(
@@ -28,11 +41,19 @@ def read_table(
     format: str | None = None,
     delimiter: str | None = None,
     header: bool | None = None,
+    encoding: str | None = None,
+    skip_rows: int = 0,
+    decimal: str = ".",
+    na_values: Sequence[str] | None = None,
+    keep_na: bool = False,
     copies: float = 1.0,
     report: Callable[[str], None] = discard,
     on_rows: Callable[[int, int], None] = lambda done, total: None,
 ) -> DataTable:
-    """Read a table: CSV, TSV, Parquet, Arrow, NPZ (arrays X, y, names), ARFF or svmlight.
+    """Read a table: CSV, TSV, Excel (xlsx), Parquet, Arrow, NPZ (arrays X, y, names), ARFF or svmlight.
+
+    Files may be packed with gzip (``.csv.gz``), and text may be in any encoding. Pipes and ``-`` (standard input) are read
+    to their end first; name their ``format``.
 
     Columns of dates, of free text and without any value are left out. Rows without a target are dropped. Missing numbers
     stay NaN and text stays text: :class:`TableEncoder` imputes and encodes inside folds.
@@ -61,6 +82,16 @@ def read_table(
         What separates the cells of a CSV file; None finds it.
     header : bool or None, default=None
         Whether the first row of a CSV file holds names; None finds it.
+    encoding : str or None, default=None
+        Encoding of a text file, such as "latin1"; None takes UTF-8, or what a mark at its beginning says.
+    skip_rows : int, default=0
+        Lines above the table to skip (CSV, TSV and xlsx).
+    decimal : {".", ","}, default="."
+        Decimal mark of a text file.
+    na_values : sequence of str or None, default=None
+        Cells of a text file that mean a missing value, besides empty ones; None takes the usual words (NA, null, ...).
+    keep_na : bool, default=False
+        Take only empty cells as missing: "none" or "NA" is a value. The same as ``na_values=()``.
     copies : float, default=1.0
         How many copies of the table the work that follows will hold; a table that does not fit raises TableMemoryError.
     report : callable, default=discard
@@ -102,6 +133,10 @@ def read_table(
         format=format,
         delimiter=delimiter,
         header=header,
+        encoding=encoding,
+        skip_rows=_check_skip_rows(skip_rows),
+        decimal=_check_decimal(decimal),
+        na_values=() if keep_na else na_values,
         copies=copies,
     )
     table = read_file(Path(path), options, MemoryBudget(report), on_rows)
@@ -109,7 +144,10 @@ def read_table(
         return table
     layout = table.source.get("layout")
     if layout is not None and not layout.has_header and header is None:
-        report("The first row holds only numbers, so it is data; columns are called column_1, column_2, ... (`header`)")
+        report(
+            f"{WARNING}the first row holds only numbers, so it is data; columns are called column_1, column_2, ... "
+            "If these numbers are names, say so with `header`."
+        )
     drop_unusable_columns(table, max_categories, report)
     if table.target_column is not None or need_target:
         found = resolve_target(table, task, report)

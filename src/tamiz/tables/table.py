@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +17,21 @@ if TYPE_CHECKING:
     from tamiz.tables.target import Target
 
 
+#: A whole number with decimals that are zero.
+_WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))\.0+")
+
+
 def load_arrow() -> Any:
     """Import pyarrow, or raise with the command that installs it."""
     return require("pyarrow", "cli", "Reading a table")
+
+
+def _canonical_spelling(category: str) -> str:
+    lowered = category.lower()
+    if lowered in ("true", "false"):
+        return lowered
+    whole = _WHOLE.fullmatch(category)
+    return whole[1] if whole else category
 
 
 @dataclass
@@ -66,6 +79,24 @@ class TextColumn:
         position[order] = np.arange(len(order), dtype=np.int32)
         return cls(position[codes], [found[i] for i in order])
 
+    def canonical(self) -> TextColumn:
+        """Return the column with booleans and whole numbers spelt in one way, whatever the format of the file.
+
+        Examples
+        --------
+        >>> TextColumn.from_values(["True", "FALSE", "true"]).canonical().values()
+        ['true', 'false', 'true']
+        >>> TextColumn.from_values(["1.0", "2", "01"]).canonical().values()
+        ['1', '2', '01']
+        """
+        spelt = [_canonical_spelling(category) for category in self.categories]
+        if spelt == self.categories:
+            return self
+        categories = sorted(set(spelt))
+        places = {category: place for place, category in enumerate(categories)}
+        position = np.array([*(places[category] for category in spelt), -1], dtype=np.int32)
+        return TextColumn(position[self.codes], categories)
+
     def take(self, rows: np.ndarray) -> TextColumn:
         """Return the column for some of the rows; the categories stay the same."""
         return TextColumn(self.codes[rows], self.categories)
@@ -93,13 +124,15 @@ class DataTable:
     n_rows : int
         Number of rows.
     numbers : ndarray of float32, shape (n_rows, len(number_columns)), or csr matrix
-        The numeric columns; NaN is missing.
+        The numeric columns, each less its centre; NaN is missing.
     number_columns : ndarray of int
         Position in the file of each numeric column.
     texts : dict of int to TextColumn, default={}
         Columns of text, by position in the file.
     left_out : dict of int to str, default={}
         Columns that are not used, and why.
+    centres : ndarray of float64, shape (len(number_columns),), default=zeros
+        What was subtracted from each numeric column, see :mod:`tamiz.tables.centring`.
     target_column : ndarray of float64, TextColumn or None, default=None
         The target column as it was read.
     target_name : str or None, default=None
@@ -118,10 +151,16 @@ class DataTable:
     number_columns: np.ndarray
     texts: dict[int, TextColumn] = field(default_factory=dict)
     left_out: dict[int, str] = field(default_factory=dict)
+    centres: np.ndarray = field(default_factory=lambda: np.zeros(0))
     target_column: np.ndarray | TextColumn | None = None
     target_name: str | None = None
     target: Target | None = None
     source: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Put zeros where no centres are given."""
+        if self.centres.size != self.number_columns.size:
+            self.centres = np.zeros(self.number_columns.size)
 
     @property
     def y(self) -> np.ndarray:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tamiz.preprocessing.targets import MOST_CLASSES, decide_task
-from tamiz.tables.cells import is_number
+from tamiz.tables.cells import describe_foreign_numbers, is_number
 from tamiz.tables.columns import holds_dates
 from tamiz.tables.errors import TableArgumentError, TableError
-from tamiz.tables.messages import discard, list_some, quote
+from tamiz.tables.messages import WARNING, discard, list_some, quote
 from tamiz.tables.table import DataTable, TextColumn
 
 TARGET_TASKS = ("classification", "regression")
@@ -75,6 +75,13 @@ def resolve_target(table: DataTable, task: str | None = None, report: Callable[[
     lacking = table.n_rows - rows.size
     if lacking:
         report(f"Left out: {lacking:,} row(s) without a value of the target {quote(name)}.")
+        words = table.source.get("missing_words")
+        if words:
+            counts = ", ".join(f"{quote(word)} in {count:,} row(s)" for word, count in sorted(words.items()))
+            report(
+                f"{WARNING}the target {quote(name)} holds {counts}, taken as missing. "
+                "If that is the name of a class, say so with `keep_na`, or list what is missing with `na_values`."
+            )
     found, reason = ("classification", "text") if values is None else _from_numbers(values)
     if task == "regression" and values is None:
         raise TableArgumentError(f"The target {quote(name)} holds text, which no regression can predict.")
@@ -110,6 +117,9 @@ def _split(
         if np.isinf(numbers).any():
             raise TableError(f"The target {quote(name)} holds an infinity. Fix it or drop the row.")
         return (numbers[target.codes[rows]] if rows.size else np.empty(0)), labels, rows
+    foreign = describe_foreign_numbers(target.categories)
+    if task is None and foreign is not None:
+        raise TableError(f"The target {quote(name)} holds {foreign}.")
     if task is None and numeric.any():
         texts = [value for value, is_numeric in zip(target.categories, numeric, strict=True) if not is_numeric]
         raise TableError(

@@ -12,15 +12,18 @@ from tamiz.torch.fold import folded_linear
 from tamiz.torch.mask import FeatureMask
 from tamiz.torch.pruning import PrunedModel, prune
 from tamiz.torch.trainer import train, train_weights
+from tamiz.torch.watching import MaskSummary, log_mask
 
 __all__ = [
     "FeatureMask",
     "MaskHandle",
+    "MaskSummary",
     "PrunedModel",
     "StepReport",
     "export_onnx",
     "folded_linear",
     "load_pruned",
+    "log_mask",
     "prune",
     "save_pruned",
     "train",

@@ -24,6 +24,11 @@ def find_stepping_optimizer(optimizer: Any, gamma: torch.Tensor) -> torch.optim.
             "gamma is not among the parameters of this optimizer: put the mask into the model first, then build the "
             "optimizer from model.parameters()"
         )
+    if hasattr(gamma, "full_tensor"):
+        raise ValueError(
+            "gamma is sharded over processes (FSDP2), but the largest M are found from all of it: leave it whole, "
+            "fully_shard(model, ignored_params={mask.gamma}), and average its gradient over the processes"
+        )
     return inner
 
 

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tamiz.core import MaskState, Rule, Slot, advance, fill_budget, is_closed, selection_schedule
 from tamiz.core.compiled import NOT_FINITE
+from tamiz.errors import DivergenceError
 from tamiz.torch._compiled import advance_arrays, advance_arrays_with_costs
 
 #: Steps whose alpha and target are computed at once.
@@ -92,7 +93,7 @@ class Stepper:
 
         Raises
         ------
-        FloatingPointError
+        DivergenceError
             If the gradient of a living feature is NaN or infinite; nothing was changed.
         """
         if self._arrays is not None and gradient.dtype == torch.float32 and gradient.is_contiguous():
@@ -190,7 +191,7 @@ class Stepper:
         if not bool(bad.any()):
             return
         kind = "NaN" if bool((bad & torch.isnan(gradient)).any()) else "infinite"
-        raise FloatingPointError(
+        raise DivergenceError(
             f"the gradient of gamma is {kind} in {int(bad.sum())} of {gradient.numel()} entries (first: feature "
             f"{int(bad.nonzero()[0])}); gamma was not moved. Look for NaN or infinity in that input or in the loss, or "
             "lower the learning rate of the model."

@@ -16,6 +16,7 @@ from tamiz.core.rule import Rule
 from tamiz.core.state import Phase
 from tamiz.engines.contract import Fit, Problem, Progress
 from tamiz.engines.schedule import Schedule
+from tamiz.errors import DivergenceError
 from tamiz.selection import Selection
 from tamiz.torch._run import StepReport
 from tamiz.torch.devices import checked_device, seeded
@@ -168,7 +169,7 @@ class TorchEngine:
             model = NetworkModel(prune(masked).eval(), loss.name)
             outputs = model.outputs(rows[:, selection.indices])
             if not np.isfinite(outputs).all():
-                raise FloatingPointError(
+                raise DivergenceError(
                     "The network's outputs became infinite or NaN. Normalise the features (normalize='erf' or "
                     "'standard') or lower learning_rate."
                 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -18,6 +18,9 @@ from tamiz.torch._handle import MaskHandle, find_stepping_optimizer
 from tamiz.torch._mask_parts import Rest, check_description, check_shape, describe_mask
 from tamiz.torch._stepping import MaskTensors, Stepper, mask_state
 from tamiz.torch.fold import masked
+
+if TYPE_CHECKING:
+    from tamiz.torch.watching import MaskSummary
 
 
 class FeatureMask(nn.Module):
@@ -295,6 +298,18 @@ class FeatureMask(nn.Module):
             self.counters[Slot.CLOSED] = int(m == n)
             self.counters[Slot.KEPT] = m
         self._update()
+
+    def summary(self, names: Sequence[str] | None = None, n_best: int = 10) -> MaskSummary:
+        """Return where the mask stands: phase, features alive, sum of gamma, and the best features; ``print`` shows it."""
+        from tamiz.torch.watching import summarize_mask
+
+        return summarize_mask(self, names, n_best)
+
+    def plot(self, names: Sequence[str] | None = None, ax: Any = None, n_shown: int = 50) -> Any:
+        """Draw gamma with matplotlib: an image where the mask has rows and columns, else bars, the best first."""
+        from tamiz.torch.watching import plot_mask
+
+        return plot_mask(self, names, ax, n_shown)
 
     def extra_repr(self) -> str:
         """Return what ``print(model)`` shows."""

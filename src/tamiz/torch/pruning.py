@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.fx
 from torch import nn
 
 from tamiz.torch._masks import find_mask
@@ -48,11 +49,9 @@ class Scatter(nn.Module):
     [[[0.0, 7.0], [8.0, 0.0]]]
     """
 
-    source: torch.Tensor
-
     def __init__(self, positions: torch.Tensor, shape: Sequence[int]) -> None:
         super().__init__()
-        self.shape = tuple(shape)
+        self.shape = [int(size) for size in shape]  # a list: torch.jit.script takes no tuple as a shape
         # Where each place of the sample takes its value from; one past the values there is a zero. A gather, not a
         # scatter: it exists in every format that networks are exported to.
         source = torch.full((math.prod(self.shape),), positions.numel(), dtype=torch.int64, device=positions.device)
@@ -62,24 +61,30 @@ class Scatter(nn.Module):
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         """Return the whole samples."""
         padded = torch.cat([values, torch.zeros_like(values[..., :1])], dim=-1)
-        return padded.index_select(-1, self.source).unflatten(-1, self.shape)
+        return padded.index_select(-1, self.source).unflatten(-1, self.shape)  # type: ignore[arg-type]
 
     def extra_repr(self) -> str:
         """Return the shape of a sample."""
-        return f"shape={self.shape}"
+        return f"shape={tuple(self.shape)}"
 
 
 class _FixedMask(nn.Module):
     """``x * support``."""
-
-    support: torch.Tensor
 
     def __init__(self, support: torch.Tensor) -> None:
         super().__init__()
         self.register_buffer("support", support)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x * self.support
+        return x * self.support  # type: ignore[operator]
+
+
+def _check_width(values: torch.Tensor, n_values: int) -> None:
+    if not torch.jit.is_tracing() and values.shape[-1] != n_values:  # a trace cannot hold a decision
+        raise ValueError(f"this model reads {n_values} values per sample, got {values.shape[-1]}")
+
+
+torch.fx.wrap("_check_width")  # torch.fx cannot trace a decision, and calls the function as it is
 
 
 class PrunedModel(nn.Module):
@@ -102,7 +107,7 @@ class PrunedModel(nn.Module):
         How many values one sample has now.
     """
 
-    indices: torch.Tensor
+    # No annotations of buffers: torch.jit.script cannot read those of a module that postpones them.
 
     def __init__(self, front: nn.Module, network: nn.Module, spec: PruneSpec) -> None:
         super().__init__()
@@ -112,8 +117,7 @@ class PrunedModel(nn.Module):
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         """Return the predictions of the whole model, from the selected values alone."""
-        if values.shape[-1] != self.n_values:
-            raise ValueError(f"this model reads {self.n_values} values per sample, got {values.shape[-1]}")
+        _check_width(values, self.n_values)
         return self.network(self.front(values))
 
     def select(self, x: torch.Tensor) -> torch.Tensor:

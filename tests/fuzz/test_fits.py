@@ -1,0 +1,118 @@
+"""Random fits over shapes, types, losses and variants: exactly M features, always."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tamiz import E2EFSClassifier, E2EFSRegressor
+from tamiz.core.losses import LOSSES
+from tamiz.core.schedule import VARIANTS
+
+TYPES = [np.float64, np.float32, np.int64, np.int8, bool]
+LAYOUTS = [np.ascontiguousarray, np.asfortranarray, lambda X: X[:, ::1], sp.csr_matrix, sp.csc_matrix, sp.coo_matrix]
+pytestmark = pytest.mark.timeout(3600)
+
+
+def random_table(rng):
+    """Draws a table: usual numbers, and what tables should not hold but do."""
+    n, f = int(rng.integers(4, 60)), int(rng.integers(1, 120))
+    X = rng.normal(size=(n, f)) * 10.0 ** rng.choice([-8, -2, 0, 0, 0, 3, 12], size=f)
+    for _ in range(rng.integers(0, 4)):
+        j = rng.integers(f)
+        kind = rng.integers(6)
+        if kind == 0:
+            X[:, j] = rng.normal()  # constant
+        elif kind == 1:
+            X[:, j] = X[:, rng.integers(f)]  # twice the same
+        elif kind == 2:
+            X[:, j] = rng.integers(0, 2, n)
+        elif kind == 3:
+            X[rng.integers(n), j] = 1e6  # far out
+        elif kind == 4:
+            X[:, j] = 0
+        else:
+            X[:, j] = 1e9 + np.arange(n)
+    dtype = TYPES[rng.integers(len(TYPES))]
+    X = np.clip(X, -100, 100).astype(dtype) if dtype in (np.int64, np.int8, bool) else X.astype(dtype)
+    if rng.random() < 0.3:
+        X = X * (rng.random(X.shape) < 0.3)
+    layout = LAYOUTS[rng.integers(len(LAYOUTS))]
+    return layout(X), X
+
+
+def random_target(rng, dense, task):
+    n, f = dense.shape
+    signal = dense[:, rng.integers(f)].astype(float)
+    if task == "regression":
+        y = signal + rng.normal(size=n) * max(1e-3, float(np.std(signal)))
+        return y if rng.random() < 0.8 else np.column_stack([y, rng.normal(size=n)])
+    classes = int(rng.integers(2, 5))
+    y = rng.integers(0, classes, n)
+    y[:classes] = np.arange(classes)
+    return y if rng.random() < 0.7 else np.array([f"class {label}" for label in y])
+
+
+def random_estimator(rng, task, f):
+    m = int(rng.integers(1, f + 1)) if rng.random() < 0.8 else [None, 0.3][rng.integers(2)]
+    losses = [name for name, loss in LOSSES.items() if (loss.task == "regression") == (task == "regression")]
+    parameters = {
+        "variant": list(VARIANTS)[rng.integers(len(VARIANTS))],
+        "network": "linear" if rng.random() < 0.9 else "additive",
+        "normalize": ["erf", "standard"][rng.integers(2)],
+        "loss": "auto" if rng.random() < 0.5 else losses[rng.integers(len(losses))],
+        "ramp_steps": int(rng.integers(1, 150)),
+        "warmup_steps": int(rng.integers(0, 30)),
+        "refinement_epochs": int(rng.integers(0, 3)),
+        "max_steps": "auto" if rng.random() < 0.7 else int(rng.integers(1, 100)),
+        "batch_size": "auto" if rng.random() < 0.5 else int(rng.integers(1, 40)),
+        "l2": "auto" if rng.random() < 0.7 else float(10.0 ** rng.integers(-6, 3)),
+        "mu": float(rng.choice([0.1, 1.0, 5.0])),
+        "rho": float(rng.choice([0.0, 0.75, 1.0])),
+        "fit_intercept": bool(rng.random() < 0.8),
+        "random_state": int(rng.integers(1000)),
+    }
+    if task == "classification":
+        parameters["class_weight"] = [None, "balanced"][rng.integers(2)]
+        return E2EFSClassifier(m, **parameters)
+    return E2EFSRegressor(m, **parameters)
+
+
+def check_case(number):
+    rng = np.random.default_rng(number)
+    task = ["classification", "regression"][rng.integers(2)]
+    X, dense = random_table(rng)
+    y = random_target(rng, dense, task)
+    estimator = random_estimator(rng, task, dense.shape[1])
+    weights = rng.random(dense.shape[0]) + 0.01 if rng.random() < 0.3 else None
+    estimator.fit(X, y, sample_weight=weights)
+    m, f = estimator.n_features_to_select_, dense.shape[1]
+    support = estimator.get_support(indices=True)
+    assert support.size == m, f"{support.size} features kept, {m} asked for"
+    assert np.unique(support).size == m
+    assert set(np.unique(estimator.gamma_)) <= {0.0, 1.0}
+    assert int(estimator.gamma_.sum()) == m
+    assert estimator.ranking_.shape == (f,)
+    assert np.array_equal(np.flatnonzero(estimator.ranking_ <= m), support)
+    assert estimator.transform(X).shape == (dense.shape[0], m)
+    predicted = estimator.predict(X)
+    assert predicted.shape == np.shape(y)
+    if task == "classification":
+        assert np.isin(predicted, y).all()
+    else:
+        assert np.isfinite(predicted).all()
+
+
+def test_exactly_m_features_whatever_the_table(cases):
+    failures = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # step limits of one step, constant columns
+        for number in cases(150, 10_000):
+            try:
+                check_case(number)
+            except Exception as error:
+                failures.append(f"case {number}: {type(error).__name__}: {str(error)[:200]}")
+    assert not failures, "\n".join([f"{len(failures)} failures", *failures[:20]])

@@ -1,0 +1,87 @@
+"""A mask watched while it is trained."""
+
+import matplotlib
+import pytest
+import torch
+
+from tamiz.torch import FeatureMask, log_mask
+
+matplotlib.use("Agg")
+
+
+class Recorder:
+    """Keeps what TensorBoard would draw."""
+
+    def __init__(self):
+        self.scalars, self.histograms = [], []
+
+    def add_scalar(self, name, value, step):
+        self.scalars.append((name, float(value), step))
+
+    def add_histogram(self, name, values, step):
+        self.histograms.append((name, values.clone(), step))
+
+
+def test_a_summary_in_every_phase(build, run_steps, table, true_features):
+    mask, model = build()
+    assert mask.summary().phase == "warm-up"
+    assert mask.summary().best == []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    mask.attach(optimizer, warmup_steps=5, ramp_steps=60)
+    run_steps(mask, model, optimizer, table, n_steps=10)
+    early = mask.summary(n_best=2)
+    assert (early.phase, early.step, len(early.best)) == ("selection", 10, 2)
+    run_steps(mask, model, optimizer, table)
+    names = [f"gene {i}" for i in range(mask.n_features)]
+    late = mask.summary(names, n_best=3)
+    assert (late.phase, late.n_alive, late.gamma_sum, late.penalty) == ("closed", 3, 3.0, 0.0)
+    assert sorted(late.best) == sorted((f"gene {i}", 1.0) for i in true_features)
+    assert "closed, step" in str(late)
+    assert f"gene {true_features[0]}" in str(late)
+    with pytest.raises(ValueError, match="names must name all"):
+        mask.summary(["a"])
+
+
+def test_pictures_of_vectors_and_images():
+    from matplotlib import pyplot
+
+    axes = FeatureMask(80, 3).plot(n_shown=20)
+    assert len(axes.patches) == 20
+    axes = FeatureMask((3, 8, 6), 3).plot()
+    assert axes.images[0].get_array().shape == (8, 6)
+    _, mine = pyplot.subplots()
+    assert FeatureMask((5, 1), 3).plot(["a", "b", "c", "d", "e"], ax=mine) is mine
+    assert [label.get_text() for label in mine.get_yticklabels()] == ["a", "b", "c", "d", "e"]
+    pyplot.close("all")
+
+
+def test_logged_at_intervals_and_when_the_mask_closes(build, run_steps, table):
+    mask, model = build()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    mask.attach(optimizer, warmup_steps=5, ramp_steps=60)
+    writer = Recorder()
+    handle = log_mask(mask, optimizer, writer, every=10, tag="inputs")
+    run_steps(mask, model, optimizer, table)
+    steps = sorted({step for _, _, step in writer.scalars})
+    assert steps[:-1] == list(range(10, mask.step, 10))
+    assert steps[-1] == mask.step
+    assert ("inputs/alive", 3.0, mask.step) in writer.scalars
+    assert ("inputs/sum", 3.0, mask.step) in writer.scalars
+    assert writer.histograms[0][0] == "inputs/gamma"
+    handle.remove()
+    written = len(writer.scalars)
+    run_steps(mask, model, optimizer, table, n_steps=20)
+    assert len(writer.scalars) == written
+    with pytest.raises(ValueError, match="every must be at least 1"):
+        log_mask(mask, optimizer, writer, every=0)
+
+
+def test_tensorboard_itself(build, run_steps, table, tmp_path):
+    tensorboard = pytest.importorskip("torch.utils.tensorboard", reason="tensorboard is not installed")
+    mask, model = build()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    mask.attach(optimizer, warmup_steps=5, ramp_steps=60)
+    with tensorboard.SummaryWriter(str(tmp_path)) as writer:
+        log_mask(mask, optimizer, writer, every=20)
+        run_steps(mask, model, optimizer, table)
+    assert list(tmp_path.iterdir())

@@ -189,4 +189,4 @@ def _write(folder: Path, options: CompareOptions, page: CompareReport, record: d
     (folder / "compare.csv").write_text(text, encoding="utf-8", newline="")
     text = json.dumps(record, ensure_ascii=False, allow_nan=False, indent=2)
     (folder / "compare.json").write_text(text + "\n", encoding="utf-8")
-    report(page, folder / "report.html", spreadsheet_safe=options.spreadsheet_safe)
+    report(page, path=folder / "report.html", spreadsheet_safe=options.spreadsheet_safe)

@@ -21,15 +21,16 @@ from tamiz.cli.select import SelectOptions
 from tamiz.estimators.networks import find_network
 from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, Evaluation, curve_sizes, evaluate_selection
 from tamiz.persistence import SavedModel
-from tamiz.report.data import Confusion, Curve, Residuals, Scores, SelectReport
+from tamiz.report.data import SelectReport
+from tamiz.report.gather import make_kept_sets
 from tamiz.report.records import to_plain
 from tamiz.report.text import csv_text
 from tamiz.report.write import report, select_report
+from tamiz.tables.encode import collect_values
 from tamiz.tables.formats import get_format, write_columns
 
 #: Cells that the report looks at; of larger tables it takes a sample of the rows.
 _CELLS_IN_REPORT = 8_000_000
-_RESIDUALS_SHOWN = 2000
 
 
 def run_select(
@@ -134,12 +135,21 @@ def _page(
 ) -> SelectReport:
     """Collect everything the report shows."""
     rows = np.arange(matrix.shape[0])
+    sets = make_kept_sets(
+        model_maker(_model_options(options), data.target.task),
+        matrix,
+        data.y,
+        estimator.selection_,
+        sorted(evaluation.folds[0].curve),
+        options.seed,
+    )
     most = max(1, _CELLS_IN_REPORT // matrix.shape[1])
     if rows.size > most and not hasattr(matrix, "tocsr"):
         rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
         matrix = matrix[rows]
         terminal.say(f"The pictures in the report show a sample of {most:,} rows.")
     names = [feature.name for feature in data.features]
+    kept = [data.features[i] for i in estimator.selection_.indices]
     page = select_report(
         estimator.selection_.with_names(names),
         matrix,
@@ -147,13 +157,15 @@ def _page(
         title=data.table.path.name,
         task=data.target.task,
         target=data.target.name,
-        scores=Scores.of(evaluation),
-        curve=Curve.of(evaluation, estimator.selection_.n_features_to_select),
-        confusion=_confusion(data, evaluation) if data.target.task == "classification" else None,
-        residuals=_residuals(data, evaluation) if data.target.task == "regression" else None,
-        fold_share=evaluation.fold_share,
-        effects=model.effects()[_positions(estimator)].tolist() if model.is_linear else None,
-        effect_name="weight of the normalised feature" if model.is_linear else None,
+        evaluation=evaluation,
+        folds=data.folds,
+        y_evaluated=data.y,
+        rows=rows,
+        weights=model.layers[0].weights if model.is_linear else None,
+        effect_name="weight of the standardised feature" if model.is_linear else None,
+        values=collect_values(data.table, kept, rows),
+        columns=[feature.column + 1 for feature in data.features],
+        kept_sets=sets,
         notes=[*terminal.notes, _interval_note(evaluation)],
         settings=_settings(options, data, evaluation),
         command=command,
@@ -162,32 +174,11 @@ def _page(
     return dataclasses.replace(page, n_rows=data.table.n_rows, seed=options.seed)
 
 
-def _positions(estimator: Any) -> np.ndarray:
-    """Return where each kept feature, best first, stands among the kept ones in the order of the columns."""
-    selection = estimator.selection_
-    return np.searchsorted(selection.indices, selection.ordered)
-
-
 def _interval_note(evaluation: Evaluation) -> str:
     return (
         f"Scores: mean {evaluation.metric.name} over {len(evaluation.folds)} held-out folds; imputing, encoding and selecting "
         "happen inside each fold. 95 % intervals after Nadeau and Bengio, which allow for the overlap of the folds."
     )
-
-
-def _confusion(data: Prepared, evaluation: Evaluation) -> Confusion:
-    labels = np.unique(data.y)
-    places = np.searchsorted(labels, data.y), np.searchsorted(labels, evaluation.predicted)
-    counts = np.zeros((labels.size, labels.size), dtype=int)
-    np.add.at(counts, places, 1)
-    return Confusion(tuple(map(str, labels)), tuple(tuple(row) for row in counts.tolist()))
-
-
-def _residuals(data: Prepared, evaluation: Evaluation) -> Residuals:
-    rows = np.arange(data.y.size)
-    if rows.size > _RESIDUALS_SHOWN:
-        rows = np.sort(np.random.default_rng(0).choice(rows, _RESIDUALS_SHOWN, replace=False))
-    return Residuals(tuple(data.y[rows].tolist()), tuple(evaluation.predicted[rows].astype(float).tolist()))
 
 
 def _settings(options: SelectOptions, data: Prepared, evaluation: Evaluation) -> dict[str, Any]:
@@ -264,5 +255,5 @@ def _write(
     used = sorted({data.features[feature.index].column for feature in page.kept})
     write_columns(data.table, used, folder / files["reduced"])
     (folder / files["model"]).write_bytes(model.to_bytes())
-    report(page, folder / files["report"], spreadsheet_safe=options.spreadsheet_safe)
+    report(page, path=folder / files["report"], spreadsheet_safe=options.spreadsheet_safe)
     return files

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tamiz.evaluation.folds import Fold, Prepare, mean_test_share, take_columns
+from tamiz.evaluation.heldout import model_effects, model_output, model_probabilities
 from tamiz.evaluation.intervals import Interval, corrected_interval
 from tamiz.evaluation.metrics import METRICS, Metric
 from tamiz.evaluation.pools import run_in_processes, run_in_threads
@@ -25,7 +26,11 @@ MakeModel = Callable[[int, int], Any]
 
 @dataclass(frozen=True)
 class FoldResult:
-    """Hold what one fold measured; ``curve`` holds the score for other numbers of features."""
+    """Hold what one fold measured; ``curve`` holds the score for other numbers of features.
+
+    ``outputs`` (by the names of ``heldout.COLUMN_SETS``), ``probabilities`` and ``effects`` are what the models of the fold
+    say of the held-out rows and of the kept columns; they are empty or None where a model has none.
+    """
 
     kept: float
     all_features: float
@@ -35,6 +40,9 @@ class FoldResult:
     seconds: float
     converged: bool
     curve: Mapping[int, float] = field(default_factory=dict)
+    outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
+    probabilities: np.ndarray | None = None
+    effects: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -135,13 +143,22 @@ class _FoldWork:
         self.train, self.test = shared.prepare(*fold)
         self.y_train, self.y_test = shared.y[fold[0]], shared.y[fold[1]]
         self.score = METRICS[shared.task]
+        self.outputs: dict[str, np.ndarray] = {}
 
-    def score_columns(self, columns: np.ndarray | None) -> float:
-        """Return the score of a model that keeps all of the given columns (None: all of the table)."""
+    def keep_output(self, name: str, model: Any, test: Any) -> None:
+        """Keep what a model says of the held-out rows, under the name of its columns."""
+        output = model_output(model, test, self.shared.task)
+        if output is not None:
+            self.outputs[name] = output
+
+    def score_columns(self, columns: np.ndarray | None, name: str | None = None) -> float:
+        """Return the score of a model that keeps all of the given columns (None: all); ``name`` keeps its output."""
         train, test = self.train, self.test
         if columns is not None:
             train, test = take_columns(train, columns), take_columns(test, columns)
         model = self.shared.make_model(train.shape[1], self.seed).fit(train, self.y_train)
+        if name is not None:
+            self.keep_output(name, model, test)
         return self.score(self.y_test, model.predict(test))
 
     def kept(self, tick: Callable[[], None]) -> dict[str, Any]:
@@ -152,6 +169,7 @@ class _FoldWork:
         seconds = time.perf_counter() - started
         predicted = model.predict(self.test)
         kept = self.score(self.y_test, predicted)
+        self.keep_output("kept", model, self.test)
         tick()
         selection = model.selection_
         best_first = np.argsort(selection.ranking, kind="stable")
@@ -166,13 +184,16 @@ class _FoldWork:
             "seconds": seconds,
             "converged": selection.converged,
             "curve": curve,
+            "outputs": self.outputs,
+            "probabilities": model_probabilities(model, self.test) if self.shared.task == "classification" else None,
+            "effects": model_effects(model),
         }
 
     def all_features(self, tick: Callable[[], None]) -> dict[str, Any]:
         """Return the score of all features."""
-        found = self.score_columns(None)
+        found = self.score_columns(None, "all_features")
         tick()
-        return {"all_features": found}
+        return {"all_features": found, "outputs": self.outputs}
 
     def random_features(self, tick: Callable[[], None]) -> dict[str, Any]:
         """Return the mean score of random sets of features."""
@@ -181,21 +202,26 @@ class _FoldWork:
             np.sort(generator.choice(self.train.shape[1], self.shared.n_features_to_select, replace=False))
             for _ in range(self.shared.n_random)
         ]
-        found = float(np.mean([self.score_columns(draw) for draw in draws]))
+        # Of several draws the output of the first is kept: one curve, not a mean of curves.
+        found = float(np.mean([self.score_columns(d, None if i else "random_features") for i, d in enumerate(draws)]))
         tick()
-        return {"random_features": found}
+        return {"random_features": found, "outputs": self.outputs}
 
 
 #: The parts of a fold, the longest first, and how often each reports.
 _PARTS = {"kept": 2, "all_features": 1, "random_features": 1}
 
 
+def _join_parts(parts: Sequence[Mapping[str, Any]]) -> FoldResult:
+    """Return the result of a fold from those of its parts."""
+    outputs = {name: output for part in parts for name, output in part.get("outputs", {}).items()}
+    found = {name: value for part in parts for name, value in part.items()}
+    return FoldResult(**{**found, "outputs": outputs})
+
+
 def _evaluate_fold(shared: _Shared, number: int, tick: Callable[[], None]) -> FoldResult:
     work = _FoldWork(shared, number)
-    found: dict[str, Any] = {}
-    for part in _PARTS:
-        found.update(getattr(work, part)(tick))
-    return FoldResult(**found)
+    return _join_parts([getattr(work, part)(tick) for part in _PARTS])
 
 
 def _evaluate_part(shared: _Shared, number: int, part: str) -> dict[str, Any]:
@@ -210,10 +236,10 @@ def _evaluate_in_processes(shared: _Shared, n_jobs: int, tick: Callable[[], None
         for _ in range(_PARTS[pieces[piece][1]]):
             tick()
 
-    found: list[dict[str, Any]] = [{} for _ in shared.folds]
+    found: list[list[dict[str, Any]]] = [[] for _ in shared.folds]
     for (number, _), part in zip(pieces, run_in_processes(_evaluate_part, shared, pieces, n_jobs, done), strict=True):
-        found[number].update(part)
-    return [FoldResult(**parts) for parts in found]
+        found[number].append(part)
+    return [_join_parts(parts) for parts in found]
 
 
 #: How often :func:`evaluate_selection` reports within a fold.

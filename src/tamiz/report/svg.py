@@ -1,6 +1,6 @@
 """Drawing tools of the charts: elements with escaped text, scales with round ticks, axes, legends.
 
-Colours never appear here: marks carry classes (``s0`` .. ``s9``, ``kept``, ``dropped``) and the style sheet gives
+Colours never appear here: marks carry classes (``s0`` .. ``s17``, ``kept``, ``dropped``) and the style sheet gives
 each theme its own palette. Presentation attributes are used instead of ``style``, which the page's
 Content-Security-Policy forbids.
 """
@@ -17,8 +17,8 @@ from typing import Any
 from tamiz.report.text import clean_text, format_number
 
 #: How many series have a colour of their own; further ones start again with another dash.
-N_COLOURS = 8
-_MARKERS = ("circle", "square", "diamond", "triangle")
+N_COLOURS = 18
+_MARKERS = ("circle", "square", "diamond", "triangle", "cross")
 
 
 def number(value: float) -> str:
@@ -209,6 +209,17 @@ def marker(kind: int, x: float, y: float, size: float = 3.6, **attributes: Any) 
         return element("circle", cx=x, cy=y, r=size, **attributes)
     if shape == "square":
         return element("rect", x=x - size, y=y - size, width=2 * size, height=2 * size, **attributes)
+    if shape == "cross":
+        arm = f"h{number(size * 0.8)}"
+        parts = [f"M{number(x - size * 0.4)} {number(y - size * 1.2)}", arm, f"v{number(size * 0.8)}", arm]
+        parts += [
+            f"v{number(size * 0.8)}",
+            f"h-{number(size * 0.8)}",
+            f"v{number(size * 0.8)}",
+            f"h-{number(size * 0.8)}",
+        ]
+        parts += [f"v-{number(size * 0.8)}", f"h-{number(size * 0.8)}", f"v-{number(size * 0.8)}", arm, "z"]
+        return element("path", d="".join(parts), **attributes)
     reach = size * 1.4
     corners = [(x, y - reach), (x + reach, y), (x, y + reach), (x - reach, y)]
     if shape == "triangle":

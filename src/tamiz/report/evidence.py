@@ -123,6 +123,8 @@ class Projection:
         Rows that the fold held out.
     explained : tuple of float
         Share of the variance that each component explains.
+    labels : tuple of str
+        Names of the classes.
     """
 
     title: str
@@ -130,6 +132,7 @@ class Projection:
     groups: np.ndarray
     held_out: np.ndarray
     explained: tuple[float, float]
+    labels: tuple[str, ...]
 
 
 @dataclass(frozen=True)

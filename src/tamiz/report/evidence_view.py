@@ -55,7 +55,7 @@ def heat_map_view(data: SelectReport, both_widths: BothWidths) -> dict[str, Any]
     }
 
 
-def together_view(data: SelectReport, both_widths: BothWidths) -> dict[str, Any] | None:
+def together_view(data: SelectReport) -> dict[str, Any] | None:
     """Return correlations, near copies, stand-ins and pairs."""
     stand_ins = [
         (
@@ -71,7 +71,7 @@ def together_view(data: SelectReport, both_widths: BothWidths) -> dict[str, Any]
     copies = near_copies(correlations) if correlations is not None else []
     found: dict[str, Any] = {
         "key": "correlations",
-        "chart": both_widths(correlation_chart, correlations) if correlations is not None else None,
+        "chart": correlation_chart(correlations, 400) if correlations is not None else None,
         "copies": [(a, b, format_number(r, digits=2, signed=True)) for a, b, r in copies[:20]],
         "n_copies": len(copies),
         "stand_ins": stand_ins[:50],
@@ -145,7 +145,7 @@ def prediction_view(data: SelectReport) -> dict[str, Any] | None:
             if chart:
                 charts.append({"title": title, "chart": chart, "curves": False})
     for projection in data.projections:
-        chart = projection_chart(projection, data.classes)
+        chart = projection_chart(projection)
         charts.append({"title": f"{projection.title}, two components", "chart": chart, "curves": False})
     confusion = confusion_view(data)
     errors: list[tuple[str, str]] = []

@@ -51,7 +51,7 @@ def direction(kept: KeptFeature, data: SelectReport) -> str:
     return ""
 
 
-def effect_colour(effect: float | None, data: SelectReport) -> str:
+def effect_colour(effect: float | None) -> str:
     """Return the class of the colour of an effect: that of the class it speaks for."""
     return series_class(1 if effect is not None and effect > 0 else 0)
 
@@ -69,7 +69,7 @@ def kept_rows(data: SelectReport) -> list[dict[str, Any]]:
         if kept.class_effects:
             bar = class_cells(kept.class_effects, largest_class, data.classes)
         else:
-            bar = effect_bar(kept.effect, largest, effect_colour(kept.effect, data), kept.fold_effects, faint)
+            bar = effect_bar(kept.effect, largest, effect_colour(kept.effect), kept.fold_effects, faint)
         rows.append(
             {
                 "feature": kept,
@@ -77,7 +77,6 @@ def kept_rows(data: SelectReport) -> list[dict[str, Any]]:
                 "effect": effect,
                 "bar": bar,
                 "direction": direction(kept, data),
-                "colour": effect_colour(kept.effect, data),
                 "faint": faint,
                 "share": "–" if share is None or not math.isfinite(share) else f"{share:.0%}",
                 "dot": share_dot(share),

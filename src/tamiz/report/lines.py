@@ -110,8 +110,8 @@ def _reference_lines(frame: Frame, y: Scale, levels: Sequence[tuple[str, float]]
         parts.append(element("line", x1=left, x2=right, y1=at, y2=at, class_="reference"))
         place = max(at - 4, last + 13)
         last = place
-        tip = f"{name}: {format_score(value)}"
-        parts.append(text(name, right, place, text_anchor="end", class_="reference-name", data_tip=tip))
+        said = f"{name} {format_score(value)}"
+        parts.append(text(said, right, place, text_anchor="end", class_="reference-name"))
     return "".join(parts)
 
 

@@ -120,7 +120,7 @@ def score_histogram(held: HeldOut, width: int = 360, height: int = 300) -> str |
     frame = Frame(width, height, top=30, left=44)
     x = Scale(float(low), float(high), *frame.x_range)
     y = Scale(0.0, float(max(c.max() for c in counts)) or 1.0, *frame.y_range)
-    parts = [axes(frame, x, y, "score of the model", "rows")]
+    parts = [axes(frame, x, y, "score of the model", "rows", counts=True)]
     bottom = frame.y_range[0]
     for position, (label, count) in enumerate(zip(labels, counts, strict=True)):
         shape = f"M{x(edges[0]):.1f} {bottom:.1f}" + "".join(
@@ -148,7 +148,7 @@ def residual_histogram(
     frame = Frame(width, height, top=30, left=44)
     x = Scale(-reach, reach, *frame.x_range)
     y = Scale(0.0, float(counts.max(initial=1)), *frame.y_range)
-    parts = [axes(frame, x, y, shorten(unit, 40), "rows")]
+    parts = [axes(frame, x, y, shorten(unit, 40), "rows", counts=True)]
     bottom = frame.y_range[0]
     for left, right, count in zip(edges[:-1], edges[1:], counts.tolist(), strict=True):
         tip = f"{format_number(left, signed=True)} to {format_number(right, signed=True)}: {count:,} rows"
@@ -173,7 +173,7 @@ def error_sizes(actual: np.ndarray, predicted: np.ndarray) -> tuple[float, float
     return float(np.abs(difference).mean()), float(np.sqrt((difference**2).mean()))
 
 
-def projection_chart(projection: Projection, labels: Sequence[str], width: int = 360, height: int = 300) -> str:
+def projection_chart(projection: Projection, width: int = 360, height: int = 300) -> str:
     """Draw two principal components: training rows faint, held-out rows full."""
     frame = Frame(width, height, top=30, left=44)
     x = Scale.over(projection.points[:, 0].tolist(), *frame.x_range, pad=0.05)
@@ -185,19 +185,8 @@ def projection_chart(projection: Projection, labels: Sequence[str], width: int =
             group = int(projection.groups[row])
             at = x(float(projection.points[row, 0])), y(float(projection.points[row, 1]))
             if held_out:
-                tip = f"held out: {shorten(labels[group], 40)}"
+                tip = f"held out: {shorten(projection.labels[group], 40)}"
                 parts.append(marker(group, *at, 4.0, class_=f"mark {series_class(group)}", data_tip=tip))
             else:
                 parts.append(element("circle", cx=at[0], cy=at[1], r=2, class_=f"faint {series_class(group)}"))
     return picture(frame, f"{projection.title}: two principal components", *parts)
-
-
-def mean_text(value: float, unit: str | None) -> str:
-    """Return an error in the unit of the target.
-
-    Examples
-    --------
-    >>> mean_text(1.5, "dose")
-    '1.50 (dose)'
-    """
-    return format_number(value) + (f" ({unit})" if unit else "")

@@ -40,7 +40,7 @@ def select_view(data: SelectReport) -> dict[str, Any]:
     selection = data.selection
     block = payload(data)
     heat = heat_map_view(data, both_widths)
-    together = together_view(data, both_widths)
+    together = together_view(data)
     block["grids"] = {part["key"]: part["grid"] for part in (heat, together) if part and part.get("grid")}
     return {
         "selection": selection,

@@ -148,12 +148,21 @@ class Frame:
         return self.height - self.bottom, self.top
 
 
-def axes(frame: Frame, x: Scale, y: Scale, x_label: str, y_label: str, *, x_ticks: Sequence[float] = ()) -> str:
+def axes(
+    frame: Frame,
+    x: Scale,
+    y: Scale,
+    x_label: str,
+    y_label: str,
+    *,
+    x_ticks: Sequence[float] = (),
+    counts: bool = False,
+) -> str:
     """Grid lines, tick labels and the two axis titles; the title of y stands on top, where it reads without turning."""
     left, right = frame.x_range
     bottom = frame.y_range[0]
     parts = []
-    y_ticks = y.ticks(4 if frame.height < 200 else 5)
+    y_ticks = [t for t in y.ticks(4 if frame.height < 200 else 5) if not counts or float(t).is_integer()]
     for tick, shown in zip(y_ticks, y.labels(y_ticks), strict=True):
         at = y(tick)
         parts.append(element("line", x1=left, x2=right, y1=at, y2=at, class_="grid"))

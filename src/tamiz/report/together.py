@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from tamiz.evaluation.folds import Fold
-from tamiz.pairs import find_pairs
 from tamiz.report.describe import standardise_columns
 from tamiz.report.evidence import ActsWith, Correlations, FoldGrid, HeatMap, PairsFound, Projection
 from tamiz.selection import Selection
@@ -139,6 +138,8 @@ def find_partners(
     names : sequence of str
         Names of all columns.
     """
+    from tamiz.pairs import find_pairs  # loads compiled code, which a page without a table does not need
+
     by_rank = np.argsort(selection.ranking, kind="stable")
     others = by_rank[selection.n_features_to_select :]
     columns = np.concatenate([np.asarray(order, dtype=np.int64), others])[:PAIR_COLUMNS]
@@ -223,7 +224,8 @@ def make_projections(
         dense = np.asarray(block.toarray() if sp.issparse(block) else block, dtype=np.float64)
         points, explained = _components(dense, train.size)
         held_out = np.arange(len(points)) >= train.size
-        found.append(Projection(title, points, codes[np.concatenate([train, test])], held_out, explained))
+        labels = tuple(label for label, _ in groups)
+        found.append(Projection(title, points, codes[np.concatenate([train, test])], held_out, explained, labels))
     return tuple(found)
 
 

@@ -140,6 +140,8 @@
       for (const cell of cells) {
         if (cell.dataset.kind === "bar") {
           fillBar(cell, effect, reach);
+        } else if (cell.dataset.kind === "direction") {
+          cell.textContent = effect && data.classes.length === 2 ? `higher → ${data.classes[effect > 0 ? 1 : 0]}` : "";
         } else if (cell.dataset.kind === "effect") {
           put(cell, effect, show(effect, (v) => String(Number(v.toPrecision(3))).replace("-", "−")));
         } else {
@@ -164,12 +166,6 @@
       const size = { x: Math.min(90, at), y: 2, width: Math.max(0.8, Math.abs(at - 90)), height: 10, rx: 1.5 };
       svg.append(make("rect", { ...size, class: `column s${effect > 0 ? 1 : 0}` }), make("line", { x1: 90, x2: 90, y1: 0, y2: 14, class: "axis" }));
       cell.append(svg);
-      if (data.classes.length === 2 && effect !== 0) {
-        const words = document.createElement("span");
-        words.className = "direction";
-        words.textContent = `higher → ${data.classes[effect > 0 ? 1 : 0]}`;
-        cell.append(words);
-      }
     }
     function makeRows() {
       const made = [];

@@ -180,6 +180,11 @@ def selection() -> Selection:
 
 
 @pytest.fixture(scope="session")
+def table(selection):
+    return make_table(selection)
+
+
+@pytest.fixture(scope="session")
 def select_data(selection) -> SelectReport:
     return make_select_report(selection)
 

@@ -29,6 +29,9 @@ def select(options: SelectOptions) -> None:
     Writes the kept columns (CSV, JSON), the reduced table, the fitted model and a report; prints the score with all
     features, with k and with k random ones, from cross-validation with the selection inside each fold.
     """
+    from tamiz.cli.early import check_arguments
+
+    check_arguments(options.file, options.k, options.network)
     from tamiz.cli.console import Terminal
     from tamiz.cli.select_run import run_select
     from tamiz.cli.show import show_select

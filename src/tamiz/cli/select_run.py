@@ -15,7 +15,7 @@ import numpy as np
 from tamiz._version import __version__
 from tamiz.cli.console import Terminal
 from tamiz.cli.estimator import ModelOptions, fit_model, model_maker
-from tamiz.cli.output import output_folder
+from tamiz.cli.output import free_folder, output_folder
 from tamiz.cli.prepare import Prepared, load_table, parse_k, resolve_k
 from tamiz.cli.select import SelectOptions
 from tamiz.estimators.networks import find_network
@@ -26,11 +26,14 @@ from tamiz.report.gather import make_kept_sets
 from tamiz.report.records import to_plain
 from tamiz.report.text import csv_text
 from tamiz.report.write import report, select_report
+from tamiz.tables.columns import identifier_columns
 from tamiz.tables.encode import collect_values
 from tamiz.tables.formats import get_format, write_columns
 
 #: Cells that the report looks at; of larger tables it takes a sample of the rows.
 _CELLS_IN_REPORT = 8_000_000
+#: Files that the command writes.
+_RESULTS = ("report.html", "selected.csv", "selected.json", "reduced.*", "model.tamiz")
 
 
 def run_select(
@@ -55,8 +58,8 @@ def run_select(
         What was found, ready for JSON; the same is in ``selected.json``.
     """
     asked = parse_k(options.k)
-    out = options.folder(options.file, "tamiz-")
-    with output_folder(out, options.force) as folder:
+    out = free_folder(options.folder(options.file, "tamiz-"), options.force, terminal.say)
+    with output_folder(out, options.force, _RESULTS) as folder:
         data = load_table(
             options,
             terminal,
@@ -69,7 +72,10 @@ def run_select(
             encoder, matrix = data.whole()
             estimator = fit_model(_model_options(options), data.target.task, k, options.seed, matrix, data.y)
             tick()
-        model = SavedModel.from_estimator(estimator, encoder, data.target.name)
+        model = dataclasses.replace(
+            SavedModel.from_estimator(estimator, encoder, data.target.name),
+            identifiers=[data.table.names[index] for index in identifier_columns(data.table)],
+        )
         page = _page(options, command, data, evaluation, estimator, matrix, model, terminal)
         record = _record(options, command, data, evaluation, page)
         files = _write(folder, options, data, page, model, record)
@@ -252,7 +258,7 @@ def _write(
     (folder / files["selected_csv"]).write_text(text, encoding="utf-8", newline="")
     text = json.dumps(record, ensure_ascii=False, allow_nan=False, indent=2)
     (folder / files["selected_json"]).write_text(text + "\n", encoding="utf-8")
-    used = sorted({data.features[feature.index].column for feature in page.kept})
+    used = sorted({*identifier_columns(data.table), *(data.features[kept.index].column for kept in page.kept)})
     write_columns(data.table, used, folder / files["reduced"])
     (folder / files["model"]).write_bytes(model.to_bytes())
     report(page, path=folder / files["report"], spreadsheet_safe=options.spreadsheet_safe)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tamiz._extras import require
 from tamiz.baselines.registry import get_method
 from tamiz.estimators.networks import find_network
 from tamiz.evaluation.folds import Fold, Prepare, mean_test_share, take_columns
@@ -194,7 +194,8 @@ def load_engines(candidates: Mapping[str, Candidate], task: str) -> None:
         X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
         own[0].make(1, 0).fit(X, np.repeat([0, 1], 6) if task == "classification" else X[:, 0])
     if any(not one.in_threads for one in candidates.values()):
-        importlib.import_module("torch")
+        names = [name for name, one in candidates.items() if not one.in_threads]
+        require("torch", "torch", f"The method {names[0]}")
 
 
 def default_judge(task: str, sparse: bool = False) -> Any:

@@ -54,6 +54,8 @@ class SavedModel:
         One for a linear model.
     categories : dict of str to list of str, default={}
         Values of each column of text in the training data; others are reported.
+    identifiers : list of str, default=[]
+        Columns that name the rows; predictions are written beside them where a table has them.
     """
 
     task: str
@@ -66,6 +68,7 @@ class SavedModel:
     deviation: np.ndarray
     layers: list[DenseLayer]
     categories: dict[str, list[str]] = field(default_factory=dict)
+    identifiers: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Raise ValueError if the parts do not fit together."""
@@ -238,6 +241,7 @@ class SavedModel:
             "features": [{"column": f.column_name, "category": f.category} for f in self.features],
             "normalization": self.normalization,
             "categories": self.categories,
+            "identifiers": self.identifiers,
             "activations": [layer.activation for layer in self.layers],
         }
         arrays = {"medians": self.medians, "mean": self.mean, "deviation": self.deviation}
@@ -277,6 +281,7 @@ class SavedModel:
                     for number, activation in enumerate(activations)
                 ],
                 categories={str(key): _texts(values, "categories") for key, values in header["categories"].items()},
+                identifiers=_texts(header.get("identifiers", []), "identifiers"),
             )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise malformed_error(error, name) from None

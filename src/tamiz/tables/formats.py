@@ -162,7 +162,7 @@ def _read_head(path: Path) -> bytes:
         raise TableArgumentError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _check_file(path: Path) -> None:
+def check_file(path: Path) -> None:
     """Raise if there is no file, or an empty one."""
     if not path.exists():
         suffixes = {suffix for format in list_formats() for suffix in format.suffixes}
@@ -200,7 +200,7 @@ def read_file(
     tamiz.tables.read_table : Read a file, leave out columns of no use and resolve the target.
     """
     require("pyarrow", "cli", "Reading a table")
-    _check_file(path)
+    check_file(path)
     return find_format(path, options.format).read(path, options, budget, on_rows)
 
 

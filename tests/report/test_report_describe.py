@@ -13,6 +13,7 @@ from tamiz.report.describe import (
     check_report_table,
     describe_distribution,
     describe_kept,
+    effect_of_weights,
     find_stand_ins,
     find_task,
     group_rows,
@@ -20,7 +21,6 @@ from tamiz.report.describe import (
     measure_effects,
     order_by_contribution,
     read_weights,
-    signed_effect,
 )
 from tamiz.selection import Selection
 
@@ -174,10 +174,10 @@ def test_kept_columns_are_ordered_by_the_size_of_their_weights():
     assert order_by_contribution(np.array([[1.0, -1.0]]), keep(3, 2, 1)).tolist() == [2, 1]  # a tie goes by rank
 
 
-def test_one_signed_effect_of_several_outputs():
-    assert signed_effect(np.array([-0.5])) == -0.5
-    assert signed_effect(np.array([1.0, 3.0])) == 2.0
-    assert signed_effect(np.array([1.0, -3.0, 2.0])) == -3.0
+def test_one_effect_of_several_outputs():
+    assert effect_of_weights(np.array([-0.5])) == -0.5
+    assert effect_of_weights(np.array([1.0, 3.0])) == 2.0
+    assert effect_of_weights(np.array([2.0, -3.0, 6.0])) == 7.0
 
 
 def test_missing_values_zeros_and_ones_and_years():

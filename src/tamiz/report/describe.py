@@ -259,11 +259,17 @@ def order_by_contribution(weights: np.ndarray | None, selection: Selection) -> n
     return kept[np.lexsort((selection.ranking[kept], -size))]
 
 
-def signed_effect(weights: np.ndarray) -> float:
-    """Return one signed effect of a column with one weight per output: of two outputs the difference, of more the largest."""
+def effect_of_weights(weights: np.ndarray) -> float:
+    """Return the effect of a column with one weight per output: signed for two classes, the size of the weights for more.
+
+    Examples
+    --------
+    >>> effect_of_weights(np.array([-0.5])), effect_of_weights(np.array([1.0, 3.0])), effect_of_weights(np.array([3.0, 0, -4]))
+    (-0.5, 2.0, 5.0)
+    """
     if weights.size == 2:
         return float(weights[1] - weights[0])
-    return float(weights[np.abs(weights).argmax()])
+    return float(weights[0]) if weights.size == 1 else float(np.linalg.norm(weights))
 
 
 def describe_kept(

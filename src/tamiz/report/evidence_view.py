@@ -152,7 +152,7 @@ def prediction_view(data: SelectReport) -> dict[str, Any] | None:
     if data.residuals is not None and data.residuals.actual:
         actual, predicted = np.array(data.residuals.actual), np.array(data.residuals.predicted)
         absolute, squared = error_sizes(actual, predicted)
-        unit = f" of {data.target}" if data.target else ""
+        unit = f" ({data.target})" if data.target else ""
         errors = [
             ("Mean absolute error", f"{format_number(absolute)}{unit}"),
             ("Root mean squared error", f"{format_number(squared)}{unit}"),

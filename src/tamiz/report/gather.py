@@ -11,7 +11,7 @@ from tamiz.evaluation.cross_validation import Evaluation
 from tamiz.evaluation.folds import Fold, take_columns
 from tamiz.evaluation.heldout import HeldOut, gather_held_out, model_effects
 from tamiz.report.data import Confusion, Curve, Residuals, Scores
-from tamiz.report.describe import group_rows, order_by_contribution, signed_effect
+from tamiz.report.describe import effect_of_weights, group_rows, order_by_contribution
 from tamiz.report.evidence import KeptSet, Stability
 from tamiz.report.together import (
     find_partners,
@@ -90,7 +90,7 @@ def fold_effects(evaluation: Evaluation, order: Sequence[int]) -> list[list[floa
         place = {int(column): i for i, column in enumerate(np.flatnonzero(fold.support))}
         for position, column in enumerate(order):
             if int(column) in place:
-                found[position].append(signed_effect(fold.effects[:, place[int(column)]]))
+                found[position].append(effect_of_weights(fold.effects[:, place[int(column)]]))
     return found
 
 
@@ -178,6 +178,6 @@ def make_kept_sets(
         effects: tuple[float | None, ...] = (None,) * size
         if weights is not None:
             place = np.searchsorted(model.selection_.indices, order)
-            effects = tuple(signed_effect(weights[:, i]) for i in place)
+            effects = tuple(effect_of_weights(weights[:, i]) for i in place)
         found.append(KeptSet(size, tuple(columns[order].tolist()), effects))
     return tuple(found)

@@ -61,7 +61,7 @@ def kept_rows(data: SelectReport) -> list[dict[str, Any]]:
     written = data.kept[:N_ROWS]
     largest = effect_scale([e for k in data.kept for e in (k.effect, *k.fold_effects)])
     largest_class = effect_scale([e for k in data.kept for e in k.class_effects])
-    effects = format_column([k.effect for k in written], signed=True)
+    effects = format_column([k.effect for k in written], signed=not any(k.class_effects for k in written))
     rows = []
     for kept, effect in zip(written, effects, strict=True):
         share = kept.fold_share

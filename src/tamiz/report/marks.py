@@ -190,7 +190,7 @@ def _share_chart(distribution: Distribution, label: str, width: int) -> str:
     """Draw the share of rows with a category, and the share of missing ones, one bar per class."""
     groups = distribution.groups[:N_GROUPS]
     frame = Frame(width, 24 * len(groups) + 8)
-    left, reach = 78.0, width - 78.0 - 46.0
+    left, reach = 90.0, width - 90.0 - 46.0
     parts = []
     for position, group in enumerate(groups):
         total = max(group.n_rows + group.n_missing, 1)
@@ -200,7 +200,7 @@ def _share_chart(distribution: Distribution, label: str, width: int) -> str:
         tip += f", {group.n_missing:,} missing" if group.n_missing else ""
         colour = f"{series_class(position)}"
         inner = [
-            text(shorten(group.label, 11), left - 6, at + 13, text_anchor="end", class_="tick"),
+            text(shorten(group.label, 13), left - 6, at + 13, text_anchor="end", class_="tick"),
             element("rect", x=left, y=at, width=reach, height=16.0, rx=2, class_="track"),
             element(
                 "rect", x=left, y=at, width=reach * share, height=16.0, rx=2, class_=f"column {colour}", data_tip=tip

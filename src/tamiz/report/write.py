@@ -21,13 +21,13 @@ from tamiz.report.data import CompareReport, Confusion, Curve, ImageMask, Residu
 from tamiz.report.describe import (
     check_report_table,
     describe_kept,
+    effect_of_weights,
     find_task,
     group_rows,
     mean_image,
     measure_effects,
     order_by_contribution,
     read_weights,
-    signed_effect,
 )
 from tamiz.report.evaluate import evaluate_estimator
 from tamiz.report.evidence import KeptSet
@@ -209,8 +209,10 @@ def select_report(
     class_effects = None
     if weights is not None and effects is None:
         ordered = weights[:, np.searchsorted(selection.indices, order)]
-        effects = [signed_effect(column) for column in ordered.T]
-        class_effects = ordered.T if len(ordered) > 2 else None
+        effects = [effect_of_weights(column) for column in ordered.T]
+        if len(ordered) > 2:
+            class_effects = ordered.T
+            effect_name = "size of the weights of the standardised feature over the classes"
     if effects is None and table is not None and y is not None:
         effects, effect_name = measure_effects(table, y, selection, task or find_task(y))
     if settings is None and estimator is not None and hasattr(estimator, "get_params"):
@@ -221,7 +223,7 @@ def select_report(
         all_rows = np.asarray(y) if y_evaluated is None else y_evaluated
         found = evaluated_parts(evaluation, folds, all_rows, task or "classification", selection)
         parts = {**found, **{key: value for key, value in parts.items() if value is not None}}
-        by_fold = fold_effects(evaluation, order.tolist()) if weights is not None else None
+        by_fold = fold_effects(evaluation, order.tolist()) if weights is not None and class_effects is None else None
         fold_share = evaluation.fold_share if fold_share is None else fold_share
     if table is not None and y is not None and task is not None and selection.n_features_to_select:
         supports = [] if evaluation is None else [fold.support for fold in evaluation.folds]
@@ -353,7 +355,7 @@ def _name_of_weights(estimator: Any) -> str:
     classes: Any = getattr(estimator, "classes_", ())
     if len(classes) == 2:
         return f"weight in the model; above zero it speaks for {classes[1]}"
-    return "largest weight in the model over the classes" if len(classes) > 2 else "weight in the model"
+    return "weight in the model"
 
 
 def _as_scalar(value: Any) -> Scalar:

@@ -94,6 +94,6 @@ def test_columns_that_name_the_rows_travel_along(tamiz, write_csv, tmp_path):
         found = list(csv.DictReader(file))
     assert [row["sample"] for row in found] == [f"s{i:02d}" for i in range(60)]
     assert (tmp_path / "new" / "reduced.csv").read_text().startswith("sample,b\n")
-    without = write_csv("b\n0.5\n-0.5\n", "without.csv")
+    without = write_csv("b,c\n0.5,1\n-0.5,2\n", "without.csv")
     assert tamiz("apply", tmp_path / "run" / "model.tamiz", without, "-o", "bare", "-q").exit_code == 0
     assert (tmp_path / "bare" / "predictions.csv").read_text().startswith("row,predicted state,")

@@ -37,7 +37,7 @@ def run(arguments, blocked=()):
     [
         (["select", "no-such-file.csv"], "There is no file no-such-file.csv"),
         (["select", __file__, "-k", "some"], "-k must be a number"),
-        (["select", __file__, "-k", "1.5"], "-k must be at least 1, or a fraction"),
+        (["select", __file__, "-k", "1.5"], "-k=1.5 is a fraction out of range"),
         (["compare", "no-such-file.csv"], "There is no file no-such-file.csv"),
         (["compare", __file__, "-k", "5,0"], "-k must be at least 1"),
     ],
@@ -61,5 +61,5 @@ def test_numbers_and_networks_that_are_fine():
     for text in ("1", "20", "0.5"):
         check_k(text)
     check_network("linear")
-    with pytest.raises(CommandError, match="fraction between 0 and 1; got -3"):
+    with pytest.raises(CommandError, match="-k must be at least 1, got -3"):
         check_k("-3")

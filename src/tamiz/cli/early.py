@@ -19,13 +19,15 @@ def check_k(text: str) -> None:
     --------
     >>> check_k("0")
     Traceback (most recent call last):
-    tamiz.cli.errors.CommandError: -k must be at least 1, or a fraction between 0 and 1; got 0.
+    tamiz.cli.errors.CommandError: -k must be at least 1, got 0.
     """
     value = parse_k(text)
     if not isinstance(value, (int, float)):
         return
-    if (isinstance(value, int) and value < 1) or (isinstance(value, float) and not 0 < value < 1):
-        raise CommandError(f"-k must be at least 1, or a fraction between 0 and 1; got {text}.", EXIT_USAGE)
+    if isinstance(value, int) and value < 1:
+        raise CommandError(f"-k must be at least 1, got {text}.", EXIT_USAGE)
+    if isinstance(value, float) and not 0 < value < 1:
+        raise CommandError(f"-k={text} is a fraction out of range; give one between 0 and 1.", EXIT_USAGE)
 
 
 def check_network(name: str) -> None:

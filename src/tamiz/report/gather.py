@@ -45,7 +45,7 @@ def evaluated_parts(
     """
     held = gather_held_out(evaluation.folds, folds, y)
     chance = evaluation.metric.chance(y) if evaluation.metric.chance is not None else None
-    found = {
+    found: dict[str, Any] = {
         "scores": Scores.of(evaluation, chance),
         "curve": Curve.of(evaluation, selection.n_features_to_select),
         "stability": Stability(evaluation.stability, n_folds=len(evaluation.folds)),

@@ -95,9 +95,12 @@ def runners_up(data: SelectReport) -> list[tuple[int, str, int]]:
 
 def distribution_view(data: SelectReport) -> dict[str, Any]:
     """Return the pictures of the distributions and their legend; of images the mask is shown instead."""
-    shown = [k for k in data.kept if k.distribution is not None] if data.image is None else []
     return {
-        "distributions": [{"feature": k, "chart": distribution_chart(k.distribution, k.name)} for k in shown],
+        "distributions": [
+            {"feature": k, "chart": distribution_chart(k.distribution, k.name)}
+            for k in data.kept
+            if k.distribution is not None and data.image is None
+        ],
         "groups": group_legend(data),
         "n_groups": N_GROUPS,
     }

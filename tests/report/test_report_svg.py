@@ -79,7 +79,7 @@ def test_each_marker_has_a_shape_of_its_own():
         rank_chart([MethodRank("only", 1.0)], [0]),
         distribution_chart(Distribution((0.0, 0.5, 1.0), (Group("a", 3, (0.0,) * 5, (2, 1), 1),), 1, True), "is a"),
         distribution_chart(Distribution((0.0, 1.0), (Group("a", 1, (0.5,) * 5, (1,), 2),), 2), "x"),
-        effect_bar(-2.0, 2.0, "s0", [NAN, -1.0, 9.0]),
+        effect_bar(-2.0, (-2.0, 9.0), "s0", [NAN, -1.0, 9.0]),
         class_cells([0.5, -2.0, 0.0], 2.0, ["<a>", "b", "c"]),
         share_dot(1.5),
         fold_grid_chart(FoldGrid(("<a>", "b"), (True, False), np.array([[True] * 40, [False] * 40])), 400),
@@ -94,17 +94,19 @@ def test_charts_of_odd_numbers_are_well_formed(drawn):
 
 
 def test_bars_of_nothing_are_nothing():
-    assert (
-        effect_bar(None, 1.0, "s0") == effect_bar(NAN, 1.0, "s0") == effect_bar(1.0, 0.0, "s0") == share_dot(None) == ""
-    )
+    for value, span in ((None, (0.0, 1.0)), (NAN, (0.0, 1.0)), (0.0, (0.0, 0.0))):
+        assert effect_bar(value, span, "s0") == ""
+    assert share_dot(None) == ""
 
 
 def test_the_zero_line_stands_in_one_place_for_all_bars():
-    drawn = [ElementTree.fromstring(effect_bar(value, 2.0, "s0")) for value in (-2.0, 0.1, 1.7)]
+    drawn = [ElementTree.fromstring(effect_bar(value, (-2.0, 2.0), "s0")) for value in (-2.0, 0.1, 1.7)]
     assert {part.find("line").get("x1") for part in drawn} == {"90"}
     left, _, right = ((float(p.find("rect").get("x")), float(p.find("rect").get("width"))) for p in drawn)
     assert left == (2.0, 88.0)
     assert right == pytest.approx((90.0, 74.8))
+    alone = ElementTree.fromstring(effect_bar(1.0, (0.0, 1.0), "s0"))  # no room is kept for a side that has no bar
+    assert alone.find("line").get("x1") == "2"
 
 
 def test_large_residual_plots_are_thinned():

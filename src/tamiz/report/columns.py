@@ -16,22 +16,30 @@ from tamiz.report.text import format_number, shorten
 NEAR_COPY = 0.8
 #: Classes drawn as cells beside a column; the effects of more are in the table of classes alone.
 MOST_CELLS = 12
-_REACH = 88.0
+_REACH = 176.0
 
 
-def effect_scale(effects: Sequence[float | None]) -> float:
-    """Return the largest size of some effects, 0 if there is none."""
-    return max((abs(e) for e in effects if e is not None and math.isfinite(e)), default=0.0)
+def effect_range(effects: Sequence[float | None]) -> tuple[float, float]:
+    """Return the smallest and the largest of some effects, with 0 between them.
+
+    Examples
+    --------
+    >>> effect_range([0.5, None, 2.0]), effect_range([-1.0])
+    ((0.0, 2.0), (-1.0, 0.0))
+    """
+    finite = _finite(effects)
+    return min(0.0, *finite, 0.0), max(0.0, *finite, 0.0)
 
 
 def effect_bar(
-    value: float | None, largest: float, colour: str, folds: Sequence[float | None] = (), faint: bool = False
+    value: float | None, span: tuple[float, float], colour: str, folds: Sequence[float | None] = (), faint: bool = False
 ) -> str:
-    """Draw an effect from the zero line, which stands in the middle of every row, with the range of the fold models."""
-    if value is None or not math.isfinite(value) or largest <= 0:
+    """Draw an effect from the zero line, which stands in one place for all bars of a range, with the range of the folds."""
+    low, high = span
+    if value is None or not math.isfinite(value) or high <= low:
         return ""
-    middle = _REACH + 2
-    at = [middle + _REACH * max(-1.0, min(1.0, v / largest)) for v in (value, *_finite(folds))]
+    middle = 2 - _REACH * low / (high - low)
+    at = [2 + _REACH * (max(low, min(high, v)) - low) / (high - low) for v in (value, *_finite(folds))]
     bar = element(
         "rect",
         x=min(middle, at[0]),
@@ -46,7 +54,7 @@ def effect_bar(
         low, high = min(at[1:]), max(at[1:])
         parts.append(element("path", d=f"M{number(low)} 7H{number(high)}M{number(low)} 4V10M{number(high)} 4V10"))
     parts.append(element("line", x1=middle, x2=middle, y1=0, y2=14, class_="axis"))
-    size = 2 * _REACH + 4
+    size = _REACH + 4
     class_ = "bar effect faint-bar" if faint else "bar effect"
     return element("svg", *parts, viewBox=f"0 0 {number(size)} 14", class_=class_, aria_hidden="true")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tamiz.report.columns import MOST_CELLS, class_cells, effect_bar, effect_scale, share_dot
+from tamiz.report.columns import MOST_CELLS, class_cells, effect_bar, effect_range, share_dot
 from tamiz.report.data import KeptFeature, SelectReport
 from tamiz.report.marks import N_GROUPS, N_OVERLAID, distribution_chart, legend_swatch
 from tamiz.report.svg import series_class
@@ -59,8 +59,8 @@ def effect_colour(effect: float | None) -> str:
 def kept_rows(data: SelectReport) -> list[dict[str, Any]]:
     """Return one row per kept feature that is written into the page."""
     written = data.kept[:N_ROWS]
-    largest = effect_scale([e for k in data.kept for e in (k.effect, *k.fold_effects)])
-    largest_class = effect_scale([e for k in data.kept for e in k.class_effects])
+    span = effect_range([e for k in data.kept for e in (k.effect, *k.fold_effects)])
+    largest_class = max(map(abs, effect_range([e for k in data.kept for e in k.class_effects])))
     effects = format_column([k.effect for k in written], signed=not any(k.class_effects for k in written))
     rows = []
     for kept, effect in zip(written, effects, strict=True):
@@ -69,7 +69,7 @@ def kept_rows(data: SelectReport) -> list[dict[str, Any]]:
         if kept.class_effects:
             bar = class_cells(kept.class_effects, largest_class, data.classes)
         else:
-            bar = effect_bar(kept.effect, largest, effect_colour(kept.effect), kept.fold_effects, faint)
+            bar = effect_bar(kept.effect, span, effect_colour(kept.effect), kept.fold_effects, faint)
         rows.append(
             {
                 "feature": kept,

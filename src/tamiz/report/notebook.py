@@ -6,7 +6,7 @@ import html
 from dataclasses import dataclass
 from typing import Any
 
-from tamiz.report.columns import effect_bar, effect_scale
+from tamiz.report.columns import effect_bar, effect_range
 from tamiz.report.data import KeptFeature, SelectReport
 from tamiz.report.kept_view import direction, effect_colour
 from tamiz.report.marks import distribution_chart
@@ -50,9 +50,9 @@ class Summary:
         """Return the summary as HTML; every name is escaped, and it takes its colours from the theme."""
         data = self.data
         shown = data.kept[:N_ROWS]
-        largest = effect_scale([kept.effect for kept in data.kept])
+        span = effect_range([e for kept in data.kept for e in (kept.effect, *kept.fold_effects)])
         rows = "".join(
-            _row(kept, effect, largest, data)
+            _row(kept, effect, span, data)
             for kept, effect in zip(shown, format_column([k.effect for k in shown], signed=True), strict=True)
         )
         more = len(data.kept) - len(shown)
@@ -63,8 +63,8 @@ class Summary:
         return f'<div class="tamiz-summary"><style>{_STYLE}</style>{head}</p><table><tbody>{rows}</tbody></table>{tail}</div>'
 
 
-def _row(kept: KeptFeature, effect: str, largest: float, data: SelectReport) -> str:
-    bar = effect_bar(kept.effect, largest, effect_colour(kept.effect), kept.fold_effects)
+def _row(kept: KeptFeature, effect: str, span: tuple[float, float], data: SelectReport) -> str:
+    bar = effect_bar(kept.effect, span, effect_colour(kept.effect), kept.fold_effects)
     shape = distribution_chart(kept.distribution, kept.name) if kept.distribution is not None else ""
     cells = (
         str(kept.rank),

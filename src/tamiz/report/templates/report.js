@@ -124,9 +124,9 @@
     let limit = PAGE;
     let other = null;
     const template = body.rows[0] ? body.rows[0].cloneNode(true) : null;
-    const largest = Math.max(0, ...data.effects.map((e) => Math.abs(e ?? 0)));
+    const whole = spanOf(data.effects);
     const show = (value, words) => (value === null || value === undefined ? "–" : words(value));
-    function makeRow(i, rank = i, effect = data.effects[i], reach = largest) {
+    function makeRow(i, rank = i, effect = data.effects[i], span = whole) {
       const row = template.cloneNode(true);
       row.className = "";
       const put = (cell, value, shown) => {
@@ -139,7 +139,7 @@
       put(cells.shift(), data.columns[i], data.columns[i]);
       for (const cell of cells) {
         if (cell.dataset.kind === "bar") {
-          fillBar(cell, effect, reach);
+          fillBar(cell, effect, span);
         } else if (cell.dataset.kind === "direction") {
           cell.textContent = effect && data.classes.length === 2 ? `higher → ${data.classes[effect > 0 ? 1 : 0]}` : "";
         } else if (cell.dataset.kind === "effect") {
@@ -152,19 +152,20 @@
       return row;
     }
     /* The bar of an effect, as tamiz.report.columns draws it. */
-    function fillBar(cell, effect, reach) {
+    function fillBar(cell, effect, [low, high]) {
       cell.replaceChildren();
-      if (effect === null || effect === undefined || reach <= 0) return;
+      if (effect === null || effect === undefined || high <= low) return;
       const space = "http://www.w3.org/2000/svg";
       const make = (name, values) => {
         const made = document.createElementNS(space, name);
         for (const [key, value] of Object.entries(values)) made.setAttribute(key, value);
         return made;
       };
-      const at = 90 + 88 * Math.max(-1, Math.min(1, effect / reach));
+      const place = (value) => 2 + (176 * (value - low)) / (high - low);
+      const zero = place(0), at = place(effect);
       const svg = make("svg", { viewBox: "0 0 180 14", class: "bar effect", "aria-hidden": "true" });
-      const size = { x: Math.min(90, at), y: 2, width: Math.max(0.8, Math.abs(at - 90)), height: 10, rx: 1.5 };
-      svg.append(make("rect", { ...size, class: `column s${effect > 0 ? 1 : 0}` }), make("line", { x1: 90, x2: 90, y1: 0, y2: 14, class: "axis" }));
+      const size = { x: Math.min(zero, at), y: 2, width: Math.max(0.8, Math.abs(at - zero)), height: 10, rx: 1.5 };
+      svg.append(make("rect", { ...size, class: `column s${effect > 0 ? 1 : 0}` }), make("line", { x1: zero, x2: zero, y1: 0, y2: 14, class: "axis" }));
       cell.append(svg);
     }
     function makeRows() {
@@ -219,6 +220,16 @@
     more.hidden = nRows <= body.rows.length;
   }
 
+  /* Smallest and largest effect, with 0 between them; a loop, since thousands of arguments are too many for Math.min. */
+  function spanOf(effects) {
+    let low = 0, high = 0;
+    for (const effect of effects) {
+      low = Math.min(low, effect ?? 0);
+      high = Math.max(high, effect ?? 0);
+    }
+    return [low, high];
+  }
+
   /* The slider: for every M of the curve the page holds the set; list, marks and words follow. */
   function startSlider(body, refresh, makeRow) {
     const slider = find("m-slider");
@@ -258,8 +269,8 @@
       }
       find("other-m-said").textContent = `Shown: the ${m.toLocaleString("en")} features that are kept with M = ${m.toLocaleString("en")}, instead of ${data.nKept.toLocaleString("en")}.`;
       if (!stored) stored = [...body.rows];
-      const reach = Math.max(0, ...data.sets[m].map((entry) => Math.abs(entry[1] ?? 0)));
-      body.replaceChildren(...data.sets[m].map(([i, effect], rank) => makeRow(i, rank, effect, reach)));
+      const span = spanOf(data.sets[m].map((entry) => entry[1]));
+      body.replaceChildren(...data.sets[m].map(([i, effect], rank) => makeRow(i, rank, effect, span)));
       refresh(m);
     }
     slider.addEventListener("input", move);

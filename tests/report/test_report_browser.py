@@ -390,6 +390,8 @@ def test_cells_are_named_under_the_pointer_and_by_arrow_keys(open_page, select_d
     browser = open_page(select_data)
     tip = browser.find_element(By.ID, "tip")
     plot = browser.find_element(By.CSS_SELECTOR, "#heat .wide-only")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", plot)
+    time.sleep(0.1)  # the page hides values while it scrolls
     plot.send_keys(Keys.ARROW_RIGHT)
     heat = select_data.heat_map
     row, label = heat.rows[0] + 1, heat.labels[heat.groups[0]]

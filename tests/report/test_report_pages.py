@@ -179,6 +179,10 @@ def test_pairs_are_listed_or_their_absence_is_explained(select_data):
     found = PairsFound((ActsWith("a", "b<", False, "linear x linear", 0.001),), 60)
     page = render(replace(select_data, pairs=found))
     assert "<bdi>b&lt;</bdi></td><td>left out</td><td>linear x linear</td>" in page
+    more = PairsFound((*found.found, ActsWith("a", "c", True, "linear x linear", 0.01)), 60)
+    assert "2 pairs in all; of each kept column its strongest partner is listed." in render(
+        replace(select_data, pairs=more)
+    )
     few = render(replace(select_data, pairs=PairsFound(note="Pairs cannot be judged on 8 rows: give at least 20.")))
     assert "Pairs cannot be judged on 8 rows" in few
 

@@ -99,7 +99,8 @@ class Scores:
 
     @classmethod
     def of(cls, evaluation: Evaluation, chance: float | None = None) -> Scores:
-        """Return the scores of an evaluation."""
+        """Return the scores of an evaluation; an evaluation without a null has no p value."""
+        null = getattr(evaluation, "null", None)
         return cls(
             metric=evaluation.metric.name,
             kept=evaluation.interval("kept"),
@@ -110,6 +111,7 @@ class Scores:
             n_folds=len(evaluation.folds),
             higher_is_better=evaluation.metric.greater_is_better,
             chance=chance,
+            p_value=None if null is None else null.p_value,
         )
 
 

@@ -27,6 +27,7 @@ BothWidths = Callable[..., dict[str, str]]
 _CURVE_COLOURS = {"kept": 0, "all_features": 1, "random_features": 7}
 #: A confusion matrix of more classes is a table, not a picture.
 _MOST_DRAWN = 24
+_MOST_PAIRS = 15
 
 
 def _class_legend(labels: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -94,10 +95,14 @@ def pairs_view(data: SelectReport) -> dict[str, Any] | None:
             f"No kept column acts together with another: none of the pairs among {pairs.n_searched} columns says more "
             "than its two columns alone (p < 0.05, corrected for all pairs)."
         )
+    strongest = {pair.name: pair for pair in reversed(pairs.found)}  # of each kept column, the pairs are sorted
+    shown = [pair for pair in pairs.found if strongest[pair.name] is pair][:_MOST_PAIRS]
+    if len(pairs.found) > len(shown):
+        said = f"{len(pairs.found):,} pairs in all; of each kept column its strongest partner is listed."
     return {
         "rows": [
             (p.name, p.partner, "kept" if p.partner_kept else "left out", p.shape, format_p_value(p.p_value))
-            for p in pairs.found[:30]
+            for p in shown
         ],
         "said": said,
         "n_searched": pairs.n_searched,

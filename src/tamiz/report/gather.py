@@ -48,14 +48,23 @@ def evaluated_parts(
     found: dict[str, Any] = {
         "scores": Scores.of(evaluation, chance),
         "curve": Curve.of(evaluation, selection.n_features_to_select),
-        "stability": Stability(evaluation.stability, n_folds=len(evaluation.folds)),
+        "stability": stability_of(evaluation),
         "held_out": held,
+        "verdict": getattr(evaluation, "verdict", None),
     }
     if task == "classification":
         found["confusion"] = make_confusion(held)
     else:
         found["residuals"] = make_residuals(held)
     return found
+
+
+def stability_of(evaluation: Evaluation) -> Stability:
+    """Return the stability of an evaluation, with that of shuffled targets where they were tried."""
+    null = getattr(evaluation, "null", None)
+    return Stability(
+        evaluation.stability, None if null is None else null.highest_stability, n_folds=len(evaluation.folds)
+    )
 
 
 def make_confusion(held: HeldOut) -> Confusion:

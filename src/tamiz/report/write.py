@@ -217,7 +217,13 @@ def select_report(
         effects, effect_name = measure_effects(table, y, selection, task or find_task(y))
     if settings is None and estimator is not None and hasattr(estimator, "get_params"):
         settings = {key: _as_scalar(value) for key, value in sorted(estimator.get_params(deep=False).items())}
-    parts: dict[str, Any] = {"scores": scores, "curve": curve, "confusion": confusion, "residuals": residuals}
+    parts: dict[str, Any] = {
+        "scores": scores,
+        "curve": curve,
+        "confusion": confusion,
+        "residuals": residuals,
+        "verdict": verdict,
+    }
     by_fold = None
     if evaluation is not None:
         all_rows = np.asarray(y) if y_evaluated is None else y_evaluated
@@ -259,7 +265,6 @@ def select_report(
         seed=selection.seed,
         command=command,
         created=created,
-        verdict=verdict,
         classes=() if y is None or task != "classification" else tuple(label for label, _ in group_rows(y, task)),
         kept_sets=tuple(kept_sets),
         columns=tuple(columns),

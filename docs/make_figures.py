@@ -35,13 +35,13 @@ def save(figure: plt.Figure, path: Path) -> None:
 def draw_run(folder: Path) -> None:
     """The number alive and the paths of gamma of one real fit, for the soft and the ranking variant."""
     X, y = noisy_table()
-    for kind in ("sieve", "gamma"):
+    for kind in ("sieve", "path"):
         figure, axes = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")
         for ax, variant in zip(axes, ("soft", "ranking")):
             model = E2EFSClassifier(n_features_to_select=8, variant=variant, random_state=0).fit(X, y)
             model.selection_.plot(kind, ax=ax)
             ax.set_title(f'variant="{variant}"', pad=18)
-        save(figure, folder / f"{kind}.png")
+        save(figure, folder / f"{'gamma' if kind == 'path' else kind}.png")
 
 
 def draw_choice(folder: Path) -> None:

@@ -278,8 +278,22 @@ class Selection:
             f"<table><thead><tr><th>rank</th><th>feature</th><th>column</th></tr></thead><tbody>{rows}</tbody></table>{tail}"
         )
 
-    def plot(self, kind: str = "sieve", ax: Any = None) -> Any:
-        """Draw the run with matplotlib. ``kind``: "sieve" (features alive and loss by step) or "gamma" (paths of gamma)."""
+    def plot(self, kind: str = "sieve", X: Any = None, y: Any = None, **details: Any) -> Any:
+        """Draw the selection with matplotlib.
+
+        Parameters
+        ----------
+        kind : {"sieve", "path", "importance", "heatmap", "correlation", "stability"}, default="sieve"
+            What to draw; see :func:`tamiz.report.plots.plot_selection`.
+        X, y : table and target, default=None
+            What the selector was fitted on, for the kinds that show it.
+        **details
+            ``estimator``, ``evaluation`` and ``ax``.
+
+        Returns
+        -------
+        matplotlib axes
+        """
         from tamiz.report.plots import plot_selection
 
-        return plot_selection(self, kind=kind, ax=ax)
+        return plot_selection(self, kind, X, y, **details)

@@ -74,7 +74,12 @@ def test_a_cut_off_model_a_table_as_model_and_a_full_folder(tamiz, model, small_
     assert result.exit_code == EXIT_DATA
     assert "cut off or damaged" in result.stderr
     assert "no tamiz model" in tamiz("apply", small_csv, small_csv).stderr
-    assert tamiz("apply", model, small_csv, "-o", "run").exit_code == EXIT_OUTPUT
+    assert tamiz("apply", model, small_csv, "-o", "run").exit_code == 0
+    assert (tmp_path / "run-2" / "predictions.csv").exists()  # the folder of the selection stays as it is
+    assert tamiz("apply", model, small_csv, "-o", small_csv).exit_code == EXIT_OUTPUT
+    before = model.read_bytes()
+    assert tamiz("apply", model, small_csv, "-o", "run", "--force").exit_code == 0
+    assert model.read_bytes() == before
 
 
 def frame_of(small_table, flags):
@@ -130,3 +135,21 @@ def test_seconds_since_1970_are_found_and_applied(tamiz, small_table, tmp_path):
     assert record["selected"][0]["feature"] == "flag"
     result = tamiz("apply", "run/model.tamiz", "t.csv", "--json")
     assert json.loads(result.stdout)["predictions"] == frame["ill"].tolist()
+
+
+def test_columns_that_name_the_rows_travel_along(tamiz, write_csv, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    rows = [f"s{i:02d},{x[0]:.4f},{x[1]:.4f},{x[2]:.4f},{'ill' if x[1] > 0 else 'well'}" for i, x in enumerate(X)]
+    path = write_csv("sample,a,b,c,state\n" + "\n".join(rows) + "\n", "patients.csv")
+    assert tamiz("select", path, "-t", "state", "-k", 1, "--folds", 2, "-o", "run", "-q").exit_code == 0
+    assert (tmp_path / "run" / "reduced.csv").read_text().startswith("sample,b,state\ns00,")
+    done = tamiz("apply", tmp_path / "run" / "model.tamiz", path, "-o", "new", "-q")
+    assert done.exit_code == 0, done.stderr
+    with open(tmp_path / "new" / "predictions.csv", newline="") as file:
+        found = list(csv.DictReader(file))
+    assert [row["sample"] for row in found] == [f"s{i:02d}" for i in range(60)]
+    assert (tmp_path / "new" / "reduced.csv").read_text().startswith("sample,b\n")
+    without = write_csv("b,c\n0.5,1\n-0.5,2\n", "without.csv")
+    assert tamiz("apply", tmp_path / "run" / "model.tamiz", without, "-o", "bare", "-q").exit_code == 0
+    assert (tmp_path / "bare" / "predictions.csv").read_text().startswith("row,predicted state,")

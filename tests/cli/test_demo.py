@@ -24,5 +24,6 @@ def test_demo_lets_hardly_any_noise_through(tamiz, tmp_path):
 def test_demo_does_not_touch_a_folder_of_the_user(tamiz, tmp_path):
     (tmp_path / "tamiz-demo").mkdir()
     (tmp_path / "tamiz-demo" / "selected.csv").write_text("mine")
-    assert tamiz("demo").exit_code == 4
+    assert tamiz("demo").exit_code == 0
+    assert (tmp_path / "tamiz-demo-2" / "report.html").exists()
     assert (tmp_path / "tamiz-demo" / "selected.csv").read_text() == "mine"

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from tamiz.cli.errors import EXIT_OUTPUT, CommandError
-from tamiz.cli.output import output_folder
+from tamiz.cli.output import free_folder, output_folder
 
 
 def fill(folder, force=False, fail=None):
@@ -63,6 +63,33 @@ def test_refusals(tmp_path):
             fill(folder)
         assert caught.value.exit_code == EXIT_OUTPUT
     assert (fill(tmp_path / "full", force=True) / "b.txt").read_text() == "old"
+
+
+def test_force_leaves_nothing_of_an_earlier_run_behind(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("report.html", "reduced.npz", "selected.json", "mine.txt"):
+        (folder / name).write_text("old")
+    with output_folder(folder, force=True, results=("report.html", "reduced.*", "selected.json")) as partial:
+        (partial / "report.html").write_text("new")
+        (partial / "reduced.csv").write_text("new")
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {
+        "report.html": "new",
+        "reduced.csv": "new",
+        "mine.txt": "old",
+    }
+
+
+def test_a_second_run_goes_to_a_numbered_folder(tmp_path):
+    said = []
+    assert free_folder(tmp_path / "run", report=said.append) == tmp_path / "run"
+    for expected in ("run", "run-2", "run-3"):
+        folder = free_folder(tmp_path / "run", report=said.append)
+        assert folder == tmp_path / expected
+        fill(folder)
+    assert free_folder(tmp_path / "run", force=True) == tmp_path / "run"
+    assert len(said) == 2
+    assert "run-2, since" in said[0]
 
 
 @pytest.mark.skipif(getattr(os, "getuid", lambda: 0)() == 0, reason="root may write everywhere")

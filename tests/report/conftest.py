@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 from tamiz.evaluation.comparison import Comparison
+from tamiz.evaluation.heldout import HeldOut
 from tamiz.evaluation.intervals import Interval
 from tamiz.evaluation.metrics import BALANCED_ACCURACY
 from tamiz.evaluation.significance import MethodRank, PairedTest
 from tamiz.report import CompareReport, SelectReport, select_report
 from tamiz.report.data import Confusion, Curve, CurvePoint, Residuals, Scores
+from tamiz.report.evidence import FoldGrid, KeptSet, Stability
+from tamiz.report.together import make_projections
 from tamiz.selection import Selection
 
 
@@ -76,7 +79,7 @@ def make_select_report(selection: Selection, n_rows=120, n_classes=2) -> SelectR
     counts = tuple(tuple(40 if i == j else 3 + i for j in range(len(labels))) for i in range(len(labels)))
     sizes = [m for m in (1, 2, 4, 8, 12, 20, 40, 80) if m <= selection.n_features]
     points = tuple(CurvePoint(m, Interval(v, v - 0.06, v + 0.05)) for m in sizes for v in [0.93 - 0.3 / (m + 0.6)])
-    return select_report(
+    page = select_report(
         selection,
         X,
         y,
@@ -90,6 +93,7 @@ def make_select_report(selection: Selection, n_rows=120, n_classes=2) -> SelectR
             Interval(0.051, -0.004, 0.106),
             Interval(0.308, 0.21, 0.406),
             n_folds=10,
+            chance=1 / len(labels),
         ),
         curve=Curve("balanced accuracy", points, chosen=min(n_kept, 12)),
         confusion=Confusion(labels, counts),
@@ -98,6 +102,41 @@ def make_select_report(selection: Selection, n_rows=120, n_classes=2) -> SelectR
         settings={"n_features_to_select": n_kept, "variant": "soft", "network": "linear", "class_weight": "balanced"},
         command="tamiz select colon.csv --target diagnosis -k 12 --seed 7",
         created="2026-01-31",
+        kept_sets=make_sets(selection, sizes),
+    )
+    rng = np.random.default_rng(4)
+    truth = np.unique(y, return_inverse=True)[1]
+    output = truth - 0.5 + 0.6 * rng.standard_normal(len(y))
+    probability = 1 / (1 + np.exp(-2 * output))
+    rows = np.arange(len(y))
+    held = HeldOut(
+        rows,
+        rows % 5,
+        y,
+        np.roll(y, 1),
+        {"kept": output, "all_features": output[::-1], "random_features": rng.standard_normal(len(y))},
+        np.column_stack([1 - probability, probability]),
+    )
+    names = (*page.selection.names[:50], selection.name_of(int(np.argmax(selection.ranking))))
+    grid = FoldGrid(names, (*(True,) * (len(names) - 1), False), rng.random((len(names), 5)) < 0.6)
+    groups = [(label, y == label) for label in labels]
+    fold = rows[rows % 5 != 0], rows[rows % 5 == 0]
+    return replace(
+        page,
+        held_out=held if n_classes == 2 else None,
+        stability=Stability(0.56, null=0.1, n_folds=5),
+        fold_grid=grid,
+        projections=make_projections(X, groups, fold, selection.support),
+    )
+
+
+def make_sets(selection: Selection, sizes) -> tuple[KeptSet, ...]:
+    """The first of the ranking, with effects that fall."""
+    order = np.argsort(selection.ranking)
+    return tuple(
+        KeptSet(m, tuple(order[:m].tolist()), tuple((0.5 - i / m) for i in range(m)))
+        for m in sizes
+        if m != selection.n_features_to_select
     )
 
 
@@ -138,6 +177,11 @@ def make_compare_report(n_methods=6) -> CompareReport:
 def selection() -> Selection:
     names = [f"gene_{i:04d}" for i in range(400)]
     return make_selection(names=names)
+
+
+@pytest.fixture(scope="session")
+def table(selection):
+    return make_table(selection)
 
 
 @pytest.fixture(scope="session")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -77,7 +79,7 @@ def open_page(browser, tmp_path):
     """Opens a record as a page at a width and theme; afterwards the console must be empty and the network untouched."""
 
     def open_it(data, width=1200, theme="light"):
-        path = report(data, tmp_path / "page.html")
+        path = report(data, path=tmp_path / "page.html")
         preferences = {"prefers-color-scheme": theme, "prefers-reduced-motion": "reduce"}
         features = [{"name": name, "value": value} for name, value in preferences.items()]
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
@@ -176,8 +178,10 @@ def test_theme_follows_the_system_and_the_switch(open_page, select_data, theme):
 
 def test_legend_hides_series_everywhere(open_page, compare_data):
     browser = open_page(compare_data)
-    count = "return [...document.querySelectorAll('[data-series=\"2\"]')].filter(e => e.getClientRects().length).length"
-    button = browser.find_element(By.CSS_SELECTOR, "#method-legend li:nth-child(3) button")
+    item = browser.find_element(By.CSS_SELECTOR, "#method-legend li:nth-child(3)")
+    key = item.get_attribute("data-key")
+    count = f"return [...document.querySelectorAll('[data-series=\"{key}\"]')].filter(e => e.getClientRects().length).length"
+    button = item.find_element(By.CSS_SELECTOR, "button")
     assert browser.execute_script(count) == 3  # the curve, the time and the rank of the third method
     button.click()
     assert (button.get_attribute("aria-pressed"), browser.execute_script(count)) == ("false", 0)
@@ -302,7 +306,7 @@ def test_thousands_of_kept_features_are_found_by_search(open_page, selection_fac
 
 
 def test_without_scripts_the_tables_and_charts_are_there(browser, select_data, tmp_path):
-    path = report(select_data, tmp_path / "page.html")
+    path = report(select_data, path=tmp_path / "page.html")
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})  # whatever width the test before left behind
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
@@ -345,10 +349,10 @@ def axe(tmp_path_factory) -> str:
         return archive.extractfile("package/axe.min.js").read().decode("utf-8")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("theme", "width"), [("light", 360), ("dark", 768), ("light", 1280), ("dark", 1280)])
 @pytest.mark.parametrize("which", ["select_data", "compare_data"])
-def test_axe_finds_no_violation(open_page, request, axe, which, theme):
-    browser = open_page(request.getfixturevalue(which), theme=theme)
+def test_axe_finds_no_violation(open_page, request, axe, which, theme, width):
+    browser = open_page(request.getfixturevalue(which), width=width, theme=theme)
     browser.execute_script(axe)
     for detail in browser.find_elements(By.CSS_SELECTOR, "summary"):
         browser.execute_script("arguments[0].click()", detail)
@@ -372,3 +376,60 @@ def test_page_of_pairs_fits_and_its_table_can_be_downloaded(open_page, tmp_path,
     rows = downloaded(browser, tmp_path, "pairs.csv")
     assert rows[0] == ["first", "second", "strength", "p_value", "shape"]
     assert rows[1][:2] == HOSTILE[:2]
+
+
+def test_the_slider_shows_the_set_of_every_number_of_features(open_page, select_data):
+    browser = open_page(select_data)
+    before = shown_names(browser)
+    slider = browser.find_element(By.ID, "m-slider")
+    sizes = [int(m) for m in slider.get_attribute("data-sizes").split(",")]
+    assert sizes == [1, 2, 4, 8, 12, 20, 40, 80]
+    slider.send_keys(Keys.ARROW_RIGHT)
+    by_rank = [select_data.selection.name_of(int(i)) for i in np.argsort(select_data.selection.ranking)]
+    assert shown_names(browser) == by_rank[:20]
+    assert browser.find_element(By.ID, "m-value").text == "20"
+    assert browser.find_element(By.ID, "count").text == "20 kept features"
+    chips = browser.find_elements(By.CSS_SELECTOR, "#m-list li")
+    assert ([c.text for c in chips], sum(c.get_attribute("class") == "new" for c in chips)) == (by_rank[:20], 8)
+    ringed = browser.find_elements(By.CSS_SELECTOR, "#curve .wide-only .ring")
+    assert [mark.get_attribute("data-m") for mark in ringed] == ["20"]
+    slider.send_keys(Keys.HOME)
+    assert shown_names(browser) == by_rank[:1]
+    assert "without" in browser.find_element(By.ID, "m-said").text
+    browser.find_element(By.ID, "back-to-m").click()
+    assert shown_names(browser) == before
+    assert not browser.find_element(By.ID, "other-m").is_displayed()
+
+
+def test_cells_are_named_under_the_pointer_and_by_arrow_keys(open_page, select_data):
+    browser = open_page(select_data)
+    tip = browser.find_element(By.ID, "tip")
+    plot = browser.find_element(By.CSS_SELECTOR, "#heat .wide-only")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", plot)
+    time.sleep(0.1)  # the page hides values while it scrolls
+    plot.send_keys(Keys.ARROW_RIGHT)
+    heat = select_data.heat_map
+    row, label = heat.rows[0] + 1, heat.labels[heat.groups[0]]
+    assert tip.text.startswith(f"{heat.names[0]}, row {row}, {label}")
+    shown = float(tip.text.split("z = ")[1].replace("−", "-"))
+    assert shown == pytest.approx(np.clip(heat.z[0, 0], -3, 3), abs=0.02)
+    assert browser.find_element(By.ID, "said").get_attribute("textContent") == tip.text
+    cells = browser.find_element(By.CSS_SELECTOR, "#together .cells")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", cells)
+    time.sleep(0.1)
+    webdriver.ActionChains(browser).move_to_element(cells).perform()
+    assert " with gene_" in tip.text
+    assert "r = " in tip.text
+
+
+def test_the_page_of_twenty_thousand_columns_opens_at_once(open_page, selection_factory, report_factory):
+    big = selection_factory(20_000, 50, names=[f"ENSG{i:011d}" for i in range(20_000)])
+    browser = open_page(report_factory(big, n_rows=300))
+    browser.find_element(By.ID, "search").send_keys(big.names[7])
+    assert shown_names(browser) == [big.names[7]]
+
+
+def test_print_takes_few_pages_and_strands_no_heading(open_page, select_data):
+    browser = open_page(select_data)
+    printed = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
+    assert len(re.findall(rb"/Type\s*/Page\b(?!s)", printed)) <= 6

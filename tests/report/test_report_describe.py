@@ -13,12 +13,14 @@ from tamiz.report.describe import (
     check_report_table,
     describe_distribution,
     describe_kept,
+    effect_of_weights,
     find_stand_ins,
     find_task,
     group_rows,
     mean_image,
     measure_effects,
-    read_coefficients,
+    order_by_contribution,
+    read_weights,
 )
 from tamiz.selection import Selection
 
@@ -183,15 +185,45 @@ class Fitted:
         self.coef_ = coef
 
 
-def test_coefficients_of_all_features_or_of_the_kept_ones():
-    selection = keep(3, 1, 2)  # kept: column 1, then column 2
-    assert read_coefficients(Fitted(np.array([9.0, -1.0, 2.0])), selection) == [-1.0, 2.0]
-    assert read_coefficients(Fitted(np.array([[-1.0, 2.0], [0.5, -3.0]])), selection) == [-1.0, -3.0]
-    assert read_coefficients(Fitted(np.zeros(7)), selection) is None
-    assert read_coefficients(Fitted(np.zeros((2, 2, 2))), selection) is None
-    assert read_coefficients(object(), selection) is None
-    best_last = keep(3, 2, 1)
-    assert read_coefficients(Fitted(np.array([5.0, 6.0])), best_last) == [6.0, 5.0]
+def test_weights_of_all_features_or_of_the_kept_ones():
+    selection = keep(3, 1, 2)  # kept: columns 1 and 2
+    assert read_weights(Fitted(np.array([9.0, -1.0, 2.0])), selection).tolist() == [[-1.0, 2.0]]
+    assert read_weights(Fitted(np.array([[-1.0, 2.0], [0.5, -3.0]])), selection).tolist() == [[-1.0, 2.0], [0.5, -3.0]]
+    assert read_weights(Fitted(np.zeros(7)), selection) is None
+    assert read_weights(Fitted(np.zeros((2, 2, 2))), selection) is None
+    assert read_weights(object(), selection) is None
+
+
+def test_kept_columns_are_ordered_by_the_size_of_their_weights():
+    selection = keep(3, 1, 2)
+    assert order_by_contribution(None, selection).tolist() == [1, 2]
+    assert order_by_contribution(np.array([[0.5, -2.0]]), selection).tolist() == [2, 1]
+    assert order_by_contribution(np.array([[3.0, 2.0], [0.0, 3.0]]), selection).tolist() == [2, 1]  # norm over outputs
+    assert order_by_contribution(np.array([[1.0, -1.0]]), keep(3, 2, 1)).tolist() == [2, 1]  # a tie goes by rank
+
+
+def test_one_effect_of_several_outputs():
+    assert effect_of_weights(np.array([-0.5])) == -0.5
+    assert effect_of_weights(np.array([1.0, 3.0])) == 2.0
+    assert effect_of_weights(np.array([2.0, -3.0, 6.0])) == 7.0
+
+
+def test_missing_values_zeros_and_ones_and_years():
+    rows = np.arange(6) < 3
+    groups = [("a", rows), ("b", ~rows)]
+    shares = describe_distribution(np.array([0.0, 1, np.nan, 1, 1, 1]), groups)
+    assert shares.is_share
+    assert [(g.n_rows, g.n_missing, g.counts) for g in shares.groups] == [(2, 1, (1, 1)), (3, 0, (0, 3))]
+    years = describe_distribution(np.array([1900.0, 1907, 1950, 1987, 1999, 2001]), groups)
+    assert all(float(edge).is_integer() for edge in years.edges)
+    assert sum(sum(g.counts) for g in years.groups) == 6
+    raw = np.array([[np.nan], [1.5], [2.5]])
+    kept = describe_kept(keep_one(), np.array([[0.0, 2.0], [0.0, 1.5], [0.0, 2.5]]), ["a", "b", "b"], values=raw)
+    assert kept[0].distribution.n_missing == 1  # the table has the value that was filled in
+
+
+def keep_one():
+    return Selection(np.array([False, True]), np.array([2, 1]))
 
 
 def test_kept_features_without_a_table():

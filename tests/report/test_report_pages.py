@@ -13,14 +13,19 @@ from importlib import resources
 import numpy as np
 import pytest
 
+from tamiz.baselines import registry
 from tamiz.evaluation.intervals import Interval, corrected_interval
 from tamiz.evaluation.metrics import BALANCED_ACCURACY
 from tamiz.evaluation.significance import PairedTest
 from tamiz.report import render
+from tamiz.report.colours import method_positions
 from tamiz.report.data import Confusion, Curve, CurvePoint, Distribution, Scores, SelectReport
 from tamiz.report.describe import describe_kept
+from tamiz.report.evidence import ActsWith, Correlations, PairsFound
+from tamiz.report.lines import history_chart
 from tamiz.report.pages import _environment
 from tamiz.report.select_view import verdict
+from tamiz.report.svg import N_COLOURS
 from tamiz.report.text import clean_text
 from tamiz.selection import Selection
 
@@ -103,8 +108,83 @@ def test_the_select_page_says_all_it_should(select_data):
     for kept in select_data.kept:
         assert f"<bdi>{kept.name}</bdi>" in page
         assert all(stand_in.name in page for stand_in in kept.stand_ins)
-    for section in ("scores", "kept", "spread", "curve", "errors", "sieve", "repeat"):
-        assert f'<section id="{section}"' in page
+    sections = ["kept", "heat", "together", "folds", "predict", "curve", "spread", "run", "repeat"]
+    assert re.findall(r'<section id="([\w-]+)"', page) == sections
+
+
+def test_the_answers_come_first_and_the_optimiser_last(select_data):
+    page = render(select_data)
+    answers = page[page.index('<dl class="answers">') : page.index("<main")]
+    for wanted in ("0.874 to 0.950; chance 0.500", "no clear difference; −0.004 to +0.106", "better; +0.210 to +0.406"):
+        assert wanted in answers
+    assert "<strong>0.56</strong>" in answers
+    assert "without a signal below 0.10" in answers
+    run = page.index('<section id="run"')
+    for jargon in ("steps", "engine", "mask closed", "Mask closed"):
+        assert jargon not in page[page.index("<body") : run]
+    assert "2,400" in page[run:]
+    assert render(replace(select_data, scores=None, stability=None)).count('class="answers"') == 0
+    assert "Nothing to be seen here" in render(replace(select_data, verdict="Nothing to be seen here"))
+
+
+def test_statistics_of_the_null_are_shown_where_they_were_measured(select_data):
+    scores = replace(select_data.scores, p_value=0.0123)
+    stability = replace(select_data.stability, p_value=0.2, null=None)
+    words = render(replace(select_data, scores=scores, stability=stability))
+    assert "chance 0.500; p = 0.012" in words
+    assert "0 is chance; p = 0.200" in words
+
+
+def test_effects_are_named_by_the_class_they_speak_for(select_data):
+    page = render(select_data)
+    first = select_data.kept[0]
+    side = "tumour" if first.effect > 0 else "healthy"
+    assert page.count(f"<bdi>higher → {side}</bdi>") > 3
+    numbers = replace(select_data, task="regression", classes=(), target="dose")
+    assert "<bdi>higher → more dose</bdi>" in render(numbers)
+    classes = ("a", "b", "c")
+    kept = tuple(replace(k, class_effects=(0.5, -0.2, 0.1)) for k in select_data.kept)
+    many = render(replace(select_data, classes=classes, kept=kept, held_out=None, projections=()))
+    assert many.count("<bdi>higher → a</bdi>") == 12
+    assert many.count('class="bar cells"') == 12
+
+
+def test_columns_count_as_in_the_file(select_data):
+    shifted = replace(select_data, columns=tuple(range(1, 401)))
+    index = select_data.kept[0].index
+    assert f'<td class="num minor" data-v="{index}">{index}</td>' in render(select_data)
+    assert f'<td class="num minor" data-v="{index + 1}">{index + 1}</td>' in render(shifted)
+
+
+def test_a_spike_of_the_loss_does_not_flatten_the_rest(selection):
+    history = {**selection.history, "loss": np.r_[5000.0, np.linspace(1.0, 0.1, 119)]}
+    chart = history_chart(replace(selection, history=history), "loss", 400)
+    assert "5,000" not in re.sub(r'data-tip="[^"]*"', "", chart)
+    assert "5,000" in chart  # the value is still told
+
+
+def test_near_copies_are_outlined_and_named(select_data):
+    names = select_data.correlations.names
+    values = np.eye(len(names))
+    values[0, 1] = values[1, 0] = -0.93
+    page = render(replace(select_data, correlations=Correlations(names, values)))
+    assert 'class="outline"' in page
+    assert f'<li><bdi>{names[0]}</bdi> and <bdi>{names[1]}</bdi> <span class="r">−0.93</span></li>' in page
+    alone = render(replace(select_data, correlations=Correlations(names, np.eye(len(names)))))
+    assert 'class="outline"' not in alone
+    assert "No two kept columns are near copies" in alone
+
+
+def test_pairs_are_listed_or_their_absence_is_explained(select_data):
+    found = PairsFound((ActsWith("a", "b<", False, "linear x linear", 0.001),), 60)
+    page = render(replace(select_data, pairs=found))
+    assert "<bdi>b&lt;</bdi></td><td>left out</td><td>linear x linear</td>" in page
+    more = PairsFound((*found.found, ActsWith("a", "c", True, "linear x linear", 0.01)), 60)
+    assert "2 pairs in all; of each kept column its strongest partner is listed." in render(
+        replace(select_data, pairs=more)
+    )
+    few = render(replace(select_data, pairs=PairsFound(note="Pairs cannot be judged on 8 rows: give at least 20.")))
+    assert "Pairs cannot be judged on 8 rows" in few
 
 
 def with_comparison(data, **changes):
@@ -348,8 +428,9 @@ def test_colours_have_enough_contrast_in_every_theme():
         grounds = [theme[g] for g in ("paper", "raised", "sunken")]
         for ink in ("ink", "soft", "accent-ink"):
             assert min(contrast(theme[ink], ground) for ground in grounds) >= 4.5, ink
-        for series in [f"s{i}" for i in range(8)] + ["strong-rule", "negative"]:
+        for series in [f"s{i}" for i in range(N_COLOURS)] + ["strong-rule", "negative", "blue", "red"]:
             assert contrast(theme[series], theme["paper"]) >= 3, series
+        assert len({theme[f"s{i}"] for i in range(N_COLOURS)}) == N_COLOURS
         assert contrast(theme["warn-ink"], theme["warn"]) >= 4.5
         darkest = mixed(theme["heat"], theme["paper"], float(theme["heat-top"]) + 0.03)
         assert contrast(theme["ink"], darkest) >= 4.5
@@ -391,6 +472,24 @@ def test_all_features_are_something_to_compare_with_not_a_winner(compare_data):
     words = render(replace(with_comparison(compare_data, methods=names), ranks=()))
     assert "all has the best" not in words
     assert "All 2,000 features together: 0." in words
+
+
+def test_a_method_has_one_colour_everywhere_and_no_two_share_one(compare_data):
+    every = registry.available()
+    assert len(every) <= N_COLOURS
+    assert len(set(method_positions(every))) == len(every)
+    few = with_comparison(compare_data, methods=("relieff", "all", "e2efs", "mine", "lasso", "fisher"))
+    page = render(replace(few, ranks=(), tests=()))
+    place = every.index("relieff")
+    assert re.search(rf'data-key="{place}"><svg[^>]*>.*?class="line s{place}".*?<bdi>relieff</bdi>', page)
+
+
+def test_keeping_everything_agrees_with_nobody(compare_data):
+    named = with_comparison(compare_data, methods=("all", *compare_data.methods[1:]))
+    page = render(replace(named, ranks=(), tests=()))
+    agreement = page[page.index('<section id="agreement"') : page.index('<section id="repeat"')]
+    assert "<bdi>all</bdi>" not in agreement
+    assert "<bdi>fisher</bdi>" in agreement
 
 
 def test_a_page_that_cannot_hold_all_names_says_so(select_data):

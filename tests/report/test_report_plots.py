@@ -8,7 +8,11 @@ import sys
 import matplotlib
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 
+from tamiz import E2EFSClassifier
+from tamiz.report import select_report
+from tamiz.report.evaluate import evaluate_estimator
 from tamiz.selection import Selection
 
 matplotlib.use("Agg")
@@ -34,7 +38,7 @@ def test_sieve_shows_features_alive_and_loss(selection):
 
 def test_gamma_shows_kept_and_dropped_paths(selection):
     _, mine = pyplot.subplots()
-    ax = selection.plot("gamma", ax=mine)
+    ax = selection.plot("path", ax=mine)
     assert ax is mine
     ends = [line.get_ydata()[-1] for line in ax.get_lines()]
     assert sorted(ends) == [0.0] * 30 + [1.0] * 12
@@ -46,9 +50,43 @@ def test_what_cannot_be_drawn_is_refused(selection):
     with pytest.raises(ValueError, match="holds no history of features alive"):
         bare.plot()
     with pytest.raises(ValueError, match="holds no paths of gamma"):
-        bare.plot(kind="gamma")
-    with pytest.raises(ValueError, match="kind must be 'sieve' or 'gamma', got 'pie'"):
+        bare.plot(kind="path")
+    with pytest.raises(ValueError, match=r"kind must be one of 'sieve', 'path', .* got 'pie'"):
         selection.plot(kind="pie")
+
+
+def test_importance_heatmap_and_correlation(selection, table):
+    X, y = table
+    bars = selection.plot("importance", X, y)
+    data = select_report(selection, X, y)
+    assert [patch.get_width() for patch in bars.patches] == pytest.approx([kept.effect for kept in data.kept])
+    assert [t.get_text() for t in bars.get_yticklabels()] == selection.names
+    heat = selection.plot("heatmap", X, y)
+    assert heat.images[0].get_array().shape == (12, 120)
+    both = selection.plot("correlation", X)
+    assert np.allclose(np.diag(both.images[0].get_array()), 1.0)
+    assert {t.get_text() for t in both.get_yticklabels()} == set(selection.names)
+    for ax in (bars, heat, both):
+        ax.figure.canvas.draw()
+
+
+def test_stability_shows_the_folds():
+    X, y = load_iris(return_X_y=True)
+    clf = E2EFSClassifier(n_features_to_select=2, random_state=0).fit(X, y)
+    evaluation, _, _ = evaluate_estimator(clf, X, y, "classification", 3)
+    ax = clf.selection_.plot("stability", evaluation=evaluation)
+    assert ax.images[0].get_array().shape[1] == 3
+    weights = clf.selection_.plot("importance", estimator=clf)
+    assert len(weights.patches) == 2
+
+
+def test_what_a_kind_needs_is_named(selection):
+    with pytest.raises(ValueError, match="needs estimator= "):
+        selection.plot("importance")
+    with pytest.raises(ValueError, match="kind='heatmap' needs X"):
+        selection.plot("heatmap")
+    with pytest.raises(ValueError, match="kind='stability' needs evaluation="):
+        selection.plot("stability")
 
 
 def test_without_matplotlib_the_error_says_what_to_install():

@@ -43,7 +43,7 @@ def test_a_fitted_estimator_brings_weights_and_settings(fitted, tmp_path):
     assert [k.effect for k in data.kept] == [-1.0, -0.5]
     assert data.effect_name == "weight in the model; above zero it speaks for 1"
     assert data.settings == {"n_features_to_select": 2, "scaler": "BaseEstimator()"}
-    path = report(picker, str(tmp_path / "r.html"), X, y, title="Mine", notes=["said aloud"])
+    path = report(picker, X, y, path=str(tmp_path / "r.html"), title="Mine", notes=["said aloud"])
     text = path.read_text(encoding="utf-8")
     assert "<bdi>Mine</bdi>" in text
     assert "said aloud" in text
@@ -52,7 +52,7 @@ def test_a_fitted_estimator_brings_weights_and_settings(fitted, tmp_path):
 def test_a_file_is_replaced_whole_and_nothing_else_is_left(selection, tmp_path):
     path = tmp_path / "r.html"
     path.write_text("old")
-    report(selection, path)
+    report(selection, path=path)
     assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert os.listdir(tmp_path) == ["r.html"]
 
@@ -61,24 +61,24 @@ def test_a_failed_write_leaves_the_old_file(selection, tmp_path):
     path = tmp_path / "r.html"
     path.write_text("old")
     with pytest.raises(ValueError, match="task must be"):
-        report(selection, path, task="clustering")
+        report(selection, path=path, task="clustering")
     assert (path.read_text(), os.listdir(tmp_path)) == ("old", ["r.html"])
 
 
 def test_paths_that_cannot_be_written(selection, tmp_path):
     with pytest.raises(IsADirectoryError, match="is a folder; give the name of a file"):
-        report(selection, tmp_path)
+        report(selection, path=tmp_path)
     with pytest.raises(FileNotFoundError, match="There is no folder"):
-        report(selection, tmp_path / "none" / "r.html")
+        report(selection, path=tmp_path / "none" / "r.html")
 
 
 def test_sources_that_hold_no_selection(select_data, tmp_path):
     with pytest.raises(TypeError, match=r"got Picker\. Call fit first\."):
-        report(Picker(), tmp_path / "r.html")
+        report(Picker(), path=tmp_path / "r.html")
     with pytest.raises(TypeError, match=r"got int\.$"):
-        report(3, tmp_path / "r.html")
+        report(3, path=tmp_path / "r.html")
     with pytest.raises(ValueError, match="A ready record holds all the page shows"):
-        report(select_data, tmp_path / "r.html", title="other")
+        report(select_data, path=tmp_path / "r.html", title="other")
 
 
 def test_what_does_not_fit_is_refused(fitted):
@@ -93,7 +93,7 @@ def test_what_does_not_fit_is_refused(fitted):
 
 @pytest.mark.parametrize("safe", [True, False])
 def test_the_switch_for_spreadsheets_starts_as_asked(selection, tmp_path, safe):
-    text = report(selection, tmp_path / "r.html", spreadsheet_safe=safe).read_text(encoding="utf-8")
+    text = report(selection, path=tmp_path / "r.html", spreadsheet_safe=safe).read_text(encoding="utf-8")
     assert ('id="safe" checked' in text) == safe
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from tamiz.cli.console import Terminal
     from tamiz.persistence import SavedModel
+    from tamiz.tables import DataTable
 
 #: Copies of the table that a prediction holds, for the check of the memory.
 _COPIES = 3
@@ -51,31 +52,25 @@ def apply(options: ApplyOptions) -> None:
 
 def run_apply(options: ApplyOptions, terminal: Terminal) -> dict[str, Any]:
     """Predict, and write the predictions and the reduced table; return the record for JSON."""
-    from tamiz.cli.output import output_folder
+    from tamiz.cli.output import free_folder, output_folder
     from tamiz.persistence import load_model
     from tamiz.report.records import to_plain
     from tamiz.report.text import csv_text
-    from tamiz.tables import read_table, write_columns
+    from tamiz.tables import write_columns
     from tamiz.tables.formats import get_format
 
     model = load_model(options.model)
-    out = options.folder(options.file, "tamiz-apply-")
-    with output_folder(out, options.force) as folder:
-        table = read_table(
-            options.file,
-            columns=model.columns,
-            categorical=model.text_columns,
-            **_reading(options, model),
-            copies=_COPIES,
-            report=terminal.say,
-        )
+    out = free_folder(options.folder(options.file, "tamiz-apply-"), options.force, terminal.say)
+    with output_folder(out, options.force, ("predictions.csv", "reduced.*")) as folder:
+        table, identifiers = _read(options, model, terminal)
         matrix = model.encode(table, terminal.warn)
         predicted = model.predict(matrix)
-        header, columns = _prediction_columns(model, matrix, predicted)
+        header, columns = _prediction_columns(model, table, identifiers, matrix, predicted)
         text = csv_text(header, zip(*columns, strict=True), spreadsheet_safe=options.spreadsheet_safe)
         (folder / "predictions.csv").write_text(text, encoding="utf-8", newline="")
         reduced = "reduced" + get_format(table.format).suffixes[0]
-        write_columns(table, [table.names.index(name) for name in model.columns], folder / reduced)
+        read = [*identifiers, *model.columns]
+        write_columns(table, [table.names.index(name) for name in read], folder / reduced)
     record = {
         "model": str(options.model),
         "file": str(options.file),
@@ -98,12 +93,37 @@ def _reading(options: ApplyOptions, model: SavedModel) -> dict[str, Any]:
     return reading
 
 
+def _read(options: ApplyOptions, model: SavedModel, terminal: Terminal) -> tuple[DataTable, list[str]]:
+    """Read the columns of the model, and those that name the rows if the table has all of them; also return their names."""
+    from tamiz.tables import TableError, read_table
+
+    for identifiers in (model.identifiers, []):
+        try:
+            table = read_table(
+                options.file,
+                columns=[*identifiers, *model.columns],
+                categorical=[*identifiers, *model.text_columns],
+                **_reading(options, model),
+                copies=_COPIES,
+                report=terminal.say,
+            )
+            break
+        except TableError:
+            if not identifiers:
+                raise
+    return table, identifiers
+
+
 def _prediction_columns(
-    model: SavedModel, matrix: np.ndarray, predicted: np.ndarray
+    model: SavedModel, table: DataTable, identifiers: list[str], matrix: np.ndarray, predicted: np.ndarray
 ) -> tuple[list[str], list[list[Any]]]:
-    """Return the columns of ``predictions.csv``: row, prediction, and the score of each class."""
-    header = ["row", f"predicted {model.target}"]
-    columns: list[list[Any]] = [list(range(1, len(predicted) + 1)), predicted.tolist()]
+    """Return the columns of ``predictions.csv``: row, identifiers, prediction, and the score of each class."""
+    header = ["row", *identifiers, f"predicted {model.target}"]
+    columns: list[list[Any]] = [list(range(1, len(predicted) + 1))]
+    for name in identifiers:
+        text = table.texts.get(table.names.index(name))
+        columns.append([None] * len(predicted) if text is None else text.values())
+    columns.append(predicted.tolist())
     if model.task == "classification":
         scores = model.scores(matrix)
         labels = [model.classes[1]] if scores.shape[1] == 1 else model.classes

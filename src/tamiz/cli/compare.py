@@ -43,6 +43,9 @@ def compare(arguments: CompareArguments) -> None:
     Writes a report, and the scores as CSV and JSON; prints the score of each method for each k, its stability, time and
     rank, with marks from corrected resampled t tests. All features and random ones are lines to compare with.
     """
+    from tamiz.cli.early import check_arguments
+
+    check_arguments(arguments.file, arguments.k, arguments.network)
     from tamiz.cli.compare_run import CompareOptions, run_compare
     from tamiz.cli.console import Terminal
     from tamiz.cli.show import show_compare

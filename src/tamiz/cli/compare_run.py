@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from tamiz._extras import require
 from tamiz._version import __version__
 from tamiz.baselines.registry import available, get_method
 from tamiz.cli.console import Terminal, json_text
 from tamiz.cli.errors import EXIT_USAGE, CommandError
 from tamiz.cli.fold_options import FoldOptions
-from tamiz.cli.output import output_folder
+from tamiz.cli.output import free_folder, output_folder
 from tamiz.cli.prepare import Prepared, load_table, parse_k, resolve_k
 from tamiz.cli.select_checks import find_metric, report_table_risks
 from tamiz.errors import UnknownNameError
@@ -79,7 +80,11 @@ def run_compare(options: CompareOptions, terminal: Terminal) -> dict[str, Any]:
     """Run the command; return the record that is also written to ``compare.json``."""
     asked = parse_methods(options.methods) if options.methods else None
     values = parse_values(options.k_values) if options.k_values is not None else []
-    with output_folder(options.out, options.force) as folder:
+    for name in asked or ():
+        if get_method(name).engine == "torch":  # told before the table is read
+            require("torch", "torch", f"The method {name}")
+    out = free_folder(options.out, options.force, terminal.say)
+    with output_folder(out, options.force, ("report.html", "compare.csv", "compare.json")) as folder:
         data = load_table(options.table, terminal, lambda n_features: _check_all(values, n_features))
         n_features, task = len(data.features), data.target.task
         values = values or [m for m in DEFAULT_K if m < n_features] or [max(1, n_features // 2)]
@@ -109,7 +114,7 @@ def run_compare(options: CompareOptions, terminal: Terminal) -> dict[str, Any]:
         record = _record(options, page)
         _write(folder, options, page, record)
     record["files"] = {
-        name: str(options.out / file)
+        name: str(out / file)
         for name, file in {"report": "report.html", "csv": "compare.csv", "json": "compare.json"}.items()
     }
     return record
@@ -217,4 +222,4 @@ def _write(folder: Path, options: CompareOptions, page: CompareReport, record: d
     text = csv_text(columns, rows, spreadsheet_safe=options.spreadsheet_safe)
     (folder / "compare.csv").write_text(text, encoding="utf-8", newline="")
     (folder / "compare.json").write_text(json_text(record), encoding="utf-8")
-    report(page, folder / "report.html", spreadsheet_safe=options.spreadsheet_safe)
+    report(page, path=folder / "report.html", spreadsheet_safe=options.spreadsheet_safe)

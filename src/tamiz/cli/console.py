@@ -104,12 +104,13 @@ class Terminal:
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
+            TextColumn("elapsed"),
             TimeElapsedColumn(),
             TextColumn("left"),
-            # The default looks at the last half minute only, in which a network may end no step.
             TimeRemainingColumn(),
         )
         shown = not self.quiet and self.err.is_terminal
+        # The default looks at the last half minute only, in which a network may end no step.
         with Progress(
             *columns, console=self.err, transient=True, disable=not shown, speed_estimate_period=600
         ) as progress:

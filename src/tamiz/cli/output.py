@@ -7,7 +7,7 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,15 +18,49 @@ from tamiz.tables.messages import list_some, quote
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def _check_folder(folder: Path, force: bool) -> None:
-    """Raise if the folder is a file, cannot be read, or holds files that may not be replaced."""
+def _list_folder(folder: Path) -> list[str]:
+    """Return the names in a folder, none if there is no such folder; raise if it is a file or cannot be read."""
     try:
         if folder.exists() and not folder.is_dir():
             raise CommandError(f"{folder} is a file; name a folder with --out.", EXIT_OUTPUT)
-        there = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+        return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         reason = getattr(error, "strerror", None) or str(error)
         raise CommandError(f"{quote(folder)} cannot be looked into: {reason}.", EXIT_OUTPUT) from None
+
+
+def free_folder(folder: Path, force: bool = False, report: Callable[[str], None] = lambda message: None) -> Path:
+    """Return the folder itself if it is new, empty or may be replaced; else the first of folder-2, folder-3, ... that is.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files shall be.
+    force : bool, default=False
+        Whether an earlier run may be replaced.
+    report : callable, default=no message
+        Called with a message if it is another folder.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as somewhere:
+    ...     _ = (Path(somewhere) / "a.txt").write_text("an earlier run")
+    ...     free_folder(Path(somewhere)).name == Path(somewhere).name + "-2"
+    True
+    """
+    if force or not _list_folder(folder):
+        return folder
+    number = 2
+    while _list_folder(folder.with_name(f"{folder.name}-{number}")):
+        number += 1
+    free = folder.with_name(f"{folder.name}-{number}")
+    report(f"Folder: {free}, since {folder} holds an earlier run (--force replaces it).")
+    return free
+
+
+def _check_folder(folder: Path, force: bool) -> None:
+    """Raise if the folder is a file, cannot be read, or holds files that may not be replaced."""
+    there = _list_folder(folder)
     if there and not force:
         raise CommandError(
             f"{folder} already holds {list_some(there, limit=3)}. "
@@ -59,8 +93,8 @@ def _make_partial(folder: Path) -> tuple[Path, list[Path]]:
         ) from None
 
 
-def _move(partial: Path, folder: Path, force: bool) -> None:
-    """Move all files at once if the folder is new or empty; else one by one, over those of the same name."""
+def _move(partial: Path, folder: Path, force: bool, results: Sequence[str]) -> None:
+    """Move all files at once if the folder is new; else one by one, and remove what is left of an earlier run."""
     umask = os.umask(0)
     os.umask(umask)
     partial.chmod(0o777 & ~umask)  # mkdtemp makes folders that only their owner reads
@@ -74,9 +108,14 @@ def _move(partial: Path, folder: Path, force: bool) -> None:
         raise CommandError(
             f"Another run has written to {folder} in the meantime. The results of this one are in {other}.", EXIT_OUTPUT
         )
-    for path in sorted(partial.iterdir()):
-        os.replace(path, folder / path.name)
+    written = sorted(path.name for path in partial.iterdir())
+    for name in written:
+        os.replace(partial / name, folder / name)
     partial.rmdir()
+    for pattern in results:
+        for path in folder.glob(pattern):
+            if path.name not in written and path.is_file():
+                path.unlink()
 
 
 def _free_name(folder: Path) -> Path:
@@ -88,7 +127,7 @@ def _free_name(folder: Path) -> Path:
 
 
 @contextmanager
-def output_folder(folder: Path, force: bool = False) -> Iterator[Path]:
+def output_folder(folder: Path, force: bool = False, results: Sequence[str] = ()) -> Iterator[Path]:
     """Yield a folder to write to, which becomes ``folder`` on success and is removed on any error.
 
     Parameters
@@ -96,8 +135,11 @@ def output_folder(folder: Path, force: bool = False) -> Iterator[Path]:
     folder : Path
         Where the files shall be in the end.
     force : bool, default=False
-        Whether files that are there may be replaced; files of other names stay in any case. Without it, results stand
-        beside the folder if another run has written to it in the meantime.
+        Whether the files of an earlier run may be replaced. Without it, results stand beside the folder if another run has
+        written to it in the meantime.
+    results : sequence of str, default=()
+        Patterns of the files that the command writes: those of an earlier run that are not written again are removed. Other
+        files in the folder stay in any case.
 
     Examples
     --------
@@ -112,7 +154,7 @@ def output_folder(folder: Path, force: bool = False) -> Iterator[Path]:
     try:
         yield partial
         try:
-            _move(partial, folder, force)
+            _move(partial, folder, force, results)
         except OSError as error:
             raise CommandError(f"{folder} cannot be written: {error.strerror}.", EXIT_OUTPUT) from None
     except OSError as error:

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from tamiz._version import __version__
 from tamiz.cli.console import Terminal
 from tamiz.cli.errors import CommandError
-from tamiz.cli.output import output_folder
+from tamiz.cli.output import free_folder, output_folder
 from tamiz.cli.pairs import PairsOptions
 from tamiz.cli.prepare import in_percent
 from tamiz.pairs import PairSearch, find_pairs
@@ -48,8 +48,8 @@ def run_pairs(options: PairsOptions, terminal: Terminal, command: str | None = N
     dict
         What was found, ready for JSON; the same is in ``pairs.json``.
     """
-    out = options.folder(options.file, "tamiz-pairs-")
-    with output_folder(out, options.force) as folder:
+    out = free_folder(options.folder(options.file, "tamiz-pairs-"), options.force, terminal.say)
+    with output_folder(out, options.force, tuple(_FILES.values())) as folder:
         table = _read(options, terminal)
         matrix, names, level_names = gather_columns(table)
         if level_names:
@@ -82,7 +82,7 @@ def run_pairs(options: PairsOptions, terminal: Terminal, command: str | None = N
         )
         record = _record(options, table, found, terminal, seconds, command)
         _write(folder, options, found, record)
-        report(page, folder / _FILES["report"], spreadsheet_safe=options.spreadsheet_safe)
+        report(page, path=folder / _FILES["report"], spreadsheet_safe=options.spreadsheet_safe)
     record["files"] = {name: str(out / file) for name, file in _FILES.items()}
     return record
 

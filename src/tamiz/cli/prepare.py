@@ -6,23 +6,23 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamiz._validation import resolve_n_features_to_select
-from tamiz.cli.console import Terminal
 from tamiz.cli.errors import EXIT_USAGE, CommandError
 from tamiz.cli.fold_options import RowRoles, named_columns, read_row_roles
 from tamiz.cli.options import TableOptions
 from tamiz.evaluation.folds import Fold, make_folds
-from tamiz.tables.encode import Feature, TableEncoder, list_features
 from tamiz.tables.errors import TableError
 from tamiz.tables.memory import available_memory
 from tamiz.tables.messages import quote
-from tamiz.tables.read import read_table
-from tamiz.tables.table import DataTable
-from tamiz.tables.target import Target
+
+if TYPE_CHECKING:  # what loads scikit-learn is imported by the functions that need it, so that `parse_k` is quick
+    from tamiz.cli.console import Terminal
+    from tamiz.tables.encode import Feature, TableEncoder
+    from tamiz.tables.table import DataTable
+    from tamiz.tables.target import Target
 
 #: Copies of the table a run holds at a time: the table itself, and for each fold that runs its rows, prepared, and
 #: two copies in the engine.
@@ -74,11 +74,15 @@ class Prepared:
 
     def prepare(self, train: np.ndarray, test: np.ndarray) -> tuple[Any, Any]:
         """Return the matrices of one fold; medians and categories come from the training rows."""
+        from tamiz.tables.encode import TableEncoder
+
         encoder = TableEncoder(features=self.features, impute=self.impute).fit(self.table, rows=train)
         return encoder.transform(self.table, rows=train), encoder.transform(self.table, rows=test)
 
     def whole(self) -> tuple[TableEncoder, Any]:
         """Return the encoder and the matrix of all rows, for the final model."""
+        from tamiz.tables.encode import TableEncoder
+
         encoder = TableEncoder(features=self.features, impute=self.impute).fit(self.table)
         return encoder, encoder.transform(self.table)
 
@@ -105,6 +109,8 @@ def parse_k(text: str) -> int | float:
 
 def resolve_k(k: int | float, n_features: int) -> int:
     """Return M for a table with ``n_features`` features."""
+    from tamiz._validation import resolve_n_features_to_select
+
     try:
         return resolve_n_features_to_select(k, n_features)
     except ValueError as error:
@@ -152,6 +158,9 @@ def load_table(
     processes : bool, default=False
         Whether the folds will run in processes, which hold more than threads do.
     """
+    from tamiz.tables.encode import list_features
+    from tamiz.tables.read import read_table
+
     started = time.perf_counter()
     with terminal.progress("reading", 100) as tick:
         table = read_table(

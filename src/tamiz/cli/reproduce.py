@@ -196,7 +196,7 @@ def _write_pages(pages: Any, folder: Path) -> dict[str, str]:
             seed=page.seed,
             command=shlex.join(["tamiz", *sys.argv[1:]]),
         )
-        files[f"report of {page.name}"] = str(report(record, path))
+        files[f"report of {page.name}"] = str(report(record, path=path))
     return files
 
 

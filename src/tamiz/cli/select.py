@@ -100,6 +100,9 @@ def select(options: SelectOptions) -> None:
     reduced table, the fitted model and a report; prints the score with all features, with k and with k random ones, from
     cross-validation with the selection inside each fold.
     """
+    from tamiz.cli.early import check_arguments
+
+    check_arguments(options.file, options.k, options.network)
     from tamiz.cli.console import Terminal
     from tamiz.cli.select_run import run_select
     from tamiz.cli.show import show_select

@@ -16,7 +16,7 @@ from tamiz.cli.console import Terminal, json_text
 from tamiz.cli.constraints import Constraints, read_constraints
 from tamiz.cli.errors import EXIT_USAGE, CommandError
 from tamiz.cli.estimator import ModelOptions, fit_model, model_maker
-from tamiz.cli.output import output_folder
+from tamiz.cli.output import free_folder, output_folder
 from tamiz.cli.prepare import Prepared, load_table, parse_k, resolve_k
 from tamiz.cli.select import Missing, SelectOptions
 from tamiz.cli.select_checks import (
@@ -31,18 +31,23 @@ from tamiz.estimators.automatic import round_numbers
 from tamiz.estimators.networks import find_network
 from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, Evaluation, curve_sizes, evaluate_selection
 from tamiz.persistence import SavedModel
-from tamiz.report.data import Confusion, Curve, Residuals, Scores, SelectReport
+from tamiz.report.data import SelectReport
+from tamiz.report.evidence import KeptSet
+from tamiz.report.gather import make_kept_sets
 from tamiz.report.records import to_plain
 from tamiz.report.text import csv_text
 from tamiz.report.write import report, select_report
+from tamiz.tables.columns import identifier_columns
+from tamiz.tables.encode import collect_values
 from tamiz.tables.formats import get_format, write_columns
 from tamiz.tables.messages import quote
 
 #: Cells that the report looks at; of larger tables it takes a sample of the rows.
 _CELLS_IN_REPORT = 8_000_000
-_RESIDUALS_SHOWN = 2000
 #: Rows that every training part of the folds needs to be split once more, to choose M.
 _ROWS_FOR_AUTO, _ROWS_OF_A_CLASS_FOR_AUTO = 8, 3
+#: Files that the command writes.
+_RESULTS = ("report.html", "selected.csv", "selected.json", "reduced.*", "model.tamiz")
 
 
 def run_select(
@@ -67,8 +72,8 @@ def run_select(
         What was found, ready for JSON; the same is in ``selected.json``.
     """
     asked = _asked(options)
-    out = options.folder(options.file, "tamiz-")
-    with output_folder(out, options.force) as folder:
+    out = free_folder(options.folder(options.file, "tamiz-"), options.force, terminal.say)
+    with output_folder(out, options.force, _RESULTS) as folder:
         data = load_table(
             options,
             terminal,
@@ -87,10 +92,14 @@ def run_select(
             k = constraints.expected_size
             evaluation = _evaluate(data, k, options, constraints, terminal)
             encoder, matrix, estimator = _fit_final(data, k, options, constraints, terminal)
-        model = SavedModel.from_estimator(estimator, encoder, data.target.name, options.missing_words())
+        model = dataclasses.replace(
+            SavedModel.from_estimator(estimator, encoder, data.target.name, options.missing_words()),
+            identifiers=[data.table.names[index] for index in identifier_columns(data.table)],
+        )
         report_selection_risks(data, evaluation, estimator.selection_.support, matrix, terminal)
         test = score_test_file(options, data, model, evaluation.metric, terminal)
-        page = _page(options, command, data, evaluation, estimator, encoder.uncentre(matrix), model, terminal)
+        sets = make_kept_sets(_refit(estimator, matrix, data), estimator.selection_, sorted(evaluation.folds[0].curve))
+        page = _page(options, command, data, evaluation, estimator, encoder.uncentre(matrix), model, sets, terminal)
         record = _record(options, command, data, evaluation, page, constraints, test)
         record |= _record_of_choices(evaluation, estimator, page)
         files = _write(folder, options, data, page, model, record)
@@ -230,6 +239,15 @@ def _sizes(constraints: Constraints, k: int, automatic: bool) -> list[int]:
     return sorted(size for size in sizes if least <= size <= most)
 
 
+def _refit(estimator: Any, matrix: Any, data: Prepared) -> Callable[[int], Any]:
+    """Return ``fit(M)``: the final model with another number of features."""
+
+    def fit(n_features_to_select: int) -> Any:
+        return estimator.copy_for(n_features_to_select).fit(matrix, data.y, sample_weight=data.roles.weights)
+
+    return fit
+
+
 def _report_convergence(evaluation: Evaluation, estimator: Any, terminal: Terminal) -> None:
     late = sum(not fold.converged for fold in evaluation.folds) + (not estimator.selection_.converged)
     if late:
@@ -246,6 +264,7 @@ def _page(
     estimator: Any,
     matrix: Any,
     model: SavedModel,
+    sets: Sequence[KeptSet],
     terminal: Terminal,
 ) -> SelectReport:
     """Collect everything the report shows."""
@@ -256,6 +275,7 @@ def _page(
         matrix = matrix[rows]
         terminal.say(f"The pictures in the report show a sample of {most:,} rows.")
     names = [feature.name for feature in data.features]
+    kept = [data.features[i] for i in estimator.selection_.indices]
     page = select_report(
         estimator.selection_.with_names(names),
         matrix,
@@ -263,27 +283,21 @@ def _page(
         title=data.table.path.name,
         task=data.target.task,
         target=data.target.name,
-        scores=Scores.of(evaluation),
-        curve=Curve.of(evaluation, estimator.n_features_to_select_),
-        confusion=_confusion(data, evaluation) if data.target.task == "classification" else None,
-        residuals=_residuals(data, evaluation) if data.target.task == "regression" else None,
-        fold_share=evaluation.fold_share,
-        effects=model.effects()[_positions(estimator)].tolist() if model.is_linear else None,
-        effect_name="weight of the normalised feature" if model.is_linear else None,
-        verdict=evaluation.verdict,
-        null=evaluation.null,
+        evaluation=evaluation,
+        folds=data.folds,
+        y_evaluated=data.y,
+        rows=rows,
+        weights=model.layers[0].weights[:, : len(kept)] if model.is_linear else None,
+        effect_name="weight of the standardised feature" if model.is_linear else None,
+        values=collect_values(data.table, kept, rows),
+        columns=[feature.column + 1 for feature in data.features],
+        kept_sets=sets,
         notes=[*terminal.notes, _interval_note(evaluation)],
         settings=_settings(options, data, evaluation),
         command=command,
         created=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
     )
     return dataclasses.replace(page, n_rows=data.table.n_rows, seed=options.seed)
-
-
-def _positions(estimator: Any) -> np.ndarray:
-    """Return where each kept feature, best first, stands among the kept ones in the order of the columns."""
-    selection = estimator.selection_
-    return np.searchsorted(selection.indices, selection.ordered)
 
 
 def _interval_note(evaluation: Evaluation) -> str:
@@ -293,22 +307,6 @@ def _interval_note(evaluation: Evaluation) -> str:
         "selecting happen inside each fold. 95 % intervals after Nadeau and Bengio, which allow for the overlap of the folds; "
         "where the folds do not vary, an exact bound on their rows."
     )
-
-
-def _confusion(data: Prepared, evaluation: Evaluation) -> Confusion:
-    labels = np.unique(data.y)
-    rows = slice(None) if evaluation.tested is None else evaluation.tested
-    places = np.searchsorted(labels, data.y[rows]), np.searchsorted(labels, evaluation.predicted[rows])
-    counts = np.zeros((labels.size, labels.size), dtype=int)
-    np.add.at(counts, places, 1)
-    return Confusion(tuple(map(str, labels)), tuple(tuple(row) for row in counts.tolist()))
-
-
-def _residuals(data: Prepared, evaluation: Evaluation) -> Residuals:
-    rows = np.arange(data.y.size) if evaluation.tested is None else np.flatnonzero(evaluation.tested)
-    if rows.size > _RESIDUALS_SHOWN:
-        rows = np.sort(np.random.default_rng(0).choice(rows, _RESIDUALS_SHOWN, replace=False))
-    return Residuals(tuple(data.y[rows].tolist()), tuple(evaluation.predicted[rows].astype(float).tolist()))
 
 
 def _settings(options: SelectOptions, data: Prepared, evaluation: Evaluation) -> dict[str, Any]:
@@ -393,8 +391,8 @@ def _write(
     text = csv_text(columns, rows, spreadsheet_safe=options.spreadsheet_safe)
     (folder / files["selected_csv"]).write_text(text, encoding="utf-8", newline="")
     (folder / files["selected_json"]).write_text(json_text(record), encoding="utf-8")
-    used = sorted({data.features[feature.index].column for feature in page.kept})
+    used = sorted({*identifier_columns(data.table), *(data.features[kept.index].column for kept in page.kept)})
     write_columns(data.table, used, folder / files["reduced"])
     (folder / files["model"]).write_bytes(model.to_bytes())
-    report(page, folder / files["report"], spreadsheet_safe=options.spreadsheet_safe)
+    report(page, path=folder / files["report"], spreadsheet_safe=options.spreadsheet_safe)
     return files

@@ -27,6 +27,9 @@ from tamiz.evaluation.verdict import find_verdict
 class FoldResult:
     """Hold what one fold measured: parts of scores, see :class:`~tamiz.evaluation.metrics.Metric`.
 
+    ``outputs`` (by the names of ``heldout.COLUMN_SETS``), ``probabilities`` and ``effects`` are what the models of the fold
+    say of the held-out rows and of the kept columns; they are empty or None where a model has none.
+
     ``curve`` holds those of other numbers of features.
     """
 
@@ -38,6 +41,9 @@ class FoldResult:
     seconds: float
     converged: bool
     curve: Mapping[int, Parts] = field(default_factory=dict)
+    outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
+    probabilities: np.ndarray | None = None
+    effects: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -146,12 +152,16 @@ def curve_sizes(n_features: int, chosen: int, n_points: int = 8) -> list[int]:
 _PARTS = {"kept": 2, "all_features": 1, "random_features": 1}
 
 
+def _join_parts(parts: Sequence[Mapping[str, Any]]) -> FoldResult:
+    """Return the result of a fold from those of its parts."""
+    outputs = {name: output for part in parts for name, output in part.get("outputs", {}).items()}
+    found = {name: value for part in parts for name, value in part.items()}
+    return FoldResult(**{**found, "outputs": outputs})
+
+
 def _evaluate_fold(shared: FoldTask, number: int, tick: Callable[[], None]) -> FoldResult:
     work = FoldWork(shared, number)
-    found: dict[str, Any] = {}
-    for part in _PARTS:
-        found.update(getattr(work, part)(tick))
-    return FoldResult(**found)
+    return _join_parts([getattr(work, part)(tick) for part in _PARTS])
 
 
 def _evaluate_part(shared: FoldTask, number: int, part: str) -> dict[str, Any]:
@@ -166,10 +176,10 @@ def _evaluate_in_processes(shared: FoldTask, n_jobs: int, tick: Callable[[], Non
         for _ in range(_PARTS[pieces[piece][1]]):
             tick()
 
-    found: list[dict[str, Any]] = [{} for _ in shared.folds]
+    found: list[list[dict[str, Any]]] = [[] for _ in shared.folds]
     for (number, _), part in zip(pieces, run_in_processes(_evaluate_part, shared, pieces, n_jobs, done), strict=True):
-        found[number].update(part)
-    return [FoldResult(**parts) for parts in found]
+        found[number].append(part)
+    return [_join_parts(parts) for parts in found]
 
 
 #: How often :func:`evaluate_selection` reports within a fold.

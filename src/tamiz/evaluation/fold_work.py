@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tamiz.evaluation.folds import Fold, Prepare, take_columns
+from tamiz.evaluation.heldout import model_effects, model_output, model_probabilities
 from tamiz.evaluation.metrics import Metric, Parts
 
 #: Number of features to keep or "auto", seed -> an estimator with ``fit``, ``predict``, ``selection_``.
@@ -63,6 +64,13 @@ class FoldWork:
         weights = task.sample_weight
         self.weights_train: np.ndarray | None = None if weights is None else weights[train]
         self.weights_test: np.ndarray | None = None if weights is None else weights[test]
+        self.outputs: dict[str, np.ndarray] = {}
+
+    def keep_output(self, name: str, model: Any, test: Any) -> None:
+        """Keep what a model says of the held-out rows, under the name of its columns."""
+        output = model_output(model, test, self.task.task)
+        if output is not None:
+            self.outputs[name] = output
 
     def _fit(self, model: Any, X: Any) -> Any:
         if self.weights_train is None:
@@ -72,13 +80,15 @@ class FoldWork:
     def _measure(self, response: np.ndarray) -> Parts:
         return self.task.metric.measure(self.y_test, response, self.y_train, self.weights_test)
 
-    def score_columns(self, columns: np.ndarray | None) -> Parts:
-        """Return the parts of the score of a model that keeps all of the given columns (None: all of the table)."""
+    def score_columns(self, columns: np.ndarray | None, name: str | None = None) -> Parts:
+        """Return the parts of the score of a model of the given columns (None: all); ``name`` keeps its output."""
         train, test = self.train, self.test
         if columns is not None:
             train, test = take_columns(train, columns), take_columns(test, columns)
-        plain = (self.task.make_plain or self.task.make_model)(train.shape[1], self.seed)
-        return self._measure(self.task.metric.read(self._fit(plain, train), test))
+        model = self._fit((self.task.make_plain or self.task.make_model)(train.shape[1], self.seed), train)
+        if name is not None:
+            self.keep_output(name, model, test)
+        return self._measure(self.task.metric.read(model, test))
 
     def columns_of(self, units: np.ndarray) -> np.ndarray:
         """Return the columns of some units of selection, in their order."""
@@ -101,6 +111,7 @@ class FoldWork:
     def kept(self, tick: Callable[[], None]) -> dict[str, Any]:
         """Select; return the score of the selection and those of the other numbers of features."""
         kept, model, seconds = self.select()
+        self.keep_output("kept", model, self.test)
         tick()
         selection = model.selection_
         m = int(selection.group_support.sum())
@@ -113,13 +124,16 @@ class FoldWork:
             "seconds": seconds,
             "converged": selection.converged,
             "curve": curve,
+            "outputs": self.outputs,
+            "probabilities": model_probabilities(model, self.test) if self.task.task == "classification" else None,
+            "effects": model_effects(model),
         }
 
     def all_features(self, tick: Callable[[], None]) -> dict[str, Any]:
         """Return the score of all features."""
-        found = self.score_columns(None)
+        found = self.score_columns(None, "all_features")
         tick()
-        return {"all_features": found}
+        return {"all_features": found, "outputs": self.outputs}
 
     def random_features(self, tick: Callable[[], None]) -> dict[str, Any]:
         """Return the mean score of random sets of features."""
@@ -129,6 +143,7 @@ class FoldWork:
             self.columns_of(generator.choice(n_units, self.task.n_features_to_select, replace=False))
             for _ in range(self.task.n_random)
         ]
-        found = np.mean([self.score_columns(draw) for draw in draws], axis=0)
+        # Of several draws the output of the first is kept: one curve, not a mean of curves.
+        found = np.mean([self.score_columns(d, None if i else "random_features") for i, d in enumerate(draws)], axis=0)
         tick()
-        return {"random_features": tuple(found.tolist())}
+        return {"random_features": tuple(found.tolist()), "outputs": self.outputs}

@@ -56,6 +56,8 @@ class SavedModel:
         Values of each column of text in the training data; others are reported.
     na_values : list of str or None, default=None
         Cells that meant a missing value in the file it was made from; None stands for the usual words.
+    identifiers : list of str, default=[]
+        Columns that name the rows; predictions are written beside them where a table has them.
     """
 
     task: str
@@ -69,6 +71,7 @@ class SavedModel:
     layers: list[DenseLayer]
     categories: dict[str, list[str]] = field(default_factory=dict)
     na_values: list[str] | None = None
+    identifiers: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Raise ValueError if the parts do not fit together."""
@@ -271,6 +274,7 @@ class SavedModel:
             "normalization": self.normalization,
             "categories": self.categories,
             "na_values": self.na_values,
+            "identifiers": self.identifiers,
             "activations": [layer.activation for layer in self.layers],
         }
         arrays = {"medians": self.medians, "mean": self.mean, "deviation": self.deviation}
@@ -313,6 +317,7 @@ class SavedModel:
                 ],
                 categories={str(key): _texts(values, "categories") for key, values in header["categories"].items()},
                 na_values=None if header.get("na_values") is None else _texts(header["na_values"], "na_values"),
+                identifiers=_texts(header.get("identifiers", []), "identifiers"),
             )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise malformed_error(error, name) from None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tamiz.evaluation.intervals import Interval
+from tamiz.report.colours import method_positions
 from tamiz.report.data import CompareReport
 from tamiz.report.lines import MOST_WHISKERS, describe_score, method_curves
 from tamiz.report.marks import heat_map, legend_swatch, rank_chart, time_chart
@@ -24,16 +25,19 @@ def compare_view(data: CompareReport) -> dict[str, Any]:
     scores = data.comparison.intervals
     seconds = [] if data.comparison.seconds is None else data.comparison.seconds.tolist()
     times = [_mean(row) for row in seconds]
+    positions = method_positions(data.methods)
     return {
         "headline": f"{len(data.methods)} methods, {len(data.m_values)} numbers of features",
         "verdict": comparison_verdict(data, scores),
         "facts": comparison_facts(data),
-        "legend_entries": [{"name": m, "key": str(i), "swatch": legend_swatch(i)} for i, m in enumerate(data.methods)],
-        "curves": both_widths(method_curves, data),
+        "legend_entries": [
+            {"name": m, "key": str(i), "swatch": legend_swatch(i)} for i, m in zip(positions, data.methods, strict=True)
+        ],
+        "curves": both_widths(method_curves, data, positions),
         "curves_said": curves_said(data),
         "intervals_said": intervals_said(data),
         "score_rows": comparison_rows(data, scores),
-        "time_chart": time_chart(list(zip(data.methods, times, strict=True))) if seconds else None,
+        "time_chart": time_chart(list(zip(data.methods, times, strict=True)), positions) if seconds else None,
         "time_rows": [
             (method, [(s if math.isfinite(s) else None, format_seconds(s)) for s in row])
             for method, row in zip(data.methods, seconds, strict=True)
@@ -161,18 +165,23 @@ def comparison_rows(data: CompareReport, scores: Sequence[Sequence[Interval]]) -
 
 
 def agreement_view(data: CompareReport) -> dict[str, Any] | None:
-    """Return the agreement between methods as a chart and as a table."""
+    """Return the agreement between methods as a chart and as a table; keeping everything is no choice, so it is left out."""
     if data.agreement is None:
         return None
-    shares = [[v if math.isfinite(v) else None for v in row] for row in np.asarray(data.agreement).tolist()]
+    chosen = [i for i, method in enumerate(data.methods) if method != EVERY_FEATURE]
+    if len(chosen) < 2:
+        return None
+    methods = [data.methods[i] for i in chosen]
+    table = np.asarray(data.agreement)[np.ix_(chosen, chosen)].tolist()
+    shares = [[v if math.isfinite(v) else None for v in row] for row in table]
     labels = [["–" if v is None else f"{100 * v:.0f}" for v in row] for row in shares]
     at = f" at M = {data.agreement_at:,}" if data.agreement_at is not None else ""
     tips = [
-        [f"{first} and {second} share {labels[i][j]} %{at}" for j, second in enumerate(data.methods)]
-        for i, first in enumerate(data.methods)
+        [f"{first} and {second} share {labels[i][j]} %{at}" for j, second in enumerate(methods)]
+        for i, first in enumerate(methods)
     ]
-    chart = heat_map(data.methods, data.methods, shares, labels, tips, f"share of features in common{at}")
-    return {"chart": chart, "at": at, "rows": list(zip(data.methods, labels, strict=True))}
+    chart = heat_map(methods, methods, shares, labels, tips, f"share of features in common{at}")
+    return {"chart": chart, "at": at, "methods": methods, "rows": list(zip(methods, labels, strict=True))}
 
 
 def _ranks(data: CompareReport) -> str | None:
@@ -180,8 +189,9 @@ def _ranks(data: CompareReport) -> str | None:
         return None
     ordered = sorted(data.ranks, key=lambda rank: rank.mean_rank)
     # A method keeps the colour it has in the other charts; one that is only ranked gets the next free one.
-    known = {method: i for i, method in enumerate(data.methods)}
-    return rank_chart(ordered, [known.get(rank.method, len(known)) for rank in ordered])
+    names = [*data.methods, *(rank.method for rank in ordered if rank.method not in data.methods)]
+    known = dict(zip(names, method_positions(names), strict=True))
+    return rank_chart(ordered, [known[rank.method] for rank in ordered])
 
 
 def comparison_payload(data: CompareReport) -> dict[str, Any]:

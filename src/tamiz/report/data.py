@@ -12,9 +12,10 @@ import numpy as np
 
 from tamiz.evaluation.comparison import Comparison
 from tamiz.evaluation.cross_validation import Evaluation
+from tamiz.evaluation.heldout import HeldOut
 from tamiz.evaluation.intervals import Interval
-from tamiz.evaluation.null import Null
 from tamiz.evaluation.significance import MethodRank, PairedTest
+from tamiz.report.evidence import Correlations, FoldGrid, HeatMap, KeptSet, PairsFound, Projection, Stability
 from tamiz.selection import Selection
 
 Scalar = str | int | float | bool | None
@@ -25,22 +26,27 @@ class Group:
     """Describe one class (or third of a numeric target) in the distribution of a feature.
 
     ``quantiles`` holds five numbers: the 5th, 25th, 50th, 75th and 95th percentile; ``counts`` one number
-    for each bin of the distribution.
+    for each bin of the distribution; ``n_rows`` counts the rows that have a value, ``n_missing`` the others.
     """
 
     label: str
     n_rows: int
     quantiles: tuple[float, ...]
     counts: tuple[int, ...]
+    n_missing: int = 0
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """Describe the distribution of a feature by class; all groups share ``edges`` (one more than there are bins)."""
+    """Describe the distribution of a feature by class; all groups share ``edges`` (one more than there are bins).
+
+    A feature that is yes or no (a category, or zeros and ones) has two bins, and ``is_share`` is set.
+    """
 
     edges: tuple[float, ...]
     groups: tuple[Group, ...]
     n_missing: int = 0
+    is_share: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,8 @@ class KeptFeature:
 
     ``effect`` is signed (the weight of the standardised feature in a linear model, or what ``effect_name`` of
     the report says); ``fold_share`` is the share of cross-validation folds that kept the feature, in [0, 1].
+    ``class_effects`` holds one effect per class where there are more than two, ``fold_effects`` the effect in the model of
+    each fold that kept the feature.
     """
 
     name: str
@@ -66,13 +74,16 @@ class KeptFeature:
     fold_share: float | None = None
     stand_ins: tuple[StandIn, ...] = ()
     distribution: Distribution | None = None
+    class_effects: tuple[float, ...] = ()
+    fold_effects: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class Scores:
     """Hold cross-validated scores, the selection made inside each fold.
 
-    ``difference`` is *kept minus all*, ``difference_random`` *kept minus random*; both paired over folds.
+    ``difference`` is *kept minus all*, ``difference_random`` *kept minus random*; both paired over folds. ``chance`` is
+    the score of a prediction that knows nothing of the features; ``p_value`` how often a target without a signal scores as well.
     """
 
     metric: str
@@ -83,10 +94,13 @@ class Scores:
     difference_random: Interval | None = None
     n_folds: int | None = None
     higher_is_better: bool = True
+    chance: float | None = None
+    p_value: float | None = None
 
     @classmethod
-    def of(cls, evaluation: Evaluation) -> Scores:
-        """Return the scores of an evaluation."""
+    def of(cls, evaluation: Evaluation, chance: float | None = None) -> Scores:
+        """Return the scores of an evaluation; an evaluation without a null has no p value."""
+        null = getattr(evaluation, "null", None)
         return cls(
             metric=evaluation.metric.name,
             kept=evaluation.interval("kept"),
@@ -96,6 +110,8 @@ class Scores:
             difference_random=evaluation.difference("random_features"),
             n_folds=len(evaluation.folds),
             higher_is_better=evaluation.metric.greater_is_better,
+            chance=chance,
+            p_value=None if null is None else null.p_value,
         )
 
 
@@ -156,7 +172,7 @@ class ImageMask:
     mean: tuple[float, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SelectReport:
     """Hold everything the page of one selection shows.
 
@@ -172,16 +188,28 @@ class SelectReport:
         What was kept and how the run went.
     kept : tuple of KeptFeature
         One record for each kept feature, best first.
-    verdict : str or None, default=None
-        One sentence on the evaluation.
-    null : Null or None, default=None
-        What shuffled targets give over the same folds.
     notes : tuple of str
         What the run reported: how the task was found, which columns were encoded, what was imputed.
     settings, versions : mapping
         Shown as two small tables.
     command : str
         What to type to repeat the run.
+    verdict : str
+        Sentence on the top; the default is made from the scores.
+    classes : tuple of str
+        Labels of the classes, in the order of the outputs.
+    stability, fold_grid : Stability and FoldGrid
+        How alike the selections of the folds are.
+    heat_map, correlations, pairs : HeatMap, Correlations and PairsFound
+        What the kept columns show together.
+    held_out, projections : HeldOut and tuple of Projection
+        Predictions of rows that a model had not seen.
+    kept_sets : tuple of KeptSet
+        What is kept with every M of the curve.
+    class_images : tuple of (str, ImageMask)
+        Mean image of each class.
+    columns : tuple of int
+        Number of the column of each feature as its file counts; without, they count from 0 as in an array.
 
     Examples
     --------
@@ -202,8 +230,6 @@ class SelectReport:
     curve: Curve | None = None
     confusion: Confusion | None = None
     residuals: Residuals | None = None
-    verdict: str | None = None
-    null: Null | None = None
     image: ImageMask | None = None
     target: str | None = None
     effect_name: str = "weight of the standardised feature"
@@ -213,11 +239,27 @@ class SelectReport:
     seed: int | None = None
     command: str | None = None
     created: str | None = None
+    verdict: str | None = None
+    classes: tuple[str, ...] = ()
+    stability: Stability | None = None
+    fold_grid: FoldGrid | None = None
+    heat_map: HeatMap | None = None
+    correlations: Correlations | None = None
+    pairs: PairsFound | None = None
+    held_out: HeldOut | None = None
+    projections: tuple[Projection, ...] = ()
+    kept_sets: tuple[KeptSet, ...] = ()
+    class_images: tuple[tuple[str, ImageMask], ...] = ()
+    columns: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         n_kept = self.selection.n_features_to_select
         if [kept.rank for kept in self.kept] != list(range(1, n_kept + 1)):
             raise ValueError(f"kept must hold one record for each of the {n_kept} kept features, by rank")
+
+    def column_of(self, index: int) -> int:
+        """Return the number of the column of a feature, as its file counts."""
+        return self.columns[index] if self.columns else index
 
 
 @dataclass(frozen=True, eq=False)

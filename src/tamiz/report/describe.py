@@ -81,6 +81,8 @@ def group_rows(y: Any, task: str) -> list[tuple[str, np.ndarray]]:
 def describe_distribution(values: np.ndarray, groups: Sequence[tuple[str, np.ndarray]]) -> Distribution | None:
     """Return histograms and quantiles of one feature by group; the outermost bins hold the 0.5 % tails.
 
+    Whole numbers have bins that begin at whole numbers; zeros and ones are a share.
+
     Examples
     --------
     >>> shown = describe_distribution(np.array([0.0, 1.0, 2.0]), [("all", np.ones(3, dtype=bool))])
@@ -90,31 +92,43 @@ def describe_distribution(values: np.ndarray, groups: Sequence[tuple[str, np.nda
     finite = np.isfinite(values)
     if not finite.any():
         return None
-    low, high = np.quantile(values[finite], [0.005, 0.995])
-    if low == high:
-        low, high = values[finite].min(), values[finite].max()
-    if low == high:
-        low, high = low - 0.5, high + 0.5
     distinct = np.unique(values[finite][:N_ROWS_SAMPLED])
-    n_bins = int(np.clip(np.sqrt(finite.sum() / max(len(groups), 1)) * 2, 8, _N_BINS))
-    edges = np.linspace(low, high, min(n_bins, max(distinct.size, 2)) + 1)
+    is_share = bool(np.isin(values[finite], (0.0, 1.0)).all())
+    edges = np.array([0.0, 0.5, 1.0]) if is_share else _edges(values[finite], distinct, len(groups))
     described = []
     for label, rows in groups:
         held = values[rows & finite]
+        n_missing = int((rows & ~finite).sum())
         if held.size == 0:
-            described.append(Group(label, 0, (float("nan"),) * 5, (0,) * (edges.size - 1)))
+            described.append(Group(label, 0, (float("nan"),) * 5, (0,) * (edges.size - 1), n_missing))
             continue
-        counts, _ = np.histogram(np.clip(held, low, high), bins=edges)
+        counts, _ = np.histogram(np.clip(held, edges[0], edges[-1]), bins=edges)
         quantiles = np.quantile(held, [0.05, 0.25, 0.5, 0.75, 0.95])
-        described.append(Group(label, held.size, tuple(quantiles.tolist()), tuple(counts.tolist())))
-    return Distribution(tuple(edges.tolist()), tuple(described), int((~finite).sum()))
+        described.append(Group(label, held.size, tuple(quantiles.tolist()), tuple(counts.tolist()), n_missing))
+    return Distribution(tuple(edges.tolist()), tuple(described), int((~finite).sum()), is_share)
+
+
+def _edges(values: np.ndarray, distinct: np.ndarray, n_groups: int) -> np.ndarray:
+    """Return the edges of the bins of some finite values."""
+    low, high = np.quantile(values, [0.005, 0.995])
+    if low == high:
+        low, high = values.min(), values.max()
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    n_bins = int(np.clip(np.sqrt(values.size / max(n_groups, 1)) * 2, 8, _N_BINS))
+    n_bins = min(n_bins, max(distinct.size, 2))
+    if bool(np.all(np.floor(distinct) == distinct)) and 2 <= high - low < 1e6:
+        low, high = np.floor(low), np.ceil(high)
+        width = max(1.0, np.ceil((high - low + 1) / n_bins))
+        return low + width * np.arange(np.ceil((high - low + 1) / width) + 1)
+    return np.linspace(low, high, n_bins + 1)
 
 
 def _column(table: Any, index: int) -> np.ndarray:
     return table[:, [index]].toarray().ravel() if sp.issparse(table) else table[:, index]
 
 
-def _standardised(table: Any, columns: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def standardise_columns(table: Any, columns: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return columns with mean 0 and length 1; missing entries count as the mean, constant columns as zeros."""
     block = table[rows][:, columns]
     dense = np.array(block.toarray() if sp.issparse(block) else block, dtype=np.float64)
@@ -142,9 +156,13 @@ def chance_correlation(n_rows: int, n_pairs: int, level: float = 0.05) -> float:
 
 
 def find_stand_ins(
-    X: Any, selection: Selection, n_stand_ins: int = 3, threshold: float = 0.5
+    X: Any,
+    selection: Selection,
+    n_stand_ins: int = 3,
+    threshold: float = 0.5,
+    order: Sequence[int] | np.ndarray | None = None,
 ) -> list[tuple[StandIn, ...]]:
-    """Find for each kept feature, best first, the features left out that correlate with it most.
+    """Find for each kept feature the features left out that correlate with it most.
 
     Among many columns and few rows the best correlation is large by chance alone, so that a stand-in must correlate more
     than the best of so many pairs of unrelated columns would, see :func:`chance_correlation`.
@@ -159,6 +177,8 @@ def find_stand_ins(
         Most features to name for each.
     threshold : float, default=0.5
         Smallest absolute correlation to name, whatever chance gives.
+    order : sequence of int, default=None
+        Kept columns in the order to describe; None takes that of the ranking.
 
     Examples
     --------
@@ -171,15 +191,15 @@ def find_stand_ins(
     rows = np.arange(X.shape[0])
     if rows.size > N_ROWS_SAMPLED:
         rows = np.sort(np.random.default_rng(0).choice(rows, N_ROWS_SAMPLED, replace=False))
-    kept = selection.ordered[:N_WITH_STAND_INS]
+    kept = (selection.ordered if order is None else np.asarray(order, dtype=np.int64))[:N_WITH_STAND_INS]
     others = np.flatnonzero(~selection.support)
     found: list[list[tuple[float, int]]] = [[] for _ in range(kept.size)]
     threshold = max(threshold, chance_correlation(rows.size, kept.size * others.size))
     if others.size and rows.size > 2:
-        wanted = _standardised(X, kept, rows)
+        wanted = standardise_columns(X, kept, rows)
         for start in range(0, others.size, 2048):  # in pieces, so that a wide table is never copied whole
             piece = others[start : start + 2048]
-            correlations = np.clip(np.round(wanted.T @ _standardised(X, piece, rows), 12), -1.0, 1.0)
+            correlations = np.clip(np.round(wanted.T @ standardise_columns(X, piece, rows), 12), -1.0, 1.0)
             for i, row in enumerate(correlations):
                 best = np.argsort(-np.abs(row), kind="stable")[:n_stand_ins]
                 found[i].extend((float(row[j]), int(piece[j])) for j in best if abs(row[j]) >= threshold)
@@ -253,8 +273,8 @@ def _difference(values: np.ndarray, rows: np.ndarray) -> float | None:
     return float((inside.mean() - outside.mean()) / spread) if spread > 0 else None
 
 
-def read_coefficients(estimator: Any, selection: Selection) -> list[float | None] | None:
-    """Return the weights of the kept features in a fitted linear model, best first; with several rows the largest of each."""
+def read_weights(estimator: Any, selection: Selection) -> np.ndarray | None:
+    """Return the weights of the kept features in a fitted linear model, (n_outputs, M) in the order of the columns."""
     weights = getattr(estimator, "coef_", None)
     if weights is None:
         return None
@@ -262,13 +282,37 @@ def read_coefficients(estimator: Any, selection: Selection) -> list[float | None
     if weights.ndim != 2:
         return None
     if weights.shape[1] == selection.n_features:
-        weights = weights[:, selection.ordered]
-    elif weights.shape[1] == selection.n_features_to_select:
-        weights = weights[:, np.searchsorted(selection.indices, selection.ordered)]
-    else:
-        return None
-    largest = np.abs(weights).argmax(axis=0)
-    return weights[largest, np.arange(weights.shape[1])].tolist()
+        return weights[:, selection.indices]
+    return weights if weights.shape[1] == selection.n_features_to_select else None
+
+
+def order_by_contribution(weights: np.ndarray | None, selection: Selection) -> np.ndarray:
+    """Return the kept columns, those with the largest weights (norm over the outputs) first; by rank without weights.
+
+    Examples
+    --------
+    >>> selection = Selection(np.array([True, False, True]), np.array([1, 3, 2]))
+    >>> order_by_contribution(np.array([[0.1, -2.0]]), selection).tolist()
+    [2, 0]
+    """
+    if weights is None:
+        return selection.ordered
+    size = np.linalg.norm(weights, axis=0)
+    kept = selection.indices
+    return kept[np.lexsort((selection.ranking[kept], -size))]
+
+
+def effect_of_weights(weights: np.ndarray) -> float:
+    """Return the effect of a column with one weight per output: signed for two classes, the size of the weights for more.
+
+    Examples
+    --------
+    >>> effect_of_weights(np.array([-0.5])), effect_of_weights(np.array([1.0, 3.0])), effect_of_weights(np.array([3.0, 0, -4]))
+    (-0.5, 2.0, 5.0)
+    """
+    if weights.size == 2:
+        return float(weights[1] - weights[0])
+    return float(weights[0]) if weights.size == 1 else float(np.linalg.norm(weights))
 
 
 def describe_kept(
@@ -277,10 +321,14 @@ def describe_kept(
     y: Any = None,
     *,
     task: str | None = None,
+    order: Sequence[int] | np.ndarray | None = None,
     effects: Sequence[float | None] | None = None,
+    class_effects: np.ndarray | None = None,
+    fold_effects: Sequence[Sequence[float]] | None = None,
     fold_share: Mapping[int, float] | Sequence[float] | np.ndarray | None = None,
+    values: np.ndarray | None = None,
 ) -> tuple[KeptFeature, ...]:
-    """Return one record per kept feature, best first.
+    """Return one record per kept feature, in the order of contribution.
 
     Parameters
     ----------
@@ -290,10 +338,19 @@ def describe_kept(
         For distributions and stand-ins; X as :func:`check_report_table` returns it.
     task : str, default=None
         "classification" or "regression"; found from y if it is not given.
+    order : sequence of int, default=None
+        Kept columns in the order to show; None takes that of the ranking.
     effects : sequence of float, default=None
-        The signed effect of each kept feature, best first.
+        The signed effect of each kept feature, in that order.
+    class_effects : ndarray of shape (M, n_classes), default=None
+        Effects by class, in that order.
+    fold_effects : sequence of sequences of float, default=None
+        Effects in the models of the folds, in that order.
     fold_share : mapping or sequence, default=None
         For each feature of the table, the share of folds that kept it.
+    values : ndarray of shape (n_rows, M), default=None
+        Values of the kept features as they stand in the file, NaN where missing, in the order of the columns; X may have
+        replaced missing ones.
 
     Examples
     --------
@@ -301,7 +358,9 @@ def describe_kept(
     >>> describe_kept(selection, effects=[-0.5])[0].effect
     -0.5
     """
-    stand_ins = find_stand_ins(X, selection) if X is not None else []
+    order = selection.ordered if order is None else np.asarray(order, dtype=np.int64)
+    place = {int(column): position for position, column in enumerate(selection.indices)}
+    stand_ins = find_stand_ins(X, selection, order=order) if X is not None else []
     groups: list[tuple[str, np.ndarray]] = []
     if X is not None:
         if y is not None:
@@ -310,17 +369,22 @@ def describe_kept(
             group_rows(y, task or find_task(y)) if y is not None else [("all rows", np.ones(X.shape[0], dtype=bool))]
         )
     kept = []
-    for position, index in enumerate(int(i) for i in selection.ordered):
+    for position, index in enumerate(int(i) for i in order):
         pictured = X is not None and position < N_PICTURED
+        shown = None
+        if pictured:
+            shown = _column(X, index) if values is None else np.asarray(values[:, place[index]], dtype=np.float64)
         kept.append(
             KeptFeature(
                 name=selection.name_of(index),
                 index=index,
-                rank=int(selection.ranking[index]),
+                rank=position + 1,
                 effect=None if effects is None else effects[position],
                 fold_share=None if fold_share is None else float(fold_share[index]),
                 stand_ins=stand_ins[position] if position < len(stand_ins) else (),
-                distribution=describe_distribution(_column(X, index), groups) if pictured else None,
+                distribution=None if shown is None else describe_distribution(shown, groups),
+                class_effects=() if class_effects is None else tuple(class_effects[position].tolist()),
+                fold_effects=() if fold_effects is None else tuple(fold_effects[position]),
             )
         )
     return tuple(kept)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import math
-import struct
-import zlib
 from collections.abc import Sequence
 
 import numpy as np
 
 from tamiz.report.data import ImageMask
+from tamiz.report.raster import png_address
 from tamiz.report.svg import Frame, element, number, picture
 from tamiz.selection import Selection
 
@@ -51,7 +49,7 @@ def image_chart(selection: Selection, image: ImageMask | None) -> str:
                 y=0,
                 width=frame.width,
                 height=frame.height,
-                href=_png(image),
+                href=_grey(image),
                 preserveAspectRatio="none",
                 class_="pixels",
             )
@@ -63,19 +61,14 @@ def image_chart(selection: Selection, image: ImageMask | None) -> str:
     return picture(frame, label, *parts, class_="natural")
 
 
-def _png(image: ImageMask) -> str:
-    """Return a grey PNG as a data address; written by hand because it takes ten lines and no imaging library."""
+def _grey(image: ImageMask) -> str:
+    """Return the mean image as a grey PNG."""
     values = np.asarray(image.mean, dtype=np.float64).reshape(image.height, image.width)
     values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
     spread = np.ptp(values)
-    grey = ((values - values.min()) / (spread if spread > 0 else 1.0) * 255).astype(np.uint8)
-    lines = b"".join(b"\0" + row.tobytes() for row in grey)
+    return png_address(((values - values.min()) / (spread if spread > 0 else 1.0) * 255).astype(np.uint8))
 
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
-    header = struct.pack(">IIBBBBB", image.width, image.height, 8, 0, 0, 0, 0)
-    packed = (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines, 9)) + chunk(b"IEND", b"")
-    )
-    return "data:image/png;base64," + base64.b64encode(packed).decode("ascii")
+def class_image_charts(selection: Selection, images: Sequence[tuple[str, ImageMask]]) -> list[tuple[str, str]]:
+    """Draw the kept pixels over the mean image of each class."""
+    return [(label, image_chart(selection, image)) for label, image in images]

@@ -48,15 +48,18 @@ def _is_wide_range(values: Sequence[float]) -> bool:
     return len(values) > 1 and max(values) / max(min(values), 1) >= 20
 
 
-def score_curve(curve: Curve, width: int, height: int = 300) -> str:
-    """Draw the score against M with its interval as a band and the chosen M marked."""
+def score_curve(curve: Curve, references: Sequence[tuple[str, float]], width: int, height: int = 320) -> str:
+    """Draw the score against M with its interval as a band, the chosen M marked, and lines to compare with."""
     points = sorted(curve.points, key=lambda point: point.n_features)
     frame = Frame(width, height, top=30)
     sizes = [float(point.n_features) for point in points]
     held = sizes if curve.chosen is None else [*sizes, float(curve.chosen)]
     x = Scale.over(held, *frame.x_range, log=_is_wide_range(held), pad=0.04)
-    y = Scale.over(interval_numbers(point.score for point in points), *frame.y_range, pad=0.06)
+    levels = [(name, value) for name, value in references if math.isfinite(value)]
+    numbers = [*interval_numbers(point.score for point in points), *(value for _, value in levels)]
+    y = Scale.over(numbers, *frame.y_range, pad=0.06)
     parts = [axes(frame, x, y, "features kept (M)", curve.metric, x_ticks=sizes)]
+    parts.append(_reference_lines(frame, y, levels))
     banded = [p for p in points if p.score.has_ends]
     if len(banded) > 1:
         upper = [f"{x(p.n_features):.1f} {y(p.score.high):.1f}" for p in banded]
@@ -84,9 +87,47 @@ def score_curve(curve: Curve, width: int, height: int = 300) -> str:
             chosen = " ring" if point.n_features == curve.chosen else ""
             size = 5.0 if chosen else 3.4
             parts.append(
-                marker(0, x(point.n_features), y(point.score.value), size, class_=f"mark s0{chosen}", data_tip=tip)
+                marker(
+                    0,
+                    x(point.n_features),
+                    y(point.score.value),
+                    size,
+                    class_=f"mark s0{chosen}",
+                    data_tip=tip,
+                    data_m=str(point.n_features),
+                )
             )
     return picture(frame, f"{curve.metric} against the number of features kept", *parts)
+
+
+def _reference_lines(frame: Frame, y: Scale, levels: Sequence[tuple[str, float]]) -> str:
+    """Draw horizontal lines with their names at the right, moved apart where they would overlap."""
+    left, right = frame.x_range
+    parts = []
+    last = -math.inf
+    for name, value in sorted(levels, key=lambda level: -level[1]):
+        at = y(value)
+        parts.append(element("line", x1=left, x2=right, y1=at, y2=at, class_="reference"))
+        place = max(at - 4, last + 13)
+        last = place
+        said = f"{name} {format_score(value)}"
+        parts.append(text(said, right, place, text_anchor="end", class_="reference-name"))
+    return "".join(parts)
+
+
+def robust_top(values: np.ndarray) -> float:
+    """Return where an axis may end so that a few spikes do not flatten all else: the maximum, unless it is far away.
+
+    Examples
+    --------
+    >>> robust_top(np.array([1.0, 2.0, 3.0])), robust_top(np.r_[np.ones(99), 500.0])
+    (3.0, 1.375)
+    """
+    finite = values[np.isfinite(values)]
+    usual = float(np.quantile(finite, 0.97))
+    low, high = float(finite.min()), float(finite.max())
+    reach = max(usual - low, 0.25 * abs(usual))
+    return high if high <= low + 3 * reach else low + 1.5 * reach
 
 
 def _thin(n_rows: int) -> np.ndarray:
@@ -144,7 +185,8 @@ def history_chart(selection: Selection, column: str, width: int, height: int = 2
     frame = Frame(width, height, top=20)
     alive = column == "n_alive"
     n_kept = selection.n_features_to_select
-    held = [*values, float(n_kept)] if alive else list(values)
+    top = robust_top(values)
+    held = [*values, float(n_kept)] if alive else [v for v in values if v <= top] + [top]
     x = Scale.over(list(steps), *frame.x_range)
     y = Scale.over(held, *frame.y_range, log=alive and _is_wide_range([n_kept, selection.n_features]), pad=0.06)
     label = "features alive" if alive else column
@@ -220,8 +262,11 @@ def gamma_chart(selection: Selection, width: int, height: int = 300) -> str:
 MOST_WHISKERS = 8
 
 
-def method_curves(data: CompareReport, width: int, height: int = 360) -> str:
-    """Draw the score against M for every method, set a little apart; intervals as whiskers where they can be told apart."""
+def method_curves(data: CompareReport, positions: Sequence[int], width: int, height: int = 360) -> str:
+    """Draw the score against M for every method, set a little apart; intervals as whiskers where they can be told apart.
+
+    ``positions`` give the colours of the methods.
+    """
     scores = data.comparison.intervals
     whiskers = len(data.methods) <= MOST_WHISKERS
     frame = Frame(width, height, top=30)
@@ -232,8 +277,8 @@ def method_curves(data: CompareReport, width: int, height: int = 360) -> str:
     parts = [axes(frame, x, y, "features kept (M)", data.metric, x_ticks=sizes)]
     n_methods = len(data.methods)
     apart = min(5.0, 22.0 / max(n_methods, 1))
-    for position, (method, row) in enumerate(zip(data.methods, scores, strict=True)):
-        shift = (position - (n_methods - 1) / 2) * apart
+    for place, (position, method, row) in enumerate(zip(positions, data.methods, scores, strict=True)):
+        shift = (place - (n_methods - 1) / 2) * apart
         colour = series_class(position)
         inner = []
         drawn = [(x(m) + shift, y(s.value)) for m, s in zip(sizes, row, strict=True) if s.is_known]

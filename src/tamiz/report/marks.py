@@ -1,4 +1,4 @@
-"""Charts made of single marks: intervals, heat maps, residuals, distributions, ranks, times, bars in tables."""
+"""Charts made of single marks: intervals, tables of squares, residuals, distributions, ranks, times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tamiz.evaluation.significance import MethodRank
 from tamiz.report.data import Distribution, Residuals
 from tamiz.report.lines import describe_score, interval_numbers
 from tamiz.report.svg import Frame, Scale, axes, element, marker, number, picture, polyline, series_class, spread, text
-from tamiz.report.text import format_number, format_p_value, format_score, format_seconds, shorten
+from tamiz.report.text import format_number, format_p_value, format_score, format_seconds, format_value, shorten
 
 N_RESIDUALS = 500
 #: Up to so many classes are drawn as overlaid histograms; more as one row of quantiles each.
@@ -133,53 +133,85 @@ def residual_chart(residuals: Residuals, width: int = 440, height: int = 320) ->
 
 
 def distribution_chart(distribution: Distribution, label: str, width: int = 260, height: int = 128) -> str:
-    """Draw one feature by class: overlaid histograms, or quantile bars if there are many classes."""
+    """Draw one feature by class: shares of a category, overlaid histograms, or quantile bars if there are many classes.
+
+    Missing values have a bar of their own at the right.
+    """
+    if distribution.is_share:
+        return _share_chart(distribution, label, width)
     groups = distribution.groups[:N_GROUPS]
     overlaid = len(groups) <= N_OVERLAID
+    missing = overlaid and distribution.n_missing > 0
     if not overlaid:
         height = 22 * len(groups) + 34
-    frame = Frame(width, height, left=6 if overlaid else 76, right=6, top=6, bottom=20)
+    frame = Frame(width, height, left=6 if overlaid else 76, right=58 if missing else 6, top=6, bottom=20)
     x = Scale(distribution.edges[0], distribution.edges[-1], *frame.x_range)
     bottom, top = frame.y_range
     parts = [element("line", x1=frame.left, x2=width - frame.right, y1=bottom, y2=bottom, class_="axis")]
     for value, anchor in ((x.low, "start"), (x.high, "end")):
-        parts.append(text(format_number(value), x(value), height - 4, text_anchor=anchor, class_="tick"))
-    tallest = max((c / max(g.n_rows, 1) for g in groups for c in g.counts), default=1.0) or 1.0
-    for position, group in enumerate(groups):
+        parts.append(text(format_value(value), x(value), height - 4, text_anchor=anchor, class_="tick"))
+    totals = [max(g.n_rows + g.n_missing, 1) for g in groups]
+    shares = [c / n for g, n in zip(groups, totals, strict=True) for c in (*g.counts, g.n_missing if missing else 0)]
+    tallest = max(shares, default=1.0) or 1.0
+    for position, (group, total) in enumerate(zip(groups, totals, strict=True)):
         low, quarter, median, upper, high = group.quantiles
         tip = (
-            f"{shorten(group.label, 40)}: median {format_number(median)}, half of the rows from "
-            f"{format_number(quarter)} to {format_number(upper)} ({group.n_rows:,} rows)"
+            f"{shorten(group.label, 40)}: median {format_value(median)}, half of the rows from "
+            f"{format_value(quarter)} to {format_value(upper)} ({group.n_rows:,} rows)"
         )
-        colour = series_class(position)
+        colour, series = series_class(position), {"data_series": str(position)}
+        if missing:
+            reach = (bottom - top) * group.n_missing / total / tallest
+            wide = 40.0 / len(groups)
+            place = {"x": width - 46 + wide * position, "y": bottom - reach, "width": wide - 1.5, "height": reach}
+            said = f"{shorten(group.label, 40)}: {group.n_missing:,} of {total:,} rows are missing"
+            parts.append(element("rect", **place, class_=f"column missing {colour}", data_tip=said, **series))
         if not math.isfinite(median):
             continue
         if overlaid:
-            shape = _steps(
-                distribution.edges, [c / max(group.n_rows, 1) / tallest for c in group.counts], x, bottom, top
-            )
-            parts.append(
-                element("path", d=shape, class_=f"histogram {colour}", data_series=str(position), data_tip=tip)
-            )
-            parts.append(
-                element(
-                    "line",
-                    x1=x(median),
-                    x2=x(median),
-                    y1=bottom,
-                    y2=bottom - 10.0,
-                    class_=f"median {colour}",
-                    data_series=str(position),
-                )
-            )
+            shape = _steps(distribution.edges, [c / total / tallest for c in group.counts], x, bottom, top)
+            parts.append(element("path", d=shape, class_=f"histogram {colour}", data_tip=tip, **series))
+            place = {"x1": x(median), "x2": x(median), "y1": bottom, "y2": bottom - 10.0}
+            parts.append(element("line", **place, class_=f"median {colour}", **series))
         else:
             at = top + 12 + 22.0 * position
             parts.append(text(shorten(group.label, 10), frame.left - 8, at + 4, text_anchor="end", class_="tick"))
             parts.append(element("line", x1=x(low), x2=x(high), y1=at, y2=at, class_=f"whisker {colour}"))
             parts.append(element("line", x1=x(quarter), x2=x(upper), y1=at, y2=at, class_=f"box {colour}"))
             parts.append(element("circle", cx=x(median), cy=at, r=4, class_=f"mark {colour}", data_tip=tip))
+    if missing:
+        parts.append(element("line", x1=width - 48, x2=width - 4, y1=bottom, y2=bottom, class_="axis"))
+        parts.append(text("missing", width - 26, height - 4, text_anchor="middle", class_="tick"))
     kind = "small overlaid" if overlaid else "small"
     return picture(frame, f"distribution of {shorten(label, 60)} by class", *parts, class_=kind)
+
+
+def _share_chart(distribution: Distribution, label: str, width: int) -> str:
+    """Draw the share of rows with a category, and the share of missing ones, one bar per class."""
+    groups = distribution.groups[:N_GROUPS]
+    frame = Frame(width, 24 * len(groups) + 8)
+    left, reach = 90.0, width - 90.0 - 46.0
+    parts = []
+    for position, group in enumerate(groups):
+        total = max(group.n_rows + group.n_missing, 1)
+        share, lacking = group.counts[-1] / total, group.n_missing / total
+        at = 4 + 24.0 * position
+        tip = f"{shorten(group.label, 40)}: {group.counts[-1]:,} of {total:,} rows"
+        tip += f", {group.n_missing:,} missing" if group.n_missing else ""
+        colour = f"{series_class(position)}"
+        inner = [
+            text(shorten(group.label, 13), left - 6, at + 13, text_anchor="end", class_="tick"),
+            element("rect", x=left, y=at, width=reach, height=16.0, rx=2, class_="track"),
+            element(
+                "rect", x=left, y=at, width=reach * share, height=16.0, rx=2, class_=f"column {colour}", data_tip=tip
+            ),
+            text(f"{share:.0%}", left + reach + 6, at + 13, class_="value"),
+        ]
+        if lacking:
+            place = {"x": left + reach * (1 - lacking), "y": at, "width": reach * lacking, "height": 16.0}
+            inner.append(element("rect", **place, class_=f"column missing {colour}"))
+        parts.append(element("g", *inner, data_series=str(position)))
+    return picture(frame, f"share of rows with {shorten(label, 60)} by class", *parts, class_="small shares")
 
 
 def _steps(edges: Sequence[float], heights: Sequence[float], x: Scale, bottom: float, top: float) -> str:
@@ -191,30 +223,8 @@ def _steps(edges: Sequence[float], heights: Sequence[float], x: Scale, bottom: f
     return "".join(parts) + f"V{number(bottom)}Z"
 
 
-def effect_bar(value: float | None, largest: float) -> str:
-    """Draw a bar to the left (negative) or right (positive) of a middle line, for a table cell."""
-    if value is None or not math.isfinite(value) or largest <= 0:
-        return ""
-    reach = 38 * abs(value) / largest
-    side = "negative" if value < 0 else "positive"
-    bar = element(
-        "rect", x=40.0 - (reach if value < 0 else 0), y=2.0, width=max(reach, 0.8), height=8.0, rx=1.5, class_=side
-    )
-    middle = element("line", x1=40, x2=40, y1=0, y2=12, class_="axis")
-    return element("svg", bar, middle, viewBox="0 0 80 12", width=80, height=12, class_="bar", aria_hidden="true")
-
-
-def share_bar(value: float | None) -> str:
-    """Draw a share as a bar, for a table cell."""
-    if value is None or not math.isfinite(value):
-        return ""
-    track = element("rect", x=0, y=2.0, width=60.0, height=8.0, rx=4, class_="track")
-    bar = element("rect", x=0, y=2.0, width=60.0 * min(max(value, 0.0), 1.0), height=8.0, rx=4, class_="fill")
-    return element("svg", track, bar, viewBox="0 0 60 12", width=60, height=12, class_="bar", aria_hidden="true")
-
-
-def time_chart(entries: Sequence[tuple[str, float | None]], width: int = 400) -> str:
-    """Mean seconds of each method on a logarithmic axis."""
+def time_chart(entries: Sequence[tuple[str, float | None]], positions: Sequence[int], width: int = 400) -> str:
+    """Mean seconds of each method on a logarithmic axis; ``positions`` give the colours."""
     frame = Frame(width, 28 * len(entries) + 46, top=8)
     values = [s for _, s in entries if s is not None and s > 0]
     x = Scale.over(values, 130.0, width - 78.0, log=True, pad=0.05)
@@ -226,14 +236,14 @@ def time_chart(entries: Sequence[tuple[str, float | None]], width: int = 400) ->
             text(re.sub(r"\.0+\b", "", format_seconds(tick)), x(tick), bottom + 16, text_anchor="middle", class_="tick")
         )
     parts.append(text("time of one selection", x.stop, frame.height - 4, text_anchor="end", class_="label"))
-    for row, (method, seconds) in enumerate(entries):
-        at, colour = 20.0 + 28 * row, series_class(row)
+    for row, (position, (method, seconds)) in enumerate(zip(positions, entries, strict=True)):
+        at, colour = 20.0 + 28 * row, series_class(position)
         inner = [text(shorten(method, 17), 2, at + 4, class_="row-label")]
         if seconds is not None and seconds > 0:
             inner.append(element("line", x1=x.start, x2=x(seconds), y1=at, y2=at, class_=f"whisker thick {colour}"))
             inner.append(
                 marker(
-                    row,
+                    position,
                     x(seconds),
                     at,
                     4.6,
@@ -242,7 +252,7 @@ def time_chart(entries: Sequence[tuple[str, float | None]], width: int = 400) ->
                 )
             )
         inner.append(text(format_seconds(seconds), width - 2, at + 4, text_anchor="end", class_="value"))
-        parts.append(element("g", *inner, data_series=str(row)))
+        parts.append(element("g", *inner, data_series=str(position)))
     return picture(frame, "time of one selection by method", *parts)
 
 

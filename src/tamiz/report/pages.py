@@ -16,7 +16,7 @@ from tamiz.report.data import CompareReport, SelectReport
 from tamiz.report.pairs_data import PairsReport
 from tamiz.report.pairs_view import pairs_view
 from tamiz.report.select_view import select_view
-from tamiz.report.text import clean_text, format_number, json_for_script
+from tamiz.report.text import clean_text, format_value, json_for_script
 
 
 def render(data: SelectReport | CompareReport | PairsReport, *, spreadsheet_safe: bool = True) -> str:
@@ -118,6 +118,6 @@ def _environment() -> Any:
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: clean_text(value) if type(value) is str else value,
     )
-    environment.filters["number"] = format_number
+    environment.filters["plain"] = format_value
     environment.filters["markup"] = _markup
     return environment

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tamiz.report.marks import share_bar
 from tamiz.report.pairs_data import PairPicture, PairsReport
 from tamiz.report.svg import Frame, element, picture, series_class, text
 from tamiz.report.text import format_number, format_p_value, shorten
@@ -32,7 +31,7 @@ def pairs_view(data: PairsReport) -> dict[str, Any]:
         "pair_rows": [
             {
                 "pair": pair,
-                "bar": share_bar(pair.strength),
+                "bar": _share_bar(pair.strength),
                 "strength": f"{pair.strength:.2f}",
                 "p_value": format_p_value(pair.p_value),
                 "significant": pair.p_value < 0.05,
@@ -217,3 +216,12 @@ def column_rows(data: PairsReport) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _share_bar(value: float | None) -> str:
+    """Draw a share as a bar, for a table cell."""
+    if value is None or not math.isfinite(value):
+        return ""
+    track = element("rect", x=0, y=2.0, width=60.0, height=8.0, rx=4, class_="track")
+    bar = element("rect", x=0, y=2.0, width=60.0 * min(max(value, 0.0), 1.0), height=8.0, rx=4, class_="fill")
+    return element("svg", track, bar, viewBox="0 0 60 12", width=60, height=12, class_="bar", aria_hidden="true")

@@ -1,13 +1,19 @@
-"""Content of the page of one selection: sentences, rows and charts, made from a `SelectReport`."""
+"""Content of the page of one selection: verdict, tiles, scores and the run, made from a `SelectReport`."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from tamiz.evaluation.intervals import Interval
 from tamiz.report.data import Scores, SelectReport
-from tamiz.report.image import image_chart
+from tamiz.report.evidence_view import (
+    fold_grid_view,
+    heat_map_view,
+    prediction_view,
+    together_view,
+)
+from tamiz.report.image import class_image_charts, image_chart
+from tamiz.report.kept_view import N_ROWS, distribution_view, kept_view, names_said, payload, runners_up
 from tamiz.report.lines import (
     describe_score,
     gamma_chart,
@@ -17,25 +23,10 @@ from tamiz.report.lines import (
     score_curve,
     shown_steps,
 )
-from tamiz.report.marks import (
-    N_GROUPS,
-    N_OVERLAID,
-    distribution_chart,
-    effect_bar,
-    heat_map,
-    legend_swatch,
-    residual_chart,
-    score_intervals,
-    share_bar,
-)
-from tamiz.report.text import format_column, format_number, format_score, format_seconds
+from tamiz.report.marks import score_intervals
+from tamiz.report.text import format_p_value, format_score, format_seconds
 from tamiz.selection import Selection
 
-#: Rows written into the page; the script makes the others from the data block when somebody looks for them.
-N_ROWS = 200
-N_RUNNERS_UP = 20
-#: Characters of names the data block may hold: with all else this keeps 20,000 features under 1.5 MB.
-NAME_BUDGET = 600_000
 WIDE, NARROW = 720, 400
 
 
@@ -47,53 +38,112 @@ def both_widths(draw: Any, *arguments: Any) -> dict[str, str]:
 def select_view(data: SelectReport) -> dict[str, Any]:
     """Return everything the template ``select.html.j2`` uses."""
     selection = data.selection
-    distributions = [
-        {"feature": k, "chart": distribution_chart(k.distribution, k.name)}
-        for k in data.kept
-        if k.distribution is not None
-    ]
     block = payload(data)
+    heat = heat_map_view(data, both_widths)
+    together = together_view(data)
+    block["grids"] = {part["key"]: part["grid"] for part in (heat, together) if part and part.get("grid")}
     return {
         "selection": selection,
         "headline": f"{selection.n_features_to_select:,} of {selection.n_features:,} features kept",
-        "verdict": verdict(data.scores, selection) if data.scores else None,
-        "facts": facts(data),
+        "subline": subline(data),
+        "verdict": data.verdict or (verdict(data.scores, selection) if data.scores else None),
+        "tiles": tiles(data),
+        "facts": [],
         "score_chart": score_intervals(score_rows(data.scores, selection), data.scores.metric) if data.scores else None,
         "score_rows": [(label, describe_score(score)) for label, score in score_rows(data.scores, selection)],
         "differences": difference_rows(data.scores),
-        "rows": kept_rows(data)[:N_ROWS],
+        **kept_view(data),
         "n_rows_written": min(N_ROWS, len(data.kept)),
-        "shows": {
-            "effect": any(k.effect is not None for k in data.kept),
-            "fold_share": any(k.fold_share is not None for k in data.kept),
-            "stand_ins": any(k.stand_ins for k in data.kept),
-        },
-        "runners_up": runners_up(selection),
-        "distributions": distributions,
-        "groups": group_legend(data),
-        "n_groups": N_GROUPS,
-        "sieve": sieve_charts(selection),
-        "sieve_cut": sieve_cut(selection),
-        "gamma": both_widths(gamma_chart, selection) if has_gamma(selection) else None,
-        "curve_chart": both_widths(score_curve, data.curve) if data.curve and data.curve.points else None,
+        "runners_up": runners_up(data),
+        **distribution_view(data),
+        "heat": heat,
+        "together": together,
+        "folds": fold_grid_view(data, both_widths),
+        "predictions": prediction_view(data),
+        "run": run_view(data),
+        "curve_chart": both_widths(score_curve, data.curve, references(data))
+        if data.curve and data.curve.points
+        else None,
         "curve_rows": curve_rows(data),
-        "confusion": confusion_view(data),
-        "residuals": residual_chart(data.residuals) if data.residuals and data.residuals.actual else None,
+        "slider": slider_view(data),
         "image": image_chart(selection, data.image),
+        "class_images": class_image_charts(selection, data.class_images),
         "payload": block,
         "names_said": names_said(len(block["names"]), selection),
         "names_cover_kept": len(block["names"]) >= selection.n_features_to_select,
     }
 
 
-def names_said(n_names: int, selection: Selection) -> str | None:
-    """Return a sentence if the page does not hold every name."""
-    if n_names == selection.n_features:
+def subline(data: SelectReport) -> str:
+    """Return the table and the task in a few words."""
+    rows = f"{data.n_rows:,} rows; " if data.n_rows else ""
+    return rows + (f"{data.task} of {data.target}" if data.target else data.task)
+
+
+def tiles(data: SelectReport) -> list[dict[str, str]]:
+    """Return the four answers on the top: score, against all, against random, stability; those that were measured."""
+    scores, selection = data.scores, data.selection
+    found = []
+    if scores is not None:
+        notes = [_range(scores.kept)] if scores.kept.has_ends else []
+        if scores.chance is not None:
+            notes.append(f"chance {format_score(scores.chance)}")
+        if scores.p_value is not None:
+            notes.append(f"p = {format_p_value(scores.p_value)}")
+        found.append(_tile(scores.metric.capitalize(), format_score(scores.kept.value), "; ".join(notes)))
+        for difference, other in (
+            (scores.difference, f"Against all {selection.n_features:,}"),
+            (scores.difference_random, f"Against {selection.n_features_to_select:,} random"),
+        ):
+            if difference is not None:
+                found.append(_difference_tile(other, difference, scores.higher_is_better))
+    if data.stability is not None:
+        notes = ["1 is always the same set, 0 is chance"]
+        if data.stability.null is not None:
+            notes.append(f"without a signal below {data.stability.null:.2f}")
+        if data.stability.p_value is not None:
+            notes.append(f"p = {format_p_value(data.stability.p_value)}")
+        found.append(_tile("Stability", f"{data.stability.value:.2f}", "; ".join(notes)))
+    return found
+
+
+def _tile(label: str, value: str, note: str) -> dict[str, str]:
+    return {"label": label, "value": value, "note": note}
+
+
+def _range(score: Interval, signed: bool = False) -> str:
+    return f"{format_score(score.low, signed=signed)} to {format_score(score.high, signed=signed)}"
+
+
+def _difference_tile(label: str, difference: Interval, higher_is_better: bool) -> dict[str, str]:
+    note = ""
+    if difference.has_ends:
+        unclear = difference.low <= 0 <= difference.high
+        word = "no clear difference" if unclear else "better" if (difference.value > 0) == higher_is_better else "worse"
+        note = f"{word}; {_range(difference, signed=True)}"
+    return _tile(label, format_score(difference.value, signed=True), note)
+
+
+def references(data: SelectReport) -> list[tuple[str, float]]:
+    """Return the levels that the curve is compared with."""
+    scores = data.scores
+    if scores is None:
+        return []
+    levels = [
+        ("all", scores.all_features.value if scores.all_features else None),
+        ("random", scores.random_features.value if scores.random_features else None),
+        ("chance", scores.chance),
+    ]
+    return [(name, value) for name, value in levels if value is not None]
+
+
+def slider_view(data: SelectReport) -> dict[str, Any] | None:
+    """Return the numbers of features between which the slider moves; None where the page holds one set only."""
+    if not data.kept_sets:
         return None
-    held = f"To stay small, this page holds the names of the first {n_names:,} of {selection.n_features:,} features by rank"
-    if n_names < selection.n_features_to_select:
-        return f"{held}, not even of all that were kept: search, copy and CSV know only these."
-    return f"{held}: the search knows only these, and there is no CSV of the full ranking."
+    chosen = data.selection.n_features_to_select
+    sizes = sorted({chosen, *(entry.n_features for entry in data.kept_sets)})
+    return {"sizes": sizes, "at": sizes.index(chosen), "chosen": chosen}
 
 
 def curve_rows(data: SelectReport) -> list[tuple[str, str]]:
@@ -126,7 +176,7 @@ def difference_rows(scores: Scores | None) -> list[tuple[str, str]]:
             continue
         shown = format_score(score.value, signed=True)
         if score.has_ends:
-            shown += f" ({format_score(score.low, signed=True)} to {format_score(score.high, signed=True)})"
+            shown += f" ({_range(score, signed=True)})"
         rows.append((label, shown))
     return rows
 
@@ -155,52 +205,20 @@ def verdict(scores: Scores, selection: Selection) -> str:
     return said
 
 
-def facts(data: SelectReport) -> list[tuple[str, str]]:
-    """Return the key figures at the top of the page."""
+def run_view(data: SelectReport) -> dict[str, Any] | None:
+    """Return how the method ran: its name, steps and charts; None where nothing was recorded."""
     selection = data.selection
-    shape = f"{data.n_rows:,} rows, {data.n_features:,} features" if data.n_rows else f"{data.n_features:,} features"
-    rows = [("Table", shape), ("Task", f"{data.task} of {data.target}" if data.target else data.task)]
-    rows.append(("Method", f"{selection.variant}, {selection.engine} engine"))
-    run = f"{selection.n_steps:,} steps in {format_seconds(selection.seconds)}"
-    rows.append(("Run", run if selection.n_steps else format_seconds(selection.seconds)))
+    charts = sieve_charts(selection)
+    gamma = both_widths(gamma_chart, selection) if has_gamma(selection) else None
+    if not (charts or gamma or selection.n_steps):
+        return None
+    rows = [("Method", f"{selection.variant}, {selection.engine} engine")]
+    if selection.n_steps:
+        rows.append(("Steps", f"{selection.n_steps:,}"))
+    rows.append(("Time", format_seconds(selection.seconds)))
     if selection.closed_at:
         rows.append(("Mask closed", f"at step {selection.closed_at:,}"))
-    return rows
-
-
-def kept_rows(data: SelectReport) -> list[dict[str, Any]]:
-    """Return one table row per kept feature; only those that are written have bars."""
-    largest = max((abs(k.effect) for k in data.kept if k.effect is not None and math.isfinite(k.effect)), default=0.0)
-    effects = format_column([k.effect for k in data.kept[:N_ROWS]], signed=True)
-    rows = []
-    for kept, effect in zip(data.kept[:N_ROWS], effects, strict=True):
-        share = kept.fold_share
-        rows.append(
-            {
-                "feature": kept,
-                "effect": effect,
-                "effect_bar": effect_bar(kept.effect, largest),
-                "share": "–" if share is None or not math.isfinite(share) else f"{share:.0%}",
-                "share_bar": share_bar(share),
-                "stand_ins": [(s.name, format_number(s.correlation, digits=2, signed=True)) for s in kept.stand_ins],
-            }
-        )
-    return rows
-
-
-def runners_up(selection: Selection) -> list[tuple[int, str, int]]:
-    """Return the features ranked next: rank, name, column."""
-    n_kept = selection.n_features_to_select
-    order = selection.ranking.argsort(kind="stable")[n_kept : n_kept + N_RUNNERS_UP]
-    return [(int(selection.ranking[i]), selection.name_of(int(i)), int(i)) for i in order]
-
-
-def group_legend(data: SelectReport) -> list[dict[str, Any]]:
-    """Return the classes of the distributions with their colours; none where the pictures name the classes themselves."""
-    shown = next((k.distribution for k in data.kept if k.distribution is not None), None)
-    if shown is None or not 1 < len(shown.groups) <= N_OVERLAID:
-        return []
-    return [{"name": g.label, "key": str(i), "swatch": legend_swatch(i)} for i, g in enumerate(shown.groups[:N_GROUPS])]
+    return {"rows": rows, "charts": charts, "gamma": gamma, "cut": sieve_cut(selection)}
 
 
 def sieve_charts(selection: Selection) -> list[dict[str, Any]]:
@@ -224,58 +242,3 @@ def sieve_cut(selection: Selection) -> str | None:
         if last >= int(steps[-1])
         else f"the charts of the sieve end at step {last:,}, the run at {int(steps[-1]):,}."
     )
-
-
-def confusion_view(data: SelectReport) -> dict[str, Any] | None:
-    """Return the confusion matrix as a chart and as a table."""
-    confusion = data.confusion
-    if confusion is None or not confusion.labels:
-        return None
-    totals = [sum(row) for row in confusion.counts]
-    shares = [[c / t if t else None for c in row] for row, t in zip(confusion.counts, totals, strict=True)]
-    tips = [
-        [f"{label} predicted as {other}: {c:,} of {t:,}" for other, c in zip(confusion.labels, row, strict=True)]
-        for label, row, t in zip(confusion.labels, confusion.counts, totals, strict=True)
-    ]
-    labels = [[f"{c:,}" for c in row] for row in confusion.counts]
-    right = sum(confusion.counts[i][i] for i in range(len(totals)))
-    drawn = len(confusion.labels) <= 24
-    return {
-        "chart": heat_map(
-            confusion.labels, confusion.labels, shares, labels, tips, "confusion matrix", "actual", "predicted"
-        )
-        if drawn
-        else None,
-        "labels": confusion.labels,
-        "rows": list(zip(confusion.labels, confusion.counts, strict=True)),
-        "said": f"{right:,} of {sum(totals):,} held-out rows were put in the right class.",
-    }
-
-
-def payload(data: SelectReport) -> dict[str, Any]:
-    """Return the data block for the script: all kept features, and of the others as many by rank as the budget allows."""
-    selection = data.selection
-    order = selection.ranking.argsort(kind="stable")
-    names: list[str] = []
-    spent = 0
-    for index in order:
-        name = selection.name_of(int(index))
-        spent += len(name.encode("utf-8", "replace")) + 3
-        if spent > NAME_BUDGET:
-            break
-        names.append(name)
-    kept = data.kept[: len(names)]
-    return {
-        "kind": "select",
-        "names": names,
-        "columns": order[: len(names)].tolist(),
-        "nKept": selection.n_features_to_select,
-        "nFeatures": selection.n_features,
-        "effects": [_rounded(k.effect) for k in kept],
-        "shares": [_rounded(k.fold_share) for k in kept],
-        "standIns": [[[s.name, round(s.correlation, 3)] for s in k.stand_ins] for k in kept],
-    }
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")

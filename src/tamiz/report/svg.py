@@ -1,6 +1,6 @@
 """Drawing tools of the charts: elements with escaped text, scales with round ticks, axes, legends.
 
-Colours never appear here: marks carry classes (``s0`` .. ``s9``, ``kept``, ``dropped``) and the style sheet gives
+Colours never appear here: marks carry classes (``s0`` .. ``s17``, ``kept``, ``dropped``) and the style sheet gives
 each theme its own palette. Presentation attributes are used instead of ``style``, which the page's
 Content-Security-Policy forbids.
 """
@@ -17,8 +17,8 @@ from typing import Any
 from tamiz.report.text import clean_text, format_number
 
 #: How many series have a colour of their own; further ones start again with another dash.
-N_COLOURS = 8
-_MARKERS = ("circle", "square", "diamond", "triangle")
+N_COLOURS = 18
+_MARKERS = ("circle", "square", "diamond", "triangle", "cross")
 
 
 def number(value: float) -> str:
@@ -148,12 +148,21 @@ class Frame:
         return self.height - self.bottom, self.top
 
 
-def axes(frame: Frame, x: Scale, y: Scale, x_label: str, y_label: str, *, x_ticks: Sequence[float] = ()) -> str:
+def axes(
+    frame: Frame,
+    x: Scale,
+    y: Scale,
+    x_label: str,
+    y_label: str,
+    *,
+    x_ticks: Sequence[float] = (),
+    counts: bool = False,
+) -> str:
     """Grid lines, tick labels and the two axis titles; the title of y stands on top, where it reads without turning."""
     left, right = frame.x_range
     bottom = frame.y_range[0]
     parts = []
-    y_ticks = y.ticks(4 if frame.height < 200 else 5)
+    y_ticks = [t for t in y.ticks(4 if frame.height < 200 else 5) if not counts or float(t).is_integer()]
     for tick, shown in zip(y_ticks, y.labels(y_ticks), strict=True):
         at = y(tick)
         parts.append(element("line", x1=left, x2=right, y1=at, y2=at, class_="grid"))
@@ -209,6 +218,17 @@ def marker(kind: int, x: float, y: float, size: float = 3.6, **attributes: Any) 
         return element("circle", cx=x, cy=y, r=size, **attributes)
     if shape == "square":
         return element("rect", x=x - size, y=y - size, width=2 * size, height=2 * size, **attributes)
+    if shape == "cross":
+        arm = f"h{number(size * 0.8)}"
+        parts = [f"M{number(x - size * 0.4)} {number(y - size * 1.2)}", arm, f"v{number(size * 0.8)}", arm]
+        parts += [
+            f"v{number(size * 0.8)}",
+            f"h-{number(size * 0.8)}",
+            f"v{number(size * 0.8)}",
+            f"h-{number(size * 0.8)}",
+        ]
+        parts += [f"v-{number(size * 0.8)}", f"h-{number(size * 0.8)}", f"v-{number(size * 0.8)}", arm, "z"]
+        return element("path", d="".join(parts), **attributes)
     reach = size * 1.4
     corners = [(x, y - reach), (x + reach, y), (x, y + reach), (x - reach, y)]
     if shape == "triangle":

@@ -68,6 +68,22 @@ def format_number(value: float | None, digits: int = 3, signed: bool = False) ->
     return sign + text
 
 
+def format_value(value: float | None) -> str:
+    """Format a value of a column as its file would: years without a comma, no zeros that say nothing.
+
+    Examples
+    --------
+    >>> format_value(1987.0), format_value(0.5), format_value(12345.678), format_value(-2.25)
+    ('1987', '0.5', '12,346', '−2.25')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    if float(value).is_integer() and abs(value) < 10_000:
+        return f"{value:.0f}".replace("-", "−")
+    text = format_number(value)
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
 def format_score(value: float | None, signed: bool = False) -> str:
     """Format a score: three decimals while it is small, so that scores align in a column.
 

@@ -60,6 +60,12 @@ def holds_dates(column: TextColumn) -> bool:
     return bool(column.categories) and all(is_date(value) for value in column.categories[:100])
 
 
+#: Why a column that names the rows is left out of the selection.
+IDENTIFIER = "a different text in every row, as identifiers have"
+#: Longer texts are remarks, not names.
+_LONGEST_IDENTIFIER = 64
+
+
 def _judge_text(column: TextColumn, max_categories: int) -> str | None:
     """Return why a column of text is of no use, or None."""
     if not column.categories:
@@ -77,11 +83,21 @@ def _judge_text(column: TextColumn, max_categories: int) -> str | None:
             odd = column.categories[int(np.argmin(numbers))]
             row = int(np.argmax(column.codes == int(np.argmin(numbers)))) + 1
             return f"numbers mixed with text (such as {quote(odd, 20)} in data row {row:,})"
-        return f"text with more than {max_categories} different values"
+        return IDENTIFIER if _is_identifier(column) else f"text with more than {max_categories} different values"
+    return IDENTIFIER if _is_identifier(column) else None
+
+
+def _is_identifier(column: TextColumn) -> bool:
+    """Check whether a column holds a different, short text in every row."""
     # Counted in the rows that are left: categories may stand in rows that went.
-    if column.codes.size > 2 and np.unique(column.codes[column.codes >= 0]).size == column.codes.size:
-        return "a different text in every row, as identifiers have"
-    return None
+    if column.codes.size <= 2 or np.unique(column.codes[column.codes >= 0]).size != column.codes.size:
+        return False
+    return max(map(len, column.categories)) <= _LONGEST_IDENTIFIER
+
+
+def identifier_columns(table: DataTable) -> list[int]:
+    """Return the positions of columns that name the rows; they are left out of the selection and kept in the results."""
+    return sorted(index for index, reason in table.left_out.items() if reason == IDENTIFIER)
 
 
 def _judge_numbers(table: DataTable) -> np.ndarray:

@@ -168,7 +168,7 @@ def _read_head(path: Path) -> bytes:
         raise TableArgumentError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _check_file(path: Path) -> None:
+def check_file(path: Path) -> None:
     """Raise if there is no file, or an empty one."""
     try:
         there = path.exists()
@@ -219,9 +219,9 @@ def read_file(
         format = get_format(options.format)
         stream = spool_stream(path)
         path = stream.path
-        _check_file(path)
+        check_file(path)
     else:
-        _check_file(path)
+        check_file(path)
         format = find_format(path, options.format)
     if options.skip_rows and not format.takes_skip_rows:
         raise TableArgumentError(f"`skip_rows` does not apply to {format.title}.")

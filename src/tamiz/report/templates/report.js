@@ -122,27 +122,51 @@
     const search = find("search"), more = find("more"), others = find("others");
     const nRows = Math.min(data.nKept, data.names.length);
     let limit = PAGE;
-    function makeRow(i) {
-      const row = body.rows[0].cloneNode(true);
+    let other = null;
+    const template = body.rows[0] ? body.rows[0].cloneNode(true) : null;
+    const whole = spanOf(data.effects);
+    const show = (value, words) => (value === null || value === undefined ? "–" : words(value));
+    function makeRow(i, rank = i, effect = data.effects[i], span = whole) {
+      const row = template.cloneNode(true);
+      row.className = "";
       const put = (cell, value, shown) => {
-        cell.dataset.v = value === null ? "" : value;
+        cell.dataset.v = value === null || value === undefined ? "" : value;
         cell.textContent = shown;
       };
       const cells = [...row.cells];
-      put(cells.shift(), i + 1, i + 1);
+      put(cells.shift(), rank + 1, rank + 1);
       cells.shift().firstElementChild.textContent = data.names[i];
       put(cells.shift(), data.columns[i], data.columns[i]);
-      const show = (value, words) => (value === null ? "–" : words(value));
       for (const cell of cells) {
-        if (cell.classList.contains("stand-ins")) {
-          cell.textContent = data.standIns[i].map((s) => `${s[0]} ${s[1]}`).join(", ");
+        if (cell.dataset.kind === "bar") {
+          fillBar(cell, effect, span);
+        } else if (cell.dataset.kind === "direction") {
+          cell.textContent = effect && data.classes.length === 2 ? `higher → ${data.classes[effect > 0 ? 1 : 0]}` : "";
         } else if (cell.dataset.kind === "effect") {
-          put(cell, data.effects[i], show(data.effects[i], (v) => String(Number(v.toPrecision(3))).replace("-", "−")));
+          put(cell, effect, show(effect, (v) => String(Number(v.toPrecision(3))).replace("-", "−")));
         } else {
-          put(cell, data.shares[i], show(data.shares[i], (v) => `${Math.round(100 * v)}%`));
+          const share = i < data.shares.length ? data.shares[i] : null;
+          put(cell, share, show(share, (v) => `${Math.round(100 * v)}%`));
         }
       }
       return row;
+    }
+    /* The bar of an effect, as tamiz.report.columns draws it. */
+    function fillBar(cell, effect, [low, high]) {
+      cell.replaceChildren();
+      if (effect === null || effect === undefined || high <= low) return;
+      const space = "http://www.w3.org/2000/svg";
+      const make = (name, values) => {
+        const made = document.createElementNS(space, name);
+        for (const [key, value] of Object.entries(values)) made.setAttribute(key, value);
+        return made;
+      };
+      const place = (value) => 2 + (176 * (value - low)) / (high - low);
+      const zero = place(0), at = place(effect);
+      const svg = make("svg", { viewBox: "0 0 180 14", class: "bar effect", "aria-hidden": "true" });
+      const size = { x: Math.min(zero, at), y: 2, width: Math.max(0.8, Math.abs(at - zero)), height: 10, rx: 1.5 };
+      svg.append(make("rect", { ...size, class: `column s${effect > 0 ? 1 : 0}` }), make("line", { x1: zero, x2: zero, y1: 0, y2: 14, class: "axis" }));
+      cell.append(svg);
     }
     function makeRows() {
       const made = [];
@@ -155,7 +179,7 @@
     }
 
     function update() {
-      makeRows();
+      if (other === null) makeRows();
       const wanted = search.value.trim().toLocaleLowerCase();
       let found = 0;
       for (const row of [...body.rows]) {
@@ -167,7 +191,7 @@
       more.hidden = found <= limit;
       find("count").textContent = wanted
         ? `${found.toLocaleString("en")} of ${data.nKept.toLocaleString("en")} kept features match`
-        : `${data.nKept.toLocaleString("en")} kept features`;
+        : `${(other ?? data.nKept).toLocaleString("en")} kept features`;
       showOthers(wanted);
     }
     function showOthers(wanted) {
@@ -183,7 +207,8 @@
     }
     search.addEventListener("input", () => { limit = PAGE; update(); });
     more.addEventListener("click", () => { limit += PAGE; update(); });
-    makeSortable(table, makeRows, update);
+    makeSortable(table, () => { if (other === null) makeRows(); }, update);
+    startSlider(body, (m) => { other = m; limit = PAGE; update(); }, makeRow);
     find("copy-names").addEventListener("click", (event) => copy(data.names.slice(0, data.nKept).join("\n"), event.currentTarget));
     const rows = (n) => Array.from({ length: n }, (_, i) => featureRow(i));
     find("download").addEventListener("click", () => download("selected.csv", HEADER, rows(nRows)));
@@ -195,9 +220,120 @@
     more.hidden = nRows <= body.rows.length;
   }
 
+  /* Smallest and largest effect, with 0 between them; a loop, since thousands of arguments are too many for Math.min. */
+  function spanOf(effects) {
+    let low = 0, high = 0;
+    for (const effect of effects) {
+      low = Math.min(low, effect ?? 0);
+      high = Math.max(high, effect ?? 0);
+    }
+    return [low, high];
+  }
+
+  /* The slider: for every M of the curve the page holds the set; list, marks and words follow. */
+  function startSlider(body, refresh, makeRow) {
+    const slider = find("m-slider");
+    if (!slider) return;
+    const sizes = slider.dataset.sizes.split(",").map(Number);
+    const notice = find("other-m"), list = find("m-list");
+    const chosen = data.effects.map((effect, i) => [i, effect]).slice(0, data.nKept);
+    const setOf = (m) => (m === data.nKept ? chosen : data.sets[m]);
+    let stored = null;
+    function showList(m) {
+      const set = setOf(m), mine = new Set(chosen.map((entry) => entry[0])), now = new Set(set.map((entry) => entry[0]));
+      list.replaceChildren(...set.map(([i]) => {
+        const item = document.createElement("li");
+        item.textContent = data.names[i];
+        if (!mine.has(i)) item.className = "new";
+        return item;
+      }));
+      const gone = chosen.filter(([i]) => !now.has(i)).map(([i]) => data.names[i]);
+      const came = set.filter(([i]) => !mine.has(i)).length;
+      const mark = document.querySelector(`#curve [data-m="${m}"]`);
+      const parts = [mark ? mark.dataset.tip : `M = ${m}`];
+      if (came) parts.push(`${came} more than in the selection (dashed)`);
+      if (gone.length) parts.push(`without ${gone.slice(0, 8).join(", ")}${gone.length > 8 ? ` and ${gone.length - 8} more` : ""}`);
+      find("m-said").textContent = parts.join("; ");
+    }
+    function move() {
+      const m = sizes[Number(slider.value)];
+      find("m-value").textContent = m.toLocaleString("en");
+      slider.setAttribute("aria-valuetext", `${m} features`);
+      for (const mark of document.querySelectorAll("#curve [data-m]")) mark.classList.toggle("ring", Number(mark.dataset.m) === m);
+      showList(m);
+      notice.hidden = m === data.nKept;
+      if (m === data.nKept) {
+        if (stored) { body.replaceChildren(...stored); stored = null; }
+        refresh(null);
+        return;
+      }
+      find("other-m-said").textContent = `Shown: the ${m.toLocaleString("en")} features that are kept with M = ${m.toLocaleString("en")}, instead of ${data.nKept.toLocaleString("en")}.`;
+      if (!stored) stored = [...body.rows];
+      const span = spanOf(data.sets[m].map((entry) => entry[1]));
+      body.replaceChildren(...data.sets[m].map(([i, effect], rank) => makeRow(i, rank, effect, span)));
+      refresh(m);
+    }
+    slider.addEventListener("input", move);
+    find("back-to-m").addEventListener("click", () => { slider.value = sizes.indexOf(data.nKept); move(); slider.focus(); });
+    showList(data.nKept);
+  }
+
+  /* Pictures of many cells: the cell under the pointer, or the one that the arrow keys reach. */
+  function startGrids(tips) {
+    for (const cells of document.querySelectorAll("[data-grid]")) {
+      const grid = (data.grids || {})[cells.dataset.grid];
+      const plot = cells.closest(".plot"), svg = cells.closest("svg");
+      if (!grid) continue;
+      const codes = Uint8Array.from(atob(grid.codes), (c) => c.charCodeAt(0));
+      const nRows = grid.rows.length, nColumns = grid.columns.length;
+      const cursor = svg.querySelector(".cursor");
+      const size = (name) => Number(cells.getAttribute(name));
+      const wide = size("width") / nColumns, high = size("height") / nRows;
+      let at = [0, -1];
+      const words = ([row, column]) => {
+        const code = codes[row * nColumns + column];
+        const value = code === 255 ? "missing" : `${grid.unit} = ${(((code - 127) / 127) * grid.largest).toFixed(2).replace("-", "−")}`;
+        return `${grid.rows[row]}${grid.between ? ` ${grid.between} ` : ", "}${grid.columns[column]}: ${value}`;
+      };
+      const place = ([row, column]) => {
+        cursor.setAttribute("x", size("x") + wide * column);
+        cursor.setAttribute("y", size("y") + high * row);
+        cursor.setAttribute("width", wide);
+        cursor.setAttribute("height", high);
+        cursor.setAttribute("visibility", "visible");
+      };
+      const clear = () => { cursor.setAttribute("visibility", "hidden"); tips.hide(); };
+      cells.addEventListener("pointermove", (event) => {
+        const box = cells.getBoundingClientRect();
+        at = [
+          Math.min(nRows - 1, Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * nRows))),
+          Math.min(nColumns - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * nColumns))),
+        ];
+        place(at);
+        tips.write(words(at), event.clientX, event.clientY);
+      });
+      cells.addEventListener("pointerleave", clear);
+      plot.tabIndex = 0;
+      plot.setAttribute("role", "group");
+      plot.setAttribute("aria-label", `${svg.getAttribute("aria-label")}; arrow keys read the cells`);
+      plot.addEventListener("keydown", (event) => {
+        const move = { ArrowRight: [0, 1], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowUp: [-1, 0] }[event.key];
+        if (event.key === "Escape") clear();
+        if (!move) return;
+        event.preventDefault();
+        at = [Math.min(nRows - 1, Math.max(0, at[0] + move[0])), Math.min(nColumns - 1, Math.max(0, at[1] + move[1]))];
+        place(at);
+        const box = cursor.getBoundingClientRect();
+        tips.write(words(at), box.right, box.top);
+        say(words(at));
+      });
+      plot.addEventListener("blur", clear);
+    }
+  }
+
   /* Legends become switches for their series. */
   function startLegends() {
-    for (const item of document.querySelectorAll(".legend li")) {
+    for (const item of document.querySelectorAll(".legend:not(.still) li")) {
       const button = document.createElement("button");
       button.type = "button";
       button.setAttribute("aria-pressed", "true");
@@ -224,7 +360,10 @@
       if (active && active !== mark) active.classList.remove("active");
       active = mark;
       mark.classList.add("active");
-      tip.textContent = mark.dataset.tip;
+      write(mark.dataset.tip, x, y);
+    }
+    function write(words, x, y) {
+      tip.textContent = words;
       tip.hidden = false;
       const box = tip.getBoundingClientRect();
       tip.style.left = `${Math.max(4, Math.min(x + 12, innerWidth - box.width - 8))}px`;
@@ -243,7 +382,7 @@
     function nearest(plot, x, y) {
       let best = null, distance = 28;
       for (const mark of visible(plot)) {
-        if (mark.matches("path.path, .histogram")) continue;
+        if (mark.matches("path.path, .histogram, .hit, path.line")) continue;
         const [mx, my] = middle(mark);
         const away = Math.hypot(mx - x, my - y);
         if (away < distance) { best = mark; distance = away; }
@@ -274,6 +413,7 @@
       plot.addEventListener("blur", hide);
     }
     addEventListener("scroll", hide, { passive: true });
+    return { write, hide };
   }
 
   startTheme();
@@ -283,5 +423,5 @@
   const command = find("copy-command");
   if (command) command.addEventListener("click", () => copy(find("command").textContent, command));
   startLegends();
-  startTips();
+  startGrids(startTips());
 })();

@@ -328,3 +328,27 @@ def test_auto_needs_rows_to_choose_from(tamiz, write_csv):
     path = write_csv("\n".join(["a,b,y", *(f"{i},{i % 3},{i / 2}" for i in range(7))]), "few.csv")
     result = tamiz("select", path, "-t", "y", "--task", "regression")
     assert "-k auto needs at least 8 rows" in " ".join(result.stderr.split())
+
+
+@pytest.mark.filterwarnings("ignore:The network removes")  # random columns are compared with those kept
+def test_columns_that_act_together_are_selected_compared_and_applied(tamiz, tmp_path):
+    from tamiz.datasets import make_xor
+
+    X, y, truth = make_xor(200, 12, random_state=0)
+    lines = [",".join([*(f"c{i}" for i in range(12)), "y"])]
+    lines += [",".join([*(f"{value:.6f}" for value in row), "yes" if label else "no"]) for row, label in zip(X, y)]
+    path = tmp_path / "xor.csv"
+    path.write_text("\n".join(lines))
+    result = tamiz(
+        "select", path, "-t", "y", "-k", 2, "--network", "pairs", "--folds", 2, "--json", "-o", tmp_path / "out"
+    )
+    assert result.exit_code == 0, result.stderr
+    record = json.loads(result.stdout)
+    assert {kept["feature"] for kept in record["selected"]} == {f"c{i}" for i in truth.informative}
+    result = tamiz("apply", tmp_path / "out" / "model.tamiz", path, "--json", "-o", tmp_path / "predicted")
+    assert result.exit_code == 0, result.stderr
+    result = tamiz(
+        "compare", path, "-t", "y", "-k", 2, "-m", "pairs,fisher", "--folds", 2, "--json", "-o", tmp_path / "cmp"
+    )
+    assert result.exit_code == 0, result.stderr
+    assert {row["method"] for row in json.loads(result.stdout)["results"]} == {"pairs", "fisher"}

@@ -229,6 +229,14 @@ def test_what_the_engine_does_not_take():
         PairEngine().fit(Problem(X, np.sign(score), groups=np.arange(22) % 3), rule, loss, schedule)
 
 
+def test_a_table_beyond_the_memory_allowed_is_reported():
+    X, score = product()
+    with pytest.raises(
+        MemoryError, match=r"the curves of 12 screened columns and 300 rows take .* lower n_features_to_sel"
+    ):
+        fit_pairs(X, np.sign(score), 2, engine=PairEngine(max_bytes=300 * 12 * 7 * 4 - 1))
+
+
 def test_a_training_loss_that_is_not_finite_is_reported():
     X, score = product(f=22)
     with pytest.raises(FloatingPointError, match="became infinite or NaN"):

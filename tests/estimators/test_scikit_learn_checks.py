@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tamiz import E2EFSClassifier, E2EFSRegressor, ErfScaler
@@ -19,6 +20,8 @@ ESTIMATORS = [
     E2EFSClassifier(loss="softmax", normalize="standard", variant="hard", ramp_steps=1000, random_state=0),
     E2EFSRegressor(ramp_steps=1000, random_state=0),
     E2EFSRegressor(loss="huber", variant="ranking", ramp_steps=1000, random_state=0),
+    E2EFSClassifier(network="pairs", ramp_steps=1000, random_state=0),
+    E2EFSRegressor(network="pairs", n_screened=2, ramp_steps=1000, random_state=0),
     ErfScaler(),
     ErfScaler(with_mean=False),
 ]
@@ -27,5 +30,6 @@ ESTIMATORS = [
 @parametrize_with_checks(
     ESTIMATORS, expected_failed_checks=lambda estimator: {} if isinstance(estimator, ErfScaler) else EXPECTED
 )
+@pytest.mark.filterwarnings("ignore:The network removes")  # many of the checks fit noise
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -14,7 +14,7 @@ from tamiz.core.rule import Rule
 from tamiz.core.schedule import ScheduleWindow
 from tamiz.core.state import Slot
 from tamiz.engines._compile_notice import announce_compilation
-from tamiz.engines.additive import AdditiveModel
+from tamiz.engines.additive import MAX_BYTES, N_KNOTS, AdditiveModel
 from tamiz.engines.contract import Fit, Problem, Progress
 from tamiz.engines.dense_start import constant_loss, mean_loss
 from tamiz.engines.loop import Status
@@ -68,6 +68,8 @@ class PairEngine:
     n_screened : int or None, default=None
         How many features are screened, at least M; None: :func:`automatic_n_screened`. Of the 64 with the most evidence the
         products are in the model, of the others the curves.
+    max_bytes : int, default=8 GiB
+        Memory that the curves of the screened columns may take; beyond it the fit raises a ``MemoryError``.
 
     Examples
     --------
@@ -84,6 +86,7 @@ class PairEngine:
 
     fit_intercept: bool = True
     n_screened: int | None = None
+    max_bytes: int = MAX_BYTES
 
     def fit(
         self,
@@ -128,6 +131,13 @@ class PairEngine:
         n_screened = max(m, self.n_screened or automatic_n_screened(problem.n_samples, m))
         screened = screen(problem, loss, n_screened, seed, n_best=MOST_PAIRED)
         small, n = screened.problem, screened.features.size
+        n_bytes = 4 * (N_KNOTS - 1) * small.n_samples * small.n_columns
+        if n_bytes > self.max_bytes:
+            raise MemoryError(
+                f"the curves of {small.n_columns} screened columns and {small.n_samples} rows take {n_bytes / 2**30:.1f} GiB, "
+                f"more than the {self.max_bytes / 2**30:.1f} GiB allowed: lower n_features_to_select or n_screened, or fit on "
+                "a part of the rows"
+            )
         groups = np.arange(n) if small.groups is None else small.groups
         order = np.argsort(groups, kind="stable")  # the columns of a group lie side by side
         paired = np.searchsorted(screened.features, screened.by_evidence[: min(n, MOST_PAIRED)])

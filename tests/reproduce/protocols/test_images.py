@@ -60,6 +60,8 @@ def stripes():
 def test_images_refuse_what_is_not_in_the_tables():
     with pytest.raises(ValueError, match="fisher is not part of the tables of images"):
         images.make_plan(methods=["fisher"])
+    with pytest.raises(ValueError, match="pairs is not part of the tables of images"):
+        images.make_plan(methods=["pairs"])
     with pytest.raises(UnknownNameError, match="Did you mean 'small'"):
         images.make_plan(configuration="smal")
     with pytest.raises(ValueError, match="At least one run"):

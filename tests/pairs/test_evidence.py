@@ -32,7 +32,7 @@ def test_evidence_of_a_pair_is_the_score_test_of_its_products_in_an_additive_log
     left = products - design @ np.linalg.lstsq(design, products, rcond=None)[0]
     r = (y - p) / root
     score = left.T @ r
-    variance = max(1.0, (r * root) @ (r * root) / (root @ root))  # as it counts in the evidence
+    variance = (r * root) @ (r * root) / (root @ root)  # as it counts in the evidence
     statistic = score @ np.linalg.solve(left.T @ left, score) / (1000 * variance)
     assert found.strength[0] == pytest.approx(np.sqrt(statistic), rel=0.02)
     assert found.component.tolist() == [[0, 0]]

@@ -192,8 +192,7 @@ def _whitened(raw: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
 
     The mean of standardised residuals of a logistic model is not 0 where the model misses something: it is evidence and stays.
     Their variance is measured with the square of the scale, as it counts in the evidence of a pair: rows whose class is nearly
-    certain have residuals near 0 and would otherwise make those of all other rows look large. It is 1 if the model is right;
-    where classes vary less than the model expects, which is so if they can be told apart without error, it is taken as 1.
+    certain have residuals near 0 and would otherwise make those of all other rows look large.
     """
     centred = raw - raw.mean(axis=1, keepdims=True) if scale is None else raw
     weights = np.ones(raw.shape[1]) if scale is None else scale**2
@@ -201,8 +200,7 @@ def _whitened(raw: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
     kept = values > 1e-9 * values.max()
     if scale is not None and len(raw) > 1:
         kept[0] = False  # errors of C classes have C - 1 directions; a model turns the last one from row to row
-    size = values[kept] if scale is None else np.maximum(values[kept], 1.0)
-    return (vectors[:, kept] / np.sqrt(size)).T @ centred
+    return (vectors[:, kept] / np.sqrt(values[kept])).T @ centred
 
 
 def _class_errors(codes: np.ndarray, shares: np.ndarray) -> np.ndarray:

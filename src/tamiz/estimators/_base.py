@@ -145,7 +145,8 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         if self.strength is None:
             return self._fit_prepared(prepared, owned=prepared.table.owned)
         found = fit_by_strength(self, prepared, float(self.strength))
-        vars(self).update({name: value for name, value in vars(found).items() if name.endswith("_")})
+        for name in [name for name in vars(found) if name.endswith("_")]:
+            setattr(self, name, getattr(found, name))
         return self
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> PreparedData:

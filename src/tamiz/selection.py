@@ -47,6 +47,9 @@ class Selection:
         Number of the group of each feature, where groups were selected; all features of a group are kept or none.
     group_names : ndarray of str, shape (n_groups,), or None
         The names of the groups.
+    effects : mapping of str to ndarray or None
+        Curves of the best kept features, where the model is a sum of curves: "feature" (n_curves,), "grid"
+        (n_curves, n_points) in the units of the table, and "curve" (n_curves, n_outputs, n_points).
 
     Examples
     --------
@@ -72,6 +75,7 @@ class Selection:
     engine: str = "linear"
     groups: np.ndarray | None = None
     group_names: np.ndarray | None = None
+    effects: Mapping[str, np.ndarray] | None = None
 
     def __post_init__(self) -> None:
         support = np.asarray(self.support, dtype=bool).ravel()
@@ -193,6 +197,9 @@ class Selection:
             "engine": self.engine,
             "groups": None if self.groups is None else self.groups.tolist(),
             "group_names": None if self.group_names is None else [str(n) for n in self.group_names],
+            "effects": None
+            if self.effects is None
+            else {key: np.asarray(value).tolist() for key, value in self.effects.items()},
         }
 
     @classmethod
@@ -203,6 +210,8 @@ class Selection:
         support[np.asarray(values["support"], dtype=np.int64)] = True
         values["support"] = support
         values["history"] = {key: np.asarray(value) for key, value in values.get("history", {}).items()}
+        if values.get("effects") is not None:
+            values["effects"] = {key: np.asarray(value) for key, value in values["effects"].items()}
         if values.get("shape") is not None:
             values["shape"] = tuple(values["shape"])
         return cls(**values)
@@ -238,7 +247,19 @@ class Selection:
         )
 
     def plot(self, kind: str = "sieve", ax: Any = None) -> Any:
-        """Draw the run with matplotlib. ``kind``: "sieve" (features alive and loss by step) or "gamma" (paths of gamma)."""
+        """Draw the run with matplotlib.
+
+        Parameters
+        ----------
+        kind : {"sieve", "gamma", "effects"}, default="sieve"
+            Features alive and loss by step, paths of gamma, or the curves of the kept columns of an additive network.
+        ax : matplotlib axes, or an array of them for "effects", default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        matplotlib axes, or an array of them for "effects"
+        """
         from tamiz.report.plots import plot_selection
 
         return plot_selection(self, kind=kind, ax=ax)

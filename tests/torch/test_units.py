@@ -57,7 +57,7 @@ def test_masks_on_inputs_and_on_hidden_units_are_cut_together():
             chosen(10, [0, 2, 7, 9]),
             nn.Dropout(),
             nn.Linear(10, 2),
-        )  # fmt: skip
+        )
     )
     x = torch.randn(5, 8)
     small = assert_prunes(model, (x,))
@@ -83,7 +83,7 @@ def test_channels_of_a_convolution():
             chosen((6, 1, 1), [1, 2]),
             nn.Flatten(),
             nn.Linear(6 * 16, 4),
-        )  # fmt: skip
+        )
     )
     small = assert_prunes(model, (torch.randn(2, 3, 8, 8),))
     assert small.n_cut == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from tamiz.core import VARIANTS, Rule
 from tamiz.core.losses import Loss, get_loss
 from tamiz.engines import Problem, Schedule
 from tamiz.engines.budget import fit_with_rule
+from tamiz.estimators._effects import record_effects
 from tamiz.estimators._gating import read_gating
 from tamiz.estimators.networks import NETWORKS, find_network
 from tamiz.estimators.progress import watch_selection
@@ -234,6 +235,9 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         self.missing_ = None if prepared.missing is None else prepared.missing.of(selection.indices)
         self._store_target(target)
         self.model_ = fit.model if target.scale is None else fit.model.rescaled(target.mean, target.scale)
+        if selection.engine == "additive":
+            effects = record_effects(self.model_, selection, self.statistics_, self.normalize_)
+            selection = replace(selection, effects=effects)
         self.selection_ = selection.with_names(prepared.feature_names)
         self.ranking_ = self.selection_.ranking
         self.gamma_ = self.selection_.gamma

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from scipy.special import erfinv
 
-from tamiz.preprocessing.exact import normalize_exact
+from tamiz.preprocessing.exact import DEVIATIONS, normalize_exact, uses_erf
 from tamiz.selection import Selection
 
 #: Points of a curve, and curves that are recorded, those of the best columns.
@@ -26,7 +25,7 @@ def record_effects(model: Any, selection: Selection, statistics: Any, normalize:
         Which columns those are.
     statistics : ColumnStatistics or None
         Mean and deviation of the columns that the model reads.
-    normalize : {"erf", "standard", None}
+    normalize : {"erf", "erf2", "standard", None}
         Normalisation of the columns.
 
     Returns
@@ -54,6 +53,6 @@ def _in_units_of_the_table(values: np.ndarray, mean: float, deviation: float, no
     if normalize is None:
         return values
     z = values
-    if normalize == "erf":
-        z = np.clip(erfinv(np.clip(values, -1.0, 1.0)) * math.sqrt(2.0), -6.0, 6.0)
+    if uses_erf(normalize):
+        z = np.clip(erfinv(np.clip(values, -1.0, 1.0)) * DEVIATIONS[normalize], -6.0, 6.0)
     return mean + deviation * z

@@ -24,7 +24,7 @@ def mask_gates(n_entries: int, n_features_to_select: Any, options: dict[str, Any
     """
     if all(value is None for value in options.values()):
         return None, None
-    plain = {
+    plain: dict[str, Any] = {
         name: value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
         for name, value in options.items()
     }

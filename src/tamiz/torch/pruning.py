@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import torch
 import torch.fx
@@ -131,16 +131,6 @@ class PrunedModel(nn.Module):
     def extra_repr(self) -> str:
         """Return how many values are read."""
         return f"n_values={self.n_values}"
-
-
-@overload
-def prune(model: nn.Module, example: torch.Tensor | None = None) -> PrunedModel: ...
-
-
-@overload
-def prune(
-    model: nn.Module, *, example_args: Sequence[Any] | None, example_kwargs: Mapping[str, Any] | None = None
-) -> PrunedNetwork: ...
 
 
 def prune(

@@ -230,7 +230,9 @@ def _plans(
         return
     (use,) = uses
     kept = _kept(mask)
-    named = {**dict(enumerate(args)), **kwargs}
+    named: dict[int | str, Any] = {}
+    named.update(enumerate(args))
+    named.update(kwargs)
     argument = next((key for key, value in named.items() if value is use.input), None)
     behind = _behind(mask, use, calls)
     if argument is not None:
@@ -245,7 +247,8 @@ def _plans(
 
 def _before(use: _Call, calls: list[_Call]) -> list[str] | None:
     """Return the layers whose units the mask gates, from the mask back to a linear layer or a convolution."""
-    found, wanted = [], use.input
+    found: list[str] = []
+    wanted = use.input
     while True:
         makers = [call for call in calls if call.output is wanted]
         readers = [call for call in calls if call.input is wanted]

@@ -7,7 +7,7 @@ from tamiz.core import VARIANTS, MaskState, Rule, Slot, advance, initial_state, 
 from tamiz.core.losses import LOSSES, get_loss
 from tamiz.engines import Schedule
 from tamiz.engines.contract import Problem
-from tamiz.engines.dense_start import evaluate
+from tamiz.engines.dense_start import mean_loss
 from tamiz.engines.loop import Status
 from tamiz.engines.memory import LoopSlot
 from tamiz.engines.pair_loop import (
@@ -71,7 +71,7 @@ def test_gradients_are_those_of_finite_differences(loss):
 
     def value(weights, gamma):
         scores = columns_of(table).astype(np.float64) @ (gates_of(gamma) * weights).T
-        return evaluate(get_loss(loss), problem, scores, rows)
+        return mean_loss(get_loss(loss), problem, scores, rows)
 
     gate = np.zeros(n, np.float32)
     open_gates(gamma, N_FEATURES, CURVES, FUNCTIONS, gate)

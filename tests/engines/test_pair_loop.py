@@ -10,16 +10,8 @@ from tamiz.engines.contract import Problem
 from tamiz.engines.dense_start import evaluate
 from tamiz.engines.loop import Status
 from tamiz.engines.memory import LoopSlot
-from tamiz.engines.pair_loop import (
-    count_coefficients,
-    drop_features,
-    gamma_gradients,
-    new_pair_memory,
-    open_gates,
-    pair_gradient,
-    pair_scores,
-    run_pairs,
-)
+from tamiz.engines.pair_loop import gamma_gradients, open_gates, pair_gradient, pair_scores, run_pairs
+from tamiz.engines.pair_memory import count_coefficients, drop_features, new_pair_memory
 from tamiz.engines.record import training_numbers
 
 CURVES = np.array([0, 2, 3, 6, 8])

@@ -225,7 +225,7 @@ def test_what_the_engine_does_not_take():
     rule, loss = Rule(22, 2), get_loss("squared_hinge")
     with pytest.raises(ValueError, match="does not average weights"):
         PairEngine().fit(Problem(X, np.sign(score)), rule, loss, replace(schedule, average=0.5))
-    with pytest.raises(ValueError, match="the rule has 22 features, the problem 3"):
+    with pytest.raises(ValueError, match="groups must number the 22 features of the rule"):
         PairEngine().fit(Problem(X, np.sign(score), groups=np.arange(22) % 3), rule, loss, schedule)
 
 

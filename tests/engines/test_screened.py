@@ -23,7 +23,7 @@ def table(n=300, f=120, seed=0):
 def test_the_screened_problem_holds_the_columns_in_order(kind):
     X, y = table()
     offset = np.linspace(0, 1, 120).astype(np.float32) if kind is sp.csr_matrix else None
-    found = screen(Problem(kind(X), y, offset=offset), HINGE, 6)
+    found = screen(Problem(kind(X), y, offset=offset), Rule(120, 2), HINGE, 6)
     assert {7, 100} <= set(found.features)
     assert sorted(found.by_evidence[:6]) == found.features.tolist()
     assert sorted(found.by_evidence) == list(range(120))
@@ -33,7 +33,7 @@ def test_the_screened_problem_holds_the_columns_in_order(kind):
 
 def test_groups_are_numbered_anew():
     X, y = table()
-    found = screen(Problem(X, y, groups=np.arange(120) % 40), HINGE, 5)
+    found = screen(Problem(X, y, groups=np.arange(120) % 40), Rule(40, 2), HINGE, 5)
     assert {7, 20} <= set(found.features)  # columns 7 and 100
     assert found.problem.X.shape == (300, 15)
     assert found.problem.groups.tolist() == list(range(5)) * 3
@@ -42,7 +42,7 @@ def test_groups_are_numbered_anew():
 def test_nothing_is_searched_where_all_are_kept():
     X, y = table()
     X = np.ascontiguousarray(X[:, :4])
-    found = screen(Problem(X, y), HINGE, 10)
+    found = screen(Problem(X, y), Rule(4, 2), HINGE, 10)
     assert found.features.tolist() == found.by_evidence.tolist() == [0, 1, 2, 3]
     assert not np.shares_memory(found.problem.X, X)
 

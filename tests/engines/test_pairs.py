@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tamiz.core import VARIANTS, Rule
 from tamiz.core.losses import LOSSES, get_loss
 from tamiz.engines import Problem, pair_schedule
+from tamiz.engines.budget import fit_with_rule
 from tamiz.engines.pairs import MOST_PAIRED, PairEngine, automatic_n_screened
 
 
@@ -241,3 +242,48 @@ def test_a_training_loss_that_is_not_finite_is_reported():
     X, score = product(f=22)
     with pytest.raises(FloatingPointError, match="became infinite or NaN"):
         fit_pairs(X, np.where(np.arange(300)[:, None] == 7, np.nan, score), 2, "squared_error")
+
+
+@pytest.mark.parametrize("n_screened", [None, 1])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_products_with_a_column_that_is_always_read(n_screened, sparse):
+    X, score = product()
+    groups = np.arange(60)
+    groups[21] = -1
+    groups[22:] -= 1
+    table = sp.csr_matrix(X) if sparse else X
+    fit = fit_pairs(table, np.sign(score), 1, engine=PairEngine(n_screened=n_screened), groups=groups, n_features=59)
+    assert fit.selection.indices.tolist() == [5]
+    assert sorted(fit.selection.ranking) == list(range(1, 60))
+    assert [pair[:2] for pair in fit.model.pair_strengths()] == [(0, 1)]
+    assert [fit.model.columns_of_pairs(feature).tolist() for feature in (0, 1)] == [[0], [1]]
+    assert np.mean(np.sign(fit.model.scores(X[:, [5, 21]])) == np.sign(score)) > 0.9
+
+
+def test_a_column_that_is_always_read_before_the_others():
+    """The model reads the columns in the order of the table, not in that of the features."""
+    X, score = product(f=22)
+    groups = np.append(np.arange(21), 20)
+    groups[5], groups[6:] = -1, groups[6:] - 1
+    fit = fit_pairs(X, np.sign(score), 1, groups=groups, n_features=20)  # columns 20 and 21 are one group
+    assert fit.selection.indices.tolist() == [19]
+    strongest = fit.model.pair_strengths()[0]
+    assert [fit.model.columns_of_pairs(feature).tolist() for feature in strongest[:2]] == [[1, 2], [0]]
+    assert np.mean(np.sign(fit.model.scores(X[:, [5, 20, 21]])) == np.sign(score)) > 0.9
+
+
+def test_a_budget_decides_how_many():
+    X, score = product(f=40)
+    costs = np.ones(40)
+    costs[21] = 4.0
+    schedule = pair_schedule(300, 2, "classification")
+    names = {"ramp_steps": schedule.ramp_steps, "warmup_steps": schedule.warmup_steps}
+    problem, loss = Problem(X, np.sign(score)), get_loss("squared_hinge")
+    for engine in (PairEngine(), PairEngine(n_screened=2)):
+        fit = fit_with_rule(engine, problem, Rule(40, 0, costs=costs, budget=5.0, **names), loss, schedule)
+        assert fit.selection.indices.tolist() == [5, 21]
+        assert [pair[:2] for pair in fit.model.pair_strengths()] == [(0, 1)]
+    equal = Rule(40, 0, costs=np.ones(40), budget=2.0, **names)
+    paid, counted = fit_with_rule(PairEngine(), problem, equal, loss, schedule), fit_pairs(X, np.sign(score), 2)
+    np.testing.assert_array_equal(paid.selection.ranking, counted.selection.ranking)
+    np.testing.assert_allclose(paid.model.weights, counted.model.weights, atol=1e-4)

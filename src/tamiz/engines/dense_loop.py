@@ -18,7 +18,7 @@ from tamiz.core.compiled import FAST, IN_PLACE, INLINED, NOT_FINITE, adam, adam_
 from tamiz.core.history import History, new_history, record_step
 from tamiz.core.state import N_SLOTS, Phase, Slot
 from tamiz.engines.layers import Layers, Row, backward, forward, new_layers, padded, update
-from tamiz.engines.loop import Status, copy_batch, part_of_refinement, shuffle, spread_gamma, sum_groups
+from tamiz.engines.loop import Status, copy_batch, part_of_refinement, shuffle, spread_to_columns, sum_groups
 from tamiz.engines.memory import LoopSlot
 
 
@@ -266,7 +266,7 @@ def run_dense(
             if n_eliminated == NOT_FINITE:
                 return Status.DIVERGED.value
             if grouped:
-                spread_gamma(gamma, starts, gate)
+                spread_to_columns(gamma, starts, gate)
         phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value
         if not moving:
             phase = Phase.REFINEMENT.value if resting else Phase.WARM_UP.value

@@ -112,7 +112,7 @@ def sum_groups(of_columns, starts, out):
 
 
 @register_jitable(**INLINED)
-def spread_gamma(gamma, starts, gate):
+def spread_to_columns(gamma, starts, gate):
     """Write gamma of each group to its columns."""
     begin = 0
     for i in range(gamma.shape[0]):
@@ -269,7 +269,7 @@ def run(
                 gamma, gamma_first, gamma_second, rank, gamma_gradient, order, counters, rule, forced, n_low
             )
             if grouped:
-                spread_gamma(gamma, starts, gate)
+                spread_to_columns(gamma, starts, gate)
             # The step that ends the selection sorts with the first row as scratch, which is then folded anew.
             _fold(0 if grouped or (selecting and counters[Slot.OPEN] == 0) else 1, weights, folded, gate)
         phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value

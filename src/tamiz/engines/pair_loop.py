@@ -176,7 +176,14 @@ def run_pairs(loss, table, targets, sample_weights, memory, rule, training, refi
             update_intercept(memory.intercept, score_gradient, constants)
         if moving:
             gamma_gradients(
-                memory.weights, memory.gradient, k, n_all, curve_starts, function_starts, all_gamma, memory.gamma_gradient
+                memory.weights,
+                memory.gradient,
+                k,
+                n_all,
+                curve_starts,
+                function_starts,
+                all_gamma,
+                memory.gamma_gradient,
             )
         for c in range(memory.weights.shape[0]):
             _update_row(

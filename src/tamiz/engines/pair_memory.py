@@ -151,7 +151,10 @@ def drop_features(memory: PairMemory, m: int) -> np.ndarray:
     n_kept = int(alive.sum())
     stays = np.concatenate([alive, np.ones(n_always, dtype=bool)])
     n_all, n_staying = n + n_always, n_kept + n_always
-    curve_sizes, function_sizes = np.diff(memory.curve_starts[: n_all + 1]), np.diff(memory.function_starts[: n_all + 1])
+    curve_sizes, function_sizes = (
+        np.diff(memory.curve_starts[: n_all + 1]),
+        np.diff(memory.function_starts[: n_all + 1]),
+    )
     curves, functions = np.repeat(stays, curve_sizes), np.repeat(stays, function_sizes)
     later = memory.function_starts[1 : n_all + 1].repeat(function_sizes)
     products = [own & functions[first:] for own, first in zip(functions, later)]

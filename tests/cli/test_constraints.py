@@ -112,7 +112,7 @@ def test_the_pair_network_with_categories_and_missing_numbers(tamiz, colours_csv
     applied = tamiz("apply", out / "model.tamiz", colours_csv, "--out", tmp_path / "applied")
     assert applied.exit_code == 0, applied.stderr
     with open(colours_csv, newline="") as file, open(tmp_path / "applied" / "predictions.csv", newline="") as found:
-        truth, predicted = ([row for row in csv.DictReader(part)] for part in (file, found))
+        truth, predicted = (list(csv.DictReader(part)) for part in (file, found))
     name = next(name for name in predicted[0] if "predict" in name)
     assert np.mean([one["ill"] == other[name] for one, other in zip(truth, predicted)]) > 0.8
 

@@ -62,6 +62,35 @@ def test_exactly_m_columns_whatever_they_hold(sizes, variant, loss, sparse, n_sc
     assert np.isfinite(scores).all()
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 8), st.booleans(), st.sampled_from([None, 1, 3]), st.integers(0, 1000))
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_groups_forced_columns_and_budgets_whatever_they_hold(n_groups, paid, n_screened, seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([2, 12, 40]))
+    groups = rng.permutation(np.concatenate([np.arange(n_groups), rng.integers(-1, n_groups, rng.integers(6))]))
+    X = rng.normal(size=(n, groups.size)).round(rng.integers(3)).astype(np.float32)
+    X[:, 0] = 1.0
+    targets = np.where(rng.random((n, 1)) > 0.5, 1.0, -1.0)
+    costs = rng.uniform(1, 3, n_groups)
+    paid = paid and n_groups > 3
+    schedule = pair_schedule(n, 2, "classification", ramp_steps=200, refinement_epochs=2)
+    names = {"ramp_steps": 200, "warmup_steps": schedule.warmup_steps}
+    m = int(rng.integers(1, n_groups + 1))
+    rule = Rule(n_groups, 0, costs=costs, budget=3.0, **names) if paid else Rule(n_groups, m, **names)
+    problem = Problem(X, targets, groups=groups)
+    fit = fit_with_rule(PairEngine(n_screened=n_screened), problem, rule, get_loss("squared_hinge"), schedule)
+    kept = fit.selection.support
+    if paid:
+        assert costs[kept].sum() <= 3.0 < costs[kept].sum() + costs[~kept].min()
+    else:
+        assert kept.sum() == m
+    assert sorted(fit.selection.ranking) == list(range(1, n_groups + 1))
+    scores = fit.model.scores(X[:, problem.columns_of(kept)])
+    assert scores.shape == (n, 1)
+    assert np.isfinite(scores).all()
+
+
 @pytest.mark.parametrize("loss", list(LOSSES))
 def test_a_product_is_found_by_every_loss(loss):
     X, score = product()

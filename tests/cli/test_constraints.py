@@ -99,6 +99,24 @@ def test_budget_keep_and_indicators_and_the_model_applies(tamiz, colours_csv, tm
         assert len(list(csv.DictReader(file))) == 90
 
 
+@pytest.mark.parametrize("arguments", [("-k", 2, "--keep", "colour"), ("--costs", "colour=2", "--budget", 3)])
+def test_the_pair_network_with_categories_and_missing_numbers(tamiz, colours_csv, tmp_path, arguments):
+    out = tmp_path / "out"
+    result = tamiz(
+        "select", colours_csv, "--target", "ill", "--network", "pairs", "--missing", "indicator", *arguments, "--folds", 2,
+        "--out", out,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    record = json.loads((out / "selected.json").read_text())
+    assert {row["column"] for row in record["selected"]} == {"age", "colour"}
+    applied = tamiz("apply", out / "model.tamiz", colours_csv, "--out", tmp_path / "applied")
+    assert applied.exit_code == 0, applied.stderr
+    with open(colours_csv, newline="") as file, open(tmp_path / "applied" / "predictions.csv", newline="") as found:
+        truth, predicted = (list(csv.DictReader(part)) for part in (file, found))
+    name = next(name for name in predicted[0] if "predict" in name)
+    assert np.mean([one["ill"] == other[name] for one, other in zip(truth, predicted)]) > 0.8
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -11,6 +11,8 @@ from tamiz.engines.additive import AdditiveEngine
 from tamiz.engines.budget import fit_with_rule
 from tamiz.engines.dense import DenseEngine
 from tamiz.engines.linear import LinearEngine
+from tamiz.engines.pairs import PairEngine
+from tamiz.engines.screened import ScreenedEngine
 
 QUICK = {"ramp_steps": 150, "mask_learning_rate": 0.03}
 
@@ -29,6 +31,9 @@ ENGINES = {
     "additive": AdditiveEngine,
     "dense": lambda: DenseEngine((6,), n_init=1),
     "torch": torch_engine,
+    "pairs": PairEngine,
+    "few pairs": lambda: PairEngine(n_screened=3),
+    "screened": lambda: ScreenedEngine(LinearEngine(), 3),
 }
 pytestmark = pytest.mark.filterwarnings("ignore:The network removes")
 

@@ -46,6 +46,26 @@ def test_two_values_have_one_function_a_constant_and_a_rare_one_none():
     np.testing.assert_allclose(np.abs(functions_of(basis)), 1.0, atol=1e-5)
 
 
+@pytest.mark.parametrize("n_gaps", [0, 1, 3, 40])
+def test_an_indicator_leaves_the_functions_of_its_column_alone(n_gaps):
+    """Mixed with an indicator of few rows, line and U-shape would rest on these rows, and be left out with it."""
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    X[:, 1] = np.arange(300) < n_gaps
+    alone = functions_of(pair_basis(X[:, :1], np.ones(300), np.zeros(1, int), [0]))
+    both = functions_of(pair_basis(X, np.ones(300), np.zeros(2, int), [0]))
+    np.testing.assert_allclose(both[:, :2], alone, atol=1e-4)
+    assert both.shape[1] == (3 if n_gaps == 40 else 2)
+
+
+def test_a_copy_within_a_group_adds_nothing():
+    x = np.random.default_rng(0).normal(size=(200, 3))
+    X = np.column_stack([x[:, 0], x[:, 0], x[:, 1]])
+    basis = pair_basis(X, np.ones(200), np.zeros(3, int), [0])
+    assert basis.function_features.tolist() == [0] * 4
+    few = pair_basis(x[:4], np.ones(4), np.zeros(3, int), [0])  # fewer rows than functions
+    assert few.function_features.size == 0
+
+
 def test_a_group_has_the_principal_components_of_its_columns():
     rng = np.random.default_rng(0)
     codes = rng.integers(5, size=300)

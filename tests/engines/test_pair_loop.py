@@ -10,16 +10,8 @@ from tamiz.engines.contract import Problem
 from tamiz.engines.dense_start import mean_loss
 from tamiz.engines.loop import Status
 from tamiz.engines.memory import LoopSlot
-from tamiz.engines.pair_loop import (
-    count_coefficients,
-    drop_features,
-    gamma_gradients,
-    new_pair_memory,
-    open_gates,
-    pair_gradient,
-    pair_scores,
-    run_pairs,
-)
+from tamiz.engines.pair_loop import gamma_gradients, open_gates, pair_gradient, pair_scores, run_pairs
+from tamiz.engines.pair_memory import count_coefficients, drop_features, new_pair_memory
 from tamiz.engines.record import training_numbers
 
 CURVES = np.array([0, 2, 3, 6, 8])
@@ -97,9 +89,14 @@ class Reference:
 
     def __init__(self, n_outputs, rule, schedule):
         self.rule, self.schedule, n = rule, schedule, CURVES[-1] + LEFT.size
+        self.always = np.ones(N_FEATURES - rule.n_features)  # gamma of features that are always read
         self.weights, self.bias = np.zeros((n_outputs, n)), np.zeros(n_outputs)
         self.moments = [np.zeros((n_outputs, n)), np.zeros((n_outputs, n)), np.zeros(n_outputs), np.zeros(n_outputs)]
         self.mask, self.age = initial_state(rule, np.zeros(0)), 0
+
+    @property
+    def gamma(self):
+        return np.concatenate([self.mask.gamma, self.always])
 
     def adam(self, gradient, first, second):
         plan = self.schedule
@@ -110,7 +107,7 @@ class Reference:
 
     def step(self, X, targets):
         """Take one step of squared error on a batch."""
-        gamma = self.mask.gamma
+        gamma = self.gamma
         gate = gates_of(gamma)
         error = X @ (gate * self.weights).T + self.bias - targets
         d = 2 * error / error.size
@@ -124,7 +121,7 @@ class Reference:
         self.age += 1
         self.bias -= self.adam(d.sum(0), *self.moments[2:])
         self.weights -= self.adam(gate * g + 2 * self.schedule.l2 * self.weights, *self.moments[:2])
-        self.mask = advance(self.mask, of_gamma, self.age, self.rule)
+        self.mask = advance(self.mask, of_gamma[: self.rule.n_features], self.age, self.rule)
 
     def take(self, memory, coefficients):
         """Take over the numbers of the compiled loop, so that rounding errors of float32 do not add up."""
@@ -136,21 +133,20 @@ class Reference:
         parts = [self.mask.gamma.copy(), self.mask.first.copy(), self.mask.second.copy()]
         for part, other in zip(parts, (memory.gamma, memory.gamma_first, memory.gamma_second)):
             part[memory.feature[:n]] = other[:n]
-        self.mask = MaskState(*parts, self.mask.rank, self.mask.age)
+        self.mask = MaskState(*parts, self.mask.rank, self.mask.age, self.mask.kept)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("n_outputs", [1, 3])
-def test_same_batches_same_path(variant, n_outputs):
+@pytest.mark.parametrize(("n_outputs", "n_always"), [(1, 0), (3, 0), (1, 1)])
+def test_same_batches_same_path(variant, n_outputs, n_always):
     table, rng = make_table(48, 3), np.random.default_rng(7)
     X = columns_of(table)
     targets = (X[:, :n_outputs] - X[:, 12 : 12 + n_outputs] + 0.3 * rng.normal(size=(48, n_outputs))).astype(np.float32)
-    m, warmup = 2, 20
-    rule = Rule(N_FEATURES, m, variant=variant, warmup_steps=warmup, ramp_steps=400, mask_learning_rate=0.02)
+    m, warmup = 2 - n_always, 20
+    rule = Rule(N_FEATURES - n_always, m, variant=variant, warmup_steps=warmup, ramp_steps=400, mask_learning_rate=0.02)
     plan = Schedule(5e-3, 0.02, 7, warmup, 400, refinement_steps=0, refinement_l2=0.02, refinement_rates=(5e-3,))
     reference = Reference(n_outputs, rule, plan)
-    memory = new_pair_memory(48, n_outputs, m, plan.batch_size, 3, CURVES, FUNCTIONS)
-    coefficients, features = np.arange(X.shape[1]), np.arange(N_FEATURES)
+    memory = new_pair_memory(48, n_outputs, m, plan.batch_size, 3, CURVES, FUNCTIONS, n_always)
     first = np.concatenate([OF_CURVE, OF_FUNCTION[LEFT]])
     second = np.concatenate([OF_CURVE, OF_FUNCTION[RIGHT]])
     for _ in range(3000):
@@ -167,11 +163,12 @@ def test_same_batches_same_path(variant, n_outputs):
             table = np.ascontiguousarray(table[:, drop_features(memory, m)])
         n = memory.loop_counters[LoopSlot.FEATURES]
         features = memory.feature[:n]
-        coefficients = np.flatnonzero(np.isin(first, features) & np.isin(second, features))
+        present = np.concatenate([features, np.arange(rule.n_features, N_FEATURES)])
+        coefficients = np.flatnonzero(np.isin(first, present) & np.isin(second, present))
         assert coefficients.size == memory.loop_counters[LoopSlot.WIDTH]
         np.testing.assert_allclose(memory.gamma[:n], reference.mask.gamma[features], atol=2e-5)
         np.testing.assert_array_equal(memory.rank[:n], reference.mask.rank[features])
-        gate = gates_of(reference.mask.gamma)[coefficients]
+        gate = gates_of(reference.gamma)[coefficients]
         ours, theirs = memory.weights[:, : coefficients.size], reference.weights[:, coefficients]
         np.testing.assert_allclose(ours[:, gate > 0], theirs[:, gate > 0], atol=2e-5)
         np.testing.assert_allclose(memory.folded[:, : coefficients.size], gate * ours, atol=2e-5)
@@ -181,3 +178,4 @@ def test_same_batches_same_path(variant, n_outputs):
             break
     assert is_closed(reference.mask, rule)
     assert memory.counters[Slot.CLOSED]
+    assert (memory.gamma[n:][:n_always] == 1).all()

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tamiz.core import VARIANTS, Rule
 from tamiz.core.losses import LOSSES, get_loss
 from tamiz.engines import Problem, pair_schedule
+from tamiz.engines.budget import fit_with_rule
 from tamiz.engines.pairs import MOST_PAIRED, PairEngine, automatic_n_screened
 
 
@@ -58,6 +59,35 @@ def test_exactly_m_columns_whatever_they_hold(sizes, variant, loss, sparse, n_sc
     assert fit.selection.engine == "pairs"
     scores = fit.model.scores(table[:, fit.selection.indices])
     assert scores.shape == (n, 1 if LOSSES[loss].exclusive else 2)
+    assert np.isfinite(scores).all()
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 8), st.booleans(), st.sampled_from([None, 1, 3]), st.integers(0, 1000))
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_groups_forced_columns_and_budgets_whatever_they_hold(n_groups, paid, n_screened, seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([2, 12, 40]))
+    groups = rng.permutation(np.concatenate([np.arange(n_groups), rng.integers(-1, n_groups, rng.integers(6))]))
+    X = rng.normal(size=(n, groups.size)).round(rng.integers(3)).astype(np.float32)
+    X[:, 0] = 1.0
+    targets = np.where(rng.random((n, 1)) > 0.5, 1.0, -1.0)
+    costs = rng.uniform(1, 3, n_groups)
+    paid = paid and n_groups > 3
+    schedule = pair_schedule(n, 2, "classification", ramp_steps=200, refinement_epochs=2)
+    names = {"ramp_steps": 200, "warmup_steps": schedule.warmup_steps}
+    m = int(rng.integers(1, n_groups + 1))
+    rule = Rule(n_groups, 0, costs=costs, budget=3.0, **names) if paid else Rule(n_groups, m, **names)
+    problem = Problem(X, targets, groups=groups)
+    fit = fit_with_rule(PairEngine(n_screened=n_screened), problem, rule, get_loss("squared_hinge"), schedule)
+    kept = fit.selection.support
+    if paid:
+        assert costs[kept].sum() <= 3.0 < costs[kept].sum() + costs[~kept].min()
+    else:
+        assert kept.sum() == m
+    assert sorted(fit.selection.ranking) == list(range(1, n_groups + 1))
+    scores = fit.model.scores(X[:, problem.columns_of(kept)])
+    assert scores.shape == (n, 1)
     assert np.isfinite(scores).all()
 
 
@@ -225,7 +255,7 @@ def test_what_the_engine_does_not_take():
     rule, loss = Rule(22, 2), get_loss("squared_hinge")
     with pytest.raises(ValueError, match="does not average weights"):
         PairEngine().fit(Problem(X, np.sign(score)), rule, loss, replace(schedule, average=0.5))
-    with pytest.raises(ValueError, match="the rule has 22 features, the problem 3"):
+    with pytest.raises(ValueError, match="groups must number the 22 features of the rule"):
         PairEngine().fit(Problem(X, np.sign(score), groups=np.arange(22) % 3), rule, loss, schedule)
 
 
@@ -241,3 +271,48 @@ def test_a_training_loss_that_is_not_finite_is_reported():
     X, score = product(f=22)
     with pytest.raises(FloatingPointError, match="became infinite or NaN"):
         fit_pairs(X, np.where(np.arange(300)[:, None] == 7, np.nan, score), 2, "squared_error")
+
+
+@pytest.mark.parametrize("n_screened", [None, 1])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_products_with_a_column_that_is_always_read(n_screened, sparse):
+    X, score = product()
+    groups = np.arange(60)
+    groups[21] = -1
+    groups[22:] -= 1
+    table = sp.csr_matrix(X) if sparse else X
+    fit = fit_pairs(table, np.sign(score), 1, engine=PairEngine(n_screened=n_screened), groups=groups, n_features=59)
+    assert fit.selection.indices.tolist() == [5]
+    assert sorted(fit.selection.ranking) == list(range(1, 60))
+    assert [pair[:2] for pair in fit.model.pair_strengths()] == [(0, 1)]
+    assert [fit.model.columns_of_pairs(feature).tolist() for feature in (0, 1)] == [[0], [1]]
+    assert np.mean(np.sign(fit.model.scores(X[:, [5, 21]])) == np.sign(score)) > 0.9
+
+
+def test_a_column_that_is_always_read_before_the_others():
+    """The model reads the columns in the order of the table, not in that of the features."""
+    X, score = product(f=22)
+    groups = np.append(np.arange(21), 20)
+    groups[5], groups[6:] = -1, groups[6:] - 1
+    fit = fit_pairs(X, np.sign(score), 1, groups=groups, n_features=20)  # columns 20 and 21 are one group
+    assert fit.selection.indices.tolist() == [19]
+    strongest = fit.model.pair_strengths()[0]
+    assert [fit.model.columns_of_pairs(feature).tolist() for feature in strongest[:2]] == [[1, 2], [0]]
+    assert np.mean(np.sign(fit.model.scores(X[:, [5, 20, 21]])) == np.sign(score)) > 0.9
+
+
+def test_a_budget_decides_how_many():
+    X, score = product(f=40)
+    costs = np.ones(40)
+    costs[21] = 4.0
+    schedule = pair_schedule(300, 2, "classification")
+    names = {"ramp_steps": schedule.ramp_steps, "warmup_steps": schedule.warmup_steps}
+    problem, loss = Problem(X, np.sign(score)), get_loss("squared_hinge")
+    for engine in (PairEngine(), PairEngine(n_screened=2)):
+        fit = fit_with_rule(engine, problem, Rule(40, 0, costs=costs, budget=5.0, **names), loss, schedule)
+        assert fit.selection.indices.tolist() == [5, 21]
+        assert [pair[:2] for pair in fit.model.pair_strengths()] == [(0, 1)]
+    equal = Rule(40, 0, costs=np.ones(40), budget=2.0, **names)
+    paid, counted = fit_with_rule(PairEngine(), problem, equal, loss, schedule), fit_pairs(X, np.sign(score), 2)
+    np.testing.assert_array_equal(paid.selection.ranking, counted.selection.ranking)
+    np.testing.assert_allclose(paid.model.weights, counted.model.weights, atol=1e-4)

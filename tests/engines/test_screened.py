@@ -23,7 +23,7 @@ def table(n=300, f=120, seed=0):
 def test_the_screened_problem_holds_the_columns_in_order(kind):
     X, y = table()
     offset = np.linspace(0, 1, 120).astype(np.float32) if kind is sp.csr_matrix else None
-    found = screen(Problem(kind(X), y, offset=offset), HINGE, 6)
+    found = screen(Problem(kind(X), y, offset=offset), Rule(120, 2), HINGE, 6)
     assert {7, 100} <= set(found.features)
     assert sorted(found.by_evidence[:6]) == found.features.tolist()
     assert sorted(found.by_evidence) == list(range(120))
@@ -33,7 +33,7 @@ def test_the_screened_problem_holds_the_columns_in_order(kind):
 
 def test_groups_are_numbered_anew():
     X, y = table()
-    found = screen(Problem(X, y, groups=np.arange(120) % 40), HINGE, 5)
+    found = screen(Problem(X, y, groups=np.arange(120) % 40), Rule(40, 2), HINGE, 5)
     assert {7, 20} <= set(found.features)  # columns 7 and 100
     assert found.problem.X.shape == (300, 15)
     assert found.problem.groups.tolist() == list(range(5)) * 3
@@ -42,7 +42,7 @@ def test_groups_are_numbered_anew():
 def test_nothing_is_searched_where_all_are_kept():
     X, y = table()
     X = np.ascontiguousarray(X[:, :4])
-    found = screen(Problem(X, y), HINGE, 10)
+    found = screen(Problem(X, y), Rule(4, 2), HINGE, 10)
     assert found.features.tolist() == found.by_evidence.tolist() == [0, 1, 2, 3]
     assert not np.shares_memory(found.problem.X, X)
 
@@ -65,3 +65,46 @@ def test_at_least_m_are_screened():
     problem, rule = Problem(X, np.sign(X[:, [3]])), Rule(12, 9, ramp_steps=100)
     fit = ScreenedEngine(DenseEngine((4,), n_init=1), 2).fit(problem, rule, HINGE, schedule)
     assert fit.selection.support.sum() == 9
+
+
+def test_columns_that_are_always_read_stay_and_count_as_partners():
+    X, y = table()
+    groups = np.arange(120)
+    groups[100] = -1  # alone column 7 tells nothing
+    groups[101:] -= 1
+    found = screen(Problem(X, y, groups=groups), Rule(119, 1), HINGE, 3)
+    assert 7 in found.features
+    assert found.features.size == 3
+    assert found.by_evidence.size == 119
+    columns = np.flatnonzero(np.isin(groups, [*found.features, -1]))
+    np.testing.assert_array_equal(found.problem.X, X[:, columns])
+    assert sorted(found.problem.groups) == [-1, 0, 1, 2]
+    assert set(found.best[:2].tolist()) == {int(np.searchsorted(found.features, 7)), 3}
+    assert found.problem.X[:, found.problem.groups == -1].tolist() == X[:, [100]].tolist()
+
+
+@pytest.mark.parametrize(("n_screened", "share"), [(1, 1.0), (4, 1.0), (1, 2.0), (1, 100.0)])
+def test_more_is_screened_than_a_budget_pays_for(n_screened, share):
+    X = table()[0][:200, :30]
+    costs = np.random.default_rng(1).uniform(1, 5, 30)
+    rule = Rule(30, 0, costs=costs, budget=9.0)
+    found = screen(Problem(X, np.sign(X[:, [3]])), rule, HINGE, n_screened, share=share)
+    n, spent = found.features.size, costs[found.features].sum()
+    assert n >= n_screened
+    assert spent > 9.0 * share or n == 30
+    fewer = found.by_evidence[: n - 1]
+    assert n == n_screened or costs[fewer].sum() <= 9.0 * share * (1 + 1e-6)
+    small = found.rule(rule)
+    np.testing.assert_array_equal(small.costs, costs[found.features])
+    assert (small.n_features, small.budget) == (n, 9.0)
+
+
+def test_a_budget_among_the_screened_and_ranks_of_all():
+    X = table()[0][:200, :30]
+    costs = np.full(30, 2.0)
+    rule = Rule(30, 0, costs=costs, budget=5.0, ramp_steps=300)
+    schedule = linear_schedule(200, 2, "classification", ramp_steps=300, refinement_epochs=5)
+    problem = Problem(X, np.sign(X[:, [3]] - X[:, [9]]))
+    fit = ScreenedEngine(LinearEngine(), 2).fit(problem, rule, HINGE, schedule)
+    assert fit.selection.indices.tolist() == [3, 9]
+    assert sorted(fit.selection.ranking) == list(range(1, 31))

@@ -81,7 +81,8 @@ def test_keep_alone_selects_it(data):
     assert clf.score(X, y) > 0.3
 
 
-@pytest.mark.parametrize("network", ["linear", "additive"])
+@pytest.mark.parametrize("network", ["linear", "additive", "pairs"])
+@pytest.mark.filterwarnings("ignore:The network removes")
 def test_a_budget_is_kept_and_nothing_else_fits(data, network):
     X, y = data
     costs = np.random.default_rng(1).uniform(1, 4, size=20)
@@ -130,17 +131,42 @@ def test_a_gap_that_training_did_not_have_is_filled(data):
     np.testing.assert_allclose(clf.decision_function(gap), clf.decision_function(mean))
 
 
-def test_a_model_file_knows_groups_and_indicators(data):
+@pytest.mark.parametrize("network", ["linear", "additive", "pairs", "mlp"])
+@pytest.mark.parametrize("keep", [None, ["c11"]])
+def test_a_model_file_knows_groups_and_indicators(data, network, keep):
     pandas = pytest.importorskip("pandas")
     X, y = data
     X = X.astype(np.float32)
     X[::7, 11] = np.nan
     names = [f"c{i}" for i in range(20)]
     frame = pandas.DataFrame(X, columns=names)
-    clf = E2EFSClassifier(2, groups=[["c4", "c5"]], missing="indicator", **SHORT).fit(frame, y)
+    options = {"groups": [["c4", "c5"]], "missing": "indicator", "keep": keep, "n_init": 1, **SHORT}
+    clf = E2EFSClassifier(2, network=network, **options).fit(frame, y)
+    assert clf.get_support(indices=True).tolist() == [4, 5, 11]
     saved = SavedModel.from_bytes(SavedModel.from_estimator(clf).to_bytes())
     np.testing.assert_allclose(saved.scores(frame)[:, 0], clf.decision_function(frame), atol=1e-4)
+    np.testing.assert_array_equal(saved.predict(frame), clf.predict(frame).astype(str))
     assert [feature.name for feature in saved.features if feature.missing] == ["c11 is missing"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_network_can_be_chosen_with_groups_forced_columns_and_indicators():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(120, 6))
+    y = X[:, 1] * X[:, 4] > 0
+    X[rng.random(120) < 0.1, 4] = np.nan
+    options = {"groups": [[0, 1]], "keep": [4], "drop": [5], "missing": "indicator", "cv": 2, "n_init": 1}
+    clf = E2EFSClassifier(2, network="auto", **options, **SHORT).fit(X, y)
+    choice = clf.selection_.choices["network"]
+    assert clf.network_ in ("pairs", "mlp")
+    assert choice["reasons"] == {}
+    assert clf.get_support(indices=True).tolist() == [0, 1, 4]
+    assert clf.score(X, y) > 0.75
+    paid = E2EFSRegressor(network="auto", costs=[1, 1, 1, 1, 3, 1], budget=4, **{**options, "drop": None}, **SHORT)
+    paid.fit(X, y)
+    assert paid.selection_.choices["network"]["reasons"] == {}
+    assert paid.get_support()[4]
+    assert paid.get_support().sum() == 2
 
 
 def test_a_path_counts_groups(data):

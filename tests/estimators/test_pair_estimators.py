@@ -46,6 +46,27 @@ def test_pairs_have_names_and_strengths():
     assert not hasattr(E2EFSClassifier(2, random_state=0).fit(X, y), "pairs_")
 
 
+def test_pairs_of_groups_forced_columns_and_indicators():
+    X, score = saddle()
+    y = score > 0
+    X[::9, 4] = np.nan
+    frame = pd.DataFrame(X, columns=[f"gene {i}" for i in range(50)])
+    gaps = clone(CLASSIFIER).set_params(missing="indicator")
+    groups = {"pathway": ["gene 11", "gene 12"], "other": ["gene 0", "gene 1"]}
+    grouped = clone(gaps).set_params(groups=groups).fit(frame, y)
+    assert [effect[:3] for effect in grouped.pairs_] == [("gene 4", "pathway", (3, 10))]
+    assert grouped.selection_.group_names[[3, 10]].tolist() == ["gene 4", "pathway"]
+    # A kept column and its indicator have no entry of gamma; together they are still one column.
+    kept = clone(gaps).set_params(keep=["gene 4"], n_screened=3).fit(frame, y)
+    assert [effect[:3] for effect in kept.pairs_] == [("gene 4", "gene 11", (4, 11))]
+    assert kept.get_support(indices=True).tolist() == [4, 11]
+    both = clone(gaps).set_params(n_features_to_select=3, keep=["gene 11", "gene 30"], drop=["gene 0"]).fit(frame, y)
+    assert both.get_support(indices=True).tolist() == [4, 11, 30]
+    assert {effect.indices for effect in both.pairs_} == {(4, 11), (4, 30), (11, 30)}
+    assert both.pairs_[0].indices == (4, 11)
+    assert both.score(frame, y) > 0.8
+
+
 def test_predictions_read_the_selected_columns_alone():
     X, y = saddle()
     model = clone(REGRESSOR).fit(X, 1e6 * y + 5e7)

@@ -18,11 +18,8 @@ from tamiz.core.compiled import FAST, IN_PLACE, INLINED, NOT_FINITE, adam, adam_
 from tamiz.core.history import History, new_history, record_step
 from tamiz.core.state import N_SLOTS, Phase, Slot
 from tamiz.engines.layers import Layers, Row, backward, forward, new_layers, padded, update
-from tamiz.engines.loop import Status, _spread, _sum_groups, shuffle
+from tamiz.engines.loop import Status, copy_batch, part_of_refinement, shuffle, spread_to_columns, sum_groups
 from tamiz.engines.memory import LoopSlot
-from tamiz.engines.schedule import refinement_part
-
-_refinement_part = register_jitable(**INLINED)(refinement_part)
 
 
 class DenseMemory(NamedTuple):
@@ -157,7 +154,7 @@ def new_dense_memory(
 
 
 @register_jitable(**INLINED)
-def _next_batch(rows, random, position, batch_size, targets, weights, batch_targets, batch_weights):
+def _next_even_batch(rows, random, position, batch_size, targets, weights, batch_targets, batch_weights):
     """Copy targets and weights of the next batch; return where its rows begin and end."""
     n = rows.shape[0]
     if position >= n:
@@ -166,10 +163,7 @@ def _next_batch(rows, random, position, batch_size, targets, weights, batch_targ
     n_batches = max(1, n // batch_size)
     size, n_larger = n // n_batches, n % n_batches
     end = position + (size + 1 if position < n_larger * (size + 1) else size)
-    for i in range(position, end):
-        for c in range(targets.shape[1]):
-            batch_targets[i - position, c] = targets[rows[i], c]
-        batch_weights[i - position] = weights[rows[i]]
+    copy_batch(rows, position, end, targets, weights, batch_targets, batch_weights)
     return position, end
 
 
@@ -223,7 +217,7 @@ def run_dense(
     for i in range(alphas.shape[0]):
         counters[Slot.STEP] += 1
         step = counters[Slot.STEP]
-        begin, end = _next_batch(
+        begin, end = _next_even_batch(
             memory.rows, memory.random, loop_counters[LoopSlot.POSITION], training.batch_size, targets, sample_weights,
             memory.batch_targets, memory.batch_weights,
         )  # fmt: skip
@@ -248,7 +242,7 @@ def run_dense(
         rate, l2 = training.learning_rate, training.l2
         if refining:
             refined = loop_counters[LoopSlot.REFINED]
-            rate = refinement_rates[_refinement_part(refined, training.refinement_steps, refinement_rates.shape[0])]
+            rate = refinement_rates[part_of_refinement(refined, training.refinement_steps, refinement_rates.shape[0])]
             l2 = training.refinement_l2
             loop_counters[LoopSlot.REFINED] += 1
         loop_counters[LoopSlot.WEIGHT_AGE] += 1
@@ -263,7 +257,7 @@ def run_dense(
         alpha = alphas[i] if counters[Slot.OPEN] > 0 else 1.0
         if moving:
             if grouped:
-                _sum_groups(gate_gradient, starts, gamma_gradient)
+                sum_groups(gate_gradient, starts, gamma_gradient)
             forced = step >= training.step_limit
             n_eliminated = advance_in_place(
                 gamma, gamma_first, gamma_second, rank, gamma_gradient, order, counters, alpha, mask_targets[i], forced,
@@ -272,7 +266,7 @@ def run_dense(
             if n_eliminated == NOT_FINITE:
                 return Status.DIVERGED.value
             if grouped:
-                _spread(gamma, starts, gate)
+                spread_to_columns(gamma, starts, gate)
         phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value
         if not moving:
             phase = Phase.REFINEMENT.value if resting else Phase.WARM_UP.value

@@ -35,7 +35,7 @@ from tamiz.core.state import Phase, Slot
 from tamiz.engines.memory import LoopSlot
 from tamiz.engines.schedule import refinement_part
 
-_refinement_part = register_jitable(**INLINED)(refinement_part)
+part_of_refinement = register_jitable(**INLINED)(refinement_part)
 
 
 class Status(IntEnum):
@@ -66,17 +66,23 @@ def shuffle(rows, state):
 
 
 @register_jitable(**INLINED)
-def _next_batch(rows, random, position, batch_size, targets, weights, batch_targets, batch_weights):
+def copy_batch(rows, begin, end, targets, weights, batch_targets, batch_weights):
+    """Copy targets and weights of the rows from ``begin`` to ``end``."""
+    # Entry by entry: the compiler takes four seconds longer over the assignment of a row.
+    for i in range(begin, end):
+        for c in range(targets.shape[1]):
+            batch_targets[i - begin, c] = targets[rows[i], c]
+        batch_weights[i - begin] = weights[rows[i]]
+
+
+@register_jitable(**INLINED)
+def next_batch(rows, random, position, batch_size, targets, weights, batch_targets, batch_weights):
     """Copy targets and weights of the next batch; return where its rows begin and end. The last of an epoch may be smaller."""
     if position >= rows.shape[0]:
         shuffle(rows, random)
         position = 0
     end = min(rows.shape[0], position + batch_size)
-    # Entry by entry: the compiler takes four seconds longer over the assignment of a row.
-    for i in range(position, end):
-        for c in range(targets.shape[1]):
-            batch_targets[i - position, c] = targets[rows[i], c]
-        batch_weights[i - position] = weights[rows[i]]
+    copy_batch(rows, position, end, targets, weights, batch_targets, batch_weights)
     return position, end
 
 
@@ -93,7 +99,7 @@ def _gamma_gradient(weights, gradient, out):
 
 
 @register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
-def _sum_groups(of_columns, starts, out):
+def sum_groups(of_columns, starts, out):
     """Write the sum over the columns of each group."""
     begin = 0
     for i in range(out.shape[0]):
@@ -106,7 +112,7 @@ def _sum_groups(of_columns, starts, out):
 
 
 @register_jitable(**INLINED)
-def _spread(gamma, starts, gate):
+def spread_to_columns(gamma, starts, gate):
     """Write gamma of each group to its columns."""
     begin = 0
     for i in range(gamma.shape[0]):
@@ -171,7 +177,8 @@ def _update_with_gamma(
 
 
 @register_jitable(**INLINED)
-def _update_intercept(intercept, score_gradient, constants):
+def update_intercept(intercept, score_gradient, constants):
+    """Take a step of Adam on the constant terms."""
     for c in range(intercept.shape[1]):
         total = np.float32(0.0)
         for i in range(score_gradient.shape[0]):
@@ -202,7 +209,7 @@ def run(
     for i in range(alphas.shape[0]):
         counters[Slot.STEP] += 1
         step = counters[Slot.STEP]
-        begin, end = _next_batch(
+        begin, end = next_batch(
             all_rows, random, loop_counters[LoopSlot.POSITION], training.batch_size, targets, sample_weights,
             batch_targets, batch_weights,
         )  # fmt: skip
@@ -221,7 +228,7 @@ def run(
         rate, l2 = training.learning_rate, training.l2
         if refining:
             refined = loop_counters[LoopSlot.REFINED]
-            rate = refinement_rates[_refinement_part(refined, training.refinement_steps, refinement_rates.shape[0])]
+            rate = refinement_rates[part_of_refinement(refined, training.refinement_steps, refinement_rates.shape[0])]
             l2 = training.refinement_l2
             loop_counters[LoopSlot.REFINED] += 1
         loop_counters[LoopSlot.WEIGHT_AGE] += 1
@@ -229,7 +236,7 @@ def run(
         constants = adam_constants(rate, training.beta1, training.beta2, training.epsilon, age)
         decay = np.float32(2.0 * l2)
         if training.fit_intercept:
-            _update_intercept(intercept, score_gradient, constants)
+            update_intercept(intercept, score_gradient, constants)
 
         moving = step > training.warmup_steps and not resting
         selecting = moving and counters[Slot.OPEN] > 0
@@ -238,7 +245,7 @@ def run(
             # The first row of ``folded`` is free until it is folded anew.
             _gamma_gradient(weights, gradient, folded[0][:k])
             if grouped:
-                _sum_groups(folded[0], starts, gamma_gradient)
+                sum_groups(folded[0], starts, gamma_gradient)
         # Without groups the first row of weights moves together with gamma, below.
         _update_weights(
             1 if moving and not grouped else 0, weights, folded, gradient, weights_first, weights_second, gate, constants,
@@ -262,7 +269,7 @@ def run(
                 gamma, gamma_first, gamma_second, rank, gamma_gradient, order, counters, rule, forced, n_low
             )
             if grouped:
-                _spread(gamma, starts, gate)
+                spread_to_columns(gamma, starts, gate)
             # The step that ends the selection sorts with the first row as scratch, which is then folded anew.
             _fold(0 if grouped or (selecting and counters[Slot.OPEN] == 0) else 1, weights, folded, gate)
         phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value

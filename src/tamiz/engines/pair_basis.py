@@ -1,8 +1,8 @@
 """Turn columns into what a second-order model adds up: curves of each column, and functions whose products are joint effects.
 
 A curve is spanned by the column itself and hats, as in the additive model. The functions of a feature are few, centred, of
-variance 1 and uncorrelated: a line and a U-shape of the ranks of a column, or the leading principal components of the columns
-of a group. All are linear between the knots of their columns, so that a trained model is knots and heights.
+variance 1 and uncorrelated: a line and a U-shape of the ranks of each of its columns or, of a group with many columns, their
+leading principal components. All are linear between the knots of their columns, so that a trained model is knots and heights.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from tamiz.engines.additive import N_KNOTS
 from tamiz.engines.basis import HatBasis, hat_basis
@@ -100,11 +101,13 @@ def pair_basis(X: np.ndarray, weights: np.ndarray, column_features: np.ndarray, 
     for feature in np.sort(paired):
         columns = np.arange(*np.searchsorted(column_features, [feature, feature + 1]))
         knots = [hats.knots[j, : hats.n_knots[j]].astype(np.float64) for j in columns]
-        if columns.size == 1:
-            raw = _rank_polynomials(standard[:, columns[0]], knots[0], share)
-        else:
+        own = standard[:, columns]
+        raw = block_diag(*(_rank_polynomials(values, part, share) for values, part in zip(own.T, knots)))
+        if by_size := raw.shape[0] > MOST_GROUP_FUNCTIONS:
             raw = _lines(knots)
-        found, combined = _orthonormal(standard[:, columns], knots, raw, share, columns.size > 1)
+        if columns.size > 1:
+            raw = _well_supported(own, knots, raw, share)
+        found, combined = _orthonormal(own, knots, raw, share, by_size)
         rows = np.zeros((combined.shape[0], starts[-1]))
         rows[:, starts[columns[0]] : starts[columns[-1] + 1]] = combined
         heights.append(rows)
@@ -142,6 +145,19 @@ def _lines(knots: list[np.ndarray]) -> np.ndarray:
     return rows
 
 
+def _well_supported(X: np.ndarray, knots: list[np.ndarray], raw: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Return the functions that rest on enough rows: a column that is nearly constant must not be mixed into the others."""
+    values = curve_values(X, knots, raw)
+    values = values - share @ values
+    deviation = np.sqrt(share @ values**2)
+    return raw[(deviation > 0) & _rest_on_enough(values / np.where(deviation > 0, deviation, 1.0))]
+
+
+def _rest_on_enough(values: np.ndarray) -> np.ndarray:
+    """Check which functions, of mean 0 and variance 1, rest on enough rows."""
+    return values.shape[0] / np.maximum(np.mean(values**4, axis=0), 1e-30) >= FEWEST_ROWS
+
+
 def curve_values(X: np.ndarray, knots: list[np.ndarray], heights: np.ndarray) -> np.ndarray:
     """Return the sums of curves, shape (n_samples, n_functions).
 
@@ -174,7 +190,8 @@ def _orthonormal(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return functions of mean 0 and variance 1 without correlation, and their heights; those that rest on few rows go.
 
-    ``by_size``: the leading principal components; otherwise each function is freed of those before it.
+    ``by_size``: the leading principal components; otherwise each function is freed of those before it, and goes if nothing is
+    left of it.
     """
     values = curve_values(X, knots, raw)
     # A constant is one at all knots of the first column.
@@ -187,12 +204,15 @@ def _orthonormal(
         mix = (right / np.where(singular > 0, singular, 1.0)[:, None])[singular > 1e-4 * singular.max(initial=1e-30)]
         mix = mix[:MOST_GROUP_FUNCTIONS]
     else:
-        corner: np.ndarray = np.linalg.qr(weighted)[1]
-        size = np.abs(np.diag(corner))
-        n_kept = int(np.cumprod(size > 1e-4 * np.sqrt(np.square(corner).sum(axis=0))).sum())
-        mix = np.zeros((n_kept, raw.shape[0]))
-        mix[:, :n_kept] = np.linalg.inv(corner[:n_kept, :n_kept]).T
+        chosen = np.arange(raw.shape[0])
+        while True:
+            corner: np.ndarray = np.linalg.qr(weighted[:, chosen])[1]
+            is_free = np.abs(np.diag(corner)) > 1e-4 * np.sqrt(np.square(corner).sum(axis=0))[: corner.shape[0]]
+            if is_free.all() and corner.shape[0] == chosen.size:
+                break
+            chosen = np.delete(chosen, int(np.argmin(np.append(is_free, False))))
+        mix = np.zeros((chosen.size, raw.shape[0]))
+        mix[:, chosen] = np.linalg.inv(corner).T
     values, raw = values @ mix.T, mix @ raw
-    rests_on = X.shape[0] / np.maximum(np.mean(values**4, axis=0), 1e-30)
-    kept = rests_on >= FEWEST_ROWS
+    kept = _rest_on_enough(values)
     return values[:, kept], raw[kept]

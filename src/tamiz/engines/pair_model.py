@@ -26,7 +26,8 @@ class PairModel:
     functions : ndarray, shape (n_functions, n_all_knots)
         Values of each function at the knots of ``curves``; 0 at those of other features.
     function_features : ndarray of int, shape (n_functions,)
-        Which of the selected features a function belongs to, ascending.
+        Which of the selected features a function belongs to, ascending; columns that are always read are numbered behind
+        the selected features.
     weights : ndarray, shape (n_outputs, n_functions, n_functions)
         Weights of the products of two functions; 0 unless the feature of the first comes before that of the second.
 
@@ -93,6 +94,24 @@ class PairModel:
         of_first, of_second = (np.flatnonzero(self.function_features == feature) for feature in (first, second))
         weights = self.weights[:, of_first][:, :, of_second]
         return np.einsum("na,cab,nb->nc", functions[:, of_first], weights, functions[:, of_second])
+
+    def columns_of_pairs(self, feature: int) -> np.ndarray:
+        """Return which of the columns that the model reads the joint effects of a feature depend on.
+
+        Parameters
+        ----------
+        feature : int
+            Its number in ``function_features``.
+
+        Examples
+        --------
+        >>> flat = AdditiveModel(np.array([0.0, 1, 0, 1]), np.array([0, 2, 4]), np.zeros((1, 4)), np.array([0.5]))
+        >>> model = PairModel(flat, np.array([[0.0, 0, 0, 1], [0, 1, 0, 0]]), np.arange(2), np.array([[[0.0, 3], [0, 0]]]))
+        >>> model.columns_of_pairs(0).tolist()
+        [1]
+        """
+        knots = np.flatnonzero(self.functions[self.function_features == feature].any(axis=0))
+        return np.unique(np.searchsorted(self.curves.starts, knots, side="right") - 1)
 
     def pair_strengths(self) -> list[tuple[int, int, float]]:
         """Return the pairs of features with a joint effect and its strength, strongest first.

@@ -20,9 +20,17 @@ from tamiz.engines.dense_start import constant_loss, mean_loss
 from tamiz.engines.loop import Status
 from tamiz.engines.memory import LoopSlot
 from tamiz.engines.pair_basis import PairBasis, pair_basis
-from tamiz.engines.pair_loop import PairMemory, drop_features, new_pair_memory, run_pairs
+from tamiz.engines.pair_loop import run_pairs
+from tamiz.engines.pair_memory import PairMemory, drop_features, new_pair_memory
 from tamiz.engines.pair_model import PairModel
-from tamiz.engines.record import final_ranking, raise_diverged, record_selection, training_numbers, warn_near_chance
+from tamiz.engines.record import (
+    final_ranking,
+    numbers_of_working_set,
+    raise_diverged,
+    record_selection,
+    training_numbers,
+    warn_near_chance,
+)
 from tamiz.engines.schedule import Schedule
 from tamiz.engines.screened import screen
 
@@ -35,6 +43,19 @@ SCREENED_PER_SELECTED, ROWS_PER_SCREENED, MOST_BY_ROWS, FEWEST_SCREENED = 2, 25,
 MOST_PAIRED = 64
 #: A model is near chance if it removes less than this share of the loss of the best constant scores on its training rows.
 NEAR_CHANCE = 0.1
+
+
+def expected_size(rule: Rule) -> int:
+    """Return M or, with a budget, about how many features it pays for.
+
+    Examples
+    --------
+    >>> expected_size(Rule(9, 4)), expected_size(Rule(3, 0, costs=[1, 2, 3], budget=4))
+    (4, 2)
+    """
+    if rule.costs is None or rule.budget is None:
+        return rule.n_features_to_select
+    return min(rule.n_features, max(1, int(rule.budget / rule.costs.mean())))
 
 
 def automatic_n_screened(n_samples: int, n_features_to_select: int) -> int:
@@ -59,15 +80,17 @@ class PairEngine:
     Each screened column has a curve, as in the additive model, and two functions of its ranks, a line and a U-shape; the
     products of the functions of two columns are their joint effect. The coefficients of a curve are multiplied by the gamma of
     its column, those of a joint effect by the product of the gammas of both columns. All columns of a group share
-    one gamma. Of a sparse table only the screened columns are made dense.
+    one gamma. Columns that are always read are not screened, have a gamma of 1, and each has joint effects of its own. Of a
+    sparse table only the columns that are left are made dense.
 
     Parameters
     ----------
     fit_intercept : bool, default=True
         Whether there is a constant term; l2 leaves it free.
     n_screened : int or None, default=None
-        How many features are screened, at least M; None: :func:`automatic_n_screened`. Of the 64 with the most evidence the
-        products are in the model, of the others the curves.
+        How many features are screened, at least M; None: :func:`automatic_n_screened`. With a budget there are so many
+        that they cost more than it and, if None, twice as much. Of the 64 with the most evidence, columns that are always
+        read among them, the products are in the model, of the others the curves.
     max_bytes : int, default=8 GiB
         Memory that the curves of the screened columns may take; beyond it the fit raises a ``MemoryError``.
 
@@ -123,14 +146,13 @@ class PairEngine:
             raise ValueError(f"the pair engine does not average weights: average must be 0, got {schedule.average!r}")
         if problem.n_samples < 2:
             raise ValueError(f"joint effects need at least 2 rows to train on, got {problem.n_samples}")
-        if problem.n_features != rule.n_features:
-            raise ValueError(f"the rule has {rule.n_features} features, the problem {problem.n_features}")
+        problem.check_groups(rule.n_features)
         started = time.perf_counter()
         announce_compilation(run_pairs, _N_FUNCTIONS)
-        m = rule.n_features_to_select
-        n_screened = max(m, self.n_screened or automatic_n_screened(problem.n_samples, m))
-        screened = screen(problem, loss, n_screened, seed, n_best=MOST_PAIRED)
-        small, n = screened.problem, screened.features.size
+        n_screened = self.n_screened or automatic_n_screened(problem.n_samples, expected_size(rule))
+        share = 1.0 if self.n_screened else float(SCREENED_PER_SELECTED)
+        screened = screen(problem, rule, loss, n_screened, seed, MOST_PAIRED, share)
+        small, small_rule = screened.problem, screened.rule(rule)
         n_bytes = 4 * (N_KNOTS - 1) * small.n_samples * small.n_columns
         if n_bytes > self.max_bytes:
             raise MemoryError(
@@ -138,15 +160,17 @@ class PairEngine:
                 f"more than the {self.max_bytes / 2**30:.1f} GiB allowed: lower n_features_to_select or n_screened, or fit on "
                 "a part of the rows"
             )
-        groups = np.arange(n) if small.groups is None else small.groups
+        groups = np.arange(small.n_columns) if small.groups is None else small.groups.copy()
+        n_always = int(np.count_nonzero(groups < 0))
+        groups[groups < 0] = small_rule.n_features + np.arange(n_always)
         order = np.argsort(groups, kind="stable")  # the columns of a group lie side by side
-        paired = np.searchsorted(screened.features, screened.by_evidence[: min(n, MOST_PAIRED)])
-        basis = pair_basis(small.X[:, order], small.unit_weights(), groups[order], paired)
-        small_rule = replace(rule, n_features=n)
+        basis = pair_basis(small.X[:, order], small.unit_weights(), groups[order], screened.best[:MOST_PAIRED])
         memory = new_pair_memory(
-            small.n_samples, small.n_outputs, m, schedule.batch_size, seed, *basis.starts(n)
+            small.n_samples, small.n_outputs, small_rule.n_features_to_select, schedule.batch_size, seed,
+            *basis.starts(small_rule.n_features + n_always), n_always,
         )  # fmt: skip
         self._train(small, basis.table, small_rule, loss, schedule, memory, progress)
+        m = int(memory.counters[Slot.KEPT])
         drop_features(memory, m)
 
         ranking = final_ranking(memory.feature, memory.rank[:m])
@@ -154,8 +178,8 @@ class PairEngine:
             small_rule, ranking, memory.counters, memory.loop_counters[LoopSlot.CLOSED_AT], memory.history,
             seed=seed, started=started, engine="pairs",
         )  # fmt: skip
-        model = _trained_model(basis, memory, order, groups, ranking <= m, loss)
-        _report_chance(model, small, np.isin(groups, np.flatnonzero(ranking <= m)), loss)
+        model = _trained_model(basis, memory, order, selection.support, loss)
+        _report_chance(model, small, small.columns_of(selection.support), loss)
         selection = screened.ranked(selection)
         return Fit(replace(selection, seconds=time.perf_counter() - started), model)
 
@@ -169,8 +193,8 @@ class PairEngine:
         memory: PairMemory,
         progress: Progress | None,
     ) -> None:
-        counters, m = memory.counters, rule.n_features_to_select
-        if m == rule.n_features and schedule.refinement_steps == 0 and rule.warmup_steps == 0:
+        counters, numbers = memory.counters, rule.numbers
+        if rule.n_features_to_select == rule.n_features and schedule.refinement_steps == 0 and rule.warmup_steps == 0:
             return
         targets = np.ascontiguousarray(problem.targets, dtype=np.float32)
         weights = problem.unit_weights()
@@ -182,7 +206,7 @@ class PairEngine:
             cells = memory.loop_counters[LoopSlot.WIDTH] * (schedule.batch_size + 8) * problem.n_outputs
             piece = min(int(max(16, min(4096, 2e7 // max(1, cells)))), room_for_steps(memory.history))
             status = run_pairs(
-                loss.compiled, table, targets, weights, memory, rule.numbers, training, rates,
+                loss.compiled, table, targets, weights, memory, numbers, training, rates,
                 *window.steps(int(counters[Slot.STEP]) + 1, piece),
             )  # fmt: skip
             if status == Status.DIVERGED:
@@ -190,17 +214,19 @@ class PairEngine:
             if status == Status.DONE:
                 return
             if status == Status.COMPACT:
-                table = np.ascontiguousarray(table[:, drop_features(memory, m)])
+                table = np.ascontiguousarray(table[:, drop_features(memory, int(counters[Slot.KEPT]))])
+                numbers = numbers_of_working_set(rule, memory.feature, memory.loop_counters, counters)
             if progress is not None:
                 refined = int(memory.loop_counters[LoopSlot.REFINED])
-                progress(int(counters[Slot.STEP]), int(counters[Slot.OPEN]) or m, refined)
+                progress(int(counters[Slot.STEP]), int(counters[Slot.OPEN]) or int(counters[Slot.KEPT]), refined)
 
 
 def _trained_model(
-    basis: PairBasis, memory: PairMemory, order: np.ndarray, groups: np.ndarray, kept: np.ndarray, loss: Loss
+    basis: PairBasis, memory: PairMemory, order: np.ndarray, support: np.ndarray, loss: Loss
 ) -> PairModel:
     """Return the model of a finished run, which reads the columns of the kept features in the order of the table."""
-    n = int(memory.loop_counters[LoopSlot.FEATURES])
+    kept = np.concatenate([support, np.ones(memory.gamma.size - memory.feature.size, dtype=bool)])
+    n = int(kept.sum())
     width, n_curves = int(memory.loop_counters[LoopSlot.WIDTH]), int(memory.curve_starts[n])
     coef = loss.decision(memory.folded[:, :width].astype(np.float64).T).T
     intercept = loss.decision(memory.intercept[0].astype(np.float64)[None])[0]

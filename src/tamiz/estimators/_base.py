@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -25,6 +25,7 @@ from tamiz.engines.schedule import SelectionL2
 from tamiz.estimators._effects import record_effects
 from tamiz.estimators._gating import Gating, read_gating, selectable
 from tamiz.estimators.automatic import candidates_of_l2, cv_results, decide, is_auto, network_parameters
+from tamiz.estimators.joint_effects import PairEffect, joint_effects
 from tamiz.estimators.networks import NETWORKS, find_network, find_schedule
 from tamiz.estimators.progress import watch_selection
 from tamiz.estimators.strength import fit_by_strength
@@ -55,16 +56,6 @@ class PreparedData:
     def n_outputs(self) -> int:
         """Return the number of outputs of the model; two competing ones are one."""
         return self.loss.decision(self.target.values[:1]).shape[1]
-
-
-class PairEffect(NamedTuple):
-    """Two selected columns and what they add to the scores together, beyond their curves."""
-
-    first: str
-    second: str
-    indices: tuple[int, int]
-    strength: float
-    """Root of the sum of squared weights of their products, which have variance 1 if the columns are independent."""
 
 
 class BaseE2EFS(SelectorMixin, BaseEstimator):
@@ -399,13 +390,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
     @property
     def pairs_(self) -> list[PairEffect]:
         """Return the joint effects of the fitted model, strongest first (pair network only)."""
-        names, kept = getattr(self, "feature_names_in_", None), self.selection_.indices
-        found = []
-        for first, second, strength in self.model_.pair_strengths():
-            i, j = int(kept[first]), int(kept[second])
-            labels = (f"x{i}", f"x{j}") if names is None else (str(names[i]), str(names[j]))
-            found.append(PairEffect(*labels, (i, j), strength))
-        return found
+        return joint_effects(self)
 
     @property
     def module_(self) -> Any:

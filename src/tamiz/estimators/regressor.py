@@ -137,8 +137,8 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
     intercept_ : ndarray, shape (n_outputs,)
         Constant terms (linear network only).
     pairs_ : list of PairEffect
-        Joint effects of the selected columns, strongest first: ``first``, ``second``, ``indices`` and ``strength``, the norm of
-        the joint effect (pair network only); ``model_.pair_effects(i, j, X)`` evaluates one.
+        Joint effects of the selected columns or groups, strongest first: ``first``, ``second``, ``indices`` and ``strength``, the
+        norm of the joint effect (pair network only); ``model_.pair_effects(i, j, X)`` evaluates one.
     module_ : torch.nn.Module
         The trained network, which reads the M selected columns after their normalisation (networks with hidden layers
         only; made on demand for ``network="mlp"``, which needs PyTorch installed).

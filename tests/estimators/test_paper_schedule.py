@@ -48,17 +48,17 @@ def test_a_closed_mask_waits_and_the_weights_are_trained_on(table, name):
     engine = make_engine(name)
     X, y = table
     problem = Problem(X.astype(np.float32), np.where(y == 1, 1, -1).astype(np.float32)[:, None])
-    rule = Rule(40, 2, ramp_steps=500)
-    schedule = network_schedule(60, 2, "classification", refinement_epochs=1, ramp_steps=500)
+    rule = Rule(40, 2, ramp_steps=100)
+    schedule = network_schedule(60, 2, "classification", refinement_epochs=1, ramp_steps=100)
     schedule = replace(schedule, average=0.0, refinement_rates=(1e-12,), refinement_l2=0.0)
     fits = [
         engine.fit(problem, rule, get_loss("squared_hinge"), replace(schedule, selection_steps=steps))
-        for steps in (0, 2500, 3500)
+        for steps in (0, 700, 900)
     ]
     at_once, waiting, longer = fits
-    assert at_once.selection.closed_at == waiting.selection.closed_at < 2500
+    assert at_once.selection.closed_at == waiting.selection.closed_at < 700
     assert at_once.selection.n_steps == at_once.selection.closed_at + schedule.refinement_steps
-    assert (waiting.selection.n_steps, longer.selection.n_steps) == (2504, 3504)
+    assert (waiting.selection.n_steps, longer.selection.n_steps) == (704, 904)
     columns = X[:, at_once.selection.indices]
     scores = [fit.model.scores(columns) for fit in fits]
     assert np.abs(scores[1] - scores[0]).max() > 1e-3

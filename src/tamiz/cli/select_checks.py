@@ -71,11 +71,11 @@ def report_selection_risks(
         )
 
 
-def choose_permutations(asked: int | None, convex: bool, terminal: Terminal) -> int:
-    """Return the number of permutations; networks with hidden layers take seconds for each fit and have none by default."""
+def choose_permutations(asked: int | None, quick: bool, terminal: Terminal) -> int:
+    """Return the number of permutations; networks that take seconds for each fit have none by default."""
     if asked is not None:
         return asked
-    if convex:
+    if quick:
         return N_PERMUTATIONS
     terminal.say("Not compared with shuffled targets, which would take many trainings; --permutations 20 does it.")
     return 0

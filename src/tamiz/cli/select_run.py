@@ -30,6 +30,7 @@ from tamiz.cli.select_checks import (
 from tamiz.estimators.automatic import round_numbers
 from tamiz.estimators.networks import find_network
 from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, Evaluation, curve_sizes, evaluate_selection
+from tamiz.evaluation.metrics import Metric
 from tamiz.persistence import SavedModel
 from tamiz.report.data import SelectReport
 from tamiz.report.evidence import KeptSet
@@ -82,16 +83,17 @@ def run_select(
         )
         data.impute = options.missing != Missing.indicator
         constraints = read_constraints(options, asked, data.features, list(data.table.names))
-        if asked == "auto":  # the folds draw as many random columns as the final model keeps
+        automatic = asked == "auto"
+        if automatic:
             _check_enough_rows(data)
-            encoder, matrix, estimator = _fit_final(data, "auto", options, constraints, terminal)
+        metric = find_metric(options.scoring, data.target.task)
+        check_loss(options.loss, data.target.task)
+        report_table_risks(data, terminal)
+        k = "auto" if automatic else constraints.expected_size
+        encoder, matrix, estimator = _fit_final(data, k, options, constraints, terminal)
+        if automatic:
             _report_choice(estimator, constraints.n_units, terminal)
-            k = estimator.n_features_to_select_
-            evaluation = _evaluate(data, k, options, constraints, terminal, automatic=True)
-        else:
-            k = constraints.expected_size
-            evaluation = _evaluate(data, k, options, constraints, terminal)
-            encoder, matrix, estimator = _fit_final(data, k, options, constraints, terminal)
+        evaluation = _evaluate(data, metric, options, constraints, estimator, terminal, automatic)
         model = dataclasses.replace(
             SavedModel.from_estimator(estimator, encoder, data.target.name, options.missing_words()),
             identifiers=[data.table.names[index] for index in identifier_columns(data.table)],
@@ -178,18 +180,17 @@ def _record_of_choices(evaluation: Evaluation, estimator: Any, page: SelectRepor
 
 def _evaluate(
     data: Prepared,
-    k: int,
+    metric: Metric,
     options: SelectOptions,
     constraints: Constraints,
+    estimator: Any,
     terminal: Terminal,
-    automatic: bool = False,
+    automatic: bool,
 ) -> Evaluation:
     network = find_network(options.network)
-    metric = find_metric(options.scoring, data.target.task)
-    check_loss(options.loss, data.target.task)
-    report_table_risks(data, terminal)
-    n_permutations = choose_permutations(options.permutations, network.convex, terminal)
-    if not network.convex:
+    k, decided = estimator.n_features_to_select_, _decided(estimator)
+    n_permutations = choose_permutations(options.permutations, network.quick, terminal)
+    if not network.quick:
         n_fits = (5 + n_permutations) * len(data.folds) + 1
         terminal.say(
             f"Network {options.network}: {n_fits} trainings of seconds each (longer with wide tables), "
@@ -204,9 +205,9 @@ def _evaluate(
             k,
             data.folds,
             task=data.target.task,
-            # A network with hidden layers takes seconds where a convex one takes milliseconds: no curve, few random draws.
-            sizes=_sizes(constraints, k, automatic) if network.convex else (),
-            n_random=5 if network.convex else 3,
+            # Where a fit takes seconds instead of milliseconds there is no curve, and there are few random draws.
+            sizes=_sizes(constraints, k, automatic) if network.quick else (),
+            n_random=5 if network.quick else 3,
             automatic=automatic,
             scoring=metric,
             sample_weight=data.roles.weights,
@@ -218,16 +219,25 @@ def _evaluate(
             processes=not network.compiled,
             tick=tick,
             units=None if constraints.is_plain else constraints.units,
-            make_plain=_plain_maker(options, data.target.task, constraints),
+            make_plain=_maker(options, data.target.task, {**_only(constraints, "missing"), **decided}),
+            make_null=_maker(options, data.target.task, {**constraints.parameters, **decided}),
         )
 
 
-def _plain_maker(options: SelectOptions, task: str, constraints: Constraints) -> Callable[[int, int], Any]:
-    """Return what makes a model of given columns, among which nothing is selected."""
-    missing = {name: value for name, value in constraints.parameters.items() if name == "missing"}
-    return model_maker(
-        ModelOptions(options.variant, options.network, options.loss or "auto", options.class_weight, missing), task
-    )
+def _decided(estimator: Any) -> dict[str, Any]:
+    """Return what the final model took from the data, so that models to compare with need not choose it anew."""
+    copy = estimator.copy_for(1)
+    return {name: getattr(copy, name) for name in ("network", "l2", "n_init", "n_screened")}
+
+
+def _only(constraints: Constraints, name: str) -> dict[str, Any]:
+    return {name: constraints.parameters[name]} if name in constraints.parameters else {}
+
+
+def _maker(options: SelectOptions, task: str, parameters: dict[str, Any]) -> Callable[[int, int], Any]:
+    """Return what makes a model with further parameters."""
+    chosen = ModelOptions(options.variant, options.network, options.loss or "auto", options.class_weight, parameters)
+    return model_maker(chosen, task)
 
 
 def _sizes(constraints: Constraints, k: int, automatic: bool) -> list[int]:

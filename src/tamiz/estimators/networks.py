@@ -46,8 +46,9 @@ class Network:
     compiled : bool, default=False
         Whether it runs in a compiled engine, on the CPU, in threads.
     convex : bool, default=False
-        Whether its problem is convex for a given mask: one quick start, so that the commands afford a fit for each point of
-        a curve.
+        Whether its problem is convex for a given mask, so that one start is enough.
+    quick : bool, default=False
+        Whether a fit takes milliseconds, so that the commands afford one for each point of a curve and each permutation.
     l2_candidates : callable or None, default=None
         ``l2_candidates(n_samples, n_outputs, task)``: weight decays that ``l2="auto"`` chooses from on inner folds, the rule
         first; None: the rule of the schedule decides.
@@ -60,6 +61,7 @@ class Network:
     paper_schedule: Callable[..., Schedule] | None = None
     compiled: bool = False
     convex: bool = False
+    quick: bool = False
     l2_candidates: Callable[[int, int, str], tuple[float, ...]] | None = None
 
 
@@ -166,10 +168,11 @@ NETWORKS: dict[str, Network] = {
         paper_linear_schedule,
         compiled=True,
         convex=True,
+        quick=True,
         l2_candidates=linear_l2_candidates,
     ),
     "additive": Network(
-        "additive", "curve per column", _additive_engine, additive_schedule, compiled=True, convex=True
+        "additive", "curve per column", _additive_engine, additive_schedule, compiled=True, convex=True, quick=True
     ),
     "pairs": Network("pairs", "curves and products of pairs", _pair_engine, pair_schedule, compiled=True, convex=True),
     "mlp": Network("mlp", "dense network", _dense_engine, paper_schedule=paper_network_schedule, compiled=True),

@@ -212,6 +212,7 @@ def evaluate_selection(
     tick: Callable[[], None] = lambda: None,
     units: np.ndarray | None = None,
     make_plain: MakeModel | None = None,
+    make_null: MakeModel | None = None,
 ) -> Evaluation:
     """Score M selected features against all of them and against M random ones, the selection made in each fold.
 
@@ -257,6 +258,8 @@ def evaluate_selection(
         Number of the group of each column, where the models select groups: M, ``sizes`` and random sets count groups.
     make_plain : callable or None, default=None
         As ``make_model``, for models of given columns, among which nothing is selected; None: ``make_model``.
+    make_null : callable or None, default=None
+        As ``make_model``, for permuted rows; None: ``make_model``.
 
     Returns
     -------
@@ -325,7 +328,7 @@ def evaluate_selection(
     if not n_permutations:
         return found
     null = permutation_null(
-        dataclasses.replace(shared, automatic=False),
+        dataclasses.replace(shared, automatic=False, make_model=make_null or make_model),
         float(np.nanmean(found.values("kept"))),
         n_permutations,
         groups=groups,

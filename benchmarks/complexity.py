@@ -31,7 +31,6 @@ PAPER = {
     "e2efs-soft": ("O_f", "O_f + F"),
 }
 METHODS = ("mim", "fisher", "relieff", "inffs", "ilfs", "dfs", "sfs", "e2efs", "e2efs-soft")
-START = {"N": 400, "F": 1000, "M": 10}
 
 
 def make_table(n_rows, n_columns):
@@ -77,16 +76,20 @@ def main():
     """Print one line per method."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--rows", type=int, default=400)
+    parser.add_argument("--columns", type=int, default=1000)
+    parser.add_argument("--features", type=int, default=10)
     parser.add_argument("--doublings", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
+    start = {"N": options.rows, "F": options.columns, "M": options.features}
     print("| method | time: N, F, M | memory: N, F, M | the paper: time | memory | seconds, MB at the largest F |")
     print("|---|---|---|---|---|---|")
     for method in options.methods.split(","):
         times, memories, last = [], [], None
         for axis in ("N", "F", "M"):
-            steps = [START[axis] * 2**i for i in range(options.doublings + 1)]
-            found = [measure(method, {**START, axis: size}, options.repeats) for size in steps]
+            steps = [start[axis] * 2**i for i in range(options.doublings + 1)]
+            found = [measure(method, {**start, axis: size}, options.repeats) for size in steps]
             seconds, peaks = zip(*found, strict=True)
             times.append(f"{exponent(steps, seconds):.1f}")
             memories.append(f"{exponent(steps, peaks):.1f}")

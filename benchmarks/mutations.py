@@ -145,11 +145,11 @@ MUTATIONS = (
         (STEP,),
     ),
     Mutation(
-        "eliminated features come back",
+        "eliminated features count in the length of the gradient",
         "core/step.py",
-        "cast(xp.where(kept, project(value), zeros), gamma)",
-        "cast(xp.where(kept | (value > 0.5), project(value), zeros), gamma)",
-        (STEP, PAPER),
+        "alive = state.rank <= m",
+        "alive = state.rank >= 0",
+        (f"{COMPILED}::test_follows_the_core",),
     ),
     Mutation(
         "gamma is not clipped",

@@ -55,6 +55,9 @@ class Selection:
         (:func:`~tamiz.engines.contribution.contributions`), 0 for the others. None: it was not measured.
     choices : mapping of str to mapping
         What was decided from the data, by parameter: the candidates, their scores on inner folds and the one taken.
+    effects : mapping of str to ndarray or None
+        Curves of the best kept features, where the model is a sum of curves: "feature" (n_curves,), "grid"
+        (n_curves, n_points) in the units of the table, and "curve" (n_curves, n_outputs, n_points).
 
     Examples
     --------
@@ -83,6 +86,7 @@ class Selection:
     elimination: np.ndarray | None = None
     contribution: np.ndarray | None = None
     choices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    effects: Mapping[str, np.ndarray] | None = None
 
     def __post_init__(self) -> None:
         support = np.asarray(self.support, dtype=bool).ravel()
@@ -231,6 +235,9 @@ class Selection:
             "elimination": None if self.elimination is None else self.elimination.tolist(),
             "contribution": None if self.contribution is None else self.contribution.tolist(),
             "choices": {name: dict(choice) for name, choice in self.choices.items()},
+            "effects": None
+            if self.effects is None
+            else {key: np.asarray(value).tolist() for key, value in self.effects.items()},
         }
 
     @classmethod
@@ -241,6 +248,8 @@ class Selection:
         support[np.asarray(values["support"], dtype=np.int64)] = True
         values["support"] = support
         values["history"] = {key: np.asarray(value) for key, value in values.get("history", {}).items()}
+        if values.get("effects") is not None:
+            values["effects"] = {key: np.asarray(value) for key, value in values["effects"].items()}
         if values.get("shape") is not None:
             values["shape"] = tuple(values["shape"])
         for name in ("elimination", "contribution"):
@@ -283,7 +292,7 @@ class Selection:
 
         Parameters
         ----------
-        kind : {"sieve", "path", "importance", "heatmap", "correlation", "stability"}, default="sieve"
+        kind : {"sieve", "path", "importance", "heatmap", "correlation", "stability", "effects"}, default="sieve"
             What to draw; see :func:`tamiz.report.plots.plot_selection`.
         X, y : table and target, default=None
             What the selector was fitted on, for the kinds that show it.
@@ -292,7 +301,7 @@ class Selection:
 
         Returns
         -------
-        matplotlib axes
+        matplotlib axes, or an array of them for "effects"
         """
         from tamiz.report.plots import plot_selection
 

@@ -91,7 +91,7 @@ def test_few_rows_give_an_empty_result_with_the_reason(tamiz, write_csv):
         (["--target", "ill", "--degree", "7"], 2, "degree"),
         (["--target", "ill", "--method", "quick"], 2, "method"),
         (["--target", "same"], 3, "same"),
-        (["--target", "ill", "--out", "taken"], 4, "already holds"),
+        (["--target", "ill", "--out", "taken/notes.txt"], 4, "is a file"),
     ],
 )
 def test_errors_are_one_message_and_an_exit_code(tamiz, pair_csv, tmp_path, arguments, exit_code, message):

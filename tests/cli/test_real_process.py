@@ -191,7 +191,7 @@ def test_an_interrupt_while_modules_are_loaded():
 def test_a_network_on_a_small_table(small_csv, tmp_path):
     result = run("select", small_csv, "-t", "ill", "-k", 8, "--network", "mlp", "--folds", 2, "--json", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "Network mlp: 7 trainings" in " ".join(result.stderr.split())
+    assert "Network mlp: 11 trainings" in " ".join(result.stderr.split())
     record = json.loads(result.stdout)
     assert len(record["selected"]) == 8
     assert record["scores"]["kept"] == record["scores"]["all_features"]  # the same fit in another thread

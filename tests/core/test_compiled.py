@@ -97,7 +97,7 @@ def test_features_that_reach_zero_in_one_step_leave_exactly_m():
     rule = Rule(6, 2, "hard", ramp_steps=10_000, mask_learning_rate=0.1)
     compiled = Compiled(rule)
     for step in range(1, 15):
-        compiled.advance(np.ones(6, np.float32), step)
+        compiled.advance(np.array([-1, 1, 1, 1, 1, 1], np.float32), step)
     assert compiled.counters[Slot.OPEN] == 0, "the selection has ended"
     assert compiled.rank.tolist() == [1, 2, 3, 4, 5, 6]
 

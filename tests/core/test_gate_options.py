@@ -31,6 +31,11 @@ def test_a_member_stands_for_its_group():
     assert gates.feature.tolist() == [-2, 0, -1]
 
 
+def test_names_and_numbers_go_together():
+    gates, _ = read_gates(5, 3, keep=["dose", 0], drop={"blue"}, names=NAMES)
+    assert gates.feature.tolist() == [-1, -1, 0, 1, -2]
+
+
 def test_forced_columns_as_a_mask():
     gates, _ = read_gates(5, 2, keep=np.array([False, True, False, False, False]))
     assert gates.feature.tolist() == [0, -1, 1, 2, 3]

@@ -118,26 +118,35 @@ def test_few_rows_of_two_classes_keep_the_rule_and_cost_nothing(table):
 
 def test_the_decay_is_chosen_with_a_guard():
     rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(10), 12)
-    X = rng.normal(size=(120, 30))
-    X[:, :12] += 2.0 * rng.normal(size=(10, 12))[y]  # far apart: a weak decay is better
-    clear = E2EFSClassifier(8, ramp_steps=1000, refinement_epochs=10, random_state=0)
-    clear.fit(X, y)
+    X = rng.normal(size=(120, 60))
+    y = X[:, :3].sum(axis=1)
+    clear = E2EFSRegressor(5, ramp_steps=1000, refinement_epochs=10, random_state=0)
+    clear.fit(X, y)  # told precisely: a weaker decay than the rule is better
     choice = clear.selection_.choices["l2"]
-    rule = 100 / 120 / 10 * 4 * 9 / 100
-    np.testing.assert_allclose(choice["candidates"], [rule, rule * 10, rule / 10])
+    rule = 100 / 120
+    np.testing.assert_allclose(choice["candidates"], [rule, rule / 10, rule / 100])
     assert clear.l2_ == choice["chosen"] < rule
     assert choice["rule"] == "guarded"
     json.dumps(clear.selection_.to_dict())
-    noise = clone(clear).fit(X[:, 12:], y)  # nothing to gain: in most cases the rule stays
+    noise = clone(clear).fit(X[:, 3:], rng.normal(size=120))  # nothing to gain: the rule stays
     assert noise.selection_.choices["l2"]["chosen"] == pytest.approx(rule)
     given = clone(clear).set_params(l2=0.01).fit(X, y)
     assert given.l2_ == 0.01
     assert given.selection_.choices == {}
-    again = clear.copy_for(5)
-    assert (again.l2, again.n_features_to_select) == (SelectionL2(clear.l2_), 5)
+    again = clear.copy_for(4)
+    assert (again.l2, again.n_features_to_select) == (SelectionL2(clear.l2_), 4)
     assert isinstance(again.l2, SelectionL2)
-    np.testing.assert_array_equal(clear.copy_for(8).fit(X, y).coef_, clear.coef_)
+    np.testing.assert_array_equal(clear.copy_for(5).fit(X, y).coef_, clear.coef_)
+
+
+def test_several_classes_have_a_rule_and_candidates_of_their_own(three_classes):
+    X, y = three_classes
+    model = E2EFSClassifier(3, **QUICK).fit(X, y)
+    rule = 100 / 120 / 3**2
+    np.testing.assert_allclose(model.selection_.choices["l2"]["candidates"], [rule, rule * 10, rule / 10])
+    assert model.get_support(indices=True).tolist() == [2, 5, 9]
+    # Softmax over two classes has two outputs, but they are one problem: that of the paper.
+    assert E2EFSClassifier(3, loss="softmax", **QUICK).fit(X, y == "a").l2_ == 100 / 120
 
 
 def test_the_simplest_network_that_does_as_well(monkeypatch, three_true):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tamiz import E2EFSClassifier, E2EFSPath, E2EFSRegressor
@@ -81,6 +81,7 @@ def test_the_path_over_the_strength(planted):
             path.at_strength(bad)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.integers(1, 40), st.floats(0, 2), min_size=1, max_size=8), st.floats(1e-3, 3))
 def test_ranges_hold_the_best_count(losses, strength):
     ranges = strength_ranges(losses)

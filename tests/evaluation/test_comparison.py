@@ -153,7 +153,7 @@ def test_nothing_is_compiled_while_the_clock_runs(sparse):
             raise ValueError("a failure here is no failure of the method")
 
     warm_up({"slow": Candidate(lambda m, seed: Slow())}, "classification", 3, sparse)
-    assert events == [(4, sparse)]
+    assert events == [(12, sparse)]
 
 
 def test_regression_scores_are_pooled_over_the_folds():

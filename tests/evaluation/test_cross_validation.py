@@ -162,7 +162,7 @@ def test_the_curve_is_that_of_fits_of_their_own(signal):
     for number, ((train, test), fold) in enumerate(zip(folds, found.folds, strict=True)):
         for size in (1, 2, 8):
             alone = make(size, number).fit(X[train], y[train])
-            assert fold.curve[size] == balanced_accuracy(y[test], alone.predict(X[test]))
+            assert fold.curve[size][0] == balanced_accuracy(y[test], alone.predict(X[test]))
 
 
 def test_an_automatic_m_is_scored_on_rows_that_did_not_choose_it(signal):

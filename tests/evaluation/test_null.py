@@ -60,7 +60,10 @@ def test_orders_respect_groups_and_time():
     assert np.all(y[targets][::2] == y[targets][1::2])  # a group still has one target
     mixed = np.array([1, 1, 1, 1, 2, 2, 2, 2])
     rows, targets = permuted_orders(y, generator, groups=mixed)
-    assert sorted(targets[:4]) == [0, 1, 2, 3]
+    assert sorted(targets[:4]) in ([0, 1, 2, 3], [4, 5, 6, 7])  # all targets of one group come from one group
+    uneven = np.array([1, 1, 1, 2, 2, 2, 2, 3])
+    rows, targets = permuted_orders(y, generator, groups=uneven)
+    assert all(np.unique(uneven[targets[uneven == group]]).size == 1 for group in (1, 2, 3))
     time = np.arange(8)[::-1]
     rows, targets = permuted_orders(y, generator, time=time)
     assert set(np.diff(targets) % 8) == {1}  # a shift in a circle
@@ -139,6 +142,14 @@ def test_groups_of_one_target_are_shuffled_as_groups():
     assert grouped.null.p_value > 0.05
     alone = run(X, y)  # rows of one patient in training and test
     assert alone.interval("kept").value > grouped.interval("kept").value + 0.1
+
+
+def test_one_group_of_two_targets_does_not_hide_a_signal():
+    """Targets are the same within all groups but one: shuffling within groups would change next to nothing."""
+    generator = np.random.default_rng(0)
+    y = np.repeat([0, 1], [31, 29])
+    X = generator.normal(size=(60, 10)) + 2.0 * y[:, None]
+    assert run(X, y, m=3, groups=np.arange(60) // 3).null.p_value < 0.05
 
 
 def test_the_record_has_all_figures():

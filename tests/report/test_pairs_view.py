@@ -64,5 +64,5 @@ def test_a_table_without_pairs_says_so(tmp_path):
     assert nothing["verdict"].startswith("No pair says more")
     few = pairs_report(search("classes", n_rows=15))
     assert few.pictures == ()
-    path = report(few, tmp_path / "report.html")
+    path = report(few, path=tmp_path / "report.html")
     assert "cannot be judged on 15 rows" in path.read_text(encoding="utf-8")

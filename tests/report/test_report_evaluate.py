@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ from sklearn.model_selection import KFold
 
 from tamiz import E2EFSClassifier, E2EFSRegressor
 from tamiz.baselines import FisherScore
-from tamiz.evaluation.cross_validation import Evaluation
+from tamiz.evaluation.null import Null
 from tamiz.report import report, select_report
 from tamiz.report.evaluate import evaluate_estimator
 
@@ -47,23 +45,16 @@ def test_folds_give_scores_curves_and_sets(two_classes, tmp_path):
     assert 'id="m-slider"' in path.read_text(encoding="utf-8")
 
 
-@dataclass(frozen=True)
-class WithNull(Evaluation):
-    """An evaluation that also tried shuffled targets."""
-
-    null: Any = None
-    verdict: str = "There is something."
-
-
 def test_null_and_verdict_of_an_evaluation_are_shown(two_classes):
     clf, X, y = two_classes
     evaluation, folds, _ = evaluate_estimator(clf, X, y, "classification", 3)
     plain = select_report(clf, X, y, evaluation=evaluation, folds=folds)
-    assert (plain.scores.p_value, plain.stability.null, plain.verdict) == (None, None, None)
-    null = SimpleNamespace(p_value=0.04, highest_stability=0.2)
-    tried = WithNull(**vars(evaluation), null=null)
+    assert (plain.scores.p_value, plain.stability.null, plain.verdict) == (None, None, evaluation.verdict)
+    null = Null(np.array([0.4, 0.5]), np.array([0.2, 0.2]), np.array([0, 1]), 0.04)
+    tried = replace(evaluation, null=null)
     data = select_report(clf, X, y, evaluation=tried, folds=folds)
-    assert (data.scores.p_value, data.stability.null, data.verdict) == (0.04, 0.2, "There is something.")
+    assert (data.scores.p_value, data.stability.null, data.verdict) == (0.04, 0.2, tried.verdict)
+    assert "p = 0.04" in tried.verdict
     assert select_report(clf, X, y, evaluation=tried, folds=folds, verdict="Mine.").verdict == "Mine."
 
 

@@ -396,7 +396,7 @@ def test_a_feature_without_values_has_no_picture(select_data):
 
 
 def test_other_things_are_refused():
-    with pytest.raises(TypeError, match="render needs a SelectReport or a CompareReport, got str"):
+    with pytest.raises(TypeError, match="render needs a SelectReport, CompareReport or PairsReport, got str"):
         render("page")
 
 

@@ -94,6 +94,7 @@ def test_without_matplotlib_the_error_says_what_to_install():
 import sys
 sys.modules["matplotlib"] = None
 import numpy as np
+from tamiz import E2EFSClassifier
 from tamiz.selection import Selection
 history = {"step": np.array([0, 1]), "n_alive": np.array([2, 1])}
 try:
@@ -103,3 +104,34 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 'pip install "tamiz[plot]"' in done.stdout
+
+
+@pytest.mark.parametrize("normalize", ["erf", "standard", None])
+def test_effects_shows_a_curve_for_each_kept_column_in_its_own_units(normalize):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(100, 300, size=(300, 6))
+    y = np.abs(X[:, 2] - 200) > 50  # matters at both ends
+    options = {"ramp_steps": 500, "refinement_epochs": 5, "random_state": 0}
+    if normalize is None:
+        X = X / 100
+    clf = E2EFSClassifier(2, network="additive", normalize=normalize, **options).fit(X, y)
+    axes = clf.selection_.plot("effects")
+    assert axes.size == 2
+    names = [ax.get_xlabel() for ax in axes.flat]
+    assert sorted(names) == [f"x{i}" for i in clf.get_support(indices=True)]
+    (line, _) = axes.flat[names.index("x2")].get_lines()
+    grid, curve = line.get_data()
+    low, high = X[:, 2].min(), X[:, 2].max()
+    assert low * 0.95 <= grid[0] < grid[-1] <= high * 1.05
+    middle = curve[np.argmin(np.abs(grid - (low + high) / 2))]
+    assert min(curve[0], curve[-1]) > middle
+    # What the curve says is what the model adds.
+    moved = np.repeat(X[:1], 2, axis=0)
+    moved[:, 2] = grid[[10, 40]]
+    difference = np.diff(clf.decision_function(moved))[0]
+    assert difference == pytest.approx(curve[40] - curve[10], abs=1e-3)
+
+
+def test_effects_need_curves(selection):
+    with pytest.raises(ValueError, match="no curves; fit with network='additive'"):
+        selection.plot("effects")

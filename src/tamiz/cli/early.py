@@ -10,6 +10,7 @@ from tamiz.cli.prepare import parse_k
 from tamiz.errors import MissingExtraError
 from tamiz.estimators.networks import find_network
 from tamiz.tables.formats import check_file
+from tamiz.tables.spool import is_stream
 
 
 def check_k(text: str) -> None:
@@ -21,9 +22,9 @@ def check_k(text: str) -> None:
     Traceback (most recent call last):
     tamiz.cli.errors.CommandError: -k must be at least 1, got 0.
     """
-    value = parse_k(text)
-    if not isinstance(value, (int, float)):
+    if text == "auto":
         return
+    value = parse_k(text)
     if isinstance(value, int) and value < 1:
         raise CommandError(f"-k must be at least 1, got {text}.", EXIT_USAGE)
     if isinstance(value, float) and not 0 < value < 1:
@@ -56,4 +57,5 @@ def check_arguments(file: Path, k_values: str | None, network: str) -> None:
     for word in (k_values or "").split(","):
         if word.strip():
             check_k(word.strip())
-    check_file(file)
+    if not is_stream(file):
+        check_file(file)

@@ -66,11 +66,11 @@ def pairs(options: PairsOptions) -> None:
     a report with a picture of each of the strongest pairs.
     """
     from tamiz.cli.console import Terminal
-    from tamiz.cli.pairs_run import run_pairs
+    from tamiz.cli.pairs_run import run_pair_search
     from tamiz.cli.show import show_pairs
 
     terminal = Terminal(options.quiet, options.json)
-    record = run_pairs(options, terminal, command=command_line())
+    record = run_pair_search(options, terminal, command=command_line())
     show_results(record, show_pairs(record), terminal, options.open_report)
 
 

@@ -31,7 +31,7 @@ _COPIES = 4
 _FILES = {"report": "report.html", "pairs_csv": "pairs.csv", "columns_csv": "columns.csv", "pairs_json": "pairs.json"}
 
 
-def run_pairs(options: PairsOptions, terminal: Terminal, command: str | None = None) -> dict[str, Any]:
+def run_pair_search(options: PairsOptions, terminal: Terminal, command: str | None = None) -> dict[str, Any]:
     """Run the whole command.
 
     Parameters

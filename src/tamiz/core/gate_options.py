@@ -129,9 +129,10 @@ def column_number(value: Any, n_columns: int, known: Mapping[str, int] | None, w
             raise UnknownNameError(f"{what}: there is no column {value!r}.{suggest(value, known)}")
         return known[value]
     if isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_)):
-        if not -n_columns <= value < n_columns:
-            raise ValueError(f"{what}: there is no column {value}; columns are numbered from 0 to {n_columns - 1}")
-        return int(value) % n_columns
+        number = int(value)
+        if not -n_columns <= number < n_columns:
+            raise ValueError(f"{what}: there is no column {number}; columns are numbered from 0 to {n_columns - 1}")
+        return number % n_columns
     raise ValueError(f"{what} takes names or numbers of columns, got {value!r}")
 
 
@@ -205,13 +206,13 @@ def _groups_of(value: Any, group: np.ndarray, known: Mapping[str, int] | None, w
         return np.zeros(0, dtype=np.int64)
     if isinstance(value, (str, numbers.Integral)) or not isinstance(value, Iterable):
         raise ValueError(f"{what} must be a list of names or numbers of columns, got {value!r}")
-    array = value if hasattr(value, "__array__") else None
-    if array is not None and np.asarray(array).dtype == bool:
-        mask = np.asarray(array).ravel()
+    given = np.asarray(value).ravel().tolist() if hasattr(value, "__array__") else list(value)
+    if given and hasattr(value, "__array__") and all(isinstance(one, bool) for one in given):
+        mask = np.array(given)
         if mask.size != group.size:
             raise ValueError(f"{what} is a mask over {mask.size} columns, there are {group.size}")
         return np.unique(group[mask])
-    columns = [column_number(one, group.size, known, what) for one in np.ravel(value).tolist()]
+    columns = [column_number(one, group.size, known, what) for one in given]
     return np.unique(group[columns]) if columns else np.zeros(0, dtype=np.int64)
 
 

@@ -119,21 +119,18 @@ ROWS_OF_THE_PAPER, ROWS_FOR_A_CHOICE = 500, 40
 def linear_l2_rule(n_samples: int, n_outputs: int, task: str) -> float:
     """Return the weight decay of the linear model by the size of the problem: :func:`linear_l2`, less for several outputs.
 
-    A loss is the mean over outputs, so that each has the decay that it would have alone only if it is divided by their
-    number. An output that tells one of C classes from the rest has a target of variance 4 (C - 1) / C^2 where two even classes
-    have 1, and gradients that are smaller by as much: the decay follows them.
+    A loss is the mean over outputs, so the decay is divided by their number, as if each had its own. An output that tells one
+    of C classes from the rest finds its class in one row of C, and its gradients are smaller by about as much: the decay
+    follows them and is divided by C once more.
 
     Examples
     --------
     >>> linear_l2_rule(1000, 1, "classification"), linear_l2_rule(1000, 1, "regression")
     (0.1, 0.1)
     >>> linear_l2_rule(1000, 20, "classification"), linear_l2_rule(1000, 20, "regression")
-    (0.00095, 0.005)
+    (0.00025, 0.005)
     """
-    l2 = linear_l2(n_samples) / n_outputs
-    if task == "classification" and n_outputs > 1:
-        l2 *= 4 * (n_outputs - 1) / n_outputs**2
-    return l2
+    return linear_l2(n_samples) / (n_outputs**2 if task == "classification" else n_outputs)
 
 
 def linear_l2_candidates(n_samples: int, n_outputs: int, task: str) -> tuple[float, ...]:

@@ -22,6 +22,7 @@ from tamiz.core.rule import MASK_OPTIMIZERS
 from tamiz.engines import Problem, Schedule
 from tamiz.engines.budget import fit_with_rule
 from tamiz.engines.schedule import SelectionL2
+from tamiz.estimators._effects import record_effects
 from tamiz.estimators._gating import Gating, read_gating, selectable
 from tamiz.estimators.automatic import candidates_of_l2, cv_results, decide, is_auto, network_parameters
 from tamiz.estimators.joint_effects import PairEffect, joint_effects
@@ -316,6 +317,9 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         self._store_target(target)
         self.model_ = fit.model if target.scale is None else fit.model.rescaled(target.mean, target.scale)
         selection = self._rank(selection, prepared, fit.model, columns, gating)
+        if selection.engine == "additive":
+            effects = record_effects(self.model_, selection, self.statistics_, self.normalize_)
+            selection = replace(selection, effects=effects)
         self.selection_ = selection.with_names(prepared.feature_names)
         self.ranking_ = self.selection_.ranking
         self.gamma_ = self.selection_.gamma

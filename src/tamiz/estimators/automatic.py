@@ -173,10 +173,12 @@ def choose_network(base: Any, rows: TrainingRows, splits: Sequence[Split], l2_of
 
 
 def network_parameters(base: Any, name: str, l2_of_linear: Any) -> dict[str, Any]:
-    """Return the parameters of a candidate: ``n_init`` is for networks with several starts only."""
+    """Return the parameters of a candidate, without those that its network does not take."""
     parameters: dict[str, Any] = {"network": name}
     if NETWORKS[name].convex:
         parameters["n_init"] = "auto"
+    if name in ("linear", "additive"):
+        parameters["n_screened"] = "auto"
     if name == "linear":
         parameters["l2"] = l2_of_linear
     return parameters

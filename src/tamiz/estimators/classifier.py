@@ -74,7 +74,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         0.01 for others.
     l2 : float or "auto", default="auto"
         Factor of the squared norm of the weights; a number holds for selection and refinement. "auto", for the linear
-        network, is the paper's 100 / N (more below 57 rows), and with C > 2 classes that times 4 (C - 1) / C^3; with more
+        network, is the paper's 100 / N (more below 57 rows), with C > 2 classes divided by C^2; with more
         than two classes from 40 rows on, with two beyond 500, ten times and a tenth (with two, a tenth and a hundredth) of it
         are tried on three inner folds too, and one is taken if its gain is larger than the standard error of the gain. During
         refinement it is times M / 100. For other networks it is at most 0.01 and 8 / N, a tenth of that during refinement;

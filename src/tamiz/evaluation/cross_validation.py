@@ -68,6 +68,8 @@ class Evaluation:
         What shuffled targets give over the same folds; None if that was not computed.
     test_score : Interval or None
         Score on rows that took no part in the folds, of the model fitted on all others; None if there are none.
+    n_kept, n_units : int or None
+        How many features are kept of how many, where these are groups or each fold chose its own M; None: as the folds did.
     """
 
     metric: Metric
@@ -78,6 +80,8 @@ class Evaluation:
     n_test_rows: float | None = None
     null: Null | None = None
     test_score: Interval | None = None
+    n_kept: int | None = None
+    n_units: int | None = None
 
     def values(self, what: str) -> np.ndarray:
         """Return one value per fold of "kept", "all_features" or "random_features"; their mean is the score."""
@@ -106,13 +110,13 @@ class Evaluation:
 
     @property
     def n_features_to_select(self) -> int:
-        """Number of features that each fold kept."""
-        return int(self.folds[0].support.sum())
+        """Number of features that are kept."""
+        return int(self.folds[0].support.sum()) if self.n_kept is None else self.n_kept
 
     @property
     def n_features(self) -> int:
         """Number of features of the table."""
-        return int(self.folds[0].support.size)
+        return int(self.folds[0].support.size) if self.n_units is None else self.n_units
 
     @property
     def n_without_score(self) -> int:
@@ -308,7 +312,16 @@ def evaluate_selection(
     for fold, result in reversed(list(zip(folds, results, strict=True))):  # the first repeat overwrites later ones
         predicted[fold[1]] = result.predicted
         tested[fold[1]] = True
-    found = Evaluation(metric, results, predicted, mean_test_share(folds), tested, count_test_rows(metric, y, folds))
+    found = Evaluation(
+        metric,
+        results,
+        predicted,
+        mean_test_share(folds),
+        tested,
+        count_test_rows(metric, y, folds),
+        n_kept=n_features_to_select,
+        n_units=None if units is None else int(np.max(units)) + 1,
+    )
     if not n_permutations:
         return found
     null = permutation_null(

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
-from sklearn.metrics import r2_score
 
 from tamiz._names import pick_name
 
@@ -143,6 +141,8 @@ def r_squared(y_true: Any, y_predicted: Any, sample_weight: Any = None) -> float
     >>> r_squared([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]), r_squared([1.0, 2.0, 3.0], [2.0, 2.0, 2.0])
     (1.0, 0.0)
     """
+    from sklearn.metrics import r2_score  # when it is used: wrong arguments are told before scikit-learn is loaded
+
     return math.nan if np.ptp(y_true) == 0 else float(r2_score(y_true, y_predicted, sample_weight=sample_weight))
 
 
@@ -215,6 +215,8 @@ def _one_area(positive: np.ndarray, scores: np.ndarray, sample_weight: Any) -> f
 
         return float(roc_auc_score(positive, scores, sample_weight=sample_weight))
     n_positive = int(positive.sum())
+    from scipy import stats
+
     ranks = stats.rankdata(scores)
     return float(
         (ranks[positive].sum() - n_positive * (n_positive + 1) / 2) / n_positive / (positive.size - n_positive)

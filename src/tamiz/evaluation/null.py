@@ -105,9 +105,9 @@ def permuted_orders(
 ) -> Orders:
     """Draw the orders of rows and of targets for one permutation.
 
-    Without groups and time the features of whole rows change places, so that every fold keeps its targets. Targets that
-    are the same within each group change places between groups; others within their group. In time the targets are
-    shifted in a circle, which keeps what follows on each other.
+    Without groups and time the features of whole rows change places, so that every fold keeps its targets. Groups take the
+    targets of another group, in a shuffled order and as many as they need, so that targets that are the same within each
+    group stay so. In time the targets are shifted in a circle, which keeps what follows on each other.
 
     Parameters
     ----------
@@ -137,14 +137,11 @@ def permuted_orders(
         return None, targets
     if groups is None:
         return generator.permutation(n_rows), None
-    _, first, codes = np.unique(groups, return_index=True, return_inverse=True)
-    flat = np.asarray(y).reshape(n_rows, -1)
-    if np.all(flat == flat[first][codes]):
-        return None, first[generator.permutation(first.size)][codes]
-    targets = np.arange(n_rows)
-    for code in range(first.size):
-        members = np.flatnonzero(codes == code)
-        targets[members] = generator.permutation(members)
+    codes = np.unique(groups, return_inverse=True)[1]
+    members = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
+    targets = np.empty(n_rows, dtype=np.int64)
+    for group, source in zip(members, generator.permutation(len(members)), strict=True):
+        targets[group] = np.resize(generator.permutation(members[source]), group.size)
     return None, targets
 
 

@@ -76,7 +76,7 @@ def together_view(data: SelectReport) -> dict[str, Any] | None:
         "copies": [(a, b, format_number(r, digits=2, signed=True)) for a, b, r in copies[:20]],
         "n_copies": len(copies),
         "stand_ins": stand_ins[:50],
-        "pairs": pairs_view(data),
+        "pairs": partners_view(data),
     }
     if correlations is not None:
         codes = quantise(correlations.values, 1.0)
@@ -84,7 +84,7 @@ def together_view(data: SelectReport) -> dict[str, Any] | None:
     return found
 
 
-def pairs_view(data: SelectReport) -> dict[str, Any] | None:
+def partners_view(data: SelectReport) -> dict[str, Any] | None:
     """Return the pairs that act together, or why there are none."""
     pairs = data.pairs
     if pairs is None:

@@ -14,7 +14,7 @@ from tamiz.report.text import clean_text, format_column, format_score
 from tamiz.report.write import select_report
 
 #: Rows of the summary; the report has all.
-N_ROWS = 20
+MOST_SUMMARY_ROWS = 20
 # Scoped to the summary; notebooks say their theme by a class or attribute of the page, browsers by a preference.
 _DARK = "--ink:#e7eaee;--soft:#a7b0bb;--rule:#313a44;--s0:#54c0b5;--s1:#e8945f;--s2:#9aa5f2;"
 _STYLE = (
@@ -49,7 +49,7 @@ class Summary:
     def _repr_html_(self) -> str:
         """Return the summary as HTML; every name is escaped, and it takes its colours from the theme."""
         data = self.data
-        shown = data.kept[:N_ROWS]
+        shown = data.kept[:MOST_SUMMARY_ROWS]
         span = effect_range([e for kept in data.kept for e in (kept.effect, *kept.fold_effects)])
         rows = "".join(
             _row(kept, effect, span, data)

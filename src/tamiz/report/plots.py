@@ -18,6 +18,8 @@ from tamiz.report.write import select_report
 from tamiz.selection import Selection
 
 _KEPT, _DROPPED, _LOSS = "#0b6e70", "#8a8f96", "#b5511d"
+#: Curves that are drawn at most.
+_MOST_CURVES = 12
 
 
 def plot_selection(
@@ -36,22 +38,22 @@ def plot_selection(
     ----------
     selection : Selection
         What was kept.
-    kind : {"sieve", "path", "importance", "heatmap", "correlation", "stability"}, default="sieve"
+    kind : {"sieve", "path", "importance", "heatmap", "correlation", "stability", "effects"}, default="sieve"
         "sieve": features alive, and the loss on a second axis; "path": gamma of single features by step; "importance": a bar
         per kept column; "heatmap": kept columns by rows, clustered; "correlation": of the kept columns; "stability": columns
-        by folds.
+        by folds; "effects": the curve of each kept column of an additive network, at most twelve, the best first.
     X, y : table and target, default=None
         What the selector was fitted on, for "importance" (unless the estimator is linear), "heatmap" and "correlation".
     estimator : fitted estimator, default=None
         Gives the effects of "importance" where it is linear.
     evaluation : Evaluation, default=None
         Folds of "stability".
-    ax : matplotlib axes, default=None
+    ax : matplotlib axes, or an array of them for "effects", default=None
         Axes to draw on; None makes a new figure.
 
     Returns
     -------
-    matplotlib axes
+    matplotlib axes, or an array of them for "effects"
         The axes drawn on.
 
     Examples
@@ -63,8 +65,10 @@ def plot_selection(
     >>> plot_selection(selection).get_ylabel()
     'features alive'
     """
-    if kind not in PLOTS:
-        raise ValueError(f"kind must be one of {', '.join(map(repr, PLOTS))}, got {kind!r}.")
+    if kind not in (*PLOTS, "effects"):
+        raise ValueError(f"kind must be one of {', '.join(map(repr, (*PLOTS, 'effects')))}, got {kind!r}.")
+    if kind == "effects":
+        return _plot_effects(selection, ax)
     if kind == "sieve" and not has_history(selection, "n_alive"):
         raise ValueError("This selection holds no history of features alive, so there is no sieve to draw.")
     if kind == "path" and not has_gamma(selection):
@@ -169,6 +173,40 @@ def _stability(selection: Selection, X: Any, y: Any, estimator: Any, evaluation:
         ax.set_xlabel("fold" + ("" if all(grid.kept) else " (*: not in the final fit)"))
 
     return draw
+
+
+def _plot_effects(selection: Selection, axes: Any) -> Any:
+    """Draw one small picture for each of the best kept columns, all of the same height."""
+    if selection.effects is None:
+        raise ValueError("This selection holds no curves; fit with network='additive'.")
+    require("matplotlib", "plot", "Drawing")
+    from matplotlib import pyplot
+
+    effects = selection.effects
+    n_curves = min(_MOST_CURVES, len(effects["feature"]))
+    if axes is None:
+        n_wide = min(4, n_curves)
+        shape = (-(-n_curves // n_wide), n_wide)
+        size = (2.4 * shape[1] + 0.6, 2.1 * shape[0] + 0.4)
+        _, axes = pyplot.subplots(*shape, figsize=size, layout="constrained", sharey=True, squeeze=False)
+    axes = np.atleast_1d(axes)
+    if axes.size < n_curves:
+        raise ValueError(f"There are {n_curves} curves to draw, and {axes.size} axes.")
+    for place, ax in enumerate(axes.flat):
+        if place >= n_curves:
+            ax.set_visible(False)
+            continue
+        curves = np.asarray(effects["curve"][place])
+        for number, curve in enumerate(curves):
+            color = _KEPT if len(curves) == 1 else None
+            ax.plot(effects["grid"][place], curve, color=color, linewidth=1.6, label=f"output {number}")
+        ax.axhline(0.0, color="black", linewidth=0.6, alpha=0.5)
+        ax.set_xlabel(selection.name_of(int(effects["feature"][place])), fontsize=8)
+        ax.tick_params(labelsize=7)
+    if len(effects["curve"][0]) > 1:
+        axes.flat[0].legend(frameon=False, fontsize=7)
+    axes.flat[0].set_ylabel("added to the score")
+    return axes
 
 
 def _shade_phases(ax: Any, selection: Selection, n_shown: int) -> None:

@@ -14,7 +14,7 @@ from tamiz.report.svg import Frame, element, number, picture, text
 from tamiz.report.text import shorten
 
 #: Index of a missing value in the palette; 0 to 254 hold the values.
-MISSING = 255
+MISSING_CODE = 255
 _BLUE, _MIDDLE, _RED, _NONE = (35, 96, 168), (248, 247, 244), (176, 58, 22), (190, 190, 190)
 
 
@@ -56,7 +56,7 @@ def diverging_palette() -> np.ndarray:
 
 
 def quantise(values: np.ndarray, largest: float) -> np.ndarray:
-    """Return values of -largest to largest as 0 to 254; others at the border, missing ones as ``MISSING``.
+    """Return values of -largest to largest as 0 to 254; others at the border, missing ones as ``MISSING_CODE``.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def quantise(values: np.ndarray, largest: float) -> np.ndarray:
     """
     values = np.asarray(values, dtype=np.float64)
     scaled = np.clip(np.nan_to_num(values) / largest, -1, 1) * 127 + 127
-    return np.where(np.isfinite(values), scaled.round(), MISSING).astype(np.uint8)
+    return np.where(np.isfinite(values), scaled.round(), MISSING_CODE).astype(np.uint8)
 
 
 def grid_payload(

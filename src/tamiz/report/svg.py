@@ -17,7 +17,7 @@ from typing import Any
 from tamiz.report.text import clean_text, format_number
 
 #: How many series have a colour of their own; further ones start again with another dash.
-N_COLOURS = 18
+N_COLOURS = 20
 _MARKERS = ("circle", "square", "diamond", "triangle", "cross")
 
 

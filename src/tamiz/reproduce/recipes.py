@@ -111,6 +111,6 @@ def recipe_sentence(recipes: Sequence[str]) -> str:
     Examples
     --------
     >>> recipe_sentence(["tamiz"])
-    'Networks: [tamiz]: trained by the defaults of tamiz, which differ from the paper\\'s.'
+    "Networks: [tamiz]: trained by the defaults of tamiz, which differ from the paper's."
     """
     return f"Networks: {'; '.join(RECIPES[name].sentence for name in recipes)}."

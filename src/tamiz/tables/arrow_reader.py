@@ -69,7 +69,10 @@ class ArrowSource:
     def batches(self, columns: list[int], n_rows: int) -> Iterator[Any]:
         """Yield batches of some columns; raise TableError if the file is damaged."""
         try:
-            yield from self.iterate(columns, n_rows)
+            for batch in self.iterate(columns, n_rows):
+                # A file in the layout of the memory is not checked when it is opened: offsets may point anywhere.
+                batch.validate(full=True)
+                yield batch
         except (pa.ArrowException, OSError) as error:
             raise TableError(f"{self.path.name} is damaged: {str(error).splitlines()[0].rstrip('.')}.") from None
 

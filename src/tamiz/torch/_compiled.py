@@ -35,6 +35,23 @@ def advance_arrays_with_costs(
     )  # fmt: skip
 
 
+@njit(cache=True, nogil=True)
+def sum_by_place(values, place, out):
+    """Add the values of each place; places beyond ``out`` do not count."""
+    out[:] = np.float32(0.0)
+    for j in range(values.shape[0]):
+        if place[j] < out.shape[0]:
+            out[place[j]] += values[j]
+
+
+@njit(cache=True, nogil=True)
+def spread_by_place(values, place, out):
+    """Write to each entry the value of its place: one and zero for the two places behind the values."""
+    n = values.shape[0]
+    for j in range(place.shape[0]):
+        out[j] = values[place[j]] if place[j] < n else np.float32(n + 1 - place[j])
+
+
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def _split(both, weight, gamma, gamma_gradient):
     """Sum the gradient of ``g * W`` over its rows for gamma and scale it in place for W, in one pass."""

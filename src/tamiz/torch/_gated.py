@@ -10,6 +10,7 @@ import torch
 
 from tamiz.core.gate_options import read_gates
 from tamiz.core.gates import KEPT, Gates
+from tamiz.torch._compiled import spread_by_place, sum_by_place
 
 
 def mask_gates(n_entries: int, n_features_to_select: Any, options: dict[str, Any]) -> tuple[Gates | None, Any]:
@@ -23,7 +24,7 @@ def mask_gates(n_entries: int, n_features_to_select: Any, options: dict[str, Any
     """
     if all(value is None for value in options.values()):
         return None, None
-    plain = {
+    plain: dict[str, Any] = {
         name: value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
         for name, value in options.items()
     }
@@ -45,8 +46,17 @@ def spread_gamma(feature_gamma: torch.Tensor, place: torch.Tensor) -> torch.Tens
     >>> spread_gamma(torch.tensor([0.5]), torch.tensor([0, 1, 0, 2])).tolist()
     [0.5, 1.0, 0.5, 0.0]
     """
+    if _is_plain(feature_gamma):
+        gamma = torch.empty(place.numel())
+        spread_by_place(feature_gamma.numpy(), place.numpy(), gamma.numpy())
+        return gamma
     ends = feature_gamma.new_tensor([1.0, 0.0])
     return torch.cat([feature_gamma, ends]).index_select(0, place)
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Check whether compiled loops can work on the memory of a tensor."""
+    return tensor.device.type == "cpu" and tensor.dtype == torch.float32 and tensor.is_contiguous()
 
 
 def gather_gradient(gradient: torch.Tensor, place: torch.Tensor, n_features: int) -> torch.Tensor:
@@ -57,6 +67,10 @@ def gather_gradient(gradient: torch.Tensor, place: torch.Tensor, n_features: int
     >>> gather_gradient(torch.tensor([1.0, 9.0, 2.0, 9.0]), torch.tensor([0, 1, 0, 2]), 1).tolist()
     [3.0]
     """
+    if _is_plain(gradient):
+        total = torch.empty(n_features)
+        sum_by_place(gradient.numpy(), place.numpy(), total.numpy())
+        return total
     return gradient.new_zeros(n_features + 2).index_add_(0, place, gradient)[:n_features].contiguous()
 
 

@@ -118,7 +118,7 @@ class Stepper:
         forced = step >= self._step_limit
         parts = (*self._arrays, gradient.numpy(), self._alphas[at], self._targets[at], forced, self._numbers)
         if self._costs is None:
-            found = advance_arrays(*parts)  # type: ignore[call-arg]
+            found = advance_arrays(*parts)
         else:
             found = advance_arrays_with_costs(*parts, self.rule.limit, self._costs)  # type: ignore[call-arg]
         if found == NOT_FINITE:

@@ -211,7 +211,8 @@ def _weighted_mean(loss: Loss, outputs: torch.Tensor, targets: torch.Tensor, wei
 
 def _mask_of(rule: Rule, problem: Problem) -> FeatureMask:
     """Return a mask over the columns; those that are always read are one group more, which is kept."""
-    m, options = rule.n_features_to_select, {}
+    m = rule.n_features_to_select
+    options: dict[str, Any] = {}
     if problem.groups is not None or rule.costs is not None:
         groups = np.arange(problem.n_columns) if problem.groups is None else np.asarray(problem.groups)
         always = np.flatnonzero(groups < 0)

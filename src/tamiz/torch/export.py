@@ -149,7 +149,9 @@ def export_onnx(path: str | os.PathLike[str], model: nn.Module, example: torch.T
 
 
 def _as_pruned(model: nn.Module, example: torch.Tensor | None = None) -> PrunedModel:
-    return model if isinstance(model, PrunedModel) else prune(model, example)
+    pruned = model if isinstance(model, PrunedModel) else prune(model, example)
+    assert isinstance(pruned, PrunedModel)
+    return pruned
 
 
 def _chosen_names(spec: PruneSpec, names: Sequence[str] | None) -> list[str] | None:

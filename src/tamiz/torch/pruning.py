@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch import nn
 from tamiz.torch._masks import find_mask
 from tamiz.torch.mask import FeatureMask
 from tamiz.torch.shrink import find_folded_layer
+from tamiz.torch.units import PrunedNetwork, prune_units
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,13 @@ class PrunedModel(nn.Module):
         return f"n_values={self.n_values}"
 
 
-def prune(model: nn.Module, example: torch.Tensor | None = None) -> PrunedModel:
+def prune(
+    model: nn.Module,
+    example: torch.Tensor | None = None,
+    *,
+    example_args: Sequence[Any] | None = None,
+    example_kwargs: Mapping[str, Any] | None = None,
+) -> PrunedModel | PrunedNetwork:
     """Return a module that takes only the selected values and predicts what the masked model predicts in evaluation mode.
 
     Where the masked input goes straight into an ``nn.Linear``, that layer is cut to the selected columns; in front of
@@ -142,14 +149,20 @@ def prune(model: nn.Module, example: torch.Tensor | None = None) -> PrunedModel:
     Parameters
     ----------
     model : nn.Module
-        A model that holds one :class:`FeatureMask`, closed.
+        A model that holds one :class:`FeatureMask`, closed; several, or one on hidden units or channels, with
+        ``example_args``.
     example : tensor or None, default=None
         A batch of inputs as the model takes them. Needed where one input is not of the shape of the mask: for a mask of
         shape ``(1, 28, 28)`` before colour images, or ``(n_channels, 1)`` before series.
+    example_args : sequence or None, default=None
+        All arguments of an example call, for models with several inputs, several masks, or masks on hidden units and
+        channels: see :func:`~tamiz.torch.units.prune_units`.
+    example_kwargs : mapping of str to object, default=None
+        Keyword arguments of that call.
 
     Returns
     -------
-    PrunedModel
+    PrunedModel, or PrunedNetwork with ``example_args`` or ``example_kwargs``
         Takes ``(batch, n_values)``: for a plain mask the M columns in their order. For a mask that broadcasts, every value
         that it lets through: with ``(1, 28, 28)`` before three channels the selected pixels of the first channel, then
         those of the second and of the third; :meth:`PrunedModel.select` takes them out of whole inputs.
@@ -165,6 +178,10 @@ def prune(model: nn.Module, example: torch.Tensor | None = None) -> PrunedModel:
     >>> torch.allclose(prune(model)(x), model(x))
     True
     """
+    if example_args is not None or example_kwargs is not None:
+        if example is not None:
+            raise ValueError("give example, or example_args and example_kwargs, not both")
+        return prune_units(model, () if example_args is None else example_args, example_kwargs)
     mask = _closed_mask(model)
     if example is None:
         example = _random_example(mask)

@@ -49,7 +49,7 @@ def test_pairs_find_everything_and_keep_their_own_network():
     plan = ground_truth.make_plan(["ring+xor"], ["pairs"], [64], n_folds=3)
     cells = [cell for cell in ground_truth.make_cells(plan) if cell.settings["method"] == "pairs"]
     settings = cells[0].settings["parameters"]
-    assert (settings["network"], settings["schedule"]["ramp_steps"], settings["starts"]) == ("pairs", 8000, 1)
+    assert (settings["network"], settings["decided"]["ramp_steps"], settings["starts"]) == ("pairs", 8000, 1)
     assert [result["share"] for result in run_all(cells).values()] == [1.0, 1.0, 1.0]
 
 

@@ -244,15 +244,16 @@ def comparison_pages(plan: MicroarrayPlan, cells: Sequence[Cell], results: Mappi
     pages = []
     for dataset, rows in collect(plan, cells, results).items():
         n_rows, n_features = find_entry(dataset).shape
+        names = [with_recipe(f"{row.method} / {row.learner}", row.recipe) for row in rows]
         comparison = Comparison(
             metric=BALANCED_ACCURACY,
-            methods=tuple(with_recipe(f"{row.method} / {row.learner}", row.recipe) for row in rows),
+            methods=tuple(names),
             m_values=plan.m_values,
             scores=np.stack([row.scores.T for row in rows]),
             seconds=_mean_seconds(dataset, rows, cells, results),
             test_share=1 / N_FOLDS,
             alpha=ALPHA,
-            references=tuple(f"{row.method} / {row.learner}" for row in rows if row.method in REFERENCES),
+            references=tuple(name for name, row in zip(names, rows, strict=True) if row.method in REFERENCES),
         )
         pages.append(
             ComparisonPage(

@@ -53,8 +53,19 @@ def test_an_indicator_leaves_the_functions_of_its_column_alone(n_gaps):
     X[:, 1] = np.arange(300) < n_gaps
     alone = functions_of(pair_basis(X[:, :1], np.ones(300), np.zeros(1, int), [0]))
     both = functions_of(pair_basis(X, np.ones(300), np.zeros(2, int), [0]))
-    np.testing.assert_allclose(both[:, :2], alone, atol=1e-4)
     assert both.shape[1] == (3 if n_gaps == 40 else 2)
+    assert (np.diag(both[:, :2].T @ alone) / 300 > 0.98).all()
+    np.testing.assert_allclose(both.T @ both / 300, np.eye(both.shape[1]), atol=1e-4)
+
+
+@pytest.mark.parametrize("n_columns", [3, 12])
+def test_the_order_of_the_columns_of_a_group_does_not_matter(n_columns):
+    X = np.random.default_rng(0).normal(size=(300, n_columns))
+    one, other = (
+        functions_of(pair_basis(table, np.ones(300), np.zeros(n_columns, int), [0])) for table in (X, X[:, ::-1])
+    )
+    same = np.abs(one.T @ other) / 300  # the same functions in another order, up to their signs
+    np.testing.assert_allclose(np.sort(same, axis=0)[-1], 1.0, atol=1e-3)
 
 
 def test_a_copy_within_a_group_adds_nothing():

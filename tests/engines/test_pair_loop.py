@@ -10,7 +10,7 @@ from tamiz.engines.contract import Problem
 from tamiz.engines.dense_start import mean_loss
 from tamiz.engines.loop import Status
 from tamiz.engines.memory import LoopSlot
-from tamiz.engines.pair_loop import gamma_gradients, open_gates, pair_gradient, pair_scores, run_pairs
+from tamiz.engines.pair_loop import gamma_gradients, open_gates, pair_gradient, pair_scores, run_pair_loop
 from tamiz.engines.pair_memory import count_coefficients, drop_features, new_pair_memory
 from tamiz.engines.record import training_numbers
 
@@ -151,7 +151,7 @@ def test_same_batches_same_path(variant, n_outputs, n_always):
     second = np.concatenate([OF_CURVE, OF_FUNCTION[RIGHT]])
     for _ in range(3000):
         step = int(memory.counters[Slot.STEP]) + 1
-        status = run_pairs(
+        status = run_pair_loop(
             get_loss("squared_error").compiled, table, targets, np.ones(48, np.float32), memory, rule.numbers,
             training_numbers(rule, plan), np.array([5e-3]), *selection_schedule(rule, step, 1),
         )  # fmt: skip

@@ -1,8 +1,8 @@
 """Turn columns into what a second-order model adds up: curves of each column, and functions whose products are joint effects.
 
 A curve is spanned by the column itself and hats, as in the additive model. The functions of a feature are few, centred, of
-variance 1 and uncorrelated: a line and a U-shape of the ranks of each of its columns or, of a group with many columns, their
-leading principal components. All are linear between the knots of their columns, so that a trained model is knots and heights.
+variance 1 and uncorrelated: a line and a U-shape of the ranks of each of its columns or, of a group with many columns, leading
+principal components. All are linear between the knots of their columns, so that a trained model is knots and heights.
 """
 
 from __future__ import annotations
@@ -101,13 +101,8 @@ def pair_basis(X: np.ndarray, weights: np.ndarray, column_features: np.ndarray, 
     for feature in np.sort(paired):
         columns = np.arange(*np.searchsorted(column_features, [feature, feature + 1]))
         knots = [hats.knots[j, : hats.n_knots[j]].astype(np.float64) for j in columns]
-        own = standard[:, columns]
-        raw = block_diag(*(_rank_polynomials(values, part, share) for values, part in zip(own.T, knots)))
-        if by_size := raw.shape[0] > MOST_GROUP_FUNCTIONS:
-            raw = _lines(knots)
-        if columns.size > 1:
-            raw = _well_supported(own, knots, raw, share)
-        found, combined = _orthonormal(own, knots, raw, share, by_size)
+        parts = [_column_functions(standard[:, j], part, share) for j, part in zip(columns, knots)]
+        found, combined = parts[0] if columns.size == 1 else _group_functions(parts, share)
         rows = np.zeros((combined.shape[0], starts[-1]))
         rows[:, starts[columns[0]] : starts[columns[-1] + 1]] = combined
         heights.append(rows)
@@ -134,28 +129,6 @@ def _rank_polynomials(values: np.ndarray, knots: np.ndarray, share: np.ndarray) 
     first, last = (np.searchsorted(sorted_values, knots.astype(np.float32), side) for side in ("left", "right"))
     rank = below[first] + below[last] - 1.0
     return np.stack([rank, rank**2])[: max(0, knots.size - 1)]
-
-
-def _lines(knots: list[np.ndarray]) -> np.ndarray:
-    """Return one row for each column that varies: its own values at its knots, 0 at those of the others."""
-    ends = np.cumsum([part.size for part in knots])
-    rows = np.zeros((len(knots), ends[-1]))
-    for row, part, end in zip(rows, knots, ends):
-        row[end - part.size : end] = part if part.size > 1 else 0.0
-    return rows
-
-
-def _well_supported(X: np.ndarray, knots: list[np.ndarray], raw: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Return the functions that rest on enough rows: a column that is nearly constant must not be mixed into the others."""
-    values = curve_values(X, knots, raw)
-    values = values - share @ values
-    deviation = np.sqrt(share @ values**2)
-    return raw[(deviation > 0) & _rest_on_enough(values / np.where(deviation > 0, deviation, 1.0))]
-
-
-def _rest_on_enough(values: np.ndarray) -> np.ndarray:
-    """Check which functions, of mean 0 and variance 1, rest on enough rows."""
-    return values.shape[0] / np.maximum(np.mean(values**4, axis=0), 1e-30) >= FEWEST_ROWS
 
 
 def curve_values(X: np.ndarray, knots: list[np.ndarray], heights: np.ndarray) -> np.ndarray:
@@ -185,34 +158,39 @@ def curve_values(X: np.ndarray, knots: list[np.ndarray], heights: np.ndarray) ->
     return out
 
 
-def _orthonormal(
-    X: np.ndarray, knots: list[np.ndarray], raw: np.ndarray, share: np.ndarray, by_size: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return functions of mean 0 and variance 1 without correlation, and their heights; those that rest on few rows go.
-
-    ``by_size``: the leading principal components; otherwise each function is freed of those before it, and goes if nothing is
-    left of it.
-    """
-    values = curve_values(X, knots, raw)
-    # A constant is one at all knots of the first column.
-    ones = np.concatenate([np.ones(knots[0].size), np.zeros(raw.shape[1] - knots[0].size)])
+def _column_functions(column: np.ndarray, knots: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return line and U-shape of a column, of mean 0 and variance 1 without correlation, and their heights."""
+    raw = _rank_polynomials(column, knots, share)
+    values = curve_values(column[:, None], [knots], raw)
     mean = share @ values
-    values, raw = values - mean, raw - mean[:, None] * ones
-    weighted = np.sqrt(share)[:, None] * values
-    if by_size:
-        _, singular, right = np.linalg.svd(weighted, full_matrices=False)
-        mix = (right / np.where(singular > 0, singular, 1.0)[:, None])[singular > 1e-4 * singular.max(initial=1e-30)]
-        mix = mix[:MOST_GROUP_FUNCTIONS]
+    values, raw = values - mean, raw - mean[:, None]
+    corner: np.ndarray = np.linalg.qr(np.sqrt(share)[:, None] * values)[1]
+    size = np.abs(np.diag(corner))
+    n_kept = int(np.cumprod(size > 1e-4 * np.sqrt(np.square(corner).sum(axis=0))).sum())
+    mix = np.zeros((n_kept, raw.shape[0]))
+    mix[:, :n_kept] = np.linalg.inv(corner[:n_kept, :n_kept]).T
+    return _well_supported(values @ mix.T, mix @ raw)
+
+
+def _group_functions(parts: list[tuple[np.ndarray, np.ndarray]], share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return functions of a group from those of its columns, none of which rests on few rows, and their heights.
+
+    The order of the columns does not matter: few functions are changed as little as it takes to free them of correlation; of
+    many, or where one is a sum of others, the leading principal components are taken.
+    """
+    if sum(heights.shape[0] for _, heights in parts) > MOST_GROUP_FUNCTIONS:
+        parts = [(values[:, :1], heights[:1]) for values, heights in parts]
+    values, raw = np.hstack([values for values, _ in parts]), block_diag(*(heights for _, heights in parts))
+    _, singular, right = np.linalg.svd(np.sqrt(share)[:, None] * values, full_matrices=False)
+    is_free = singular > 1e-4 * singular.max(initial=1e-30)
+    if right.shape[0] == raw.shape[0] <= MOST_GROUP_FUNCTIONS and is_free.all():
+        mix = (right.T / singular) @ right
     else:
-        chosen = np.arange(raw.shape[0])
-        while True:
-            corner: np.ndarray = np.linalg.qr(weighted[:, chosen])[1]
-            is_free = np.abs(np.diag(corner)) > 1e-4 * np.sqrt(np.square(corner).sum(axis=0))[: corner.shape[0]]
-            if is_free.all() and corner.shape[0] == chosen.size:
-                break
-            chosen = np.delete(chosen, int(np.argmin(np.append(is_free, False))))
-        mix = np.zeros((chosen.size, raw.shape[0]))
-        mix[:, chosen] = np.linalg.inv(corner).T
-    values, raw = values @ mix.T, mix @ raw
-    kept = _rest_on_enough(values)
-    return values[:, kept], raw[kept]
+        mix = (right / np.where(is_free, singular, 1.0)[:, None])[is_free][:MOST_GROUP_FUNCTIONS]
+    return _well_supported(values @ mix.T, mix @ raw)
+
+
+def _well_supported(values: np.ndarray, heights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the functions, of mean 0 and variance 1, that rest on enough rows, and their heights."""
+    kept = values.shape[0] / np.maximum(np.mean(values**4, axis=0), 1e-30) >= FEWEST_ROWS
+    return values[:, kept], heights[kept]

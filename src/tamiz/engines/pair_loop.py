@@ -133,7 +133,7 @@ def _fold_row(w, v, gate):
 
 
 @njit(**IN_PLACE)
-def run_pairs(loss, table, targets, sample_weights, memory, rule, training, refinement_rates, alphas, mask_targets):
+def run_pair_loop(loss, table, targets, sample_weights, memory, rule, training, refinement_rates, alphas, mask_targets):
     """Train for as many steps as ``alphas`` and ``mask_targets`` have entries; return a ``Status``."""
     counters, loop_counters = memory.counters, memory.loop_counters
     k, n, m = loop_counters[LoopSlot.WIDTH], loop_counters[LoopSlot.FEATURES], rule.n_features_to_select

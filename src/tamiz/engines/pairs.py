@@ -20,7 +20,7 @@ from tamiz.engines.dense_start import constant_loss, mean_loss
 from tamiz.engines.loop import Status
 from tamiz.engines.memory import LoopSlot
 from tamiz.engines.pair_basis import PairBasis, pair_basis
-from tamiz.engines.pair_loop import run_pairs
+from tamiz.engines.pair_loop import run_pair_loop
 from tamiz.engines.pair_memory import PairMemory, drop_features, new_pair_memory
 from tamiz.engines.pair_model import PairModel
 from tamiz.engines.record import (
@@ -148,7 +148,7 @@ class PairEngine:
             raise ValueError(f"joint effects need at least 2 rows to train on, got {problem.n_samples}")
         problem.check_groups(rule.n_features)
         started = time.perf_counter()
-        announce_compilation(run_pairs, _N_FUNCTIONS)
+        announce_compilation(run_pair_loop, _N_FUNCTIONS)
         n_screened = self.n_screened or automatic_n_screened(problem.n_samples, expected_size(rule))
         share = 1.0 if self.n_screened else float(SCREENED_PER_SELECTED)
         screened = screen(problem, rule, loss, n_screened, seed, MOST_PAIRED, share)
@@ -205,7 +205,7 @@ class PairEngine:
             # Pieces of about ten milliseconds: Ctrl-C is heard, and the cost of coming back to Python is not seen.
             cells = memory.loop_counters[LoopSlot.WIDTH] * (schedule.batch_size + 8) * problem.n_outputs
             piece = min(int(max(16, min(4096, 2e7 // max(1, cells)))), room_for_steps(memory.history))
-            status = run_pairs(
+            status = run_pair_loop(
                 loss.compiled, table, targets, weights, memory, numbers, training, rates,
                 *window.steps(int(counters[Slot.STEP]) + 1, piece),
             )  # fmt: skip

@@ -132,7 +132,7 @@ def test_statistics_of_the_null_are_shown_where_they_were_measured(select_data):
     stability = replace(select_data.stability, p_value=0.2, null=None)
     words = render(replace(select_data, scores=scores, stability=stability))
     assert "chance 0.500; p = 0.012" in words
-    assert "0 is chance; p = 0.200" in words
+    assert "1 is always the same set; p = 0.200" in words
 
 
 def test_effects_are_named_by_the_class_they_speak_for(select_data):

@@ -87,7 +87,7 @@ class FoldGrid:
 
 @dataclass(frozen=True)
 class Stability:
-    """Hold the stability of the selection over folds: 1 is always the same set, 0 is chance.
+    """Hold the stability of the selection over folds: 1 is always the same set.
 
     Parameters
     ----------

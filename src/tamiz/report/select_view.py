@@ -98,7 +98,7 @@ def tiles(data: SelectReport) -> list[dict[str, str]]:
             if difference is not None:
                 found.append(_difference_tile(other, difference, scores.higher_is_better))
     if data.stability is not None:
-        notes = ["1 is always the same set, 0 is chance"]
+        notes = ["1 is always the same set"]
         if data.stability.null is not None:
             notes.append(f"without a signal below {data.stability.null:.2f}")
         if data.stability.p_value is not None:

@@ -72,6 +72,7 @@ def open_browser(tmp_path_factory):
         options.binary_location = chromium
         for flag in (
             *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic"),
+            "--force-prefers-reduced-motion",  # a smooth scroll would move what is clicked
             *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
             f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
         ):

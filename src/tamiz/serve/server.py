@@ -116,6 +116,6 @@ def _load_engine() -> None:
     from tamiz import E2EFSClassifier
     from tamiz.estimators.reuse import fit_prepared, prepare_once
 
-    estimator = E2EFSClassifier(2, max_steps=50, ramp_steps=20, warmup_steps=10, refinement_epochs=1, random_state=0)
+    estimator = E2EFSClassifier(2, random_state=0)
     table = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
     fit_prepared(estimator, prepare_once(estimator, table, np.arange(12) % 2))

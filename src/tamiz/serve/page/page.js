@@ -56,6 +56,7 @@
   // A newer wish ends the older fit, but not before its list is there: otherwise a steady drag would show nothing.
   function refit() {
     sessionStorage.setItem("state", JSON.stringify({...state, columns: undefined}));
+    $("kept").dataset.done = "";
     if (running && !running.answered && performance.now() - running.started < 400) { wanted = true; return; }
     if (running) running.abort.abort();
     start();

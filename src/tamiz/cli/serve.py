@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tamiz.cli.command import handle_errors
-from tamiz.cli.errors import EXIT_INTERRUPTED
+from tamiz.cli.errors import EXIT_INTERRUPTED, EXIT_USAGE, CommandError
 
 
 def register_serve(app: typer.Typer) -> None:
@@ -36,13 +36,16 @@ def register_serve(app: typer.Typer) -> None:
 
         Prints the address, which holds a token: who does not know it is not answered. Ctrl-C ends the command with code 130.
         """
-        from tamiz.serve.server import LiveServer
+        from tamiz.serve.server import LiveServer, PortError
 
         if file is not None:
             from tamiz.tables.formats import check_file
 
             check_file(file)
-        server = LiveServer(file, target, port=port, upload_limit=upload_limit * 1_000_000)
+        try:
+            server = LiveServer(file, target, port=port, upload_limit=upload_limit * 1_000_000)
+        except PortError as error:
+            raise CommandError(str(error), EXIT_USAGE) from None
         # Flushed: who reads the address from a pipe must not wait for the end.
         typer.echo(f"Live page: {server.url}")
         typer.echo("Ctrl-C ends it.", err=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tamiz.serve.code import python_code
-from tamiz.serve.fits import Wish, describe_fit, fit_wish, read_wish
+from tamiz.serve.fits import Wish, describe_fit, fit_wish, read_wish, score_fold
 from tamiz.serve.session import MOST_TABLES, LiveError, LiveTable, LiveTables
 from tamiz.tables.errors import TableArgumentError
 
@@ -17,6 +17,19 @@ def test_a_fit_on_prepared_data_is_the_fit_of_the_estimator(small_file):
     direct = E2EFSClassifier(4, network="linear", random_state=0).fit(data.X, data.y)
     assert np.array_equal(ours.ranking_, direct.ranking_)
     assert np.array_equal(ours.coef_, direct.coef_)
+
+
+def test_the_score_of_a_fold_is_that_of_a_fit_on_its_training_rows(small_file):
+    from sklearn.metrics import balanced_accuracy_score
+
+    from tamiz import E2EFSClassifier
+
+    data = LiveTable(small_file).with_target("ill")
+    for number, (train, test) in enumerate(data.folds):
+        (score,), columns = score_fold(data, Wish(3), number)
+        direct = E2EFSClassifier(3, random_state=0).fit(data.X[train], data.y[train])
+        assert score == balanced_accuracy_score(data.y[test], direct.predict(data.X[test]))
+        assert columns == [data.columns[i] for i in direct.selection_.indices]
 
 
 def test_a_column_of_categories_is_one_unit(csv_of):

@@ -11,7 +11,7 @@ import numpy as np
 
 from tamiz.estimators.networks import NETWORKS
 from tamiz.estimators.reuse import fit_prepared
-from tamiz.evaluation.metrics import balanced_accuracy, r_squared
+from tamiz.evaluation.metrics import Parts, get_metric
 from tamiz.report.describe import effect_of_weights, group_rows, read_weights
 from tamiz.report.together import make_heat_map
 from tamiz.serve.jobs import LiveJob
@@ -171,16 +171,18 @@ def describe_heat(data: TargetData, fitted: Any) -> dict[str, Any] | None:
     }
 
 
-def score_fold(data: TargetData, wish: Wish, number: int, check: Callable[..., None]) -> tuple[float, list[str]]:
-    """Return the score on the test rows of a fold, and the columns that the fold kept."""
+def score_fold(
+    data: TargetData, wish: Wish, number: int, check: Callable[..., None] = lambda *_: None
+) -> tuple[Parts, list[str]]:
+    """Return the parts of the score on the test rows of a fold, and the columns that the fold kept."""
     estimator = make_live_estimator(data, wish)
     prepared, matrix = data.fold(number, estimator)
     check()
     fitted = fit_prepared(estimator, prepared, progress=check)
-    predicted = fitted.predict(matrix)
-    y = data.y[data.folds[number][1]]
-    score = balanced_accuracy(y, predicted) if data.task == "classification" else r_squared(y, predicted)
-    return float(score), list(dict.fromkeys(data.columns[i] for i in fitted.selection_.indices))
+    metric = get_metric(None, data.task)
+    train, test = data.folds[number]
+    parts = metric.measure(data.y[test], metric.read(fitted, matrix), data.y[train])
+    return parts, list(dict.fromkeys(data.columns[i] for i in fitted.selection_.indices))
 
 
 def run_wish(data: TargetData, wish: Wish, job: LiveJob) -> None:
@@ -191,15 +193,15 @@ def run_wish(data: TargetData, wish: Wish, job: LiveJob) -> None:
     heat = describe_heat(data, fitted)
     if heat is not None:
         job.emit("heat", **heat)
-    scores: list[float] = []
-    classification = data.task == "classification"
-    metric = "balanced accuracy" if classification else "R²"
-    chance = 1 / len(data.classes) if classification else 0.0
+    metric = get_metric(None, data.task)
+    chance = 0.0 if metric.chance is None else metric.chance(data.y)
+    parts: list[Parts] = []
     for number in range(len(data.folds)):
-        score, columns = score_fold(data, wish, number, job.check)
-        scores.append(score)
+        measured, columns = score_fold(data, wish, number, job.check)
+        parts.append(measured)
+        scores = metric.combine(parts)  # of R² all change with each fold: it is pooled
         job.emit(
-            "fold", number=number, folds=len(data.folds), score=score, kept=columns, metric=metric, chance=chance,
-            mean=float(np.mean(scores)), deviation=float(np.std(scores)),
+            "fold", folds=len(data.folds), scores=scores, mean=np.mean(scores), deviation=np.std(scores), kept=columns,
+            metric=metric.name, chance=chance,
         )  # fmt: skip
     job.emit("done", folds=len(data.folds), seconds=time.perf_counter() - started)

@@ -128,6 +128,8 @@
     $("kept").tBodies[0].replaceChildren();
     $("code-part").hidden = true;
     heat = null;
+    $("folds").replaceChildren();
+    $("score-words").textContent = "";
     setSizes(Math.max(1, table.columns.length - (table.hasTarget ? 0 : 1)));
     showForced();
     refit();
@@ -239,23 +241,24 @@
     $("notes-part").hidden = !data.notes.length;
     $("headline").textContent = `${data.m.toLocaleString("en")} of ${data.columns.toLocaleString("en")} columns kept for “${data.target}”`;
     if (Number($("m").max) !== data.columns) setSizes(data.columns);
-    $("folds").replaceChildren();
+    for (const item of $("folds").children) { item.textContent = "…"; item.className = ""; }
     $("score").textContent = "–";
-    $("score-words").textContent = "";
     $("heat-part").hidden = data.m < 2;
     $("kept").dataset.m = data.m;
     $("kept").dataset.done = "";
   }
 
+  const number = (value, digits) => (value === null ? "–" : value.toFixed(digits));
+
   function showFold(data) {
     folds.push(new Set(data.kept));
     const items = [];
-    for (let i = 0; i < data.folds; i += 1) items.push($("folds").children[i] || make("li", {}, "…"));
-    items[data.number].textContent = data.score.toFixed(2);
-    items[data.number].className = "there";
+    for (let i = 0; i < data.folds; i += 1) {
+      items.push(i < data.scores.length ? make("li", {class: "there"}, number(data.scores[i], 2)) : make("li", {}, "…"));
+    }
     $("folds").replaceChildren(...items);
-    $("score").textContent = data.mean.toFixed(3);
-    $("score-words").textContent = `${data.metric} on held-out rows, ± ${data.deviation.toFixed(3)} over ${folds.length} of ${data.folds} folds; chance ${data.chance.toFixed(2)}`;
+    $("score").textContent = number(data.mean, 3);
+    $("score-words").textContent = `${data.metric} on held-out rows; chance ${number(data.chance, 2)}, standard deviation ${number(data.deviation, 3)} over ${folds.length} of ${data.folds} folds`;
     for (const row of $("kept").tBodies[0].rows) {
       row.cells[3].textContent = `${folds.filter((fold) => fold.has(row.dataset.name)).length}/${folds.length}`;
     }

@@ -51,7 +51,13 @@ def open_browser(folder: Path) -> webdriver.Chrome:
     """Open headless Chromium."""
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium") or shutil.which("google-chrome") or ""
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={folder}"):
+    for flag in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        f"--user-data-dir={folder}",
+    ):
         options.add_argument(flag)
     return webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
 
@@ -72,11 +78,15 @@ def measure(name: str, folder: Path) -> None:
             browser.get(server.url)
             WebDriverWait(browser, 60).until(lambda b: b.find_elements(By.CSS_SELECTOR, "#network option"))
             # The file is set without the page knowing; the clock starts when it is told.
-            browser.execute_script("addEventListener('change', (e) => e.stopImmediatePropagation(), {capture: true, once: true})")
+            browser.execute_script(
+                "addEventListener('change', (e) => e.stopImmediatePropagation(), {capture: true, once: true})"
+            )
             browser.find_element(By.ID, "file").send_keys(str(path))
             first.append(browser.execute_async_script(TIME_TO_LIST))
         server.app.jobs.wait(60)
-        print(f"{name}: drop to first list, ms: first {first[0]:.0f}, then median {np.median(first[1:]):.0f} (target 1500)")
+        print(
+            f"{name}: drop to first list, ms: first {first[0]:.0f}, then median {np.median(first[1:]):.0f} (target 1500)"
+        )
         browser.execute_script("globalThis.tamizTimings.length = 0")
         began = time.perf_counter()
         for i in range(N_DRAGS):
@@ -92,7 +102,9 @@ def measure(name: str, folder: Path) -> None:
             f"{name}: {N_DRAGS} drags in {ended - began:.1f} s, {timings.size} answered; wish to list, ms: "
             f"median {np.median(timings):.0f}, 90 % {np.quantile(timings, 0.9):.0f}, largest {timings.max():.0f} (target 150)"
         )
-        print(f"{name}: fits that still run: {'some' if running else 'none'}, {time.perf_counter() - ended:.1f} s after the last drag")
+        print(
+            f"{name}: fits that still run: {'some' if running else 'none'}, {time.perf_counter() - ended:.1f} s after the last drag"
+        )
     finally:
         browser.quit()
         server.stop()

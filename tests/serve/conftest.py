@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import tarfile
 import threading
 from pathlib import Path
 
@@ -91,3 +94,22 @@ def open_browser(tmp_path_factory):
 def first_browser(open_browser):
     """A browser that the tests share."""
     return open_browser()
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory) -> str:
+    """The text of axe-core: the file that TAMIZ_AXE names, or fetched with npm."""
+    given = os.environ.get("TAMIZ_AXE")
+    if given:
+        return Path(given).read_text(encoding="utf-8")
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("needs axe-core: set TAMIZ_AXE to axe.min.js, or install npm")
+    folder = tmp_path_factory.mktemp("axe")
+    try:
+        command = [npm, "pack", "--silent", "axe-core@4.10.3"]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=90)
+    except (subprocess.SubprocessError, OSError) as error:
+        pytest.skip(f"npm could not fetch axe-core: {error}")
+    with tarfile.open(next(folder.glob("*.tgz"))) as archive:
+        return archive.extractfile("package/axe.min.js").read().decode("utf-8")

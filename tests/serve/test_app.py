@@ -160,7 +160,7 @@ def test_a_wrong_request_is_answered_with_a_message(ask, uploaded, change, words
     ("change", "words"),
     [
         ({"target": "sick"}, "no target 'sick'"),
-        ({"m": 99}, "12 columns"),
+        ({"drop": [f"gene {i}" for i in range(12)]}, "0 columns are left"),
         ({"keep": ["gene 1", "gene 2", "gene 3"]}, "more than M = 2"),
         ({"keep": ["nobody"]}, "'nobody'"),
         ({"keep": ["gene 1"], "drop": ["gene 1"]}, "both in and out"),
@@ -171,6 +171,12 @@ def test_a_wish_that_the_table_cannot_fulfil_is_a_problem(ask, uploaded, change,
     events = events_of(ask("fit", "POST", json.dumps(wish))[2])
     assert [kind for kind, _ in events] == ["problem", "end"]
     assert words in events[0][1]["message"]
+
+
+def test_m_is_lowered_to_the_columns_that_there_are(ask, uploaded):
+    wish = {"page": "p", "table": uploaded["table"], "target": "ill", "m": 99, "drop": ["gene 1"]}
+    events = events_of(ask("fit", "POST", json.dumps(wish))[2])
+    assert (events[0][0], events[0][1]["m"], events[0][1]["columns"]) == ("fit", 11, 12)
 
 
 def test_nonsense_is_answered_with_a_message(ask):

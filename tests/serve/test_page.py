@@ -38,7 +38,8 @@ def is_done(browser, m):
 def set_slider(browser, place):
     """Drag the slider to a place, as the browser reports it."""
     browser.execute_script(
-        "const s = document.getElementById('slider'); s.value = arguments[0]; s.dispatchEvent(new Event('input'))", place
+        "const s = document.getElementById('slider'); s.value = arguments[0]; s.dispatchEvent(new Event('input'))",
+        place,
     )
 
 
@@ -142,7 +143,9 @@ def test_network_and_target_can_be_changed(opened):
     set_slider(opened, 1)
     Select(opened.find_element(By.ID, "network")).select_by_value("additive")
     wait_for(opened, lambda: is_done(opened, 2))
-    wait_for(opened, lambda: "–" in opened.find_element(By.CSS_SELECTOR, "#kept tbody tr").text)  # curves have no direction
+    wait_for(
+        opened, lambda: "–" in opened.find_element(By.CSS_SELECTOR, "#kept tbody tr").text
+    )  # curves have no direction
     target = opened.find_element(By.ID, "target")
     target.clear()
     target.send_keys("gene 5", Keys.TAB)
@@ -234,18 +237,32 @@ def test_a_wide_table_is_answered(page, csv_of):
     assert 1 <= len(page.find_elements(By.CSS_SELECTOR, "#target-names option")) <= 50
 
 
-@pytest.mark.parametrize("width", [360, 1200])
-def test_the_page_does_not_scroll_sideways(opened, width):
-    opened.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+def test_axe_finds_no_violation_and_nothing_scrolls_sideways(opened, axe):
+    set_slider(opened, 3)
+    wait_for(opened, lambda: is_done(opened, 4))
+    opened.find_element(By.CSS_SELECTOR, "#next button").click()
+    wait_for(opened, lambda: opened.find_elements(By.CSS_SELECTOR, "#forced li") and is_done(opened, 4))
+    opened.find_element(By.ID, "code").click()
+    opened.find_element(By.CSS_SELECTOR, "summary").click()
+    wait_for(opened, lambda: text_of(opened, "code-text"))
+    opened.execute_script(axe)
+    script = (
+        "const done = arguments[0], say = v => [v.impact, v.id, v.nodes[0].html];"
+        "axe.run().then(r => done([r.passes.length, r.violations.map(say)]))"
     )
     try:
-        assert opened.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0
-        unnamed = """return [...document.querySelectorAll('button, input, select, canvas')].filter(e =>
-            !e.getAttribute('aria-label') && !e.textContent.trim() && !(e.labels && e.labels.length)).map(e => e.outerHTML)"""
-        assert opened.execute_script(unnamed) == []
+        for theme, width in (("light", 360), ("dark", 768), ("light", 1280), ("dark", 1280)):
+            size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+            opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            features = [{"name": "prefers-color-scheme", "value": theme}]
+            opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+            assert opened.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0
+            passed, found = opened.execute_async_script(script)
+            assert passed > 25  # it did look
+            assert found == [], (theme, width)
     finally:
         opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 def test_both_themes(opened):
@@ -254,3 +271,14 @@ def test_both_themes(opened):
     opened.find_element(By.ID, "theme").click()
     assert opened.execute_script(colour) != before
     assert opened.find_element(By.ID, "theme").get_attribute("aria-label").startswith("Switch to the")
+
+
+def test_m_follows_the_columns_that_there_are(page, tmp_path):
+    """Of four columns one is text without end and one is empty: two are left to select from."""
+    path = tmp_path / "few.csv"
+    lines = [f"{i % 2 + i / 50},{i % 3},word{i},,{'yes' if i % 2 else 'no'}" for i in range(60)]
+    path.write_text("\n".join(["a,b,name,empty,ill", *lines]))
+    page.find_element(By.ID, "file").send_keys(str(path))
+    wait_for(page, lambda: is_done(page, 2))
+    assert page.find_element(By.ID, "m").get_attribute("value") == "2"
+    assert page.find_element(By.ID, "slider").get_attribute("max") == "1"

@@ -5,6 +5,7 @@ import pytest
 
 from tamiz.serve.code import python_code
 from tamiz.serve.fits import Wish, describe_fit, fit_wish, read_wish, score_fold
+from tamiz.serve.jobs import JobCancelled
 from tamiz.serve.session import MOST_TABLES, LiveError, LiveTable, LiveTables
 from tamiz.tables.errors import TableArgumentError
 
@@ -32,6 +33,21 @@ def test_the_score_of_a_fold_is_that_of_a_fit_on_its_training_rows(small_file):
         assert columns == [data.columns[i] for i in direct.selection_.indices]
 
 
+@pytest.mark.parametrize("network", ["linear", "additive", "mlp"])
+def test_a_fit_ends_when_it_is_no_longer_wanted(csv_of, network):
+    data = LiveTable(csv_of(200, 300, "long.csv")).with_target("ill")
+    calls = []
+
+    def check(*_):
+        calls.append(1)
+        if len(calls) == 2:
+            raise JobCancelled
+
+    with pytest.raises(JobCancelled):
+        fit_wish(data, Wish(5, network=network), check)
+    assert len(calls) == 2
+
+
 def test_a_column_of_categories_is_one_unit(csv_of):
     data = LiveTable(csv_of(60, 6, "mixed.csv", extra=True)).with_target("ill")
     wish = Wish(3, keep=("colour",), drop=("gene 2",))
@@ -46,7 +62,9 @@ def test_a_column_of_categories_is_one_unit(csv_of):
 
 
 @pytest.mark.parametrize("network", ["linear", "additive"])
-def test_the_code_repeats_the_fit_of_a_table_with_categories_and_numbers(csv_of, network, tmp_path, monkeypatch, capsys):
+def test_the_code_repeats_the_fit_of_a_table_with_categories_and_numbers(
+    csv_of, network, tmp_path, monkeypatch, capsys
+):
     """A numeric target of 60 rows: l2="auto" would ask the data, the page took the rule."""
     path = csv_of(60, 6, "mixed.csv", extra=True)
     table = LiveTable(path)

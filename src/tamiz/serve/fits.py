@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,13 +77,19 @@ def read_wish(record: Any) -> Wish:
     return Wish(m, target, network, *lists)
 
 
+def lower_m(data: TargetData, wish: Wish) -> Wish:
+    """Return the wish with an M that the table has columns for: the page knows their number after the first fit only."""
+    free = len(data.column_names) - len(set(wish.drop) & set(data.column_names))
+    return replace(wish, n_features_to_select=max(1, min(wish.n_features_to_select, free)))
+
+
 def make_live_estimator(data: TargetData, wish: Wish) -> Any:
     """Return the estimator for a wish, not fitted."""
     from tamiz import E2EFSClassifier, E2EFSRegressor
 
     free = len(data.column_names) - len(wish.drop)
     if wish.n_features_to_select > free:
-        raise LiveError(f"M is {wish.n_features_to_select:,}, but there are {free:,} columns to select from.")
+        raise LiveError(f"M is {wish.n_features_to_select:,}, but {free:,} columns are left to select from.")
     if len(wish.keep) > wish.n_features_to_select:
         raise LiveError(f"{len(wish.keep)} columns are forced in, more than M = {wish.n_features_to_select}. Raise M.")
     both = set(wish.keep) & set(wish.drop)
@@ -188,6 +194,7 @@ def score_fold(
 def run_wish(data: TargetData, wish: Wish, job: LiveJob) -> None:
     """Do what a page asks for, and send each part as soon as it is there: list, heat map, folds, end."""
     started = time.perf_counter()
+    wish = lower_m(data, wish)
     fitted = fit_wish(data, wish, job.check)
     job.emit("fit", **describe_fit(data, wish, fitted), seconds=time.perf_counter() - started)
     heat = describe_heat(data, fitted)

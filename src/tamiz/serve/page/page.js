@@ -95,7 +95,7 @@
   function show(mine, kind, data) {
     if (kind === "fit") {
       problem();
-      showList(data);
+      showList(mine, data);
       document.body.classList.remove("stale");
       mine.answered = true;
       timings.push(performance.now() - mine.started);
@@ -219,7 +219,7 @@
   }
 
   // ---- Results -----------------------------------------------------------------------------------------------------
-  function showList(data) {
+  function showList(mine, data) {
     folds = [];
     const largest = Math.max(1e-12, ...data.kept.map((one) => one.contribution));
     const focused = document.activeElement && document.activeElement.dataset.key;
@@ -240,7 +240,9 @@
     $("notes").replaceChildren(...data.notes.map((note) => make("li", {}, note)));
     $("notes-part").hidden = !data.notes.length;
     $("headline").textContent = `${data.m.toLocaleString("en")} of ${data.columns.toLocaleString("en")} columns kept for “${data.target}”`;
-    if (Number($("m").max) !== data.columns) setSizes(data.columns);
+    if (data.m < mine.m && !wanted) state.m = data.m;  // there are no more columns
+    if (Number($("m").max) !== data.columns) setSizes(data.columns); else showM();
+    $("more").textContent = data.kept.length < data.m ? `The first ${data.kept.length} are listed; the report holds all.` : "";
     for (const item of $("folds").children) { item.textContent = "…"; item.className = ""; }
     $("score").textContent = "–";
     $("heat-part").hidden = data.m < 2;

@@ -103,7 +103,8 @@ def measure(name: str, folder: Path) -> None:
             f"median {np.median(timings):.0f}, 90 % {np.quantile(timings, 0.9):.0f}, largest {timings.max():.0f} (target 150)"
         )
         print(
-            f"{name}: fits that still run: {'some' if running else 'none'}, {time.perf_counter() - ended:.1f} s after the last drag"
+            f"{name}: fits that still run: {'some' if running else 'none'}, "
+            f"{time.perf_counter() - ended:.1f} s after the last drag"
         )
     finally:
         browser.quit()

@@ -86,7 +86,8 @@ def test_a_chosen_file_is_listed_and_scored(opened):
 
 def test_a_dropped_file_is_opened(page):
     script = """
-        const rows = ["a,b,ill"]; for (let i = 0; i < 30; i++) rows.push(`${i % 2 + i / 100},${(i * 7) % 5},${i % 2 ? "yes" : "no"}`);
+        const rows = ["a,b,ill"];
+        for (let i = 0; i < 30; i++) rows.push(`${i % 2 + i / 100},${(i * 7) % 5},${i % 2 ? "yes" : "no"}`);
         const data = new DataTransfer(); data.items.add(new File([rows.join("\\n")], "dropped.csv"));
         document.body.dispatchEvent(new DragEvent("drop", {bubbles: true, cancelable: true, dataTransfer: data}))"""
     page.execute_script(script)

@@ -118,8 +118,23 @@ def test_a_file_above_the_limit_is_not_stored(ask, server):
 def test_a_broken_file_is_removed(ask, server):
     folder = Path(server.app.tables._folder)
     before = len(list(folder.iterdir()))
-    for name, content in (("a.csv", b""), ("a.npz", b"PK nonsense"), ("a.parquet", b"PAR1"), ("a.xlsx", b"\0\1")):
-        status, _, body = ask("tables", "POST", content, X_File_Name=name)
+    broken = {
+        "empty.csv": b"",
+        "blank.csv": b"\n\n\n",
+        "header.csv": b"a,b,y\n",
+        "zeros.csv": bytes(5000),
+        "binary.csv": bytes(range(256)) * 4,
+        "zip.npz": b"PK nonsense",
+        "short.parquet": b"PAR1",
+        "odd.xlsx": b"\0\1",
+        "odd.arff": b"@data",
+        "odd.arrow": b"ARROW1",
+        "packed.csv.gz": b"\x1f\x8b nonsense",
+        "noending": b"\x89PNG",
+        "CON:/?*": b"\0",
+    }
+    for name, content in broken.items():
+        status, _, body = ask("tables", "POST", content, X_File_Name=quote(name))
         message = json.loads(body)["error"]
         assert status == 422
         assert message

@@ -138,6 +138,21 @@ def test_a_column_is_forced_in_and_out(opened):
     assert set(kept(opened)) == {"gene 2", "gene 5"}
 
 
+def test_the_focus_stays_with_what_was_forced(opened):
+    """With the keyboard alone; the list is made anew, and the pressed button of the columns next in rank is gone."""
+    focused = "return document.activeElement.getAttribute('aria-label') || document.activeElement.id"
+    set_slider(opened, 2)
+    wait_for(opened, lambda: is_done(opened, 3))
+    following = opened.find_element(By.CSS_SELECTOR, "#next button")
+    name = following.text
+    following.send_keys(Keys.ENTER)
+    wait_for(opened, lambda: name in kept(opened) and is_done(opened, 3))
+    assert opened.execute_script(focused) == f"Force {name} in"
+    opened.switch_to.active_element.send_keys(Keys.SPACE)
+    wait_for(opened, lambda: name not in kept(opened) and is_done(opened, 3))
+    assert opened.execute_script(focused) == "force"
+
+
 def test_network_and_target_can_be_changed(opened):
     from selenium.webdriver.support.ui import Select
 
@@ -207,6 +222,25 @@ def test_two_browsers_do_not_disturb_each_other(opened, open_browser, server, cs
     wait_for(other, lambda: is_done(other, 3))
     assert (text_of(opened, "title"), text_of(other, "title")) == ("small.csv", "other.csv")
     assert (len(kept(opened)), len(kept(other))) == (5, 3)
+
+
+def test_two_tabs_do_not_disturb_each_other(opened, server, csv_of):
+    first = opened.current_window_handle
+    opened.switch_to.new_window("tab")
+    try:
+        opened.get(server.url)
+        wait_for(opened, lambda: opened.find_elements(By.CSS_SELECTOR, "#network option"))
+        assert not opened.find_element(By.ID, "work").is_displayed()
+        opened.find_element(By.ID, "file").send_keys(str(csv_of(40, 7, "tab.csv")))
+        wait_for(opened, lambda: is_done(opened, 7))
+        set_slider(opened, 1)  # still under way when the tab is closed
+    finally:
+        opened.close()
+        opened.switch_to.window(first)
+    assert (text_of(opened, "title"), len(kept(opened))) == ("small.csv", 10)
+    set_slider(opened, 2)
+    wait_for(opened, lambda: is_done(opened, 3))
+    assert text_of(opened, "title") == "small.csv"
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ def python_code(table: LiveTable, data: TargetData, wish: Wish, fitted: Any) -> 
         "\n".join(sorted(imports))
         + f"""
 
+# Run it in the folder of the table.
 table = read_table({reading})
 encoder = TableEncoder().fit(table)
 X = encoder.transform(table)

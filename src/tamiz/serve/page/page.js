@@ -3,7 +3,7 @@
   const $ = (id) => document.getElementById(id);
   const page = crypto.randomUUID();  // one for each load: fits of other tabs are not disturbed
   const state = {table: null, columns: [], m: 10, target: null, network: "linear", keep: [], drop: []};
-  let sizes = [1], running = null, wanted = false, folds = [], timings = [];
+  let sizes = [1], running = null, wanted = false, folds = [], timings = [], forcedLast = null;
   const say = (text) => { $("said").textContent = text; };
 
   function problem(text) {
@@ -206,6 +206,7 @@
     state.drop = state.drop.filter((one) => one !== name);
     if (!held) state[where].push(name);
     if (state.keep.length > state.m) { state.m = state.keep.length; showM(); }
+    forcedLast = name;
     say(held ? `${name} is free` : `${name} is forced ${where === "keep" ? "in" : "out"}`);
     showForced();
     refit();
@@ -234,9 +235,9 @@
       return row;
     });
     $("kept").tBodies[0].replaceChildren(...rows);
-    if (focused) { const again = [...document.querySelectorAll("[data-key]")].find((one) => one.dataset.key === focused); if (again) again.focus(); }
     $("next").replaceChildren(...data.next.map((name) => make("li", {},
       make("button", {type: "button", "aria-label": `Force ${name} in`, onclick: () => force(name, "keep")}, name))));
+    refocus(focused);
     $("notes").replaceChildren(...data.notes.map((note) => make("li", {}, note)));
     $("notes-part").hidden = !data.notes.length;
     $("headline").textContent = `${data.m.toLocaleString("en")} of ${data.columns.toLocaleString("en")} columns kept for “${data.target}”`;
@@ -248,6 +249,16 @@
     $("heat-part").hidden = data.m < 2;
     $("kept").dataset.m = data.m;
     $("kept").dataset.done = "";
+  }
+
+  // The button that was pressed may be gone with the old list: the focus goes to its successor, not to the top of the page.
+  function refocus(key) {
+    const buttons = [...document.querySelectorAll("[data-key]")];
+    const find = (wanted) => buttons.find((one) => one.dataset.key === wanted);
+    const lost = document.activeElement === document.body && forcedLast !== null;
+    const next = key ? find(key) || (forcedLast !== null && $("force")) : lost && (find(`keep ${forcedLast}`) || $("force"));
+    if (next) next.focus({preventScroll: true});
+    forcedLast = null;
   }
 
   const number = (value, digits) => (value === null ? "–" : value.toFixed(digits));

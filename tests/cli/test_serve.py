@@ -15,16 +15,18 @@ import pytest
 from tamiz.cli.errors import EXIT_DATA, EXIT_INTERRUPTED, EXIT_USAGE
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
+IGNORING = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
 COMMAND = [sys.executable, "-m", "tamiz.cli.main", "serve"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
-@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
-def test_it_serves_until_it_is_interrupted(small_csv, tmp_path, which):
+@pytest.mark.parametrize(("which", "ignored"), [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGINT, True)])
+def test_it_serves_until_it_is_interrupted(small_csv, tmp_path, which, ignored):
+    """Also where SIGINT is ignored from the start, as for a command that a shell script runs in the background."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     with subprocess.Popen(
-        [*COMMAND, str(small_csv), "--target", "ill"],
+        [*(IGNORING if ignored else ()), *COMMAND, str(small_csv), "--target", "ill"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

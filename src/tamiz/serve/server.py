@@ -72,9 +72,10 @@ class LiveServer:
             server_header=False,
         )
         self._server: Any = uvicorn.Server(config)
+        self._stopped = False
 
     def run(self, on_start: Callable[[], None] = lambda: None) -> None:
-        """Serve until interrupted or stopped; uploads are removed at the end.
+        """Serve until stopped, or raise KeyboardInterrupt when interrupted; uploads are removed at the end.
 
         Parameters
         ----------
@@ -90,9 +91,12 @@ class LiveServer:
             self.app.jobs.wait(1.0)
             self._socket.close()
             self._tables.close()
+        if not self._stopped:  # uvicorn has taken the signal, also where the shell had it ignored
+            raise KeyboardInterrupt
 
     def stop(self) -> None:
         """End :meth:`run`, from another thread."""
+        self._stopped = True
         self._server.should_exit = True
 
 

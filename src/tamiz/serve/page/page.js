@@ -122,6 +122,7 @@
     $("title").textContent = table.name;
     $("headline").textContent = `${table.rows.toLocaleString("en")} rows, ${table.columns.length.toLocaleString("en")} columns`;
     $("work").hidden = false;
+    document.body.classList.add("loaded");
     $("target-part").hidden = table.hasTarget;
     $("target").value = state.target || "";
     $("network").value = state.network;
@@ -286,7 +287,7 @@
   // ---- Heat map ----------------------------------------------------------------------------------------------------
   let heat = null;
   const CELL = 14, STRIP = 10;
-  const labelRoom = () => ($("heat").clientWidth > 600 ? 150 : 80);
+  const labelRoom = () => ($("heat").parentElement.clientWidth > 420 ? 140 : 80);
 
   function colour(text) {  // of a CSS variable, as three numbers
     const value = getComputedStyle(document.documentElement).getPropertyValue(text).trim();

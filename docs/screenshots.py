@@ -1,10 +1,11 @@
-"""Pictures of report pages, taken with headless Chromium, for the README and the docs.
+"""Pictures of report pages and of the live page, taken with headless Chromium, for the README and the docs.
 
 Usage::
 
     python docs/screenshots.py select.html docs/images/report-select.png
     python docs/screenshots.py --width 360 --dark --full compare.html compare-phone.png
     python docs/screenshots.py --pdf select.html select.pdf
+    python docs/screenshots.py "$ADDRESS" docs/images/serve.png  # the address that tamiz serve FILE printed
 
 Needs selenium, and ``chromium`` and ``chromedriver`` on the path.
 """
@@ -20,6 +21,7 @@ from pathlib import Path
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.support.ui import WebDriverWait
 
 
 def open_browser(profile: str, dark: bool, scale: float) -> webdriver.Chrome:
@@ -46,16 +48,17 @@ def open_browser(profile: str, dark: bool, scale: float) -> webdriver.Chrome:
     return browser
 
 
-def take(
-    page: Path, picture: Path, *, width: int, height: int, dark: bool, full: bool, scale: float, pdf: bool
-) -> None:
-    """Open one page from disk and write one picture (or PDF) of it."""
+def take(page: str, picture: Path, *, width: int, height: int, dark: bool, full: bool, scale: float, pdf: bool) -> None:
+    """Open one page, from disk or from ``tamiz serve``, and write one picture (or PDF) of it."""
     with tempfile.TemporaryDirectory() as profile:
         browser = open_browser(profile, dark, scale)
         try:
             metrics = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": False}
             browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-            browser.get(page.resolve().as_uri())
+            live = page.startswith("http://127.0.0.1:")
+            browser.get(page if live else Path(page).resolve().as_uri())
+            if live:  # until all folds are scored
+                WebDriverWait(browser, 60).until(lambda b: b.find_elements("css selector", "#kept[data-done=yes]"))
             if pdf:
                 printed = browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": False})
             else:
@@ -73,7 +76,7 @@ def take(
 def main() -> None:
     """Read the command line and take one picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("page", type=Path, help="a report, as tamiz wrote it")
+    parser.add_argument("page", help="a report, as tamiz wrote it, or the address of a live page")
     parser.add_argument("picture", type=Path, help="the PNG (or, with --pdf, the PDF) to write")
     parser.add_argument("--width", type=int, default=1200)
     parser.add_argument("--height", type=int, default=900)

@@ -126,3 +126,9 @@ def test_what_is_no_table_raises():
         TableEncoder().fit(np.ones((3, 2)))
     with pytest.raises(NotFittedError):
         TableEncoder().transform(pandas.DataFrame({"a": [1]}))
+
+
+def test_a_gap_in_a_column_that_was_complete_when_fitted_is_filled_with_its_median():
+    encoder = TableEncoder().fit(pandas.DataFrame({"age": [50.0, 60.0, 71.0, 80.0], "dose": [1.0, None, 3.0, 9.0]}))
+    encoded = encoder.transform(pandas.DataFrame({"age": [None, 10.0], "dose": [None, 2.0]}))
+    assert encoded.tolist() == [[65.5, 3.0], [10.0, 2.0]]

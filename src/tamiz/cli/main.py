@@ -20,6 +20,7 @@ try:
     from tamiz.cli.pairs import register_pairs
     from tamiz.cli.reproduce import add_commands as add_reproduce_commands
     from tamiz.cli.select import register_select
+    from tamiz.cli.serve import register_serve
 except KeyboardInterrupt:  # nothing has begun yet: no traceback
     raise SystemExit(130) from None
 
@@ -51,7 +52,15 @@ def _root(
 
 
 # A new command is one module and one name here.
-for _register in (register_select, register_compare, register_pairs, register_apply, register_demo, register_datasets):
+for _register in (
+    register_select,
+    register_compare,
+    register_pairs,
+    register_apply,
+    register_demo,
+    register_datasets,
+    register_serve,
+):
     _register(app)
 add_reproduce_commands(app, handle_errors)
 

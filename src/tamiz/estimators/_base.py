@@ -21,6 +21,7 @@ from tamiz.core.losses import Loss, get_loss
 from tamiz.core.rule import MASK_OPTIMIZERS
 from tamiz.engines import Problem, Schedule
 from tamiz.engines.budget import fit_with_rule
+from tamiz.engines.contract import Progress
 from tamiz.engines.schedule import SelectionL2
 from tamiz.estimators._effects import record_effects
 from tamiz.estimators._gating import Gating, read_gating, selectable
@@ -272,8 +273,8 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         """Return the weights of the samples, with those of their classes."""
         return sample_weight
 
-    def _fit_prepared(self, prepared: PreparedData, owned: bool) -> Any:
-        """Run the engine and store what came out."""
+    def _fit_prepared(self, prepared: PreparedData, owned: bool, progress: Progress | None = None) -> Any:
+        """Run the engine and store what came out; ``progress`` takes the place of the bar of ``verbose``."""
         table, target, loss = prepared.table, prepared.target, prepared.loss
         gating = read_gating(self, prepared.n_features, prepared.feature_names, prepared.missing)
         if gating is None:
@@ -297,9 +298,15 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         problem = Problem(table.values, target.values, prepared.sample_weight, table.offset, owned)
         if gating is not None:
             problem = gating.restrict(problem)
-        with watch_selection(self.verbose, rule, schedule.refinement_steps) as progress:
+        with watch_selection(self.verbose, rule, schedule.refinement_steps) as bar:
             fit = fit_with_rule(
-                network.engine(self), problem, rule, loss, schedule, seed=seed_of(self.random_state), progress=progress
+                network.engine(self),
+                problem,
+                rule,
+                loss,
+                schedule,
+                seed=seed_of(self.random_state),
+                progress=progress or bar,
             )
         selection = fit.selection if gating is None else gating.selection_of_columns(fit.selection)
         columns = selection.indices if gating is None else gating.read_columns(selection.support)

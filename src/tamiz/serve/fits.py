@@ -1,0 +1,214 @@
+"""Fit what the page asks for, describe it, and score it on folds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tamiz.estimators.networks import NETWORKS
+from tamiz.estimators.reuse import fit_prepared
+from tamiz.evaluation.metrics import Parts, get_metric
+from tamiz.report.describe import effect_of_weights, group_rows, read_weights
+from tamiz.report.together import make_heat_map
+from tamiz.serve.jobs import LiveJob
+from tamiz.serve.session import LiveError, TargetData
+
+#: Columns of the heat map, and columns that are listed below the kept ones.
+HEAT_COLUMNS, N_NEXT = 30, 8
+#: Networks that the page offers: those that are trained at once, without choosing.
+LIVE_NETWORKS = tuple(name for name, network in NETWORKS.items() if network.compiled and name != "auto")
+SEED = 0
+_MOST_LISTED = 500
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Say what a page asks for.
+
+    Parameters
+    ----------
+    n_features_to_select : int
+        M, in columns of the file.
+    target : str or None, default=None
+        The target.
+    network : str, default="linear"
+        One of ``LIVE_NETWORKS``.
+    keep, drop : tuple of str, default=()
+        Columns of the file that are always, or never, kept.
+    """
+
+    n_features_to_select: int
+    target: str | None = None
+    network: str = "linear"
+    keep: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+
+
+def read_wish(record: Any) -> Wish:
+    """Return what a page asks for; raise LiveError if it is nothing that can be asked.
+
+    Examples
+    --------
+    >>> read_wish({"m": 3, "target": "ill", "drop": ["age"]})
+    Wish(n_features_to_select=3, target='ill', network='linear', keep=(), drop=('age',))
+    >>> read_wish({"m": "many"})
+    Traceback (most recent call last):
+    tamiz.serve.session.LiveError: M must be a whole number from 1 on.
+    """
+    if not isinstance(record, Mapping):
+        raise LiveError("The request is not understood.")
+    m, target, network = record.get("m"), record.get("target"), record.get("network", "linear")
+    if not isinstance(m, int) or isinstance(m, bool) or m < 1:
+        raise LiveError("M must be a whole number from 1 on.")
+    if target is not None and not isinstance(target, str):
+        raise LiveError("The target must be the name of a column.")
+    if network not in LIVE_NETWORKS:
+        raise LiveError(f"The network must be one of {', '.join(LIVE_NETWORKS)}.")
+    lists = []
+    for name in ("keep", "drop"):
+        value = record.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise LiveError("Columns to force in or out must be a list of names.")
+        lists.append(tuple(dict.fromkeys(value)))
+    return Wish(m, target, network, *lists)
+
+
+def lower_m(data: TargetData, wish: Wish) -> Wish:
+    """Return the wish with an M that the table has columns for: the page knows their number after the first fit only."""
+    free = len(data.column_names) - len(set(wish.drop) & set(data.column_names))
+    return replace(wish, n_features_to_select=max(1, min(wish.n_features_to_select, free)))
+
+
+def make_live_estimator(data: TargetData, wish: Wish) -> Any:
+    """Return the estimator for a wish, not fitted."""
+    from tamiz import E2EFSClassifier, E2EFSRegressor
+
+    free = len(data.column_names) - len(wish.drop)
+    if wish.n_features_to_select > free:
+        raise LiveError(f"M is {wish.n_features_to_select:,}, but {free:,} columns are left to select from.")
+    if len(wish.keep) > wish.n_features_to_select:
+        raise LiveError(f"{len(wish.keep)} columns are forced in, more than M = {wish.n_features_to_select}. Raise M.")
+    both = set(wish.keep) & set(wish.drop)
+    if both:
+        raise LiveError(f"{sorted(both)[0]!r} cannot be forced both in and out.")
+    parameters: dict[str, Any] = {
+        "n_features_to_select": wish.n_features_to_select,
+        "network": wish.network,
+        "random_state": SEED,
+    }
+    if data.is_grouped:
+        parameters["groups"] = data.columns
+    if wish.keep:
+        parameters["keep"] = data.find_features(wish.keep, "force in")
+    if wish.drop:
+        parameters["drop"] = data.find_features(wish.drop, "force out")
+    return (E2EFSClassifier if data.task == "classification" else E2EFSRegressor)(**parameters)
+
+
+def fit_wish(data: TargetData, wish: Wish, check: Callable[..., None] = lambda *_: None) -> Any:
+    """Return the estimator of all rows for a wish; ``check`` may raise to end the fit."""
+    estimator = make_live_estimator(data, wish)
+    return fit_prepared(estimator, data.whole(estimator), progress=check)
+
+
+def describe_fit(data: TargetData, wish: Wish, fitted: Any) -> dict[str, Any]:
+    """Return what the page lists: the kept columns by contribution, and those that would come next."""
+    selection = fitted.selection_
+    order = np.argsort(selection.ranking, kind="stable")
+    weights = read_weights(fitted, selection)
+    place = {int(column): i for i, column in enumerate(selection.indices)}
+    contribution = selection.contribution
+    kept: dict[str, dict[str, Any]] = {}
+    following: list[str] = []
+    n_categories: dict[str, int] = {}
+    for name in data.columns:
+        n_categories[name] = n_categories.get(name, 0) + 1
+    for column in order.tolist():
+        name = data.columns[column]
+        if selection.support[column]:
+            if name not in kept:
+                kept[name] = {
+                    "name": name,
+                    "contribution": 0.0 if contribution is None else float(contribution[column]),
+                    "direction": _direction(data, weights, place[column]) if n_categories[name] == 1 else "",
+                    "forced": name in wish.keep,
+                }
+        elif name not in following and name not in wish.drop:
+            following.append(name)
+            if len(following) >= N_NEXT:
+                break
+    return {
+        "m": len(kept),
+        "columns": len(data.column_names),
+        "kept": list(kept.values())[:_MOST_LISTED],
+        "next": following,
+        "task": data.task,
+        "target": data.target,
+        "notes": [note.replace("`", "") for note in data.notes],
+    }
+
+
+def _direction(data: TargetData, weights: np.ndarray | None, place: int) -> str:
+    """Return what a large value of a column speaks for, where the model is linear and has one output."""
+    if weights is None or len(data.classes) > 2 or len(weights) != 1:
+        return ""
+    effect = effect_of_weights(weights[:, place])
+    if data.task == "regression":
+        return f"higher → more {data.target}" if effect > 0 else f"higher → less {data.target}"
+    return f"higher → {data.classes[int(effect > 0)]}"
+
+
+def describe_heat(data: TargetData, fitted: Any) -> dict[str, Any] | None:
+    """Return the clustered heat map of the first kept features: z scores in tenths, clipped at 3."""
+    order = fitted.selection_.ordered[:HEAT_COLUMNS]
+    names = [data.features[int(column)].name for column in order]
+    found = make_heat_map(data.X, order.tolist(), names, group_rows(data.y, data.task))
+    if found is None:
+        return None
+    return {
+        "names": list(found.names),
+        "z": np.rint(np.clip(found.z, -3, 3) * 10).astype(int).tolist(),
+        "groups": found.groups.tolist(),
+        "labels": list(found.labels),
+    }
+
+
+def score_fold(
+    data: TargetData, wish: Wish, number: int, check: Callable[..., None] = lambda *_: None
+) -> tuple[Parts, list[str]]:
+    """Return the parts of the score on the test rows of a fold, and the columns that the fold kept."""
+    estimator = make_live_estimator(data, wish)
+    prepared, matrix = data.fold(number, estimator)
+    check()
+    fitted = fit_prepared(estimator, prepared, progress=check)
+    metric = get_metric(None, data.task)
+    train, test = data.folds[number]
+    parts = metric.measure(data.y[test], metric.read(fitted, matrix), data.y[train])
+    return parts, list(dict.fromkeys(data.columns[i] for i in fitted.selection_.indices))
+
+
+def run_wish(data: TargetData, wish: Wish, job: LiveJob) -> None:
+    """Do what a page asks for, and send each part as soon as it is there: list, heat map, folds, end."""
+    started = time.perf_counter()
+    wish = lower_m(data, wish)
+    fitted = fit_wish(data, wish, job.check)
+    job.emit("fit", **describe_fit(data, wish, fitted), seconds=time.perf_counter() - started)
+    heat = describe_heat(data, fitted)
+    if heat is not None:
+        job.emit("heat", **heat)
+    metric = get_metric(None, data.task)
+    chance = 0.0 if metric.chance is None else metric.chance(data.y)
+    parts: list[Parts] = []
+    for number in range(len(data.folds)):
+        measured, columns = score_fold(data, wish, number, job.check)
+        parts.append(measured)
+        scores = metric.combine(parts)  # of R² all change with each fold: it is pooled
+        job.emit(
+            "fold", folds=len(data.folds), scores=scores, mean=np.mean(scores), deviation=np.std(scores), kept=columns,
+            metric=metric.name, chance=chance,
+        )  # fmt: skip
+    job.emit("done", folds=len(data.folds), seconds=time.perf_counter() - started)

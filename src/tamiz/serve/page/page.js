@@ -1,0 +1,385 @@
+"use strict";
+(() => {
+  const $ = (id) => document.getElementById(id);
+  const page = crypto.randomUUID();  // one for each load: fits of other tabs are not disturbed
+  const state = {table: null, columns: [], m: 10, target: null, network: "linear", keep: [], drop: []};
+  let sizes = [1], running = null, wanted = false, folds = [], timings = [], forcedLast = null;
+  const say = (text) => { $("said").textContent = text; };
+
+  function problem(text) {
+    $("problem").textContent = text || "";
+    $("problem").hidden = !text;
+  }
+
+  function make(tag, attributes = {}, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name === "onclick") element.addEventListener("click", value); else element.setAttribute(name, value);
+    }
+    element.append(...children);
+    return element;
+  }
+
+  // ---- Theme -------------------------------------------------------------------------------------------------------
+  const systemDark = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (document.documentElement.dataset.theme || (systemDark.matches ? "dark" : "light")) === "dark";
+  function showTheme() {
+    $("theme").textContent = isDark() ? "Light" : "Dark";
+    $("theme").setAttribute("aria-label", `Switch to the ${isDark() ? "light" : "dark"} theme`);
+    drawHeat();
+  }
+  $("theme").addEventListener("click", () => {
+    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+    sessionStorage.setItem("theme", document.documentElement.dataset.theme);
+    showTheme();
+  });
+  systemDark.addEventListener("change", showTheme);
+
+  // ---- Talking to the server ---------------------------------------------------------------------------------------
+  async function ask(path, options) {
+    let answer;
+    try { answer = await fetch(path, options); }
+    catch { throw new Error("The server does not answer. Is tamiz serve still running?"); }
+    if (!answer.ok) {
+      let text = `The server answered ${answer.status}.`;
+      try { text = (await answer.json()).error || text; } catch { /* no JSON */ }
+      throw new Error(text);
+    }
+    return answer;
+  }
+
+  function body() {
+    const {table, target, m, network, keep, drop} = state;
+    return JSON.stringify({page, table, target, m, network, keep, drop});
+  }
+
+  // A newer wish ends the older fit, but not before its list is there: otherwise a steady drag would show nothing.
+  function refit() {
+    sessionStorage.setItem("state", JSON.stringify({...state, columns: undefined}));
+    $("kept").dataset.done = "";
+    if (running && !running.answered && performance.now() - running.started < 400) { wanted = true; return; }
+    if (running) running.abort.abort();
+    start();
+  }
+
+  async function start() {
+    wanted = false;
+    const mine = running = {abort: new AbortController(), answered: false, started: performance.now(), m: state.m};
+    document.body.classList.add("stale");
+    try {
+      const answer = await ask("fit", {method: "POST", body: body(), signal: mine.abort.signal});
+      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+      let text = "";
+      for (;;) {
+        const {value, done} = await reader.read();
+        if (done) break;
+        text += value;
+        let end;
+        while ((end = text.indexOf("\n\n")) >= 0) {
+          const lines = text.slice(0, end).split("\n");
+          text = text.slice(end + 2);
+          if (running !== mine) return;
+          show(mine, lines[0].slice(7), JSON.parse(lines[1].slice(6)));
+        }
+      }
+    } catch (error) {
+      if (error.name !== "AbortError" && running === mine) { problem(error.message); }
+    }
+    if (running === mine) {
+      running = null;
+      document.body.classList.remove("stale");
+      if (wanted) start();
+    }
+  }
+
+  function show(mine, kind, data) {
+    if (kind === "fit") {
+      problem();
+      showList(mine, data);
+      document.body.classList.remove("stale");
+      mine.answered = true;
+      timings.push(performance.now() - mine.started);
+      if (wanted) { mine.abort.abort(); start(); }
+    } else if (kind === "heat") { heat = data; drawHeat(); }
+    else if (kind === "fold") showFold(data);
+    else if (kind === "problem") { problem(data.message); mine.answered = true; }
+    else if (kind === "done") finish(data);
+  }
+
+  // ---- Opening a table ---------------------------------------------------------------------------------------------
+  async function upload(file) {
+    if (!file) return;
+    problem();
+    say(`Reading ${file.name}`);
+    try {
+      const answer = await ask("tables", {method: "POST", body: file, headers: {"X-File-Name": encodeURIComponent(file.name)}});
+      opened(await answer.json());
+    } catch (error) { problem(error.message); say(""); }
+  }
+
+  function opened(table, kept = null) {
+    Object.assign(state, {table: table.table, columns: table.columns, target: table.target, keep: [], drop: [], m: 10}, kept || {});
+    $("title").textContent = table.name;
+    $("headline").textContent = `${table.rows.toLocaleString("en")} rows, ${table.columns.length.toLocaleString("en")} columns`;
+    $("work").hidden = false;
+    document.body.classList.add("loaded");
+    $("target-part").hidden = table.hasTarget;
+    $("target").value = state.target || "";
+    $("network").value = state.network;
+    $("kept").tBodies[0].replaceChildren();
+    $("code-part").hidden = true;
+    heat = null;
+    $("folds").replaceChildren();
+    $("score-words").textContent = "";
+    setSizes(Math.max(1, table.columns.length - (table.hasTarget ? 0 : 1)));
+    showForced();
+    refit();
+  }
+
+  // Whole numbers to 30, then steps of about a tenth: a slider of 20,000 places could not be set to 12.
+  function setSizes(most) {
+    sizes = [];
+    for (let m = 1; m < most; m += Math.max(1, Math.floor(m > 30 ? m / 10 : 1))) sizes.push(m);
+    sizes.push(most);
+    state.m = Math.min(state.m, most);
+    $("slider").max = sizes.length - 1;
+    $("m").max = most;
+    showM();
+  }
+
+  function showM() {
+    let place = 0;
+    sizes.forEach((size, i) => { if (size <= state.m) place = i; });
+    $("slider").value = place;
+    $("slider").setAttribute("aria-valuetext", `${state.m} columns`);
+    $("m").value = state.m;
+  }
+
+  $("file").addEventListener("change", () => upload($("file").files[0]));
+  let depth = 0;
+  addEventListener("dragenter", (event) => { event.preventDefault(); depth += 1; document.body.classList.add("over"); });
+  addEventListener("dragleave", () => { depth -= 1; if (depth <= 0) document.body.classList.remove("over"); });
+  addEventListener("dragover", (event) => event.preventDefault());
+  addEventListener("drop", (event) => {
+    event.preventDefault();
+    depth = 0;
+    document.body.classList.remove("over");
+    upload(event.dataTransfer.files[0]);
+  });
+
+  // ---- Choices -----------------------------------------------------------------------------------------------------
+  $("slider").addEventListener("input", () => { state.m = sizes[$("slider").value]; showM(); refit(); });
+  $("m").addEventListener("change", () => {
+    const m = Math.round(Number($("m").value));
+    if (m >= 1) { state.m = Math.min(m, Number($("m").max)); showM(); refit(); } else showM();
+  });
+  $("network").addEventListener("change", () => { state.network = $("network").value; refit(); });
+  $("target").addEventListener("change", () => {
+    if (!state.columns.includes($("target").value)) { problem(`There is no column “${$("target").value}”.`); return; }
+    Object.assign(state, {target: $("target").value, keep: [], drop: []});
+    showForced();
+    refit();
+  });
+
+  // A list of 20,000 options would be slow: only what matches the typed text is offered.
+  function offer(input, list) {
+    const text = input.value.toLowerCase();
+    const found = [];
+    for (const name of state.columns) {
+      if (name.toLowerCase().includes(text)) found.push(make("option", {value: name}));
+      if (found.length >= 50) break;
+    }
+    list.replaceChildren(...found);
+  }
+  for (const [input, list] of [["target", "target-names"], ["force", "force-names"]]) {
+    for (const event of ["input", "focus"]) $(input).addEventListener(event, () => offer($(input), $(list)));
+  }
+  $("force-in").addEventListener("click", () => {
+    const name = $("force").value;
+    if (!state.columns.includes(name) || name === state.target) { problem(`There is no column “${name}” to force in.`); return; }
+    $("force").value = "";
+    if (!state.keep.includes(name)) force(name, "keep");
+  });
+
+  function force(name, where) {
+    const held = state[where].includes(name);
+    state.keep = state.keep.filter((one) => one !== name);
+    state.drop = state.drop.filter((one) => one !== name);
+    if (!held) state[where].push(name);
+    if (state.keep.length > state.m) { state.m = state.keep.length; showM(); }
+    forcedLast = name;
+    say(held ? `${name} is free` : `${name} is forced ${where === "keep" ? "in" : "out"}`);
+    showForced();
+    refit();
+  }
+
+  function showForced() {
+    const items = [["keep", "in"], ["drop", "out"]].flatMap(([where, word]) => state[where].map((name) => make("li", {},
+      make("button", {type: "button", "aria-label": `${name}, forced ${word}: set free`, onclick: () => force(name, where)}, `${name}: ${word} ✕`))));
+    $("forced").replaceChildren(...items);
+    $("forced").hidden = !items.length;
+  }
+
+  // ---- Results -----------------------------------------------------------------------------------------------------
+  function showList(mine, data) {
+    folds = [];
+    const largest = Math.max(1e-12, ...data.kept.map((one) => one.contribution));
+    const focused = document.activeElement && document.activeElement.dataset.key;
+    const rows = data.kept.map((one) => {
+      const bar = make("span", {class: "bar"});
+      bar.style.width = `${(100 * one.contribution / largest).toFixed(1)}%`;
+      const button = (where, word) => make("button", {type: "button", "data-key": `${where} ${one.name}`, "aria-pressed": String(state[where].includes(one.name)),
+        "aria-label": `Force ${one.name} ${word}`, onclick: () => force(one.name, where)}, word);
+      const row = make("tr", {}, make("th", {scope: "row"}, make("bdi", {}, one.name)), make("td", {class: "bars"}, bar),
+        make("td", {}, one.direction || "–"), make("td", {class: "num"}, "…"), make("td", {}, button("keep", "in"), button("drop", "out")));
+      row.dataset.name = one.name;
+      return row;
+    });
+    $("kept").tBodies[0].replaceChildren(...rows);
+    $("next").replaceChildren(...data.next.map((name) => make("li", {},
+      make("button", {type: "button", "aria-label": `Force ${name} in`, onclick: () => force(name, "keep")}, name))));
+    refocus(focused);
+    $("notes").replaceChildren(...data.notes.map((note) => make("li", {}, note)));
+    $("notes-part").hidden = !data.notes.length;
+    $("headline").textContent = `${data.m.toLocaleString("en")} of ${data.columns.toLocaleString("en")} columns kept for “${data.target}”`;
+    if (data.m < mine.m && !wanted) state.m = data.m;  // there are no more columns
+    if (Number($("m").max) !== data.columns) setSizes(data.columns); else showM();
+    $("more").textContent = data.kept.length < data.m ? `The first ${data.kept.length} are listed; the report holds all.` : "";
+    for (const item of $("folds").children) { item.textContent = "…"; item.className = ""; }
+    $("score").textContent = "–";
+    $("heat-part").hidden = data.m < 2;
+    $("kept").dataset.m = data.m;
+    $("kept").dataset.done = "";
+  }
+
+  // The button that was pressed may be gone with the old list: the focus goes to its successor, not to the top of the page.
+  function refocus(key) {
+    const buttons = [...document.querySelectorAll("[data-key]")];
+    const find = (wanted) => buttons.find((one) => one.dataset.key === wanted);
+    const lost = document.activeElement === document.body && forcedLast !== null;
+    const next = key ? find(key) || (forcedLast !== null && $("force")) : lost && (find(`keep ${forcedLast}`) || $("force"));
+    if (next) next.focus({preventScroll: true});
+    forcedLast = null;
+  }
+
+  const number = (value, digits) => (value === null ? "–" : value.toFixed(digits));
+
+  function showFold(data) {
+    folds.push(new Set(data.kept));
+    const items = [];
+    for (let i = 0; i < data.folds; i += 1) {
+      items.push(i < data.scores.length ? make("li", {class: "there"}, number(data.scores[i], 2)) : make("li", {}, "…"));
+    }
+    $("folds").replaceChildren(...items);
+    $("score").textContent = number(data.mean, 3);
+    $("score-words").textContent = `${data.metric} on held-out rows; chance ${number(data.chance, 2)}, standard deviation ${number(data.deviation, 3)} over ${folds.length} of ${data.folds} folds`;
+    for (const row of $("kept").tBodies[0].rows) {
+      row.cells[3].textContent = `${folds.filter((fold) => fold.has(row.dataset.name)).length}/${folds.length}`;
+    }
+  }
+
+  function finish(data) {
+    $("kept").dataset.done = "yes";
+    if (!data.folds) $("score-words").textContent = "A class has one row only: nothing can be held out.";
+    say(`${$("headline").textContent}. ${data.folds ? `${$("score").textContent} ${$("score-words").textContent}` : ""}`);
+  }
+
+  // ---- Heat map ----------------------------------------------------------------------------------------------------
+  let heat = null;
+  const CELL = 14, STRIP = 10;
+  const labelRoom = () => ($("heat").parentElement.clientWidth > 420 ? 140 : 80);
+
+  function colour(text) {  // of a CSS variable, as three numbers
+    const value = getComputedStyle(document.documentElement).getPropertyValue(text).trim();
+    return [1, 3, 5].map((i) => parseInt(value.slice(i, i + 2), 16));
+  }
+  const mixed = (from, to, share) => `rgb(${from.map((one, i) => Math.round(one + (to[i] - one) * share)).join(",")})`;
+
+  function drawHeat() {
+    const canvas = $("heat");
+    if (!heat || $("heat-part").hidden) return;
+    const width = Math.max(240, canvas.parentElement.clientWidth), height = STRIP + 4 + CELL * heat.names.length;
+    const scale = devicePixelRatio || 1;
+    canvas.width = width * scale;
+    canvas.height = height * scale;
+    canvas.style.height = `${height}px`;
+    const pen = canvas.getContext("2d"), room = labelRoom();
+    pen.scale(scale, scale);
+    const [paper, low, high, ink] = ["--raised", "--blue", "--red", "--ink"].map(colour);
+    const step = (width - room) / heat.groups.length;
+    heat.groups.forEach((group, i) => {
+      pen.fillStyle = mixed(colour(`--s${group % 8}`), paper, 0);
+      pen.fillRect(room + i * step, 0, step + .5, STRIP);
+    });
+    pen.font = "11px system-ui, sans-serif";
+    pen.textBaseline = "middle";
+    heat.z.forEach((row, j) => {
+      const top = STRIP + 4 + j * CELL;
+      row.forEach((value, i) => {
+        pen.fillStyle = mixed(paper, value < 0 ? low : high, Math.min(1, Math.abs(value) / 25));
+        pen.fillRect(room + i * step, top, step + .5, CELL - 1);
+      });
+      pen.fillStyle = mixed(ink, paper, 0);
+      let name = heat.names[j];
+      while (name.length > 1 && pen.measureText(name).width > room - 8) name = name.slice(0, -2) + "…";
+      pen.fillText(name, 0, top + CELL / 2);
+    });
+    const legend = heat.labels.map((label, i) => { const box = make("span", {class: `series s${i % 8}`, "aria-hidden": "true"}, "■"); box.style.color = `var(--s${i % 8})`; return make("span", {}, box, ` ${label} `); });
+    $("heat-legend").replaceChildren(...legend, "Red is above the mean of a column, blue below; like rows and columns stand together.");
+    canvas.setAttribute("aria-label", `Heat map: ${heat.names.length} kept columns by ${heat.groups.length} rows, ordered by clustering. Columns: ${heat.names.join(", ")}.`);
+  }
+
+  $("heat").addEventListener("mousemove", (event) => {
+    if (!heat) return;
+    const box = $("heat").getBoundingClientRect(), room = labelRoom();
+    const j = Math.floor((event.clientY - box.top - STRIP - 4) / CELL), i = Math.floor((event.clientX - box.left - room) / ((box.width - room) / heat.groups.length));
+    const there = heat.z[j] && i >= 0 && i < heat.groups.length;
+    $("heat-cell").textContent = there ? `${heat.names[j]}: ${(heat.z[j][i] / 10).toFixed(1)} standard deviations, ${heat.labels[heat.groups[i]]}` : "";
+  });
+  addEventListener("resize", drawHeat);
+
+  // ---- Export ------------------------------------------------------------------------------------------------------
+  $("report").addEventListener("click", async () => {
+    $("report").disabled = true;
+    say("Writing the report");
+    try {
+      const answer = await ask("report", {method: "POST", body: body()});
+      const link = make("a", {href: URL.createObjectURL(await answer.blob()), download: "report.html"});
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+      say("The report is downloaded");
+    } catch (error) { problem(error.message); }
+    $("report").disabled = false;
+  });
+  $("code").addEventListener("click", async () => {
+    try {
+      const answer = await ask("code", {method: "POST", body: body()});
+      $("code-text").textContent = (await answer.json()).code;
+      $("code-part").hidden = false;
+      say("The code is shown");
+    } catch (error) { problem(error.message); }
+  });
+  $("copy").addEventListener("click", async () => {
+    await navigator.clipboard.writeText($("code-text").textContent);
+    say("Copied");
+  });
+
+  // ---- Start: what this tab worked on before, or the file of the command -------------------------------------------
+  (async () => {
+    const theme = sessionStorage.getItem("theme");
+    if (theme) document.documentElement.dataset.theme = theme;
+    showTheme();
+    try {
+      const settings = await (await ask("start")).json();
+      $("network").replaceChildren(...settings.networks.map((name) => make("option", {value: name}, name)));
+      const kept = JSON.parse(sessionStorage.getItem("state") || "null");
+      if (kept && kept.table) {
+        delete kept.columns;
+        try { opened(await (await ask(`tables/${encodeURIComponent(kept.table)}`)).json(), kept); return; }
+        catch { sessionStorage.removeItem("state"); }
+      }
+      if (settings.table) opened(await (await ask(`tables/${settings.table}`)).json());
+    } catch (error) { problem(error.message); }
+  })();
+  globalThis.tamizTimings = timings;  // milliseconds from each wish to its list, for the benchmark
+})();

@@ -1,0 +1,125 @@
+"""Bind the live page to a port of this machine and run it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tamiz._extras import require
+from tamiz.errors import TamizError
+
+#: The only address that is listened at: other machines cannot reach it.
+ADDRESS = "127.0.0.1"
+
+
+class PortError(TamizError):
+    """Raise if a port cannot be listened at."""
+
+
+class LiveServer:
+    """Serve the live page.
+
+    Parameters
+    ----------
+    file : Path or None, default=None
+        A table to start with.
+    target : str or None, default=None
+        Its target.
+    port : int, default=0
+        Port to listen at; 0 takes a free one.
+    upload_limit : int, default=500_000_000
+        Largest file that is taken, in bytes.
+
+    Attributes
+    ----------
+    url : str
+        Address of the page, with its token.
+    """
+
+    def __init__(
+        self, file: Path | None = None, target: str | None = None, *, port: int = 0, upload_limit: int = 500_000_000
+    ) -> None:
+        uvicorn = require("uvicorn", "serve", "tamiz serve")
+        require("starlette", "serve", "tamiz serve")
+        from tamiz.serve.app import LiveApp
+        from tamiz.serve.session import LiveTables
+
+        self._socket = _listen(port)
+        try:
+            self._tables = LiveTables(file, target)
+        except BaseException:
+            self._socket.close()
+            raise
+        self.port: int = self._socket.getsockname()[1]
+        token = secrets.token_urlsafe(24)
+        self.url = f"http://{ADDRESS}:{self.port}/{token}/"
+        self.app = LiveApp(self._tables, upload_limit)
+        hosts = (f"{ADDRESS}:{self.port}", f"localhost:{self.port}")
+        config = uvicorn.Config(
+            self.app.asgi(token, hosts),
+            log_level="error",
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=1,
+            ws="none",
+            server_header=False,
+        )
+        self._server: Any = uvicorn.Server(config)
+        self._stopped = False
+
+    def run(self, on_start: Callable[[], None] = lambda: None) -> None:
+        """Serve until stopped, or raise KeyboardInterrupt when interrupted; uploads are removed at the end.
+
+        Parameters
+        ----------
+        on_start : callable, default=nothing
+            Called before the first request is answered.
+        """
+        threading.Thread(target=_load_engine, daemon=True, name="tamiz-warm-up").start()
+        on_start()
+        try:
+            self._server.run(sockets=[self._socket])
+        finally:
+            self.app.jobs.cancel_all()
+            self.app.jobs.wait(1.0)
+            self._socket.close()
+            self._tables.close()
+        if not self._stopped:  # uvicorn has taken the signal, also where the shell had it ignored
+            raise KeyboardInterrupt
+
+    def stop(self) -> None:
+        """End :meth:`run`, from another thread."""
+        self._stopped = True
+        self._server.should_exit = True
+
+
+def _listen(port: int) -> socket.socket:
+    """Return a socket that listens at a port of this machine."""
+    opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    if os.name == "posix":  # elsewhere it would let two servers share a port
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        opened.bind((ADDRESS, port))
+    except (OSError, OverflowError) as error:
+        opened.close()
+        reason = getattr(error, "strerror", None) or error
+        raise PortError(f"Port {port} cannot be listened at: {reason}. Take another, or leave --port out.") from None
+    opened.listen(128)
+    return opened
+
+
+def _load_engine() -> None:
+    """Fit a tiny table, so that what the first fit needs is loaded when the first table comes."""
+    from tamiz import E2EFSClassifier
+    from tamiz.estimators.reuse import fit_prepared, prepare_once
+
+    estimator = E2EFSClassifier(2, random_state=0)
+    table = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
+    fit_prepared(estimator, prepare_once(estimator, table, np.arange(12) % 2))

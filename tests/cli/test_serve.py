@@ -1,0 +1,85 @@
+"""``tamiz serve`` as a process: it prints its address, answers there, and ends on Ctrl-C with the documented code."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+
+from tamiz.cli.errors import EXIT_DATA, EXIT_INTERRUPTED, EXIT_USAGE
+
+pytest.importorskip("uvicorn", reason="uvicorn is not installed")
+IGNORING = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
+COMMAND = [sys.executable, "-m", "tamiz.cli.main", "serve"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
+@pytest.mark.parametrize(("which", "ignored"), [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGINT, True)])
+def test_it_serves_until_it_is_interrupted(small_csv, tmp_path, which, ignored):
+    """Also where SIGINT is ignored from the start, as for a command that a shell script runs in the background."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    with subprocess.Popen(
+        [*(IGNORING if ignored else ()), *COMMAND, str(small_csv), "--target", "ill"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    ) as process:
+        try:
+            line = process.stdout.readline()
+            url = re.fullmatch(r"Live page: (http://127\.0\.0\.1:\d+/[\w-]{20,}/)\n", line)[1]
+            with urllib.request.urlopen(url, timeout=60) as answer:
+                assert b"<title>tamiz: live selection</title>" in answer.read()
+            with urllib.request.urlopen(url + "tables/first", timeout=60) as answer:
+                assert b'"target":"ill"' in answer.read()
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                urllib.request.urlopen(url.rsplit("/", 2)[0] + "/", timeout=60)
+            assert any(path.name.startswith("tamiz-serve-") for path in temporary.iterdir())
+            process.send_signal(which)
+            _, stderr = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert process.returncode == EXIT_INTERRUPTED
+    assert "Stopped." in stderr
+    assert "Traceback" not in stderr
+    assert [path for path in temporary.iterdir() if path.name.startswith("tamiz-serve-")] == []
+
+
+def test_a_wrong_file_target_or_port_is_told_at_once(tamiz, small_csv):
+    assert tamiz("serve", "nothing.csv").exit_code == EXIT_USAGE
+    wrong = tamiz("serve", small_csv, "--target", "sick")
+    assert wrong.exit_code == EXIT_USAGE
+    assert "no target 'sick'" in wrong.stderr
+    assert tamiz("serve", "--port", "70000").exit_code == EXIT_USAGE
+
+
+def test_a_port_that_is_taken(tamiz):
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        result = tamiz("serve", "--port", taken.getsockname()[1])
+    assert result.exit_code == EXIT_USAGE
+    assert "Take another, or leave --port out." in result.stderr
+
+
+def test_a_broken_table_is_told_before_the_page_is_opened(tamiz, write_csv):
+    result = tamiz("serve", write_csv("a,b\n1,x\n2,x\n"), "--target", "b")
+    assert result.exit_code == EXIT_DATA
+    assert "constant" in result.stderr
+
+
+def test_the_extra_is_named_where_it_is_missing(tamiz, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    result = tamiz("serve")
+    assert result.exit_code == EXIT_USAGE
+    assert 'pip install "tamiz[serve]"' in result.stderr

@@ -1,0 +1,65 @@
+"""Fits on a table that is prepared once are the fits of the estimators themselves."""
+
+import numpy as np
+import pytest
+
+from tamiz import E2EFSClassifier, E2EFSRegressor
+from tamiz.estimators.reuse import fit_prepared, prepare_once
+
+
+@pytest.fixture(scope="module")
+def table():
+    generator = np.random.default_rng(0)
+    y = np.repeat([0, 1], 30)
+    X = generator.normal(size=(60, 12)).astype(np.float32)
+    X[:, 3] += 2 * y
+    X[:, 7] -= 2 * y
+    return X, y
+
+
+@pytest.mark.parametrize(
+    "parameters", [{}, {"keep": [1]}, {"drop": [3, 4]}, {"groups": [0, 0, 1, *range(2, 11)]}, {"network": "additive"}]
+)
+def test_one_preparation_serves_several_fits(table, parameters):
+    X, y = table
+    prepared = prepare_once(E2EFSClassifier(random_state=0), X, y)
+    before = prepared.table.values.copy()
+    for m in (2, 5):
+        estimator = E2EFSClassifier(m, random_state=0, **parameters)
+        ours, direct = fit_prepared(estimator, prepared), E2EFSClassifier(m, random_state=0, **parameters).fit(X, y)
+        assert not hasattr(estimator, "selection_")
+        assert np.array_equal(ours.ranking_, direct.ranking_)
+        assert np.array_equal(ours.decision_function(X), direct.decision_function(X))
+    assert np.array_equal(prepared.table.values, before)
+
+
+def test_the_copy_has_the_parameters_that_repeat_the_fit(table):
+    """A regressor of 60 rows would try several weight decays on inner folds; here the rule decides."""
+    X, y = table
+    estimator = E2EFSRegressor(3, random_state=0)
+    target = X[:, 3] + 0.1 * y
+    fitted = fit_prepared(estimator, prepare_once(estimator, X, target))
+    again = E2EFSRegressor(**fitted.get_params()).fit(X, target)
+    assert estimator.l2 == "auto"
+    assert "l2" not in again.selection_.choices
+    assert np.array_equal(fitted.predict(X), again.predict(X))
+
+
+def test_what_progress_raises_ends_the_fit(table):
+    X, y = table
+    estimator = E2EFSClassifier(3, random_state=0)
+    prepared = prepare_once(estimator, X, y)
+
+    def stop(step, n_alive, refined):
+        raise TimeoutError(f"after step {step}")
+
+    with pytest.raises(TimeoutError, match="after step"):
+        fit_prepared(estimator, prepared, progress=stop)
+    assert fit_prepared(estimator, prepared).get_support().sum() == 3
+
+
+@pytest.mark.parametrize("parameters", [{"n_features_to_select": "auto"}, {"network": "auto"}])
+def test_nothing_is_chosen_from_the_data(table, parameters):
+    estimator = E2EFSClassifier(**parameters)
+    with pytest.raises(ValueError, match="chooses nothing"):
+        fit_prepared(estimator, prepare_once(estimator, *table))

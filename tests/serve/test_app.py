@@ -1,0 +1,234 @@
+"""The routes over plain HTTP: who is answered, what is taken, and what is told when something is wrong."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from tamiz.serve.guard import HEADERS
+
+
+@pytest.fixture
+def ask(server):
+    """Sends a request and gives (status, headers, body)."""
+
+    def send(path, method="GET", body=None, token=None, **headers):
+        address = urlsplit(server.url)
+        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
+        prefix = address.path if token is None else f"/{token}/"
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, prefix + path, body=body, headers=sent)
+        answer = connection.getresponse()
+        found = answer.status, dict(answer.getheaders()), answer.read()
+        connection.close()
+        return found
+
+    return send
+
+
+@pytest.fixture
+def uploaded(ask, small_file):
+    status, _, body = ask("tables", "POST", small_file.read_bytes(), X_File_Name=quote("my table.csv"))
+    assert status == 200
+    return json.loads(body)
+
+
+def events_of(body):
+    found = []
+    for block in body.decode().strip().split("\n\n"):
+        kind, data = block.split("\n")
+        found.append((kind.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return found
+
+
+def test_it_listens_on_this_machine_only(server):
+    assert server.url.startswith("http://127.0.0.1:")
+    assert len(urlsplit(server.url).path) > 30
+
+
+@pytest.mark.parametrize("path", ["", "page.js", "start", "tables/first", "fit", "no-such-page"])
+@pytest.mark.parametrize("token", ["", "wrong", "ünknown"])
+def test_without_the_token_nothing_is_answered(ask, path, token):
+    status, headers, body = ask(path, token=quote(token))
+    assert status == 403
+    assert b"tamiz serve" in body
+    assert headers["content-security-policy"] == HEADERS["content-security-policy"]
+
+
+@pytest.mark.parametrize("host", ["example.com", "127.0.0.1", "127.0.0.1:1", "localhost.example.com:80"])
+def test_a_name_that_points_here_is_not_answered(ask, host):
+    assert ask("", Host=host)[0] == 403
+
+
+def test_localhost_is_answered(ask, server):
+    assert ask("", Host=f"localhost:{server.port}")[0] == 200
+
+
+def test_another_site_is_not_answered(ask, server):
+    assert ask("start", Origin="http://example.com")[0] == 403
+    assert ask("start", Origin="null")[0] == 403
+    assert ask("start", Origin=f"http://127.0.0.1:{server.port}")[0] == 200
+
+
+def test_every_answer_has_the_headers(ask):
+    for path in ("", "page.css", "page.js", "start", "no-such-page"):
+        headers = {name.lower(): value for name, value in ask(path)[1].items()}
+        assert {name: headers.get(name) for name in HEADERS} == HEADERS
+    assert "default-src 'none'" in HEADERS["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    "path", ["../../../../etc/passwd", "..%2f..%2fetc/passwd", "tables/..%2f..%2fetc%2fpasswd", "page/page.html"]
+)
+def test_files_of_the_machine_are_not_readable(ask, path):
+    status, _, body = ask(path)
+    assert status in (403, 404, 422)
+    assert b"root:" not in body
+
+
+def test_a_table_cannot_be_named_by_its_path(ask, small_file):
+    status, _, body = ask("fit", "POST", json.dumps({"page": "p", "table": str(small_file), "m": 2}))
+    assert status == 422
+    assert "Open the file again" in json.loads(body)["error"]
+
+
+def test_a_file_name_does_not_leave_the_folder(ask, server, small_file, tmp_path):
+    name = f"../../../..{tmp_path}/planted.csv"
+    status, _, body = ask("tables", "POST", small_file.read_bytes(), X_File_Name=quote(name))
+    assert status == 200
+    assert json.loads(body)["name"] == "planted.csv"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_above_the_limit_is_not_stored(ask, server):
+    folder = Path(server.app.tables._folder)
+    before = len(list(folder.iterdir()))
+    status, _, body = ask("tables", "POST", b"1,2\n" * 5_000_001, X_File_Name="large.csv")
+    assert status == 422
+    assert "larger than 20 MB" in json.loads(body)["error"]
+    assert len(list(folder.iterdir())) == before
+
+
+def test_a_broken_file_is_removed(ask, server):
+    folder = Path(server.app.tables._folder)
+    before = len(list(folder.iterdir()))
+    broken = {
+        "empty.csv": b"",
+        "blank.csv": b"\n\n\n",
+        "header.csv": b"a,b,y\n",
+        "zeros.csv": bytes(5000),
+        "binary.csv": bytes(range(256)) * 4,
+        "zip.npz": b"PK nonsense",
+        "short.parquet": b"PAR1",
+        "odd.xlsx": b"\0\1",
+        "odd.arff": b"@data",
+        "odd.arrow": b"ARROW1",
+        "packed.csv.gz": b"\x1f\x8b nonsense",
+        "noending": b"\x89PNG",
+        "CON:/?*": b"\0",
+    }
+    for name, content in broken.items():
+        status, _, body = ask("tables", "POST", content, X_File_Name=quote(name))
+        message = json.loads(body)["error"]
+        assert status == 422
+        assert message
+        assert str(folder) not in message
+        assert "Traceback" not in message
+    assert len(list(folder.iterdir())) == before
+
+
+def test_the_parts_of_a_fit_are_streamed_in_order(ask, uploaded):
+    wish = {"page": "p", "table": uploaded["table"], "target": "ill", "m": 2}
+    status, headers, body = ask("fit", "POST", json.dumps(wish))
+    events = events_of(body)
+    assert status == 200
+    assert headers["content-type"].startswith("text/event-stream")
+    assert [kind for kind, _ in events] == ["fit", "heat", *["fold"] * 5, "done", "end"]
+    assert {one["name"] for one in events[0][1]["kept"]} == {"gene 2", "gene 5"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"m": 0}, "whole number"),
+        ({"m": True}, "whole number"),
+        ({"network": "auto"}, "must be one of"),
+        ({"keep": "gene 1"}, "list of names"),
+        ({"target": 3}, "name of a column"),
+        ({"table": "nothing"}, "not there any more"),
+    ],
+)
+def test_a_wrong_request_is_answered_with_a_message(ask, uploaded, change, words):
+    wish = {"page": "p", "table": uploaded["table"], "target": "ill", "m": 2, **change}
+    status, _, body = ask("fit", "POST", json.dumps(wish))
+    assert status == 422
+    assert words in json.loads(body)["error"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"target": "sick"}, "no target 'sick'"),
+        ({"drop": [f"gene {i}" for i in range(12)]}, "0 columns are left"),
+        ({"keep": ["gene 1", "gene 2", "gene 3"]}, "more than M = 2"),
+        ({"keep": ["nobody"]}, "'nobody'"),
+        ({"keep": ["gene 1"], "drop": ["gene 1"]}, "both in and out"),
+    ],
+)
+def test_a_wish_that_the_table_cannot_fulfil_is_a_problem(ask, uploaded, change, words):
+    wish = {"page": "p", "table": uploaded["table"], "target": "ill", "m": 2, **change}
+    events = events_of(ask("fit", "POST", json.dumps(wish))[2])
+    assert [kind for kind, _ in events] == ["problem", "end"]
+    assert words in events[0][1]["message"]
+
+
+def test_m_is_lowered_to_the_columns_that_there_are(ask, uploaded):
+    wish = {"page": "p", "table": uploaded["table"], "target": "ill", "m": 99, "drop": ["gene 1"]}
+    events = events_of(ask("fit", "POST", json.dumps(wish))[2])
+    assert (events[0][0], events[0][1]["m"], events[0][1]["columns"]) == ("fit", 11, 12)
+
+
+def test_nonsense_is_answered_with_a_message(ask):
+    for body in (b"", b"{", b"[1]", b"\xff\xfe", b"null"):
+        status, _, answer = ask("fit", "POST", body)
+        assert status == 422
+        assert json.loads(answer)["error"]
+
+
+def test_a_page_that_goes_away_ends_its_fit(server, uploaded):
+    """A network of many steps is left after its first bytes; nothing keeps running."""
+    address = urlsplit(server.url)
+    wish = {"page": "gone", "table": uploaded["table"], "target": "ill", "m": 6, "network": "linear"}
+    for _ in range(3):
+        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
+        connection.request("POST", address.path + "fit", body=json.dumps(wish))
+        connection.getresponse()
+        connection.close()
+    assert server.app.jobs.wait(20)
+
+
+def test_fifty_wishes_of_one_page_leave_no_fit_running(ask, server, uploaded):
+    kinds = []
+
+    def one(m):
+        wish = {"page": "many", "table": uploaded["table"], "target": "ill", "m": m}
+        kinds.append([kind for kind, _ in events_of(ask("fit", "POST", json.dumps(wish))[2])])
+
+    threads = []
+    for i in range(50):
+        threads.append(threading.Thread(target=one, args=(1 + i % 12,)))
+        threads[-1].start()
+        time.sleep(0.01)
+    for thread in threads:
+        thread.join(60)
+    assert server.app.jobs.wait(10)
+    assert len(kinds) == 50
+    assert all(found[-1] == "end" for found in kinds)
+    complete = [found for found in kinds if "done" in found]
+    assert 1 <= len(complete) < 25

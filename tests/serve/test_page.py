@@ -1,0 +1,319 @@
+"""The live page in a real browser: headless Chromium talks to a real server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+By = pytest.importorskip("selenium.webdriver.common.by", reason="selenium is not installed").By
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+ROWS = "return [...document.querySelectorAll('#kept tbody tr')].map(e => e.dataset.name)"
+
+
+def wait_for(browser, condition, seconds=60):
+    return WebDriverWait(browser, seconds, poll_frequency=0.05).until(lambda _: condition())
+
+
+def text_of(browser, name):
+    return browser.find_element(By.ID, name).text
+
+
+def kept(browser):
+    return browser.execute_script(ROWS)
+
+
+def is_done(browser, m):
+    """Whether the list holds M columns and all folds are scored."""
+    table = browser.find_element(By.ID, "kept")
+    return table.get_attribute("data-m") == str(m) and table.get_attribute("data-done") == "yes"
+
+
+def set_slider(browser, place):
+    """Drag the slider to a place, as the browser reports it."""
+    browser.execute_script(
+        "const s = document.getElementById('slider'); s.value = arguments[0]; s.dispatchEvent(new Event('input'))",
+        place,
+    )
+
+
+@pytest.fixture
+def page(first_browser, server):
+    """Opens the page without a table; afterwards the console must be empty and nothing outside was asked for."""
+    browser = first_browser
+    browser.get_log("browser"), browser.get_log("performance")  # reading empties them
+    browser.get(server.url)
+    browser.execute_script("sessionStorage.clear()")
+    browser.get(server.url)
+    wait_for(browser, lambda: browser.find_elements(By.CSS_SELECTOR, "#network option"))
+    yield browser
+    browser.execute_script("sessionStorage.clear()")
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    urls = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    assert urls
+    assert [url for url in urls if not url.startswith((server.url, "data:", "blob:"))] == []
+    # A message of the server is an answer with the status 422, which the console lists.
+    assert [entry for entry in browser.get_log("browser") if "422" not in entry["message"]] == []
+
+
+@pytest.fixture
+def opened(page, small_file):
+    page.find_element(By.ID, "file").send_keys(str(small_file))
+    wait_for(page, lambda: is_done(page, 10))
+    return page
+
+
+def test_a_chosen_file_is_listed_and_scored(opened):
+    assert text_of(opened, "title") == "small.csv"
+    assert opened.find_element(By.ID, "target").get_attribute("value") == "ill"
+    assert len(kept(opened)) == 10
+    assert set(kept(opened)[:2]) == {"gene 2", "gene 5"}
+    assert float(text_of(opened, "score")) > 0.8
+    assert "balanced accuracy on held-out rows" in text_of(opened, "score-words")
+    assert len(opened.find_elements(By.CSS_SELECTOR, "#folds .there")) == 5
+    assert "higher → yes" in opened.find_element(By.CSS_SELECTOR, "tr[data-name='gene 2']").text
+    assert "10 kept columns by 60 rows" in opened.find_element(By.ID, "heat").get_attribute("aria-label")
+    painted = "const c = document.getElementById('heat'); return c.getContext('2d').getImageData(c.width - 5, 20, 1, 1).data[3]"
+    assert opened.execute_script(painted) == 255
+    assert "balanced accuracy" in opened.find_element(By.ID, "said").get_attribute("textContent")
+
+
+def test_a_dropped_file_is_opened(page):
+    script = """
+        const rows = ["a,b,ill"];
+        for (let i = 0; i < 30; i++) rows.push(`${i % 2 + i / 100},${(i * 7) % 5},${i % 2 ? "yes" : "no"}`);
+        const data = new DataTransfer(); data.items.add(new File([rows.join("\\n")], "dropped.csv"));
+        document.body.dispatchEvent(new DragEvent("drop", {bubbles: true, cancelable: true, dataTransfer: data}))"""
+    page.execute_script(script)
+    wait_for(page, lambda: is_done(page, 2))
+    assert text_of(page, "title") == "dropped.csv"
+    assert kept(page)[0] == "a"
+
+
+def test_a_drag_of_m_is_followed(opened):
+    slider = opened.find_element(By.ID, "slider")
+    slider.send_keys(Keys.HOME)
+    wait_for(opened, lambda: is_done(opened, 1))
+    assert kept(opened)[0] in ("gene 2", "gene 5")
+    assert slider.get_attribute("aria-valuetext") == "1 columns"
+    slider.send_keys(Keys.ARROW_RIGHT)
+    wait_for(opened, lambda: is_done(opened, 2))
+    assert set(kept(opened)) == {"gene 2", "gene 5"}
+    number = opened.find_element(By.ID, "m")
+    number.send_keys(Keys.CONTROL, "a")
+    number.send_keys("4", Keys.ENTER)
+    wait_for(opened, lambda: is_done(opened, 4))
+    assert len(kept(opened)) == 4
+
+
+def test_fifty_drags_leave_no_fit_running(opened, server):
+    for i in range(50):
+        set_slider(opened, i % 11)
+        time.sleep(0.02)
+    wait_for(opened, lambda: is_done(opened, 49 % 11 + 1))
+    assert server.app.jobs.wait(10)
+    assert server.app.jobs.n_running == 0
+
+
+def test_a_column_is_forced_in_and_out(opened):
+    set_slider(opened, 1)
+    wait_for(opened, lambda: is_done(opened, 2))
+    opened.find_element(By.CSS_SELECTOR, "[aria-label='Force gene 2 out']").click()
+    wait_for(opened, lambda: is_done(opened, 2) and "gene 2" not in kept(opened))
+    force = opened.find_element(By.ID, "force")
+    force.send_keys("gene 9")
+    opened.find_element(By.ID, "force-in").click()
+    wait_for(opened, lambda: set(kept(opened)) == {"gene 9", "gene 5"} and is_done(opened, 2))
+    pressed = opened.find_element(By.CSS_SELECTOR, "[aria-label='Force gene 9 in']")
+    assert pressed.get_attribute("aria-pressed") == "true"
+    for name in ("gene 9, forced in: set free", "gene 2, forced out: set free"):
+        opened.find_element(By.CSS_SELECTOR, f"[aria-label='{name}']").click()
+        wait_for(opened, lambda: is_done(opened, 2))
+    assert set(kept(opened)) == {"gene 2", "gene 5"}
+
+
+def test_the_focus_stays_with_what_was_forced(opened):
+    """With the keyboard alone; the list is made anew, and the pressed button of the columns next in rank is gone."""
+    focused = "return document.activeElement.getAttribute('aria-label') || document.activeElement.id"
+    set_slider(opened, 2)
+    wait_for(opened, lambda: is_done(opened, 3))
+    following = opened.find_element(By.CSS_SELECTOR, "#next button")
+    name = following.text
+    following.send_keys(Keys.ENTER)
+    wait_for(opened, lambda: name in kept(opened) and is_done(opened, 3))
+    assert opened.execute_script(focused) == f"Force {name} in"
+    opened.switch_to.active_element.send_keys(Keys.SPACE)
+    wait_for(opened, lambda: name not in kept(opened) and is_done(opened, 3))
+    assert opened.execute_script(focused) == "force"
+
+
+def test_network_and_target_can_be_changed(opened):
+    from selenium.webdriver.support.ui import Select
+
+    set_slider(opened, 1)
+    Select(opened.find_element(By.ID, "network")).select_by_value("additive")
+    wait_for(opened, lambda: is_done(opened, 2))
+    wait_for(
+        opened, lambda: "–" in opened.find_element(By.CSS_SELECTOR, "#kept tbody tr").text
+    )  # curves have no direction
+    target = opened.find_element(By.ID, "target")
+    target.clear()
+    target.send_keys("gene 5", Keys.TAB)
+    wait_for(opened, lambda: "gene 5" in text_of(opened, "headline") and is_done(opened, 2))
+    assert "R²" in text_of(opened, "score-words")
+
+
+def test_report_and_code_are_exported(opened, small_file, tmp_path):
+    set_slider(opened, 2)
+    wait_for(opened, lambda: is_done(opened, 3))
+    opened.find_element(By.CSS_SELECTOR, "#next button").click()
+    wait_for(opened, lambda: opened.find_elements(By.CSS_SELECTOR, "#forced li") and is_done(opened, 3))
+    shown = kept(opened)
+    opened.find_element(By.ID, "code").click()
+    code = wait_for(opened, lambda: text_of(opened, "code-text"))
+    script = tmp_path / "repeat.py"
+    script.write_text(code)
+    (tmp_path / small_file.name).write_bytes(small_file.read_bytes())
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout.replace("'", '"')) == shown
+    folder = tmp_path / "downloads"
+    opened.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
+    opened.find_element(By.ID, "report").click()
+    path = folder / "report.html"
+    wait_for(opened, path.exists)
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    assert "small.csv" in text
+    assert all(name in text for name in shown)
+    assert "balanced accuracy" in text.lower()
+
+
+def test_a_reload_keeps_what_was_chosen(opened):
+    set_slider(opened, 4)
+    wait_for(opened, lambda: is_done(opened, 5))
+    opened.find_element(By.CSS_SELECTOR, "[aria-label='Force gene 2 out']").click()
+    wait_for(opened, lambda: is_done(opened, 5) and "gene 2" not in kept(opened))
+    before = kept(opened)
+    opened.refresh()
+    wait_for(opened, lambda: is_done(opened, 5))
+    assert kept(opened) == before
+    assert text_of(opened, "title") == "small.csv"
+
+
+def test_two_browsers_do_not_disturb_each_other(opened, open_browser, server, csv_of):
+    other = open_browser()
+    other.get(server.url)
+    wait_for(other, lambda: other.find_elements(By.CSS_SELECTOR, "#network option"))
+    assert other.find_element(By.ID, "work").is_displayed() is False
+    other.find_element(By.ID, "file").send_keys(str(csv_of(40, 7, "other.csv")))
+    for i in range(5):
+        set_slider(opened, i)
+        if other.find_element(By.ID, "work").is_displayed():
+            set_slider(other, i)
+    wait_for(opened, lambda: is_done(opened, 5))
+    wait_for(other, lambda: other.find_element(By.ID, "work").is_displayed())
+    set_slider(other, 2)
+    wait_for(other, lambda: is_done(other, 3))
+    assert (text_of(opened, "title"), text_of(other, "title")) == ("small.csv", "other.csv")
+    assert (len(kept(opened)), len(kept(other))) == (5, 3)
+
+
+def test_two_tabs_do_not_disturb_each_other(opened, server, csv_of):
+    first = opened.current_window_handle
+    opened.switch_to.new_window("tab")
+    try:
+        opened.get(server.url)
+        wait_for(opened, lambda: opened.find_elements(By.CSS_SELECTOR, "#network option"))
+        assert not opened.find_element(By.ID, "work").is_displayed()
+        opened.find_element(By.ID, "file").send_keys(str(csv_of(40, 7, "tab.csv")))
+        wait_for(opened, lambda: is_done(opened, 7))
+        set_slider(opened, 1)  # still under way when the tab is closed
+    finally:
+        opened.close()
+        opened.switch_to.window(first)
+    assert (text_of(opened, "title"), len(kept(opened))) == ("small.csv", 10)
+    set_slider(opened, 2)
+    wait_for(opened, lambda: is_done(opened, 3))
+    assert text_of(opened, "title") == "small.csv"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("a,b,c\n1,2\n3,4,5,6,7\n", ""),
+        ("a,b,ill\n1,2,yes\n2,3,yes\n", "constant"),
+        ("", "is empty"),
+        ("\0\1\2\3\4", ""),
+    ],
+)
+def test_a_broken_table_gives_a_message(page, tmp_path, content, words):
+    path = tmp_path / "broken.csv"
+    path.write_text(content)
+    page.find_element(By.ID, "file").send_keys(str(path))
+    message = wait_for(page, lambda: page.find_element(By.ID, "problem").is_displayed() and text_of(page, "problem"))
+    assert words in message
+    for secret in ("Traceback", "tamiz-serve-", "/tmp", "Error:"):
+        assert secret not in message
+
+
+def test_a_wide_table_is_answered(page, csv_of):
+    page.find_element(By.ID, "file").send_keys(str(csv_of(24, 20_000, "wide.csv")))
+    wait_for(page, lambda: is_done(page, 10), 120)
+    assert "10 of 20,000 columns" in text_of(page, "headline")
+    target = page.find_element(By.ID, "target")
+    target.clear()
+    target.send_keys("gene 1999")
+    assert 1 <= len(page.find_elements(By.CSS_SELECTOR, "#target-names option")) <= 50
+
+
+def test_axe_finds_no_violation_and_nothing_scrolls_sideways(opened, axe):
+    set_slider(opened, 3)
+    wait_for(opened, lambda: is_done(opened, 4))
+    opened.find_element(By.CSS_SELECTOR, "#next button").click()
+    wait_for(opened, lambda: opened.find_elements(By.CSS_SELECTOR, "#forced li") and is_done(opened, 4))
+    opened.find_element(By.ID, "code").click()
+    opened.find_element(By.CSS_SELECTOR, "summary").click()
+    wait_for(opened, lambda: text_of(opened, "code-text"))
+    opened.execute_script(axe)
+    script = (
+        "const done = arguments[0], say = v => [v.impact, v.id, v.nodes[0].html];"
+        "axe.run().then(r => done([r.passes.length, r.violations.map(say)]))"
+    )
+    try:
+        for theme, width in (("light", 360), ("dark", 768), ("light", 1280), ("dark", 1280)):
+            size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+            opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            features = [{"name": "prefers-color-scheme", "value": theme}]
+            opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+            assert opened.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0
+            passed, found = opened.execute_async_script(script)
+            assert passed > 25  # it did look
+            assert found == [], (theme, width)
+    finally:
+        opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_both_themes(opened):
+    colour = "return getComputedStyle(document.body).backgroundColor"
+    before = opened.execute_script(colour)
+    opened.find_element(By.ID, "theme").click()
+    assert opened.execute_script(colour) != before
+    assert opened.find_element(By.ID, "theme").get_attribute("aria-label").startswith("Switch to the")
+
+
+def test_m_follows_the_columns_that_there_are(page, tmp_path):
+    """Of four columns one is text without end and one is empty: two are left to select from."""
+    path = tmp_path / "few.csv"
+    lines = [f"{i % 2 + i / 50},{i % 3},word{i},,{'yes' if i % 2 else 'no'}" for i in range(60)]
+    path.write_text("\n".join(["a,b,name,empty,ill", *lines]))
+    page.find_element(By.ID, "file").send_keys(str(path))
+    wait_for(page, lambda: is_done(page, 2))
+    assert page.find_element(By.ID, "m").get_attribute("value") == "2"
+    assert page.find_element(By.ID, "slider").get_attribute("max") == "1"

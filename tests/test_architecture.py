@@ -27,6 +27,7 @@ ROOMS = (
     "evaluation",
     "reproduce",
     "report",
+    "serve",
     "cli",
 )
 HELPERS = ("errors", "_arff", "_constraints", "_extras", "_files", "_names", "_validation", "_progress", "_version")

@@ -178,6 +178,7 @@ def test_a_wrong_request_is_answered_with_a_message(ask, uploaded, change, words
         ({"drop": [f"gene {i}" for i in range(12)]}, "0 columns are left"),
         ({"keep": ["gene 1", "gene 2", "gene 3"]}, "more than M = 2"),
         ({"keep": ["nobody"]}, "'nobody'"),
+        ({"keep": ["gene 1"], "network": "pairs"}, "network='pairs' cannot hold columns"),
         ({"keep": ["gene 1"], "drop": ["gene 1"]}, "both in and out"),
     ],
 )

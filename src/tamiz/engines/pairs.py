@@ -125,6 +125,10 @@ class PairEngine:
             raise ValueError(f"joint effects need at least 2 rows to train on, got {problem.n_samples}")
         if problem.n_features != rule.n_features:
             raise ValueError(f"the rule has {rule.n_features} features, the problem {problem.n_features}")
+        if problem.groups is not None and np.any(np.asarray(problem.groups) < 0):
+            raise ValueError(
+                "network='pairs' cannot hold columns that are always read: leave keep at None, or use another."
+            )
         started = time.perf_counter()
         announce_compilation(run_pairs, _N_FUNCTIONS)
         m = rule.n_features_to_select

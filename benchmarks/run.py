@@ -1,7 +1,7 @@
 """All benchmarks one after the other: `make bench`. Each prints ratios measured in one run, with its target beside.
 
 The studies (``quality.py``, ``baselines_quality.py``, ``additive.py``, ``networks.py``, ``pairs.py``,
-``pairs_calibration.py``) take long and are started by hand.
+``pairs_calibration.py``) take long and are started by hand, and so is ``serve.py``, which needs Chromium.
 """
 
 from __future__ import annotations

@@ -188,9 +188,3 @@ def test_a_saved_model_predicts_the_same(n_classes):
     np.testing.assert_allclose(again.scores(kept).reshape(expected.shape), expected, rtol=1e-4, atol=1e-4)
     if n_classes:
         np.testing.assert_array_equal(again.predict(kept), model.predict(X))
-
-
-def test_columns_that_are_always_read_are_not_possible_yet():
-    X, y = np.random.default_rng(0).normal(size=(20, 6)), np.arange(20) % 2
-    with pytest.raises(ValueError, match="leave keep at None"):
-        E2EFSClassifier(2, network="pairs", keep=[1]).fit(X, y)

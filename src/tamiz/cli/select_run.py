@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +14,28 @@ import numpy as np
 from tamiz._version import __version__
 from tamiz.cli.console import Terminal, json_text
 from tamiz.cli.constraints import Constraints, read_constraints
-from tamiz.cli.errors import EXIT_USAGE, CommandError
-from tamiz.cli.estimator import ModelOptions, fit_model, model_maker
 from tamiz.cli.output import free_folder, output_folder
-from tamiz.cli.prepare import Prepared, load_table, parse_k, resolve_k
+from tamiz.cli.prepare import Prepared, load_table
 from tamiz.cli.select import Missing, SelectOptions
 from tamiz.cli.select_checks import (
     check_loss,
-    choose_permutations,
     find_metric,
     report_selection_risks,
     report_table_risks,
     score_test_file,
 )
-from tamiz.estimators.automatic import round_numbers
+from tamiz.cli.select_fit import (
+    asked_number,
+    check_asked,
+    check_enough_rows,
+    evaluate_final,
+    fit_final,
+    make_refit,
+    report_choice,
+    report_convergence,
+)
 from tamiz.estimators.networks import find_network
-from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, Evaluation, curve_sizes, evaluate_selection
-from tamiz.evaluation.metrics import Metric
+from tamiz.evaluation.cross_validation import Evaluation
 from tamiz.persistence import SavedModel
 from tamiz.report.data import SelectReport
 from tamiz.report.evidence import KeptSet
@@ -41,12 +46,9 @@ from tamiz.report.write import report, select_report
 from tamiz.tables.columns import identifier_columns
 from tamiz.tables.encode import collect_values
 from tamiz.tables.formats import get_format, write_columns
-from tamiz.tables.messages import quote
 
 #: Cells that the report looks at; of larger tables it takes a sample of the rows.
 _CELLS_IN_REPORT = 8_000_000
-#: Rows that every training part of the folds needs to be split once more, to choose M.
-_ROWS_FOR_AUTO, _ROWS_OF_A_CLASS_FOR_AUTO = 8, 3
 #: Files that the command writes.
 _RESULTS = ("report.html", "selected.csv", "selected.json", "reduced.*", "model.tamiz")
 
@@ -72,198 +74,59 @@ def run_select(
     dict
         What was found, ready for JSON; the same is in ``selected.json``.
     """
-    asked = _asked(options)
+    asked = asked_number(options)
     out = free_folder(options.folder(options.file, "tamiz-"), options.force, terminal.say)
     with output_folder(out, options.force, _RESULTS) as folder:
         data = load_table(
             options,
             terminal,
-            lambda n_features: _check_k(asked, n_features) if options.budget is None else None,
+            lambda n_features: check_asked(asked, n_features) if options.budget is None else None,
             processes=not find_network(options.network).compiled,
         )
         data.impute = options.missing != Missing.indicator
         constraints = read_constraints(options, asked, data.features, list(data.table.names))
         automatic = asked == "auto"
         if automatic:
-            _check_enough_rows(data)
+            check_enough_rows(data)
         metric = find_metric(options.scoring, data.target.task)
         check_loss(options.loss, data.target.task)
         report_table_risks(data, terminal)
         k = "auto" if automatic else constraints.expected_size
-        encoder, matrix, estimator = _fit_final(data, k, options, constraints, terminal)
+        encoder, matrix, estimator = fit_final(data, k, options, constraints, terminal)
         if automatic:
-            _report_choice(estimator, constraints.n_units, terminal)
-        evaluation = _evaluate(data, metric, options, constraints, estimator, terminal, automatic)
+            report_choice(estimator, constraints.n_units, terminal)
+        evaluation = evaluate_final(data, metric, options, constraints, estimator, terminal, automatic)
         model = dataclasses.replace(
             SavedModel.from_estimator(estimator, encoder, data.target.name, options.missing_words()),
             identifiers=[data.table.names[index] for index in identifier_columns(data.table)],
         )
         report_selection_risks(data, evaluation, estimator.selection_.support, matrix, terminal)
         test = score_test_file(options, data, model, evaluation.metric, terminal)
-        sets = make_kept_sets(_refit(estimator, matrix, data), estimator.selection_, sorted(evaluation.folds[0].curve))
+        sets = make_kept_sets(
+            make_refit(estimator, matrix, data), estimator.selection_, sorted(evaluation.folds[0].curve)
+        )
         page = _page(options, command, data, evaluation, estimator, encoder.uncentre(matrix), model, sets, terminal)
         record = _record(options, command, data, evaluation, page, constraints, test)
-        record |= _record_of_choices(evaluation, estimator, page)
+        record |= _record_of_choices(evaluation, estimator, page, constraints)
         files = _write(folder, options, data, page, model, record)
         for path in copies:
             shutil.copy(path, folder / path.name)
-        _report_convergence(evaluation, estimator, terminal)
+        report_convergence(evaluation, estimator, terminal)
     record["files"] = {name: str(out / file) for name, file in files.items()}
     return record
 
 
-def _model_options(options: SelectOptions, constraints: Constraints) -> ModelOptions:
-    return ModelOptions(
-        options.variant, options.network, options.loss or "auto", options.class_weight, constraints.parameters
-    )
-
-
-def _asked(options: SelectOptions) -> int | float | str:
-    """Return M as the user gave it: a number, a fraction or "auto"."""
-    return "auto" if options.k in (None, "auto") and options.budget is None else parse_k(options.k or "1")
-
-
-def _check_k(k: int | float | str, n_features: int) -> None:
-    if not isinstance(k, str):
-        resolve_k(k, n_features)
-
-
-def _check_enough_rows(data: Prepared) -> None:
-    """Raise if a training part of the folds cannot be split once more, to choose M."""
-    if data.target.task == "regression":
-        if data.y.size < _ROWS_FOR_AUTO:
-            raise CommandError(
-                f"-k auto needs at least {_ROWS_FOR_AUTO} rows, there are {data.y.size}: give -k a number.", EXIT_USAGE
-            )
-        return
-    labels, counts = np.unique(data.y, return_counts=True)
-    if counts.min() < _ROWS_OF_A_CLASS_FOR_AUTO:
-        raise CommandError(
-            f"-k auto needs at least {_ROWS_OF_A_CLASS_FOR_AUTO} rows of each class, and {quote(labels[counts.argmin()])} has "
-            f"{counts.min()}: give -k a number.",
-            EXIT_USAGE,
-        )
-
-
-def _fit_final(
-    data: Prepared, k: int | str, options: SelectOptions, constraints: Constraints, terminal: Terminal
-) -> tuple[Any, Any, Any]:
-    """Return the encoder, the matrix of all rows and the model fitted on it."""
-    with terminal.progress("final model on all rows", 1) as tick:
-        encoder, matrix = data.whole()
-        chosen = _model_options(options, constraints)
-        estimator = fit_model(chosen, data.target.task, k, options.seed, matrix, data.y, data.roles.weights)
-        tick()
-    return encoder, matrix, estimator
-
-
-def _report_choice(estimator: Any, n_features: int, terminal: Terminal) -> None:
-    """Report the M that was chosen, and by what."""
-    choice = estimator.selection_.choices["n_features_to_select"]
-    best = choice["candidates"][int(np.nanargmax(np.array(choice["mean"], dtype=float)))]
-    terminal.say(
-        f"Features to keep: {choice['chosen']:,} of {n_features:,}, the fewest within one standard error of the best mean score "
-        f"(of {best:,}) on {len(choice['scores'][0])} folds of all rows; -k sets the number."
-    )
-
-
-def _record_of_choices(evaluation: Evaluation, estimator: Any, page: SelectReport) -> dict[str, Any]:
+def _record_of_choices(
+    evaluation: Evaluation, estimator: Any, page: SelectReport, constraints: Constraints
+) -> dict[str, Any]:
     """Collect what was chosen from the data, and the curve of scores against M."""
     return to_plain(
         {
             "choices": estimator.selection_.choices,
-            "k_of_folds": [int(fold.support.sum()) for fold in evaluation.folds],
+            "k_of_folds": [np.unique(constraints.units[fold.support]).size for fold in evaluation.folds],
             "curve": page.curve,
         }
     )
-
-
-def _evaluate(
-    data: Prepared,
-    metric: Metric,
-    options: SelectOptions,
-    constraints: Constraints,
-    estimator: Any,
-    terminal: Terminal,
-    automatic: bool,
-) -> Evaluation:
-    network = find_network(options.network)
-    k, decided = estimator.n_features_to_select_, _decided(estimator)
-    n_permutations = choose_permutations(options.permutations, network.quick, terminal)
-    if not network.quick:
-        n_fits = (5 + n_permutations) * len(data.folds) + 1
-        terminal.say(
-            f"Network {options.network}: {n_fits} trainings of seconds each (longer with wide tables), "
-            f"{data.n_jobs} side by side; --network linear takes a fraction of that."
-        )
-    total = len(data.folds) * (TICKS_PER_FOLD + n_permutations)
-    with terminal.progress("cross-validation", total) as tick:
-        return evaluate_selection(
-            data.prepare,
-            data.y,
-            model_maker(_model_options(options, constraints), data.target.task),
-            k,
-            data.folds,
-            task=data.target.task,
-            # Where a fit takes seconds instead of milliseconds there is no curve, and there are few random draws.
-            sizes=_sizes(constraints, k, automatic) if network.quick else (),
-            n_random=5 if network.quick else 3,
-            automatic=automatic,
-            scoring=metric,
-            sample_weight=data.roles.weights,
-            n_permutations=n_permutations,
-            groups=data.roles.groups,
-            time=data.roles.time,
-            seed=options.seed,
-            n_jobs=data.n_jobs,
-            processes=not network.compiled,
-            tick=tick,
-            units=None if constraints.is_plain else constraints.units,
-            make_plain=_maker(options, data.target.task, {**_only(constraints, "missing"), **decided}),
-            make_null=_maker(options, data.target.task, {**constraints.parameters, **decided}),
-        )
-
-
-def _decided(estimator: Any) -> dict[str, Any]:
-    """Return what the final model took from the data, so that models to compare with need not choose it anew."""
-    copy = estimator.copy_for(1)
-    return {name: getattr(copy, name) for name in ("network", "l2", "n_init", "n_screened")}
-
-
-def _only(constraints: Constraints, name: str) -> dict[str, Any]:
-    return {name: constraints.parameters[name]} if name in constraints.parameters else {}
-
-
-def _maker(options: SelectOptions, task: str, parameters: dict[str, Any]) -> Callable[[int, int], Any]:
-    """Return what makes a model with further parameters."""
-    chosen = ModelOptions(options.variant, options.network, options.loss or "auto", options.class_weight, parameters)
-    return model_maker(chosen, task)
-
-
-def _sizes(constraints: Constraints, k: int, automatic: bool) -> list[int]:
-    """Return the numbers of features of the curve: those that were tried, or numbers around the given one; none in a budget."""
-    if constraints.parameters.get("budget") is not None:
-        return []
-    least, most = constraints.counts
-    sizes = {*round_numbers(most, least), k} if automatic else {*curve_sizes(most, k)}
-    return sorted(size for size in sizes if least <= size <= most)
-
-
-def _refit(estimator: Any, matrix: Any, data: Prepared) -> Callable[[int], Any]:
-    """Return ``fit(M)``: the final model with another number of features."""
-
-    def fit(n_features_to_select: int) -> Any:
-        return estimator.copy_for(n_features_to_select).fit(matrix, data.y, sample_weight=data.roles.weights)
-
-    return fit
-
-
-def _report_convergence(evaluation: Evaluation, estimator: Any, terminal: Terminal) -> None:
-    late = sum(not fold.converged for fold in evaluation.folds) + (not estimator.selection_.converged)
-    if late:
-        terminal.warn(
-            f"In {late} of {len(evaluation.folds) + 1} fits the step limit had to decide which features to keep."
-        )
 
 
 def _page(
@@ -323,7 +186,7 @@ def _settings(options: SelectOptions, data: Prepared, evaluation: Evaluation) ->
     return {
         "variant": options.variant,
         "network": options.network,
-        "features to keep": _asked(options) if options.budget is None else None,
+        "features to keep": asked_number(options) if options.budget is None else None,
         "budget": options.budget,
         "always kept": ", ".join(options.keep or ()) or None,
         "never kept": ", ".join(options.drop or ()) or None,

@@ -1,0 +1,170 @@
+"""Fit the final model of ``tamiz select`` and score its selection inside folds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tamiz.cli.console import Terminal
+from tamiz.cli.constraints import Constraints
+from tamiz.cli.errors import EXIT_USAGE, CommandError
+from tamiz.cli.estimator import ModelOptions, fit_model, model_maker
+from tamiz.cli.prepare import Prepared, parse_k, resolve_k
+from tamiz.cli.select import SelectOptions
+from tamiz.cli.select_checks import choose_permutations
+from tamiz.estimators.automatic import round_numbers
+from tamiz.estimators.networks import find_network
+from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, Evaluation, curve_sizes, evaluate_selection
+from tamiz.evaluation.metrics import Metric
+from tamiz.tables.messages import quote
+
+#: Rows that every training part of the folds needs to be split once more, to choose M.
+_ROWS_FOR_AUTO, _ROWS_OF_A_CLASS_FOR_AUTO = 8, 3
+
+
+def asked_number(options: SelectOptions) -> int | float | str:
+    """Return M as the user gave it: a number, a fraction or "auto"."""
+    return "auto" if options.k in (None, "auto") and options.budget is None else parse_k(options.k or "1")
+
+
+def check_asked(k: int | float | str, n_features: int) -> None:
+    """Raise if the table has fewer columns than M."""
+    if not isinstance(k, str):
+        resolve_k(k, n_features)
+
+
+def check_enough_rows(data: Prepared) -> None:
+    """Raise if a training part of the folds cannot be split once more, to choose M."""
+    if data.target.task == "regression":
+        if data.y.size < _ROWS_FOR_AUTO:
+            raise CommandError(
+                f"-k auto needs at least {_ROWS_FOR_AUTO} rows, there are {data.y.size}: give -k a number.", EXIT_USAGE
+            )
+        return
+    labels, counts = np.unique(data.y, return_counts=True)
+    if counts.min() < _ROWS_OF_A_CLASS_FOR_AUTO:
+        raise CommandError(
+            f"-k auto needs at least {_ROWS_OF_A_CLASS_FOR_AUTO} rows of each class, and {quote(labels[counts.argmin()])} has "
+            f"{counts.min()}: give -k a number.",
+            EXIT_USAGE,
+        )
+
+
+def _model_options(options: SelectOptions, constraints: Constraints) -> ModelOptions:
+    return ModelOptions(
+        options.variant, options.network, options.loss or "auto", options.class_weight, constraints.parameters
+    )
+
+
+def fit_final(
+    data: Prepared, k: int | str, options: SelectOptions, constraints: Constraints, terminal: Terminal
+) -> tuple[Any, Any, Any]:
+    """Return the encoder, the matrix of all rows and the model fitted on it."""
+    with terminal.progress("final model on all rows", 1) as tick:
+        encoder, matrix = data.whole()
+        chosen = _model_options(options, constraints)
+        estimator = fit_model(chosen, data.target.task, k, options.seed, matrix, data.y, data.roles.weights)
+        tick()
+    return encoder, matrix, estimator
+
+
+def report_choice(estimator: Any, n_features: int, terminal: Terminal) -> None:
+    """Report the M that was chosen, and by what."""
+    choice = estimator.selection_.choices["n_features_to_select"]
+    best = choice["candidates"][int(np.nanargmax(np.array(choice["mean"], dtype=float)))]
+    terminal.say(
+        f"Features to keep: {choice['chosen']:,} of {n_features:,}, the fewest within one standard error of the best mean score "
+        f"(of {best:,}) on {len(choice['scores'][0])} folds of all rows; -k sets the number."
+    )
+
+
+def evaluate_final(
+    data: Prepared,
+    metric: Metric,
+    options: SelectOptions,
+    constraints: Constraints,
+    estimator: Any,
+    terminal: Terminal,
+    automatic: bool,
+) -> Evaluation:
+    """Select and score in each fold, and with permuted rows."""
+    network = find_network(options.network)
+    k, decided = estimator.n_features_to_select_, _decided(estimator)
+    n_permutations = choose_permutations(options.permutations, network.quick, terminal)
+    if not network.quick:
+        n_fits = (5 + n_permutations) * len(data.folds) + 1
+        terminal.say(
+            f"Network {options.network}: {n_fits} trainings of seconds each (longer with wide tables), "
+            f"{data.n_jobs} side by side; --network linear takes a fraction of that."
+        )
+    total = len(data.folds) * (TICKS_PER_FOLD + n_permutations)
+    with terminal.progress("cross-validation", total) as tick:
+        return evaluate_selection(
+            data.prepare,
+            data.y,
+            model_maker(_model_options(options, constraints), data.target.task),
+            k,
+            data.folds,
+            task=data.target.task,
+            # Where a fit takes seconds instead of milliseconds there is no curve, and there are few random draws.
+            sizes=_sizes(constraints, k, automatic) if network.quick else (),
+            n_random=5 if network.quick else 3,
+            automatic=automatic,
+            scoring=metric,
+            sample_weight=data.roles.weights,
+            n_permutations=n_permutations,
+            groups=data.roles.groups,
+            time=data.roles.time,
+            seed=options.seed,
+            n_jobs=data.n_jobs,
+            processes=not network.compiled,
+            tick=tick,
+            units=None if constraints.is_plain else constraints.units,
+            make_plain=_maker(options, data.target.task, {**_only(constraints, "missing"), **decided}),
+            make_null=_maker(options, data.target.task, {**constraints.parameters, **decided}),
+        )
+
+
+def _decided(estimator: Any) -> dict[str, Any]:
+    """Return what the final model took from the data, so that models to compare with need not choose it anew."""
+    copy = estimator.copy_for(1)
+    return {name: getattr(copy, name) for name in ("network", "l2", "n_init", "n_screened")}
+
+
+def _only(constraints: Constraints, name: str) -> dict[str, Any]:
+    return {name: constraints.parameters[name]} if name in constraints.parameters else {}
+
+
+def _maker(options: SelectOptions, task: str, parameters: dict[str, Any]) -> Callable[[int, int], Any]:
+    """Return what makes a model with further parameters."""
+    chosen = ModelOptions(options.variant, options.network, options.loss or "auto", options.class_weight, parameters)
+    return model_maker(chosen, task)
+
+
+def _sizes(constraints: Constraints, k: int, automatic: bool) -> list[int]:
+    """Return the numbers of features of the curve: those that were tried, or numbers around the given one; none in a budget."""
+    if constraints.parameters.get("budget") is not None:
+        return []
+    least, most = constraints.counts
+    sizes = {*round_numbers(most, least), k} if automatic else {*curve_sizes(most, k)}
+    return sorted(size for size in sizes if least <= size <= most)
+
+
+def make_refit(estimator: Any, matrix: Any, data: Prepared) -> Callable[[int], Any]:
+    """Return ``fit(M)``: the final model with another number of features."""
+
+    def fit(n_features_to_select: int) -> Any:
+        return estimator.copy_for(n_features_to_select).fit(matrix, data.y, sample_weight=data.roles.weights)
+
+    return fit
+
+
+def report_convergence(evaluation: Evaluation, estimator: Any, terminal: Terminal) -> None:
+    """Warn of fits in which the step limit had to decide."""
+    late = sum(not fold.converged for fold in evaluation.folds) + (not estimator.selection_.converged)
+    if late:
+        terminal.warn(
+            f"In {late} of {len(evaluation.folds) + 1} fits the step limit had to decide which features to keep."
+        )

@@ -209,6 +209,30 @@ def test_accelerate(build, run_steps, table, attach_first):
     assert not optimizer.optimizer._optimizer_step_pre_hooks
 
 
+def test_a_schedule_free_optimizer_does_not_average_gamma(build, run_steps, table):
+    """Its train() and eval() exchange the weights; gamma is the same in both, and so is the path."""
+    schedulefree = pytest.importorskip("schedulefree", reason="needs the package schedulefree")
+
+    def make_optimizer(parameters):
+        return schedulefree.AdamWScheduleFree(parameters, lr=0.01, weight_decay=0.1)
+
+    mask, model, optimizer = attached(build, make_optimizer, hidden=8)
+    optimizer.train()
+    expected = run_steps(mask, model, optimizer, table, n_steps=20)
+    mask, model, optimizer = attached(build, make_optimizer, hidden=8)
+    path = []
+    for _ in range(20):
+        optimizer.train()
+        path.append(run_steps(mask, model, optimizer, table, n_steps=1)[0])
+        weight = model[1].weight.detach().clone()
+        optimizer.eval()
+        assert torch.equal(mask.gamma, path[-1])
+    assert not torch.equal(model[1].weight, weight), "the weights are averaged"
+    assert not mask.closed
+    assert (expected[-1] < 1).any()
+    torch.testing.assert_close(torch.stack(path), expected, rtol=1e-3, atol=1e-3)
+
+
 def test_evaluation_between_steps_changes_nothing(build, run_steps, table):
     mask, model, optimizer = attached(build, hidden=8)
     expected = run_steps(mask, model, optimizer, table, n_steps=15)

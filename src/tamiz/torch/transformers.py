@@ -1,0 +1,135 @@
+"""Callback that runs the selection inside Hugging Face's Trainer; needs the extra ``tamiz[transformers]``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sized
+from typing import Any
+
+from torch import nn
+
+from tamiz._extras import require
+
+require("transformers", "transformers", "tamiz.torch.transformers")
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments  # noqa: E402
+
+from tamiz.torch._adapters import MaskSchedule, attach_all, warn_if_open  # noqa: E402
+from tamiz.torch._handle import MaskHandle  # noqa: E402
+from tamiz.torch._masks import find_masks  # noqa: E402
+
+
+class TransformersMaskCallback(TrainerCallback):
+    """Attach every :class:`~tamiz.torch.FeatureMask` of the model to the Trainer's optimizer for the length of a training.
+
+    Each row of the Trainer's ``log_history`` holds ``n_alive`` and ``gamma_sum`` (``<name>.n_alive`` where there are several
+    masks). The masks keep their state in the model, so a training that is resumed from a checkpoint goes on where it
+    stopped. Evaluations of an open mask count neither for the best checkpoint nor for early stopping: both begin with
+    the first evaluation after all masks are closed. A training that ends with an open mask warns.
+
+    Parameters
+    ----------
+    warmup : float, default=0.1
+        Length of the warm-up, see :meth:`FeatureMask.attach`.
+    ramp : float, default=0.3
+        Length of the ramp.
+    limit : float or None, default=0.6
+        Length of the selection after which the largest are kept; None: four ramps.
+    unit : {"fraction", "steps", "epochs"}, default="fraction"
+        What these are counted in; "fraction" is that of the Trainer's ``max_steps``. Steps are steps of the optimizer:
+        batches divided by ``gradient_accumulation_steps``.
+    stop_when_closed : bool, default=False
+        Whether to end the training when all masks are closed; otherwise the weights are trained on.
+
+    Examples
+    --------
+    >>> TransformersMaskCallback(warmup=5, ramp=60, limit=None, unit="epochs").schedule.in_steps(10)
+    {'warmup_steps': 50, 'ramp_steps': 600, 'max_steps': None}
+    """
+
+    def __init__(
+        self,
+        warmup: float = 0.1,
+        ramp: float = 0.3,
+        limit: float | None = 0.6,
+        *,
+        unit: str = "fraction",
+        stop_when_closed: bool = False,
+    ) -> None:
+        if unit not in ("fraction", "steps", "epochs"):
+            raise ValueError(f"unit must be 'fraction', 'steps' or 'epochs', got {unit!r}")
+        self.unit = unit
+        # A fraction is counted as an epoch that lasts the whole training.
+        self.schedule = MaskSchedule(warmup, ramp, limit, "epochs" if unit == "fraction" else unit)
+        self.stop_when_closed = stop_when_closed
+        self._handles: list[MaskHandle] = []
+        self._was_open = False
+
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        *,
+        model: nn.Module,
+        optimizer: Any,
+        train_dataloader: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """Attach; by now the optimizer is there and a checkpoint has been read."""
+        self._detach()  # the Trainer does not tell its callbacks about a training that ended with an error
+        length: float = state.max_steps
+        if self.unit == "epochs":
+            n_batches = len(train_dataloader) if isinstance(train_dataloader, Sized) else math.inf
+            length = n_batches / args.gradient_accumulation_steps
+            # An epoch ends with a step even if fewer batches than asked for have been gathered.
+            length = math.ceil(length) if math.isfinite(length) else length
+        masks = find_masks(model)
+        self._handles = attach_all(masks, [optimizer], self.schedule.in_steps(length))
+        self._was_open = any(not mask.closed for mask in masks.values())
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, *, model: nn.Module, **kwargs: Any
+    ) -> None:
+        """Forget the best evaluation of open masks, and stop if that was asked for."""
+        is_open = any(not mask.closed for mask in find_masks(model).values())
+        if self._was_open:
+            # Evaluations come between two ends of a step, so all of them so far were made with an open mask.
+            state.best_metric = state.best_model_checkpoint = state.best_global_step = None
+        self._was_open = is_open
+        if self.stop_when_closed and not is_open:
+            control.should_training_stop = True
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        *,
+        model: nn.Module,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Add features alive and the sum of gamma to what is logged."""
+        if not self._handles:
+            return
+        masks = find_masks(model)
+        for name, mask in masks.items():
+            prefix = "" if len(masks) == 1 else f"{name}."
+            numbers = {f"{prefix}n_alive": mask.n_alive, f"{prefix}gamma_sum": float(mask.gamma.detach().sum())}
+            # The Trainer has written its row already; the dictionary goes on to the callbacks after this one.
+            state.log_history[-1].update(numbers)
+            if logs is not None:
+                logs.update(numbers)
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, *, model: nn.Module, **kwargs: Any
+    ) -> None:
+        """Detach; warn if a mask is still open."""
+        self._detach()
+        warn_if_open(find_masks(model))
+
+    def _detach(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []

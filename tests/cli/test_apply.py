@@ -9,8 +9,9 @@ import numpy as np
 import pandas
 import pytest
 
-from tamiz import E2EFSClassifier
+from tamiz import E2EFSClassifier, E2EFSRegressor
 from tamiz.cli.errors import EXIT_DATA, EXIT_OUTPUT
+from tamiz.persistence import save_model
 
 
 @pytest.fixture
@@ -34,11 +35,51 @@ def test_predicts_new_rows_as_the_estimator_does(tamiz, model, small_csv, small_
     with open(tmp_path / "tamiz-apply-new" / "predictions.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["predicted ill"] for row in rows] == estimator.predict(fresh).tolist()
-    scores = np.array([float(row["score yes"]) for row in rows])
+    scores = np.array([float(row["score of yes"]) for row in rows])
     np.testing.assert_allclose(scores, estimator.decision_function(fresh), rtol=1e-6, atol=1e-6)
     reduced = (tmp_path / "tamiz-apply-new" / "reduced.csv").read_text().splitlines()
     assert reduced[0] == "gene 5,gene 2"
     assert len(reduced) == 26
+
+
+@pytest.mark.parametrize(("loss", "n_classes"), [("logistic", 2), ("logistic", 3), ("softmax", 2), ("softmax", 3)])
+def test_probabilities_of_each_class_where_the_loss_has_them(tamiz, tmp_path, small_table, loss, n_classes):
+    X, y, names = small_table
+    labels = np.where(X[:, 0] > 0, y + 1, y) if n_classes == 3 else y
+    frame = pandas.DataFrame(X, columns=names).assign(kind=[f"type {label}" for label in labels])
+    estimator = E2EFSClassifier(2, loss=loss, random_state=0).fit(frame[names], frame["kind"])
+    save_model(estimator, tmp_path / "model.tamiz", target="kind")
+    frame.to_csv("new.csv", index=False)
+    result = tamiz("apply", "model.tamiz", "new.csv", "--json", "-o", "out")
+    assert result.exit_code == 0, result.stderr
+    header = [f"probability of type {label}" for label in range(n_classes)]
+    written = pandas.read_csv(tmp_path / "out" / "predictions.csv")
+    assert list(written) == ["row", "predicted kind", *header]
+    np.testing.assert_allclose(written[header], estimator.predict_proba(frame[names]), atol=1e-5)
+    record = json.loads(result.stdout)
+    assert record["loss"] == loss
+    assert list(record["outputs"]) == header
+
+
+def test_scores_are_named_where_the_loss_has_no_probabilities(tamiz, model, small_csv):
+    said = " ".join(tamiz("apply", model, small_csv).stderr.split())
+    assert "The loss squared_hinge gives no probabilities" in said
+    assert "above 0 it predicts 'yes'" in said
+
+
+def test_several_targets_have_a_column_each(tamiz, tmp_path, small_table):
+    X, _, names = small_table
+    frame = pandas.DataFrame(X, columns=names)
+    y = np.column_stack([3 * X[:, 2], X[:, 5] - X[:, 2]])
+    estimator = E2EFSRegressor(2, random_state=0).fit(frame, y)
+    save_model(estimator, tmp_path / "model.tamiz", target=["height", "mass"])
+    frame.to_csv("new.csv", index=False)
+    result = tamiz("apply", "model.tamiz", "new.csv", "-o", "out")
+    assert result.exit_code == 0, result.stderr
+    assert "predicted mass" in result.stdout
+    written = pandas.read_csv(tmp_path / "out" / "predictions.csv")
+    assert list(written) == ["row", "predicted height", "predicted mass"]
+    np.testing.assert_allclose(written.iloc[:, 1:], estimator.predict(frame), atol=1e-4)
 
 
 def test_the_reduced_table_is_enough(tamiz, model, small_csv, tmp_path):

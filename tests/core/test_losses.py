@@ -54,6 +54,16 @@ def test_logistic_and_softmax_agree_with_scikit_learn():
     assert ours.item() == pytest.approx(log_loss(binary, 1 / (1 + np.exp(-scores[:, 0]))))
 
 
+def test_probabilities_of_two_classes_are_logistic_and_others_raise():
+    scores = np.array([[-800.0], [0.0], [math.log(3)]])
+    expected = [[1.0, 0.0], [0.5, 0.5], [0.25, 0.75]]
+    for name in ("logistic", "softmax"):
+        np.testing.assert_allclose(get_loss(name).class_probabilities(scores), expected)
+    for name in ("squared_hinge", "squared_error"):
+        with pytest.raises(ValueError, match="gives no probabilities; these do: logistic, softmax"):
+            get_loss(name).class_probabilities(scores)
+
+
 def test_regression_losses_by_hand():
     outputs, targets = tensor([[1.0], [4.0]]), tensor([[1.5], [1.0]])
     assert LOSSES["squared_error"].torch(outputs, targets).tolist() == [0.25, 9.0]

@@ -64,6 +64,42 @@ def test_a_regressor_comes_back_the_same():
     np.testing.assert_allclose(found, estimator.predict(matrix), rtol=1e-6)
 
 
+@pytest.mark.parametrize(("target", "names"), [("goal", ["goal0", "goal1"]), (["a", "b"], ["a", "b"])])
+def test_several_targets_come_back_the_same(target, names):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    estimator = E2EFSRegressor(2, random_state=0).fit(X, np.column_stack([X[:, 1], 1e3 - X[:, 3]]))
+    saved = SavedModel.from_bytes(SavedModel.from_estimator(estimator, target=target).to_bytes())
+    assert saved.targets == names
+    found = saved.predict(X[:, estimator.selection_.indices])
+    np.testing.assert_allclose(found, estimator.predict(X), rtol=1e-5, atol=1e-5)
+    with pytest.raises(ModelFileError, match="number of outputs"):
+        SavedModel.from_estimator(estimator, target=["a", "b", "c"])
+
+
+@pytest.mark.parametrize("loss", ["logistic", "softmax"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_are_those_of_the_estimator(loss, n_classes):
+    table, matrix, estimator, model = fitted(classes(n_classes), "classification", loss=loss)
+    again = SavedModel.from_bytes(model.to_bytes())
+    assert again.gives_probabilities
+    np.testing.assert_allclose(again.probabilities(table), estimator.predict_proba(matrix), atol=1e-5)
+
+
+def test_a_loss_without_probabilities_says_so():
+    table, _, _, model = fitted(classes(2), "classification")
+    assert not model.gives_probabilities
+    with pytest.raises(ValueError, match="'squared_hinge' gives no probabilities; these do: logistic, softmax"):
+        model.probabilities(table)
+
+
+def test_several_labels_for_each_row_are_not_supported():
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    estimator = E2EFSClassifier(2, random_state=0).fit(X, (X[:, :3] > 0).astype(int))
+    with pytest.raises(ModelFileError, match="several labels"):
+        SavedModel.from_estimator(estimator)
+
+
 def test_a_sparse_table_gives_the_same():
     table, matrix, estimator, model = fitted(classes(2), "classification", sparse=True)
     np.testing.assert_allclose(
@@ -131,6 +167,12 @@ def changed(change):
         lambda header, arrays: header.update(classes=[1, 2, 3]),
         lambda header, arrays: header.update(classes=["a", "b", "c", "d"]),
         lambda header, arrays: header.update(target=["x"]),
+        lambda header, arrays: header.update(target=["x", "y"]),
+        lambda header, arrays: header.update(target=7),
+        lambda header, arrays: header.update(loss="perceptron"),
+        lambda header, arrays: header.update(loss="huber"),
+        lambda header, arrays: header.update(loss=["logistic"]),
+        lambda header, arrays: header.pop("loss"),
         lambda header, arrays: header.update(features=[]),
         lambda header, arrays: header.update(features=header["features"][:-1]),
         lambda header, arrays: header.update(features="abcde"),

@@ -49,6 +49,15 @@ def test_a_fitted_estimator_brings_weights_and_settings(fitted, tmp_path):
     assert "said aloud" in text
 
 
+def test_weights_come_with_a_caution_and_other_effects_do_not(fitted, tmp_path):
+    picker, X, y = fitted
+    said = "The weights come from the rows that selected the columns, so expect smaller effects on new rows."
+    assert said in report(picker, X, y, path=tmp_path / "weights.html").read_text(encoding="utf-8")
+    measured = report(picker.selection_, X, y, path=tmp_path / "measured.html").read_text(encoding="utf-8")
+    assert "Effect: <bdi>" in measured
+    assert said not in measured
+
+
 def test_a_file_is_replaced_whole_and_nothing_else_is_left(selection, tmp_path):
     path = tmp_path / "r.html"
     path.write_text("old")

@@ -65,7 +65,8 @@ def run_apply(options: ApplyOptions, terminal: Terminal) -> dict[str, Any]:
         table, identifiers = _read(options, model, terminal)
         matrix = model.encode(table, terminal.warn)
         predicted = model.predict(matrix)
-        header, columns = _prediction_columns(model, table, identifiers, matrix, predicted)
+        outputs = _class_outputs(model, matrix, terminal)
+        header, columns = _prediction_columns(model, table, identifiers, predicted, outputs)
         text = csv_text(header, zip(*columns, strict=True), spreadsheet_safe=options.spreadsheet_safe)
         (folder / "predictions.csv").write_text(text, encoding="utf-8", newline="")
         reduced = "reduced" + get_format(table.format).suffixes[0]
@@ -74,12 +75,14 @@ def run_apply(options: ApplyOptions, terminal: Terminal) -> dict[str, Any]:
     record = {
         "model": str(options.model),
         "file": str(options.file),
-        "target": model.target,
+        "targets": model.targets,
         "task": model.task,
+        "loss": model.loss,
         "n_rows": table.n_rows,
         "columns": model.columns,
         "counts": dict(sorted(Counter(predicted.tolist()).items())) if model.task == "classification" else None,
         "predictions": predicted.tolist(),
+        "outputs": {name: values.tolist() for name, values in outputs.items()},
         "files": {"predictions": str(out / "predictions.csv"), "reduced": str(out / reduced)},
     }
     return to_plain(record)
@@ -114,21 +117,40 @@ def _read(options: ApplyOptions, model: SavedModel, terminal: Terminal) -> tuple
     return table, identifiers
 
 
+def _class_outputs(model: SavedModel, matrix: np.ndarray, terminal: Terminal) -> dict[str, np.ndarray]:
+    """Return the probability of each class, or its score where the loss gives no probabilities; none for numbers."""
+    from tamiz.tables.messages import quote
+
+    if model.task == "regression":
+        return {}
+    if model.gives_probabilities:
+        found = model.probabilities(matrix)
+        return {f"probability of {label}": found[:, i] for i, label in enumerate(model.classes)}
+    scores = model.scores(matrix)
+    two = scores.shape[1] == 1
+    rule = f"above 0 it predicts {quote(model.classes[1])}" if two else "the largest is predicted"
+    terminal.say(
+        f"The loss {model.loss} gives no probabilities: predictions.csv has scores ({rule}). "
+        "tamiz select --loss logistic makes a model with probabilities."
+    )
+    return {f"score of {label}": scores[:, i] for i, label in enumerate(model.classes[1:] if two else model.classes)}
+
+
 def _prediction_columns(
-    model: SavedModel, table: DataTable, identifiers: list[str], matrix: np.ndarray, predicted: np.ndarray
+    model: SavedModel,
+    table: DataTable,
+    identifiers: list[str],
+    predicted: np.ndarray,
+    outputs: dict[str, np.ndarray],
 ) -> tuple[list[str], list[list[Any]]]:
-    """Return the columns of ``predictions.csv``: row, identifiers, prediction, and the score of each class."""
-    header = ["row", *identifiers, f"predicted {model.target}"]
+    """Return the columns of ``predictions.csv``: row, identifiers, a prediction for each target, ``outputs``."""
+    header = ["row", *identifiers, *(f"predicted {name}" for name in model.targets), *outputs]
     columns: list[list[Any]] = [list(range(1, len(predicted) + 1))]
     for name in identifiers:
         text = table.texts.get(table.names.index(name))
         columns.append([None] * len(predicted) if text is None else text.values())
-    columns.append(predicted.tolist())
-    if model.task == "classification":
-        scores = model.scores(matrix)
-        labels = [model.classes[1]] if scores.shape[1] == 1 else model.classes
-        header += [f"score {label}" for label in labels]
-        columns += [scores[:, i].tolist() for i in range(scores.shape[1])]
+    columns += predicted.reshape(len(predicted), -1).T.tolist()
+    columns += [values.tolist() for values in outputs.values()]
     return header, columns
 
 

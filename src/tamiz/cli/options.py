@@ -213,7 +213,7 @@ class TargetOptions(FileOptions):
             "-t",
             metavar="COLUMN",
             help="The column to predict: its name, or its number (from 1; -1 is the last). "
-            "Not needed for NPZ and svmlight.",
+            "Not needed for NPZ and svmlight. select takes several columns of numbers: height,mass.",
             show_default=False,
         ),
     ] = None

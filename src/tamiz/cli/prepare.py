@@ -13,6 +13,7 @@ import numpy as np
 from tamiz.cli.errors import EXIT_USAGE, CommandError
 from tamiz.cli.fold_options import RowRoles, named_columns, read_row_roles
 from tamiz.cli.options import TableOptions
+from tamiz.cli.several_targets import read_with_targets
 from tamiz.evaluation.folds import Fold, make_folds
 from tamiz.tables.errors import TableError
 from tamiz.tables.memory import available_memory
@@ -51,6 +52,8 @@ class Prepared:
         Whether missing numbers are replaced by medians; otherwise they are left to the model.
     roles : RowRoles, default=none
         Groups, time and weights of the rows.
+    targets : list of str, default=[]
+        Names of the targets; more than one for several columns of numbers.
     """
 
     table: DataTable
@@ -60,6 +63,7 @@ class Prepared:
     seconds_reading: float = 0.0
     impute: bool = True
     roles: RowRoles = field(default_factory=RowRoles)
+    targets: list[str] = field(default_factory=list)
 
     @property
     def target(self) -> Target:
@@ -69,7 +73,7 @@ class Prepared:
 
     @property
     def y(self) -> np.ndarray:
-        """Class labels or numbers, one per row."""
+        """Class labels or numbers, one per row; a column for each of several targets."""
         return self.target.y
 
     def prepare(self, train: np.ndarray, test: np.ndarray) -> tuple[Any, Any]:
@@ -159,15 +163,13 @@ def load_table(
         Whether the folds will run in processes, which hold more than threads do.
     """
     from tamiz.tables.encode import list_features
-    from tamiz.tables.read import read_table
 
     started = time.perf_counter()
     with terminal.progress("reading", 100) as tick:
-        table = read_table(
+        table, targets = read_with_targets(
             options.file,
-            target=options.target,
+            options.target,
             task=options.task,
-            need_target=True,
             ignore=[*(options.ignore or ()), *named_columns(options).values()],
             categorical=options.categorical or (),
             max_categories=options.max_categories,
@@ -179,11 +181,14 @@ def load_table(
     features = list_features(table)
     check(len(features))
     assert table.target is not None
+    for name, column in named_columns(options).items():
+        if column in targets:
+            raise CommandError(f"--{name} names the target {column!r} itself; name another column.", EXIT_USAGE)
     roles = read_row_roles(options, table)
     folds = _make_folds(table.target, options, terminal, roles)
     seconds = time.perf_counter() - started
     n_jobs = _count_jobs(options, table, len(features), len(folds), processes)
-    return Prepared(table, features, folds, n_jobs, seconds, roles=roles)
+    return Prepared(table, features, folds, n_jobs, seconds, roles=roles, targets=targets)
 
 
 def _make_folds(target: Target, options: TableOptions, terminal: Terminal, roles: RowRoles) -> list[Fold]:
@@ -203,7 +208,7 @@ def _make_folds(target: Target, options: TableOptions, terminal: Terminal, roles
 
 def _most_folds(target: Target, n_folds: int, terminal: Terminal) -> int:
     """Return the number of folds that the rows allow."""
-    n_rows = target.y.size
+    n_rows = len(target.y)
     if target.task == "classification":
         labels, counts = np.unique(target.y, return_counts=True)
         most = int(counts.min())

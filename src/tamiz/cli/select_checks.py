@@ -11,6 +11,7 @@ from tamiz.cli.console import Terminal
 from tamiz.cli.errors import EXIT_USAGE, CommandError
 from tamiz.cli.fold_options import SelectionFoldOptions
 from tamiz.cli.prepare import Prepared
+from tamiz.cli.several_targets import read_with_targets
 from tamiz.core.losses import names_of
 from tamiz.errors import UnknownNameError
 from tamiz.evaluation.cross_validation import Evaluation
@@ -88,8 +89,8 @@ def score_test_file(
     if options.test is None:
         return None
     shared: dict[str, Any] = {"format": options.format, "delimiter": options.delimiter, "header": options.header}
-    found = read_table(
-        options.test, target=options.target, task=data.target.task, need_target=True,
+    found, _ = read_with_targets(
+        options.test, options.target, task=data.target.task,
         categorical=options.categorical or (), max_categories=options.max_categories, **shared,
     )  # fmt: skip
     assert found.target is not None
@@ -103,7 +104,7 @@ def score_test_file(
     score = holdout_interval(metric, found.target.y, response, data.y, seed=options.seed)
     return {
         "file": str(options.test),
-        "n_rows": int(found.target.y.size),
+        "n_rows": len(found.target.y),
         "value": score.value,
         "low": score.low,
         "high": score.high,

@@ -38,9 +38,9 @@ def check_asked(k: int | float | str, n_features: int) -> None:
 def check_enough_rows(data: Prepared) -> None:
     """Raise if a training part of the folds cannot be split once more, to choose M."""
     if data.target.task == "regression":
-        if data.y.size < _ROWS_FOR_AUTO:
+        if len(data.y) < _ROWS_FOR_AUTO:
             raise CommandError(
-                f"-k auto needs at least {_ROWS_FOR_AUTO} rows, there are {data.y.size}: give -k a number.", EXIT_USAGE
+                f"-k auto needs at least {_ROWS_FOR_AUTO} rows, there are {len(data.y)}: give -k a number.", EXIT_USAGE
             )
         return
     labels, counts = np.unique(data.y, return_counts=True)

@@ -43,12 +43,14 @@ from tamiz.report.gather import make_kept_sets
 from tamiz.report.records import to_plain
 from tamiz.report.text import csv_text
 from tamiz.report.write import report, select_report
+from tamiz.selection import Selection
 from tamiz.tables.columns import identifier_columns
 from tamiz.tables.encode import collect_values
 from tamiz.tables.formats import get_format, write_columns
 
 #: Cells that the report looks at; of larger tables it takes a sample of the rows.
 _CELLS_IN_REPORT = 8_000_000
+_SIZE_OF_WEIGHTS = "size of the weights of the standardised feature over the targets"
 #: Files that the command writes.
 _RESULTS = ("report.html", "selected.csv", "selected.json", "reduced.*", "model.tamiz")
 
@@ -97,7 +99,7 @@ def run_select(
             report_choice(estimator, constraints.n_units, terminal)
         evaluation = evaluate_final(data, metric, options, constraints, estimator, terminal, automatic)
         model = dataclasses.replace(
-            SavedModel.from_estimator(estimator, encoder, data.target.name, options.missing_words()),
+            SavedModel.from_estimator(estimator, encoder, data.targets, options.missing_words()),
             identifiers=[data.table.names[index] for index in identifier_columns(data.table)],
         )
         report_selection_risks(data, evaluation, estimator.selection_.support, matrix, terminal)
@@ -149,10 +151,17 @@ def _page(
         terminal.say(f"The pictures in the report show a sample of {most:,} rows.")
     names = [feature.name for feature in data.features]
     kept = [data.features[i] for i in estimator.selection_.indices]
+    several = len(data.targets) > 1
+    notes = [*terminal.notes, _interval_note(evaluation)]
+    if several:
+        notes.append(
+            "Several targets: the score is over all of them; pictures by target and of predictions are left out."
+        )
+    weights = model.layers[0].weights[:, : len(kept)] if model.is_linear else None
     page = select_report(
         estimator.selection_.with_names(names),
         matrix,
-        data.y[rows],
+        None if several else data.y[rows],
         title=data.table.path.name,
         task=data.target.task,
         target=data.target.name,
@@ -160,17 +169,24 @@ def _page(
         folds=data.folds,
         y_evaluated=data.y,
         rows=rows,
-        weights=model.layers[0].weights[:, : len(kept)] if model.is_linear else None,
-        effect_name="weight of the standardised feature" if model.is_linear else None,
+        weights=None if several else weights,
+        effects=_size_over_targets(weights, data.y, estimator.selection_) if several and weights is not None else None,
+        effect_name=None if weights is None else _SIZE_OF_WEIGHTS if several else "weight of the standardised feature",
         values=collect_values(data.table, kept, rows),
         columns=[feature.column + 1 for feature in data.features],
         kept_sets=sets,
-        notes=[*terminal.notes, _interval_note(evaluation)],
+        notes=notes,
         settings=_settings(options, data, evaluation),
         command=command,
         created=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
     )
     return dataclasses.replace(page, n_rows=data.table.n_rows, seed=options.seed)
+
+
+def _size_over_targets(weights: np.ndarray, y: np.ndarray, selection: Selection) -> list[float]:
+    """Return the size of the weights over several targets, each in its standard deviations, in the order of the ranks."""
+    size = np.linalg.norm(weights / y.std(axis=0)[:, None], axis=0)
+    return size[np.searchsorted(selection.indices, selection.ordered)].tolist()
 
 
 def _interval_note(evaluation: Evaluation) -> str:
@@ -224,6 +240,7 @@ def _record(
             "tamiz": __version__,
             "file": str(options.file),
             "target": data.target.name,
+            "targets": data.targets,
             "task": data.target.task,
             "n_rows": data.table.n_rows,
             "n_features": constraints.n_units,
@@ -264,7 +281,8 @@ def _write(
     text = csv_text(columns, rows, spreadsheet_safe=options.spreadsheet_safe)
     (folder / files["selected_csv"]).write_text(text, encoding="utf-8", newline="")
     (folder / files["selected_json"]).write_text(json_text(record), encoding="utf-8")
-    used = sorted({*identifier_columns(data.table), *(data.features[kept.index].column for kept in page.kept)})
+    others = {data.table.names.index(name) for name in data.targets[1:]}
+    used = sorted({*others, *identifier_columns(data.table), *(data.features[kept.index].column for kept in page.kept)})
     write_columns(data.table, used, folder / files["reduced"])
     (folder / files["model"]).write_bytes(model.to_bytes())
     report(page, path=folder / files["report"], spreadsheet_safe=options.spreadsheet_safe)

@@ -241,9 +241,12 @@ def show_pairs(record: Mapping[str, Any]) -> Group:
 
 def show_apply(record: Mapping[str, Any]) -> Group:
     """Return the first predictions, and how many of each class."""
-    table = _table(("row", "right"), (f"predicted {shorten(record['target'], 30)}", "left"))
-    for number, value in enumerate(record["predictions"][:10], start=1):
-        table.add_row(str(number), Text(shorten(value, 40) if isinstance(value, str) else f"{value:.6g}"))
+    shown_targets = record["targets"][:4]  # as many as a terminal of 80 columns has room for
+    table = _table(("row", "right"), *((f"predicted {shorten(name, 30)}", "left") for name in shown_targets))
+    for number, found in enumerate(record["predictions"][:10], start=1):
+        values = found[: len(shown_targets)] if isinstance(found, list) else [found]
+        cells = [shorten(value, 40) if isinstance(value, str) else f"{value:.6g}" for value in values]
+        table.add_row(str(number), *(Text(cell) for cell in cells))
     lines: list[RenderableType] = [table]
     if record["n_rows"] > 10:
         lines.append(Text(f"and {record['n_rows'] - 10:,} more rows", style="dim"))

@@ -98,6 +98,25 @@ class Loss:
         """
         return scores[:, 1:] - scores[:, :1] if self.exclusive and scores.shape[1] == 2 else scores
 
+    def class_probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """Return the probability of each class; one column of scores is that of the second of two classes.
+
+        Examples
+        --------
+        >>> get_loss("logistic").class_probabilities(np.array([[0.0]])).tolist()
+        [[0.5, 0.5]]
+        >>> get_loss("softmax").class_probabilities(np.array([[0.0, 0.0, 0.0, 0.0]])).tolist()
+        [[0.25, 0.25, 0.25, 0.25]]
+        """
+        if self.probabilities is None:
+            known = ", ".join(name for name, loss in LOSSES.items() if loss.probabilities is not None)
+            raise ValueError(f"The loss {self.name!r} gives no probabilities; these do: {known}.")
+        if scores.shape[1] > 1:
+            return self.probabilities(scores)
+        from scipy.special import expit  # when it is used: the command line starts without scipy
+
+        return np.concatenate([expit(-scores), expit(scores)], axis=1)
+
 
 @cache
 def _compiled(kernel: Callable[..., float]) -> Any:

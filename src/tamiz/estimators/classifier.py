@@ -347,11 +347,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         scores = self.decision_function(X)
         if self.multilabel_:
             return expit(scores)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        link = get_loss(self.loss_).probabilities
-        assert link is not None
-        return link(scores)
+        return get_loss(self.loss_).class_probabilities(scores.reshape(len(scores), -1))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -39,7 +39,7 @@ __all__ = ["DenseLayer", "ModelFileError", "SavedModel", "load_model", "save_mod
 _LARGEST_FILE = 4 * 1024**3
 
 
-def save_model(model: Any, path: str | os.PathLike[str], *, target: str = "y") -> None:
+def save_model(model: Any, path: str | os.PathLike[str], *, target: str | Sequence[str] = "y") -> None:
     """Save a fitted model.
 
     Parameters
@@ -48,8 +48,8 @@ def save_model(model: Any, path: str | os.PathLike[str], *, target: str = "y") -
         Fitted. A pipeline must be a :class:`~tamiz.tables.TableEncoder` and one of these estimators.
     path : path
         File to write; it appears whole or not at all.
-    target : str, default="y"
-        Name of the target, for the predictions.
+    target : str or sequence of str, default="y"
+        Name of the target, for the predictions; of several numbers per row one name each (from a single name: y0, y1, ...).
 
     See Also
     --------

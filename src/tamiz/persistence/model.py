@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from tamiz._version import __version__
+from tamiz.core.losses import LOSSES, get_loss
 from tamiz.persistence.container import (
     ModelFileError,
     check_claim,
@@ -38,10 +39,12 @@ class SavedModel:
     ----------
     task : {"classification", "regression"}
         What it predicts.
-    target : str
-        Name of the target.
+    targets : list of str
+        Name of the target; for regression there may be several, one for each output.
     classes : list of str
         Class labels; empty for regression.
+    loss : str
+        Name of the loss it was trained with, which says whether scores can be turned into probabilities.
     features : list of Feature
         What it reads, in the order of the weights; columns are found by their names.
     medians : ndarray of float64, shape (M,)
@@ -61,8 +64,9 @@ class SavedModel:
     """
 
     task: str
-    target: str
+    targets: list[str]
     classes: list[str]
+    loss: str
     features: list[Feature]
     medians: np.ndarray
     normalization: str
@@ -76,7 +80,9 @@ class SavedModel:
     def __post_init__(self) -> None:
         """Raise ValueError if the parts do not fit together."""
         check_claim(self.task in TARGET_TASKS, "task")
-        check_claim(isinstance(self.target, str), "target")
+        check_claim(self.loss in LOSSES and LOSSES[self.loss].task == self.task, "loss")
+        check_claim(0 < len(set(self.targets)) == len(self.targets), "target")
+        check_claim(len(self.targets) == 1 or self.task == "regression", "target")
         check_claim(len(self.classes) >= 2 if self.task == "classification" else not self.classes, "number of classes")
         kinds = {(feature.column_name, feature.category is None) for feature in self.features}
         check_claim(bool(kinds) and len(kinds) == len(self.columns), "features")
@@ -93,7 +99,8 @@ class SavedModel:
             width = layer.weights.shape[0]
         n_classes = len(self.classes)
         check_claim(
-            width in ({1} if n_classes == 0 else {1, 2} if n_classes == 2 else {n_classes}), "number of outputs"
+            width in ({len(self.targets)} if n_classes == 0 else {1, 2} if n_classes == 2 else {n_classes}),
+            "number of outputs",
         )
 
     @property
@@ -110,6 +117,11 @@ class SavedModel:
     def is_linear(self) -> bool:
         """Check whether there is one layer."""
         return len(self.layers) == 1
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """Check whether the loss turns scores into probabilities."""
+        return get_loss(self.loss).probabilities is not None
 
     def effects(self) -> np.ndarray:
         """Return the weight of each scaled feature; of several outputs the one of largest size."""
@@ -180,11 +192,24 @@ class SavedModel:
         kind = None if self.normalization == "none" else self.normalization
         return normalize_exact(matrix.astype(np.float64), self.mean, self.deviation, kind)
 
+    def probabilities(self, X: Any) -> np.ndarray:
+        """Return the probability of each class, shape (n_rows, n_classes); ``X`` as for :meth:`scores`.
+
+        Raises
+        ------
+        ValueError
+            If the loss gives no probabilities (``gives_probabilities`` is False).
+        """
+        return get_loss(self.loss).class_probabilities(self.scores(X))
+
     def predict(self, X: Any) -> np.ndarray:
-        """Return class labels as text, or numbers; ``X`` as for :meth:`scores`."""
+        """Return class labels as text, or numbers; ``X`` as for :meth:`scores`.
+
+        Numbers of several targets have the shape (n_rows, n_targets).
+        """
         scores = self.scores(X)
         if self.task == "regression":
-            return scores[:, 0]
+            return scores[:, 0] if len(self.targets) == 1 else scores
         labels = np.array(self.classes)
         return labels[(scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)]
 
@@ -193,7 +218,7 @@ class SavedModel:
         cls,
         estimator: Any,
         encoder: TableEncoder | None = None,
-        target: str = "y",
+        target: str | Sequence[str] = "y",
         na_values: list[str] | None = None,
     ) -> SavedModel:
         """Take what predicts out of a fitted estimator.
@@ -205,8 +230,8 @@ class SavedModel:
         encoder : TableEncoder or None, default=None
             What encoded its training data; None if that was an array of numbers. Then columns without names are called
             x0, x1, ... and missing numbers are replaced by the mean.
-        target : str, default="y"
-            Name of the target.
+        target : str or sequence of str, default="y"
+            Name of the target. Several outputs have a name each; from a single name they are called y0, y1, ...
         na_values : list of str or None, default=None
             Cells that mean a missing value in the file of the training data; None stands for the usual words.
 
@@ -215,6 +240,8 @@ class SavedModel:
         ModelFileError
             If the model is of a kind that the format does not support.
         """
+        if getattr(estimator, "multilabel_", False):
+            raise ModelFileError("Models of several labels for each row are not supported by the model format.")
         kept = estimator.selection_.indices
         statistics, missing = estimator.statistics_, getattr(estimator, "missing_", None)
         layers, centres = extract_layers(estimator), np.zeros(kept.size)
@@ -247,8 +274,9 @@ class SavedModel:
         try:
             return cls(
                 task="classification" if hasattr(estimator, "classes_") else "regression",
-                target=target,
+                targets=_name_targets(target, 1 if hasattr(estimator, "classes_") else len(layers[-1].offset)),
                 classes=[str(label) for label in getattr(estimator, "classes_", ())],
+                loss=estimator.loss_,
                 features=features,
                 medians=medians,
                 normalization=estimator.normalize or "none",
@@ -268,8 +296,9 @@ class SavedModel:
             "version": MODEL_VERSION,
             "written_by": __version__,
             "task": self.task,
-            "target": self.target,
+            "target": self.targets[0] if len(self.targets) == 1 else self.targets,
             "classes": self.classes,
+            "loss": self.loss,
             "features": [_describe(feature) for feature in self.features],
             "normalization": self.normalization,
             "categories": self.categories,
@@ -302,10 +331,13 @@ class SavedModel:
                 check_claim(isinstance(missing, bool) and not (missing and category is not None), "features")
                 features.append(Feature(-1, column, category, missing))
             activations = _texts(header["activations"], "activations")
+            target = header["target"]
+            check_claim(isinstance(target, str) or len(target) > 1, "target")
             return cls(
                 task=header["task"],
-                target=header["target"],
+                targets=[target] if isinstance(target, str) else _texts(target, "target"),
                 classes=_texts(header["classes"], "classes"),
+                loss=header["loss"],
                 features=features,
                 medians=arrays["medians"],
                 normalization=header["normalization"],
@@ -321,6 +353,12 @@ class SavedModel:
             )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise malformed_error(error, name) from None
+
+
+def _name_targets(target: str | Sequence[str], n_targets: int) -> list[str]:
+    if not isinstance(target, str):
+        return list(target)
+    return [target] if n_targets == 1 else [f"{target}{number}" for number in range(n_targets)]
 
 
 def _describe(feature: Feature) -> dict[str, Any]:

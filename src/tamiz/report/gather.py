@@ -37,13 +37,13 @@ def evaluated_parts(
     folds : sequence of (train rows, test rows)
         The same folds.
     y : ndarray
-        Target of all rows.
+        Target of all rows; of several targets there are scores, and no predictions of single rows.
     task : {"classification", "regression"}
         Task.
     selection : Selection
         Selection of all rows.
     """
-    held = gather_held_out(evaluation.folds, folds, y)
+    held = gather_held_out(evaluation.folds, folds, y) if y.ndim == 1 else None
     chance = evaluation.metric.chance(y) if evaluation.metric.chance is not None else None
     found: dict[str, Any] = {
         "scores": Scores.of(evaluation, chance),
@@ -52,6 +52,8 @@ def evaluated_parts(
         "held_out": held,
         "verdict": getattr(evaluation, "verdict", None),
     }
+    if held is None:
+        return found
     if task == "classification":
         found["confusion"] = make_confusion(held)
     else:

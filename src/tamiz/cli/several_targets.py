@@ -1,0 +1,122 @@
+"""Read a table with several numeric targets: ``tamiz select --target height,mass``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tamiz.cli.errors import EXIT_USAGE, CommandError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tamiz.tables.table import DataTable
+
+#: Arguments of ``read_table`` that say how the cells of a file are spelt.
+_OF_FILE = ("format", "delimiter", "header", "encoding", "skip_rows", "decimal", "na_values")
+
+
+def read_with_targets(
+    file: Path, target: str | None, ignore: Sequence[str] = (), task: str | None = None, **reading: Any
+) -> tuple[DataTable, list[str]]:
+    """Read a table whose target is one column, or several columns of numbers with commas between them.
+
+    Parameters
+    ----------
+    file : Path
+        The table.
+    target : str or None
+        As it was typed. A column with exactly that name goes first, whatever commas it holds.
+    ignore : sequence of str, default=()
+        Columns to leave out.
+    task : str or None, default=None
+        What the target is; None decides from its values. Several targets are always numbers.
+    **reading
+        Further arguments of :func:`tamiz.tables.read_table`.
+
+    Returns
+    -------
+    DataTable
+        ``target.y`` has a column for each of several targets.
+    list of str
+        Names of the targets.
+    """
+    from tamiz.tables.errors import TableArgumentError
+    from tamiz.tables.read import read_table
+
+    def read(name: str | None, others: Sequence[str], its_task: str | None) -> DataTable:
+        return read_table(file, target=name, task=its_task, need_target=True, ignore=[*ignore, *others], **reading)
+
+    parts = [] if target is None else list(dict.fromkeys(part.strip() for part in target.split(",") if part.strip()))
+    try:
+        table = read(target, (), task)
+    except TableArgumentError:
+        if len(parts) < 2:
+            raise
+    else:
+        assert table.target is not None
+        return table, [table.target.name]
+    if task == "classification":
+        raise CommandError("Several targets are numbers: leave --task out, or name one target.", EXIT_USAGE)
+    try:
+        table = read(parts[0], parts[1:], "regression")
+    except TableArgumentError as error:  # further targets are no features, hence the word
+        message = str(error)
+        for name in parts[1:]:
+            message = message.replace(f"column to ignore {name!r}", f"target {name!r}")
+        raise TableArgumentError(message) from None
+    return _add_targets(table, parts[1:], file, reading)
+
+
+def _add_targets(
+    table: DataTable, others: Sequence[str], file: Path, reading: dict[str, Any]
+) -> tuple[DataTable, list[str]]:
+    """Read further targets, for the rows of a table that have the first one."""
+    import numpy as np
+
+    from tamiz.tables.messages import discard
+    from tamiz.tables.names import find_column
+    from tamiz.tables.read import read_table
+
+    assert table.target is not None
+    positions = dict.fromkeys(find_column(name, table.names, "target") for name in others)
+    names = [table.names[position] for position in positions]
+    of_file = {key: value for key, value in reading.items() if key in _OF_FILE}
+    report = reading.get("report", discard)
+    read = read_table(file, columns=names, categorical=names, **of_file)
+    columns = [_numbers(read, name, table.target.rows, reading.get("decimal", ".")) for name in names]
+    y = np.column_stack([table.target.y, *columns])
+    table.target = dataclasses.replace(table.target, name=", ".join([table.target.name, *names]), y=y)
+    report(f"Targets: {len(names) + 1} columns of numbers, predicted together.")
+    return table, [str(table.target_name), *names]
+
+
+def _numbers(read: DataTable, name: str, rows: np.ndarray, decimal: str) -> np.ndarray:
+    """Return a column as numbers; raise if it holds anything else."""
+    import numpy as np
+
+    from tamiz.tables.errors import TableError
+    from tamiz.tables.messages import quote
+
+    position = read.names.index(name)
+    text = read.texts.get(position)
+    if text is None:  # a format without text, or a column without any value
+        place = read.number_columns.tolist().index(position)
+        values = np.asarray(read.numbers[:, [place]], dtype=np.float64).ravel()[rows]
+    else:
+        try:
+            cells = text.take(rows).values()
+            values = np.array([np.nan if cell is None else float(cell.replace(decimal, ".")) for cell in cells])
+        except ValueError:
+            raise TableError(f"The target {quote(name)} holds text; several targets must be numbers.") from None
+    missing = int((~np.isfinite(values)).sum())
+    if missing:
+        raise TableError(
+            f"The target {quote(name)} has no finite value in {missing:,} of {values.size:,} rows. "
+            "Fill them in, or leave these rows out."
+        )
+    if np.ptp(values) == 0:
+        raise TableError(f"The target {quote(name)} is constant ({values[0]:g}): there is nothing to predict.")
+    return values

@@ -46,7 +46,8 @@ def blocks_of(text):
 def missing_packages(block):
     """The optional packages that a block imports and that are not installed."""
     nodes = [node for node in ast.walk(ast.parse(block.code)) if isinstance(node, ast.ImportFrom)]
-    return [name for name in OPTIONAL for node in nodes if node.module.split(".")[0] == name and not find_spec(name)]
+    imported = {node.module.split(".")[0] for node in nodes}
+    return [name for name in OPTIONAL if name in imported and not find_spec(name)]
 
 
 def run_python(block, namespace, page):

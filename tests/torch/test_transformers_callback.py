@@ -169,6 +169,21 @@ def test_errors_leave_no_hook(build, fit):
         fit(Regression(nn.Sequential(nn.Linear(16, 1))), TransformersMaskCallback(), max_steps=1)
 
 
+def test_rows_without_a_known_length_need_a_schedule_in_steps(build, tmp_path):
+    class Stream(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            while True:
+                yield {"x": torch.ones(16), "labels": torch.tensor(1.0)}
+
+    mask, model = build()
+    arguments = transformers.TrainingArguments(str(tmp_path), max_steps=2, report_to="none", use_cpu=True)
+    callback = TransformersMaskCallback(1, 10, None, unit="epochs")
+    trainer = transformers.Trainer(Regression(model), arguments, train_dataset=Stream(), callbacks=[callback])
+    with pytest.raises(ValueError, match="length of an epoch is not known here; give the schedule with unit='steps'"):
+        trainer.train()
+    assert mask._handle is None
+
+
 def test_a_training_after_one_that_broke(build, fit):
     class Broken(transformers.TrainerCallback):
         def on_step_end(self, args, state, control, **kwargs):

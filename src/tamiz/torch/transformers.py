@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sized
 from typing import Any
-
-from torch import nn
 
 from tamiz._extras import require
 
 require("transformers", "transformers", "tamiz.torch.transformers")
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments  # noqa: E402
+from transformers.trainer_utils import has_length  # noqa: E402
 
 from tamiz.torch._adapters import MaskSchedule, attach_all, warn_if_open  # noqa: E402
 from tamiz.torch._handle import MaskHandle  # noqa: E402
@@ -70,29 +68,24 @@ class TransformersMaskCallback(TrainerCallback):
         args: TrainingArguments,
         state: TrainerState,
         control: TrainerControl,
-        *,
-        model: nn.Module,
-        optimizer: Any,
-        train_dataloader: Any = None,
         **kwargs: Any,
     ) -> None:
         """Attach; by now the optimizer is there and a checkpoint has been read."""
         self._detach()  # the Trainer does not tell its callbacks about a training that ended with an error
         length: float = state.max_steps
         if self.unit == "epochs":
-            n_batches = len(train_dataloader) if isinstance(train_dataloader, Sized) else math.inf
+            batches = kwargs["train_dataloader"]
+            n_batches = len(batches) if has_length(batches) else math.inf
             length = n_batches / args.gradient_accumulation_steps
             # An epoch ends with a step even if fewer batches than asked for have been gathered.
             length = math.ceil(length) if math.isfinite(length) else length
-        masks = find_masks(model)
-        self._handles = attach_all(masks, [optimizer], self.schedule.in_steps(length))
+        masks = find_masks(kwargs["model"])
+        self._handles = attach_all(masks, [kwargs["optimizer"]], self.schedule.in_steps(length))
         self._was_open = any(not mask.closed for mask in masks.values())
 
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, *, model: nn.Module, **kwargs: Any
-    ) -> None:
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Forget the best evaluation of open masks, and stop if that was asked for."""
-        is_open = any(not mask.closed for mask in find_masks(model).values())
+        is_open = any(not mask.closed for mask in find_masks(kwargs["model"]).values())
         if self._was_open:
             # Evaluations come between two ends of a step, so all of them so far were made with an open mask.
             state.best_metric = state.best_model_checkpoint = state.best_global_step = None
@@ -105,29 +98,25 @@ class TransformersMaskCallback(TrainerCallback):
         args: TrainingArguments,
         state: TrainerState,
         control: TrainerControl,
-        *,
-        model: nn.Module,
-        logs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         """Add features alive and the sum of gamma to what is logged."""
         if not self._handles:
             return
-        masks = find_masks(model)
+        masks = find_masks(kwargs["model"])
         for name, mask in masks.items():
             prefix = "" if len(masks) == 1 else f"{name}."
             numbers = {f"{prefix}n_alive": mask.n_alive, f"{prefix}gamma_sum": float(mask.gamma.detach().sum())}
             # The Trainer has written its row already; the dictionary goes on to the callbacks after this one.
             state.log_history[-1].update(numbers)
-            if logs is not None:
-                logs.update(numbers)
+            kwargs["logs"].update(numbers)
 
     def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, *, model: nn.Module, **kwargs: Any
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Detach; warn if a mask is still open."""
         self._detach()
-        warn_if_open(find_masks(model))
+        warn_if_open(find_masks(kwargs["model"]))
 
     def _detach(self) -> None:
         for handle in self._handles:

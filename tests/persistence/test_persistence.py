@@ -39,7 +39,7 @@ def test_an_estimator_of_named_columns_reads_them_in_any_order(data, tmp_path):
     estimator = E2EFSRegressor(2, random_state=0).fit(frame, X[:, 4])
     save_model(estimator, tmp_path / "m.tamiz", target="size")
     saved = load_model(str(tmp_path / "m.tamiz"))
-    assert saved.target == "size"
+    assert saved.targets == ["size"]
     np.testing.assert_allclose(saved.predict(frame[list("fedcba")]), estimator.predict(frame), rtol=1e-5)
 
 
@@ -67,7 +67,7 @@ def test_what_cannot_be_saved_leaves_no_file(data, tmp_path):
             save_model(model, tmp_path / "m.tamiz")
     several = E2EFSRegressor(2, random_state=0).fit(X, X[:, :2])
     with pytest.raises(ModelFileError, match=r"not supported by the model format \(number of outputs\)"):
-        save_model(several, tmp_path / "m.tamiz")
+        save_model(several, tmp_path / "m.tamiz", target=["a", "b", "c"])
     assert list(tmp_path.iterdir()) == []
 
 

@@ -183,3 +183,25 @@ def test_compare_takes_groups_and_scoring(tamiz, patients):
     record = json.loads(result.stdout)
     assert record["metric"] == "AUC"
     assert all(0 <= entry["score"] <= 1 for entry in record["results"])
+
+
+def test_groups_and_a_test_file_are_read_as_the_table_is(tamiz, write_csv):
+    """Lines above the table, a decimal comma and a word for missing values hold for every file of the command."""
+    random = np.random.default_rng(0)
+    lines = ["written by a machine", "a;b;patient;ill"]
+    lines += [
+        f"{value:.3f};{random.normal():.3f};{'none' if i < 4 else f'p{i // 4}'};{'yes' if value > 0 else 'no'}".replace(
+            ".", ","
+        )
+        for i, value in enumerate(random.normal(size=48))
+    ]
+    path = write_csv("\n".join(lines) + "\n")
+    reading = ("--skip-rows", 1, "--delimiter", ";", "--decimal", ",", "--keep-na")
+    result = tamiz(
+        "select", path, "-t", "ill", "-k", 1, "--groups", "patient", "--test", path, "--folds", 3, "--permutations", 0,
+        "--json", *reading,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    record = json.loads(result.stdout)
+    assert record["selected"][0]["feature"] == "a"
+    assert record["test"] is not None

@@ -126,19 +126,20 @@ def read_row_roles(options: TableOptions, table: DataTable) -> RowRoles:
     """
     from tamiz.tables.names import find_column
     from tamiz.tables.read import read_table
+    from tamiz.tables.spool import is_stream
 
     named = named_columns(options)
     if not named:
         return RowRoles()
+    if is_stream(options.file):
+        raise CommandError(f"--{next(iter(named))} reads the table twice: give a file instead of a pipe.", EXIT_USAGE)
     positions = {name: find_column(spec, table.names, f"column for --{name}") for name, spec in named.items()}
     columns = [table.names[position] for position in dict.fromkeys(positions.values())]
     read = read_table(
         options.file,
         columns=columns,
         categorical=columns,
-        format=options.format,
-        delimiter=options.delimiter,
-        header=options.header,
+        **options.reading(),
     )
     assert table.target is not None
     values = {

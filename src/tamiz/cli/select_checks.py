@@ -88,7 +88,7 @@ def score_test_file(
     """Score the final model on the rows of another file; None if none was named."""
     if options.test is None:
         return None
-    shared: dict[str, Any] = {"format": options.format, "delimiter": options.delimiter, "header": options.header}
+    shared = options.reading()
     found, _ = read_with_targets(
         options.test, options.target, task=data.target.task,
         categorical=options.categorical or (), max_categories=options.max_categories, **shared,

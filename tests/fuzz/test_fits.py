@@ -1,4 +1,4 @@
-"""Random fits over shapes, types, losses and variants: exactly M features, always."""
+"""Random fits over shapes, types, losses, variants, groups and budgets: exactly M features, always."""
 
 from __future__ import annotations
 
@@ -81,6 +81,48 @@ def random_estimator(rng, task, f):
     return E2EFSRegressor(m, **parameters)
 
 
+def random_gates(rng, f):
+    """Draws groups, forced columns and a budget that leave something to select; also returns the group of each column."""
+    labels = rng.integers(0, max(1, f // 2), f) if rng.random() < 0.7 else np.arange(f)
+    group = np.unique(labels, return_inverse=True)[1]
+    n_groups = int(group.max()) + 1
+    gates = {"groups": labels.tolist()} if n_groups < f else {}
+    m = int(rng.integers(1, n_groups + 1))
+    order = rng.permutation(n_groups)
+    n_kept = int(rng.integers(0, m + 1)) if rng.random() < 0.5 else 0
+    n_dropped = int(rng.integers(0, n_groups - m + 1)) if rng.random() < 0.5 else 0
+    if n_kept:
+        gates["keep"] = [int(np.flatnonzero(group == one)[0]) for one in order[:n_kept]]
+    if n_dropped:
+        gates["drop"] = [int(np.flatnonzero(group == one)[0]) for one in order[n_groups - n_dropped :]]
+    if rng.random() < 0.3:
+        costs = rng.integers(1, 9, f).astype(float)
+        of_groups = np.bincount(group, weights=costs)
+        least = max(of_groups[order[:n_kept]].sum(), of_groups[order[: n_groups - n_dropped]].min())
+        gates |= {"costs": costs, "budget": float(least + rng.integers(0, 20)), "n_features_to_select": None}
+    else:
+        gates["n_features_to_select"] = m
+    return gates, group
+
+
+def check_gates(estimator, gates, group):
+    """Whole groups, forced ones in or out, exactly M of them or as much as the budget takes."""
+    selection = estimator.selection_
+    kept = np.unique(group[selection.support])
+    np.testing.assert_array_equal(selection.support, np.isin(group, kept))
+    forced, never = (np.unique(group[gates.get(name, [])]) for name in ("keep", "drop"))
+    assert np.isin(forced, kept).all()
+    assert not np.isin(never, kept).any()
+    assert kept.size == estimator.n_features_to_select_
+    if "budget" not in gates:
+        assert kept.size == gates["n_features_to_select"]
+        return
+    costs = np.bincount(group, weights=gates["costs"])
+    others = np.setdiff1d(np.arange(costs.size), np.concatenate([kept, never]))
+    assert costs[kept].sum() <= gates["budget"]
+    assert (costs[kept].sum() + costs[others] > gates["budget"]).all()
+
+
 def check_case(number):
     rng = np.random.default_rng(number)
     task = ["classification", "regression"][rng.integers(2)]
@@ -88,7 +130,14 @@ def check_case(number):
     y = random_target(rng, dense, task)
     estimator = random_estimator(rng, task, dense.shape[1])
     weights = rng.random(dense.shape[0]) + 0.01 if rng.random() < 0.3 else None
+    gates = None
+    if rng.random() < 0.3:
+        gates, group = random_gates(rng, dense.shape[1])
+        estimator.set_params(**gates)
     estimator.fit(X, y, sample_weight=weights)
+    if gates is not None:
+        check_gates(estimator, gates, group)
+        return
     m, f = estimator.n_features_to_select_, dense.shape[1]
     support = estimator.get_support(indices=True)
     assert support.size == m, f"{support.size} features kept, {m} asked for"

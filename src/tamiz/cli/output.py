@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tamiz.cli.errors import EXIT_OUTPUT, CommandError
 from tamiz.tables.messages import list_some, quote
@@ -27,6 +28,14 @@ def _list_folder(folder: Path) -> list[str]:
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         reason = getattr(error, "strerror", None) or str(error)
         raise CommandError(f"{quote(folder)} cannot be looked into: {reason}.", EXIT_OUTPUT) from None
+
+
+def _numbered(folder: Path, is_taken: Callable[[Path], Any]) -> Path:
+    """Return the first of folder-2, folder-3, ... that is not taken."""
+    number = 2
+    while is_taken(other := folder.with_name(f"{folder.name}-{number}")):
+        number += 1
+    return other
 
 
 def free_folder(folder: Path, force: bool = False, report: Callable[[str], None] = lambda message: None) -> Path:
@@ -50,10 +59,7 @@ def free_folder(folder: Path, force: bool = False, report: Callable[[str], None]
     """
     if force or not _list_folder(folder):
         return folder
-    number = 2
-    while _list_folder(folder.with_name(f"{folder.name}-{number}")):
-        number += 1
-    free = folder.with_name(f"{folder.name}-{number}")
+    free = _numbered(folder, _list_folder)
     report(f"Folder: {free}, since {folder} holds an earlier run (--force replaces it).")
     return free
 
@@ -103,7 +109,7 @@ def _move(partial: Path, folder: Path, force: bool, results: Sequence[str]) -> N
             partial.rename(folder)
             return
     if not force and any(path != partial for path in folder.iterdir()):
-        other = _free_name(folder)
+        other = _numbered(folder, Path.exists)
         partial.rename(other)
         raise CommandError(
             f"Another run has written to {folder} in the meantime. The results of this one are in {other}.", EXIT_OUTPUT
@@ -116,14 +122,6 @@ def _move(partial: Path, folder: Path, force: bool, results: Sequence[str]) -> N
         for path in folder.glob(pattern):
             if path.name not in written and path.is_file():
                 path.unlink()
-
-
-def _free_name(folder: Path) -> Path:
-    """Return a name beside a folder that is not taken."""
-    number = 2
-    while (other := folder.with_name(f"{folder.name}-{number}")).exists():
-        number += 1
-    return other
 
 
 @contextmanager

@@ -176,6 +176,18 @@ def test_a_network_that_cannot_be_fitted_is_left_out_with_its_reason(monkeypatch
     assert choice["mean"][1] is None
 
 
+@pytest.mark.parametrize(("scoring", "n_scored"), [(None, 1), ("accuracy", 1), ("matthews_corrcoef", 3)])
+def test_a_network_that_cannot_become_the_best_is_left_early(monkeypatch, three_true, scoring, n_scored):
+    monkeypatch.setattr("tamiz.estimators.automatic.AUTOMATIC_NETWORKS", ("linear", "additive"))
+    X = three_true[0].copy()
+    y = X[:, 0] > 0
+    X[:, 0] = y  # a line makes no error: nothing can be better
+    choice = E2EFSClassifier(1, network="auto", cv=3, scoring=scoring, **QUICK).fit(X, y).selection_.choices["network"]
+    assert choice["chosen"] == "linear"
+    assert sum(score is not None for score in choice["scores"][1]) == n_scored
+    assert bool(choice["reasons"]) == (n_scored == 1)
+
+
 def test_a_seed_repeats_the_choice(three_true):
     X, y = three_true
     state = [E2EFSClassifier("auto", **{**QUICK, "random_state": np.random.RandomState(3)}).fit(X, y) for _ in range(2)]

@@ -33,6 +33,8 @@ from tamiz.estimators.networks import AUTOMATIC_NETWORKS, NETWORKS, find_network
 
 #: Folds that choose the weight decay, and how long their fits are: the order of the candidates shows early.
 L2_FOLDS, L2_RAMP_STEPS, L2_REFINEMENT_EPOCHS = 3, 5000, 50
+#: Scores that are 1 at best, so that a candidate can be left early.
+SCORES_UP_TO_ONE = ("balanced_accuracy", "accuracy", "r2")
 #: The largest M that is tried by itself.
 MOST_FEATURES = 500
 _QUIET = threading.Lock()
@@ -151,10 +153,15 @@ def choose_l2(base: Any, candidates: Sequence[float], rows: TrainingRows, splits
 
 
 def choose_network(base: Any, rows: TrainingRows, splits: Sequence[Split], l2_of_linear: Any) -> Choice:
-    """Choose the simplest network within one standard error of the best."""
+    """Choose the simplest network within one standard error of the best.
+
+    The simplest comes first. A later one is left when no score on its remaining folds could make it the best: it would not be
+    taken whatever they are.
+    """
     names = [name for name in AUTOMATIC_NETWORKS if name in NETWORKS]
     scoring, scorer = find_scorer(base, base.scoring, rows.y, base._task)
-    scores, reasons = np.full((len(names), len(splits)), np.nan), {}
+    largest = 1.0 if scoring in SCORES_UP_TO_ONE else math.inf
+    scores, reasons, best = np.full((len(names), len(splits)), np.nan), {}, -math.inf
     for place, name in enumerate(names):
         candidate = clone(base).set_params(**network_parameters(base, name, l2_of_linear))
         try:
@@ -165,6 +172,11 @@ def choose_network(base: Any, rows: TrainingRows, splits: Sequence[Split], l2_of
                 for number, (train, test) in enumerate(splits):
                     model = clone(candidate).fit(*rows.take(train))
                     scores[place, number] = scorer(model, *rows.take(test)[:2])
+                    done = number + 1
+                    if done < len(splits) and np.nan_to_num(scores[place], nan=largest).mean() <= best:
+                        reasons[name] = f"left after {done} of {len(splits)} folds: it could not become the best"
+                        break
+            best = max(best, float(np.nan_to_num(scores[place].mean(), nan=best)))
         except (MemoryError, ValueError) as error:
             if place == 0:
                 raise

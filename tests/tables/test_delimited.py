@@ -1,45 +1,39 @@
-"""Blocks of cells: the same as Python's csv module gives, wherever the file is cut."""
+"""Layout of delimited files: delimiter, names and the byte at which the rows begin."""
 
 from __future__ import annotations
 
-import csv
+import pytest
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
-from tamiz.tables.delimited import detect_layout, iterate_blocks
+from tamiz.tables.delimited import check_several_columns, detect_layout
+from tamiz.tables.errors import TableError
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.integers(2, 5).flatmap(
-        lambda width: st.lists(
-            st.lists(
-                st.one_of(
-                    st.floats(-1e6, 1e6, width=32).map(repr),
-                    st.sampled_from(["", "NA"]),
-                    st.text(st.characters(blacklist_categories=("Cs", "Cc")), max_size=6),
-                    st.sampled_from(['a "b"', "x,y", "x\ny"]),
-                ),
-                min_size=width,
-                max_size=width,
-            ),
-            min_size=1,
-            max_size=12,
-        )
-    ),
-    st.integers(8, 200),
+@pytest.mark.parametrize(
+    ("text", "delimiter", "names", "rows"),
+    [
+        ("a,b\n1,2\n", ",", ["a", "b"], "1,2\n"),
+        ("a;b;c\n1;2;3\n", ";", ["a", "b", "c"], "1;2;3\n"),
+        ("a b\n1 2\n", " ", ["a", "b"], "1 2\n"),
+        ("1\t2\n3\t4\n", "\t", ["column_1", "column_2"], "1\t2\n3\t4\n"),  # numbers like those below are no names
+        ("\n7,8\n0.5,1\n", ",", ["7", "8"], "0.5,1\n"),  # whole numbers above decimals are names
+    ],
 )
-def test_cells_agree_with_the_csv_module_whatever_the_blocks(tmp_path, rows, block_bytes):
-    path = tmp_path / "fuzz.csv"
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([f"name{i}" for i in range(len(rows[0]))])
-        writer.writerows(rows)
-    found = []
-    for cells in iterate_blocks(path, detect_layout(path, delimiter=","), block_bytes):
-        flat = cells.flat().to_pylist()
-        found += [flat[i * cells.n_columns : (i + 1) * cells.n_columns] for i in range(cells.n_rows)]
-    with open(path, newline="", encoding="utf-8") as file:
-        expected = [[cell or None for cell in row] for row in list(csv.reader(file))[1:] if row]
-    assert found == expected
+def test_delimiter_names_and_begin_of_the_rows(tmp_path, text, delimiter, names, rows):
+    path = tmp_path / "table.csv"
+    path.write_bytes(text.encode())
+    layout = detect_layout(path)
+    assert (layout.delimiter, layout.names) == (delimiter, names)
+    assert path.read_bytes()[layout.data_offset :].decode() == rows
+
+
+def test_names_of_the_rows_without_a_name_above_them(tmp_path):
+    path = tmp_path / "from_r.csv"
+    path.write_text("height,width\nfirst,1,2\nsecond,3,4\n")
+    layout = detect_layout(path)
+    assert len(layout.names) == 3
+    assert layout.names[1:] == ["height", "width"]
+
+
+def test_a_single_column_asks_for_the_delimiter(tmp_path):
+    with pytest.raises(TableError, match="one column only"):
+        check_several_columns(tmp_path / "table.csv", ["a:b"])

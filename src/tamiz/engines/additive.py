@@ -169,26 +169,10 @@ class AdditiveEngine:
         seed: int = 0,
         progress: Progress | None = None,
     ) -> Fit:
-        """Select exactly M columns and train a sum of curves on them, in one run.
+        """Select exactly M columns and train a sum of curves on them; ``schedule.average`` must be 0.
 
-        Parameters
-        ----------
-        problem : Problem
-            The data; with groups, M groups are selected, and every column of them has its curve.
-        rule : Rule
-            How gamma moves.
-        loss : Loss
-            What is minimised.
-        schedule : Schedule
-            How the weights move; ``average`` must be 0.
-        seed : int, default=0
-            Seed of the order of the samples.
-        progress : callable or None, default=None
-            Called now and then with (step, features alive, steps of refinement done).
-
-        Returns
-        -------
-        Fit
+        With groups, M groups are selected, and every column of them has its curve. Parameters are those of every
+        :class:`~tamiz.engines.contract.Engine`.
         """
         started = time.perf_counter()
         X = _as_float32(problem.X)

@@ -214,4 +214,24 @@ class Engine(Protocol):
         seed: int = 0,
         progress: Progress | None = None,
     ) -> Fit:
-        """Select exactly ``rule.n_features_to_select`` columns and train the model on them."""
+        """Select exactly M columns, or M groups of columns, and train the model on them, in one run.
+
+        Parameters
+        ----------
+        problem : Problem
+            The data.
+        rule : Rule
+            How gamma moves.
+        loss : Loss
+            What is minimised.
+        schedule : Schedule
+            How the weights move.
+        seed : int, default=0
+            Decides the order of the samples and the weights that a network starts with.
+        progress : callable or None, default=None
+            Called now and then with (step, features alive, steps of refinement done).
+
+        Returns
+        -------
+        Fit
+        """

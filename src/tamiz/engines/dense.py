@@ -88,24 +88,8 @@ class DenseEngine:
     ) -> Fit:
         """Select exactly M columns, or M groups of columns, and train a network on them, in one run for each start.
 
-        Parameters
-        ----------
-        problem : Problem
-            The data; sparse tables are not made dense.
-        rule : Rule
-            How gamma moves.
-        loss : Loss
-            What is minimised.
-        schedule : Schedule
-            How the weights move.
-        seed : int, default=0
-            Decides the weights of each start and the order of the samples.
-        progress : callable or None, default=None
-            Called now and then with (step, features alive, steps of refinement done), means over the starts.
-
-        Returns
-        -------
-        Fit
+        Parameters are those of every :class:`~tamiz.engines.contract.Engine`. Sparse tables are not made dense;
+        ``progress`` is given means over the starts.
         """
         problem.check_groups(rule.n_features)
         if problem.n_samples < 2:

@@ -123,24 +123,7 @@ class PairEngine:
     ) -> Fit:
         """Select exactly M columns, or M groups of columns, and train curves and joint effects of them, in one run.
 
-        Parameters
-        ----------
-        problem : Problem
-            The data.
-        rule : Rule
-            How gamma moves.
-        loss : Loss
-            What is minimised.
-        schedule : Schedule
-            How the weights move; ``average`` must be 0.
-        seed : int, default=0
-            Seed of the order of the samples.
-        progress : callable or None, default=None
-            Called now and then with (step, features alive, steps of refinement done).
-
-        Returns
-        -------
-        Fit
+        Parameters are those of every :class:`~tamiz.engines.contract.Engine`; ``schedule.average`` must be 0.
         """
         if schedule.average != 0:
             raise ValueError(f"the pair engine does not average weights: average must be 0, got {schedule.average!r}")

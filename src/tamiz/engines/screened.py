@@ -206,14 +206,7 @@ class ScreenedEngine:
     ) -> Fit:
         """Select exactly M of the screened features, or what fits into the budget, in one run of the engine.
 
-        Parameters
-        ----------
-        problem, rule, loss, schedule, seed, progress
-            As for every engine.
-
-        Returns
-        -------
-        Fit
+        Parameters are those of every :class:`~tamiz.engines.contract.Engine`.
         """
         started = time.perf_counter()
         screened = screen(problem, rule, loss, self.n_screened, seed)

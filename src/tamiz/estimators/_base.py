@@ -4,59 +4,32 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from tamiz._constraints import AUTO, NameOf, finite_number, whole_number
-from tamiz._validation import check_kept_columns, check_table, check_target_length, resolve_n_features_to_select
-from tamiz.core import VARIANTS, Rule
+from tamiz._validation import check_kept_columns, check_table
+from tamiz.core import VARIANTS
 from tamiz.core.losses import Loss, get_loss
 from tamiz.core.rule import MASK_OPTIMIZERS
-from tamiz.engines import Problem, Schedule
-from tamiz.engines.budget import fit_with_rule
 from tamiz.engines.contract import Progress
 from tamiz.engines.schedule import SelectionL2
-from tamiz.estimators._effects import record_effects
-from tamiz.estimators._gating import Gating, read_gating, selectable
+from tamiz.estimators._gating import selectable
+from tamiz.estimators._prepared import SPARSE_FORMATS, PreparedData, prepare_data, seed_of
+from tamiz.estimators._training import plan_fit, run_plan, store_fit
 from tamiz.estimators.automatic import candidates_of_l2, cv_results, decide, is_auto, network_parameters
 from tamiz.estimators.joint_effects import PairEffect, joint_effects
-from tamiz.estimators.networks import NETWORKS, find_network, find_schedule
-from tamiz.estimators.progress import watch_selection
+from tamiz.estimators.networks import NETWORKS
 from tamiz.estimators.strength import fit_by_strength
 from tamiz.preprocessing.exact import DEVIATIONS
-from tamiz.preprocessing.missing import MissingValues, learn_missing
-from tamiz.preprocessing.scaling import ScaledTable, apply_normalization, prepare_table
-from tamiz.preprocessing.targets import EncodedTarget, as_target, encode_target
-from tamiz.selection import Selection
-
-SPARSE_FORMATS = ("csr", "csc")
-
-
-@dataclass(frozen=True, eq=False)
-class PreparedData:
-    """Everything of a fit that does not depend on M: shared by the fits of a path."""
-
-    n_features: int
-    feature_names: np.ndarray | None
-    table: ScaledTable
-    target: EncodedTarget
-    sample_weight: np.ndarray
-    loss: Loss
-    source: Any
-    """The table without missing values, of which the selected columns are looked at again after the fit."""
-    missing: MissingValues | None = None
-
-    @property
-    def n_outputs(self) -> int:
-        """Return the number of outputs of the model; two competing ones are one."""
-        return self.loss.decision(self.target.values[:1]).shape[1]
+from tamiz.preprocessing.scaling import apply_normalization
+from tamiz.preprocessing.targets import EncodedTarget
 
 
 class BaseE2EFS(SelectorMixin, BaseEstimator):
@@ -223,48 +196,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any, *, check_size: bool = True) -> PreparedData:
         """Check everything, encode the target, normalise the table; ``check_size=False`` leaves M for later."""
-        self._validate_params()
-        find_network(self.network).engine(self)
-        find_schedule(self)
-        if self.strength is not None and self.n_features_to_select is not None:
-            raise ValueError(
-                f"strength={self.strength!r} leaves the number of features to the loss: leave n_features_to_select at None, "
-                f"got {self.n_features_to_select!r}."
-            )
-        if self.strength is not None:
-            others = [name for name in ("groups", "keep", "drop", "costs", "budget") if getattr(self, name) is not None]
-            if others or self.missing != "error":
-                raise ValueError(
-                    f"strength={self.strength!r} prices single columns: it cannot be combined with "
-                    f"{', '.join(others) or 'missing'}."
-                )
-        loss = self._find_loss()
-        X = check_table(
-            self, X, reset=True, accept_sparse=list(SPARSE_FORMATS), min_samples=2, allow_nan=self._takes_nan()
-        )
-        names = getattr(self, "feature_names_in_", None)
-        if is_auto(self.n_features_to_select):
-            selectable(self, X.shape[1], names)
-        elif check_size and read_gating(self, X.shape[1], names) is None:
-            resolve_n_features_to_select(self.n_features_to_select, X.shape[1])
-        y = as_target(y)
-        check_target_length(X, y)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not weights.any():
-            raise ValueError("sample_weight is 0 for every row: there is nothing to train on.")
-        weights = weights / weights.max()  # weights count relative to each other only; sums must not overflow
-        if not weights.all():
-            rows = np.flatnonzero(weights)
-            X, y, weights = X[rows], y[rows], weights[rows]
-        target = encode_target(y, loss)
-        weights = self._weigh(target, weights)
-        missing = None
-        n_features = X.shape[1]
-        if self._takes_nan():
-            missing = learn_missing(X, weights)
-            X = missing.apply(X)
-        table = prepare_table(X, self.normalize, weights)
-        return PreparedData(n_features, names, table, target, weights, loss, X, missing)
+        return prepare_data(self, X, y, sample_weight, check_size=check_size)
 
     def _takes_nan(self) -> bool:
         return isinstance(self.missing, str) and self.missing == "indicator"
@@ -275,77 +207,8 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
 
     def _fit_prepared(self, prepared: PreparedData, owned: bool, progress: Progress | None = None) -> Any:
         """Run the engine and store what came out; ``progress`` takes the place of the bar of ``verbose``."""
-        table, target, loss = prepared.table, prepared.target, prepared.loss
-        gating = read_gating(self, prepared.n_features, prepared.feature_names, prepared.missing)
-        if gating is None:
-            m = resolve_n_features_to_select(self.n_features_to_select, prepared.n_features)
-            counts: dict[str, Any] = {"n_features": prepared.n_features, "n_features_to_select": m}
-        else:
-            m, counts = gating.gates.expected_size, gating.gates.rule_options()
-        network = find_network(self.network)
-        schedule = self._schedule(find_schedule(self), table.values.shape[0], m, prepared.n_outputs)
-        rule = Rule(
-            **counts,
-            variant=self.variant,
-            mu=self.mu,
-            rho=self.rho,
-            warmup_steps=schedule.warmup_steps,
-            ramp_steps=schedule.ramp_steps,
-            max_steps=schedule.max_steps,
-            mask_learning_rate=schedule.mask_learning_rate,
-            mask_optimizer=self.mask_optimizer,
-        )
-        problem = Problem(table.values, target.values, prepared.sample_weight, table.offset, owned)
-        if gating is not None:
-            problem = gating.restrict(problem)
-        with watch_selection(self.verbose, rule, schedule.refinement_steps) as bar:
-            fit = fit_with_rule(
-                network.engine(self),
-                problem,
-                rule,
-                loss,
-                schedule,
-                seed=seed_of(self.random_state),
-                progress=progress or bar,
-            )
-        selection = fit.selection if gating is None else gating.selection_of_columns(fit.selection)
-        columns = selection.indices if gating is None else gating.read_columns(selection.support)
-
-        self.n_features_in_ = prepared.n_features
-        if prepared.feature_names is not None:
-            self.feature_names_in_ = prepared.feature_names
-        self.n_features_to_select_ = int(selection.group_support.sum())
-        self.network_ = network.name
-        self.l2_ = float(schedule.l2)
-        self.loss_ = loss.name
-        self.normalize_ = self.normalize
-        self.statistics_ = None if table.statistics is None else table.statistics.of(columns)
-        self.missing_ = None if prepared.missing is None else prepared.missing.of(selection.indices)
-        self._store_target(target)
-        self.model_ = fit.model if target.scale is None else fit.model.rescaled(target.mean, target.scale)
-        selection = self._rank(selection, prepared, fit.model, columns, gating)
-        if selection.engine == "additive":
-            effects = record_effects(self.model_, selection, self.statistics_, self.normalize_)
-            selection = replace(selection, effects=effects)
-        self.selection_ = selection.with_names(prepared.feature_names)
-        self.ranking_ = self.selection_.ranking
-        self.gamma_ = self.selection_.gamma
-        self.n_iter_ = self.selection_.n_steps
-        return self
-
-    def _rank(
-        self, selection: Selection, prepared: PreparedData, model: Any, columns: np.ndarray, gating: Gating | None
-    ) -> Selection:
-        """Return the selection with its kept features ranked by what they contribute to the outputs of the model."""
-        from tamiz.engines.contribution import contributions  # loads numba
-
-        # The engine may have overwritten the normalised table.
-        kept = apply_normalization(prepared.source[:, columns], self.statistics_, self.normalize_)
-        units = np.arange(columns.size) if gating is None else gating.units_of(columns)
-        found = contributions(
-            model, kept.values, kept.offset, prepared.sample_weight, units, seed=selection.seed or 0
-        )  # fmt: skip
-        return selection.ranked_by(found[units[: selection.n_features_to_select]])
+        plan = plan_fit(self, prepared, owned)
+        return store_fit(self, run_plan(self, prepared, plan, progress), prepared, plan)
 
     def _store_target(self, target: EncodedTarget) -> None:
         """Store what the fitted estimator keeps of its target."""
@@ -374,11 +237,6 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
     def _fit_one(self, m: int, prepared: PreparedData) -> Any:
         """Return a clone fitted for another M on a table that all fits share, which none may write to."""
         return clone(self).set_params(n_features_to_select=m)._fit_prepared(prepared, owned=False)
-
-    def _schedule(self, decide: Callable[..., Schedule], n_samples: int, m: int, n_outputs: int) -> Schedule:
-        """Return the schedule with every "auto" decided."""
-        names = ("learning_rate", "l2", "batch_size", "warmup_steps", "ramp_steps", "refinement_epochs", "max_steps")
-        return decide(n_samples, m, self._task, n_outputs=n_outputs, **{name: getattr(self, name) for name in names})
 
     def _find_loss(self) -> Loss:
         automatic = isinstance(self.loss, str) and self.loss == "auto"
@@ -434,11 +292,3 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         tags.input_tags.allow_nan = self._takes_nan()
         tags.target_tags.required = True
         return tags
-
-
-def seed_of(random_state: Any) -> int:
-    """Return an integer as it is, so that the record can repeat the run; draw one from anything else."""
-    generator = check_random_state(random_state)
-    if isinstance(random_state, numbers.Integral):
-        return int(random_state)
-    return int(generator.randint(np.iinfo(np.int32).max))

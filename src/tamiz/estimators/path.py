@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from tamiz._extras import require
 from tamiz._validation import resolve_n_features_to_select
-from tamiz.estimators._base import BaseE2EFS, PreparedData, seed_of
+from tamiz.estimators._base import BaseE2EFS
 from tamiz.estimators._gating import selectable
+from tamiz.estimators._prepared import PreparedData, seed_of
 from tamiz.estimators.automatic import choose_n_features, cv_results, decide, is_auto, round_numbers
 from tamiz.estimators.choice import standard_errors
 from tamiz.estimators.classifier import E2EFSClassifier

@@ -8,7 +8,8 @@ from sklearn.base import clone
 
 from tamiz.engines.contract import Progress
 from tamiz.engines.schedule import SelectionL2
-from tamiz.estimators._base import BaseE2EFS, PreparedData
+from tamiz.estimators._base import BaseE2EFS
+from tamiz.estimators._prepared import PreparedData
 from tamiz.estimators.automatic import candidates_of_l2, is_auto
 
 

@@ -18,7 +18,8 @@ from tamiz.engines import Problem
 from tamiz.estimators._gating import read_gating
 
 if TYPE_CHECKING:
-    from tamiz.estimators._base import BaseE2EFS, PreparedData
+    from tamiz.estimators._base import BaseE2EFS
+    from tamiz.estimators._prepared import PreparedData
 
 
 def count_grid(n_features: int) -> list[int]:

@@ -62,7 +62,7 @@ def format_arff_cell(cell: str) -> str:
 
 
 def _write(table: DataTable, columns: Sequence[int], path: Path) -> None:
-    from tamiz.tables.delimited import iterate_blocks
+    from tamiz.tables.delimited_blocks import iterate_blocks
 
     chosen = add_target(table, columns)
     layout = table.source["layout"]

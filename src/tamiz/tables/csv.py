@@ -80,7 +80,7 @@ def _read_tsv(path: Path, options: ReadOptions, budget: MemoryBudget, on_rows: O
 
 
 def _write(table: DataTable, columns: Sequence[int], path: Path) -> None:
-    from tamiz.tables.delimited import iterate_blocks
+    from tamiz.tables.delimited_blocks import iterate_blocks
 
     chosen = add_target(table, columns)
     layout = table.source["layout"]

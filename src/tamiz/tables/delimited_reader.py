@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from tamiz.tables.cells import MISSING, CellStyle, is_number
 from tamiz.tables.centring import CentredBlock
-from tamiz.tables.delimited import CellBlock, DelimitedLayout, count_lines, iterate_blocks
+from tamiz.tables.delimited import DelimitedLayout
+from tamiz.tables.delimited_blocks import CellBlock, count_lines, iterate_blocks
 from tamiz.tables.errors import TableError
 from tamiz.tables.memory import MemoryBudget
 from tamiz.tables.names import ColumnChoice, ReadOptions

@@ -89,7 +89,7 @@ def _read(path: Path, options: ReadOptions, budget: MemoryBudget, on_rows: OnRow
 
 def _write(table: DataTable, columns: Sequence[int], path: Path) -> None:
     openpyxl = require("openpyxl", "xlsx", "Writing an Excel file")
-    from tamiz.tables.delimited import iterate_blocks
+    from tamiz.tables.delimited_blocks import iterate_blocks
 
     chosen = add_target(table, columns)
     names = [table.names[index] for index in chosen]

@@ -134,26 +134,10 @@ class TorchEngine:
         seed: int = 0,
         progress: Progress | None = None,
     ) -> Fit:
-        """Select exactly ``rule.n_features_to_select`` columns and train the network on them.
+        """Select exactly M columns, or M groups of columns, and train the network on them, in one run for each start.
 
-        Parameters
-        ----------
-        problem : Problem
-            The data; sparse tables are made dense.
-        rule : Rule
-            How gamma moves.
-        loss : Loss
-            The loss.
-        schedule : Schedule
-            How the weights move.
-        seed : int, default=0
-            Decides the weights the network starts with and the order of the rows; further starts count up from it.
-        progress : callable, default=None
-            Called after every step with (step, features alive, steps of refinement done); steps begin anew with each start.
-
-        Returns
-        -------
-        Fit
+        Parameters are those of every :class:`~tamiz.engines.contract.Engine`. Sparse tables are made dense; ``seed`` is that
+        of the first start, further ones count up from it, and the steps that ``progress`` is told begin anew with each.
         """
         problem.check_groups(rule.n_features)
         rows = problem.dense()

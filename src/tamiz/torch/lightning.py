@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from tamiz._extras import require
@@ -11,9 +10,7 @@ require("lightning.pytorch", "lightning", "tamiz.torch.lightning")
 
 from lightning.pytorch import Callback, LightningModule, Trainer  # noqa: E402
 
-from tamiz.torch._adapters import MaskSchedule, attach_all, warn_if_open  # noqa: E402
-from tamiz.torch._handle import MaskHandle  # noqa: E402
-from tamiz.torch._masks import find_masks  # noqa: E402
+from tamiz.torch._adapters import AttachedMasks, MaskSchedule, all_closed, labelled_masks  # noqa: E402
 
 
 class LightningMaskCallback(Callback):
@@ -52,42 +49,30 @@ class LightningMaskCallback(Callback):
     ) -> None:
         self.schedule = MaskSchedule(warmup, ramp, limit, unit)
         self.stop_when_closed = stop_when_closed
-        self._handles: list[MaskHandle] = []
+        self._attached = AttachedMasks()
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Attach; by now the optimizers are there and a checkpoint has been read."""
-        # An epoch ends with a step even if fewer batches than asked for have been gathered.
-        steps_per_epoch = trainer.num_training_batches / trainer.accumulate_grad_batches
-        if math.isfinite(steps_per_epoch):
-            steps_per_epoch = math.ceil(steps_per_epoch)
-        schedule = self.schedule.in_steps(steps_per_epoch)
-        self._handles = attach_all(find_masks(pl_module), trainer.optimizers, schedule)
+        schedule = self.schedule.in_steps(trainer.num_training_batches / trainer.accumulate_grad_batches)
+        self._attached.attach(pl_module, trainer.optimizers, schedule)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Log how many features are alive, and stop if that was asked for."""
-        masks = find_masks(pl_module)
-        for name, mask in masks.items():
-            label = "n_alive" if len(masks) == 1 else f"{name}.n_alive"
-            pl_module.log(label, float(mask.n_alive), on_step=True, on_epoch=False)
-        if self.stop_when_closed and all(mask.closed for mask in masks.values()):
+        for label, mask in labelled_masks(pl_module).items():
+            pl_module.log(f"{label}n_alive", float(mask.n_alive), on_step=True, on_epoch=False)
+        if self.stop_when_closed and all_closed(pl_module):
             trainer.should_stop = True
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Detach, also after an error."""
-        self._detach()
+        self._attached.detach()
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Detach; warn if a mask is still open."""
-        self._detach()
-        warn_if_open(find_masks(pl_module))
+        self._attached.end(pl_module)
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Detach: the same model may be fitted again."""
-        self._detach()
-
-    def _detach(self) -> None:
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
+        self._attached.detach()

@@ -12,6 +12,7 @@ import torch
 import torch.fx
 from torch import nn
 
+from tamiz.torch._layers import replace_part
 from tamiz.torch._masks import find_mask
 from tamiz.torch.mask import FeatureMask
 from tamiz.torch.shrink import find_folded_layer
@@ -281,28 +282,15 @@ def assemble(model: nn.Module, spec: PruneSpec) -> PrunedModel:
     support = torch.zeros(math.prod(spec.mask_shape), device=device)
     support[list(spec.indices)] = 1.0
     stand_in = _FixedMask(support.reshape(spec.mask_shape)) if spec.keeps_mask else nn.Identity()
-    network = _replaced(network, mask_name, stand_in)
+    network = replace_part(network, mask_name, stand_in)
     if spec.layer is None:
         front: nn.Module = Scatter(_positions(spec).to(device), spec.sample_shape)
     else:
         front = nn.Identity()
         layer = network.get_submodule(spec.layer)
         assert isinstance(layer, nn.Linear)
-        network = _replaced(network, spec.layer, _cut(layer, spec.indices))
+        network = replace_part(network, spec.layer, _cut(layer, spec.indices))
     return PrunedModel(front, network, spec).to(device)
-
-
-def _replaced(model: nn.Module, name: str, new: nn.Module) -> nn.Module:
-    """Return ``model`` with one of its parts replaced, wherever it is used."""
-    old = model.get_submodule(name)
-    new.training = old.training
-    if old is model:
-        return new
-    for module in list(model.modules()):
-        for child_name, child in list(module._modules.items()):
-            if child is old:
-                module._modules[child_name] = new
-    return model
 
 
 def _cut(layer: nn.Linear, indices: Sequence[int]) -> nn.Linear:

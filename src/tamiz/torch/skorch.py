@@ -10,9 +10,7 @@ require("skorch", "skorch", "tamiz.torch.skorch")
 
 from skorch.callbacks import Callback  # noqa: E402
 
-from tamiz.torch._adapters import MaskSchedule, attach_all, warn_if_open  # noqa: E402
-from tamiz.torch._handle import MaskHandle  # noqa: E402
-from tamiz.torch._masks import find_masks  # noqa: E402
+from tamiz.torch._adapters import AttachedMasks, MaskSchedule, all_closed, labelled_masks  # noqa: E402
 
 
 class SkorchMaskCallback(Callback):
@@ -56,39 +54,28 @@ class SkorchMaskCallback(Callback):
 
     def initialize(self) -> SkorchMaskCallback:
         """Start without an attached mask."""
-        self.handles_: list[MaskHandle] = []
+        self.attached_ = AttachedMasks()
         return self
 
     def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
         """Detach what an interrupted fit may have left."""
-        self._detach()
+        self.attached_.detach()
 
     def on_epoch_begin(self, net: Any, dataset_train: Any = None, **kwargs: Any) -> None:
         """Attach before the first epoch, the first moment at which the training part and its batches are known."""
-        if self.handles_:
+        if self.attached_:
             return
         schedule = MaskSchedule(self.warmup, self.ramp, self.limit, self.unit)
         batches = len(net.get_iterator(dataset_train, training=True)) if self.unit == "epochs" else 1
-        self.handles_ = attach_all(find_masks(net.module_), [net.optimizer_], schedule.in_steps(batches))
+        self.attached_.attach(net.module_, [net.optimizer_], schedule.in_steps(batches))
 
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
         """Record how many features are alive, and stop if that was asked for."""
-        masks = find_masks(net.module_)
-        for name, mask in masks.items():
-            net.history.record("n_alive" if len(masks) == 1 else f"{name}.n_alive", mask.n_alive)
-        if self.stop_when_closed and all(mask.closed for mask in masks.values()):
+        for label, mask in labelled_masks(net.module_).items():
+            net.history.record(f"{label}n_alive", mask.n_alive)
+        if self.stop_when_closed and all_closed(net.module_):
             raise KeyboardInterrupt  # skorch's own sign for an early end, as in its EarlyStopping
 
     def on_train_end(self, net: Any, **kwargs: Any) -> None:
         """Detach; warn if a mask is still open."""
-        self._detach()
-        warn_if_open(find_masks(net.module_))
-
-    def _detach(self) -> None:
-        for handle in self.handles_:
-            handle.remove()
-        self.handles_ = []
-
-    def __getstate__(self) -> dict[str, Any]:
-        # A hook belongs to an optimizer of this process; a copy starts without.
-        return {**self.__dict__, "handles_": []}
+        self.attached_.end(net.module_)

@@ -12,9 +12,7 @@ require("transformers", "transformers", "tamiz.torch.transformers")
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments  # noqa: E402
 from transformers.trainer_utils import has_length  # noqa: E402
 
-from tamiz.torch._adapters import MaskSchedule, attach_all, warn_if_open  # noqa: E402
-from tamiz.torch._handle import MaskHandle  # noqa: E402
-from tamiz.torch._masks import find_masks  # noqa: E402
+from tamiz.torch._adapters import AttachedMasks, MaskSchedule, all_closed, labelled_masks  # noqa: E402
 
 
 class TransformersMaskCallback(TrainerCallback):
@@ -60,7 +58,7 @@ class TransformersMaskCallback(TrainerCallback):
         # A fraction is counted as an epoch that lasts the whole training.
         self.schedule = MaskSchedule(warmup, ramp, limit, "epochs" if unit == "fraction" else unit)
         self.stop_when_closed = stop_when_closed
-        self._handles: list[MaskHandle] = []
+        self._attached = AttachedMasks()
         self._was_open = False
 
     def on_train_begin(
@@ -71,21 +69,18 @@ class TransformersMaskCallback(TrainerCallback):
         **kwargs: Any,
     ) -> None:
         """Attach; by now the optimizer is there and a checkpoint has been read."""
-        self._detach()  # the Trainer does not tell its callbacks about a training that ended with an error
+        self._attached.detach()  # the Trainer does not tell its callbacks about a training that ended with an error
         length: float = state.max_steps
         if self.unit == "epochs":
             batches = kwargs["train_dataloader"]
             n_batches = len(batches) if has_length(batches) else math.inf
             length = n_batches / args.gradient_accumulation_steps
-            # An epoch ends with a step even if fewer batches than asked for have been gathered.
-            length = math.ceil(length) if math.isfinite(length) else length
-        masks = find_masks(kwargs["model"])
-        self._handles = attach_all(masks, [kwargs["optimizer"]], self.schedule.in_steps(length))
-        self._was_open = any(not mask.closed for mask in masks.values())
+        self._attached.attach(kwargs["model"], [kwargs["optimizer"]], self.schedule.in_steps(length))
+        self._was_open = not all_closed(kwargs["model"])
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Forget the best evaluation of open masks, and stop if that was asked for."""
-        is_open = any(not mask.closed for mask in find_masks(kwargs["model"]).values())
+        is_open = not all_closed(kwargs["model"])
         if self._was_open:
             # Evaluations come between two ends of a step, so all of them so far were made with an open mask.
             state.best_metric = state.best_model_checkpoint = state.best_global_step = None
@@ -101,12 +96,10 @@ class TransformersMaskCallback(TrainerCallback):
         **kwargs: Any,
     ) -> None:
         """Add features alive and the sum of gamma to what is logged."""
-        if not self._handles:
+        if not self._attached:
             return
-        masks = find_masks(kwargs["model"])
-        for name, mask in masks.items():
-            prefix = "" if len(masks) == 1 else f"{name}."
-            numbers = {f"{prefix}n_alive": mask.n_alive, f"{prefix}gamma_sum": float(mask.gamma.detach().sum())}
+        for label, mask in labelled_masks(kwargs["model"]).items():
+            numbers = {f"{label}n_alive": mask.n_alive, f"{label}gamma_sum": float(mask.gamma.detach().sum())}
             # The Trainer has written its row already; the dictionary goes on to the callbacks after this one.
             state.log_history[-1].update(numbers)
             kwargs["logs"].update(numbers)
@@ -115,10 +108,4 @@ class TransformersMaskCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Detach; warn if a mask is still open."""
-        self._detach()
-        warn_if_open(find_masks(kwargs["model"]))
-
-    def _detach(self) -> None:
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
+        self._attached.end(kwargs["model"])

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from tamiz.torch._layers import NORMS, keep_inputs, keep_outputs, replace_part
 from tamiz.torch._masks import find_masks
 from tamiz.torch.mask import FeatureMask
 
@@ -21,9 +22,8 @@ _ZERO_STAYS = (
     nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d, nn.AdaptiveAvgPool1d,
     nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d, nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d, nn.AdaptiveMaxPool3d,
 )  # fmt: skip
-_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 #: Layers before a mask through which its units can be followed.
-_UNIT_BY_UNIT = (*_ZERO_STAYS, *_NORMS, nn.Sigmoid, nn.Softplus, nn.Hardsigmoid, nn.LogSigmoid)
+_UNIT_BY_UNIT = (*_ZERO_STAYS, *NORMS, nn.Sigmoid, nn.Softplus, nn.Hardsigmoid, nn.LogSigmoid)
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
@@ -259,7 +259,7 @@ def _before(use: _Call, calls: list[_Call]) -> list[str] | None:
             return [*found, maker.name] if getattr(maker.module, "groups", 1) == 1 else None
         if not isinstance(maker.module, _UNIT_BY_UNIT):
             return None
-        if isinstance(maker.module, _NORMS):
+        if isinstance(maker.module, NORMS):
             found.append(maker.name)
         wanted = maker.input
 
@@ -311,54 +311,12 @@ def _assemble(model: nn.Module, plans: list[_Plan], cut: set[str]) -> PrunedNetw
             selected[plan.argument] = positions
             if plan.scatter is not None:
                 stand_in = _PutBack(positions, shape)
-        network = _exchange(network, plan.name, stand_in)
+        network = replace_part(network, plan.name, stand_in)
         for name in plan.outputs if plan.name in cut else ():
-            network = _exchange(network, name, _with_outputs(network.get_submodule(name), plan.kept))
+            network = replace_part(network, name, keep_outputs(network.get_submodule(name), plan.kept))
         for name, kept in plan.inputs if plan.name in cut else ():
-            network = _exchange(network, name, _with_inputs(network.get_submodule(name), kept))
+            network = replace_part(network, name, keep_inputs(network.get_submodule(name), kept))
     return PrunedNetwork(network, selected, len(cut))
-
-
-def _exchange(model: nn.Module, name: str, new: nn.Module) -> nn.Module:
-    old = model.get_submodule(name)
-    new.training = old.training
-    if old is model:
-        return new
-    for module in list(model.modules()):
-        for child_name, child in list(module._modules.items()):
-            if child is old:
-                module._modules[child_name] = new
-    return model
-
-
-def _narrowed(layer: nn.Module, sizes: dict[str, int], tensors: dict[str, torch.Tensor]) -> nn.Module:
-    """Return a copy of a layer with other sizes and some of its weights."""
-    small = copy.deepcopy(layer)
-    for name, size in sizes.items():
-        setattr(small, name, size)
-    for name, tensor in tensors.items():
-        if isinstance(getattr(layer, name), nn.Parameter):
-            trained = getattr(layer, name).requires_grad
-            setattr(small, name, nn.Parameter(tensor.detach().clone(), requires_grad=trained))
-        else:
-            setattr(small, name, tensor.detach().clone())
-    return small
-
-
-def _with_outputs(layer: nn.Module, kept: torch.Tensor) -> nn.Module:
-    size_name = "out_features" if isinstance(layer, nn.Linear) else "out_channels"
-    size_name = "num_features" if isinstance(layer, _NORMS) else size_name
-    names = ("weight", "bias", "running_mean", "running_var")
-    found = {name: getattr(layer, name, None) for name in names}
-    parts = {name: tensor.index_select(0, kept) for name, tensor in found.items() if tensor is not None}
-    return _narrowed(layer, {size_name: kept.numel()}, parts)
-
-
-def _with_inputs(layer: nn.Module, kept: torch.Tensor) -> nn.Module:
-    size_name = "in_features" if isinstance(layer, nn.Linear) else "in_channels"
-    weight = layer.weight
-    assert isinstance(weight, torch.Tensor)
-    return _narrowed(layer, {size_name: kept.numel()}, {"weight": weight.index_select(1, kept)})
 
 
 def _same(expected: Any, found: Any) -> bool:

@@ -114,3 +114,15 @@ def test_finer_functions_hold_products_of_a_column_with_itself(random):
         centred = product - product.mean()
         left = centred - finer.T @ (finer @ centred) / 200
         assert np.abs(left).max() < 1e-3
+
+
+def test_functions_of_blocks_stand_behind_each_other_whatever_each_column_has(random):
+    X = random.normal(size=(60, 12))
+    X[:, 2] = 1.0
+    X[:, 5] = random.random(60) < 0.5
+    X[:, 8] = random.integers(0, 4, 60)
+    whole, pieces = basis_of(X, categorical=[8]), basis_of(X, categorical=[8], block=3, n_threads=2)
+    np.testing.assert_array_equal(whole.offsets, pieces.offsets)
+    np.testing.assert_array_equal(whole.functions, pieces.functions)
+    np.testing.assert_array_equal(whole.kurtosis, pieces.kurtosis)
+    assert whole.degrees.tolist() == [2, 2, 0, 2, 2, 1, 2, 2, 3, 2, 2, 2]

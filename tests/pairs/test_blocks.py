@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy import stats
 
 from tamiz.pairs.basis import make_basis
-from tamiz.pairs.blocks import Best, run_blocks, search_all, search_block, split
+from tamiz.pairs.blocks import Best, inner_products, run_blocks, search_all, search_block, split
 from tamiz.pairs.columns import read_columns
 
 
@@ -59,6 +59,29 @@ def test_blocks_find_what_loops_find(n_targets, threads):
         for column in range(20):
             if column != 3:
                 assert both[column, best.partner[column]] == pytest.approx(both[column].max(), abs=2e-3)
+
+
+def test_a_block_with_itself_is_multiplied_above_the_diagonal():
+    random = np.random.default_rng(0)
+    basis = make_basis(read_columns(random.normal(size=(60, 350))), np.full(60, 1 / 60))
+    (block,) = split(basis)
+    weight = random.normal(size=(1, 1, 60)).astype(np.float32)
+    out = np.full((700, 700), np.nan, dtype=np.float32)
+    inner_products(block, block, weight[0, 0], out)
+    expected = (block.functions * weight[0, 0]) @ block.functions.T
+    above = np.triu_indices(700)
+    np.testing.assert_allclose(out[above], expected[above], atol=1e-3)
+    assert np.isnan(out[-1, 0])
+
+
+def test_blocks_hold_about_as_many_functions_each():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40, 900))
+    for degree, n_blocks in ((1, 2), (2, 3)):
+        blocks = split(make_basis(read_columns(X), np.full(40, 1 / 40), degree=degree))
+        assert len(blocks) == n_blocks
+        assert np.ptp([len(block.columns) for block in blocks]) <= 2
+        assert sorted(np.concatenate([block.columns for block in blocks])) == list(range(900))
 
 
 def test_sparse_blocks_give_what_dense_ones_give():

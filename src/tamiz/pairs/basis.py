@@ -7,7 +7,7 @@ binary columns need no special case: a column with v distinct values has at most
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +17,8 @@ import scipy.sparse as sp
 from numba import njit
 
 from tamiz.pairs.columns import ColumnTable
+from tamiz.pairs.polynomials import MIN_ROWS, extend_polynomials, polynomials, write_polynomials
 
-# A function that rests on fewer rows says more about those rows than about the column.
-MIN_ROWS = 5
 # Levels beyond these are pooled: each costs a degree of freedom in every pair.
 MAX_LEVELS = 12
 MAX_GROUP_FUNCTIONS = 11
@@ -70,119 +69,6 @@ class Basis:
             assert self.shift is not None
             return part.toarray().astype(np.float64) + self.shift[rows, None]
         return part.astype(np.float64)
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _polynomials(values, order, weights, degree, out):  # pragma: no cover - compiled
-    """Write the orthonormal polynomials of the mean ranks of one column into ``out``; return how many there are."""
-    n_rows = values.shape[0]
-    rank = np.empty(n_rows)
-    below = 0.0
-    distinct = 0
-    start = 0
-    while start < n_rows:
-        stop = start
-        inside = 0.0
-        while stop < n_rows and values[order[stop]] == values[order[start]]:
-            inside += weights[order[stop]]
-            stop += 1
-        if inside > 0.0:
-            distinct += 1
-        for position in range(start, stop):
-            rank[order[position]] = 2.0 * (below + 0.5 * inside) - 1.0  # in (-1, 1)
-        below += inside
-        start = stop
-    n_functions = 0
-    current = np.ones(n_rows)
-    functions = np.empty((degree, n_rows))
-    for _ in range(min(degree, distinct - 1)):
-        # rank times the previous polynomial spans the same space as the next power, and is better conditioned
-        size_before = 0.0
-        mean = 0.0
-        for n in range(n_rows):
-            current[n] *= rank[n]
-            mean += weights[n] * current[n]
-            size_before += weights[n] * current[n] * current[n]
-        for n in range(n_rows):
-            current[n] -= mean
-        for _again in range(2):  # twice is enough for orthogonality
-            for k in range(n_functions):
-                dot = 0.0
-                for n in range(n_rows):
-                    dot += weights[n] * current[n] * functions[k, n]
-                for n in range(n_rows):
-                    current[n] -= dot * functions[k, n]
-        size = 0.0
-        for n in range(n_rows):
-            size += weights[n] * current[n] * current[n]
-        if size <= 1e-8 * size_before or size == 0.0:
-            break
-        scale = 1.0 / np.sqrt(size)
-        fourth = 0.0
-        for n in range(n_rows):
-            current[n] *= scale
-            fourth += current[n] ** 4
-        if fourth / n_rows * MIN_ROWS > n_rows:
-            break
-        for n in range(n_rows):
-            functions[n_functions, n] = current[n]
-        n_functions += 1
-    for k in range(n_functions):
-        for n in range(n_rows):
-            out[k, n] = functions[k, n]
-    return n_functions
-
-
-@njit(cache=True, nogil=True)
-def _block_polynomials(values, order, weights, degree, out, degrees):  # pragma: no cover - compiled
-    """Write the polynomials of some columns one after the other into ``out``; return how many there are."""
-    place = 0
-    for column in range(values.shape[0]):
-        found = _polynomials(values[column], order[column], weights, degree, out[place:])
-        degrees[column] = found
-        place += found
-    return place
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def extend_polynomials(own, weights, out):  # pragma: no cover - compiled
-    """Write the polynomials of one column and those of higher degree into ``out``; return how many there are."""
-    n_functions, n_rows = own.shape
-    n_functions = min(n_functions, out.shape[0])
-    functions = np.empty((out.shape[0], n_rows))
-    for k in range(n_functions):
-        for n in range(n_rows):
-            functions[k, n] = own[k, n]
-    current = np.empty(n_rows)
-    while 0 < n_functions < out.shape[0]:
-        mean = 0.0
-        size_before = 0.0
-        for n in range(n_rows):
-            current[n] = functions[n_functions - 1, n] * functions[0, n]
-            mean += weights[n] * current[n]
-            size_before += weights[n] * current[n] * current[n]
-        for n in range(n_rows):
-            current[n] -= mean
-        for _ in range(2):
-            for k in range(n_functions):
-                dot = 0.0
-                for n in range(n_rows):
-                    dot += weights[n] * current[n] * functions[k, n]
-                for n in range(n_rows):
-                    current[n] -= dot * functions[k, n]
-        size = 0.0
-        for n in range(n_rows):
-            size += weights[n] * current[n] * current[n]
-        if size <= 1e-5 * size_before:
-            break
-        scale = 1.0 / np.sqrt(size)
-        for n in range(n_rows):
-            functions[n_functions, n] = current[n] * scale
-        n_functions += 1
-    for k in range(n_functions):
-        for n in range(n_rows):
-            out[k, n] = functions[k, n]
-    return n_functions
 
 
 def finer_functions(basis: Basis, column: int, weights: np.ndarray) -> np.ndarray:
@@ -277,29 +163,33 @@ def make_basis(
     wanted = np.arange(table.n_columns) if columns is None else np.asarray(columns)
     if table.is_sparse and all(len(table.members[j]) == 1 for j in wanted):
         return _sparse_basis(table, weights, wanted)
-    parts = [wanted[start : start + block] for start in range(0, len(wanted), block)]
     single = table.is_single[wanted]
-    largest = int(np.where(single, degree, MAX_GROUP_FUNCTIONS).sum())
-    functions = np.empty((largest, table.n_samples), dtype=np.float32)
+    most = np.where(single, 1 if table.is_sparse else degree, MAX_GROUP_FUNCTIONS)
+    room = np.concatenate([[0], np.cumsum(most)])
+    functions = np.empty((room[-1], table.n_samples), dtype=np.float32)
     degrees = np.zeros(len(wanted), dtype=np.int64)
     kurtosis = np.zeros(len(wanted), dtype=np.float32)
-    done = 0
+
+    def fill(start: int) -> tuple[int, int]:
+        stop = min(start + block, len(wanted))
+        out = functions[room[start] : room[stop]]
+        counts = _block_functions(table, weights, wanted[start:stop], degree, out)
+        degrees[start:stop], kurtosis[start:stop] = counts, _kurtosis(out, counts)
+        return start, int(counts.sum())
+
     place = 0
-    # Blocks come back in order and are copied one by one, so that only a few of them exist beside the result.
-    for block_functions, block_degrees, block_kurtosis in _in_order(
-        lambda part: _block_functions(table, weights, part, degree), parts, n_threads
-    ):
-        functions[place : place + len(block_functions)] = block_functions
-        degrees[done : done + len(block_degrees)] = block_degrees
-        kurtosis[done : done + len(block_degrees)] = block_kurtosis
-        place += len(block_functions)
-        done += len(block_degrees)
+    # Each block writes where its functions stand if every column has as many as it can have; blocks come back in order, and
+    # those behind a column that has fewer move up.
+    for start, n_functions in _in_order(fill, range(0, len(wanted), block), n_threads):
+        if place < room[start]:
+            functions[place : place + n_functions] = functions[room[start] : room[start] + n_functions]
+        place += n_functions
     functions = functions[:place]
     offsets = np.concatenate([[0], np.cumsum(degrees)])
     return Basis(functions, offsets, single, kurtosis)
 
 
-def _in_order(function: Callable[[Any], Any], parts: list[Any], n_threads: int) -> Iterable[Any]:
+def _in_order(function: Callable[[Any], Any], parts: Sequence[Any], n_threads: int) -> Iterable[Any]:
     """Apply a function in threads, a few parts ahead, and hand out the results in order."""
     if n_threads <= 1 or len(parts) <= 1:
         yield from map(function, parts)
@@ -315,29 +205,32 @@ def _in_order(function: Callable[[Any], Any], parts: list[Any], n_threads: int) 
 
 
 def _block_functions(
-    table: ColumnTable, weights: np.ndarray, columns: np.ndarray, degree: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the functions of a few columns, one after the other, how many each has, and their largest mean fourth power."""
+    table: ColumnTable, weights: np.ndarray, columns: np.ndarray, degree: int, out: np.ndarray
+) -> np.ndarray:
+    """Write the functions of a few columns one after the other into ``out``; return how many each has."""
     single = table.is_single[columns]
-    degrees = np.zeros(len(columns), dtype=np.int64)
     inputs = table.first_inputs[columns[single]]
-    part = table.values[:, inputs]
+    together = len(inputs) > 0 and inputs[-1] - inputs[0] == len(inputs) - 1 and (np.diff(inputs) == 1).all()
+    part = table.values[:, inputs[0] : inputs[-1] + 1] if together else table.values[:, inputs]
     values = np.ascontiguousarray((part.toarray() if sp.issparse(part) else part).T)
     highest = 1 if table.is_sparse else degree
-    out = np.empty((highest * len(inputs), table.n_samples), dtype=np.float32)
-    counts = np.zeros(len(inputs), dtype=np.int64)
-    out = out[: _block_polynomials(values, np.argsort(values, axis=1), weights, highest, out, counts)]
-    degrees[single] = counts
     if single.all():
-        return out, degrees, _kurtosis(out, degrees)
-    pieces: list[np.ndarray] = [np.empty((0, table.n_samples), dtype=np.float32)] * len(columns)
-    for place, piece in zip(np.flatnonzero(single), np.split(out, np.cumsum(counts)[:-1])):
-        pieces[place] = piece
-    for place in np.flatnonzero(~single):
-        found = _special_functions(table, weights, int(columns[place]))
-        pieces[place], degrees[place] = found.astype(np.float32), len(found)
-    functions = np.concatenate(pieces)
-    return functions, degrees, _kurtosis(functions, degrees)
+        return write_polynomials(values, weights, highest, out)
+    degrees = np.zeros(len(columns), dtype=np.int64)
+    ranked = np.empty((highest * len(inputs), table.n_samples), dtype=np.float32)
+    degrees[single] = counts = write_polynomials(values, weights, highest, ranked)
+    ends = np.cumsum(counts)
+    place = n_ranked = 0
+    for index, column in enumerate(columns):
+        if single[index]:
+            found = ranked[ends[n_ranked] - counts[n_ranked] : ends[n_ranked]]
+            n_ranked += 1
+        else:
+            found = _special_functions(table, weights, int(column))
+            degrees[index] = len(found)
+        out[place : place + len(found)] = found
+        place += len(found)
+    return degrees
 
 
 def _special_functions(table: ColumnTable, weights: np.ndarray, column: int) -> np.ndarray:
@@ -350,7 +243,7 @@ def _special_functions(table: ColumnTable, weights: np.ndarray, column: int) -> 
     ranked = [
         out[0].astype(np.float64)
         for member in values.T
-        if _polynomials(np.ascontiguousarray(member), np.argsort(member), weights, 1, out)
+        if polynomials(np.ascontiguousarray(member), np.argsort(member), weights, 1, out)
     ]
     if not ranked:
         return np.empty((0, table.n_samples))
@@ -370,7 +263,7 @@ def _sparse_basis(table: ColumnTable, weights: np.ndarray, wanted: np.ndarray) -
         dense = np.zeros(table.n_samples)
         dense[rows] = values.data[entries]
         out = np.empty((1, table.n_samples), dtype=np.float32)
-        if _polynomials(dense, np.argsort(dense), weights, 1, out) == 0:
+        if polynomials(dense, np.argsort(dense), weights, 1, out) == 0:
             continue
         degrees[column] = 1
         zero = dense == 0.0

@@ -22,7 +22,10 @@ from threadpoolctl import threadpool_limits
 from tamiz.pairs.basis import Basis
 from tamiz.pairs.kernels import scan, transform_tables
 
-BLOCK = 256
+# Functions of a block: the matrix products of so many work at full speed, and still fit into the caches.
+BLOCK_FUNCTIONS = 768
+# Products of a block with itself are halved down to so many functions.
+_SMALLEST_PRODUCT = 192
 # Above this mean fourth power the variance of a product differs much from 1; a uniform column has 1.8 to 2.2.
 HEAVY = 4.0
 
@@ -62,10 +65,21 @@ class Block:
         return Block(self.columns, squares, self.offsets, self.shift**2, self.is_heavy)
 
 
-def split(basis: Basis, size: int = BLOCK) -> list[Block]:
-    """Cut a basis into blocks of columns; those with rare values come last, so that few blocks need variances."""
+def split(basis: Basis, size: int | None = None) -> list[Block]:
+    """Cut a basis into blocks of columns; those with rare values come last, so that few blocks need variances.
+
+    Parameters
+    ----------
+    basis : Basis
+        The functions of all columns.
+    size : int or None, default=None
+        Columns of a block; None: as few blocks as there can be with about 768 functions each.
+    """
     order = np.argsort(basis.kurtosis > HEAVY, kind="stable")
     order = order[basis.degrees[order] > 0]
+    if size is None:
+        n_blocks = max(1, -(-int(basis.offsets[-1]) // BLOCK_FUNCTIONS))
+        size = max(1, -(-len(order) // n_blocks))
     blocks = []
     for start in range(0, len(order), size):
         columns = order[start : start + size].astype(np.int64)
@@ -105,15 +119,34 @@ def _weighted(block: Block, weight: np.ndarray) -> np.ndarray:
 
 
 def inner_products(first: Block, second: Block, weight: np.ndarray, out: np.ndarray) -> None:
-    """Write ``sum_n weight_n b_ik(n) b_jl(n)`` for all functions of two blocks into ``out``."""
+    """Write ``sum_n weight_n b_ik(n) b_jl(n)`` for all functions of two blocks into ``out``.
+
+    Of a block with itself little more than what is above the diagonal is written.
+    """
     if first.shift is None or second.shift is None:
-        np.matmul(first.functions, _weighted(second, weight).T, out=out)
+        weighted = _weighted(second, weight)
+        if first is second:
+            _multiply_above_diagonal(first.functions, weighted, out)
+        else:
+            np.matmul(first.functions, weighted.T, out=out)
         return
     weighted = second.functions @ sp.diags_array(weight)
     out[...] = (first.functions @ weighted.T).toarray()
     out += first.shift[:, None] * np.asarray(weighted.sum(axis=1)).ravel()
     out += np.asarray(first.functions @ weight).ravel()[:, None] * second.shift
     out += np.outer(first.shift, second.shift) * weight.sum(dtype=np.float64)
+
+
+def _multiply_above_diagonal(functions: np.ndarray, weighted: np.ndarray, out: np.ndarray) -> None:
+    """Write ``functions @ weighted.T`` above the diagonal: the upper right quarter, then both halves in the same way."""
+    n = len(functions)
+    if n <= _SMALLEST_PRODUCT:
+        np.matmul(functions, weighted.T, out=out)
+        return
+    half = n // 2
+    np.matmul(functions[:half], weighted[half:].T, out=out[:half, half:])
+    _multiply_above_diagonal(functions[:half], weighted[:half], out[:half, :half])
+    _multiply_above_diagonal(functions[half:], weighted[half:], out[half:, half:])
 
 
 @dataclass(eq=False)

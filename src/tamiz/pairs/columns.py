@@ -54,13 +54,18 @@ class ColumnTable:
     @cached_property
     def is_single(self) -> np.ndarray:
         """Return which columns are one input with an order: no category, no group."""
-        single = np.fromiter((len(members) == 1 for members in self.members), dtype=bool, count=self.n_columns)
-        return single & ~self.is_categorical[self.first_inputs]
+        return (self._sizes == 1) & ~self.is_categorical[self.first_inputs]
 
     @cached_property
     def first_inputs(self) -> np.ndarray:
         """Return the first input of each column."""
-        return np.fromiter((members[0] for members in self.members), dtype=np.int64, count=self.n_columns)
+        inputs = np.concatenate([*self.members, np.empty(0, dtype=np.int64)])
+        return inputs[np.cumsum(self._sizes) - self._sizes]
+
+    @cached_property
+    def _sizes(self) -> np.ndarray:
+        """Return the number of inputs of each column."""
+        return np.fromiter(map(len, self.members), dtype=np.int64, count=self.n_columns)
 
     def column(self, index: int) -> np.ndarray:
         """Return the inputs of one column as a dense array of shape (n_samples, n_members)."""
@@ -104,7 +109,7 @@ def read_columns(X: Any, *, categorical: Any = None, groups: Any = None) -> Colu
         values.sum_duplicates()
         values.eliminate_zeros()
     names = names or [f"x{index}" for index in range(values.shape[1])]
-    members = [np.array([index]) for index in range(values.shape[1])]
+    members = list(np.arange(values.shape[1])[:, None])
     if groups is not None:
         names, members = _grouped(groups, names, mask)
     return ColumnTable(values, names, members, mask)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numba import njit
 
 
+@cache
 def transform_tables(largest: int) -> tuple[np.ndarray, np.ndarray]:
     """Return offset and slope by degrees of freedom d that make ``(T / d) ** (1 / 3)`` a standard normal (Wilson, Hilferty).
 
@@ -50,37 +53,57 @@ def _least_total(z, freedom, factor, offset, slope):  # pragma: no cover - compi
 
 @njit(cache=True, nogil=True)
 def _totals_of_row(
-    products, variances, has_variances, start, stop, offsets, degree, squares, totals
+    products, variances, has_variances, start, stop, offsets, degree, begin, squares, totals
 ):  # pragma: no cover
-    """Write the sums of squares of one column, functions ``start`` to ``stop``, with each other column into ``totals``.
+    """Write the sums of squares of one column, functions ``start`` to ``stop``, with each other from ``begin`` into ``totals``.
 
-    The loops run over neighbours in memory, in a form that compilers vectorise; ``degree`` is that of all other columns, or 0.
+    The loops run over neighbours in memory, in a form that compilers vectorise: from 0, over slices. ``degree`` is that of all
+    other columns, or 0 if they differ.
     """
-    n_functions = squares.shape[0]
+    left_out = offsets[begin]
+    squares, totals = squares[left_out:], totals[begin:]
+    n_functions, n_columns = squares.shape[0], totals.shape[0]
+    if degree == 2 and stop - start == 2 and products.shape[0] == 1 and not has_variances:
+        # The common case in one pass, with the sums in the same order as below.
+        p, q = products[0, start, left_out:], products[0, start + 1, left_out:]
+        for b in range(n_columns):
+            even = p[2 * b] * p[2 * b] + q[2 * b] * q[2 * b]
+            odd = p[2 * b + 1] * p[2 * b + 1] + q[2 * b + 1] * q[2 * b + 1]
+            totals[b] = even + odd
+        return
     for m in range(n_functions):
         squares[m] = np.float32(0.0)
     for c in range(products.shape[0]):
         for k in range(start, stop):
-            row = products[c, k]
+            row = products[c, k, left_out:]
             if has_variances:
-                spread = variances[k]
+                spread = variances[k, left_out:]
                 for m in range(n_functions):
                     squares[m] += row[m] * row[m] / max(spread[m], np.float32(1e-3))
             else:
                 for m in range(n_functions):
                     squares[m] += row[m] * row[m]
     if degree == 1:
-        for b in range(totals.shape[0]):
+        for b in range(n_columns):
             totals[b] = squares[b]
     elif degree == 2:
-        for b in range(totals.shape[0]):
+        for b in range(n_columns):
             totals[b] = squares[2 * b] + squares[2 * b + 1]
     else:
-        for b in range(totals.shape[0]):
+        for b in range(n_columns):
             total = np.float32(0.0)
-            for m in range(offsets[b], offsets[b + 1]):
+            for m in range(offsets[begin + b] - left_out, offsets[begin + b + 1] - left_out):
                 total += squares[m]
             totals[b] = total
+
+
+@njit(cache=True, nogil=True)
+def _any_above(totals, least, least_of_column):  # pragma: no cover - compiled
+    """Check whether any total is above what would change anything."""
+    hits = 0
+    for b in range(totals.shape[0]):
+        hits += totals[b] > min(least, least_of_column[b])
+    return hits > 0
 
 
 @njit(cache=True, nogil=True)
@@ -107,6 +130,7 @@ def scan(
 ):  # pragma: no cover - compiled
     """Update the heap and the best partners with a block of inner products, shape (n_targets, n_functions, n_functions).
 
+    Of a block with itself (``same``) only what is above the diagonal is read.
     Pairs below ``floor`` do not enter the heap. Of equally good partners the one with the lower index stays, so that the order
     of the blocks does not matter.
     """
@@ -129,16 +153,13 @@ def scan(
         begin = a + 1 if same else 0
         start, stop = offsets_i[a], offsets_i[a + 1]
         fold = degree_j if uniform else 0
-        _totals_of_row(products, variances, has_variances, start, stop, offsets_j, fold, squares, totals)
+        _totals_of_row(products, variances, has_variances, start, stop, offsets_j, fold, begin, squares, totals)
         if uniform:
             least = min(
                 _least_total(best_i[a], freedom, factor, offset, slope),
                 _least_total(max(floor, heap_z[0]), freedom, factor, offset, slope),
             )
-            hits = 0
-            for b in range(n_j):
-                hits += totals[b] > min(least, least_j[b])
-            if hits == 0:
+            if not _any_above(totals[begin:], least, least_j[begin:]):
                 continue
         for b in range(begin, n_j):
             if uniform:

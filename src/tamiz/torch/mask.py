@@ -17,6 +17,7 @@ from tamiz.torch._gated import entry_places, gates_digest, gather_gradient, mask
 from tamiz.torch._handle import MaskHandle, find_stepping_optimizer
 from tamiz.torch._mask_parts import Rest, check_description, check_shape, describe_mask
 from tamiz.torch._stepping import MaskTensors, Stepper, mask_state
+from tamiz.torch._strength import check_alone, is_undecided, open_penalty, ranking_by_strength
 from tamiz.torch.fold import masked
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class FeatureMask(nn.Module):
         Shape of the mask: the number of columns, or a shape that broadcasts against one sample. ``(1, 32, 32)`` picks
         pixels for all channels, ``(3, 32, 32)`` single values, ``(n_channels, 1)`` channels of a time series.
     n_features_to_select : int, float or None, default=None
-        M: a number, a fraction in (0, 1), or None for half; with groups, of groups. Must be None with a budget.
+        M: a number, a fraction in (0, 1), or None for half; with groups, of groups. Must be None with a budget or a strength.
     variant : str, default="soft"
         A name in ``tamiz.core.VARIANTS``: E2E-FS-Soft ("soft"), E2E-FS ("hard"), or "ranking", whose target falls slowly,
         so that one fit orders all features.
@@ -52,6 +53,10 @@ class FeatureMask(nn.Module):
     keep, drop : list of int or mask of bool, default=None
         Numbers of entries of the flattened mask that are always, or never, let through, with their groups. Kept ones count
         towards M or the budget.
+    strength : float or None, default=None
+        Takes the place of M, as a regulariser: the price of an entry in units of the loss, above 0. Gamma follows the loss
+        + strength * sum(gamma) and is made binary; how many entries stay, from none to all, is left to the loss. The selection
+        ends with the ramp. Not together with groups, costs, keep or drop.
     mu : float, default=1.0
         The paper's :math:`\mu`, weight of the count penalty beyond 1.
     rho : float, default=0.75
@@ -113,6 +118,7 @@ class FeatureMask(nn.Module):
         budget: float | None = None,
         keep: Any = None,
         drop: Any = None,
+        strength: float | None = None,
         mu: float = 1.0,
         rho: float = 0.75,
         mask_learning_rate: float = 0.01,
@@ -126,10 +132,12 @@ class FeatureMask(nn.Module):
         self.shape = check_shape(shape)
         self._n_entries = math.prod(self.shape)
         options = {"groups": groups, "costs": costs, "budget": budget, "keep": keep, "drop": drop}
+        if strength is not None:
+            check_alone(strength, n_features_to_select, options)
         self.gates, self.group_names = mask_gates(self._n_entries, n_features_to_select, options)
         if self.gates is None:
-            m = resolve_n_features_to_select(n_features_to_select, self._n_entries)
-            counts: dict[str, Any] = {"n_features": self._n_entries, "n_features_to_select": m}
+            m = 0 if strength is not None else resolve_n_features_to_select(n_features_to_select, self._n_entries)
+            counts: dict[str, Any] = {"n_features": self._n_entries, "n_features_to_select": m, "strength": strength}
         else:
             counts = self.gates.rule_options()
         n_features = counts["n_features"]
@@ -173,9 +181,9 @@ class FeatureMask(nn.Module):
     def n_features_to_select(self) -> int:
         """Return how many features are kept in the end (the paper's M), with groups how many groups.
 
-        With a budget it is known once the closing has begun; before that only what is always kept counts.
+        With a budget or a strength it is known once the closing has begun; before that only what is always kept counts.
         """
-        if self.gates is None:
+        if self.gates is None and self.rule.strength is None:
             return self.rule.n_features_to_select
         return self._n_forced + int(self.counters[Slot.KEPT])
 
@@ -221,6 +229,8 @@ class FeatureMask(nn.Module):
 
     def _feature_ranking(self) -> tuple[torch.Tensor, int]:
         """Return the ranks of the features as of now, and how many of the first would be kept."""
+        if is_undecided(self._tensors(), self.rule):
+            return ranking_by_strength(self._tensors(), self.rule)
         ranking, n_kept = current_ranking(mask_state(self._tensors()), self.rule), int(self.counters[Slot.KEPT])
         if self.rule.costs is None or n_kept > 0:
             return ranking, n_kept
@@ -241,9 +251,11 @@ class FeatureMask(nn.Module):
     def penalty(self) -> torch.Tensor:
         r"""Return :math:`L_{1-2} + L_M` for M, over the features that gamma decides; zero once the mask is closed.
 
-        With a budget, :math:`L_B` takes the place of :math:`L_M` until the closing begins.
+        Until the closing begins, :math:`L_B` takes the place of :math:`L_M` with a budget, and nothing with a strength.
         """
         self._undo_changes()
+        if is_undecided(self._tensors(), self.rule):
+            return open_penalty(self._tensors())
         gamma, n_kept = self._tensors().gamma.detach().reshape(-1), int(self.counters[Slot.KEPT])
         if self.rule.costs is None or n_kept > 0:
             return penalty(gamma, n_kept, self.rule.mu)
@@ -318,6 +330,8 @@ class FeatureMask(nn.Module):
         if self.gates is not None:
             budget = "" if self.gates.budget is None else f", budget={self.gates.budget:g}"
             about = f"{shape}, features={self.gates.n_features} of {self.gates.n_groups} groups{budget}, variant={self.variant!r}"
+        if self.rule.strength is not None:
+            about = f"{shape}, strength={self.rule.strength:g}"
         if self.gamma.is_meta:  # there are no numbers to show
             return about
         return f"{about}, closed" if self.closed else f"{about}, alive={self.n_alive}"
@@ -419,7 +433,8 @@ class FeatureMask(nn.Module):
         ramp_steps : int, default=2000
             The paper's T: steps until the penalty alone decides.
         max_steps : int or None, default=None
-            Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; None: four ramps.
+            Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; None: four ramps. Must be
+            None with a strength, whose selection ends with the ramp.
 
         Returns
         -------
@@ -516,7 +531,11 @@ class FeatureMask(nn.Module):
 
     def get_extra_state(self) -> torch.Tensor:
         """Return what the state belongs to (format, shape, M and variant by name) as the bytes of a JSON text."""
-        return describe_mask(self.shape, self.rule.n_features_to_select, self.variant, gates_digest(self.gates))
+        return describe_mask(*self._description())
+
+    def _description(self) -> tuple[Any, ...]:
+        rule = self.rule
+        return self.shape, rule.n_features_to_select, self.variant, gates_digest(self.gates), rule.strength
 
     def set_extra_state(self, state: torch.Tensor) -> None:
         """Do nothing: the description is checked before anything is loaded."""
@@ -528,8 +547,7 @@ class FeatureMask(nn.Module):
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any, **kwargs: Any) -> None:
         description = state_dict.get(prefix + "_extra_state")
         if description is not None:
-            about = (self.shape, self.rule.n_features_to_select, self.variant, gates_digest(self.gates))
-            check_description(description, *about)
+            check_description(description, *self._description())
         counters = state_dict.get(prefix + "counters")
         if counters is not None and counters.numel() == N_SLOTS - 1:  # format 1 did not count what is kept
             kept = counters.new_tensor([self.rule.n_features_to_select])

@@ -129,7 +129,14 @@ def test_the_state_of_another_mask_raises(shape, m, variant, message, strict):
 def test_a_state_of_a_newer_format_raises():
     state = FeatureMask(16, 3).state_dict()
     about = json.loads(bytes(state["_extra_state"].tolist()))
-    assert about == {"format": 2, "shape": [16], "n_features_to_select": 3, "variant": "soft", "gates": None}
+    assert about == {
+        "format": 2,
+        "shape": [16],
+        "n_features_to_select": 3,
+        "variant": "soft",
+        "gates": None,
+        "strength": None,
+    }
     newer = json.dumps({**about, "format": 3, "more": "things"}).encode()
     state["_extra_state"] = torch.tensor(list(newer), dtype=torch.uint8)
     with pytest.raises(

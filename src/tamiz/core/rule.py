@@ -57,7 +57,7 @@ class Rule:
     Parameters
     ----------
     n_features, n_features_to_select : int
-        F and M; M is 0 with a budget, which then decides how many are kept.
+        F and M; M is 0 with a budget or a strength, which then decides how many are kept.
     variant : str, default="soft"
         A name in ``VARIANTS``: E2E-FS-Soft ("soft"), E2E-FS ("hard"), or "ranking", which orders all features in one fit.
     mu : float, default=1.0
@@ -81,6 +81,9 @@ class Rule:
         What each feature costs, above 0; only together with ``budget``.
     budget : float or None, default=None
         What the kept features may cost together. At least the most expensive feature must fit alone, and not all together.
+    strength : float or None, default=None
+        Price of a feature in units of the loss, above 0: takes the place of the count penalty, and the loss decides how many are
+        kept (:mod:`tamiz.core.price`). The selection then ends with the ramp; ``variant``, ``mu`` and ``rho`` do not count.
 
     Examples
     --------
@@ -108,11 +111,14 @@ class Rule:
     mask_optimizer: str = "adam"
     costs: np.ndarray | None = field(default=None, compare=False)
     budget: float | None = None
+    strength: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variant", pick(self.variant, VARIANTS, "variant").name)
         object.__setattr__(self, "mask_optimizer", pick_name(self.mask_optimizer, MASK_OPTIMIZERS, "mask_optimizer"))
-        if self.budget is not None or self.costs is not None:
+        if self.strength is not None:
+            self._check_strength()
+        elif self.budget is not None or self.costs is not None:
             self._check_budget()
         elif not 1 <= self.n_features_to_select <= self.n_features:
             raise ValueError(
@@ -153,6 +159,18 @@ class Rule:
         object.__setattr__(self, "costs", costs)
         object.__setattr__(self, "budget", float(self.budget))
 
+    def _check_strength(self) -> None:
+        """Raise ValueError if the strength is no price, or is given together with a count or a budget."""
+        if not 0 < self.strength < math.inf:  # type: ignore[operator]
+            raise ValueError(f"strength must be a finite number above 0, got {self.strength!r}")
+        if self.n_features_to_select != 0 or self.budget is not None or self.costs is not None:
+            raise ValueError("strength leaves the number of features to the loss: give neither M nor costs and budget")
+        if self.max_steps not in (None, self.ramp_steps):
+            raise ValueError(
+                "with a strength the selection ends with the ramp: leave max_steps at None, set ramp_steps"
+            )
+        object.__setattr__(self, "max_steps", self.ramp_steps)
+
     @property
     def limit(self) -> float:
         """Return what the kept features may cost together, with the tolerance of rounding; 0 without a budget."""
@@ -174,7 +192,8 @@ class Rule:
         """Return what compiled code needs in every step."""
         numbers = RuleNumbers(
             int(self.n_features_to_select),
-            float(self.mu),
+            # With a strength there is no count penalty, whose weight is 1 + mu.
+            float(self.mu if self.strength is None else -1.0),
             float(self.mask_learning_rate),
             float(self.beta1),
             float(self.beta2),

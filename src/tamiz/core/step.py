@@ -97,7 +97,7 @@ def current_ranking(state: MaskState, rule: Rule) -> Array:
 def is_closed(state: MaskState, rule: Rule) -> Array:
     r"""Check that :math:`L_{1-2} + L_M = 0` with every feature decided: gamma is binary with exactly M ones (Theorem 2)."""
     kept = (state.rank > UNDECIDED) & (state.rank <= state.kept)
-    return ((kept & (state.gamma == 1)).sum() == state.kept) & (state.kept > 0)
+    return ((kept & (state.gamma == 1)).sum() == state.kept) & ((state.rank == UNDECIDED).sum() == 0)
 
 
 def advance(state: MaskState, loss_gradient: Array, step: int, rule: Rule) -> MaskState:
@@ -132,7 +132,7 @@ def advance(state: MaskState, loss_gradient: Array, step: int, rule: Rule) -> Ma
     if step <= rule.warmup_steps:
         return state
     xp = namespace(state.gamma)
-    gamma, m = state.gamma, state.kept
+    gamma, m, numbers = state.gamma, state.kept, rule.numbers
 
     alive = state.rank <= m
     selecting = (state.rank == UNDECIDED).sum() > 0
@@ -147,16 +147,16 @@ def advance(state: MaskState, loss_gradient: Array, step: int, rule: Rule) -> Ma
     zeros = xp.zeros_like(gamma)
     mixed = mixed_gradient(
         xp.where(alive & selecting, loss_gradient, zeros),
-        xp.where(alive, penalty_gradient(gamma, target, rule.mu, weights), zeros),
+        xp.where(alive, penalty_gradient(gamma, target, numbers.mu, weights), zeros),
         alpha,
     )
     age = state.age + 1
-    beta1, beta2 = rule.numbers.beta1, rule.numbers.beta2
+    beta1, beta2 = numbers.beta1, numbers.beta2
     first = beta1 * state.first + (1 - beta1) * mixed
     second = beta2 * state.second + (1 - beta2) * mixed * mixed
     value = gamma - _adam_step(first, second, age, rule)
 
-    forced = step >= rule.step_limit
+    forced = step >= rule.step_limit and rule.strength is None
     extrapolated = extrapolated_gamma(MaskState(project(value), first, second, state.rank, age, m), rule)
     rank = eliminate(extrapolated if forced else value, state.rank, m, forced, costs, rule.limit)
     undecided = rank == UNDECIDED

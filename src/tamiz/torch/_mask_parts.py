@@ -58,14 +58,18 @@ def check_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def describe_mask(
-    shape: Sequence[int], n_features_to_select: int, variant: str, gates: str | None = None
+    shape: Sequence[int],
+    n_features_to_select: int,
+    variant: str,
+    gates: str | None = None,
+    strength: float | None = None,
 ) -> torch.Tensor:
     """Return the description of a saved mask as a tensor of bytes, which every format of weights can hold.
 
     Examples
     --------
     >>> bytes(describe_mask((3,), 1, "soft").tolist()).decode()
-    '{"format": 2, "shape": [3], "n_features_to_select": 1, "variant": "soft", "gates": null}'
+    '{"format": 2, "shape": [3], "n_features_to_select": 1, "variant": "soft", "gates": null, "strength": null}'
     """
     about = {
         "format": MASK_FORMAT,
@@ -73,14 +77,20 @@ def describe_mask(
         "n_features_to_select": n_features_to_select,
         "variant": variant,
         "gates": gates,
+        "strength": strength,
     }
     return torch.tensor(list(json.dumps(about).encode()), dtype=torch.uint8)
 
 
 def check_description(
-    description: Any, shape: Sequence[int], n_features_to_select: int, variant: str, gates: str | None = None
+    description: Any,
+    shape: Sequence[int],
+    n_features_to_select: int,
+    variant: str,
+    gates: str | None = None,
+    strength: float | None = None,
 ) -> None:
-    """Raise ValueError if a saved state does not belong to a mask of this shape, M, variant and gates.
+    """Raise ValueError if a saved state does not belong to a mask of this shape, M, variant, gates and strength.
 
     Examples
     --------
@@ -102,7 +112,12 @@ def check_description(
             "this state belongs to a mask with other groups, costs, budget, keep or drop; build the mask as the saved one "
             "was built"
         )
-    mine = {"shape": list(shape), "n_features_to_select": n_features_to_select, "variant": variant}
+    mine = {
+        "shape": list(shape),
+        "strength": strength,
+        "n_features_to_select": n_features_to_select,
+        "variant": variant,
+    }
     for name, value in mine.items():
         if about.get(name) != value:
             raise ValueError(

@@ -15,6 +15,7 @@ from tamiz.torch._gated import entry_places, gates_digest, spread_gamma
 from tamiz.torch._handle import MaskHandle
 from tamiz.torch._mask_parts import check_description, describe_mask
 from tamiz.torch._stepping import MaskTensors, mask_state
+from tamiz.torch._strength import is_undecided, open_penalty, ranking_by_strength
 
 
 class StatefulMask(nn.Module):
@@ -70,9 +71,9 @@ class StatefulMask(nn.Module):
     def n_features_to_select(self) -> int:
         """Return how many features are kept in the end (the paper's M), with groups how many groups.
 
-        With a budget it is known once the closing has begun; before that only what is always kept counts.
+        With a budget or a strength it is known once the closing has begun; before that only what is always kept counts.
         """
-        if self.gates is None:
+        if self.gates is None and self.rule.strength is None:
             return self.rule.n_features_to_select
         return self._n_forced + int(self.counters[Slot.KEPT])
 
@@ -118,6 +119,8 @@ class StatefulMask(nn.Module):
 
     def _feature_ranking(self) -> tuple[torch.Tensor, int]:
         """Return the ranks of the features as of now, and how many of the first would be kept."""
+        if is_undecided(self._tensors(), self.rule):
+            return ranking_by_strength(self._tensors(), self.rule)
         ranking, n_kept = current_ranking(mask_state(self._tensors()), self.rule), int(self.counters[Slot.KEPT])
         if self.rule.costs is None or n_kept > 0:
             return ranking, n_kept
@@ -138,9 +141,11 @@ class StatefulMask(nn.Module):
     def penalty(self) -> torch.Tensor:
         r"""Return :math:`L_{1-2} + L_M` for M, over the features that gamma decides; zero once the mask is closed.
 
-        With a budget, :math:`L_B` takes the place of :math:`L_M` until the closing begins.
+        Until the closing begins, :math:`L_B` takes the place of :math:`L_M` with a budget, and nothing with a strength.
         """
         self._undo_changes()
+        if is_undecided(self._tensors(), self.rule):
+            return open_penalty(self._tensors())
         gamma, n_kept = self._tensors().gamma.detach().reshape(-1), int(self.counters[Slot.KEPT])
         if self.rule.costs is None or n_kept > 0:
             return penalty(gamma, n_kept, self.rule.mu)
@@ -203,6 +208,8 @@ class StatefulMask(nn.Module):
         if self.gates is not None:
             budget = "" if self.gates.budget is None else f", budget={self.gates.budget:g}"
             about = f"{shape}, features={self.gates.n_features} of {self.gates.n_groups} groups{budget}, variant={self.variant!r}"
+        if self.rule.strength is not None:
+            about = f"{shape}, strength={self.rule.strength:g}"
         if self.gamma.is_meta:  # there are no numbers to show
             return about
         return f"{about}, closed" if self.closed else f"{about}, alive={self.n_alive}"
@@ -278,7 +285,11 @@ class StatefulMask(nn.Module):
 
     def get_extra_state(self) -> torch.Tensor:
         """Return what the state belongs to (format, shape, M and variant by name) as the bytes of a JSON text."""
-        return describe_mask(self.shape, self.rule.n_features_to_select, self.variant, gates_digest(self.gates))
+        return describe_mask(*self._description())
+
+    def _description(self) -> tuple[Any, ...]:
+        rule = self.rule
+        return self.shape, rule.n_features_to_select, self.variant, gates_digest(self.gates), rule.strength
 
     def set_extra_state(self, state: torch.Tensor) -> None:
         """Do nothing: the description is checked before anything is loaded."""
@@ -290,8 +301,7 @@ class StatefulMask(nn.Module):
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any, **kwargs: Any) -> None:
         description = state_dict.get(prefix + "_extra_state")
         if description is not None:
-            about = (self.shape, self.rule.n_features_to_select, self.variant, gates_digest(self.gates))
-            check_description(description, *about)
+            check_description(description, *self._description())
         counters = state_dict.get(prefix + "counters")
         if counters is not None and counters.numel() == N_SLOTS - 1:  # format 1 did not count what is kept
             kept = counters.new_tensor([self.rule.n_features_to_select])

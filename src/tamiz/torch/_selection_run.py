@@ -162,7 +162,9 @@ class SelectionRun(Run):
     def fingerprint(self) -> dict[str, Any]:
         """Return what a checkpoint must agree with to belong to this run."""
         mask = self.mask
-        about = {"n_features": mask.n_features, "n_features_to_select": mask.rule.n_features_to_select}
+        about: dict[str, Any] = {"n_features": mask.n_features, "n_features_to_select": mask.rule.n_features_to_select}
+        if mask.rule.strength is not None:
+            about["strength"] = mask.rule.strength
         return {**super().fingerprint(), **about, "variant": mask.variant}
 
     def content(self) -> dict[str, Any]:

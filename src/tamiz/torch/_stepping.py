@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tamiz.core import MaskState, Rule, Slot, advance, fill_budget, is_closed, selection_schedule
 from tamiz.core.compiled import NOT_FINITE
+from tamiz.core.price import advance_with_price, decide
 from tamiz.errors import DivergenceError
 from tamiz.torch._compiled import advance_arrays, advance_arrays_with_costs
 
@@ -70,6 +71,8 @@ class Stepper:
         self._costs: np.ndarray | None = numbers.costs
         if self._costs is not None and int(tensors.counters[Slot.OPEN]) == 0:
             self._count_once()
+        if rule.strength is not None:
+            self._set_kept()
         self._warmup_steps, self._step_limit = rule.warmup_steps, rule.step_limit
         self._chunk_start = 0
         self._alphas: list[float] = []
@@ -115,7 +118,10 @@ class Stepper:
         if not 0 <= at < len(self._alphas):
             self._compute_schedule(step)
             at = 0
-        forced = step >= self._step_limit
+        strength = self.rule.strength
+        forced = step >= self._step_limit and strength is None
+        if strength is not None:
+            gradient.add_(strength)
         parts = (*self._arrays, gradient.numpy(), self._alphas[at], self._targets[at], forced, self._numbers)
         if self._costs is None:
             found = advance_arrays(*parts)
@@ -126,6 +132,8 @@ class Stepper:
         counters[_STEP] = step
         if self._costs is not None and not counters.item(_OPEN):
             self._fill()
+        if strength is not None and step >= self._step_limit and counters.item(_OPEN):
+            self._decide()
         # The memory was written without autograd; a graph that still needs the old gamma must notice.
         torch.autograd.graph.increment_version(self.tensors.gamma)
         if forced and counters.item(_FORCED) == 1:
@@ -141,17 +149,13 @@ class Stepper:
         if not closed and step > rule.warmup_steps:
             old = mask_state(tensors)
             loss_gradient = gradient.to(old.gamma.dtype)
+            priced = rule.strength is not None
             with torch.no_grad():
-                new = advance(old, loss_gradient, step, rule)
-                limit_decides = step >= rule.step_limit and _limit_decides(old, loss_gradient, step, rule)
-                tensors.gamma.copy_(new.gamma.reshape(tensors.gamma.shape))
-                tensors.first.copy_(new.first)
-                tensors.second.copy_(new.second)
-                tensors.rank.copy_(new.rank)
-                counters[Slot.AGE] = new.age
-                counters[Slot.OPEN] = (new.rank == 0).sum()
-                counters[Slot.CLOSED] = is_closed(new, rule)
-                counters[Slot.KEPT] = new.kept
+                new = (advance_with_price if priced else advance)(old, loss_gradient, step, rule)
+                limit_decides = (
+                    not priced and step >= rule.step_limit and _limit_decides(old, loss_gradient, step, rule)
+                )
+                self._write(new)
                 if rule.costs is not None and not bool(counters[Slot.OPEN]):
                     self._fill()
             closed = bool(counters[Slot.CLOSED])
@@ -159,6 +163,28 @@ class Stepper:
                 self._report_limit()
         counters[Slot.STEP] = step
         return closed
+
+    def _write(self, state: MaskState) -> None:
+        """Write a state into the tensors."""
+        tensors, counters = self.tensors, self.tensors.counters
+        with torch.no_grad():
+            tensors.gamma.copy_(state.gamma.reshape(tensors.gamma.shape))
+            tensors.first.copy_(state.first)
+            tensors.second.copy_(state.second)
+            tensors.rank.copy_(state.rank)
+            counters[Slot.AGE] = state.age
+            counters[Slot.OPEN] = (state.rank == 0).sum()
+            counters[Slot.CLOSED] = is_closed(state, self.rule)
+            counters[Slot.KEPT] = state.kept
+
+    def _decide(self) -> None:
+        """End the selection of a rule with a strength: what is above one half is kept."""
+        self._write(decide(mask_state(self.tensors), self.rule))
+        self._set_kept()
+
+    def _set_kept(self) -> None:
+        """Hand the number of kept features to the compiled step: 0 until the closing of a rule with a strength begins."""
+        self._numbers = (int(self.tensors.counters[Slot.KEPT]), *self._numbers[1:])
 
     def _fill(self) -> None:
         """Take what still fits into the budget, once, when the closing begins; its gamma then rises from 0."""

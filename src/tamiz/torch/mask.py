@@ -15,6 +15,7 @@ from tamiz.torch._handle import MaskHandle, find_stepping_optimizer
 from tamiz.torch._mask_parts import Rest, check_shape
 from tamiz.torch._mask_state import StatefulMask
 from tamiz.torch._stepping import Stepper
+from tamiz.torch._strength import check_alone
 from tamiz.torch.fold import masked
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class FeatureMask(StatefulMask):
         Shape of the mask: the number of columns, or a shape that broadcasts against one sample. ``(1, 32, 32)`` picks
         pixels for all channels, ``(3, 32, 32)`` single values, ``(n_channels, 1)`` channels of a time series.
     n_features_to_select : int, float or None, default=None
-        M: a number, a fraction in (0, 1), or None for half; with groups, of groups. Must be None with a budget.
+        M: a number, a fraction in (0, 1), or None for half; with groups, of groups. Must be None with a budget or a strength.
     variant : str, default="soft"
         A name in ``tamiz.core.VARIANTS``: E2E-FS-Soft ("soft"), E2E-FS ("hard"), or "ranking", whose target falls slowly,
         so that one fit orders all features.
@@ -50,6 +51,10 @@ class FeatureMask(StatefulMask):
     keep, drop : list of int or mask of bool, default=None
         Numbers of entries of the flattened mask that are always, or never, let through, with their groups. Kept ones count
         towards M or the budget.
+    strength : float or None, default=None
+        Takes the place of M, as a regulariser: the price of an entry in units of the loss, above 0. Gamma follows the loss
+        + strength * sum(gamma) and is made binary; how many entries stay, from none to all, is left to the loss. The selection
+        ends with the ramp. Not together with groups, costs, keep or drop.
     mu : float, default=1.0
         The paper's :math:`\mu`, weight of the count penalty beyond 1.
     rho : float, default=0.75
@@ -104,6 +109,7 @@ class FeatureMask(StatefulMask):
         budget: float | None = None,
         keep: Any = None,
         drop: Any = None,
+        strength: float | None = None,
         mu: float = 1.0,
         rho: float = 0.75,
         mask_learning_rate: float = 0.01,
@@ -116,10 +122,12 @@ class FeatureMask(StatefulMask):
         shape = check_shape(shape)
         n_entries = math.prod(shape)
         options = {"groups": groups, "costs": costs, "budget": budget, "keep": keep, "drop": drop}
+        if strength is not None:
+            check_alone(strength, n_features_to_select, options)
         gates, group_names = mask_gates(n_entries, n_features_to_select, options)
         if gates is None:
-            m = resolve_n_features_to_select(n_features_to_select, n_entries)
-            counts: dict[str, Any] = {"n_features": n_entries, "n_features_to_select": m}
+            m = 0 if strength is not None else resolve_n_features_to_select(n_features_to_select, n_entries)
+            counts: dict[str, Any] = {"n_features": n_entries, "n_features_to_select": m, "strength": strength}
         else:
             counts = gates.rule_options()
         rule_options: dict[str, Any] = {
@@ -203,7 +211,8 @@ class FeatureMask(StatefulMask):
         ramp_steps : int, default=2000
             The paper's T: steps until the penalty alone decides.
         max_steps : int or None, default=None
-            Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; None: four ramps.
+            Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; None: four ramps. Must be
+            None with a strength, whose selection ends with the ramp.
 
         Returns
         -------

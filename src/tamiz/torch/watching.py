@@ -24,13 +24,15 @@ class MaskSummary:
     step : int
         Optimizer steps since the start of the warm-up.
     n_features, n_alive, n_features_to_select : int
-        All features, those not eliminated, and M.
+        All features, those not eliminated, and M; with a strength, M is 0 until the closing begins.
     gamma_sum : float
         Sum of gamma; M once the mask is closed.
     penalty : float
         ``L_12 + L_M``; 0 once the mask is closed.
     best : list of tuple of (str, float)
         Names and gamma of the features that are best now; empty as long as nothing tells them apart.
+    strength : float or None, default=None
+        Price of a feature, where the loss decides how many are kept.
     """
 
     phase: str
@@ -41,11 +43,14 @@ class MaskSummary:
     gamma_sum: float
     penalty: float
     best: list[tuple[str, float]]
+    strength: float | None = None
 
     def __str__(self) -> str:
+        aim = f"{self.n_features_to_select:,} to select"
+        if self.strength is not None:
+            aim = f"strength {self.strength:g}"
         lines = [
-            f"{self.phase}, step {self.step:,}: {self.n_alive:,} of {self.n_features:,} features alive, "
-            f"{self.n_features_to_select:,} to select",
+            f"{self.phase}, step {self.step:,}: {self.n_alive:,} of {self.n_features:,} features alive, {aim}",
             f"sum of gamma {self.gamma_sum:.4g}, penalty {self.penalty:.4g}",
         ]
         width = max((len(name) for name, _ in self.best), default=0)
@@ -101,6 +106,7 @@ def summarize_mask(mask: FeatureMask, names: Sequence[str] | None = None, n_best
         gamma_sum=float(gamma.sum()),
         penalty=penalty,
         best=[(labels[index], float(gamma[index])) for index in order],
+        strength=mask.rule.strength,
     )
 
 
@@ -142,7 +148,9 @@ def plot_mask(mask: FeatureMask, names: Sequence[str] | None = None, ax: Any = N
     gamma = mask.gamma.detach().cpu().float()
     if ax is None:
         _, ax = pyplot.subplots(figsize=(7, 4), layout="constrained")
-    ax.set_title(f"gamma: {mask.n_alive:,} of {mask.n_features:,} alive, {mask.n_features_to_select:,} to select")
+    strength = mask.rule.strength
+    aim = f"{mask.n_features_to_select:,} to select" if strength is None else f"strength {strength:g}"
+    ax.set_title(f"gamma: {mask.n_alive:,} of {mask.n_features:,} alive, {aim}")
     if len(mask.shape) > 1 and min(mask.shape[-2:]) > 1:
         image = gamma.reshape(-1, *gamma.shape[-2:]).mean(dim=0)  # the mean over channels
         ax.imshow(image.numpy(), vmin=0.0, vmax=1.0, cmap="Greys")

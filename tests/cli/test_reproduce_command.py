@@ -71,12 +71,15 @@ def test_surfaces_and_page(tmp_path):
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["protocol"] == "surfaces"
     files = sorted(path.name for path in (tmp_path / "run").iterdir())
-    assert files == ["figure.png", "results.csv", "results.json", "results.md"]
+    assert files == ["figure.png", "results.csv", "results.json", "results.md", "run.json"]
     done = run("reproduce", "page", tmp_path / "run", "--out", tmp_path / "docs" / "results.md")
     assert done.exit_code == 0, done.output
-    text = (tmp_path / "docs" / "results.md").read_text()
-    assert "## Figure 1" in text
-    assert "(images/surfaces-figure.png)" in text
+    assert "Wrote" in done.stderr
+    assert "(results/surfaces.md)" in (tmp_path / "docs" / "results.md").read_text()
+    text = (tmp_path / "docs" / "results" / "surfaces.md").read_text()
+    assert "# Figure 1" in text
+    assert "Made by `tamiz reproduce surfaces`, tamiz" in text
+    assert "(../images/surfaces-figure.png)" in text
     assert (tmp_path / "docs" / "images" / "surfaces-figure.png").read_bytes() == (
         tmp_path / "run" / "figure.png"
     ).read_bytes()
@@ -96,7 +99,15 @@ def test_microarray_from_the_command_to_the_page(tmp_path):
     assert "9 cells computed, 0 found finished, 0 failed, in" in done.stderr
     assert "Fisher, SVM" in done.stdout
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["cells", "report-colon.html", "results.csv", "results.json", "results.md", "timing.csv"]
+    assert names == [
+        "cells",
+        "report-colon.html",
+        "results.csv",
+        "results.json",
+        "results.md",
+        "run.json",
+        "timing.csv",
+    ]
     assert "fisher / svm" in (tmp_path / "report-colon.html").read_text()
     before = {name: (tmp_path / name).read_bytes() for name in names if name.startswith("results")}
     done = run(*words)

@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tamiz.cli.main import app
+from tamiz.reproduce import dask_runner
 
 QUICK = ["reproduce", "ground-truth", "--problems", "xor", "--sizes", "8", "--folds", "2", "-m", "relieff"]
 
@@ -60,7 +61,8 @@ def test_out_that_is_a_file(tmp_path):
     assert "Name another folder with --out" in done.stderr
 
 
-def test_unreachable_cluster(tmp_path):
+def test_unreachable_cluster(tmp_path, monkeypatch):
+    monkeypatch.setattr(dask_runner, "CONNECT_TIMEOUT", 0.2)
     done = run(*QUICK, "--dask", "tcp://127.0.0.1:9", "--out", tmp_path / "run")
     assert done.exit_code == 3
     assert "No Dask scheduler answers" in done.stderr
@@ -133,6 +135,6 @@ def test_interrupt_says_that_cells_are_kept(tmp_path):
             assert process.poll() is None
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        said = process.communicate(timeout=120)[1]
+        said = process.communicate(timeout=1200)[1]
     assert process.returncode == 130, said
     assert "the same command goes on from there" in said

@@ -120,7 +120,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with subprocess.Popen(["cat", str(tmp_path / "pipe")], stdout=subprocess.PIPE) as reader:
         write_atomic(tmp_path / "pipe", b"through")
-        assert reader.communicate(timeout=60)[0] == b"through"
+        assert reader.communicate(timeout=300)[0] == b"through"
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
 

@@ -20,7 +20,6 @@ resource = pytest.importorskip("resource", reason="Windows has neither these lim
 COMMAND = [sys.executable, "-m", "tamiz.cli.main"]
 #: Only against hanging for ever: a busy machine may take ten times as long as a quiet one.
 PATIENCE = 1200
-pytestmark = pytest.mark.timeout(PATIENCE + 300)
 
 
 def run(*arguments, cwd, **more):

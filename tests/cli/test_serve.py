@@ -36,15 +36,15 @@ def test_it_serves_until_it_is_interrupted(small_csv, tmp_path, which, ignored):
         try:
             line = process.stdout.readline()
             url = re.fullmatch(r"Live page: (http://127\.0\.0\.1:\d+/[\w-]{20,}/)\n", line)[1]
-            with urllib.request.urlopen(url, timeout=60) as answer:
+            with urllib.request.urlopen(url, timeout=300) as answer:
                 assert b"<title>tamiz: live selection</title>" in answer.read()
-            with urllib.request.urlopen(url + "tables/first", timeout=60) as answer:
+            with urllib.request.urlopen(url + "tables/first", timeout=300) as answer:
                 assert b'"target":"ill"' in answer.read()
             with pytest.raises(urllib.error.HTTPError, match="403"):
-                urllib.request.urlopen(url.rsplit("/", 2)[0] + "/", timeout=60)
+                urllib.request.urlopen(url.rsplit("/", 2)[0] + "/", timeout=300)
             assert any(path.name.startswith("tamiz-serve-") for path in temporary.iterdir())
             process.send_signal(which)
-            _, stderr = process.communicate(timeout=120)
+            _, stderr = process.communicate(timeout=1200)
         finally:
             process.kill()
     assert process.returncode == EXIT_INTERRUPTED

@@ -134,8 +134,8 @@ def server():
 
 @pytest.fixture
 def hasty() -> DownloadSettings:
-    """Little patience, so that tests are quick."""
-    return DownloadSettings(timeout=0.4, retries=2, backoff=0.01, max_backoff=0.05, lock_timeout=20)
+    """Little time between two tries, so that tests are quick; patience with a busy machine."""
+    return DownloadSettings(timeout=60, retries=2, backoff=0.01, max_backoff=0.05, lock_timeout=300)
 
 
 def _mount(path, options: str) -> None:

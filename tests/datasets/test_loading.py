@@ -127,7 +127,7 @@ def test_waiting_for_a_lock_ends_with_an_error_and_a_killed_owner_frees_it(serve
             load_dataset("toy", tmp_path, settings=replace(hasty, lock_timeout=0.1))
         assert server.requests == []
         owner.kill()
-        owner.wait(30)
+        owner.wait(300)
     np.testing.assert_array_equal(load_dataset("toy", tmp_path, settings=hasty).data, X)
 
 
@@ -148,7 +148,7 @@ source = Source("loopback", (RemoteFile("toy.zip", (url,)),), parse_challenge)
 REGISTRY["toy"] = DatasetEntry("toy", "TOY", (6, 9), (3, 3), "nobody", n_train=4, sources=(source,))
 print("ready", flush=True)
 sys.stdin.readline()
-print(load_dataset("toy", home, settings=DownloadSettings(timeout=20, retries=0)).data.sum())
+print(load_dataset("toy", home, settings=DownloadSettings(timeout=300, retries=0)).data.sum())
 """
 
 
@@ -162,7 +162,7 @@ def test_two_processes_download_once(server, tmp_path):
         for worker in (one, two):
             worker.stdin.write("go\n")
             worker.stdin.flush()
-        sums = [float(worker.communicate(timeout=60)[0]) for worker in (one, two)]
+        sums = [float(worker.communicate(timeout=300)[0]) for worker in (one, two)]
     assert sums == [float(X.sum())] * 2
     assert len(server.requests) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == [".toy.lock", "toy.npz"]

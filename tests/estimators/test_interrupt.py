@@ -44,7 +44,7 @@ def test_ctrl_c_leaves_an_estimator_that_is_not_fitted_and_a_process_that_goes_o
                 break
         assert "selecting 2 of 30" in shown
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=120)
+        out, _ = process.communicate(timeout=1200)
     finally:
         process.kill()
     assert out.split("\n")[:3] == ["interrupted", "not fitted", "fitted 2"]

@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import tarfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -107,7 +106,14 @@ def shown_names(browser) -> list[str]:
 
 
 def wait_for(browser, condition):
-    return WebDriverWait(browser, 10, poll_frequency=0.05).until(lambda _: condition())
+    return WebDriverWait(browser, 300, poll_frequency=0.05).until(lambda _: condition())
+
+
+def wait_for_scroll(browser):
+    """Wait until the page has been told that it scrolled, which hides values: that is before the next frame is drawn."""
+    browser.execute_async_script(
+        "const done = arguments[arguments.length - 1]; requestAnimationFrame(() => requestAnimationFrame(() => done()))"
+    )
 
 
 def downloaded(browser, folder: Path, name: str) -> list[list[str]]:
@@ -196,7 +202,7 @@ def test_values_show_under_the_pointer_and_by_arrow_keys(open_page, select_data)
     assert not tip.is_displayed()
     mark = plot.find_elements(By.CSS_SELECTOR, "[data-tip]")[2]
     browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", mark)
-    time.sleep(0.1)  # the page hides values while it scrolls
+    wait_for_scroll(browser)
     webdriver.ActionChains(browser).move_to_element(mark).perform()
     assert tip.text.startswith("M = 4: 0.8")
     plot.send_keys(Keys.ARROW_RIGHT)
@@ -406,7 +412,7 @@ def test_cells_are_named_under_the_pointer_and_by_arrow_keys(open_page, select_d
     tip = browser.find_element(By.ID, "tip")
     plot = browser.find_element(By.CSS_SELECTOR, "#heat .wide-only")
     browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", plot)
-    time.sleep(0.1)  # the page hides values while it scrolls
+    wait_for_scroll(browser)
     plot.send_keys(Keys.ARROW_RIGHT)
     heat = select_data.heat_map
     row, label = heat.rows[0] + 1, heat.labels[heat.groups[0]]
@@ -416,7 +422,7 @@ def test_cells_are_named_under_the_pointer_and_by_arrow_keys(open_page, select_d
     assert browser.find_element(By.ID, "said").get_attribute("textContent") == tip.text
     cells = browser.find_element(By.CSS_SELECTOR, "#together .cells")
     browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", cells)
-    time.sleep(0.1)
+    wait_for_scroll(browser)
     webdriver.ActionChains(browser).move_to_element(cells).perform()
     assert " with gene_" in tip.text
     assert "r = " in tip.text

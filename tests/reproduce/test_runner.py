@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tamiz.reproduce import runner
+from tamiz.reproduce import dask_runner, runner
 from tamiz.reproduce.cells import Cell
 from tamiz.reproduce.dask_runner import ClusterError
 from tamiz.reproduce.execution import execute
@@ -147,7 +147,7 @@ def test_kill_9_and_second_start_give_the_same_table_bit_for_bit(tmp_path):
         workers = children_of(run.pid)
         run.kill()
     assert workers
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while any(Path(f"/proc/{pid}").exists() for pid in workers):
         assert time.monotonic() < deadline, "a worker outlived its killed parent"
         time.sleep(0.05)
@@ -164,7 +164,8 @@ def test_kill_9_and_second_start_give_the_same_table_bit_for_bit(tmp_path):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_unreachable_cluster(tmp_path, quick_cells):
+def test_unreachable_cluster(tmp_path, quick_cells, monkeypatch):
+    monkeypatch.setattr(dask_runner, "CONNECT_TIMEOUT", 0.2)
     with pytest.raises(ClusterError, match=r"No Dask scheduler answers at 'tcp://127.0.0.1:9'.*leave --dask out"):
         run_cells(quick_cells[:1], CellStore(tmp_path), dask="tcp://127.0.0.1:9")
     with pytest.raises(ClusterError, match="No Dask scheduler answers at 'nonsense://x'"):

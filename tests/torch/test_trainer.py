@@ -6,8 +6,8 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -311,7 +311,7 @@ def test_killed_run_goes_on_where_it_was(tmp_path):
         arguments = [sys.executable, str(script), str(tmp_path / f"{name}.pt"), str(tmp_path / f"{name}.end")]
         return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=environment)
 
-    start("first").communicate(timeout=200)  # fills the cache of numba: code just compiled may round otherwise
+    start("first").communicate(timeout=1200)  # fills the cache of numba: code just compiled may round otherwise
     straight = start("straight")
     killed = start("killed")
     for line in killed.stdout:
@@ -323,9 +323,9 @@ def test_killed_run_goes_on_where_it_was(tmp_path):
     assert not (tmp_path / "killed.end").exists()
     assert (tmp_path / "killed.pt").exists()
     again = start("killed")
-    output, _ = again.communicate(timeout=200)
+    output, _ = again.communicate(timeout=1200)
     assert int(output.split()[0]) >= 150
-    straight.communicate(timeout=200)
+    straight.communicate(timeout=1200)
     ends = [torch.load(tmp_path / f"{name}.end", weights_only=True) for name in ("straight", "killed")]
     assert all(torch.equal(value, ends[1][key]) for key, value in ends[0].items())
 
@@ -333,11 +333,16 @@ def test_killed_run_goes_on_where_it_was(tmp_path):
 # ---- progress and bad input --------------------------------------------------------------------------------------------
 
 
-def test_progress_goes_to_stderr_only_for_long_runs(capsys):
+def test_progress_goes_to_stderr_only_for_long_runs(capsys, monkeypatch):
+    now = [0.0]  # a clock that a busy machine does not drive
+    monkeypatch.setattr("tamiz._progress.time", SimpleNamespace(monotonic=lambda: now[0]))
     train(linear(), regression(), mse, progress=True, **QUICK)
     assert capsys.readouterr().err == ""
-    slow = [lambda report: time.sleep(2.1) if report.step == 10 else None]
-    train(linear(), regression(), mse, progress=True, callbacks=slow, **QUICK)
+
+    def take_long(report):
+        now[0] += 2.1 if report.step == 10 else 0.0
+
+    train(linear(), regression(), mse, progress=True, callbacks=[take_long], **QUICK)
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "warm-up, 30 features" in shown.err

@@ -129,6 +129,7 @@ def run_command(
     from tamiz.cli.console import Terminal
     from tamiz.datasets import DatasetError, find_data_home
     from tamiz.reproduce.dask_runner import ClusterError
+    from tamiz.reproduce.run_record import command_of
     from tamiz.reproduce.store import StoreError
     from tamiz.reproduce.workflow import run_protocol
 
@@ -144,6 +145,7 @@ def run_command(
             jobs=jobs,
             dask=dask,
             data_home=str(find_data_home().absolute()),
+            command=command_of(protocol, chosen),
             progress=bar.update if bar else (lambda done, total, note: None),
             warn=terminal.warn,
         )
@@ -219,24 +221,26 @@ def _show(record: dict[str, Any], failures: dict[str, str], terminal: Any) -> No
 
 def page(
     folders: Annotated[list[Path], typer.Argument(help="Folders of runs.", show_default=False)],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path("results.md"),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The summary; the pages of the runs go into a folder beside it.")
+    ] = Path("results.md"),
     json: opt.Json = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Put the tables of several runs on one page of Markdown."""
+    """Write a summary of several runs with a chart, and a page of Markdown for each of them."""
     from tamiz.cli.console import Terminal
     from tamiz.reproduce.results_page import PageError, write_page
     from tamiz.reproduce.store import StoreError
 
     terminal = Terminal(quiet, json)
     try:
-        write_page(folders, out)
+        written = write_page(folders, out)
     except PageError as error:
         raise CommandError(str(error)) from None
     except StoreError as error:
         raise CommandError(str(error), EXIT_OUTPUT) from None
-    terminal.say(f"Wrote {out}.")
-    terminal.result({"file": str(out), "runs": [str(folder) for folder in folders]})
+    terminal.say(f"Wrote {out} and {len(written) - 1} files beside it.")
+    terminal.result({"file": str(out), "files": list(map(str, written)), "runs": [str(folder) for folder in folders]})
 
 
 def add_commands(root: typer.Typer, friendly: Callable[..., Any]) -> None:
@@ -251,7 +255,7 @@ def add_commands(root: typer.Typer, friendly: Callable[..., Any]) -> None:
         return typer.main.get_command(one)
 
     class ProtocolGroup(TyperGroup):
-        """List the registered protocols and the command that puts their tables on one page."""
+        """List the registered protocols and the command that writes their pages."""
 
         def list_commands(self, ctx: Any) -> list[str]:
             from tamiz.reproduce.registry import protocol_names
@@ -261,7 +265,7 @@ def add_commands(root: typer.Typer, friendly: Callable[..., Any]) -> None:
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             if cmd_name == "page":
                 return make(
-                    page, "page", "Put several runs on one page.", "tamiz-reproduce-microarray --out docs/results.md"
+                    page, "page", "Write the pages of several runs.", "tamiz-reproduce-microarray --out docs/results.md"
                 )
             from tamiz.reproduce.registry import load_protocol, protocol_names
 

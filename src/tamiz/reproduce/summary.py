@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from tamiz._files import write_atomic
+from tamiz.reproduce.scores import HeadlineScore, scores_to_json
 from tamiz.reproduce.store import store_error
 
 
-def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table of Markdown; the first column is text, the others are aligned to the right.
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1) -> str:
+    """Return a table of Markdown; the first ``text_columns`` are text, the others are aligned to the right.
 
     Examples
     --------
@@ -27,7 +28,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """
     lines = [header, *rows]
     texts = ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines]
-    rule = "|---|" + "---:|" * (len(header) - 1)
+    rule = "|" + "---|" * text_columns + "---:|" * (len(header) - text_columns)
     return "\n".join([texts[0], rule, *texts[1:]])
 
 
@@ -130,6 +131,8 @@ class ProtocolSummary:
         Content of the JSON file; ``content["protocol"]`` is the name of the protocol.
     timing : list of dict
         Seconds, kept apart: they differ from run to run, the rest does not.
+    scores : list of HeadlineScore
+        What the page of all results shows of the run; ``scores`` of the JSON file.
     """
 
     title: str
@@ -137,13 +140,15 @@ class ProtocolSummary:
     records: list[dict[str, Any]]
     content: dict[str, Any]
     timing: list[dict[str, Any]] = field(default_factory=list)
+    scores: list[HeadlineScore] = field(default_factory=list)
 
     def write(self, folder: Path) -> dict[str, str]:
         """Write ``results.md``, ``results.csv``, ``results.json`` and ``timing.csv``; return their paths by kind."""
+        content = {**self.content, "scores": scores_to_json(self.scores)} if self.scores else self.content
         files = {
             "md": ("results.md", f"## {self.title}\n\n{self.markdown.rstrip()}\n"),
             "csv": ("results.csv", csv_lines(self.records)),
-            "json": ("results.json", json.dumps(self.content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"),
+            "json": ("results.json", json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"),
         }
         if self.timing:
             files["timing"] = ("timing.csv", csv_lines(self.timing))

@@ -10,6 +10,7 @@ from typing import Any
 
 from tamiz.errors import MissingExtraError
 from tamiz.reproduce.protocol import ComparisonPage, Protocol
+from tamiz.reproduce.run_record import write_run_record
 from tamiz.reproduce.runner import CellProgress, CellResults, run_cells
 from tamiz.reproduce.store import CellStore, check_run_folder
 from tamiz.reproduce.summary import ProtocolSummary
@@ -45,6 +46,7 @@ def run_protocol(
     jobs: int | None = None,
     dask: str | None = None,
     data_home: str | None = None,
+    command: str | None = None,
     progress: CellProgress = lambda done, total, note: None,
     warn: Callable[[str], None] = lambda sentence: None,
 ) -> ProtocolRun:
@@ -66,6 +68,8 @@ def run_protocol(
         Address of a Dask scheduler, to which the cells go instead.
     data_home : str or None, default=None
         Folder of the data sets.
+    command : str or None, default=None
+        Command that made the plan, for ``run.json``.
     progress : callable, default=no-op
         Called with (done, total, name) after each cell.
     warn : callable, default=no-op
@@ -95,6 +99,7 @@ def run_protocol(
     results, failures = (done.results, done.failures) if done else ({}, {})
     summary = protocol.summarise(plan, cells, results, failures)
     files = summary.write(folder)
+    files["run"] = str(write_run_record(folder, command))
     try:
         files.update(protocol.draw(summary, cells, results, folder))
     except MissingExtraError:

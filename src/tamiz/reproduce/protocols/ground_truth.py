@@ -18,6 +18,7 @@ from tamiz.evaluation.methods import make_seeded, pick_methods
 from tamiz.reproduce.cells import Cell, seed_from
 from tamiz.reproduce.paper_numbers import GROUND_TRUTH
 from tamiz.reproduce.protocol import METHODS_OPTION, SEED_OPTION, Protocol, ProtocolOption, with_references
+from tamiz.reproduce.scores import HeadlineScore
 from tamiz.reproduce.selections import method_settings
 from tamiz.reproduce.sources import checksum
 from tamiz.reproduce.summary import (
@@ -227,12 +228,31 @@ class GroundTruth(Protocol):
             {"method": method, "p": size, "median seconds of one selection": float(np.median(values))}
             for (method, size), values in seconds.items()
         ]
-        return ProtocolSummary("Ground truth", "\n\n".join(parts), records, content, timing)
+        return ProtocolSummary("Ground truth", "\n\n".join(parts), records, content, timing, _headlines(plan, means))
 
 
 def _over_sizes(plan: GroundTruthPlan, means: Mapping[Any, float], problem: str, method: str) -> float:
     values = [means.get((problem, method, size), math.nan) for size in plan.sizes]
     return float(np.mean(values))
+
+
+def _headlines(plan: GroundTruthPlan, means: Mapping[Any, float]) -> list[HeadlineScore]:
+    """Return the mean share over the numbers of columns; published means are over all of :data:`SIZES`."""
+    sizes = ", ".join(map(str, plan.sizes))
+    published = _PUBLISHED if plan.sizes == SIZES else {}
+    return [
+        HeadlineScore(
+            problem,
+            "share of the true features found",
+            f"mean over p = {sizes} and {plan.n_folds} folds",
+            method,
+            get_method(method).title,
+            _over_sizes(plan, means, problem, method),
+            published=GROUND_TRUTH[published[method]][problem] if method in published else None,
+        )
+        for problem in plan.problems
+        for method in plan.methods
+    ]
 
 
 def _pairs(plan: GroundTruthPlan, means: Mapping[Any, float]) -> Iterator[tuple[str, float | None, float | None]]:

@@ -23,6 +23,7 @@ from tamiz.reproduce.paper_numbers import (
     STANDS_FOR,
 )
 from tamiz.reproduce.protocols.images_training import CONFIGURATIONS
+from tamiz.reproduce.scores import HeadlineScore
 from tamiz.reproduce.sources import display_name
 from tamiz.reproduce.summary import ProtocolSummary, difference_lines, failure_section, format_cell, markdown_table
 
@@ -122,7 +123,31 @@ def summarise_images(
         for (dataset, method), values in times.items()
     ]
     title = "Images: " + ", ".join(map(display_name, plan.datasets))
-    return ProtocolSummary(title, "\n\n".join(parts), records, content, seconds)
+    return ProtocolSummary(title, "\n\n".join(parts), records, content, seconds, _headlines(plan, records))
+
+
+def _headlines(plan: ImagesPlan, records: Sequence[Mapping[str, Any]]) -> list[HeadlineScore]:
+    """Return the mean accuracy of the new networks over the numbers of pixels, as a share."""
+    scores = []
+    for dataset in plan.datasets:
+        sizes = ", ".join(map(str, image_sizes_of(dataset)))
+        for method in plan.methods:
+            shown = [r for r in records if (r["dataset"], r["method"], r["judge"]) == (dataset, method, "new")]
+            if shown and all(record["accuracy"] is not None for record in shown):
+                published = [record["paper"] for record in shown if record["paper"] is not None]
+                scores.append(
+                    HeadlineScore(
+                        display_name(dataset),
+                        "accuracy",
+                        f"of new networks, configuration `{plan.configuration}`, mean over {sizes} values and {plan.n_runs} "
+                        "run(s); the paper's networks are larger and were trained longer",
+                        method,
+                        get_method(method).title,
+                        float(np.mean([record["accuracy"] for record in shown])) / 100,
+                        published=float(np.mean(published)) / 100 if published else None,
+                    )
+                )
+    return scores
 
 
 def row_title(method: str, judge: str) -> str:

@@ -14,6 +14,7 @@ from tamiz.evaluation.methods import make_seeded, pick_methods
 from tamiz.reproduce.cells import Cell, seed_from
 from tamiz.reproduce.paper_numbers import MADELON_AUROC
 from tamiz.reproduce.protocol import METHODS_OPTION, SEED_OPTION, Protocol, ProtocolOption, with_references
+from tamiz.reproduce.scores import HeadlineScore
 from tamiz.reproduce.selections import method_settings
 from tamiz.reproduce.sources import load_checked
 from tamiz.reproduce.summary import ProtocolSummary, difference_lines, failure_section, format_cell, markdown_table
@@ -148,4 +149,17 @@ class Madelon(Protocol):
             {"method": method, "median seconds of one selection": float(np.median(values))}
             for method, values in seconds.items()
         ]
-        return ProtocolSummary(f"MADELON, {plan.k} features", "\n\n".join(parts), records, content, timing)
+        scores = [
+            HeadlineScore(
+                "MADELON",
+                "AUROC",
+                f"of a random forest on {plan.k} features, mean of {plan.n_runs} run(s)",
+                r["method"],
+                get_method(r["method"]).title,
+                r["auroc"],
+                published=MADELON_AUROC.get(_PUBLISHED.get(r["method"], "")) if plan.k == N_KEPT else None,
+            )
+            for r in records
+            if r["auroc"] is not None
+        ]
+        return ProtocolSummary(f"MADELON, {plan.k} features", "\n\n".join(parts), records, content, timing, scores)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tamiz.baselines.registry import get_method
+from tamiz.evaluation.metrics import BALANCED_ACCURACY
 from tamiz.evaluation.significance import corrected_t_tests, holm, wilcoxon_pairs
 from tamiz.evaluation.stability import nogueira_stability
 from tamiz.reproduce.cells import Cell
@@ -17,6 +18,8 @@ from tamiz.reproduce.learners import LEARNER_TITLES, LEARNERS, learners_of
 from tamiz.reproduce.paper_numbers import MICROARRAY, MICROARRAY_FILES, STANDS_FOR
 from tamiz.reproduce.protocol import REFERENCES, with_references
 from tamiz.reproduce.recipes import with_recipe
+from tamiz.reproduce.scores import HeadlineScore
+from tamiz.reproduce.sources import display_name
 from tamiz.reproduce.splits import N_FOLDS, N_REPEATS
 
 #: Columns of the table, in the paper's order; stand-ins are labelled in every output.
@@ -121,6 +124,20 @@ class TableRow:
     def label(self) -> str:
         """Titles of method and learner, and the recipe."""
         return with_recipe(f"{get_method(self.method).title}, {LEARNER_TITLES[self.learner]}", self.recipe)
+
+    def headline(self, basis: str) -> HeadlineScore:
+        """Return the mean as a headline score; ``basis`` says of what it is the mean."""
+        return HeadlineScore(
+            display_name(self.dataset),
+            BALANCED_ACCURACY.name,
+            basis,
+            self.method,
+            get_method(self.method).title,
+            self.mean,
+            LEARNER_TITLES[self.learner],
+            self.recipe,
+            None if self.paper is None else self.paper[0],
+        )
 
 
 def collect(plan: MicroarrayPlan, cells: Sequence[Cell], results: Mapping[str, Any]) -> dict[str, list[TableRow]]:

@@ -110,14 +110,18 @@ def summarise_microarray(
         _records(plan, tables, bold, behind, stable),
         _content(plan, tables, bold, behind, ranks, stable, failures),
         _seconds(cells, results),
+        [row.headline(f"mean over {_over(plan)}") for rows in tables.values() for row in rows],
     )
 
 
+def _over(plan: MicroarrayPlan) -> str:
+    return f"M = {', '.join(map(str, plan.m_values))} and {plan.n_splits} splits"
+
+
 def _introduction(plan: MicroarrayPlan) -> str:
-    sizes = ", ".join(map(str, plan.m_values))
     solver = "the grid of the authors' code" if plan.grid == "full" else "C from 0.001, 0.1, 1, 100, squared hinge"
     return (
-        f"Mean balanced accuracy over M = {sizes} and {plan.n_splits} splits (3-fold x {plan.n_repeats}), ± the standard "
+        f"Mean balanced accuracy over {_over(plan)} (3-fold x {plan.n_repeats}), ± the standard "
         "deviation over both; **bold**, by the paper's rule: the best row of a column and those that a Wilcoxon test over "
         "the splits (0.05) does not tell from it. The splits share rows, which that test does not know: ↓ marks rows that "
         "the corrected resampled t test (Holm over the rows, 0.05) tells from the best. In brackets the paper's number. "

@@ -14,7 +14,7 @@ from tamiz._extras import require
 from tamiz.baselines.registry import get_method
 from tamiz.datasets.registry import find_entry
 from tamiz.evaluation.methods import pick_methods
-from tamiz.evaluation.metrics import balanced_accuracy
+from tamiz.evaluation.metrics import BALANCED_ACCURACY, balanced_accuracy
 from tamiz.reproduce.cells import Cell, seed_from
 from tamiz.reproduce.learners import naive_network
 from tamiz.reproduce.paper_numbers import THREE_LAYER_MADELON, THREE_LAYER_MADELON_SIZES
@@ -34,6 +34,7 @@ from tamiz.reproduce.recipes import (
     recipe_sentence,
     with_recipe,
 )
+from tamiz.reproduce.scores import HeadlineScore
 from tamiz.reproduce.selections import method_settings, select_for_all
 from tamiz.reproduce.sources import display_name, load_checked, pick_datasets
 from tamiz.reproduce.splits import N_FOLDS, N_REPEATS, SPLIT_SEED, load_split
@@ -212,7 +213,8 @@ class ThreeLayer(Protocol):
             {"dataset": dataset, "method": method, "median seconds of one selection": float(np.median(values))}
             for (dataset, method), values in timing.items()
         ]
-        return ProtocolSummary("Three-layer network", "\n\n".join(parts), records, content, seconds)
+        title = "Three-layer network: " + ", ".join(map(display_name, plan.datasets))
+        return ProtocolSummary(title, "\n\n".join(parts), records, content, seconds, _headlines(plan, series))
 
     def draw(
         self, summary: ProtocolSummary, cells: Sequence[Cell], results: Mapping[str, Any], folder: Path
@@ -249,6 +251,28 @@ def _published(method: str, m: int) -> float | None:
     """Return the number of the authors' files for MADELON, if there is one."""
     row = THREE_LAYER_MADELON.get(method)
     return None if row is None else row[THREE_LAYER_MADELON_SIZES.index(m)]
+
+
+def _headlines(plan: ThreeLayerPlan, series: Mapping[Any, Any]) -> list[HeadlineScore]:
+    """Return the mean of each curve of networks that were trained anew, which every method has."""
+    scores = []
+    for (dataset, method, recipe, kind), rows in series.items():
+        if kind == "network":
+            sizes = ", ".join(map(str, curve_sizes_of(dataset)))
+            published = THREE_LAYER_MADELON.get(method) if dataset == "madelon" else None
+            scores.append(
+                HeadlineScore(
+                    display_name(dataset),
+                    BALANCED_ACCURACY.name,
+                    f"of the network trained anew, mean over M = {sizes} and {N_FOLDS * plan.n_repeats} splits",
+                    method,
+                    get_method(method).title,
+                    float(np.mean(rows)),
+                    recipe=recipe,
+                    published=None if published is None else float(np.mean(published)),
+                )
+            )
+    return scores
 
 
 def _title(record: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tamiz.cli.main import app
+from tamiz.reproduce import dask_runner
 
 QUICK = ["reproduce", "ground-truth", "--problems", "xor", "--sizes", "8", "--folds", "2", "-m", "relieff"]
 
@@ -60,7 +61,8 @@ def test_out_that_is_a_file(tmp_path):
     assert "Name another folder with --out" in done.stderr
 
 
-def test_unreachable_cluster(tmp_path):
+def test_unreachable_cluster(tmp_path, monkeypatch):
+    monkeypatch.setattr(dask_runner, "CONNECT_TIMEOUT", 0.2)
     done = run(*QUICK, "--dask", "tcp://127.0.0.1:9", "--out", tmp_path / "run")
     assert done.exit_code == 3
     assert "No Dask scheduler answers" in done.stderr
@@ -71,12 +73,15 @@ def test_surfaces_and_page(tmp_path):
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["protocol"] == "surfaces"
     files = sorted(path.name for path in (tmp_path / "run").iterdir())
-    assert files == ["figure.png", "results.csv", "results.json", "results.md"]
+    assert files == ["figure.png", "results.csv", "results.json", "results.md", "run.json"]
     done = run("reproduce", "page", tmp_path / "run", "--out", tmp_path / "docs" / "results.md")
     assert done.exit_code == 0, done.output
-    text = (tmp_path / "docs" / "results.md").read_text()
-    assert "## Figure 1" in text
-    assert "(images/surfaces-figure.png)" in text
+    assert "Wrote" in done.stderr
+    assert "(results/surfaces.md)" in (tmp_path / "docs" / "results.md").read_text()
+    text = (tmp_path / "docs" / "results" / "surfaces.md").read_text()
+    assert "# Figure 1" in text
+    assert "Made by `tamiz reproduce surfaces`, tamiz" in text
+    assert "(../images/surfaces-figure.png)" in text
     assert (tmp_path / "docs" / "images" / "surfaces-figure.png").read_bytes() == (
         tmp_path / "run" / "figure.png"
     ).read_bytes()
@@ -96,7 +101,15 @@ def test_microarray_from_the_command_to_the_page(tmp_path):
     assert "9 cells computed, 0 found finished, 0 failed, in" in done.stderr
     assert "Fisher, SVM" in done.stdout
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["cells", "report-colon.html", "results.csv", "results.json", "results.md", "timing.csv"]
+    assert names == [
+        "cells",
+        "report-colon.html",
+        "results.csv",
+        "results.json",
+        "results.md",
+        "run.json",
+        "timing.csv",
+    ]
     assert "fisher / svm" in (tmp_path / "report-colon.html").read_text()
     before = {name: (tmp_path / name).read_bytes() for name in names if name.startswith("results")}
     done = run(*words)
@@ -122,6 +135,6 @@ def test_interrupt_says_that_cells_are_kept(tmp_path):
             assert process.poll() is None
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        said = process.communicate(timeout=120)[1]
+        said = process.communicate(timeout=1200)[1]
     assert process.returncode == 130, said
     assert "the same command goes on from there" in said

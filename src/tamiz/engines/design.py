@@ -6,6 +6,7 @@ and sparse tables, and only the products that are used are compiled.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -214,6 +215,23 @@ class Design:
             owned = owned or not np.shares_memory(values, X)
             self.matrix = Matrix(writeable_view(values), vector, empty, np.zeros(0, np.int64), vector)
         self.owned = owned
+
+    def copy(self) -> Design:
+        """Return a copy; dropping columns of either leaves the other as it is.
+
+        Examples
+        --------
+        >>> design = Design(np.eye(3), None, owned=True)
+        >>> design.copy().keep(np.array([0, 2], dtype=np.int32), 2)
+        >>> design.matrix.values.shape
+        (3, 3)
+        """
+        copied = copy.copy(self)
+        if self.sparse:
+            copied.matrix = Matrix(*(array.copy() for array in self.matrix))
+        else:  # both read the same table, and the next one that drops columns makes its own
+            self.owned = copied.owned = False
+        return copied
 
     @property
     def products(self) -> tuple[Any, Any]:

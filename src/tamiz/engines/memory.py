@@ -29,6 +29,8 @@ class LoopSlot(IntEnum):
     """Steps that the moments of the weights have seen."""
     FEATURES = 5
     """Features of the working set: its columns or, with groups, its groups."""
+    TARGET_MATTERS = 6
+    """1 once a step of the selection has depended on its target, and with it on M (always with groups)."""
 
 
 class Memory(NamedTuple):
@@ -145,6 +147,27 @@ def new_memory(
         batch_targets=np.zeros((size, n_outputs), dtype=np.float32),
         batch_weights=np.zeros(size, dtype=np.float32),
     )
+
+
+def copy_memory(memory: Memory) -> Memory:
+    """Return a copy of the memory of a run without groups, from which the run can be continued.
+
+    Examples
+    --------
+    >>> memory = new_memory(10, 1, 5, 2, 4, seed=0)
+    >>> copied = copy_memory(memory)
+    >>> copied.gamma[0] = 0
+    >>> memory.gamma[0], copied.gate[0]
+    (np.float32(1.0), np.float32(0.0))
+    """
+    copied = {name: vector.copy() for name, vector in memory._asdict().items() if name != "history"}
+    shared = {  # what lies in the place of something else, see new_memory
+        "gamma_gradient": copied["folded"][0],
+        "gate": copied["gamma"],
+        "order": copied["gradient"][0].view(np.int32),
+        "history": History(*(array.copy() for array in memory.history)),
+    }
+    return Memory(**{**copied, **shared})
 
 
 def _chunks(size: int) -> Iterator[slice]:

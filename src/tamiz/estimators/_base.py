@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -21,13 +21,13 @@ from tamiz.core.losses import Loss, get_loss
 from tamiz.core.rule import MASK_OPTIMIZERS
 from tamiz.engines import Problem, Schedule
 from tamiz.engines.budget import fit_with_rule
-from tamiz.engines.contract import Progress
+from tamiz.engines.contract import Fit, PathEngine, Progress
 from tamiz.engines.schedule import SelectionL2
 from tamiz.estimators._effects import record_effects
 from tamiz.estimators._gating import Gating, read_gating, selectable
 from tamiz.estimators.automatic import candidates_of_l2, cv_results, decide, is_auto, network_parameters
 from tamiz.estimators.joint_effects import PairEffect, joint_effects
-from tamiz.estimators.networks import NETWORKS, find_network, find_schedule
+from tamiz.estimators.networks import NETWORKS, Network, find_network, find_schedule
 from tamiz.estimators.progress import watch_selection
 from tamiz.estimators.strength import fit_by_strength
 from tamiz.preprocessing.exact import DEVIATIONS
@@ -57,6 +57,17 @@ class PreparedData:
     def n_outputs(self) -> int:
         """Return the number of outputs of the model; two competing ones are one."""
         return self.loss.decision(self.target.values[:1]).shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class FitPlan:
+    """What an engine is told: network, what gates its columns, data, rule and schedule."""
+
+    network: Network
+    gating: Gating | None
+    problem: Problem
+    rule: Rule
+    schedule: Schedule
 
 
 class BaseE2EFS(SelectorMixin, BaseEstimator):
@@ -275,14 +286,28 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
 
     def _fit_prepared(self, prepared: PreparedData, owned: bool, progress: Progress | None = None) -> Any:
         """Run the engine and store what came out; ``progress`` takes the place of the bar of ``verbose``."""
-        table, target, loss = prepared.table, prepared.target, prepared.loss
+        plan = self._plan(prepared, owned)
+        with watch_selection(self.verbose, plan.rule, plan.schedule.refinement_steps) as bar:
+            fit = fit_with_rule(
+                plan.network.engine(self),
+                plan.problem,
+                plan.rule,
+                prepared.loss,
+                plan.schedule,
+                seed=seed_of(self.random_state),
+                progress=progress or bar,
+            )
+        return self._store_fit(fit, prepared, plan)
+
+    def _plan(self, prepared: PreparedData, owned: bool) -> FitPlan:
+        """Return what the engine is told for a prepared table."""
+        table = prepared.table
         gating = read_gating(self, prepared.n_features, prepared.feature_names, prepared.missing)
         if gating is None:
             m = resolve_n_features_to_select(self.n_features_to_select, prepared.n_features)
             counts: dict[str, Any] = {"n_features": prepared.n_features, "n_features_to_select": m}
         else:
             m, counts = gating.gates.expected_size, gating.gates.rule_options()
-        network = find_network(self.network)
         schedule = self._schedule(find_schedule(self), table.values.shape[0], m, prepared.n_outputs)
         rule = Rule(
             **counts,
@@ -295,19 +320,14 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             mask_learning_rate=schedule.mask_learning_rate,
             mask_optimizer=self.mask_optimizer,
         )
-        problem = Problem(table.values, target.values, prepared.sample_weight, table.offset, owned)
+        problem = Problem(table.values, prepared.target.values, prepared.sample_weight, table.offset, owned)
         if gating is not None:
             problem = gating.restrict(problem)
-        with watch_selection(self.verbose, rule, schedule.refinement_steps) as bar:
-            fit = fit_with_rule(
-                network.engine(self),
-                problem,
-                rule,
-                loss,
-                schedule,
-                seed=seed_of(self.random_state),
-                progress=progress or bar,
-            )
+        return FitPlan(find_network(self.network), gating, problem, rule, schedule)
+
+    def _store_fit(self, fit: Fit, prepared: PreparedData, plan: FitPlan) -> Any:
+        """Store what the engine returned as fitted attributes."""
+        table, target, gating = prepared.table, prepared.target, plan.gating
         selection = fit.selection if gating is None else gating.selection_of_columns(fit.selection)
         columns = selection.indices if gating is None else gating.read_columns(selection.support)
 
@@ -315,9 +335,9 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         if prepared.feature_names is not None:
             self.feature_names_in_ = prepared.feature_names
         self.n_features_to_select_ = int(selection.group_support.sum())
-        self.network_ = network.name
-        self.l2_ = float(schedule.l2)
-        self.loss_ = loss.name
+        self.network_ = plan.network.name
+        self.l2_ = float(plan.schedule.l2)
+        self.loss_ = prepared.loss.name
         self.normalize_ = self.normalize
         self.statistics_ = None if table.statistics is None else table.statistics.of(columns)
         self.missing_ = None if prepared.missing is None else prepared.missing.of(selection.indices)
@@ -371,9 +391,47 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             chosen["l2"] = SelectionL2(self.l2_)
         return clone(self).set_params(n_features_to_select=n_features_to_select, **chosen)
 
-    def _fit_one(self, m: int, prepared: PreparedData) -> Any:
-        """Return a clone fitted for another M on a table that all fits share, which none may write to."""
-        return clone(self).set_params(n_features_to_select=m)._fit_prepared(prepared, owned=False)
+    def fit_copies(self, sizes: Sequence[int], X: Any, y: Any, sample_weight: Any = None) -> Iterator[tuple[int, Any]]:
+        """Yield (M, fitted copy) for several M; each is ``copy_for(M).fit(X, y)``, with the table prepared once.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            The values of M.
+        X, y, sample_weight
+            As for :meth:`fit`.
+
+        Yields
+        ------
+        (int, estimator)
+            From the largest M to the smallest.
+        """
+        if not sizes:
+            return
+        base = self.copy_for(max(sizes))
+        prepared = base._prepare(X, y, sample_weight)
+        yield from base._fit_sizes(sizes, prepared)
+
+    def _fit_sizes(self, sizes: Sequence[int], prepared: PreparedData) -> Iterator[tuple[int, Any]]:
+        """Yield (M, clone fitted for it), largest M first, on a table that all fits share, which none may write to."""
+        ordered = sorted(set(sizes), reverse=True)
+        copies = [clone(self).set_params(n_features_to_select=m) for m in ordered]
+        if not self._shares_steps(ordered[0], prepared):
+            yield from ((m, one._fit_prepared(prepared, owned=False)) for m, one in zip(ordered, copies, strict=True))
+            return
+        plans = [one._plan(prepared, owned=False) for one in copies]
+        rules, schedules = [plan.rule for plan in plans], [plan.schedule for plan in plans]
+        engine: Any = plans[0].network.engine(self)
+        fits = engine.fit_path(plans[0].problem, rules, prepared.loss, schedules, seed=seed_of(self.random_state))
+        for m, one, plan, fit in zip(ordered, copies, plans, fits, strict=True):
+            yield m, one._store_fit(fit, prepared, plan)
+
+    def _shares_steps(self, m: int, prepared: PreparedData) -> bool:
+        """Return whether fits of clones with several M, ``m`` the largest, take common steps."""
+        if self.verbose or not isinstance(self.random_state, numbers.Integral):  # a bar, or a seed, for each fit
+            return False
+        plan = clone(self).set_params(n_features_to_select=m)._plan(prepared, owned=False)
+        return plan.gating is None and isinstance(plan.network.engine(self), PathEngine)
 
     def _schedule(self, decide: Callable[..., Schedule], n_samples: int, m: int, n_outputs: int) -> Schedule:
         """Return the schedule with every "auto" decided."""

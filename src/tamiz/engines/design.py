@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import cfunc, njit, types
+from numba import njit, types
 
 from tamiz.core import writeable_view
-from tamiz.core.compiled import AS_ARGUMENT, FAST, IN_PLACE
+from tamiz.core.compiled import FAST, IN_PLACE, compile_argument
 
 
 class Matrix(NamedTuple):
@@ -125,7 +125,7 @@ def _compiled(product: Callable[..., None], n_vectors: int) -> Any:
     rows = types.Array(types.int64, 1, "C")
     matrix = (table, vector, types.Array(types.int32, 1, "C"), rows, vector)
     rest = (table, types.int64, vector, table) if n_vectors == 2 else (table, table, types.int64)
-    return cfunc(types.void(*matrix, rows, *rest), fastmath=FAST, **AS_ARGUMENT)(product)
+    return compile_argument(product, types.void(*matrix, rows, *rest), fastmath=FAST)
 
 
 @njit(**IN_PLACE)

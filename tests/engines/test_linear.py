@@ -393,7 +393,7 @@ def test_a_path_starts_anew_where_more_than_m_differs():
 
 
 def test_a_path_with_groups_or_costs_is_that_of_separate_fits():
-    X, targets = planted(f=12)
+    X, targets = planted(f=12, informative=(4, 7))
     groups = np.repeat(np.arange(6), 2)
     loss, one = get_loss("squared_hinge"), schedule(refinement_steps=20)
     for problem, rules in (

@@ -433,3 +433,62 @@ def test_print_takes_few_pages_and_strands_no_heading(open_page, select_data):
     browser = open_page(select_data)
     printed = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
     assert len(re.findall(rb"/Type\s*/Page\b(?!s)", printed)) <= 6
+
+
+def heat_state(browser):
+    """Names, picture, height and spoken name of the wide heat map."""
+    return browser.execute_script("""
+      const svg = document.querySelector("#heat .wide-only svg");
+      const names = [...svg.querySelectorAll(".cell-name")].map((name) => name.textContent);
+      const height = Number(svg.querySelector(".cells").getAttribute("height"));
+      const href = svg.querySelector("image").getAttribute("href");
+      return [names, href, svg.getAttribute("viewBox"), svg.getAttribute("aria-label"), height];
+    """)
+
+
+def test_heat_map_and_downloads_follow_the_slider(open_page, select_data, tmp_path):
+    browser = open_page(select_data)
+    before = heat_state(browser)
+    slider = browser.find_element(By.ID, "m-slider")
+    by_rank = [select_data.selection.name_of(int(i)) for i in np.argsort(select_data.selection.ranking)]
+    slider.send_keys(Keys.ARROW_RIGHT)  # 20 instead of 12
+    names, href, _, label, height = heat_state(browser)
+    assert sorted(names) == sorted(by_rank[:20])
+    assert (label, height) == ("z scores of 20 kept columns in 120 rows, clustered", 360)
+    assert href != before[1]
+    colours = browser.execute_async_script(
+        """
+        const done = arguments[arguments.length - 1];
+        Promise.all([...arguments[0]].map((href) => new Promise((ready) => {
+          const image = new Image();
+          image.onload = () => {
+            const canvas = document.createElement("canvas");
+            canvas.width = image.width; canvas.height = image.height;
+            const context = canvas.getContext("2d");
+            context.drawImage(image, 0, 0);
+            ready([image.width, image.height, [...context.getImageData(0, 0, image.width, image.height).data]]);
+          };
+          image.src = href;
+        }))).then(done);
+        """,
+        [before[1], href],
+    )
+    pictures = [np.array(data).reshape(high, wide, 4) for wide, high, data in colours]
+    assert [picture.shape for picture in pictures] == [(12, 120, 4), (20, 120, 4)]
+    common = before[0][0]  # a column of both sets has the same cells, whoever drew them
+    first, second = pictures[0][0], pictures[1][names.index(common)]
+    assert np.abs(first.astype(int) - second).max() <= 1
+
+    plot = browser.find_element(By.CSS_SELECTOR, "#heat .wide-only")
+    for _ in range(20):
+        plot.send_keys(Keys.ARROW_DOWN)
+    assert names[-1] in browser.find_element(By.ID, "tip").text
+    browser.find_element(By.ID, "download").click()
+    rows = downloaded(browser, tmp_path, "selected-20.csv")
+    assert [row[1] for row in rows[1:]] == by_rank[:20]
+    notes = [note for note in browser.find_elements(By.CSS_SELECTOR, ".of-selection") if note.is_displayed()]
+    assert {note.text for note in notes} == {"Shown here: the selection, M = 12."}
+    assert "heat" not in {note.find_element(By.XPATH, "..").get_attribute("id") for note in notes}
+    browser.find_element(By.ID, "back-to-m").click()
+    assert heat_state(browser) == before
+    assert not any(note.is_displayed() for note in browser.find_elements(By.CSS_SELECTOR, ".of-selection"))

@@ -18,7 +18,7 @@ from tamiz.evaluation.folds import Fold, Prepare, count_test_rows, mean_test_sha
 from tamiz.evaluation.intervals import Interval, corrected_interval
 from tamiz.evaluation.metrics import Metric, Parts, get_metric
 from tamiz.evaluation.null import Null, permutation_null
-from tamiz.evaluation.pools import Work, run_in_processes, run_in_threads
+from tamiz.evaluation.pools import run_in_processes, run_in_threads
 from tamiz.evaluation.stability import nogueira_stability
 from tamiz.evaluation.verdict import find_verdict
 
@@ -163,27 +163,25 @@ def _join_parts(parts: Sequence[Mapping[str, Any]]) -> FoldResult:
     return FoldResult(**{**found, "outputs": outputs})
 
 
-def _evaluate_part(shared: FoldTask, number: int, part: str, tick: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    return getattr(FoldWork(shared, number), part)(tick)
+def _evaluate_fold(shared: FoldTask, number: int, tick: Callable[[], None]) -> FoldResult:
+    work = FoldWork(shared, number)
+    return _join_parts([getattr(work, part)(tick) for part in _PARTS])
 
 
-def _evaluate_folds(shared: FoldTask, n_jobs: int, processes: bool, tick: Callable[[], None]) -> list[FoldResult]:
-    """Run every part of every fold by itself, so that no thread or process idles while another finishes a fold."""
+def _evaluate_part(shared: FoldTask, number: int, part: str) -> dict[str, Any]:
+    return getattr(FoldWork(shared, number), part)(lambda: None)
+
+
+def _evaluate_in_processes(shared: FoldTask, n_jobs: int, tick: Callable[[], None]) -> list[FoldResult]:
+    """Run every part of every fold by itself, so that no process idles while another finishes a fold."""
     pieces = [(number, part) for part in _PARTS for number in range(len(shared.folds))]
 
     def done(piece: int) -> None:
         for _ in range(_PARTS[pieces[piece][1]]):
             tick()
 
-    def as_work(number: int, part: str) -> Work:
-        return lambda step: _evaluate_part(shared, number, part, step)
-
-    if processes:
-        results = run_in_processes(_evaluate_part, shared, pieces, n_jobs, done)
-    else:
-        results = run_in_threads((as_work(*piece) for piece in pieces), n_jobs, tick)
     found: list[list[dict[str, Any]]] = [[] for _ in shared.folds]
-    for (number, _), part in zip(pieces, results, strict=True):
+    for (number, _), part in zip(pieces, run_in_processes(_evaluate_part, shared, pieces, n_jobs, done), strict=True):
         found[number].append(part)
     return [_join_parts(parts) for parts in found]
 
@@ -306,7 +304,11 @@ def evaluate_selection(
         make_plain or make_model,
         automatic,
     )
-    results = _evaluate_folds(shared, n_jobs, processes, tick)
+    if processes:
+        results = _evaluate_in_processes(shared, n_jobs, tick)
+    else:
+        pieces = (lambda tick, number=number: _evaluate_fold(shared, number, tick) for number in range(len(folds)))
+        results = run_in_threads(pieces, n_jobs, tick)
     first = np.asarray(results[0].predicted)
     predicted = np.zeros((len(y), *first.shape[1:]), dtype=first.dtype)
     tested = np.zeros(len(y), dtype=bool)

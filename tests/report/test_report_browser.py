@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import io
+import itertools
 import json
 import os
 import re
@@ -74,15 +75,19 @@ def browser(tmp_path_factory):
     opened.quit()
 
 
+def set_theme(browser, theme: str) -> None:
+    preferences = {"prefers-color-scheme": theme, "prefers-reduced-motion": "reduce"}
+    features = [{"name": name, "value": value} for name, value in preferences.items()]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
 @pytest.fixture
 def open_page(browser, tmp_path):
     """Opens a record as a page at a width and theme; afterwards the console must be empty and the network untouched."""
 
     def open_it(data, width=1200, theme="light"):
         path = report(data, path=tmp_path / "page.html")
-        preferences = {"prefers-color-scheme": theme, "prefers-reduced-motion": "reduce"}
-        features = [{"name": name, "value": value} for name, value in preferences.items()]
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        set_theme(browser, theme)
         set_width(browser, width)
         folder = {"behavior": "allow", "downloadPath": str(tmp_path)}
         browser.execute_cdp_cmd("Browser.setDownloadBehavior", folder)
@@ -349,19 +354,31 @@ def axe(tmp_path_factory) -> str:
         return archive.extractfile("package/axe.min.js").read().decode("utf-8")
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 360), ("dark", 768), ("light", 1280), ("dark", 1280)])
-@pytest.mark.parametrize("which", ["select_data", "compare_data"])
-def test_axe_finds_no_violation(open_page, request, axe, which, theme, width):
-    browser = open_page(request.getfixturevalue(which), width=width, theme=theme)
+@pytest.fixture(scope="session")
+def pairs_data():
+    X = np.random.default_rng(0).normal(size=(200, 12))
+    found = find_pairs(X, (X[:, 0] * X[:, 1] > 0).astype(int), random_state=0, n_permutations=0)
+    return pairs_report(found, title="Pairs", command="tamiz pairs table.csv")
+
+
+@pytest.mark.parametrize("which", ["select_data", "compare_data", "pairs_data", "regression_data", "image_data"])
+def test_axe_finds_no_violation(open_page, request, axe, which):
+    """In both themes and at three widths: the page is opened once, and resized."""
+    browser = open_page(request.getfixturevalue(which))
     browser.execute_script(axe)
     for detail in browser.find_elements(By.CSS_SELECTOR, "summary"):
         browser.execute_script("arguments[0].click()", detail)
-    passed, found = browser.execute_async_script(
-        "const done = arguments[0], say = v => [v.impact, v.id, v.nodes[0].html];"
-        "axe.run().then(r => done([r.passes.length, r.violations.map(say)]))"
-    )
-    assert passed > 30  # it did look
-    assert found == []
+    if which == "select_data":  # with the notes and the heat map of another M
+        browser.find_element(By.ID, "m-slider").send_keys(Keys.ARROW_RIGHT)
+    for theme, width in itertools.product(("light", "dark"), (360, 768, 1280)):
+        set_theme(browser, theme)
+        set_width(browser, width)
+        passed, found = browser.execute_async_script(
+            "const done = arguments[0], say = v => [v.impact, v.id, v.nodes[0].html];"
+            "axe.run().then(r => done([r.passes.length, r.violations.map(say)]))"
+        )
+        assert passed > 25  # it did look
+        assert found == [], (theme, width)
 
 
 @pytest.mark.parametrize("width", [360, 1280])
@@ -429,10 +446,56 @@ def test_the_page_of_twenty_thousand_columns_opens_at_once(open_page, selection_
     assert shown_names(browser) == [big.names[7]]
 
 
-def test_print_takes_few_pages_and_strands_no_heading(open_page, select_data):
-    browser = open_page(select_data)
-    printed = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
-    assert len(re.findall(rb"/Type\s*/Page\b(?!s)", printed)) <= 6
+def printed_headings(browser) -> tuple[int, list[tuple[str, list[int]]]]:
+    """The number of printed pages, and for each heading the pages of it and of what follows, up to the first picture or table.
+
+    A tagged PDF holds the elements of the page as a tree, in their order, and says on which page each piece stands.
+    """
+    options = {"generateTaggedPDF": True, "generateDocumentOutline": True}
+    printed = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", options)["data"])
+    objects = {int(n): body for n, body in re.findall(rb"\n(\d+) 0 obj\n(<<.*?)endobj", printed, re.DOTALL)}
+    numbers = [int(n) for n in re.findall(rb"\d+", re.search(rb"/Kids \[([^\]]*)\]", printed)[1])[::2]]
+
+    def parts(n: int) -> tuple[str, bytes, list[int]]:
+        body = objects[n]
+        children = re.search(rb"/K (\[.*?\]>>|\d+ 0 R|\d+)", body, re.DOTALL)
+        kids = re.sub(rb"<<.*?>>", b"", children[1], flags=re.DOTALL) if children else b""
+        kind = re.search(rb"/S /(\w+)", body)
+        return kind[1].decode() if kind else "", body, [int(kid) for kid in re.findall(rb"(\d+) 0 R", kids)]
+
+    def pages(n: int) -> list[int]:
+        _, body, kids = parts(n)
+        own = [int(page) for page in re.findall(rb"/Pg (\d+) 0 R", body)]
+        return own + [page for kid in kids for page in pages(kid)]
+
+    found = []
+    for n in objects:
+        kind, body, _ = parts(n)
+        if kind not in ("H1", "H2", "H3"):
+            continue
+        parent = int(re.search(rb"/P (\d+) 0 R", body)[1])
+        siblings = parts(parent)[2]
+        seen = pages(n)
+        for other in siblings[siblings.index(n) + 1 :]:
+            its = pages(other)
+            text = parts(other)[0] in ("P", "L")
+            seen += its if text else its[:1]
+            if its and not text:
+                break
+        found.append((f"{kind} {n}", seen))
+    return len(re.findall(rb"/Type\s*/Page\b(?!s)", printed)), found if numbers else []
+
+
+@pytest.mark.parametrize("n_rows", [40, 120, 200])
+def test_print_takes_few_pages_and_strands_no_heading(open_page, report_factory, selection_factory, n_rows):
+    """Tables of other lengths put other headings near the foot of a page."""
+    for n_kept in (12, 20) if n_rows == 120 else (5 + n_rows // 10,):
+        browser = open_page(report_factory(selection_factory(400, n_kept), n_rows=n_rows))
+        n_pages, headings = printed_headings(browser)
+        assert n_pages <= 6
+        assert len(headings) >= 8
+        stranded = {name: pages for name, pages in headings if len(set(pages)) > 1}
+        assert stranded == {}
 
 
 def heat_state(browser):

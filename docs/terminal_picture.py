@@ -31,6 +31,12 @@ def _without_erased_lines(output: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(kept))
 
 
+def without_fonts(drawing: str) -> str:
+    """The drawing of rich with a font of this machine: rich names one on a web server."""
+    drawing = re.sub(r"@font-face\s*{.*?}", "", drawing, flags=re.DOTALL)
+    return drawing.replace("Fira Code", "DejaVu Sans Mono")
+
+
 def draw(command: list[str]) -> str:
     """The command and its output as SVG that asks nobody for a font."""
     environment = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": str(_COLUMNS)}
@@ -41,10 +47,7 @@ def draw(command: list[str]) -> str:
         console = Console(record=True, width=_COLUMNS, file=nowhere, force_terminal=True)
         console.print(Text("$ " + shlex.join(command), style="bold"))
         console.print(Text.from_ansi(_without_erased_lines(run.stdout)))
-    drawing = console.export_svg(title="tamiz")
-    # rich names a font on a web server; the picture has to come out the same without a network.
-    drawing = re.sub(r"@font-face\s*{.*?}", "", drawing, flags=re.DOTALL)
-    return drawing.replace("Fira Code", "DejaVu Sans Mono")
+    return without_fonts(console.export_svg(title="tamiz"))
 
 
 def main() -> None:

@@ -1,5 +1,7 @@
 """The compiled engine as its callers see it: exactly M, sparse like dense, whatever the memory layout; nothing lost."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -340,3 +342,72 @@ def test_a_rule_for_another_table_is_reported():
     X, targets = planted()
     with pytest.raises(ValueError, match="the rule has 39 features, the table 40 columns"):
         fit_linear(X, targets, Rule(39, 3, **QUICK), schedule())
+
+
+@pytest.mark.parametrize("variant", list(VARIANTS))
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_a_path_gives_the_fits_of_its_rules_to_the_last_digit(variant, kind):
+    X, targets = planted(f=90) if kind == "dense" else sparse_table(f=90)
+    sizes = [90, 40, 11, 10, 2, 1]
+    rules = [Rule(90, m, variant=variant, warmup_steps=20, **QUICK) for m in sizes]
+    schedules = [schedule(l2=0.1, refinement_steps=50 + m) for m in sizes]
+    problem, loss = Problem(X, targets), get_loss("squared_hinge")
+    path = list(LinearEngine().fit_path(problem, rules, loss, schedules, seed=3))
+    for rule, one, found in zip(rules, schedules, path, strict=True):
+        alone = LinearEngine().fit(problem, rule, loss, one, seed=3)
+        np.testing.assert_array_equal(found.selection.ranking, alone.selection.ranking)
+        np.testing.assert_array_equal(found.model.coef, alone.model.coef)
+        np.testing.assert_array_equal(found.model.intercept, alone.model.intercept)
+        for name in ("n_steps", "closed_at", "converged"):
+            assert getattr(found.selection, name) == getattr(alone.selection, name)
+        for name, values in alone.selection.history.items():
+            np.testing.assert_array_equal(found.selection.history[name], values)
+
+
+def test_a_path_takes_common_steps_once():
+    X, targets = planted(f=400)
+    sizes = [10, 5, 2, 1]
+    rules = [Rule(400, m, ramp_steps=2000) for m in sizes]
+    schedules = [schedule(refinement_steps=10)] * len(sizes)
+    seen = []
+    problem, loss = Problem(X, targets), get_loss("squared_hinge")
+    fits = list(LinearEngine().fit_path(problem, rules, loss, schedules, progress=lambda step, *_: seen.append(step)))
+    restarts = [later for step, later in pairwise(seen) if later < step]
+    assert len(restarts) == len(sizes) - 1  # one continuation for each further M
+    assert min(restarts) > 0.5 * fits[0].selection.closed_at
+
+
+def test_a_path_starts_anew_where_more_than_m_differs():
+    X, targets = planted()
+    rules = [
+        Rule(40, 4, **QUICK),
+        Rule(40, 2, **{**QUICK, "ramp_steps": 200}),
+        Rule(40, 3, **QUICK),
+        Rule(40, 2, mu=2.0),
+    ]
+    schedules = [schedule(refinement_steps=20)] * 4
+    problem, loss = Problem(X, targets), get_loss("squared_hinge")
+    for rule, found in zip(rules, LinearEngine().fit_path(problem, rules, loss, schedules), strict=True):
+        alone = LinearEngine().fit(problem, rule, loss, schedules[0])
+        np.testing.assert_array_equal(found.model.coef, alone.model.coef)
+
+
+def test_a_path_with_groups_or_costs_is_that_of_separate_fits():
+    X, targets = planted(f=12, informative=(4, 7))
+    groups = np.repeat(np.arange(6), 2)
+    loss, one = get_loss("squared_hinge"), schedule(refinement_steps=20)
+    for problem, rules in (
+        (Problem(X, targets, groups=groups), [Rule(6, 3, **QUICK), Rule(6, 2, **QUICK)]),
+        (Problem(X, targets), [Rule(12, 0, costs=np.ones(12), budget=budget, **QUICK) for budget in (4, 2)]),
+    ):
+        for rule, found in zip(rules, LinearEngine().fit_path(problem, rules, loss, [one, one]), strict=True):
+            alone = LinearEngine().fit(problem, rule, loss, one)
+            np.testing.assert_array_equal(found.model.coef, alone.model.coef)
+
+
+def test_a_path_leaves_the_table_as_it_is():
+    X, targets = planted()
+    before = X.copy()
+    rules, schedules = [Rule(40, m, **QUICK) for m in (5, 2)], [schedule(refinement_steps=20)] * 2
+    list(LinearEngine().fit_path(Problem(X, targets, owned=True), rules, get_loss("squared_hinge"), schedules))
+    np.testing.assert_array_equal(X, before)

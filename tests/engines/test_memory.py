@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tamiz.engines.memory import LoopSlot, compact_vectors, new_memory
+from tamiz.engines.memory import LoopSlot, compact_vectors, copy_memory, new_memory
 
 
 def test_columns_that_are_alive_move_to_the_front():
@@ -36,3 +36,15 @@ def test_without_groups_no_vector_is_added():
     assert memory.gate is memory.gamma
     assert np.shares_memory(memory.gamma_gradient, memory.folded)
     assert memory.starts.size == 0
+
+
+def test_a_copy_shares_within_itself_what_the_memory_does():
+    memory = new_memory(10, 2, 6, 2, 4, seed=0)
+    copied = copy_memory(memory)
+    for one in (memory, copied):
+        assert one.gate is one.gamma
+        assert np.shares_memory(one.gamma_gradient, one.folded)
+        assert np.shares_memory(one.order, one.gradient)
+    assert not any(np.shares_memory(a, b) for a, b in zip(memory[:-5], copied[:-5], strict=True) if a.size)
+    copied.history.lines[0] = 7
+    assert not memory.history.lines.any()

@@ -63,3 +63,27 @@ def test_nothing_is_chosen_from_the_data(table, parameters):
     estimator = E2EFSClassifier(**parameters)
     with pytest.raises(ValueError, match="chooses nothing"):
         fit_prepared(estimator, prepare_once(estimator, *table))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"variant": "hard"}, {"groups": [0, 0, 1, *range(2, 11)]}, {"network": "additive"}, {"random_state": None}],
+)
+def test_fitted_copies_are_fits_of_their_own(table, parameters):
+    X, y = table
+    weights = np.linspace(1, 2, y.size)
+    model = E2EFSClassifier(4, **{"random_state": 5, **parameters}).fit(X, y)
+    found = list(model.fit_copies([1, 7, 3], X, y, sample_weight=weights))
+    assert [m for m, _ in found] == [7, 3, 1]
+    for m, ours in found:
+        assert ours.n_features_to_select_ == m
+        if model.random_state is not None:
+            direct = model.copy_for(m).fit(X, y, sample_weight=weights)
+            assert np.array_equal(ours.ranking_, direct.ranking_)
+            assert np.array_equal(ours.decision_function(X), direct.decision_function(X))
+            assert ours.get_params() == direct.get_params()
+
+
+def test_copies_for_no_size(table):
+    X, y = table
+    assert list(E2EFSClassifier(4, random_state=5).fit(X, y).fit_copies([], X, y)) == []

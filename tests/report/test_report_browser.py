@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import io
+import itertools
 import json
 import os
 import re
@@ -73,15 +74,19 @@ def browser(tmp_path_factory):
     opened.quit()
 
 
+def set_theme(browser, theme: str) -> None:
+    preferences = {"prefers-color-scheme": theme, "prefers-reduced-motion": "reduce"}
+    features = [{"name": name, "value": value} for name, value in preferences.items()]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
 @pytest.fixture
 def open_page(browser, tmp_path):
     """Opens a record as a page at a width and theme; afterwards the console must be empty and the network untouched."""
 
     def open_it(data, width=1200, theme="light"):
         path = report(data, path=tmp_path / "page.html")
-        preferences = {"prefers-color-scheme": theme, "prefers-reduced-motion": "reduce"}
-        features = [{"name": name, "value": value} for name, value in preferences.items()]
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        set_theme(browser, theme)
         set_width(browser, width)
         folder = {"behavior": "allow", "downloadPath": str(tmp_path)}
         browser.execute_cdp_cmd("Browser.setDownloadBehavior", folder)
@@ -355,19 +360,31 @@ def axe(tmp_path_factory) -> str:
         return archive.extractfile("package/axe.min.js").read().decode("utf-8")
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 360), ("dark", 768), ("light", 1280), ("dark", 1280)])
-@pytest.mark.parametrize("which", ["select_data", "compare_data"])
-def test_axe_finds_no_violation(open_page, request, axe, which, theme, width):
-    browser = open_page(request.getfixturevalue(which), width=width, theme=theme)
+@pytest.fixture(scope="session")
+def pairs_data():
+    X = np.random.default_rng(0).normal(size=(200, 12))
+    found = find_pairs(X, (X[:, 0] * X[:, 1] > 0).astype(int), random_state=0, n_permutations=0)
+    return pairs_report(found, title="Pairs", command="tamiz pairs table.csv")
+
+
+@pytest.mark.parametrize("which", ["select_data", "compare_data", "pairs_data", "regression_data", "image_data"])
+def test_axe_finds_no_violation(open_page, request, axe, which):
+    """In both themes and at three widths: the page is opened once, and resized."""
+    browser = open_page(request.getfixturevalue(which))
     browser.execute_script(axe)
     for detail in browser.find_elements(By.CSS_SELECTOR, "summary"):
         browser.execute_script("arguments[0].click()", detail)
-    passed, found = browser.execute_async_script(
-        "const done = arguments[0], say = v => [v.impact, v.id, v.nodes[0].html];"
-        "axe.run().then(r => done([r.passes.length, r.violations.map(say)]))"
-    )
-    assert passed > 30  # it did look
-    assert found == []
+    if which == "select_data":  # with the notes and the heat map of another M
+        browser.find_element(By.ID, "m-slider").send_keys(Keys.ARROW_RIGHT)
+    for theme, width in itertools.product(("light", "dark"), (360, 768, 1280)):
+        set_theme(browser, theme)
+        set_width(browser, width)
+        passed, found = browser.execute_async_script(
+            "const done = arguments[0], say = v => [v.impact, v.id, v.nodes[0].html];"
+            "axe.run().then(r => done([r.passes.length, r.violations.map(say)]))"
+        )
+        assert passed > 25  # it did look
+        assert found == [], (theme, width)
 
 
 @pytest.mark.parametrize("width", [360, 1280])
@@ -435,7 +452,112 @@ def test_the_page_of_twenty_thousand_columns_opens_at_once(open_page, selection_
     assert shown_names(browser) == [big.names[7]]
 
 
-def test_print_takes_few_pages_and_strands_no_heading(open_page, select_data):
+def printed_headings(browser) -> tuple[int, list[tuple[str, list[int]]]]:
+    """The number of printed pages, and for each heading the pages of it and of what follows, up to the first picture or table.
+
+    A tagged PDF holds the elements of the page as a tree, in their order, and says on which page each piece stands.
+    """
+    options = {"generateTaggedPDF": True, "generateDocumentOutline": True}
+    printed = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", options)["data"])
+    objects = {int(n): body for n, body in re.findall(rb"\n(\d+) 0 obj\n(<<.*?)endobj", printed, re.DOTALL)}
+    numbers = [int(n) for n in re.findall(rb"\d+", re.search(rb"/Kids \[([^\]]*)\]", printed)[1])[::2]]
+
+    def parts(n: int) -> tuple[str, bytes, list[int]]:
+        body = objects[n]
+        children = re.search(rb"/K (\[.*?\]>>|\d+ 0 R|\d+)", body, re.DOTALL)
+        kids = re.sub(rb"<<.*?>>", b"", children[1], flags=re.DOTALL) if children else b""
+        kind = re.search(rb"/S /(\w+)", body)
+        return kind[1].decode() if kind else "", body, [int(kid) for kid in re.findall(rb"(\d+) 0 R", kids)]
+
+    def pages(n: int) -> list[int]:
+        _, body, kids = parts(n)
+        own = [int(page) for page in re.findall(rb"/Pg (\d+) 0 R", body)]
+        return own + [page for kid in kids for page in pages(kid)]
+
+    found = []
+    for n in objects:
+        kind, body, _ = parts(n)
+        if kind not in ("H1", "H2", "H3"):
+            continue
+        parent = int(re.search(rb"/P (\d+) 0 R", body)[1])
+        siblings = parts(parent)[2]
+        seen = pages(n)
+        for other in siblings[siblings.index(n) + 1 :]:
+            its = pages(other)
+            text = parts(other)[0] in ("P", "L")
+            seen += its if text else its[:1]
+            if its and not text:
+                break
+        found.append((f"{kind} {n}", seen))
+    return len(re.findall(rb"/Type\s*/Page\b(?!s)", printed)), found if numbers else []
+
+
+@pytest.mark.parametrize("n_rows", [40, 120, 200])
+def test_print_takes_few_pages_and_strands_no_heading(open_page, report_factory, selection_factory, n_rows):
+    """Tables of other lengths put other headings near the foot of a page."""
+    for n_kept in (12, 20) if n_rows == 120 else (5 + n_rows // 10,):
+        browser = open_page(report_factory(selection_factory(400, n_kept), n_rows=n_rows))
+        n_pages, headings = printed_headings(browser)
+        assert n_pages <= 6
+        assert len(headings) >= 8
+        stranded = {name: pages for name, pages in headings if len(set(pages)) > 1}
+        assert stranded == {}
+
+
+def heat_state(browser):
+    """Names, picture, height and spoken name of the wide heat map."""
+    return browser.execute_script("""
+      const svg = document.querySelector("#heat .wide-only svg");
+      const names = [...svg.querySelectorAll(".cell-name")].map((name) => name.textContent);
+      const height = Number(svg.querySelector(".cells").getAttribute("height"));
+      const href = svg.querySelector("image").getAttribute("href");
+      return [names, href, svg.getAttribute("viewBox"), svg.getAttribute("aria-label"), height];
+    """)
+
+
+def test_heat_map_and_downloads_follow_the_slider(open_page, select_data, tmp_path):
     browser = open_page(select_data)
-    printed = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
-    assert len(re.findall(rb"/Type\s*/Page\b(?!s)", printed)) <= 6
+    before = heat_state(browser)
+    slider = browser.find_element(By.ID, "m-slider")
+    by_rank = [select_data.selection.name_of(int(i)) for i in np.argsort(select_data.selection.ranking)]
+    slider.send_keys(Keys.ARROW_RIGHT)  # 20 instead of 12
+    names, href, _, label, height = heat_state(browser)
+    assert sorted(names) == sorted(by_rank[:20])
+    assert (label, height) == ("z scores of 20 kept columns in 120 rows, clustered", 360)
+    assert href != before[1]
+    colours = browser.execute_async_script(
+        """
+        const done = arguments[arguments.length - 1];
+        Promise.all([...arguments[0]].map((href) => new Promise((ready) => {
+          const image = new Image();
+          image.onload = () => {
+            const canvas = document.createElement("canvas");
+            canvas.width = image.width; canvas.height = image.height;
+            const context = canvas.getContext("2d");
+            context.drawImage(image, 0, 0);
+            ready([image.width, image.height, [...context.getImageData(0, 0, image.width, image.height).data]]);
+          };
+          image.src = href;
+        }))).then(done);
+        """,
+        [before[1], href],
+    )
+    pictures = [np.array(data).reshape(high, wide, 4) for wide, high, data in colours]
+    assert [picture.shape for picture in pictures] == [(12, 120, 4), (20, 120, 4)]
+    common = before[0][0]  # a column of both sets has the same cells, whoever drew them
+    first, second = pictures[0][0], pictures[1][names.index(common)]
+    assert np.abs(first.astype(int) - second).max() <= 1
+
+    plot = browser.find_element(By.CSS_SELECTOR, "#heat .wide-only")
+    for _ in range(20):
+        plot.send_keys(Keys.ARROW_DOWN)
+    assert names[-1] in browser.find_element(By.ID, "tip").text
+    browser.find_element(By.ID, "download").click()
+    rows = downloaded(browser, tmp_path, "selected-20.csv")
+    assert [row[1] for row in rows[1:]] == by_rank[:20]
+    notes = [note for note in browser.find_elements(By.CSS_SELECTOR, ".of-selection") if note.is_displayed()]
+    assert {note.text for note in notes} == {"Shown here: the selection, M = 12."}
+    assert "heat" not in {note.find_element(By.XPATH, "..").get_attribute("id") for note in notes}
+    browser.find_element(By.ID, "back-to-m").click()
+    assert heat_state(browser) == before
+    assert not any(note.is_displayed() for note in browser.find_elements(By.CSS_SELECTOR, ".of-selection"))

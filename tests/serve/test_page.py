@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -286,7 +287,7 @@ def test_axe_finds_no_violation_and_nothing_scrolls_sideways(opened, axe):
         "axe.run().then(r => done([r.passes.length, r.violations.map(say)]))"
     )
     try:
-        for theme, width in (("light", 360), ("dark", 768), ("light", 1280), ("dark", 1280)):
+        for theme, width in itertools.product(("light", "dark"), (360, 768, 1280)):
             size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
             opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
             features = [{"name": "prefers-color-scheme", "value": theme}]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -152,13 +152,10 @@ def _sizes(constraints: Constraints, k: int, automatic: bool) -> list[int]:
     return sorted(size for size in sizes if least <= size <= most)
 
 
-def make_refit(estimator: Any, matrix: Any, data: Prepared) -> Callable[[int], Any]:
-    """Return ``fit(M)``: the final model with another number of features."""
-
-    def fit(n_features_to_select: int) -> Any:
-        return estimator.copy_for(n_features_to_select).fit(matrix, data.y, sample_weight=data.roles.weights)
-
-    return fit
+def fit_other_sizes(estimator: Any, matrix: Any, data: Prepared, sizes: Sequence[int]) -> Iterator[tuple[int, Any]]:
+    """Yield (M, model) for the final model with other numbers of features."""
+    others = [size for size in sizes if size != estimator.n_features_to_select_]
+    return estimator.fit_copies(others, matrix, data.y, sample_weight=data.roles.weights)
 
 
 def report_convergence(evaluation: Evaluation, estimator: Any, terminal: Terminal) -> None:

@@ -30,7 +30,7 @@ from tamiz.cli.select_fit import (
     check_enough_rows,
     evaluate_final,
     fit_final,
-    make_refit,
+    fit_other_sizes,
     report_choice,
     report_convergence,
 )
@@ -104,9 +104,7 @@ def run_select(
         )
         report_selection_risks(data, evaluation, estimator.selection_.support, matrix, terminal)
         test = score_test_file(options, data, model, evaluation.metric, terminal)
-        sets = make_kept_sets(
-            make_refit(estimator, matrix, data), estimator.selection_, sorted(evaluation.folds[0].curve)
-        )
+        sets = make_kept_sets(fit_other_sizes(estimator, matrix, data, sorted(evaluation.folds[0].curve)))
         page = _page(options, command, data, evaluation, estimator, encoder.uncentre(matrix), model, sets, terminal)
         record = _record(options, command, data, evaluation, page, constraints, test)
         record |= _record_of_choices(evaluation, estimator, page, constraints)

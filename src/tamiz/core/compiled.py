@@ -6,10 +6,11 @@ The linear engine fuses :func:`move_feature` with the update of its weights; the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import cfunc, njit, typeof
 from numba.extending import register_jitable
 
 from tamiz.core.state import Slot
@@ -27,6 +28,29 @@ INLINED: dict[str, Any] = {**IN_PLACE, "cache": False, "forceinline": True}
 AS_ARGUMENT: dict[str, Any] = {"cache": True, "_nrt": False}
 
 NOT_FINITE = -1
+
+
+def compile_argument(function: Callable[..., Any], signature: Any, **options: Any) -> Any:
+    """Compile a function that is handed to compiled code as an argument.
+
+    Parameters
+    ----------
+    function : callable
+        Plain Python that numba compiles.
+    signature : numba signature
+        Its types.
+    **options
+        Further options of ``numba.cfunc``.
+
+    Returns
+    -------
+    numba CFunc
+    """
+    compiled = cfunc(signature, **AS_ARGUMENT, **options)(function)
+    # A call of compiled code looks up the types of its arguments. Kept here, that of this one is found at once.
+    compiled._numba_type_ = typeof(compiled)  # type: ignore[attr-defined]
+    return compiled
+
 
 TINY = np.float32(1e-30)
 """Moments below this are set to zero: they would decay into denormal numbers, ten times slower to compute with."""

@@ -120,13 +120,13 @@ class Loss:
 
 @cache
 def _compiled(kernel: Callable[..., float]) -> Any:
-    from numba import cfunc, types
+    from numba import types
 
-    from tamiz.core.compiled import AS_ARGUMENT
+    from tamiz.core.compiled import compile_argument
 
     table = types.Array(types.float32, 2, "C")
     signature = types.float64(table, table, types.Array(types.float32, 1, "C"), table)
-    return cfunc(signature, **AS_ARGUMENT)(kernel)
+    return compile_argument(kernel, signature)
 
 
 def _functional(outputs: Array) -> Any:

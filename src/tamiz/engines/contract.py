@@ -7,9 +7,9 @@ every engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -235,3 +235,20 @@ class Engine(Protocol):
         -------
         Fit
         """
+
+
+@runtime_checkable
+class PathEngine(Protocol):
+    """An engine that fits several M on one table and shares work between them."""
+
+    def fit_path(
+        self,
+        problem: Problem,
+        rules: Sequence[Rule],
+        loss: Loss,
+        schedules: Sequence[Schedule],
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> Iterator[Fit]:
+        """Yield for each rule and schedule what ``fit`` returns; rules by falling M share most of the work."""

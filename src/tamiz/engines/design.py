@@ -6,16 +6,17 @@ and sparse tables, and only the products that are used are compiled.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import cfunc, njit, types
+from numba import njit, types
 
 from tamiz.core import writeable_view
-from tamiz.core.compiled import AS_ARGUMENT, FAST, IN_PLACE
+from tamiz.core.compiled import FAST, IN_PLACE, compile_argument
 
 
 class Matrix(NamedTuple):
@@ -124,7 +125,7 @@ def _compiled(product: Callable[..., None], n_vectors: int) -> Any:
     rows = types.Array(types.int64, 1, "C")
     matrix = (table, vector, types.Array(types.int32, 1, "C"), rows, vector)
     rest = (table, types.int64, vector, table) if n_vectors == 2 else (table, table, types.int64)
-    return cfunc(types.void(*matrix, rows, *rest), fastmath=FAST, **AS_ARGUMENT)(product)
+    return compile_argument(product, types.void(*matrix, rows, *rest), fastmath=FAST)
 
 
 @njit(**IN_PLACE)
@@ -214,6 +215,23 @@ class Design:
             owned = owned or not np.shares_memory(values, X)
             self.matrix = Matrix(writeable_view(values), vector, empty, np.zeros(0, np.int64), vector)
         self.owned = owned
+
+    def copy(self) -> Design:
+        """Return a copy; dropping columns of either leaves the other as it is.
+
+        Examples
+        --------
+        >>> design = Design(np.eye(3), None, owned=True)
+        >>> design.copy().keep(np.array([0, 2], dtype=np.int32), 2)
+        >>> design.matrix.values.shape
+        (3, 3)
+        """
+        copied = copy.copy(self)
+        if self.sparse:
+            copied.matrix = Matrix(*(array.copy() for array in self.matrix))
+        else:  # both read the same table, and the next one that drops columns makes its own
+            self.owned = copied.owned = False
+        return copied
 
     @property
     def products(self) -> tuple[Any, Any]:

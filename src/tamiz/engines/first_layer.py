@@ -12,9 +12,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import cfunc, types
+from numba import types
 
-from tamiz.core.compiled import AS_ARGUMENT, FAST
+from tamiz.core.compiled import FAST, compile_argument
 from tamiz.engines.design import Design
 from tamiz.engines.products import multiply, multiply_transposed
 
@@ -86,7 +86,7 @@ def _compiled(product: Callable[..., None]) -> Any:
     rows = types.Array(types.int64, 1, "C")
     matrix = (table, vector, types.Array(types.int32, 1, "C"), rows, vector)
     signature = types.void(*matrix, rows, vector, table, vector, table)
-    return cfunc(signature, fastmath=FAST, **AS_ARGUMENT)(product)
+    return compile_argument(product, signature, fastmath=FAST)
 
 
 def first_layer_products(design: Design) -> tuple[Any, Any]:

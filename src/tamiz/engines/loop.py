@@ -149,14 +149,16 @@ def _fold(first_row, weights, folded, gamma):
 def _update_with_gamma(
     w, v, g, first, second, gamma, gamma_first, gamma_second, rank, constants, l2, counters, alpha, target, rule
 ):
-    """Update one row of weights, gamma and all their moments in one pass; return how many gamma fell to zero.
+    """Update one row of weights, gamma and all their moments in one pass.
+
+    Returns how many gamma fell to zero, and whether their sum was at or below the target, on which the step then depends.
 
     This is the step of ``tamiz.core.compiled`` fused with that of the weights, for speed: one reading of memory. ``v`` comes
     in as the gradient of the loss with respect to gamma and goes out as gamma * w.
     """
     loss_factor, penalty_factor, shift, finite = mixing_coefficients(gamma, rank, v, alpha, target, rule)
     if not finite:
-        return NOT_FINITE
+        return NOT_FINITE, False
     counters[Slot.AGE] += 1
     mask_constants = mask_adam_constants(rule, counters)
     coefficients = (loss_factor, penalty_factor, shift)
@@ -173,7 +175,7 @@ def _update_with_gamma(
         gamma[j] = min(value, one) if alive else zero
         v[j] = max(gamma[j], zero) * w[j]
         n_low += 1 if alive and value <= zero else 0
-    return n_low
+    return n_low, shift <= one
 
 
 @register_jitable(**INLINED)
@@ -253,17 +255,20 @@ def run(
         )  # fmt: skip
         if moving:
             mask_target = mask_targets[i] if selecting else float(m)
+            below = True
             if grouped:
                 n_low = move_in_place(
                     gamma, gamma_first, gamma_second, rank, gamma_gradient, counters, alpha, mask_target, rule
                 )
             else:
-                n_low = _update_with_gamma(
+                n_low, below = _update_with_gamma(
                     weights[0][:k], gamma_gradient, gradient[0][:k], weights_first[0][:k], weights_second[0][:k],
                     gamma, gamma_first, gamma_second, rank, constants, decay, counters, alpha, mask_target, rule,
                 )  # fmt: skip
             if n_low == NOT_FINITE:
                 return Status.DIVERGED.value
+            if below and selecting:
+                loop_counters[LoopSlot.TARGET_MATTERS] = 1
             forced = step >= training.step_limit
             eliminate_in_place(
                 gamma, gamma_first, gamma_second, rank, gamma_gradient, order, counters, rule, forced, n_low

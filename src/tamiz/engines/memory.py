@@ -29,6 +29,8 @@ class LoopSlot(IntEnum):
     """Steps that the moments of the weights have seen."""
     FEATURES = 5
     """Features of the working set: its columns or, with groups, its groups."""
+    TARGET_MATTERS = 6
+    """1 once a step of the selection has depended on its target, and with it on M (always with groups)."""
 
 
 class Memory(NamedTuple):
@@ -147,18 +149,53 @@ def new_memory(
     )
 
 
+def copy_memory(memory: Memory) -> Memory:
+    """Return a copy of the memory of a run without groups, from which the run can be continued.
+
+    Examples
+    --------
+    >>> memory = new_memory(10, 1, 5, 2, 4, seed=0)
+    >>> copied = copy_memory(memory)
+    >>> copied.gamma[0] = 0
+    >>> memory.gamma[0], copied.gate[0]
+    (np.float32(1.0), np.float32(0.0))
+    """
+    copied = {name: vector.copy() for name, vector in memory._asdict().items() if name != "history"}
+    shared = {  # what lies in the place of something else, see new_memory
+        "gamma_gradient": copied["folded"][0],
+        "gate": copied["gamma"],
+        "order": copied["gradient"][0].view(np.int32),
+        "history": History(*(array.copy() for array in memory.history)),
+    }
+    return Memory(**{**copied, **shared})
+
+
 def _chunks(size: int) -> Iterator[slice]:
     """Yield slices of a vector: on a wide table every vector of temporary memory counts."""
     return (slice(begin, min(size, begin + _CHUNK)) for begin in range(0, size, _CHUNK))
 
 
-def _compress(vector: np.ndarray, kept: np.ndarray) -> None:
+class _Kept:
+    """Positions of the entries of a vector that are kept, a chunk at a time; those of a short vector are found once."""
+
+    def __init__(self, mask: np.ndarray) -> None:
+        self._mask = mask
+        self._all = np.flatnonzero(mask) if mask.size <= _CHUNK else None
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        if self._all is not None:
+            yield self._all
+            return
+        for chunk in _chunks(self._mask.size):
+            yield np.flatnonzero(self._mask[chunk]) + chunk.start
+
+
+def _compress(vector: np.ndarray, kept: _Kept) -> None:
     """Move the entries of a vector that are kept to its front."""
     free = 0
-    for chunk in _chunks(kept.size):
-        part = vector[chunk][kept[chunk]]
-        vector[free : free + part.size] = part
-        free += part.size
+    for positions in kept:
+        vector[free : free + positions.size] = vector[positions]
+        free += positions.size
 
 
 def compact_vectors(memory: Memory, m: int) -> int:
@@ -174,22 +211,21 @@ def compact_vectors(memory: Memory, m: int) -> int:
         gone = ~alive[chunk]
         # The eliminated of a working set of n features hold the ranks from n down to one more than are left.
         memory.order[memory.rank[chunk][gone] - 1] = memory.feature[chunk][gone]
+    kept = _Kept(alive)
     for vector in (memory.feature, memory.rank, memory.gamma, memory.gamma_first, memory.gamma_second):
-        _compress(vector, alive)
+        _compress(vector, kept)
     memory.feature[n_kept:n] = memory.order[n_kept:n]
-    columns = alive
     if memory.starts.size:
         sizes = np.diff(memory.starts[: n + 1])
         n_ungated = int(memory.loop_counters[LoopSlot.WIDTH]) - int(memory.starts[n])
-        columns = np.concatenate([np.repeat(alive, sizes), np.ones(n_ungated, dtype=bool)])
-        _compress(memory.gate, columns)
+        kept = _Kept(np.concatenate([np.repeat(alive, sizes), np.ones(n_ungated, dtype=bool)]))
+        _compress(memory.gate, kept)
         memory.starts[1 : n_kept + 1] = np.cumsum(sizes[alive])
     for table in (memory.weights, memory.folded, memory.weights_first, memory.weights_second):
         for row in table:
-            _compress(row, columns)
+            _compress(row, kept)
     width = 0
-    for chunk in _chunks(columns.size):
-        positions = np.flatnonzero(columns[chunk]) + chunk.start
+    for positions in kept:
         memory.order[width : width + positions.size] = positions
         width += positions.size
     memory.loop_counters[LoopSlot.WIDTH] = width

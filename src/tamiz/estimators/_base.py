@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from tamiz._validation import check_kept_columns, check_table
 from tamiz.core import VARIANTS
 from tamiz.core.losses import Loss, get_loss
 from tamiz.core.rule import MASK_OPTIMIZERS
-from tamiz.engines.contract import Progress
+from tamiz.engines.contract import PathEngine, Progress
 from tamiz.engines.schedule import SelectionL2
 from tamiz.estimators._gating import selectable
 from tamiz.estimators._prepared import SPARSE_FORMATS, PreparedData, prepare_data, seed_of
@@ -234,9 +234,47 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             chosen["l2"] = SelectionL2(self.l2_)
         return clone(self).set_params(n_features_to_select=n_features_to_select, **chosen)
 
-    def _fit_one(self, m: int, prepared: PreparedData) -> Any:
-        """Return a clone fitted for another M on a table that all fits share, which none may write to."""
-        return clone(self).set_params(n_features_to_select=m)._fit_prepared(prepared, owned=False)
+    def fit_copies(self, sizes: Sequence[int], X: Any, y: Any, sample_weight: Any = None) -> Iterator[tuple[int, Any]]:
+        """Yield (M, fitted copy) for several M; each is ``copy_for(M).fit(X, y)``, with the table prepared once.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            The values of M.
+        X, y, sample_weight
+            As for :meth:`fit`.
+
+        Yields
+        ------
+        (int, estimator)
+            From the largest M to the smallest.
+        """
+        if not sizes:
+            return
+        base = self.copy_for(max(sizes))
+        prepared = base._prepare(X, y, sample_weight)
+        yield from base._fit_sizes(sizes, prepared)
+
+    def _fit_sizes(self, sizes: Sequence[int], prepared: PreparedData) -> Iterator[tuple[int, Any]]:
+        """Yield (M, clone fitted for it), largest M first, on a table that all fits share, which none may write to."""
+        ordered = sorted(set(sizes), reverse=True)
+        copies = [clone(self).set_params(n_features_to_select=m) for m in ordered]
+        if not self._shares_steps(ordered[0], prepared):
+            yield from ((m, one._fit_prepared(prepared, owned=False)) for m, one in zip(ordered, copies, strict=True))
+            return
+        plans = [plan_fit(one, prepared, owned=False) for one in copies]
+        rules, schedules = [plan.rule for plan in plans], [plan.schedule for plan in plans]
+        engine: Any = plans[0].network.engine(self)
+        fits = engine.fit_path(plans[0].problem, rules, prepared.loss, schedules, seed=seed_of(self.random_state))
+        for m, one, plan, fit in zip(ordered, copies, plans, fits, strict=True):
+            yield m, store_fit(one, fit, prepared, plan)
+
+    def _shares_steps(self, m: int, prepared: PreparedData) -> bool:
+        """Return whether fits of clones with several M, ``m`` the largest, take common steps."""
+        if self.verbose or not isinstance(self.random_state, numbers.Integral):  # a bar, or a seed, for each fit
+            return False
+        plan = plan_fit(clone(self).set_params(n_features_to_select=m), prepared, owned=False)
+        return plan.gating is None and isinstance(plan.network.engine(self), PathEngine)
 
     def _find_loss(self) -> Loss:
         automatic = isinstance(self.loss, str) and self.loss == "auto"

@@ -98,7 +98,8 @@ def score_path(base: Any, values: Sequence[int], rows: TrainingRows, split: Spli
     """Return the score of each M on the held-out rows of a split; the table is normalised once for all of them."""
     train, test = rows.take(split[0]), rows.take(split[1])
     prepared = clone(base).set_params(n_features_to_select=None)._prepare(*train, check_size=False)
-    return [scorer(base._fit_one(m, prepared), *test[:2]) for m in values]
+    scores = {m: scorer(fitted, *test[:2]) for m, fitted in base._fit_sizes(values, prepared)}
+    return [scores[m] for m in values]
 
 
 def choose_n_features(

@@ -48,7 +48,8 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
     n_jobs : int or None, default=None
         How many fits run at a time, as in joblib: None is one (or what a ``joblib.parallel_config`` says), -1 all cores.
         The result does not depend on it. The linear engine lets go of Python's lock, so threads are enough and the table
-        is not copied; another joblib backend (processes, Dask, Ray) can be chosen with ``joblib.parallel_config``.
+        is not copied, and its fits on all rows share most of their steps: only the inner folds run side by side. Another
+        joblib backend (processes, Dask, Ray) can be chosen with ``joblib.parallel_config``.
 
     Attributes
     ----------
@@ -155,17 +156,19 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
             choice = decided.choices["n_features_to_select"] = choose_n_features(
                 scored, values, rows, splits, self.n_jobs
             )
-        jobs = [delayed(_fit_one)(base, m, prepared) for m in values]
+        # Fits that share their steps are one piece of work, which takes little longer than one of them.
+        parts = [values] if base._shares_steps(values[-1], prepared) else [[m] for m in values]
+        jobs = [delayed(_fit_sizes)(base, part, prepared) for part in parts]
         # torch has one random state per process, which fits in threads would take from each other.
         prefer = "threads" if find_network(base.network).compiled else "processes"
-        fitted = Parallel(n_jobs=self.n_jobs, prefer=prefer)(jobs)
-        for one in fitted:
+        found = dict(pair for part in Parallel(n_jobs=self.n_jobs, prefer=prefer)(jobs) for pair in part)
+        for one in found.values():
             one.selection_ = replace(one.selection_, choices=decided.records())
         self.n_features_in_ = prepared.n_features
         if prepared.feature_names is not None:
             self.feature_names_in_ = prepared.feature_names
         self.n_features_to_select_ = values
-        self.estimators_ = dict(zip(values, fitted))
+        self.estimators_ = {m: found[m] for m in values}
         self.losses_ = {m: training_loss(estimator, prepared) for m, estimator in self.estimators_.items()}
         self.strength_ranges_ = strength_ranges(self.losses_)
         if choice is not None:
@@ -293,5 +296,5 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def _fit_one(base: BaseE2EFS, m: int, prepared: PreparedData) -> BaseE2EFS:
-    return base._fit_one(m, prepared)
+def _fit_sizes(base: BaseE2EFS, sizes: Sequence[int], prepared: PreparedData) -> list[tuple[int, Any]]:
+    return list(base._fit_sizes(sizes, prepared))

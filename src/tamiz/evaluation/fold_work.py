@@ -94,11 +94,15 @@ class FoldWork:
         """Return the columns of some units of selection, in their order."""
         return np.sort(units) if self.task.units is None else np.flatnonzero(np.isin(self.task.units, units))
 
-    def score_size(self, size: int, model: Any) -> Parts:
-        """Return the parts of the score of a fit with another M; what ``model`` decided from the data is kept."""
-        copy_for = getattr(model, "copy_for", None)
-        other = self.task.make_model(size, self.seed) if copy_for is None else copy_for(size)
-        return self._measure(self.task.metric.read(self._fit(other, self.train), self.test))
+    def score_sizes(self, sizes: Sequence[int], model: Any) -> dict[int, Parts]:
+        """Return the parts of the scores of fits with other M; what ``model`` decided from the data is kept."""
+        weights = {} if self.weights_train is None else {"sample_weight": self.weights_train}
+        fit_copies = getattr(model, "fit_copies", None)
+        if fit_copies is None:
+            fits = ((size, self._fit(self.task.make_model(size, self.seed), self.train)) for size in sizes)
+        else:
+            fits = fit_copies(sizes, self.train, self.y_train, **weights)
+        return {size: self._measure(self.task.metric.read(other, self.test)) for size, other in fits}
 
     def select(self) -> tuple[Parts, Any, float]:
         """Select on the training rows; return the parts of the score, the model and the seconds it took."""
@@ -115,7 +119,8 @@ class FoldWork:
         tick()
         selection = model.selection_
         m = int(selection.group_support.sum())
-        curve = {size: kept if size == m else self.score_size(size, model) for size in self.task.sizes}
+        scores = self.score_sizes([size for size in self.task.sizes if size != m], model)
+        curve = {size: kept if size == m else scores[size] for size in self.task.sizes}
         tick()
         return {
             "kept": kept,

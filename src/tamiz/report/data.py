@@ -15,7 +15,7 @@ from tamiz.evaluation.cross_validation import Evaluation
 from tamiz.evaluation.heldout import HeldOut
 from tamiz.evaluation.intervals import Interval
 from tamiz.evaluation.significance import MethodRank, PairedTest
-from tamiz.report.evidence import Correlations, FoldGrid, HeatMap, KeptSet, PairsFound, Projection, Stability
+from tamiz.report.evidence import Correlations, FoldGrid, HeatMap, HeatSets, KeptSet, PairsFound, Projection, Stability
 from tamiz.selection import Selection
 
 Scalar = str | int | float | bool | None
@@ -200,6 +200,8 @@ class SelectReport:
         Labels of the classes, in the order of the outputs.
     stability, fold_grid : Stability and FoldGrid
         How alike the selections of the folds are.
+    heat_sets : HeatSets or None, default=None
+        Heat maps of the sets of other M.
     heat_map, correlations, pairs : HeatMap, Correlations and PairsFound
         What the kept columns show together.
     held_out, projections : HeldOut and tuple of Projection
@@ -244,6 +246,7 @@ class SelectReport:
     stability: Stability | None = None
     fold_grid: FoldGrid | None = None
     heat_map: HeatMap | None = None
+    heat_sets: HeatSets | None = None
     correlations: Correlations | None = None
     pairs: PairsFound | None = None
     held_out: HeldOut | None = None

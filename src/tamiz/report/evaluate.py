@@ -80,4 +80,5 @@ def evaluate_estimator(
         units=selection.groups,
         make_plain=partial(make_plain_clone, estimator),
     )
-    return evaluation, folds, make_kept_sets(lambda size: make_model(size, 0).fit(X, y), selection, sizes)
+    fits = ((size, make_model(size, 0).fit(X, y)) for size in sizes if size != m)
+    return evaluation, folds, make_kept_sets(fits)

@@ -39,6 +39,25 @@ class HeatMap:
 
 
 @dataclass(frozen=True, eq=False)
+class HeatSets:
+    """Hold the cells of the heat maps of several sets of columns, over the rows of the heat map of the page.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the columns that any of the sets has.
+    codes : ndarray of uint8, shape (n_columns, n_rows)
+        Their z scores, see :func:`~tamiz.report.raster.quantise`.
+    orders : dict of int to tuple of int
+        For each M the places of its columns in ``names``, columns that are alike side by side.
+    """
+
+    names: tuple[str, ...]
+    codes: np.ndarray
+    orders: dict[int, tuple[int, ...]]
+
+
+@dataclass(frozen=True, eq=False)
 class Correlations:
     """Hold Pearson correlations of kept columns, in the order of the heat map."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -159,27 +159,20 @@ def table_parts(
     return found
 
 
-def make_kept_sets(refit: Callable[[int], Any], selection: Selection, sizes: Sequence[int]) -> tuple[KeptSet, ...]:
-    """Return what is kept with every M of a curve, each by a fit of its own, with the effects of that model.
+def make_kept_sets(fits: Iterable[tuple[int, Any]]) -> tuple[KeptSet, ...]:
+    """Return what is kept with every M of a curve, with the effects of its model.
 
     Parameters
     ----------
-    refit : callable
-        ``refit(M)`` returns an estimator fitted on all rows.
-    selection : Selection
-        The selection of the page, whose own M is left out.
-    sizes : sequence of int
-        Numbers of features.
+    fits : iterable of (int, estimator)
+        Values of M and the estimators fitted for them on all rows, in any order.
     """
     found = []
-    for size in sorted(sizes):
-        if size == int(selection.group_support.sum()):
-            continue
-        model = refit(size)
+    for size, model in fits:
         kept, weights = model.selection_, model_effects(model)
         order = order_by_contribution(weights, kept)
         effects: tuple[float | None, ...] = (None,) * len(order)
         if weights is not None:
             effects = tuple(effect_of_weights(weights[:, i]) for i in np.searchsorted(kept.indices, order))
         found.append(KeptSet(size, tuple(order.tolist()), effects))
-    return tuple(found)
+    return tuple(sorted(found, key=lambda one: one.n_features))

@@ -15,7 +15,8 @@ from tamiz.report.text import shorten
 
 #: Index of a missing value in the palette; 0 to 254 hold the values.
 MISSING_CODE = 255
-_BLUE, _MIDDLE, _RED, _NONE = (35, 96, 168), (248, 247, 244), (176, 58, 22), (190, 190, 190)
+#: Colours of the lowest value, the middle, the highest and of a missing one.
+COLOURS = (35, 96, 168), (248, 247, 244), (176, 58, 22), (190, 190, 190)
 
 
 def _chunk(kind: bytes, body: bytes) -> bytes:
@@ -49,10 +50,11 @@ def png_address(pixels: np.ndarray, palette: np.ndarray | None = None) -> str:
 
 def diverging_palette() -> np.ndarray:
     """Return 256 colours: blue for the lowest value, near white for the middle, red for the highest, grey for missing."""
+    lowest, middle, highest, missing = map(np.array, COLOURS)
     share = np.abs(np.linspace(-1, 1, 255))[:, None]
-    end = np.where(np.arange(255)[:, None] < 127, np.array(_BLUE), np.array(_RED))
-    colours = (1 - share) * np.array(_MIDDLE) + share * end
-    return np.vstack([colours.round(), np.array(_NONE)]).astype(np.uint8)
+    end = np.where(np.arange(255)[:, None] < 127, lowest, highest)
+    colours = (1 - share) * middle + share * end
+    return np.vstack([colours.round(), missing]).astype(np.uint8)
 
 
 def quantise(values: np.ndarray, largest: float) -> np.ndarray:

@@ -12,6 +12,7 @@ from tamiz.report.evidence_view import (
     prediction_view,
     together_view,
 )
+from tamiz.report.heat_sets import heat_sets_payload
 from tamiz.report.image import class_image_charts, image_chart
 from tamiz.report.kept_view import N_ROWS, distribution_view, kept_view, names_said, payload, runners_up
 from tamiz.report.lines import (
@@ -42,6 +43,8 @@ def select_view(data: SelectReport) -> dict[str, Any]:
     heat = heat_map_view(data, both_widths)
     together = together_view(data)
     block["grids"] = {part["key"]: part["grid"] for part in (heat, together) if part and part.get("grid")}
+    if data.heat_sets is not None:
+        block["heatSets"] = heat_sets_payload(data.heat_sets)
     return {
         "selection": selection,
         "headline": f"{selection.n_features_to_select:,} of {selection.n_features:,} features kept",

@@ -32,6 +32,7 @@ from tamiz.report.describe import (
 from tamiz.report.evaluate import evaluate_estimator
 from tamiz.report.evidence import KeptSet
 from tamiz.report.gather import evaluated_parts, fold_effects, table_parts
+from tamiz.report.heat_sets import make_heat_sets
 from tamiz.report.pages import render
 from tamiz.report.pairs_data import PairsReport
 from tamiz.selection import Selection
@@ -235,6 +236,8 @@ def select_report(
     if table is not None and y is not None and task is not None and selection.n_features_to_select:
         supports = [] if evaluation is None else [fold.support for fold in evaluation.folds]
         parts.update(table_parts(table, y, task, selection, order, parts.get("held_out"), folds, supports, rows))
+        if kept_sets and parts.get("heat_map") is not None:
+            parts["heat_sets"] = make_heat_sets(table, parts["heat_map"], kept_sets, selection.name_of)
     image = None if table is None else mean_image(table, selection)
     return SelectReport(
         title=title or (type(estimator).__name__ if estimator is not None else "Selection"),

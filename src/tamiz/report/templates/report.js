@@ -91,6 +91,11 @@
     const ins = kept && data.standIns[i] ? data.standIns[i].map((s) => s[0]).join("; ") : null;
     return [i + 1, data.names[i], data.columns[i], kept, kept ? data.effects[i] : null, kept ? data.shares[i] : null, ins];
   }
+  /* A column of the set that is kept with another M; share of folds and stand-ins are those of the selection. */
+  function otherRow([i, effect], rank) {
+    const [, name, column, , , share, ins] = featureRow(i);
+    return [rank + 1, name, column, true, effect, share, ins];
+  }
   const HEADER = ["rank", "name", "column", "kept", "effect", "fold_share", "stand_ins"];
 
   const labels = new Map(), timers = new Map();
@@ -209,9 +214,13 @@
     more.addEventListener("click", () => { limit += PAGE; update(); });
     makeSortable(table, () => { if (other === null) makeRows(); }, update);
     startSlider(body, (m) => { other = m; limit = PAGE; update(); }, makeRow);
-    find("copy-names").addEventListener("click", (event) => copy(data.names.slice(0, data.nKept).join("\n"), event.currentTarget));
+    const shownNames = () => (other === null ? data.names.slice(0, data.nKept) : data.sets[other].map(([i]) => data.names[i]));
+    find("copy-names").addEventListener("click", (event) => copy(shownNames().join("\n"), event.currentTarget));
     const rows = (n) => Array.from({ length: n }, (_, i) => featureRow(i));
-    find("download").addEventListener("click", () => download("selected.csv", HEADER, rows(nRows)));
+    find("download").addEventListener("click", () => {
+      if (other === null) download("selected.csv", HEADER, rows(nRows));
+      else download(`selected-${other}.csv`, HEADER, data.sets[other].map(otherRow));
+    });
     const all = find("download-all");
     all.hidden = data.names.length < data.nFeatures;
     all.addEventListener("click", () => download("ranking.csv", HEADER, rows(data.names.length)));
@@ -273,29 +282,110 @@
       body.replaceChildren(...data.sets[m].map(([i, effect], rank) => makeRow(i, rank, effect, span)));
       refresh(m);
     }
-    slider.addEventListener("input", move);
-    find("back-to-m").addEventListener("click", () => { slider.value = sizes.indexOf(data.nKept); move(); slider.focus(); });
+    function moveAll() {
+      move();
+      const m = sizes[Number(slider.value)];
+      showHeat(m === data.nKept ? null : m);
+      showChosen(m);
+    }
+    slider.addEventListener("input", moveAll);
+    find("back-to-m").addEventListener("click", () => { slider.value = sizes.indexOf(data.nKept); moveAll(); slider.focus(); });
     showList(data.nKept);
   }
 
+  /* Pictures that belong to the selection say so while the slider stands at another M. */
+  function showChosen(m) {
+    const followed = Boolean(data.heatSets && data.heatSets.orders[m]);
+    for (const section of document.querySelectorAll("section[data-of-selection]")) {
+      let note = section.querySelector(".of-selection");
+      if (!note) {
+        note = document.createElement("p");
+        note.className = "of-selection small-print";
+        note.textContent = `Shown here: the selection, M = ${data.nKept.toLocaleString("en")}.`;
+        section.querySelector("h2").after(note);
+      }
+      note.hidden = m === data.nKept || (section.id === "heat" && followed);
+    }
+  }
+
+  /* The heat map of the set that is kept with another M (null: that of the selection), in the place of the written one. */
+  const written = new Map();
+  function showHeat(m) {
+    const sets = data.heatSets, grid = grids.get("heat");
+    if (!sets || !grid) return;
+    const order = sets.orders[m];
+    if (sets.cells === undefined) sets.cells = decode(sets.codes);
+    if (!written.has(grid)) written.set(grid, { rows: grid.rows, codes: grid.codes });
+    const nColumns = grid.columns.length;
+    const first = written.get(grid);
+    grid.rows = order ? order.map((i) => sets.names[i]) : first.rows;
+    grid.codes = order ? new Uint8Array(order.flatMap((i) => [...sets.cells.subarray(i * nColumns, (i + 1) * nColumns)])) : first.codes;
+    const href = order ? paint(grid, sets.colours) : null;
+    for (const svg of document.querySelectorAll("#heat svg.chart")) drawHeat(svg, grid, href);
+  }
+  function paint(grid, colours) {
+    const canvas = document.createElement("canvas");
+    canvas.width = grid.columns.length;
+    canvas.height = grid.rows.length;
+    const context = canvas.getContext("2d");
+    const pixels = context.createImageData(canvas.width, canvas.height);
+    grid.codes.forEach((code, i) => {
+      const share = Math.abs(code - 127) / 127, end = colours[code < 127 ? 0 : 2];
+      const colour = code === 255 ? colours[3] : colours[1].map((middle, c) => (1 - share) * middle + share * end[c]);
+      pixels.data.set([...colour, 255], 4 * i);
+    });
+    context.putImageData(pixels, 0, 0);
+    return canvas.toDataURL("image/png");
+  }
+  /* As tamiz.report.raster draws it. */
+  function drawHeat(svg, grid, href) {
+    const image = svg.querySelector("image"), cells = svg.querySelector(".cells");
+    if (!written.has(svg)) {
+      const kept = { box: svg.getAttribute("viewBox"), label: svg.getAttribute("aria-label"), href: image.getAttribute("href") };
+      written.set(svg, { ...kept, height: cells.getAttribute("height"), names: [...svg.querySelectorAll(".cell-name")] });
+    }
+    const first = written.get(svg), plot = svg.closest(".plot");
+    for (const name of svg.querySelectorAll(".cell-name")) name.remove();
+    const n = grid.rows.length, high = n > 24 ? 14 : 18, top = Number(cells.getAttribute("y")), left = Number(cells.getAttribute("x"));
+    const height = href ? high * n : Number(first.height);
+    const names = href ? grid.rows.map((name, i) => {
+      const made = document.createElementNS("http://www.w3.org/2000/svg", "text");
+      const at = { x: left - 6, y: top + high * (i + 0.5) + Math.min(12, high * 0.95) * 0.35, "text-anchor": "end", class: "cell-name" };
+      for (const [key, value] of Object.entries(at)) made.setAttribute(key, value);
+      const most = Math.max(6, Math.floor(left / 6.6)), head = Math.floor(most / 2);
+      made.textContent = name.length > most ? `${name.slice(0, head)}…${name.slice(head + 1 - most)}` : name;
+      return made;
+    }) : first.names;
+    image.before(...names);
+    image.setAttribute("href", href || first.href);
+    for (const part of [image, cells]) part.setAttribute("height", height);
+    svg.setAttribute("viewBox", href ? first.box.replace(/\S+$/, Math.round(top + height + 6)) : first.box);
+    const label = href ? first.label.replace(/\d+ kept/, `${n} kept`) : first.label;
+    svg.setAttribute("aria-label", label);
+    plot.setAttribute("aria-label", `${label}; arrow keys read the cells`);
+    svg.querySelector(".cursor").setAttribute("visibility", "hidden");
+  }
+
   /* Pictures of many cells: the cell under the pointer, or the one that the arrow keys reach. */
+  const grids = new Map();
+  const decode = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   function startGrids(tips) {
+    for (const [key, grid] of Object.entries(data.grids || {})) grids.set(key, { ...grid, codes: decode(grid.codes) });
     for (const cells of document.querySelectorAll("[data-grid]")) {
-      const grid = (data.grids || {})[cells.dataset.grid];
+      const grid = grids.get(cells.dataset.grid);
       const plot = cells.closest(".plot"), svg = cells.closest("svg");
       if (!grid) continue;
-      const codes = Uint8Array.from(atob(grid.codes), (c) => c.charCodeAt(0));
-      const nRows = grid.rows.length, nColumns = grid.columns.length;
+      const nColumns = grid.columns.length, last = () => grid.rows.length - 1;
       const cursor = svg.querySelector(".cursor");
       const size = (name) => Number(cells.getAttribute(name));
-      const wide = size("width") / nColumns, high = size("height") / nRows;
       let at = [0, -1];
       const words = ([row, column]) => {
-        const code = codes[row * nColumns + column];
+        const code = grid.codes[row * nColumns + column];
         const value = code === 255 ? "missing" : `${grid.unit} = ${(((code - 127) / 127) * grid.largest).toFixed(2).replace("-", "−")}`;
         return `${grid.rows[row]}${grid.between ? ` ${grid.between} ` : ", "}${grid.columns[column]}: ${value}`;
       };
       const place = ([row, column]) => {
+        const wide = size("width") / nColumns, high = size("height") / grid.rows.length;
         cursor.setAttribute("x", size("x") + wide * column);
         cursor.setAttribute("y", size("y") + high * row);
         cursor.setAttribute("width", wide);
@@ -306,7 +396,7 @@
       cells.addEventListener("pointermove", (event) => {
         const box = cells.getBoundingClientRect();
         at = [
-          Math.min(nRows - 1, Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * nRows))),
+          Math.min(last(), Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * grid.rows.length))),
           Math.min(nColumns - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * nColumns))),
         ];
         place(at);
@@ -321,7 +411,7 @@
         if (event.key === "Escape") clear();
         if (!move) return;
         event.preventDefault();
-        at = [Math.min(nRows - 1, Math.max(0, at[0] + move[0])), Math.min(nColumns - 1, Math.max(0, at[1] + move[1]))];
+        at = [Math.min(last(), Math.max(0, at[0] + move[0])), Math.min(nColumns - 1, Math.max(0, at[1] + move[1]))];
         place(at);
         const box = cursor.getBoundingClientRect();
         tips.write(words(at), box.right, box.top);

@@ -47,6 +47,7 @@ class StatefulMask(nn.Module):
     ) -> None:
         super().__init__()
         self.shape, self.rule, self.gates = shape, rule, gates
+        self._n_entries = math.prod(shape)  # the shape is smaller while columns are taken out
         n_features = rule.n_features
         dtype = torch.float64 if dtype == torch.float64 else torch.float32
         self.gamma = nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
@@ -65,7 +66,7 @@ class StatefulMask(nn.Module):
     @property
     def n_features(self) -> int:
         """Return the number of entries of the mask (the paper's F)."""
-        return math.prod(self.shape)
+        return self._n_entries
 
     @property
     def n_features_to_select(self) -> int:

@@ -46,6 +46,9 @@ class StatefulMask(nn.Module):
     ) -> None:
         super().__init__()
         self.shape, self.rule, self.gates = shape, rule, gates
+        self._n_entries = math.prod(
+            shape
+        )  # of the whole mask: while columns are dropped, the shape is that of the others
         n_features = rule.n_features
         dtype = torch.float64 if dtype == torch.float64 else torch.float32
         self.gamma = nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
@@ -64,7 +67,7 @@ class StatefulMask(nn.Module):
     @property
     def n_features(self) -> int:
         """Return the number of entries of the mask (the paper's F)."""
-        return math.prod(self.shape)
+        return self._n_entries
 
     @property
     def n_features_to_select(self) -> int:

@@ -47,7 +47,8 @@ class StatefulMask(nn.Module):
     ) -> None:
         super().__init__()
         self.shape, self.rule, self.gates = shape, rule, gates
-        self._n_entries = math.prod(shape)  # the shape is smaller while columns are taken out
+        # Of the whole mask: while columns are dropped, the shape is that of the others.
+        self._n_entries = math.prod(shape)
         n_features = rule.n_features
         dtype = torch.float64 if dtype == torch.float64 else torch.float32
         self.gamma = nn.Parameter(torch.empty(shape, device=device, dtype=dtype))

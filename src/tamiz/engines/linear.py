@@ -122,8 +122,7 @@ class LinearEngine:
         announce_compilation(loop.run)
         m = rule.n_features_to_select
         problem.check_groups(rule.n_features)
-        # The fused step knows no costs; as groups of one column gamma moves apart from the weights.
-        problem, order, starts = problem.side_by_side(grouped=rule.costs is not None)
+        problem, order, starts = problem.side_by_side()
         memory = new_memory(
             problem.n_samples, problem.n_outputs, problem.n_columns, m, schedule.batch_size, seed, starts
         )  # fmt: skip

@@ -311,6 +311,10 @@ def test_without_k_the_number_is_chosen(tamiz, small_csv, tmp_path, options):
     assert {kept["feature"] for kept in record["selected"]} == {"gene 2", "gene 5"}
     choice = record["choices"]["n_features_to_select"]
     assert (choice["chosen"], choice["candidates"]) == (2, [1, 2, 3, 5, 8])
+    assert (record["network_chosen"], record["pairs"]) == ("linear", None)
+    tried = (tmp_path / "tamiz-small" / "report.html").read_text().partition('<section id="tried"')[2]
+    assert "Features to keep" in tried
+    assert f"{choice['mean'][1]:.3f}" in tried
     assert len(record["k_of_folds"]) == 3
     assert record["curve"]["chosen"] == 2
     assert [point["n_features"] for point in record["curve"]["points"]] == [1, 2, 3, 5, 8]
@@ -345,7 +349,11 @@ def test_columns_that_act_together_are_selected_compared_and_applied(tamiz, tmp_
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
     record = json.loads(result.stdout)
-    assert {kept["feature"] for kept in record["selected"]} == {f"c{i}" for i in truth.informative}
+    names = {f"c{i}" for i in truth.informative}
+    assert {kept["feature"] for kept in record["selected"]} == names
+    assert record["network_chosen"] == "pairs"
+    assert [set(pair["features"]) for pair in record["pairs"]] == [names]
+    assert record["pairs"][0]["strength"] > 0
     result = tamiz("apply", tmp_path / "out" / "model.tamiz", path, "--json", "-o", tmp_path / "predicted")
     assert result.exit_code == 0, result.stderr
     result = tamiz(

@@ -119,14 +119,28 @@ def run_select(
 def _record_of_choices(
     evaluation: Evaluation, estimator: Any, page: SelectReport, constraints: Constraints
 ) -> dict[str, Any]:
-    """Collect what was chosen from the data, and the curve of scores against M."""
+    """Collect what was chosen from the data, joint effects of the model, and the curve of scores against M."""
     return to_plain(
         {
             "choices": estimator.selection_.choices,
+            "network_chosen": estimator.network_,
+            "pairs": _joint_effects(estimator, page.selection),
             "k_of_folds": [np.unique(constraints.units[fold.support]).size for fold in evaluation.folds],
             "curve": page.curve,
         }
     )
+
+
+def _joint_effects(estimator: Any, selection: Selection) -> list[dict[str, Any]] | None:
+    """Return the pairs of kept features in the fitted model, strongest first; None for a network without products."""
+    if estimator.network_ != "pairs":
+        return None
+    names = selection.feature_names if selection.groups is None else selection.group_names
+    assert names is not None
+    return [
+        {"features": [str(names[unit]) for unit in effect.indices], "strength": effect.strength}
+        for effect in estimator.pairs_
+    ]
 
 
 def _page(

@@ -87,7 +87,7 @@ def mask_adam_constants(rule, counters):
 
 
 @register_jitable(**INLINED)
-def _cost(costs, j):
+def cost_of(costs, j):
     """Return what a feature counts; the branch is decided when it is compiled, by the type of ``costs``."""
     if costs is None:
         return np.float32(1.0)
@@ -109,13 +109,13 @@ def mixing_coefficients(gamma, rank, loss_gradient, alpha, target, rule):
     m, costs = rule.n_features_to_select, rule.costs
     total = 0.0
     for j in range(gamma.shape[0]):
-        total += _cost(costs, j) * gamma[j] if rank[j] <= m else 0.0
+        total += cost_of(costs, j) * gamma[j] if rank[j] <= m else 0.0
     shift = np.float32(1.0 + (1.0 + rule.mu) * np.sign(total - target))
     # float32 entries, summed in float64.
     loss_square = 0.0
     penalty_square = 0.0
     for j in range(gamma.shape[0]):
-        penalty_gradient = _cost(costs, j) * (shift - np.float32(2.0) * gamma[j])
+        penalty_gradient = cost_of(costs, j) * (shift - np.float32(2.0) * gamma[j])
         if rank[j] <= m:
             loss_square += np.float64(loss_gradient[j]) * np.float64(loss_gradient[j])
             penalty_square += penalty_gradient * penalty_gradient
@@ -155,7 +155,7 @@ def move_in_place(gamma, first, second, rank, loss_gradient, counters, alpha, ta
     n_low = 0
     for j in range(gamma.shape[0]):
         alive = rank[j] <= m
-        coefficients = (loss_factor, penalty_factor * _cost(costs, j), shift)
+        coefficients = (loss_factor, penalty_factor * cost_of(costs, j), shift)
         value, first[j], second[j] = move_feature(
             gamma[j], first[j], second[j], loss_gradient[j], alive, coefficients, constants
         )
@@ -248,11 +248,14 @@ def _n_to_eliminate(order, n, n_open, rank, m, costs, limit):
 
 
 @register_jitable(**INLINED)
-def _is_settled(n_open, rank, m, costs, limit):
-    """Check whether exactly M features are undecided or, with costs, whether all undecided ones fit into the budget."""
+def _is_settled(n_open, rank, m, costs, limit, is_new):
+    """Check whether exactly M features are undecided or, with costs, whether all undecided ones fit into the budget.
+
+    ``is_new`` tells whether other features are undecided than at the last check: costs are not added up again in vain.
+    """
     if costs is None:
         return n_open == m
-    return _sum_undecided(costs, rank) <= limit
+    return is_new and _sum_undecided(costs, rank) <= limit
 
 
 @register_jitable(**INLINED)
@@ -299,7 +302,8 @@ def eliminate_in_place(gamma, first, second, rank, key, order, counters, rule, f
         for i in range(n_eliminated, n):
             gamma[order[i]] = max(gamma[order[i]], np.float32(0.0))
         counters[Slot.OPEN] = n_open - n_eliminated
-    if _is_settled(counters[Slot.OPEN], rank, m, rule.costs, rule.budget):
+    is_new = n_eliminated > 0 or counters[Slot.AGE] <= 1
+    if _is_settled(counters[Slot.OPEN], rank, m, rule.costs, rule.budget, is_new):
         m = counters[Slot.KEPT] = counters[Slot.OPEN]
         _extrapolate(gamma, first, second, rank, key, constants)
         n = _undecided(gamma, rank, order, False)

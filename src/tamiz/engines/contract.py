@@ -118,15 +118,10 @@ class Problem:
         """
         return kept if self.groups is None else (self.groups < 0) | kept[self.groups]
 
-    def side_by_side(self, grouped: bool = False) -> tuple[Problem, np.ndarray | None, np.ndarray | None]:
+    def side_by_side(self) -> tuple[Problem, np.ndarray | None, np.ndarray | None]:
         """Return the problem with the columns of each group side by side, their old numbers, and the starts.
 
         Columns that are always read go to the end.
-
-        Parameters
-        ----------
-        grouped : bool, default=False
-            Whether columns without groups are to be groups of one.
 
         Returns
         -------
@@ -142,9 +137,9 @@ class Problem:
         >>> [part.tolist() for part in problem.side_by_side()[1:]]
         [[1, 0, 3, 2], [0, 1, 3]]
         """
-        if self.groups is None and not grouped:
+        if self.groups is None:
             return self, None, None
-        groups = np.arange(self.n_columns) if self.groups is None else np.asarray(self.groups)
+        groups = np.asarray(self.groups)
         key = np.where(groups < 0, self.n_columns, groups)
         starts = np.concatenate([[0], np.cumsum(np.bincount(groups[groups >= 0]))])
         if (np.diff(key) >= 0).all():

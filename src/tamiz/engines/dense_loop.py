@@ -14,12 +14,20 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from tamiz.core.compiled import FAST, IN_PLACE, INLINED, NOT_FINITE, adam, adam_constants, advance_in_place
-from tamiz.core.history import History, new_history, record_step
-from tamiz.core.state import N_SLOTS, Phase, Slot
+from tamiz.core.compiled import FAST, IN_PLACE, INLINED, NOT_FINITE, adam, advance_in_place
+from tamiz.core.history import History, new_history
+from tamiz.core.state import Slot
 from tamiz.engines.layers import Layers, Row, backward, forward, new_layers, padded, update
-from tamiz.engines.loop import Status, copy_batch, part_of_refinement, shuffle, spread_to_columns, sum_groups
-from tamiz.engines.memory import LoopSlot
+from tamiz.engines.loop import (
+    Status,
+    copy_batch,
+    end_step,
+    shuffle,
+    spread_to_columns,
+    sum_groups,
+    weight_constants,
+)
+from tamiz.engines.memory import LoopSlot, new_counters
 
 
 class DenseMemory(NamedTuple):
@@ -107,24 +115,15 @@ def new_dense_memory(
     Examples
     --------
     >>> new_dense_memory(np.arange(10), (50, 25, 10), 1, 5, 2, 4, [0, 0]).weights.shape
-    (5, 56)
+    (5, 64)
     """
     generator = np.random.default_rng(seed)
     n_features = n_columns if starts is None else starts.size - 1
     units, bound = padded(hidden[0]), n_columns**-0.5
     weights, gradient, first, second = (np.zeros((n_columns, units), np.float32) for _ in range(4))
     weights[:, : hidden[0]] = generator.uniform(-bound, bound, (n_columns, hidden[0]))
-    counters = np.zeros(N_SLOTS, dtype=np.int64)
-    decided = m == n_features
-    counters[Slot.OPEN] = 0 if decided else n_features
-    counters[Slot.CLOSED] = 1 if decided else 0
-    counters[Slot.KEPT] = m
-    loop_counters = np.zeros(len(LoopSlot), dtype=np.int64)
-    loop_counters[LoopSlot.WIDTH] = n_columns
-    loop_counters[LoopSlot.FEATURES] = n_features
-    loop_counters[LoopSlot.POSITION] = rows.size  # the first batch begins an epoch
-    feature = np.arange(n_features, dtype=np.int32)
-    n_averaged = n_columns if decided else m if starts is None else 0
+    counters, loop_counters, rank = new_counters(n_features, m, n_columns, rows.size)
+    n_averaged = n_columns if m == n_features else m if starts is None else 0
     gamma, gamma_gradient = np.ones(n_features, dtype=np.float32), np.zeros(n_features, dtype=np.float32)
     return DenseMemory(
         weights=weights,
@@ -140,9 +139,9 @@ def new_dense_memory(
         gate=gamma if starts is None else np.ones(n_columns, dtype=np.float32),
         gate_gradient=gamma_gradient if starts is None else np.zeros(n_columns, dtype=np.float32),
         starts=np.zeros(0, dtype=np.int64) if starts is None else starts.astype(np.int64),
-        rank=feature + 1 if decided else np.zeros(n_features, dtype=np.int32),
+        rank=rank,
         order=np.zeros(n_columns, dtype=np.int32),
-        feature=feature,
+        feature=np.arange(n_features, dtype=np.int32),
         rows=rows.astype(np.int64),
         random=generator.integers(2**64, size=1, dtype=np.uint64),
         counters=counters,
@@ -239,16 +238,7 @@ def run_dense(
 
         resting = counters[Slot.CLOSED] == 1 and step > training.warmup_steps
         refining = resting and step > training.refinement_from
-        rate, l2 = training.learning_rate, training.l2
-        if refining:
-            refined = loop_counters[LoopSlot.REFINED]
-            rate = refinement_rates[part_of_refinement(refined, training.refinement_steps, refinement_rates.shape[0])]
-            l2 = training.refinement_l2
-            loop_counters[LoopSlot.REFINED] += 1
-        loop_counters[LoopSlot.WEIGHT_AGE] += 1
-        age = loop_counters[LoopSlot.WEIGHT_AGE]
-        constants = adam_constants(rate, training.beta1, training.beta2, training.epsilon, age)
-        decay = np.float32(2.0 * l2)
+        constants, decay = weight_constants(loop_counters, refining, training, refinement_rates)
         update(layers, constants, decay)
         _update_first(weights, gradient, weights_first, weights_second, gate, gate_gradient, constants, decay)
 
@@ -267,24 +257,15 @@ def run_dense(
                 return Status.DIVERGED.value
             if grouped:
                 spread_to_columns(gamma, starts, gate)
-        phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value
-        if not moving:
-            phase = Phase.REFINEMENT.value if resting else Phase.WARM_UP.value
-        n_alive = counters[Slot.OPEN] if counters[Slot.OPEN] > 0 else counters[Slot.KEPT]
-        record_step(memory.history, step, phase, n_alive, alpha, gamma, feature)
-        if refining:
-            nth = loop_counters[LoopSlot.REFINED] - training.average_from
-            if nth >= 1:
-                _take_average(weights, memory.weights_average, layers, np.float32(1.0 / nth))
-            if loop_counters[LoopSlot.REFINED] >= training.refinement_steps:
-                return Status.DONE.value
-        if not moving:
-            continue
-        if counters[Slot.CLOSED] == 1:
-            loop_counters[LoopSlot.CLOSED_AT] = step
-            return Status.COMPACT.value if training.refinement_steps > 0 else Status.DONE.value
-        if n_alive < n_features - n_features // 8 or (counters[Slot.OPEN] == 0 and m < n_features):
-            return Status.COMPACT.value
+        nth = loop_counters[LoopSlot.REFINED] - training.average_from
+        if refining and nth >= 1:
+            _take_average(weights, memory.weights_average, layers, np.float32(1.0 / nth))
+        status = end_step(
+            memory.history, counters, loop_counters, step, moving, selecting, resting, refining, alpha, gamma, feature, m,
+            training,
+        )  # fmt: skip
+        if status != Status.RUNNING.value:
+            return status
     return Status.RUNNING.value
 
 

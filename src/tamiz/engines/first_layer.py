@@ -16,24 +16,28 @@ from numba import types
 
 from tamiz.core.compiled import FAST, compile_argument
 from tamiz.engines.design import Design
-from tamiz.engines.products import multiply, multiply_transposed
+from tamiz.engines.products import PANEL, multiply, multiply_transposed
 
 
 def _dense_forward(values, data, indices, indptr, offset, rows, gamma, weights, batch, out):
-    """Compute ``out = (X[rows] * gamma) @ weights``; the first factor stays in ``batch`` for the gradient."""
+    """Compute ``out = (X[rows] * gamma) @ weights``; the first factor stays in ``batch``, panel by panel, for the gradient."""
     n, width = rows.shape[0], gamma.shape[0]
-    table = batch[: n * width].reshape((n, width))
-    for i in range(n):
-        source, target = values[rows[i]], table[i]
-        for j in range(width):
-            target[j] = gamma[j] * source[j]
-    multiply(table, weights, out)
+    for begin in range(0, width, PANEL):
+        end = min(begin + PANEL, width)
+        panel, gate = batch[n * begin : n * end].reshape((n, end - begin)), gamma[begin:end]
+        for i in range(n):
+            source, target = values[rows[i]][begin:end], panel[i]
+            for j in range(gate.shape[0]):
+                target[j] = gate[j] * source[j]
+        multiply(panel, weights[begin:end], out, begin > 0)
 
 
 def _dense_gradient(values, data, indices, indptr, offset, rows, gamma, delta, batch, gradient):
     """Compute ``gradient = (X[rows] * gamma).T @ delta`` from what the forward product left in ``batch``."""
     n, width = rows.shape[0], gamma.shape[0]
-    multiply_transposed(batch[: n * width].reshape((n, width)), delta, gradient)
+    for begin in range(0, width, PANEL):
+        end = min(begin + PANEL, width)
+        multiply_transposed(batch[n * begin : n * end].reshape((n, end - begin)), delta, gradient[begin:end])
 
 
 def _sparse_forward(values, data, indices, indptr, offset, rows, gamma, weights, batch, out):

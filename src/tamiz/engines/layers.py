@@ -64,7 +64,7 @@ def padded(units: int) -> int:
     Examples
     --------
     >>> padded(50), padded(8)
-    (56, 8)
+    (64, 16)
     """
     return -(-units // PADDING) * PADDING
 
@@ -75,7 +75,7 @@ def new_layers(hidden: Sequence[int], n_outputs: int, n_rows: int, random: np.ra
     Examples
     --------
     >>> new_layers((50, 25), 3, 64, np.random.default_rng(0)).units.tolist()
-    [56, 32, 3]
+    [64, 32, 3]
     """
     units = [*(padded(size) for size in hidden), n_outputs]
     n_hidden = sum(units[:-1])
@@ -114,7 +114,7 @@ def views(layers: Layers, row: int, which: int) -> list[tuple[np.ndarray, ...]]:
     Examples
     --------
     >>> [part.shape for part in views(new_layers((4,), 1, 8, np.random.default_rng(0)), Row.VALUE, 0)[0]]
-    [(8,), (8,), (8, 1), (8,), (8,)]
+    [(16,), (16,), (16, 1), (16,), (16,)]
     """
     found: list[tuple[np.ndarray, ...]] = []
     begin = position = 0
@@ -199,7 +199,7 @@ def forward(layers, n):
             running[unit + width : unit + 2 * width], active,
         )  # fmt: skip
         weights = values[begin + 2 * width : begin + (2 + after) * width].reshape((width, after))
-        multiply(active, weights, layers.normalised[end : end + n * after].reshape((n, after)))
+        multiply(active, weights, layers.normalised[end : end + n * after].reshape((n, after)), False)
         begin += (2 + after) * width
         unit += 2 * width
         position = end
@@ -234,7 +234,7 @@ def backward(layers, n):
         multiply_transposed(active, behind, gradient[begin + 2 * width : last].reshape((width, after)))
         turned = layers.transposed[: width * after].reshape((after, width))
         transpose(values[begin + 2 * width : last].reshape((width, after)), turned)
-        multiply(behind, turned, delta)
+        multiply(behind, turned, delta, False)
         _normalise_gradient(
             delta, layers.normalised[position:end].reshape((n, width)), active, values[begin : begin + width],
             layers.moments[unit + width : unit + 2 * width], gradient[begin : begin + width],

@@ -236,8 +236,7 @@ class LinearEngine:
         problem.check_groups(rules[0].n_features)
         if len(rules) > 1:  # every run reads the table
             problem = replace(problem, owned=False)
-        # The fused step knows no costs; as groups of one column gamma moves apart from the weights.
-        problem, order, starts = problem.side_by_side(grouped=rules[0].costs is not None)
+        problem, order, starts = problem.side_by_side()
         latest: _Run | None = None  # as it was before a step depended on M
         for number, (rule, schedule) in enumerate(zip(rules, schedules, strict=True)):
             if schedule.average != 0:
@@ -257,10 +256,8 @@ class LinearEngine:
             self._train(problem, rule, loss, schedule, run, progress, copies)
             latest = None if copies is None else copies.latest
             result = _read_result(run.memory)
-            del (
-                run,
-                copies,
-            )  # before the record is made: the vectors of both together would be the most memory of the fit
+            # Before the record is made: the vectors of both together would be the most memory of the fit.
+            del run, copies
             yield self._record(problem, rule, loss, result, order, seed, started)
             started = time.perf_counter()
 

@@ -24,6 +24,7 @@ from tamiz.core.compiled import (
     NOT_FINITE,
     adam,
     adam_constants,
+    cost_of,
     eliminate_in_place,
     mask_adam_constants,
     mixing_coefficients,
@@ -35,7 +36,7 @@ from tamiz.core.state import Phase, Slot
 from tamiz.engines.memory import LoopSlot
 from tamiz.engines.schedule import refinement_part
 
-part_of_refinement = register_jitable(**INLINED)(refinement_part)
+_part_of_refinement = register_jitable(**INLINED)(refinement_part)
 
 
 class Status(IntEnum):
@@ -161,14 +162,14 @@ def _update_with_gamma(
         return NOT_FINITE, False
     counters[Slot.AGE] += 1
     mask_constants = mask_adam_constants(rule, counters)
-    coefficients = (loss_factor, penalty_factor, shift)
     one, zero = np.float32(1.0), np.float32(0.0)
-    m = np.int32(rule.n_features_to_select)
+    m, costs = np.int32(rule.n_features_to_select), rule.costs
     n_low = 0
     for j in range(w.shape[0]):
         alive = rank[j] <= m
         first[j], second[j], step = adam(first[j], second[j], gamma[j] * g[j] + l2 * w[j], alive, constants)
         w[j] = w[j] - step
+        coefficients = (loss_factor, penalty_factor * cost_of(costs, j), shift)
         value, gamma_first[j], gamma_second[j] = move_feature(
             gamma[j], gamma_first[j], gamma_second[j], v[j], alive, coefficients, mask_constants
         )
@@ -187,6 +188,45 @@ def update_intercept(intercept, score_gradient, constants):
             total += score_gradient[i, c]
         intercept[1, c], intercept[2, c], step = adam(intercept[1, c], intercept[2, c], total, True, constants)
         intercept[0, c] -= step
+
+
+@register_jitable(**INLINED)
+def weight_constants(loop_counters, refining, training, refinement_rates):
+    """Count a step of the weights, and of the refinement; return the numbers of its Adam and the factor of the weights."""
+    rate, l2 = training.learning_rate, training.l2
+    if refining:
+        refined = loop_counters[LoopSlot.REFINED]
+        rate = refinement_rates[_part_of_refinement(refined, training.refinement_steps, refinement_rates.shape[0])]
+        l2 = training.refinement_l2
+        loop_counters[LoopSlot.REFINED] += 1
+    loop_counters[LoopSlot.WEIGHT_AGE] += 1
+    age = loop_counters[LoopSlot.WEIGHT_AGE]
+    return adam_constants(rate, training.beta1, training.beta2, training.epsilon, age), np.float32(2.0 * l2)
+
+
+@register_jitable(**INLINED)
+def end_step(
+    history, counters, loop_counters, step, moving, selecting, resting, refining, alpha, gamma, feature, m, training
+):  # fmt: skip
+    """Record a step; return the :class:`Status` with which the loop comes back, or that it goes on.
+
+    ``moving`` tells whether gamma moved in this step, ``selecting`` whether features could be eliminated, ``resting`` whether
+    the mask was closed before it, ``refining`` whether the weights were refined. ``gamma`` is that of the working set.
+    """
+    phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value
+    if not moving:
+        phase = Phase.REFINEMENT.value if resting else Phase.WARM_UP.value
+    n, n_alive = gamma.shape[0], counters[Slot.OPEN] if counters[Slot.OPEN] > 0 else counters[Slot.KEPT]
+    record_step(history, step, phase, n_alive, alpha, gamma, feature)
+    if not moving:
+        is_done = refining and loop_counters[LoopSlot.REFINED] >= training.refinement_steps
+        return Status.DONE.value if is_done else Status.RUNNING.value
+    if counters[Slot.CLOSED] == 1:
+        loop_counters[LoopSlot.CLOSED_AT] = step
+        return Status.COMPACT.value if training.refinement_steps > 0 else Status.DONE.value
+    if n_alive < n - n // 8 or (counters[Slot.OPEN] == 0 and m < n):
+        return Status.COMPACT.value
+    return Status.RUNNING.value
 
 
 @njit(**IN_PLACE)
@@ -227,16 +267,7 @@ def run(
 
         resting = counters[Slot.CLOSED] == 1 and step > training.warmup_steps
         refining = resting and step > training.refinement_from
-        rate, l2 = training.learning_rate, training.l2
-        if refining:
-            refined = loop_counters[LoopSlot.REFINED]
-            rate = refinement_rates[part_of_refinement(refined, training.refinement_steps, refinement_rates.shape[0])]
-            l2 = training.refinement_l2
-            loop_counters[LoopSlot.REFINED] += 1
-        loop_counters[LoopSlot.WEIGHT_AGE] += 1
-        age = loop_counters[LoopSlot.WEIGHT_AGE]
-        constants = adam_constants(rate, training.beta1, training.beta2, training.epsilon, age)
-        decay = np.float32(2.0 * l2)
+        constants, decay = weight_constants(loop_counters, refining, training, refinement_rates)
         if training.fit_intercept:
             update_intercept(intercept, score_gradient, constants)
 
@@ -277,18 +308,10 @@ def run(
                 spread_to_columns(gamma, starts, gate)
             # The step that ends the selection sorts with the first row as scratch, which is then folded anew.
             _fold(0 if grouped or (selecting and counters[Slot.OPEN] == 0) else 1, weights, folded, gate)
-        phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value
-        if not moving:
-            phase = Phase.REFINEMENT.value if resting else Phase.WARM_UP.value
-        n_alive = counters[Slot.OPEN] if counters[Slot.OPEN] > 0 else counters[Slot.KEPT]
-        record_step(history, step, phase, n_alive, alpha, gamma, feature)
-        if not moving:
-            if refining and loop_counters[LoopSlot.REFINED] >= training.refinement_steps:
-                return Status.DONE.value
-            continue
-        if counters[Slot.CLOSED] == 1:
-            loop_counters[LoopSlot.CLOSED_AT] = step
-            return Status.COMPACT.value if training.refinement_steps > 0 else Status.DONE.value
-        if n_alive < n - n // 8 or (counters[Slot.OPEN] == 0 and m < n):
-            return Status.COMPACT.value
+        status = end_step(
+            history, counters, loop_counters, step, moving, selecting, resting, refining, alpha, gamma, feature, m,
+            training,
+        )  # fmt: skip
+        if status != Status.RUNNING.value:
+            return status
     return Status.RUNNING.value

@@ -81,6 +81,36 @@ class Memory(NamedTuple):
     batch_weights: np.ndarray
 
 
+def new_counters(n_features: int, m: int, width: int, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return counters, loop counters and ranks before the first step; if all features are kept, the mask is closed.
+
+    Parameters
+    ----------
+    n_features, m : int
+        Features, and M, which is 0 with a budget.
+    width : int
+        Columns of the working set.
+    n_rows : int
+        Rows to train on.
+
+    Examples
+    --------
+    >>> new_counters(3, 3, 3, 10)[2].tolist(), new_counters(3, 1, 3, 10)[2].tolist()
+    ([1, 2, 3], [0, 0, 0])
+    """
+    decided = m == n_features
+    counters = np.zeros(N_SLOTS, dtype=np.int64)
+    counters[Slot.OPEN] = 0 if decided else n_features
+    counters[Slot.CLOSED] = 1 if decided else 0
+    counters[Slot.KEPT] = m
+    loop_counters = np.zeros(len(LoopSlot), dtype=np.int64)
+    loop_counters[LoopSlot.WIDTH] = width
+    loop_counters[LoopSlot.FEATURES] = n_features
+    loop_counters[LoopSlot.POSITION] = n_rows  # the first batch begins an epoch
+    rank = np.arange(1, n_features + 1, dtype=np.int32) if decided else np.zeros(n_features, dtype=np.int32)
+    return counters, loop_counters, rank
+
+
 def new_memory(
     n_samples: int,
     n_outputs: int,
@@ -108,16 +138,7 @@ def new_memory(
     [1.0, 1.0]
     """
     n_features = n_columns if starts is None else starts.size - 1
-    counters = np.zeros(N_SLOTS, dtype=np.int64)
-    decided = m == n_features
-    counters[Slot.OPEN] = 0 if decided else n_features
-    counters[Slot.CLOSED] = 1 if decided else 0
-    counters[Slot.KEPT] = m
-    loop_counters = np.zeros(len(LoopSlot), dtype=np.int64)
-    loop_counters[LoopSlot.WIDTH] = n_columns
-    loop_counters[LoopSlot.FEATURES] = n_features
-    loop_counters[LoopSlot.POSITION] = n_samples  # the first batch begins an epoch
-    feature = np.arange(n_features, dtype=np.int32)
+    counters, loop_counters, rank = new_counters(n_features, m, n_columns, n_samples)
     size = min(batch_size, n_samples)
     weights, folded, gradient, first, second = (np.zeros((n_outputs, n_columns), np.float32) for _ in range(5))
     gamma = np.ones(n_features, dtype=np.float32)
@@ -133,9 +154,9 @@ def new_memory(
         gamma_gradient=folded[0] if starts is None else np.zeros(n_features, dtype=np.float32),
         gate=gamma if starts is None else np.ones(n_columns, dtype=np.float32),
         starts=np.zeros(0, dtype=np.int64) if starts is None else starts.astype(np.int64),
-        rank=feature + 1 if decided else np.zeros(n_features, dtype=np.int32),
+        rank=rank,
         order=gradient[0].view(np.int32),
-        feature=feature,
+        feature=np.arange(n_features, dtype=np.int32),
         intercept=np.zeros((3, n_outputs), dtype=np.float32),
         rows=np.arange(n_samples, dtype=np.int64),
         random=np.array([seed], dtype=np.uint64),

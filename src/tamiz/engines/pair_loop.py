@@ -15,10 +15,9 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from tamiz.core.compiled import FAST, IN_PLACE, INLINED, NOT_FINITE, adam, adam_constants, advance_in_place
-from tamiz.core.history import record_step
-from tamiz.core.state import Phase, Slot
-from tamiz.engines.loop import Status, next_batch, part_of_refinement, update_intercept
+from tamiz.core.compiled import FAST, IN_PLACE, INLINED, NOT_FINITE, adam, advance_in_place
+from tamiz.core.state import Slot
+from tamiz.engines.loop import Status, end_step, next_batch, update_intercept, weight_constants
 from tamiz.engines.memory import LoopSlot
 
 
@@ -163,15 +162,7 @@ def run_pair_loop(loss, table, targets, sample_weights, memory, rule, training, 
         moving = step > training.warmup_steps and not refining
         selecting = moving and counters[Slot.OPEN] > 0
         alpha = alphas[i] if counters[Slot.OPEN] > 0 else 1.0
-        rate, l2 = training.learning_rate, training.l2
-        if refining:
-            refined = loop_counters[LoopSlot.REFINED]
-            rate = refinement_rates[part_of_refinement(refined, training.refinement_steps, refinement_rates.shape[0])]
-            l2 = training.refinement_l2
-            loop_counters[LoopSlot.REFINED] += 1
-        loop_counters[LoopSlot.WEIGHT_AGE] += 1
-        age = loop_counters[LoopSlot.WEIGHT_AGE]
-        constants = adam_constants(rate, training.beta1, training.beta2, training.epsilon, age)
+        constants, decay = weight_constants(loop_counters, refining, training, refinement_rates)
         if training.fit_intercept:
             update_intercept(memory.intercept, score_gradient, constants)
         if moving:
@@ -188,7 +179,7 @@ def run_pair_loop(loss, table, targets, sample_weights, memory, rule, training, 
         for c in range(memory.weights.shape[0]):
             _update_row(
                 memory.weights[c][:k], memory.gradient[c][:k], memory.weights_first[c][:k],
-                memory.weights_second[c][:k], gate, constants, np.float32(2.0 * l2),
+                memory.weights_second[c][:k], gate, constants, decay,
             )  # fmt: skip
         if moving:
             n_eliminated = advance_in_place(
@@ -200,18 +191,10 @@ def run_pair_loop(loss, table, targets, sample_weights, memory, rule, training, 
             open_gates(all_gamma, n_all, curve_starts, function_starts, gate)
         for c in range(memory.weights.shape[0]):
             _fold_row(memory.weights[c][:k], memory.folded[c][:k], gate)
-        phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value
-        if not moving:
-            phase = Phase.REFINEMENT.value if refining else Phase.WARM_UP.value
-        n_alive = counters[Slot.OPEN] if counters[Slot.OPEN] > 0 else counters[Slot.KEPT]
-        record_step(memory.history, step, phase, n_alive, alpha, gamma, feature)
-        if not moving:
-            if refining and loop_counters[LoopSlot.REFINED] >= training.refinement_steps:
-                return Status.DONE.value
-            continue
-        if counters[Slot.CLOSED] == 1:
-            loop_counters[LoopSlot.CLOSED_AT] = step
-            return Status.COMPACT.value if training.refinement_steps > 0 else Status.DONE.value
-        if n_alive < n - n // 8 or (counters[Slot.OPEN] == 0 and m < n):
-            return Status.COMPACT.value
+        status = end_step(
+            memory.history, counters, loop_counters, step, moving, selecting, refining, refining, alpha, gamma, feature, m,
+            training,
+        )  # fmt: skip
+        if status != Status.RUNNING.value:
+            return status
     return Status.RUNNING.value

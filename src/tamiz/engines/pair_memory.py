@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tamiz.core.history import History, new_history
-from tamiz.core.state import N_SLOTS, Slot
-from tamiz.engines.memory import LoopSlot
+from tamiz.engines.memory import LoopSlot, new_counters
 
 
 class PairMemory(NamedTuple):
@@ -96,16 +95,7 @@ def new_pair_memory(
     """
     n_all, n = curve_starts.size - 1, count_coefficients(curve_starts, function_starts)
     n_features = n_all - n_always
-    counters = np.zeros(N_SLOTS, dtype=np.int64)
-    decided = m == n_features
-    counters[Slot.OPEN] = 0 if decided else n_features
-    counters[Slot.CLOSED] = 1 if decided else 0
-    counters[Slot.KEPT] = m
-    loop_counters = np.zeros(len(LoopSlot), dtype=np.int64)
-    loop_counters[LoopSlot.WIDTH] = n
-    loop_counters[LoopSlot.FEATURES] = n_features
-    loop_counters[LoopSlot.POSITION] = n_samples  # the first batch begins an epoch
-    feature = np.arange(n_features, dtype=np.int32)
+    counters, loop_counters, rank = new_counters(n_features, m, n, n_samples)
     size = min(batch_size, n_samples)
     weights, folded, gradient, first, second = (np.zeros((n_outputs, n), np.float32) for _ in range(5))
     return PairMemory(
@@ -121,9 +111,9 @@ def new_pair_memory(
         gamma_first=np.zeros(n_features, dtype=np.float32),
         gamma_second=np.zeros(n_features, dtype=np.float32),
         gamma_gradient=np.zeros(n_all, dtype=np.float32),
-        rank=feature + 1 if decided else np.zeros(n_features, dtype=np.int32),
+        rank=rank,
         order=np.zeros(n_features, dtype=np.int32),
-        feature=feature,
+        feature=np.arange(n_features, dtype=np.int32),
         intercept=np.zeros((3, n_outputs), dtype=np.float32),
         rows=np.arange(n_samples, dtype=np.int64),
         random=np.array([seed], dtype=np.uint64),

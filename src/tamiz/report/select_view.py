@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tamiz.evaluation.intervals import Interval
+from tamiz.report.choices_view import choice_tables
 from tamiz.report.data import Scores, SelectReport
 from tamiz.report.evidence_view import (
     fold_grid_view,
@@ -63,6 +64,7 @@ def select_view(data: SelectReport) -> dict[str, Any]:
         "together": together,
         "folds": fold_grid_view(data, both_widths),
         "predictions": prediction_view(data),
+        "choices": choice_tables(selection),
         "run": run_view(data),
         "curve_chart": both_widths(score_curve, data.curve, references(data))
         if data.curve and data.curve.points

@@ -155,7 +155,7 @@ def _page(
     notes = [*terminal.notes, _interval_note(evaluation)]
     if several:
         notes.append(
-            "Several targets: the score is over all of them; pictures by target and of predictions are left out."
+            "Several targets: the score is over all of them; the pictures of the columns, which show one, are left out."
         )
     weights = model.layers[0].weights[:, : len(kept)] if model.is_linear else None
     page = select_report(
@@ -165,6 +165,7 @@ def _page(
         title=data.table.path.name,
         task=data.target.task,
         target=data.target.name,
+        targets=data.targets if several else (),
         evaluation=evaluation,
         folds=data.folds,
         y_evaluated=data.y,

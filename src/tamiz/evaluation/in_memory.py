@@ -17,6 +17,7 @@ from tamiz.evaluation.cross_validation import Evaluation, evaluate_selection
 from tamiz.evaluation.data_checks import describe_table_risks
 from tamiz.evaluation.folds import make_folds, take_columns
 from tamiz.evaluation.holdout import holdout_interval
+from tamiz.evaluation.methods import rank_for_targets
 from tamiz.evaluation.metrics import Metric, get_metric
 from tamiz.evaluation.null import N_PERMUTATIONS
 from tamiz.preprocessing.targets import decide_task
@@ -32,7 +33,7 @@ class SelectorWithModel:
     Parameters
     ----------
     selector : estimator
-        With ``fit``, ``transform`` and ``selection_``.
+        With ``fit``, ``transform`` and ``selection_``. To several targets it is fitted one by one.
     task : {"classification", "regression"}
         Task.
     """
@@ -47,11 +48,17 @@ class SelectorWithModel:
         if self.selector.n_features_to_select == n_features:  # nothing to select
             self.selection_ = Selection(np.ones(n_features, dtype=bool), np.arange(1, n_features + 1))
         else:
-            self.selection_ = self.selector.fit(X, y).selection_
+            self.selection_ = self._select(X, y)
         self.model_ = default_judge(self.task, sp.issparse(X))
         named = {} if sample_weight is None else {f"{self.model_.steps[-1][0]}__sample_weight": sample_weight}
         self.model_.fit(take_columns(X, self.selection_.indices), y, **named)
         return self
+
+    def _select(self, X: Any, y: Any) -> Selection:
+        if np.ndim(y) < 2:
+            return self.selector.fit(X, y).selection_
+        ranking = rank_for_targets(lambda: clone(self.selector), X, y)
+        return Selection(ranking <= self.selector.n_features_to_select, ranking)
 
     def predict(self, X: Any) -> Any:
         """Predict with the model."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from functools import cache
+from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
@@ -89,3 +92,25 @@ def test_far_from_a_limit_the_folds_set_the_ends(values, n_rows):
     """Five of 20 rows wrong, or 13 of 200."""
     plain = corrected_interval(values, 0.2, limits=(0.0, 1.0))
     assert corrected_interval(values, 0.2, limits=(0.0, 1.0), n_rows=n_rows) == plain
+
+
+@cache
+def _intervals_of_20_rows():
+    """For every number of right rows in five folds of four: in how many orders it occurs, and the interval."""
+    found = {}
+    for hits in combinations_with_replacement(range(5), 5):
+        orders = math.factorial(5) // math.prod(math.factorial(n) for n in Counter(hits).values())
+        found[hits] = orders, corrected_interval(np.array(hits) / 4, 0.2, limits=(0.0, 1.0), n_rows=20)
+    return found
+
+
+@pytest.mark.parametrize("truth", [0.94, 0.95, 0.97, 0.985, 0.99])
+def test_coverage_near_a_limit_is_neither_low_nor_certain(truth):
+    """Exact, over all outcomes of 20 independent rows; a symmetric interval over the folds covers in all of them."""
+    chance = stats.binom.pmf(np.arange(5), 4, truth)
+    covered = sum(
+        orders * math.prod(chance[list(hits)])
+        for hits, (orders, interval) in _intervals_of_20_rows().items()
+        if interval.low <= truth <= interval.high
+    )
+    assert 0.95 < covered < 0.99

@@ -195,7 +195,7 @@ def _interval_note(evaluation: Evaluation) -> str:
     return (
         f"Scores: {evaluation.metric.name}, {pooled} {len(evaluation.folds)} held-out folds; imputing, encoding and "
         "selecting happen inside each fold. 95 % intervals after Nadeau and Bengio, which allow for the overlap of the folds; "
-        "where the folds do not vary, an exact bound on their rows."
+        "where few rows are wrong, the ends of a binomial share of the rows."
     )
 
 

@@ -51,7 +51,8 @@ def read_with_targets(
     TableError
         If one of several targets is not a column of numbers.
     """
-    from tamiz.tables.errors import TableArgumentError
+    from tamiz.tables.errors import TableArgumentError, TableError
+    from tamiz.tables.messages import quote
     from tamiz.tables.read import read_table
 
     def read(name: str | None, others: Sequence[str], its_task: str | None) -> DataTable:
@@ -79,6 +80,8 @@ def read_with_targets(
         message = str(error)
         if "cannot be ignored" in message and not ignore:  # once by name, once by number
             raise CommandError(f"--target names {parts[0]!r} twice; name every target once.", EXIT_USAGE) from None
+        if "holds text" in message:
+            raise TableError(f"The target {quote(parts[0])} holds text; several targets must be numbers.") from None
         for name in parts[1:]:
             message = message.replace(f"column to ignore {name!r}", f"target {name!r}")
         raise TableArgumentError(message) from None

@@ -1,6 +1,6 @@
 """Simulations of what the evaluation prints: false positives, coverage of intervals, p values, bias of R².
 
-    python benchmarks/simulate_statistics.py [--repetitions 300]
+    python benchmarks/simulate_statistics.py [--repetitions 300] [--coverage]
 
 Selectors and models are small linear ones, so that hundreds of repetitions take minutes on one core. Every line is a
 property, the measured number and what it should be.
@@ -11,14 +11,17 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 from tamiz import E2EFSClassifier, StabilitySelection
 from tamiz.baselines import FisherScore, Lasso
 from tamiz.evaluation.comparison import Comparison
 from tamiz.evaluation.fold_work import FoldTask
 from tamiz.evaluation.folds import count_test_rows, make_folds, mean_test_share
+from tamiz.evaluation.holdout import holdout_interval
 from tamiz.evaluation.intervals import corrected_interval
 from tamiz.evaluation.metrics import BALANCED_ACCURACY, R_SQUARED, SCORINGS
 from tamiz.evaluation.null import permutation_null
@@ -45,8 +48,11 @@ class RidgeOnBest:
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        scores = X[:, self.columns] @ self.weights[:-1] + self.weights[-1]
+        scores = self.scores(X)
         return scores if self.classes is None else self.classes[(scores > 0.5).astype(int)]
+
+    def scores(self, X: np.ndarray) -> np.ndarray:
+        return X[:, self.columns] @ self.weights[:-1] + self.weights[-1]
 
 
 def fit_ridge(X: np.ndarray, target: np.ndarray, strength: float = 1.0) -> np.ndarray:
@@ -118,32 +124,104 @@ def r_squared_of_truth(repetitions: int, n_rows: int) -> tuple[float, float, flo
     return float(np.mean(pooled)), float(np.mean(by_fold)), covered / repetitions
 
 
-def coverage(repetitions: int, n_rows: int, shift: float, scoring: str = "balanced_accuracy") -> float:
-    """Return how often the interval of a score covers the mean score on new rows of models trained on as many rows."""
+#: Distances between the classes, from none to so large that nearly every row is right.
+SEPARATIONS = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+#: Scores, rows and columns whose intervals are tried over all separations.
+COVERAGE_SETTINGS = (
+    *(("balanced_accuracy", n_rows, 5) for n_rows in (20, 60, 200)),
+    *(("balanced_accuracy", n_rows, 100) for n_rows in (20, 60)),
+    *(("roc_auc", n_rows, 5) for n_rows in (20, 60, 200)),
+    ("f1", 60, 5),
+)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Hold how often an interval covers the mean score on new rows of models trained on as many rows."""
+
+    share: float
+    truth: float
+    all_right: float
+
+
+def coverage(
+    repetitions: int, n_rows: int, shift: float, scoring: str = "balanced_accuracy", n_columns: int = 5
+) -> Coverage:
+    """Return the coverage of the interval of a score; of more than five columns the best five are selected in each fold."""
     metric = SCORINGS[scoring]
     truth, intervals = [], []
     fresh = np.random.default_rng(12345)
     for seed in range(repetitions):
-        generator = np.random.default_rng([seed, n_rows])
-        X, y, new_X, new_y = (*_two_classes(generator, n_rows, shift), *_two_classes(fresh, 2000, shift))
+        new_X, new_y = _two_classes(fresh, 500, shift, n_columns)
+        X, y = _two_classes(np.random.default_rng([seed, n_rows, n_columns]), n_rows, shift, n_columns)
         folds = make_folds(y, "classification", 5, seed=seed)
         values = []
         for train, test in folds:
-            weights = fit_ridge(X[train], y[train].astype(float))
-            read = [rows @ weights[:-1] + weights[-1] for rows in (X[test], new_X)]
-            if metric.response == "predict":
-                read = [(scores > 0.5).astype(int) for scores in read]
+            model = RidgeOnBest(min(5, n_columns), 0).fit(X[train], y[train])
+            read = [
+                model.predict(rows) if metric.response == "predict" else model.scores(rows) for rows in (X[test], new_X)
+            ]
             values.append(metric(y[test], read[0]))
             truth.append(metric(new_y, read[1]))
         n_test = count_test_rows(metric, y, folds)
         intervals.append(corrected_interval(values, mean_test_share(folds), limits=metric.limits, n_rows=n_test))
     target = float(np.mean(truth))
+    covered = float(np.mean([interval.low <= target <= interval.high for interval in intervals]))
+    return Coverage(covered, target, float(np.mean([interval.value > 1 - 1e-12 for interval in intervals])))
+
+
+def attainable(n_rows: int, truth: float) -> str:
+    """Return the shares between .90 and .99 that an interval of a number of right rows can cover, or those next to them.
+
+    The number of wrong rows is whole. An interval that holds the truth for up to k wrong rows and not for more covers with
+    the probability of up to k wrong rows, and nothing between two such probabilities can be had.
+    """
+    shares = stats.binom.cdf(np.arange(n_rows + 1), n_rows, 1 - truth)
+    inside = shares[(shares >= 0.9) & (shares <= 0.99)]
+    if inside.size:
+        return ".90 to .99"
+    below, above = shares[shares < 0.9], shares[shares > 0.99]
+    return f"{below.max():.3f} or {above.min():.3f}: none between" if below.size else f"{above.min():.3f} or more"
+
+
+def holdout_coverage(repetitions: int, n_rows: int, shift: float, scoring: str = "balanced_accuracy") -> float:
+    """Return how often the interval of the score on a test file covers the score of that model on new rows."""
+    metric, covered = SCORINGS[scoring], 0
+    new_X, new_y = _two_classes(np.random.default_rng(12345), 4000, shift)
+    for seed in range(repetitions):
+        X, y = _two_classes(np.random.default_rng([seed, n_rows]), 60, shift)
+        test_X, test_y = _two_classes(np.random.default_rng([seed, n_rows, 1]), n_rows, shift)
+        model = RidgeOnBest(5, 0).fit(X, y)
+        read = [model.predict(rows) if metric.response == "predict" else model.scores(rows) for rows in (test_X, new_X)]
+        interval = holdout_interval(metric, test_y, read[0], y, n_draws=300, seed=seed)
+        covered += interval.low <= metric(new_y, read[1]) <= interval.high
+    return covered / repetitions
+
+
+def difference_coverage(repetitions: int, n_rows: int, shift: float) -> float:
+    """Return how often the interval of a paired difference, five columns minus two, covers that on new rows."""
+    truth, intervals = [], []
+    fresh = np.random.default_rng(12345)
+    for seed in range(repetitions):
+        new_X, new_y = _two_classes(fresh, 500, shift)
+        X, y = _two_classes(np.random.default_rng([seed, n_rows]), n_rows, shift)
+        folds = make_folds(y, "classification", 5, seed=seed)
+        values = []
+        for train, test in folds:
+            models = [RidgeOnBest(m, 0).fit(X[train], y[train]) for m in (5, 2)]
+            for rows, target, kept in ((X[test], y[test], values), (new_X, new_y, truth)):
+                kept.append(np.subtract(*(BALANCED_ACCURACY(target, model.predict(rows)) for model in models)))
+        n_test = count_test_rows(BALANCED_ACCURACY, y, folds)
+        intervals.append(corrected_interval(values, mean_test_share(folds), limits=(-1, 1), n_rows=n_test))
+    target = float(np.mean(truth))
     return float(np.mean([interval.low <= target <= interval.high for interval in intervals]))
 
 
-def _two_classes(generator: np.random.Generator, n_rows: int, shift: float) -> tuple[np.ndarray, np.ndarray]:
+def _two_classes(
+    generator: np.random.Generator, n_rows: int, shift: float, n_columns: int = 5
+) -> tuple[np.ndarray, np.ndarray]:
     y = np.resize([0, 1], n_rows)
-    X = generator.normal(size=(n_rows, 5))
+    X = generator.normal(size=(n_rows, n_columns))
     X[:, 0] += shift * y
     return X, y
 
@@ -192,6 +270,26 @@ def stability_selection(repetitions: int, max_false: float) -> dict[str, tuple[f
     return {name: (float(f), float(t)) for name, found in counts.items() for f, t in [np.mean(found, axis=0)]}
 
 
+def simulate_coverage(repetitions: int) -> Iterator[tuple[str, str, str]]:
+    """Yield the coverage of every kind of interval of classes."""
+    for scoring, n_rows, n_columns in COVERAGE_SETTINGS:
+        which = f"{scoring}, {n_rows} rows" + (f", 5 of {n_columns} columns" if n_columns > 5 else "")
+        shares = []
+        for shift in SEPARATIONS:
+            one = coverage(repetitions, n_rows, shift, scoring, n_columns)
+            shares.append(one.share)
+            what = (
+                f"coverage, {which}, classes {shift:g} apart (true {one.truth:.3f}, all right in {one.all_right:.0%})"
+            )
+            yield what, f"{one.share:.3f}", attainable(n_rows, one.truth)
+        yield f"coverage, {which}, mean over these", f"{np.mean(shares):.3f}", ".90 to .99"
+    for shift in (0.0, 1.0, 2.0, 4.0):
+        share = holdout_coverage(repetitions, 40, shift)
+        yield f"coverage, score on a test file of 40 rows, classes {shift:g} apart", f"{share:.3f}", ".90 to .99"
+        share = difference_coverage(repetitions, 60, shift)
+        yield f"coverage, difference of two scores, 60 rows, classes {shift:g} apart", f"{share:.3f}", ".90 to .99"
+
+
 def simulate(repetitions: int) -> Iterator[tuple[str, str, str]]:
     """Yield what is measured, the number, and what it should be."""
     for kind, n_methods, words in (
@@ -215,15 +313,8 @@ def simulate(repetitions: int) -> Iterator[tuple[str, str, str]]:
             f"{pooled:.3f}",
             ".50 +- .03",
         )
-        yield f"coverage of its interval, {n_rows} rows", f"{covered:.3f}", ".90 or more"
-    for n_rows, shift in ((20, 0.0), (20, 4.0), (60, 0.0), (60, 1.0), (60, 4.0), (200, 1.0)):
-        for scoring in ("balanced_accuracy", "roc_auc"):
-            share = coverage(repetitions, n_rows, shift, scoring)
-            yield (
-                f"coverage of the interval of {scoring}, {n_rows} rows, classes {shift} apart",
-                f"{share:.3f}",
-                ".90 or more",
-            )
+        yield f"coverage of its interval, {n_rows} rows", f"{covered:.3f}", ".90 to .99"
+    yield from simulate_coverage(repetitions)
     p_values, stability, null_stability = null_p_values(repetitions)
     for level in (0.05, 0.1, 0.2, 0.5):
         yield f"permutation p on noise at most {level}", f"{np.mean(p_values <= level):.3f}", f"about {level}"
@@ -239,10 +330,12 @@ def main() -> None:
     """Run all simulations and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=300)
-    repetitions = parser.parse_args().repetitions
+    parser.add_argument("--coverage", action="store_true", help="only the coverage of the intervals of classes")
+    options = parser.parse_args()
+    repetitions = options.repetitions
     started = time.perf_counter()
     print("| what | measured | should be |\n|---|---:|---:|")
-    for what, measured, wanted in simulate(repetitions):
+    for what, measured, wanted in (simulate_coverage if options.coverage else simulate)(repetitions):
         print(f"| {what} | {measured} | {wanted} |", flush=True)
     print(f"\n{repetitions} repetitions, {time.perf_counter() - started:.0f} s")
 

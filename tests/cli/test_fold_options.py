@@ -100,6 +100,30 @@ def test_a_test_file_is_scored_by_the_final_model(tamiz, patients, write_csv):
     assert "column(s) that the model needs" in " ".join(result.stderr.split())
 
 
+@pytest.mark.parametrize(
+    ("lines", "code", "message"),
+    [
+        (
+            ["ill", "yes", "odd"],
+            EXIT_DATA,
+            "test.csv: The rows to test on have classes that there are no training rows of: 'odd'",
+        ),
+        (["sick", "yes", "no"], EXIT_USAGE, "test.csv: There is no target 'ill'"),
+        (None, EXIT_USAGE, "There is no file test.csv"),
+    ],
+)
+def test_a_test_file_that_cannot_be_scored(tamiz, patients, write_csv, lines, code, message):
+    if lines is not None:
+        values = ",".join(["1.0"] * 12)
+        head = ",".join(f"g{i}" for i in range(12))
+        write_csv("\n".join([f"{head},{lines[0]}", *(f"{values},{label}" for label in lines[1:])]), "test.csv")
+    more = ("-i", "day", "-i", "weight", "--groups", "patient", "--permutations", 0, "--test", "test.csv", "-q")
+    result = tamiz("select", patients, "-t", "ill", "-k", 4, "--folds", 2, *more)
+    assert result.exit_code == code
+    assert message in " ".join(result.stderr.split())
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
 def test_the_verdict_and_the_null_stand_in_terminal_json_and_page(tamiz, small_csv, tmp_path):
     result = tamiz("select", small_csv, "-t", "ill", "-k", 2, "--folds", 3, "--permutations", 5)
     record = json.loads((tmp_path / "tamiz-small" / "selected.json").read_text())

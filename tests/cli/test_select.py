@@ -269,7 +269,7 @@ def test_every_command_has_an_example(tamiz):
 
 
 def test_folds_in_processes_and_in_threads_find_the_same(small_csv):
-    data = load_table(TableOptions(file=small_csv, target="ill", n_folds=2), Terminal(quiet=True))
+    data = load_table(TableOptions(file=small_csv, target=["ill"], n_folds=2), Terminal(quiet=True))
     arguments = (data.prepare, data.y, model_maker(ModelOptions(), "classification"), 2, data.folds)
     more = {"task": "classification", "sizes": (1, 2), "n_random": 2, "n_jobs": 2}
     ticks: list[int] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pandas
@@ -36,6 +37,10 @@ def test_from_the_file_to_the_predictions(tamiz, frame, tmp_path, options):
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "height, mass" in page
     assert "Several targets: the score is over all of them" in page
+    for name in ("height", "mass"):
+        assert f"Predicted against actual, {name}" in page
+        assert f"Residuals, {name}" in page
+        assert re.search(rf"Root mean squared error.{{1,80}}[0-9.]+ \({name}\)", page, re.DOTALL)
     assert (tmp_path / "run" / "reduced.csv").read_text().splitlines()[0].endswith("height,mass")
     result = tamiz("apply", "run/model.tamiz", "t.csv", "-o", "new", "-q")
     assert result.exit_code == 0, result.stderr
@@ -58,7 +63,7 @@ def test_the_effect_does_not_depend_on_the_units_of_the_targets(tamiz, frame, tm
 def test_a_column_whose_name_holds_a_comma_goes_first(frame, tmp_path):
     path = tmp_path / "comma.csv"
     frame.rename(columns={"a": "height,mass"}).to_csv(path, index=False)
-    table, names = read_with_targets(path, "height,mass")
+    table, names = read_with_targets(path, ["height,mass"])
     assert names == ["height,mass"]
     assert table.y.ndim == 1
 
@@ -67,7 +72,7 @@ def test_rows_numbers_and_decimal_commas_are_read_as_those_of_one_target(frame, 
     path = tmp_path / "semicolons.csv"
     frame.loc[3, "height"] = np.nan  # the row goes, as with one target
     frame.to_csv(path, index=False, sep=";", decimal=",")
-    table, names = read_with_targets(path, "height,8", decimal=",")
+    table, names = read_with_targets(path, ["height,8"], decimal=",")
     assert names == ["height", "mass"]
     np.testing.assert_allclose(table.y, frame[["height", "mass"]].drop(3), rtol=1e-6)
     assert "mass" not in [table.names[i] for i in table.number_columns]
@@ -94,7 +99,13 @@ def test_a_further_target_that_is_no_column_of_numbers(tamiz, frame, tmp_path, c
         (("select", "-t", "height,mas", "-k", 2), "There is no target 'mas' among the 8 columns"),
         (("select", "-t", "height,mass", "-k", 2, "--task", "classification"), "Several targets are numbers"),
         (("select", "-t", "height,mass", "-k", 2, "--groups", "mass"), "--groups names the target 'mass' itself"),
-        (("compare", "-t", "height,mass", "-k", 2), "compare takes one target"),
+        (("select", "-t", "height,height", "-k", 2), "--target names 'height' twice"),
+        (("select", "-t", "height", "-t", "mass", "-t", "height", "-k", 2), "--target names 'height' twice"),
+        (("select", "-t", "height", "-t", "7", "-k", 2), "--target names 'height' twice"),
+        (("compare", "-t", "height", "-t", "8", "-t", "mass", "-k", 2), "--target names 'mass' twice"),
+        (("compare", "-t", "height", "-t", "mass", "-k", 2, "--task", "classification"), "Several targets are numbers"),
+        (("compare", "-t", "height,mass", "-k", 2, "-m", "fisher"), "'fisher' needs classes"),
+        (("pairs", "-t", "height", "-t", "mass"), "pairs takes one target"),
     ],
 )
 def test_wrong_use_is_an_error(tamiz, frame, arguments, message):
@@ -102,3 +113,45 @@ def test_wrong_use_is_an_error(tamiz, frame, arguments, message):
     result = tamiz(command, "t.csv", *options)
     assert result.exit_code == EXIT_USAGE
     assert message in " ".join(result.stderr.split())
+
+
+def test_the_option_may_be_repeated(tamiz, frame):
+    asked = ("-k", 2, "--folds", 2, "--permutations", 0, "--json")
+    found = [
+        json.loads(tamiz("select", "t.csv", *targets, *asked).stdout)
+        for targets in (("-t", "height,mass"), ("--target", "height", "--target", "mass"))
+    ]
+    assert found[0]["targets"] == found[1]["targets"] == ["height", "mass"]
+    assert found[0]["selected"] == found[1]["selected"]
+    assert found[0]["scores"] == found[1]["scores"]
+
+
+def test_repeated_targets_may_hold_commas(frame, tmp_path):
+    path = tmp_path / "comma.csv"
+    frame.rename(columns={"mass": "mass, in g"}).to_csv(path, index=False)
+    table, names = read_with_targets(path, ["height", "mass, in g"])
+    assert names == ["height", "mass, in g"]
+    np.testing.assert_allclose(table.y, frame[["height", "mass"]], rtol=1e-6)
+
+
+def test_a_first_target_of_text_is_an_error(tamiz, frame, tmp_path):
+    frame.assign(height=["tall", "small"] * 30).to_csv(tmp_path / "bad.csv", index=False)
+    result = tamiz("select", "bad.csv", "-t", "height", "-t", "mass", "-k", 2)
+    assert result.exit_code == EXIT_DATA
+    assert "height" in result.stderr
+    assert "numbers" in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_methods_are_compared_on_several_targets(tamiz, frame, tmp_path):
+    asked = ("-k", "1,2", "-m", "e2efs-soft,lasso,relieff,random,all", "--folds", 3, "-o", "run", "--json")
+    result = tamiz("compare", "t.csv", "-t", "height", "-t", "mass", *asked)
+    assert result.exit_code == 0, result.stderr
+    record = json.loads(result.stdout)
+    assert record["target"] == "height, mass"
+    assert not record["failures"]
+    scores = {(one["method"], one["k"]): one["score"] for one in record["results"]}
+    for method in ("e2efs-soft", "lasso", "relieff", "all"):  # height is b, mass is d - b: both take two columns
+        assert scores[method, 2] > 0.9, method
+    assert scores["random", 2] < 0.8
+    assert "height, mass" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")

@@ -84,6 +84,7 @@ def test_numbers_and_names(numbers):
     [
         ({"scoring": "acuracy"}, UnknownNameError, "Unknown scoring 'acuracy'. Did you mean 'accuracy'"),
         ({"selection_rule": -0.01}, ValueError, "selection_rule"),
+        ({"selection_rule": float("nan")}, ValueError, "selection_rule"),
         ({"selection_rule": "two_se"}, ValueError, "selection_rule"),
         ({"min_features_to_select": 25}, ValueError, "min_features_to_select is 25, but there are 24 columns"),
         ({"min_features_to_select": 0}, ValueError, "min_features_to_select"),
@@ -97,6 +98,12 @@ def test_bad_parameters(three_true, change, error, message):
     with pytest.raises(error, match=message):
         model.fit(*three_true)
     assert not hasattr(model, "selection_")
+
+
+def test_a_score_of_numbers_for_classes(three_true):
+    X, y = three_true
+    with pytest.raises(ValueError, match="scoring='r2' is for numbers, but y holds classes"):
+        E2EFSClassifier("auto", scoring="r2", **QUICK).fit(X, np.where(y, "yes", "no"))
 
 
 @pytest.mark.parametrize("parameter", ["n_features_to_select", "network"])

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from tamiz import E2EFSClassifier, E2EFSRegressor
-from tamiz.baselines import FisherScore, Lasso
+from tamiz.baselines import FisherScore, Lasso, ReliefF
 from tamiz.evaluation import evaluate
 from tamiz.evaluation.metrics import R_SQUARED
 
@@ -99,11 +99,30 @@ def test_flattering_tables_are_warned_of(signal):
         ({"scoring": "r2"}, "is not for classification"),
         ({"X_test": np.ones((2, 12))}, "without y_test"),
         ({"X_test": np.ones((2, 3)), "y_test": ["ill", "well"]}, "features"),
+        ({"X_test": np.ones((2, 12)), "y_test": ["ill"]}, "2 rows of X, 1 entries of y"),
+        ({"X_test": np.ones((2, 12)), "y_test": ["ill", "odd"]}, "no training rows of: 'odd'"),
+        ({"y_test": ["ill", "well"]}, "without X_test"),
+        ({"scoring": "acc"}, "Unknown scoring 'acc'"),
+        ({"scoring": 3}, "scoring must be one of"),
+        ({"n_permutations": -1}, "n_permutations must be at least 0, got -1"),
+        ({"n_repeats": 0}, "At least 1 repeat"),
+        ({"groups": np.resize(["ill", "well"], 60), "n_repeats": 0}, "At least 1 repeat"),
     ],
 )
 def test_bad_input(signal, more, message):
     with pytest.raises(ValueError, match=message):
-        evaluate(FisherScore(2), *signal, n_permutations=0, n_random=1, **more)
+        evaluate(FisherScore(2), *signal, **{"n_permutations": 0, "n_random": 1, **more})
+
+
+def test_selectors_of_one_target_are_fitted_to_each_of_several():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(60, 8))
+    Y = np.column_stack([100 * X[:, 1], X[:, 5]]) + 0.1 * generator.normal(size=(60, 2))
+    found = evaluate(ReliefF(n_features_to_select=2), X, Y, n_folds=3, n_permutations=0, n_random=1)
+    assert np.flatnonzero(found.fold_share == 1).tolist() == [1, 5]
+    assert found.interval("kept").value > 0.95
+    with pytest.raises(ValueError, match="Several targets must be numbers"):
+        evaluate(FisherScore(2), X, Y > 0)
 
 
 def test_pooled_r2_is_unbiased_where_the_mean_over_folds_is_not():

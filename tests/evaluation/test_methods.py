@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tamiz.baselines.registry import available, canonical_name, get_method
 from tamiz.errors import UnknownNameError
-from tamiz.evaluation.methods import DEFAULT_METHODS, make_seeded, pick_methods
+from tamiz.evaluation.methods import DEFAULT_METHODS, make_seeded, pick_methods, rank_for_targets
 
 
 @pytest.mark.parametrize("method", available())
@@ -36,3 +37,15 @@ def test_parameters_reach_only_the_methods_that_have_them():
     assert make_seeded("mrmr", 3, 0, relevance="mutual_info").relevance == "mutual_info"
     assert type(make_seeded("e2efs", 3, 0, task="regression")).__name__ == "E2EFSRegressor"
     assert make_seeded("e2efs", 3, 0).variant == "hard"
+
+
+def test_one_ranking_for_several_targets_puts_the_best_of_each_first():
+    class Fixed:
+        def fit(self, X, y):
+            self.ranking_ = np.array([1, 2, 3, 4] if y[0] == 0 else [4, 3, 2, 1])
+            return self
+
+    ranking = rank_for_targets(Fixed, np.zeros((3, 4)), np.array([[0, 1]] * 3))
+    # Columns 0 and 3 are first for one target each, 1 and 2 second for one and third for the other.
+    assert set(ranking[[0, 3]]) == {1, 2}
+    assert sorted(ranking.tolist()) == [1, 2, 3, 4]

@@ -86,8 +86,6 @@ def run_compare(options: CompareOptions, terminal: Terminal) -> dict[str, Any]:
     out = free_folder(options.out, options.force, terminal.say)
     with output_folder(out, options.force, ("report.html", "compare.csv", "compare.json")) as folder:
         data = load_table(options.table, terminal, lambda n_features: _check_all(values, n_features))
-        if len(data.targets) > 1:
-            raise CommandError("compare takes one target; run it once for each of them.", EXIT_USAGE)
         n_features, task = len(data.features), data.target.task
         values = values or [m for m in DEFAULT_K if m < n_features] or [max(1, n_features // 2)]
         m_values = sorted({resolve_k(value, n_features) for value in values})

@@ -109,7 +109,7 @@ def run_demo(options: DemoOptions, terminal: Terminal) -> dict[str, Any]:
         write_demo_table(path)
         select_options = SelectOptions(
             file=path,
-            target="diagnosis",
+            target=["diagnosis"],
             k=str(N_KEPT),
             seed=options.seed,
             out=folder,

@@ -41,7 +41,7 @@ def check_network(name: str) -> None:
         raise MissingExtraError(f'--network {name} needs torch. Install it with: pip install "tamiz[torch]"')
 
 
-def check_arguments(file: Path, k_values: str | None, network: str) -> None:
+def check_arguments(file: Path, k_values: str | None, network: str, test: Path | None = None) -> None:
     """Check what was typed, as far as that takes no time.
 
     Parameters
@@ -52,10 +52,13 @@ def check_arguments(file: Path, k_values: str | None, network: str) -> None:
         Numbers of features, separated by commas.
     network : str
         Name of the network.
+    test : Path or None, default=None
+        Rows to test on, which must be there.
     """
     check_network(network)
     for word in (k_values or "").split(","):
         if word.strip():
             check_k(word.strip())
-    if not is_stream(file):
-        check_file(file)
+    for path in (file, test):
+        if path is not None and not is_stream(path):
+            check_file(path)

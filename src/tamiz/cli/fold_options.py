@@ -112,7 +112,7 @@ def named_columns(options: TableOptions) -> dict[str, str]:
     found = {name: getattr(options, name, None) for name in ("groups", "time", "weights")}
     named = {name: column for name, column in found.items() if column is not None}
     for name, column in named.items():
-        if column == options.target:
+        if column in (options.target or ()):
             raise CommandError(f"--{name} names the target {column!r} itself; name another column.", EXIT_USAGE)
     if "groups" in named and "time" in named:
         raise CommandError("Folds follow --groups or --time, not both.", EXIT_USAGE)

@@ -207,13 +207,13 @@ class TargetOptions(FileOptions):
     """Describe the table and its target."""
 
     target: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--target",
             "-t",
             metavar="COLUMN",
-            help="The column to predict: its name, or its number (from 1; -1 is the last). "
-            "Not needed for NPZ and svmlight. select takes several columns of numbers: height,mass.",
+            help="The column to predict: its name, or its number (from 1; -1 is the last). Not needed for NPZ and svmlight. "
+            "select and compare take several columns of numbers: height,mass, or the option repeated.",
             show_default=False,
         ),
     ] = None

@@ -102,7 +102,7 @@ def select(options: SelectOptions) -> None:
     """
     from tamiz.cli.early import check_arguments
 
-    check_arguments(options.file, options.k, options.network)
+    check_arguments(options.file, options.k, options.network, options.test)
     from tamiz.cli.console import Terminal
     from tamiz.cli.select_run import run_select
     from tamiz.cli.show import show_select

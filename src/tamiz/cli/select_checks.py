@@ -16,10 +16,11 @@ from tamiz.core.losses import names_of
 from tamiz.errors import UnknownNameError
 from tamiz.evaluation.cross_validation import Evaluation
 from tamiz.evaluation.data_checks import describe_selection_risks, describe_table_risks
-from tamiz.evaluation.holdout import holdout_interval
+from tamiz.evaluation.holdout import check_test_target, holdout_interval
 from tamiz.evaluation.metrics import Metric, get_metric
 from tamiz.evaluation.null import N_PERMUTATIONS
 from tamiz.persistence import SavedModel
+from tamiz.tables.errors import TableArgumentError, TableError
 from tamiz.tables.read import read_table
 
 
@@ -89,11 +90,18 @@ def score_test_file(
     if options.test is None:
         return None
     shared = options.reading()
-    found, _ = read_with_targets(
-        options.test, options.target, task=data.target.task,
-        categorical=options.categorical or (), max_categories=options.max_categories, **shared,
-    )  # fmt: skip
+    try:
+        found, _ = read_with_targets(
+            options.test, options.target, task=data.target.task,
+            categorical=options.categorical or (), max_categories=options.max_categories, **shared,
+        )  # fmt: skip
+    except TableArgumentError as error:
+        raise CommandError(f"{options.test.name}: {error}", EXIT_USAGE) from None
     assert found.target is not None
+    try:
+        check_test_target(found.target.y, data.y, data.target.task)
+    except ValueError as error:
+        raise TableError(f"{options.test.name}: {error}") from None
     columns = read_table(options.test, columns=model.columns, categorical=model.text_columns, **shared)
     matrix = model.encode(columns.take(found.target.rows), terminal.warn)
     if metric.response == "predict":

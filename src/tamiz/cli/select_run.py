@@ -167,7 +167,7 @@ def _page(
     notes = [*terminal.notes, _interval_note(evaluation)]
     if several:
         notes.append(
-            "Several targets: the score is over all of them; pictures by target and of predictions are left out."
+            "Several targets: the score is over all of them; the pictures of the columns, which show one, are left out."
         )
     weights = model.layers[0].weights[:, : len(kept)] if model.is_linear else None
     page = select_report(
@@ -177,6 +177,7 @@ def _page(
         title=data.table.path.name,
         task=data.target.task,
         target=data.target.name,
+        targets=data.targets if several else (),
         evaluation=evaluation,
         folds=data.folds,
         y_evaluated=data.y,
@@ -206,7 +207,7 @@ def _interval_note(evaluation: Evaluation) -> str:
     return (
         f"Scores: {evaluation.metric.name}, {pooled} {len(evaluation.folds)} held-out folds; imputing, encoding and "
         "selecting happen inside each fold. 95 % intervals after Nadeau and Bengio, which allow for the overlap of the folds; "
-        "where the folds do not vary, an exact bound on their rows."
+        "where few rows are wrong, the ends of a binomial share of the rows."
     )
 
 

@@ -1,4 +1,4 @@
-"""Read a table with several numeric targets: ``tamiz select --target height,mass``."""
+"""Read a table with several numeric targets: ``tamiz select --target height,mass``, or the option repeated."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ _OF_FILE = ("format", "delimiter", "header", "encoding", "skip_rows", "decimal",
 
 
 def read_with_targets(
-    file: Path, target: str | None, ignore: Sequence[str] = (), task: str | None = None, **reading: Any
+    file: Path, target: Sequence[str] | None, ignore: Sequence[str] = (), task: str | None = None, **reading: Any
 ) -> tuple[DataTable, list[str]]:
-    """Read a table whose target is one column, or several columns of numbers with commas between them.
+    """Read a table whose target is one column, or several columns of numbers.
 
     Parameters
     ----------
     file : Path
         The table.
-    target : str or None
-        As it was typed. A column with exactly that name goes first, whatever commas it holds.
+    target : sequence of str or None
+        As they were typed. One text may hold several columns with commas between them, unless there is a column with exactly
+        that name; several texts are a column each.
     ignore : sequence of str, default=()
         Columns to leave out.
     task : str or None, default=None
@@ -42,28 +43,45 @@ def read_with_targets(
         ``target.y`` has a column for each of several targets.
     list of str
         Names of the targets.
+
+    Raises
+    ------
+    CommandError
+        If a target is named twice, or if several are to be classes.
+    TableError
+        If one of several targets is not a column of numbers.
     """
-    from tamiz.tables.errors import TableArgumentError
+    from tamiz.tables.errors import TableArgumentError, TableError
+    from tamiz.tables.messages import quote
     from tamiz.tables.read import read_table
 
     def read(name: str | None, others: Sequence[str], its_task: str | None) -> DataTable:
         return read_table(file, target=name, task=its_task, need_target=True, ignore=[*ignore, *others], **reading)
 
-    parts = [] if target is None else list(dict.fromkeys(part.strip() for part in target.split(",") if part.strip()))
-    try:
-        table = read(target, (), task)
-    except TableArgumentError:
-        if len(parts) < 2:
-            raise
-    else:
-        assert table.target is not None
-        return table, [table.target.name]
+    parts = list(target or ())
+    if len(parts) < 2:
+        try:
+            table = read(parts[0] if parts else None, (), task)
+        except TableArgumentError:
+            parts = [part.strip() for text in parts for part in text.split(",") if part.strip()]
+            if len(parts) < 2:
+                raise
+        else:
+            assert table.target is not None
+            return table, [table.target.name]
+    for name in parts:
+        if parts.count(name) > 1:
+            raise CommandError(f"--target names {name!r} twice; name every target once.", EXIT_USAGE)
     if task == "classification":
         raise CommandError("Several targets are numbers: leave --task out, or name one target.", EXIT_USAGE)
     try:
         table = read(parts[0], parts[1:], "regression")
     except TableArgumentError as error:  # further targets are no features, hence the word
         message = str(error)
+        if "cannot be ignored" in message and not ignore:  # once by name, once by number
+            raise CommandError(f"--target names {parts[0]!r} twice; name every target once.", EXIT_USAGE) from None
+        if "holds text" in message:
+            raise TableError(f"The target {quote(parts[0])} holds text; several targets must be numbers.") from None
         for name in parts[1:]:
             message = message.replace(f"column to ignore {name!r}", f"target {name!r}")
         raise TableArgumentError(message) from None
@@ -81,8 +99,10 @@ def _add_targets(
     from tamiz.tables.read import read_table
 
     assert table.target is not None
-    positions = dict.fromkeys(find_column(name, table.names, "target") for name in others)
-    names = [table.names[position] for position in positions]
+    names = [table.names[find_column(name, table.names, "target")] for name in others]
+    for name in names:
+        if [str(table.target_name), *names].count(name) > 1:  # once by name, once by number
+            raise CommandError(f"--target names {name!r} twice; name every target once.", EXIT_USAGE)
     of_file = {key: value for key, value in reading.items() if key in _OF_FILE}
     report = reading.get("report", discard)
     read = read_table(file, columns=names, categorical=names, **of_file)

@@ -143,6 +143,13 @@ def balanced_recall(estimator: Any, X: Any, y: Any) -> float:
     return float(np.mean(hits / np.bincount(codes)))
 
 
+#: Beginnings of the names of scikit-learn's scores that subtract predictions from targets.
+_SCORES_OF_NUMBERS = (
+    *("r2", "explained_variance", "max_error", "neg_max_error", "neg_mean_", "neg_median_", "neg_root_"),
+    *("d2_absolute_error", "d2_pinball", "d2_tweedie"),
+)
+
+
 def find_scorer(estimator: Any, scoring: Any, y: np.ndarray, task: str) -> tuple[str, Scorer]:
     """Return the name and the function of a ``scoring``.
 
@@ -170,6 +177,10 @@ def find_scorer(estimator: Any, scoring: Any, y: np.ndarray, task: str) -> tuple
         return ("r2" if task == "regression" else "accuracy"), check_scoring(estimator)
     if isinstance(scoring, str):
         scoring = pick_name(scoring, get_scorer_names(), "scoring")
+        if scoring.startswith(_SCORES_OF_NUMBERS) and np.asarray(y).dtype.kind not in "iufb":
+            raise ValueError(
+                f"scoring={scoring!r} is for numbers, but y holds classes; use balanced_accuracy or accuracy."
+            )
     elif not callable(scoring):
         raise TypeError(f"scoring must be a name of scikit-learn, a callable or None, got {scoring!r}.")
     return str(getattr(scoring, "__name__", scoring)), check_scoring(estimator, scoring)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tamiz.baselines.registry import get_method
 from tamiz.estimators.networks import find_network
-from tamiz.evaluation.methods import REFERENCE_METHODS, make_seeded
+from tamiz.evaluation.methods import REFERENCE_METHODS, make_seeded, rank_for_targets
 
 #: Sets of random features whose scores are averaged, in each fold.
 RANDOM_DRAWS = 5
@@ -38,6 +38,9 @@ class Candidate:
         Whether it is a line to compare with (all features, random ones) and no competitor: it is neither ranked nor tested.
     n_draws : int, default=1
         Fits with other seeds whose scores are averaged, in each fold.
+    joint : bool, default=False
+        Whether it takes several targets at once; others are fitted to each target, see
+        :func:`~tamiz.evaluation.methods.rank_for_targets`.
     """
 
     make: Callable[[int, int], Any]
@@ -46,6 +49,13 @@ class Candidate:
     in_threads: bool = True
     is_reference: bool = False
     n_draws: int = 1
+    joint: bool = False
+
+    def rank(self, n_features_to_select: int, seed: int, X: Any, y: np.ndarray) -> np.ndarray:
+        """Fit a selector and return its ranking of the features."""
+        if y.ndim > 1 and not self.joint:
+            return rank_for_targets(lambda: self.make(n_features_to_select, seed), X, y)
+        return np.asarray(self.make(n_features_to_select, seed).fit(X, y).ranking_)
 
 
 def make_candidates(names: Sequence[str], task: str, network: str = "linear") -> dict[str, Candidate]:
@@ -85,7 +95,8 @@ def make_candidates(names: Sequence[str], task: str, network: str = "linear") ->
         in_threads = info.engine != "torch" and kind.compiled
         is_reference = info.name in REFERENCE_METHODS
         n_draws = RANDOM_DRAWS if is_reference and not info.keeps_all else 1
-        candidates[name] = Candidate(make, info.nested, info.keeps_all, in_threads, is_reference, n_draws)
+        joint = info.trains_model or is_reference
+        candidates[name] = Candidate(make, info.nested, info.keeps_all, in_threads, is_reference, n_draws, joint)
     return candidates
 
 

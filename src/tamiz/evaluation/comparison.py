@@ -227,9 +227,8 @@ def _compare_draw(
         try:
             if ranking is None or candidate.nested == "each":
                 started = time.perf_counter()
-                selector = candidate.make(fit_size(candidate.nested, m, shared.m_values), seed).fit(train, y_train)
+                ranking = candidate.rank(fit_size(candidate.nested, m, shared.m_values), seed, train, y_train)
                 seconds = time.perf_counter() - started
-                ranking = np.asarray(selector.ranking_)
             record.support = np.ones(ranking.size, dtype=bool) if candidate.keeps_all else ranking <= m
             columns = np.flatnonzero(record.support)
             judge = default_judge(shared.task, hasattr(train, "tocsr"))

@@ -63,7 +63,7 @@ class Evaluation:
     tested : ndarray of bool or None
         Rows that a fold has predicted; None for all of them.
     n_test_rows : float or None
-        Rows that a bound may count on where the folds do not vary.
+        Rows that the interval may count on where the folds do not vary or few rows are wrong.
     null : Null or None
         What shuffled targets give over the same folds; None if that was not computed.
     test_score : Interval or None

@@ -60,6 +60,8 @@ def make_folds(
 
     if n_folds < 2:
         raise ValueError(f"At least 2 folds are needed, got {n_folds}.")
+    if n_repeats < 1:
+        raise ValueError(f"At least 1 repeat is needed, got {n_repeats}.")
     if groups is not None and time is not None:
         raise ValueError("Folds follow groups or time, not both. Leave one of them out.")
     if time is not None:

@@ -70,6 +70,27 @@ def holdout_interval(
     return exact_interval(value, metric.count_rows(y_true))
 
 
+def check_test_target(y_test: np.ndarray, y_train: np.ndarray, task: str) -> None:
+    """Raise if held-out targets cannot be scored: other classes than those learnt, or another number of targets.
+
+    Examples
+    --------
+    >>> check_test_target(np.array(["a", "c"]), np.array(["a", "b"]), "classification")
+    Traceback (most recent call last):
+    ValueError: The rows to test on have classes that there are no training rows of: 'c'. Leave these rows out.
+    """
+    if y_test.shape[1:] != y_train.shape[1:]:
+        raise ValueError(
+            f"The targets to test on have shape {y_test.shape}, those to train on {y_train.shape}; give both the same columns."
+        )
+    unknown = np.setdiff1d(y_test, y_train) if task == "classification" else np.empty(0)
+    if unknown.size:
+        some = ", ".join(repr(str(label)) for label in unknown[:5])
+        raise ValueError(
+            f"The rows to test on have classes that there are no training rows of: {some}. Leave these rows out."
+        )
+
+
 def _strata(metric: Metric, y_true: np.ndarray) -> list[np.ndarray]:
     if metric.tasks != ("classification",):
         return [np.arange(len(y_true))]

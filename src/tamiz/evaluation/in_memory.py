@@ -16,7 +16,8 @@ from tamiz.evaluation.comparison import default_judge
 from tamiz.evaluation.cross_validation import Evaluation, evaluate_selection
 from tamiz.evaluation.data_checks import describe_table_risks
 from tamiz.evaluation.folds import make_folds, take_columns
-from tamiz.evaluation.holdout import holdout_interval
+from tamiz.evaluation.holdout import check_test_target, holdout_interval
+from tamiz.evaluation.methods import rank_for_targets
 from tamiz.evaluation.metrics import Metric, get_metric
 from tamiz.evaluation.null import N_PERMUTATIONS
 from tamiz.preprocessing.targets import decide_task
@@ -32,7 +33,7 @@ class SelectorWithModel:
     Parameters
     ----------
     selector : estimator
-        With ``fit``, ``transform`` and ``selection_``.
+        With ``fit``, ``transform`` and ``selection_``. To several targets it is fitted one by one.
     task : {"classification", "regression"}
         Task.
     """
@@ -47,11 +48,17 @@ class SelectorWithModel:
         if self.selector.n_features_to_select == n_features:  # nothing to select
             self.selection_ = Selection(np.ones(n_features, dtype=bool), np.arange(1, n_features + 1))
         else:
-            self.selection_ = self.selector.fit(X, y).selection_
+            self.selection_ = self._select(X, y)
         self.model_ = default_judge(self.task, sp.issparse(X))
         named = {} if sample_weight is None else {f"{self.model_.steps[-1][0]}__sample_weight": sample_weight}
         self.model_.fit(take_columns(X, self.selection_.indices), y, **named)
         return self
+
+    def _select(self, X: Any, y: Any) -> Selection:
+        if np.ndim(y) < 2:
+            return self.selector.fit(X, y).selection_
+        ranking = rank_for_targets(lambda: clone(self.selector), X, y)
+        return Selection(ranking <= self.selector.n_features_to_select, ranking)
 
     def predict(self, X: Any) -> Any:
         """Predict with the model."""
@@ -170,10 +177,21 @@ def evaluate(
     rows, target = _Rows(X), np.asarray(y)
     check_target_length(X if rows.table is None else np.empty((rows.table.n_rows, 0)), target)
     task = _find_task(estimator, target)
+    if target.ndim > 1 and task == "classification":
+        raise ValueError(f"Several targets must be numbers, but y has shape {target.shape} and holds classes.")
+    if n_permutations < 0:
+        raise ValueError(f"n_permutations must be at least 0, got {n_permutations}.")
     metric = get_metric(scoring, task)
     groups, time, weights = (_check_row_values(v, n, len(target)) for v, n in _named(groups, time, sample_weight))
     for message in describe_table_risks(rows.prepare(np.arange(len(target)), np.arange(1))[0], target, rows.names):
         warnings.warn(message.replace("`", ""), UserWarning, stacklevel=2)
+    if (X_test is None) != (y_test is None):
+        given, other = ("X_test", "y_test") if y_test is None else ("y_test", "X_test")
+        raise ValueError(f"{given} was given without {other}; hand in both, or neither.")
+    if X_test is not None:
+        X_test = X_test if hasattr(X_test, "shape") else np.asarray(X_test)
+        check_target_length(X_test, np.asarray(y_test))
+        check_test_target(np.asarray(y_test), target, task)
     m = resolve_n_features_to_select(estimator.n_features_to_select, len(rows.names))
 
     def make_model(n_features_to_select: int, seed: int) -> Any:
@@ -201,8 +219,6 @@ def evaluate(
     )
     if X_test is None:
         return found
-    if y_test is None:
-        raise ValueError("X_test was given without y_test; hand in both, or neither.")
     train, test = rows.with_test(X_test)
     model = make_model(m, random_state)
     model.fit(train, target) if weights is None else model.fit(train, target, sample_weight=weights)
@@ -237,4 +253,6 @@ def _find_task(estimator: Any, y: np.ndarray) -> str:
         return task
     if is_regressor(estimator):
         return "regression"
+    if getattr(estimator, "tasks", ()) == ("classification",):
+        return "classification"
     return "classification" if hasattr(estimator, "predict") else decide_task(y)

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
+
+#: A share of rows is near a limit while fewer rows than these, and less than a quarter of all, are on the wrong side.
+ROWS_NEAR_A_LIMIT, SHARE_NEAR_A_LIMIT = 10, 0.25
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,43 @@ def exact_interval(value: float, n_rows: float, confidence: float = 0.95) -> Int
     """
     tail = (1 - confidence) / 2
     hits = value * n_rows
-    low = float(stats.beta.ppf(tail, hits, n_rows - hits + 1)) if hits > 0 else 0.0
-    high = float(stats.beta.ppf(1 - tail, hits + 1, n_rows - hits)) if hits < n_rows else 1.0
+    low = float(special.betaincinv(hits, n_rows - hits + 1, tail)) if hits > 0 else 0.0
+    high = float(special.betaincinv(hits + 1, n_rows - hits, 1 - tail)) if hits < n_rows else 1.0
+    return Interval(value, low, high)
+
+
+def mid_p_interval(value: float, n_rows: float, confidence: float = 0.95) -> Interval:
+    """Return the mid-p interval of a share of rows: as the exact one, but the observed number counts half in each tail.
+
+    The exact interval covers more often than it says, since the number of rows is whole; this one covers about as often
+    (Agresti and Gottard 2005).
+
+    Parameters
+    ----------
+    value : float
+        Share, in [0, 1].
+    n_rows : float
+        Number of rows; may be a fraction.
+    confidence : float, default=0.95
+        Confidence level.
+
+    Examples
+    --------
+    >>> mid_p_interval(0.9, 20)
+    Interval(value=0.9, low=0.70..., high=0.98...)
+    """
+    from scipy.optimize import brentq
+
+    tail, hits = (1 - confidence) / 2, value * n_rows
+
+    def at_least(share: float) -> float:
+        """Return the probability of more than the observed rows, plus half of that of the observed number."""
+        as_many = float(special.betainc(hits, n_rows - hits + 1, share)) if hits > 0 else 1.0
+        more = float(special.betainc(hits + 1, n_rows - hits, share)) if hits < n_rows else 0.0
+        return (as_many + more) / 2
+
+    low = brentq(lambda share: at_least(share) - tail, 0.0, 1.0) if hits > 0 else 0.0
+    high = brentq(lambda share: at_least(share) - (1 - tail), 0.0, 1.0) if hits < n_rows else 1.0
     return Interval(value, low, high)
 
 
@@ -80,6 +118,10 @@ def corrected_interval(
 
     Scores that do not vary (every row of every fold right) say nothing through their variance. Then the rows of all folds
     together give an exact bound, if ``n_rows`` is known; else the interval has no ends.
+
+    A share of rows near a limit (few rows wrong) varies from fold to fold by whole rows, and to one side only: an interval of
+    the same reach to both sides is too wide there, or too narrow. Then the end towards the limit is that of
+    :func:`mid_p_interval`, and the other the farther one of :func:`exact_interval` and of the corrected interval.
 
     Parameters
     ----------
@@ -120,7 +162,8 @@ def corrected_interval(
     overlap = 0.0 if test_share is None else test_share / (1 - test_share)
     variance = float(array.var(ddof=1)) * (1 / array.size + overlap)
     reach = float(stats.t.ppf(0.5 + confidence / 2, array.size - 1)) * math.sqrt(variance)
-    return Interval(mean, max(limits[0], mean - reach), min(limits[1], mean + reach))
+    found = Interval(mean, max(limits[0], mean - reach), min(limits[1], mean + reach))
+    return found if n_rows is None or limits != (0, 1) else _near_a_limit(found, n_rows, confidence)
 
 
 def do_not_vary(values: np.ndarray) -> bool:
@@ -132,6 +175,17 @@ def do_not_vary(values: np.ndarray) -> bool:
     (True, False)
     """
     return bool(np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())))
+
+
+def _near_a_limit(corrected: Interval, n_rows: float, confidence: float) -> Interval:
+    """Return the interval of a share of rows whose folds vary, with the ends of a binomial share where few rows are wrong."""
+    value = corrected.value
+    if min(value, 1 - value) * n_rows >= min(ROWS_NEAR_A_LIMIT, SHARE_NEAR_A_LIMIT * n_rows):
+        return corrected
+    exact, middle = exact_interval(value, n_rows, confidence), mid_p_interval(value, n_rows, confidence)
+    if value > 0.5:
+        return Interval(value, min(corrected.low, exact.low), middle.high)
+    return Interval(value, middle.low, max(corrected.high, exact.high))
 
 
 def _bound_on_rows(value: float, limits: tuple[float, float], n_rows: float | None, confidence: float) -> Interval:

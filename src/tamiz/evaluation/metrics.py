@@ -338,6 +338,8 @@ def get_metric(scoring: str | Metric | None, task: str) -> Metric:
         return METRICS[task]
     if isinstance(scoring, Metric):
         return scoring
+    if not isinstance(scoring, str):
+        raise ValueError(f"scoring must be one of {', '.join(SCORINGS)}, a Metric or None; got {scoring!r}.")
     name = pick_name(_OTHER_NAMES.get(scoring.strip().lower(), scoring), SCORINGS, "scoring")
     if task not in SCORINGS[name].tasks:
         fitting = [key for key, metric in SCORINGS.items() if task in metric.tasks]

@@ -198,6 +198,8 @@ class SelectReport:
         Sentence on the top; the default is made from the scores.
     classes : tuple of str
         Labels of the classes, in the order of the outputs.
+    residuals_by_target : tuple of (str, Residuals)
+        Of several targets, the name and the held-out predictions of each.
     stability, fold_grid : Stability and FoldGrid
         How alike the selections of the folds are.
     heat_sets : HeatSets or None, default=None
@@ -232,6 +234,7 @@ class SelectReport:
     curve: Curve | None = None
     confusion: Confusion | None = None
     residuals: Residuals | None = None
+    residuals_by_target: tuple[tuple[str, Residuals], ...] = ()
     image: ImageMask | None = None
     target: str | None = None
     effect_name: str = "weight of the standardised feature"

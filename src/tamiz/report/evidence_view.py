@@ -28,6 +28,8 @@ _CURVE_COLOURS = {"kept": 0, "all_features": 1, "random_features": 7}
 #: A confusion matrix of more classes is a table, not a picture.
 _MOST_DRAWN = 24
 _MOST_PAIRS = 15
+#: Of more targets than these the errors are listed, and the first are drawn.
+_MOST_TARGETS = 12
 
 
 def _class_legend(labels: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -154,20 +156,25 @@ def prediction_view(data: SelectReport) -> dict[str, Any] | None:
         charts.append({"title": f"{projection.title}, two components", "chart": chart, "curves": False})
     confusion = confusion_view(data)
     errors: list[tuple[str, str]] = []
-    if data.residuals is not None and data.residuals.actual:
-        actual, predicted = np.array(data.residuals.actual), np.array(data.residuals.predicted)
+    by_target = [] if data.residuals is None else [(data.target, data.residuals)]
+    of_targets: list[dict[str, Any]] = []
+    for target, residuals in data.residuals_by_target or by_target:
+        if not residuals.actual:
+            continue
+        actual, predicted = np.array(residuals.actual), np.array(residuals.predicted)
         absolute, squared = error_sizes(actual, predicted)
-        unit = f" ({data.target})" if data.target else ""
-        errors = [
-            ("Mean absolute error", f"{format_number(absolute)}{unit}"),
-            ("Root mean squared error", f"{format_number(squared)}{unit}"),
+        unit = f" ({target})" if target else ""
+        errors.append(("Mean absolute error", f"{format_number(absolute)}{unit}"))
+        errors.append(("Root mean squared error", f"{format_number(squared)}{unit}"))
+        which = f", {target}" if data.residuals_by_target else ""
+        name = f"predicted minus actual {target}" if target else "predicted minus actual"
+        if len(of_targets) == 2 * _MOST_TARGETS:
+            continue
+        of_targets += [
+            {"title": f"Predicted against actual{which}", "chart": residual_chart(residuals), "curves": False},
+            {"title": f"Residuals{which}", "chart": residual_histogram(actual, predicted, name), "curves": False},
         ]
-        charts.insert(
-            0, {"title": "Predicted against actual", "chart": residual_chart(data.residuals), "curves": False}
-        )
-        name = f"predicted minus actual {data.target}" if data.target else "predicted minus actual"
-        chart = residual_histogram(actual, predicted, name)
-        charts.insert(1, {"title": "Residuals", "chart": chart, "curves": False})
+    charts[:0] = of_targets
     if not (charts or confusion or data.scores):
         return None
     return {

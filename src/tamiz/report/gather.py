@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,12 @@ _RESIDUALS_SHOWN = 2000
 
 
 def evaluated_parts(
-    evaluation: Evaluation, folds: Sequence[Fold], y: np.ndarray, task: str, selection: Selection
+    evaluation: Evaluation,
+    folds: Sequence[Fold],
+    y: np.ndarray,
+    task: str,
+    selection: Selection,
+    targets: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the parts of the page that come from held-out rows, by the names of the fields of ``SelectReport``.
 
@@ -37,11 +43,13 @@ def evaluated_parts(
     folds : sequence of (train rows, test rows)
         The same folds.
     y : ndarray
-        Target of all rows; of several targets there are scores, and no predictions of single rows.
+        Target of all rows; a column for each of several targets.
     task : {"classification", "regression"}
         Task.
     selection : Selection
         Selection of all rows.
+    targets : sequence of str, default=()
+        Names of several targets; without, they are counted.
     """
     held = gather_held_out(evaluation.folds, folds, y) if y.ndim == 1 else None
     chance = evaluation.metric.chance(y) if evaluation.metric.chance is not None else None
@@ -53,6 +61,7 @@ def evaluated_parts(
         "verdict": getattr(evaluation, "verdict", None),
     }
     if held is None:
+        found["residuals_by_target"] = make_residuals_by_target(gather_held_out(evaluation.folds, folds, y), targets)
         return found
     if task == "classification":
         found["confusion"] = make_confusion(held)
@@ -90,6 +99,23 @@ def make_residuals(held: HeldOut) -> Residuals:
     if rows.size > _RESIDUALS_SHOWN:
         rows = np.sort(np.random.default_rng(0).choice(rows, _RESIDUALS_SHOWN, replace=False))
     return Residuals(tuple(held.truth[rows].astype(float).tolist()), tuple(held.predicted[rows].astype(float).tolist()))
+
+
+def make_residuals_by_target(held: HeldOut, targets: Sequence[str] = ()) -> tuple[tuple[str, Residuals], ...]:
+    """Return the name of each of several targets with its actual and predicted values.
+
+    Examples
+    --------
+    >>> values = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> found = make_residuals_by_target(HeldOut(np.arange(2), np.zeros(2), values, values), ["height", "mass"])
+    >>> [(name, residuals.actual) for name, residuals in found]
+    [('height', (1.0, 3.0)), ('mass', (2.0, 4.0))]
+    """
+    names = list(targets) or [f"target {number}" for number in range(1, held.truth.shape[1] + 1)]
+    return tuple(
+        (name, make_residuals(replace(held, truth=held.truth[:, i], predicted=held.predicted[:, i])))
+        for i, name in enumerate(names)
+    )
 
 
 def fold_effects(evaluation: Evaluation, order: Sequence[int]) -> list[list[float]] | None:

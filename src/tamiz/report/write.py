@@ -121,6 +121,7 @@ def select_report(
     title: str | None = None,
     task: str | None = None,
     target: str | None = None,
+    targets: Sequence[str] = (),
     scores: Scores | None = None,
     curve: Curve | None = None,
     confusion: Confusion | None = None,
@@ -154,6 +155,8 @@ def select_report(
         As for :func:`report`.
     title, target : str, default=None
         Name of the table and of the target.
+    targets : sequence of str, default=()
+        Names of several targets, whose predictions are drawn one by one.
     task : str, default=None
         "classification" or "regression"; found from the estimator or y if it is not given.
     scores, curve, confusion, residuals : records, default=None
@@ -229,7 +232,7 @@ def select_report(
     by_fold = None
     if evaluation is not None:
         all_rows = np.asarray(y) if y_evaluated is None else y_evaluated
-        found = evaluated_parts(evaluation, folds, all_rows, task or "classification", selection)
+        found = evaluated_parts(evaluation, folds, all_rows, task or "classification", selection, targets)
         parts = {**found, **{key: value for key, value in parts.items() if value is not None}}
         by_fold = fold_effects(evaluation, order.tolist()) if weights is not None and class_effects is None else None
         fold_share = evaluation.fold_share if fold_share is None else fold_share

@@ -1,7 +1,7 @@
 """Binary columns: what is lost when tables are binarised, which normalisation suits them, ties, and pairs of binary columns.
 
-- ``tables``: balanced accuracy of E2E-FS-Soft (the network that selected) on DEXTER, PCMAC and GISETTE (REBUILT), as they are and as
-  "zero or not", for each normalisation; beside it a linear SVM on the columns with the best Fisher score.
+- ``tables``: balanced accuracy of E2E-FS-Soft (the network that selected) on DEXTER, PCMAC and GISETTE (REBUILT), as they are
+  and as "zero or not", for each normalisation; beside it a linear SVM on the columns with the best Fisher score.
 - ``ties``: columns of the training part that are copies of another one, and columns that share the score at rank M.
 - ``pairs``: how often ``find_pairs`` lists an exclusive or of two binary columns first and as significant, by the share of ones.
 

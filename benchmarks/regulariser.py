@@ -1,11 +1,12 @@
 """Compare ways to find the number of features: a price for each (strength), cross-validation over a grid of M, LassoNet's path.
 
 For each split of the paper's protocol: M and balanced accuracy on the test part
-- for three strengths of ``E2EFSPath.at_strength``, for the M of the best 3-fold balanced accuracy inside the training part, and for
-  the fewest features within one standard error of it;
-- with ``--mask``: for three strengths of a ``FeatureMask`` in front of a linear layer (cross-entropy, Adam), refined after closing;
-- with ``--lassonet PYTHON`` (an interpreter with ``lassonet``): for the model of LassoNet's path with the least validation loss, and for
-  those with at most 8 and 64 features, beside E2E-FS with as many.
+
+- for three strengths of ``E2EFSPath.at_strength``, for the M of the best 3-fold balanced accuracy inside the training part,
+  and for the fewest features within one standard error of it;
+- with ``--mask``: for three strengths of a ``FeatureMask`` in front of a linear layer (cross-entropy, Adam);
+- with ``--lassonet PYTHON`` (an interpreter with ``lassonet``): for the model of LassoNet's path with the least validation
+  loss, and for those with at most 8 and 64 features, beside E2E-FS with as many.
 
     python benchmarks/regulariser.py --datasets lymphoma,colon,leukemia_3571,lung --splits 6
 """
@@ -33,7 +34,7 @@ GRID = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 64, 128)
 STRENGTHS = (0.001, 0.01, 0.03)
 MASK_STRENGTHS = (0.0003, 0.001, 0.003)
 COUNTS = (8, 64)
-#: What the interpreter of ``--lassonet`` runs: counts and test predictions along the path, and where the validation loss is least.
+#: What the interpreter of ``--lassonet`` runs: counts, validation losses and test predictions along the path.
 PEER = """
 import sys, warnings
 import numpy as np, torch

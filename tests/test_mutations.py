@@ -26,5 +26,5 @@ def test_the_text_to_replace_is_in_the_source_once(mutation):
     assert source.count(mutation.before) == 1
     assert mutation.before != mutation.after
     for test in mutation.tests:
-        file, _, name = test.partition("::")
+        file, _, name = test.partition("[")[0].partition("::")
         assert f"def {name}" in (ROOT / file).read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ correlations, weights and series. One process.
 
     python benchmarks/filter_readings.py relieff --splits 3
     python benchmarks/filter_readings.py inffs --splits 3
+    python benchmarks/filter_readings.py relieff --dataset colon --only neighbours --splits 12
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from sklearn.metrics import balanced_accuracy_score
 from tamiz.baselines.inffs import FeatureGraph, path_energy
 from tamiz.baselines.relieff import scale_to_unit_range
 from tamiz.reproduce.learners import GRIDS, erf_pair, fit_svm
+from tamiz.reproduce.paper_numbers import MICROARRAY
 from tamiz.reproduce.protocols.microarray_rows import M_VALUES
 from tamiz.reproduce.sources import load_checked, nonzero_columns
 from tamiz.reproduce.splits import split_rows
@@ -100,7 +102,7 @@ READINGS = {
         "series with 0.5": lambda X, y: inffs(UNIT(X), damping=0.5),
     },
 }
-PRINTED = {"relieff": ("dexter", 0.910), "inffs": ("lung", 0.892)}
+DEFAULT_DATASET = {"relieff": "dexter", "inffs": "lung"}
 
 
 def judge(X_train, X_test, y_train, y_test, order):
@@ -118,13 +120,15 @@ def main():
     """Print one line for each reading: the mean over M and splits, and each M."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("method", choices=list(READINGS))
+    parser.add_argument("--dataset", help="another table than that with the difference")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--only", default="", help="readings whose name contains this")
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
-    name, printed = PRINTED[options.method]
+    name = options.dataset or DEFAULT_DATASET[options.method]
+    printed = MICROARRAY[options.method, "svm"][name.partition("_")[0]][0]
     dataset, _ = load_checked(name, os.environ.get("TAMIZ_DATA_HOME"))
-    print(f"{options.method} on {name}, {options.splits} splits; printed: {printed:.3f}\n")
+    print(f"{options.method} on {name}, {options.splits} splits; printed: {printed:.3f}\n", flush=True)
     print(f"| reading | mean | {' | '.join(f'M = {m}' for m in M_VALUES)} |\n|---|{'---:|' * (len(M_VALUES) + 1)}")
     for reading, score in READINGS[options.method].items():
         if options.only not in reading:

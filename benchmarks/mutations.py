@@ -22,6 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAPER, STEP, RULE = "tests/core/test_paper.py", "tests/core/test_step.py", "tests/core/test_rule.py"
+PRICE = "tests/core/test_price.py"
 SCHEDULE, COMPILED, LOOP = "tests/core/test_schedule.py", "tests/core/test_compiled.py", "tests/engines/test_loop.py"
 
 
@@ -43,42 +44,42 @@ MUTATIONS = (
     Mutation(
         "L12 missing from the gradient",
         "core/penalty.py",
-        "return 1 - 2 * gamma + (1 + mu) * side",
-        "return 0 * gamma + (1 + mu) * side",
+        "return _weighed(1 - 2 * gamma + (1 + mu) * side, costs)",
+        "return _weighed(0 * gamma + (1 + mu) * side, costs)",
         (f"{PAPER}::test_theorem_1_a_step_goes_towards_m_and_widens_the_gaps",),
     ),
     Mutation(
         "LM missing from the gradient",
         "core/penalty.py",
-        "return 1 - 2 * gamma + (1 + mu) * side",
-        "return 1 - 2 * gamma + 0 * side",
+        "return _weighed(1 - 2 * gamma + (1 + mu) * side, costs)",
+        "return _weighed(1 - 2 * gamma + 0 * side, costs)",
         (f"{PAPER}::test_lemma_1_above_the_target_every_entry_of_the_gradient_is_at_least_mu",),
     ),
     Mutation(
         "gradient of LM with the wrong sign",
         "core/penalty.py",
-        "side = namespace(gamma).sign(gamma.sum() - target)",
-        "side = namespace(gamma).sign(target - gamma.sum())",
+        "side = namespace(gamma).sign(_weighed(gamma, costs).sum() - target)",
+        "side = namespace(gamma).sign(target - _weighed(gamma, costs).sum())",
         (f"{PAPER}::test_gradients_match_finite_differences",),
     ),
     Mutation(
         "mu counted twice in the gradient",
         "core/penalty.py",
-        "return 1 - 2 * gamma + (1 + mu) * side",
-        "return 1 - 2 * gamma + (1 + 2 * mu) * side",
+        "return _weighed(1 - 2 * gamma + (1 + mu) * side, costs)",
+        "return _weighed(1 - 2 * gamma + (1 + 2 * mu) * side, costs)",
         (f"{PAPER}::test_gradients_match_finite_differences",),
     ),
     Mutation(
         "L12 as |g| - |g|_2",
         "core/penalty.py",
-        "return (gamma * (1 - gamma)).sum()",
+        "return _weighed(gamma * (1 - gamma), costs).sum()",
         "return gamma.sum() - (gamma * gamma).sum() ** 0.5",
         (f"{PAPER}::test_lemma_3_the_binary_penalty_is_zero_exactly_for_binary_masks",),
     ),
     Mutation(
         "LM only above M",
         "core/penalty.py",
-        "return (1 + mu) * abs(gamma.sum() - target)",
+        "return (1 + mu) * abs(_weighed(gamma, costs).sum() - target)",
         "return (1 + mu) * namespace(gamma).clip(gamma.sum() - target, 0, None)",
         (f"{PAPER}::test_lemma_4_the_count_penalty_is_zero_exactly_where_the_sum_is_m",),
     ),
@@ -115,8 +116,8 @@ MUTATIONS = (
     Mutation(
         "the soft target is M",
         "core/schedule.py",
-        "return (1.0 - rho) * rule.n_features_to_select",
-        "return 1.0 * rule.n_features_to_select + 0 * rho",
+        "return (1.0 - rho) * rule.size",
+        "return 1.0 * rule.size + 0 * rho",
         (SCHEDULE,),
     ),
     Mutation(
@@ -132,8 +133,8 @@ MUTATIONS = (
     Mutation(
         "mu is ignored in the step",
         "core/step.py",
-        "penalty_gradient(gamma, target, rule.mu)",
-        "penalty_gradient(gamma, target)",
+        "penalty_gradient(gamma, target, numbers.mu, weights)",
+        "penalty_gradient(gamma, target, 0.0, weights)",
         (f"{PAPER}::test_mu_reaches_the_step",),
     ),
     # The step.
@@ -175,10 +176,20 @@ MUTATIONS = (
     Mutation(
         "closed before gamma is binary",
         "core/step.py",
-        "return (kept & (state.gamma == 1)).sum() == rule.n_features_to_select",
-        "return kept.sum() == rule.n_features_to_select",
+        "return ((kept & (state.gamma == 1)).sum() == state.kept)",
+        "return (kept.sum() == state.kept)",
         (PAPER,),
     ),
+    # A strength in place of M.
+    Mutation(
+        "the price is not in the gradient",
+        "core/price.py",
+        "loss_gradient + rule.strength",
+        "loss_gradient",
+        (PRICE,),
+    ),
+    Mutation("the count penalty stays beside the price", "core/rule.py", "else -1.0)", "else self.mu)", (PRICE,)),
+    Mutation("the line is drawn at a quarter", "core/price.py", "BOUNDARY = 0.5", "BOUNDARY = 0.25", (PRICE,)),
     # The compiled twin, and the engine that fuses it.
     Mutation(
         "compiled: L12 missing from the gradient",
@@ -199,8 +210,8 @@ MUTATIONS = (
     Mutation(
         "compiled: fewer than M may be left",
         "core/compiled.py",
-        "n_eliminated = min(n, n_open - m)",
-        "n_eliminated = min(n, n_open)",
+        "return min(n, n_open - m)",
+        "return min(n, n_open)",
         (f"{COMPILED}::test_features_that_reach_zero_in_one_step_leave_exactly_m",),
         compiled=True,
     ),

@@ -18,7 +18,7 @@ def test_methods_that_are_none(text):
         parse_methods(text)
 
 
-@pytest.mark.parametrize("text", ["", "five", "0", "-3", "1.5"])
+@pytest.mark.parametrize("text", ["", "five", "5;10"])
 def test_numbers_that_are_none(text):
     with pytest.raises(TamizError):
         parse_values(text)

@@ -24,7 +24,7 @@ def fit(problem, **rule):
     return fit_with_rule(LinearEngine(), problem, Rule(6, **rule, ramp_steps=300), get_loss("squared_hinge"), schedule)
 
 
-@pytest.mark.parametrize("budget", [1, 7, 10, 20, 21])
+@pytest.mark.parametrize("budget", [6, 7, 10, 20])
 def test_no_other_feature_would_still_fit(problem, budget):
     before = problem.X.copy()
     selection = fit(problem, n_features_to_select=0, costs=COSTS, budget=budget).selection

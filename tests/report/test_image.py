@@ -32,8 +32,8 @@ def test_each_kept_pixel_is_one_square():
 
 
 def test_colours_of_one_pixel_are_one_square():
-    assert "1 kept pixels" in image_chart(selection_of((2, 2, 3), [0, 1, 2]), None)
-    assert "1 kept pixels" in image_chart(selection_of((3, 2, 2), [0, 4, 8]), None)
+    assert "1 kept pixels" in image_chart(selection_of((5, 6, 3), [0, 1, 2]), None)
+    assert "1 kept pixels" in image_chart(selection_of((3, 5, 6), [0, 30, 60]), None)
 
 
 def test_the_mean_image_lies_below_if_it_fits():

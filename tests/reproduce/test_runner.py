@@ -116,11 +116,12 @@ def test_full_disk_stops_the_run_and_leaves_no_process(tiny_disk, quick_cells):
 
 
 COMMAND = [sys.executable, "-m", "tamiz.cli.main", "reproduce", "ground-truth", "--problems", "xor,ring"]
-COMMAND += ["--sizes", "128,256", "-m", "relieff", "--jobs", "2", "--out"]
+COMMAND += ["--sizes", "128,256", "-m", "relieff", "--out"]
 
 
-def start(folder, **more):
-    return subprocess.Popen([*COMMAND, str(folder)], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **more)
+def start(folder, jobs):
+    command = [*COMMAND, str(folder), "--jobs", str(jobs)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def finished(folder):
@@ -133,7 +134,7 @@ def children_of(pid):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 def test_kill_9_and_second_start_give_the_same_table_bit_for_bit(tmp_path):
-    with start(tmp_path / "killed") as run:
+    with start(tmp_path / "killed", jobs=2) as run:
         while finished(tmp_path / "killed") < 5:
             assert run.poll() is None, run.stderr.read()
             time.sleep(0.02)
@@ -148,7 +149,7 @@ def test_kill_9_and_second_start_give_the_same_table_bit_for_bit(tmp_path):
     assert 5 <= kept < 48
     assert not (tmp_path / "killed" / "results.md").exists()
 
-    with start(tmp_path / "killed") as second, start(tmp_path / "whole") as whole:
+    with start(tmp_path / "killed", jobs=1) as second, start(tmp_path / "whole", jobs=1) as whole:
         said = second.communicate()[1]
         whole.communicate()
     assert (second.returncode, whole.returncode) == (0, 0)

@@ -28,7 +28,7 @@ def test_the_strongest_comes_first():
     found = joint_effects(estimator([(0, 1, 0.5), (0, 2, 2.0), (1, 2, 1.0)]))
     assert [effect.indices for effect in found] == [(1, 4), (3, 4), (1, 3)]
     assert found[0][:2] == ("x1", "x4")
-    assert joint_effects(estimator([(0, 1, 0.5)], names="abcdef"))[0][:2] == ("b", "d")
+    assert joint_effects(estimator([(0, 1, 0.5)], names=list("abcdef")))[0][:2] == ("b", "d")
 
 
 def test_strengths_of_a_group_are_added_up_and_its_own_left_out():

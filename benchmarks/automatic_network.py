@@ -54,7 +54,10 @@ def study(name: str, repeats: int, numbers: tuple[int, ...]) -> str:
                     used[taken] += 1
         areas.append([np.mean(scores["linear"]), np.mean(scores["auto"])])
         seconds = time.process_time() - began
-        print(f"{name} split {number + 1}: linear {areas[-1][0]:.4f}  auto {areas[-1][1]:.4f}  ({seconds:.0f} s CPU)", flush=True)
+        print(
+            f"{name} split {number + 1}: linear {areas[-1][0]:.4f}  auto {areas[-1][1]:.4f}  ({seconds:.0f} s CPU)",
+            flush=True,
+        )
     linear, auto = np.array(areas).T
     error = np.std(auto - linear, ddof=1) / np.sqrt(len(linear)) if len(linear) > 1 else float("nan")
     chosen = ", ".join(f"{network} {count}" for network, count in used.most_common())

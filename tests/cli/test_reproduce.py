@@ -94,7 +94,7 @@ def test_surfaces_and_page(tmp_path):
 def test_microarray_from_the_command_to_the_page(tmp_path):
     if not os.environ.get("TAMIZ_DATA_HOME"):
         pytest.skip("needs TAMIZ_DATA_HOME")
-    words = ["reproduce", "microarray", "-d", "colon", "-m", "fisher", "-k", "10", "--repeats", "1", "--jobs", "2"]
+    words = ["reproduce", "microarray", "-d", "colon", "-m", "fisher", "-k", "10", "--repeats", "1", "--jobs", "1"]
     words += ["--out", tmp_path]
     done = run(*words)
     assert done.exit_code == 0, done.output

@@ -80,12 +80,25 @@ def set_theme(browser, theme: str) -> None:
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
 
+@pytest.fixture(scope="session")
+def page_of(tmp_path_factory):
+    """Writes the page of a record, once for all tests that open it."""
+    pages = {}
+
+    def write(data) -> Path:
+        if id(data) not in pages:  # the record is kept too: its id is then not used again
+            pages[id(data)] = data, report(data, path=tmp_path_factory.mktemp("page") / "page.html")
+        return pages[id(data)][1]
+
+    return write
+
+
 @pytest.fixture
-def open_page(browser, tmp_path):
+def open_page(browser, page_of, tmp_path):
     """Opens a record as a page at a width and theme; afterwards the console must be empty and the network untouched."""
 
     def open_it(data, width=1200, theme="light"):
-        path = report(data, path=tmp_path / "page.html")
+        path = page_of(data)
         set_theme(browser, theme)
         set_width(browser, width)
         folder = {"behavior": "allow", "downloadPath": str(tmp_path)}
@@ -307,7 +320,7 @@ def test_long_names_do_not_break_the_layout(open_page, selection_factory, report
 
 
 def test_thousands_of_kept_features_are_found_by_search(open_page, selection_factory, report_factory):
-    big = selection_factory(20_000, 10_000, names=[f"gene_{i:05d}_at" for i in range(20_000)])
+    big = selection_factory(6_000, 3_000, names=[f"gene_{i:05d}_at" for i in range(6_000)])
     browser = open_page(report_factory(big, n_rows=30))
     assert len(shown_names(browser)) == 200
     browser.find_element(By.ID, "more").click()
@@ -316,8 +329,8 @@ def test_thousands_of_kept_features_are_found_by_search(open_page, selection_fac
     assert shown_names(browser) == [big.names[-1]]
 
 
-def test_without_scripts_the_tables_and_charts_are_there(browser, select_data, tmp_path):
-    path = report(select_data, path=tmp_path / "page.html")
+def test_without_scripts_the_tables_and_charts_are_there(browser, select_data, page_of):
+    path = page_of(select_data)
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})  # whatever width the test before left behind
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:

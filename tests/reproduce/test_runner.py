@@ -15,10 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tamiz.reproduce import dask_runner, runner
+from tamiz.reproduce import runner
 from tamiz.reproduce.cells import Cell
-from tamiz.reproduce.dask_runner import ClusterError
-from tamiz.reproduce.execution import execute
 from tamiz.reproduce.runner import run_cells
 from tamiz.reproduce.store import CellStore
 
@@ -30,11 +28,6 @@ def shares(results):
 
 def bad_cell(cell):
     return Cell(cell.protocol, "the bad one", {**cell.settings, "data": "another table"})
-
-
-def test_execute_tells_what_failed(quick_cells):
-    assert execute(bad_cell(quick_cells[0]))["failure"].startswith("ValueError: the table of xor, p = 16, is not")
-    assert "share" in execute(quick_cells[0])["result"]
 
 
 def test_bad_cell_damaged_cell_and_second_start(tmp_path, quick_cells):
@@ -123,11 +116,12 @@ def test_full_disk_stops_the_run_and_leaves_no_process(tiny_disk, quick_cells):
 
 
 COMMAND = [sys.executable, "-m", "tamiz.cli.main", "reproduce", "ground-truth", "--problems", "xor,ring"]
-COMMAND += ["--sizes", "128,256", "-m", "relieff", "--jobs", "2", "--out"]
+COMMAND += ["--sizes", "128,256", "-m", "relieff", "--out"]
 
 
-def start(folder, **more):
-    return subprocess.Popen([*COMMAND, str(folder)], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **more)
+def start(folder, jobs):
+    command = [*COMMAND, str(folder), "--jobs", str(jobs)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def finished(folder):
@@ -140,7 +134,7 @@ def children_of(pid):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 def test_kill_9_and_second_start_give_the_same_table_bit_for_bit(tmp_path):
-    with start(tmp_path / "killed") as run:
+    with start(tmp_path / "killed", jobs=2) as run:
         while finished(tmp_path / "killed") < 5:
             assert run.poll() is None, run.stderr.read()
             time.sleep(0.02)
@@ -155,55 +149,10 @@ def test_kill_9_and_second_start_give_the_same_table_bit_for_bit(tmp_path):
     assert 5 <= kept < 48
     assert not (tmp_path / "killed" / "results.md").exists()
 
-    with start(tmp_path / "killed") as second, start(tmp_path / "whole") as whole:
+    with start(tmp_path / "killed", jobs=1) as second, start(tmp_path / "whole", jobs=1) as whole:
         said = second.communicate()[1]
         whole.communicate()
     assert (second.returncode, whole.returncode) == (0, 0)
     assert f"{48 - kept} cells computed, {kept} found finished, 0 failed" in said
     for name in ("results.md", "results.csv", "results.json"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-
-
-def test_unreachable_cluster(tmp_path, quick_cells, monkeypatch):
-    monkeypatch.setattr(dask_runner, "CONNECT_TIMEOUT", 0.2)
-    with pytest.raises(ClusterError, match=r"No Dask scheduler answers at 'tcp://127.0.0.1:9'.*leave --dask out"):
-        run_cells(quick_cells[:1], CellStore(tmp_path), dask="tcp://127.0.0.1:9")
-    with pytest.raises(ClusterError, match="No Dask scheduler answers at 'nonsense://x'"):
-        run_cells(quick_cells[:1], CellStore(tmp_path), dask="nonsense://x")
-
-
-@pytest.mark.parametrize("address", ["nonsense", "", "tcp://h:abc", "http://x:1"])
-def test_an_address_that_is_none_ends_at_once(tmp_path, quick_cells, address, monkeypatch):
-    """No client is made for it: one would be heard of again when it is collected, 20 seconds later and with a trace."""
-    distributed = pytest.importorskip("distributed")
-
-    def refuse(*args, **kwargs):
-        raise AssertionError("a client was made")
-
-    monkeypatch.setattr(distributed, "Client", refuse)
-    with pytest.raises(ClusterError, match=r"No Dask scheduler answers at .*leave --dask out"):
-        run_cells(quick_cells[:1], CellStore(tmp_path), dask=address)
-
-
-def test_dask_worker_killed_in_the_middle(tmp_path, quick_cells):
-    """A real cluster of two processes, one of which is killed when the first cells are back."""
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
-    ) as cluster:
-        victims = [worker.process.pid for worker in cluster.workers.values()][:1]
-        stored = []
-
-        def progress(done, total, note):
-            stored.append(note)
-            if done == 2:
-                os.kill(victims.pop(), signal.SIGKILL)
-
-        cells = [bad_cell(quick_cells[0]), *quick_cells]
-        report = run_cells(cells, CellStore(tmp_path), dask=cluster.scheduler_address, progress=progress)
-    assert victims == []
-    assert list(report.failures) == ["the bad one"]
-    assert report.n_computed == len(quick_cells) == len(report.results)
-    assert len(stored) == len(set(stored)) == len(cells)
-    here = {cell.key: execute(cell)["result"]["share"] for cell in quick_cells}
-    assert shares(report.results) == here

@@ -54,7 +54,7 @@ def server():
     thread.start()
     yield running
     running.stop()
-    thread.join(20)
+    thread.join(300)
     assert not thread.is_alive()
 
 

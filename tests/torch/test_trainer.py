@@ -2,6 +2,7 @@
 
 import functools
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -302,7 +303,7 @@ torch.save({"ranking": torch.tensor(selection.ranking), **model.state_dict()}, s
 """
 
 
-def test_killed_run_goes_on_where_it_was(tmp_path):
+def test_killed_run_goes_on_where_it_was(tmp_path, monkeypatch):
     script = tmp_path / "run.py"
     script.write_text(textwrap.dedent(SCRIPT))
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -311,7 +312,9 @@ def test_killed_run_goes_on_where_it_was(tmp_path):
         arguments = [sys.executable, str(script), str(tmp_path / f"{name}.pt"), str(tmp_path / f"{name}.end")]
         return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=environment)
 
-    start("first").communicate(timeout=1200)  # fills the cache of numba: code just compiled may round otherwise
+    # Here, not in a process, fills the cache of numba: code just compiled may round otherwise.
+    monkeypatch.setattr(sys, "argv", [str(script), str(tmp_path / "first.pt"), str(tmp_path / "first.end")])
+    runpy.run_path(str(script))
     straight = start("straight")
     killed = start("killed")
     for line in killed.stdout:

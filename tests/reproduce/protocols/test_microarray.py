@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -11,10 +9,8 @@ from tamiz.datasets import UnknownDatasetError
 from tamiz.errors import UnknownNameError
 from tamiz.reproduce.cells import Cell
 from tamiz.reproduce.execution import execute
-from tamiz.reproduce.paper_numbers import MICROARRAY, MICROARRAY_FILES
 from tamiz.reproduce.protocols.microarray import Microarray
-from tamiz.reproduce.protocols.microarray_rows import MicroarrayPlan, TableRow, bold_rows, collect, stabilities
-from tamiz.reproduce.protocols.microarray_table import difference_sentence
+from tamiz.reproduce.protocols.microarray_rows import MicroarrayPlan, collect, stabilities
 from tamiz.reproduce.recipes import with_recipe
 
 PROTOCOL = Microarray()
@@ -52,50 +48,6 @@ def test_plan_checks_names():
         PROTOCOL.make_plan(["colon"], m_values=[0])
     with pytest.raises(ValueError, match="one repeat"):
         PROTOCOL.make_plan(["colon"], n_repeats=0)
-
-
-def series(values, method="fisher", learner="svm", dataset="colon", recipe=None):
-    return TableRow(dataset, method, learner, np.asarray(values, dtype=float), recipe)
-
-
-def test_bold_are_the_best_and_those_not_told_from_it():
-    generator = np.random.default_rng(0)
-    base = 0.8 + 0.05 * generator.normal(size=(60, 5))
-    rows = [
-        series(base, "fisher"),
-        series(base + 0.01 * generator.normal(size=(60, 5)), "mim"),
-        series(base - 0.05, "relieff"),
-        series(base + 0.2, "all"),
-        series(np.full((60, 5), np.nan), "ilfs"),
-    ]
-    assert bold_rows(rows) == {("fisher", "svm", None), ("mim", "svm", None)}
-    assert bold_rows(rows[4:]) == set()
-
-
-def test_mean_and_deviation_are_over_splits_and_sizes():
-    row = series([[0.5, 1.0], [0.7, 0.8]])
-    assert row.mean == pytest.approx(0.75)
-    assert row.deviation == pytest.approx(np.std([0.5, 1.0, 0.7, 0.8]))
-    assert row.by_split.tolist() == [0.75, 0.75]
-    assert row.paper == (0.828, 0.07)
-    assert math.isnan(series([[np.nan]]).mean)
-
-
-def test_a_sentence_for_each_difference_above_two_hundredths():
-    assert difference_sentence(series(np.full((6, 5), 0.845)), "full") is None
-    text = difference_sentence(series(np.full((6, 5), 0.9)), "small")
-    assert "COLON, Fisher, SVM: 0.900 here, 0.828 in the paper (+0.072)" in text
-    assert "small grid" in text
-    assert "the authors' result files have 0.820" in text
-    lung = difference_sentence(series(np.full((6, 5), 0.9), dataset="lung"), "small")
-    assert "result files" not in lung, "there are none for it"
-    rebuilt = difference_sentence(series(np.full((6, 5), 0.7), dataset="gina_rebuilt"), "full")
-    assert "the data are rebuilt, not the paper's rows" in rebuilt
-    assert "small grid" not in rebuilt
-    assert difference_sentence(series([[0.1]], "random"), "full") is None
-    defaults = difference_sentence(series([[0.1]], "e2efs", "naive", recipe="tamiz"), "full")
-    assert "COLON, E2E-FS, Naive [tamiz]: 0.100 here" in defaults
-    assert "not by the paper's recipe" in defaults
 
 
 def test_summary_of_known_scores():
@@ -166,60 +118,6 @@ def test_the_papers_recipe_is_the_default_and_not_for_every_method():
         PROTOCOL.make_plan(["colon"], ["fisher", "e2efs-ranking"])
     with pytest.raises(UnknownNameError, match="Did you mean 'paper'"):
         PROTOCOL.make_plan(["colon"], recipe="papper")
-
-
-def test_the_papers_rule_and_the_corrected_one_stand_side_by_side():
-    plan = PROTOCOL.make_plan(["colon"], ["fisher", "e2efs"], m_values=[10, 50], n_repeats=3)
-    level = {"e2efs": 0.9, "fisher": 0.6, "all": 0.99, "random": 0.5}
-    cells, results = fake_cells(
-        plan, lambda method, learner, split, m: level[method] + 0.002 * ((split * len(method) + len(learner)) % 5)
-    )
-    (page,) = PROTOCOL.comparisons(plan, cells, results)
-    found = page.comparison
-    assert set(found.references) == {
-        "random / naive [paper]",
-        "random / svm",
-        "all / naive [paper]",
-        "all / svm",
-    }
-    behind = {rank.method for rank in found.ranks if rank.significant}
-    assert behind >= {"fisher / naive [paper]", "fisher / svm"}
-    assert not set(found.references) & {rank.method for rank in found.ranks}
-    best = min(found.ranks, key=lambda rank: rank.mean_rank).method
-    starred = {test.first for test in found.tests if test.significant and test.second == best} | {
-        test.second for test in found.tests if test.significant and test.first == best
-    }
-    assert behind == starred
-    outcome = PROTOCOL.summarise(plan, cells, results, {})
-    assert "by the paper's rule" in outcome.markdown
-    assert "corrected resampled t test" in outcome.markdown
-    assert "Kuncheva" not in outcome.markdown
-    records = {(r["method"], r["learner"]): r for r in outcome.records if r["n_features"] == "mean"}
-    assert records["fisher", "svm"]["behind_corrected"]
-    assert not records["random", "svm"]["behind_corrected"]
-    assert next(line for line in outcome.markdown.splitlines() if line.startswith("| Fisher, SVM")).count("↓") == 1
-
-
-def test_nemenyi_is_not_printed_where_no_ranks_can_differ_so_much():
-    plan = PROTOCOL.make_plan(["colon", "lung"], ["fisher", "e2efs"], m_values=[10], n_repeats=1)
-    cells, results = fake_cells(plan, lambda method, learner, split, m: 0.5 + 0.1 * len(method + learner))
-    words = PROTOCOL.summarise(plan, cells, results, {}).markdown
-    assert "tell no two rows apart" in words
-    assert "differ by less than" not in words
-
-
-def test_paper_numbers_have_every_row_and_column():
-    assert len(MICROARRAY) == 16
-    assert {len(row) for row in MICROARRAY.values()} == {7}
-    assert MICROARRAY["e2efs-soft", "naive"]["gisette"] == (0.963, 0.02)
-    assert MICROARRAY["inffs", "svm"]["lung"] == (0.892, 0.02)
-    assert MICROARRAY_FILES.keys() == MICROARRAY.keys()
-    for place, row in MICROARRAY_FILES.items():
-        known = {name: mean for name, mean in row.items() if mean is not None}
-        assert len(known) == (7 if place[0].startswith("e2efs") else 6)
-        # ReliefF on DEXTER is the one row that the files and the paper do not share.
-        off = {name for name, mean in known.items() if abs(mean - MICROARRAY[place][name][0]) > 0.016}
-        assert off == ({"dexter"} if place[0] == "relieff" else set())
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -83,3 +84,25 @@ def test_the_extra_is_named_where_it_is_missing(tamiz, monkeypatch):
     result = tamiz("serve")
     assert result.exit_code == EXIT_USAGE
     assert 'pip install "tamiz[serve]"' in result.stderr
+
+
+def test_the_file_of_the_command_is_read_as_its_options_say(tmp_path):
+    path = tmp_path / "german.csv"
+    rows = "".join(f"{i % 7},5;{i % 2},25;{'ja' if i % 2 else 'nein'}\n" for i in range(40))
+    path.write_text("Messung vom Montag\n" + "gen;masse;ill\n" + rows)
+    options = ["--delimiter", ";", "--decimal", ",", "--skip-rows", "1", "--ignore", "gen", "--target", "ill"]
+    with subprocess.Popen(
+        [*COMMAND, str(path), *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            url = process.stdout.readline().removeprefix("Live page: ").strip()
+            with urllib.request.urlopen(f"{url}tables/first", timeout=60) as answer:
+                found = json.load(answer)
+            wish = {"page": "p", "table": "first", "target": "ill", "m": 2}
+            with urllib.request.urlopen(f"{url}fit", json.dumps(wish).encode(), timeout=60) as answer:
+                events = answer.read().decode()
+        finally:
+            process.kill()
+    assert (found["rows"], found["target"]) == (40, "ill")
+    assert '"columns": 1,' in events  # one of the two is ignored
+    assert (found["reading"]["delimiter"], found["reading"]["skipRows"]) == (";", 1)

@@ -40,3 +40,12 @@ def test_scores_of_held_out_rows():
     text = summary(clf, X, y, cv=3)._repr_html_()
     assert "on held-out rows" in text
     assert "higher → ill" in text
+
+
+def test_cells_keep_their_alignment_in_a_notebook(selection, table):
+    """JupyterLab aligns the cells of its tables by a rule of two classes and an element; ours has to be more specific."""
+    text = summary(selection, *table)._repr_html_()
+    assert (
+        ".tamiz-summary table:not(.other) td,.tamiz-summary table:not(.other) th{padding:2px 10px 2px 0;text-align:left"
+        in text
+    )

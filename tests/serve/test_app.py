@@ -158,7 +158,7 @@ def test_the_parts_of_a_fit_are_streamed_in_order(ask, uploaded):
     [
         ({"m": 0}, "whole number"),
         ({"m": True}, "whole number"),
-        ({"network": "auto"}, "must be one of"),
+        ({"network": "forest"}, "must be one of"),
         ({"keep": "gene 1"}, "list of names"),
         ({"target": 3}, "name of a column"),
         ({"table": "nothing"}, "not there any more"),
@@ -232,3 +232,85 @@ def test_fifty_wishes_of_one_page_leave_no_fit_running(ask, server, uploaded):
     assert all(found[-1] == "end" for found in kinds)
     complete = [found for found in kinds if "done" in found]
     assert 1 <= len(complete) < 25
+
+
+GERMAN = "Messung vom Montag\ngen;masse;ill\n" + "".join(
+    f"{i % 7},5;{i % 2},25;{'ja' if i % 2 else 'nein'}\n" for i in range(40)
+)
+
+
+def test_a_file_is_read_as_the_page_says(ask):
+    """With the upload where it cannot be read otherwise, and again for a table that is open."""
+    reading = {"delimiter": ";", "decimal": ",", "skipRows": 1, "header": True, "missing": "nein", "encoding": "latin1"}
+    found = json.loads(
+        ask("tables", "POST", GERMAN.encode(), X_File_Name="g.csv", X_Reading=quote(json.dumps(reading)))[2]
+    )
+    assert (found["columns"], found["rows"]) == (["gen", "masse", "ill"], 40)
+    assert found["reading"] == {**reading, "encoding": "iso8859-1"}
+    status, _, body = ask(f"tables/{found['table']}/reading", "POST", json.dumps({**reading, "missing": None}))
+    again = json.loads(body)
+    assert (status, again["table"], again["reading"]["missing"], again["target"]) == (200, found["table"], None, "ill")
+    wish = {"page": "p", "table": found["table"], "target": "ill", "m": 1}
+    events = events_of(ask("fit", "POST", json.dumps(wish))[2])
+    assert [one["name"] for one in events[0][1]["kept"]] == ["masse"]
+    code = json.loads(ask("code", "POST", json.dumps(wish))[2])["code"]
+    assert "read_table('g.csv', target='ill', encoding='iso8859-1', delimiter=';', decimal=',', skip_rows=1" in code
+
+
+@pytest.mark.parametrize(
+    ("reading", "words"),
+    [
+        ({"delimiter": "x"}, "separator"),
+        ({"decimal": ""}, "decimal mark"),
+        ({"skipRows": -1}, "lines to skip"),
+        ({"skipRows": 1000}, ""),
+        ({"encoding": "klingon"}, "no encoding 'klingon'"),
+        ({"header": 3}, "not understood"),
+        ([], "not understood"),
+    ],
+)
+def test_a_wrong_way_of_reading_is_answered_with_a_message_and_the_table_stays(ask, uploaded, reading, words):
+    status, _, body = ask(f"tables/{uploaded['table']}/reading", "POST", json.dumps(reading))
+    assert status == 422
+    assert words in json.loads(body)["error"]
+    assert json.loads(ask(f"tables/{uploaded['table']}")[2])["columns"] == uploaded["columns"]
+
+
+def test_m_and_network_are_chosen_on_inner_folds(ask, uploaded):
+    wish = {"page": "p", "table": uploaded["table"], "target": "ill", "m": "auto", "network": "auto"}
+    events = events_of(ask("fit", "POST", json.dumps(wish))[2])
+    assert [kind for kind, _ in events] == [
+        "chosen",
+        "fit",
+        *["heat"] * (events[1][1]["m"] > 1),
+        *["fold"] * 5,
+        "done",
+        "end",
+    ]
+    chosen = events[0][1]
+    assert (chosen["network"], chosen["m"]) == ("linear", events[1][1]["m"])
+    assert chosen["m"] in (1, 2, 3)
+    assert "the simplest within one standard error" in chosen["words"]
+    assert "the fewest within one standard error" in chosen["words"]
+    status, _, body = ask("code", "POST", json.dumps(wish))
+    assert (status, "chosen first" in json.loads(body)["error"]) == (422, True)
+
+
+def test_a_page_that_goes_away_ends_its_export(server, ask, csv_of):
+    """The report of a wide table takes seconds; its page is closed after a moment."""
+    path = csv_of(400, 3000, "wide.csv")
+    table = json.loads(ask("tables", "POST", path.read_bytes(), X_File_Name="wide.csv")[2])
+    wish = {"page": "gone", "table": table["table"], "target": "ill", "m": 40}
+    address = urlsplit(server.url)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
+    connection.request("POST", address.path + "report", body=json.dumps(wish))
+    deadline = time.monotonic() + 60
+    while not server.app.exports and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(server.app.exports) == 1
+    (export,) = server.app.exports
+    connection.close()
+    while server.app.exports and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert server.app.exports == set()
+    assert type(export.exception()).__name__ == "JobCancelled"

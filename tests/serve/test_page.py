@@ -318,3 +318,37 @@ def test_m_follows_the_columns_that_there_are(page, tmp_path):
     wait_for(page, lambda: is_done(page, 2))
     assert page.find_element(By.ID, "m").get_attribute("value") == "2"
     assert page.find_element(By.ID, "slider").get_attribute("max") == "1"
+
+
+def test_m_and_network_are_chosen_by_the_page(opened):
+    opened.find_element(By.ID, "choose-m").click()
+    wait_for(opened, lambda: "the fewest within one standard error" in text_of(opened, "chosen"))
+    m = int(opened.find_element(By.ID, "m").get_attribute("value"))
+    wait_for(opened, lambda: is_done(opened, m))
+    assert 1 <= m < 10
+    opened.find_element(By.CSS_SELECTOR, "#network option[value=auto]").click()
+    wait_for(opened, lambda: "the simplest within one standard error" in text_of(opened, "chosen"))
+    wait_for(opened, lambda: is_done(opened, m))
+    assert opened.find_element(By.ID, "network").get_attribute("value") == "linear"
+    set_slider(opened, 4)
+    wait_for(opened, lambda: is_done(opened, 5))
+    assert text_of(opened, "chosen") == ""
+
+
+def test_a_file_is_read_again_with_other_options(page, tmp_path):
+    """First with an upload that cannot be used as it is, then with an open table."""
+    path = tmp_path / "german.csv"
+    rows = "".join(f"{i % 7},5;{i % 2},25;{'ja' if i % 2 else 'nein'}\n" for i in range(40))
+    path.write_text("Messung vom Montag\n" + "gen;masse;ill\n" + rows)
+    page.find_element(By.ID, "file").send_keys(str(path))
+    wait_for(page, lambda: page.find_element(By.ID, "reading-part").is_displayed())
+    page.find_element(By.CSS_SELECTOR, "#reading-part summary").click()
+    for name, value in (("delimiter", ";"), ("decimal", ",")):
+        page.find_element(By.CSS_SELECTOR, f"#{name} option[value='{value}']").click()
+    skip = page.find_element(By.ID, "skip-rows")
+    skip.clear()
+    skip.send_keys("1", Keys.ENTER)
+    wait_for(page, lambda: is_done(page, 2))
+    assert set(kept(page)) == {"gen", "masse"}
+    assert page.find_element(By.ID, "target").get_attribute("value") == "ill"
+    assert page.find_element(By.ID, "skip-rows").get_attribute("value") == "1"

@@ -7,7 +7,9 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
+from tamiz.core.compiled import IN_PLACE
 from tamiz.core.history import History, new_history
 from tamiz.core.state import N_SLOTS, Slot
 
@@ -219,12 +221,47 @@ def _compress(vector: np.ndarray, kept: _Kept) -> None:
         free += positions.size
 
 
+@njit(**IN_PLACE)
+def _compact_columns(memory, m):
+    """Do the work of :func:`compact_vectors` for columns that are features of their own."""
+    n = memory.loop_counters[LoopSlot.FEATURES]
+    feature, rank, order = memory.feature, memory.rank, memory.order
+    for j in range(n):
+        if rank[j] > m:
+            order[rank[j] - 1] = feature[j]  # behind all that stay
+    width = 0
+    for j in range(n):
+        if rank[j] <= m:
+            order[width] = j
+            feature[width] = feature[j]
+            rank[width] = rank[j]
+            width += 1
+    for j in range(width, n):
+        feature[j] = order[j]
+    for i in range(width):
+        j = order[i]
+        memory.gamma[i] = memory.gamma[j]
+        memory.gamma_first[i] = memory.gamma_first[j]
+        memory.gamma_second[i] = memory.gamma_second[j]
+        for c in range(memory.weights.shape[0]):
+            memory.weights[c, i] = memory.weights[c, j]
+            memory.folded[c, i] = memory.folded[c, j]
+            memory.weights_first[c, i] = memory.weights_first[c, j]
+            memory.weights_second[c, i] = memory.weights_second[c, j]
+    memory.loop_counters[LoopSlot.WIDTH] = width
+    memory.loop_counters[LoopSlot.FEATURES] = width
+    return width
+
+
 def compact_vectors(memory: Memory, m: int) -> int:
     """Move the living columns to the front of every vector; the numbers of the eliminated features go behind, by rank.
 
-    Returns the new width; the front of ``order`` then holds the old position of each column that stays. NumPy does it: the
-    loop comes back a few dozen times in a run, and compiling this takes longer than all of them.
+    Returns the new width; the front of ``order`` then holds the old position of each column that stays. Without groups compiled
+    code does it, which lets go of Python's lock: the loop comes back a few dozen times in a run, and threads that each train a
+    model would wait for each other there.
     """
+    if not memory.starts.size:
+        return _compact_columns(memory, m)
     n = int(memory.loop_counters[LoopSlot.FEATURES])
     alive = memory.rank[:n] <= m
     n_kept = int(alive.sum())
@@ -236,12 +273,11 @@ def compact_vectors(memory: Memory, m: int) -> int:
     for vector in (memory.feature, memory.rank, memory.gamma, memory.gamma_first, memory.gamma_second):
         _compress(vector, kept)
     memory.feature[n_kept:n] = memory.order[n_kept:n]
-    if memory.starts.size:
-        sizes = np.diff(memory.starts[: n + 1])
-        n_ungated = int(memory.loop_counters[LoopSlot.WIDTH]) - int(memory.starts[n])
-        kept = _Kept(np.concatenate([np.repeat(alive, sizes), np.ones(n_ungated, dtype=bool)]))
-        _compress(memory.gate, kept)
-        memory.starts[1 : n_kept + 1] = np.cumsum(sizes[alive])
+    sizes = np.diff(memory.starts[: n + 1])
+    n_ungated = int(memory.loop_counters[LoopSlot.WIDTH]) - int(memory.starts[n])
+    kept = _Kept(np.concatenate([np.repeat(alive, sizes), np.ones(n_ungated, dtype=bool)]))
+    _compress(memory.gate, kept)
+    memory.starts[1 : n_kept + 1] = np.cumsum(sizes[alive])
     for table in (memory.weights, memory.folded, memory.weights_first, memory.weights_second):
         for row in table:
             _compress(row, kept)

@@ -255,17 +255,21 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         prepared = base._prepare(X, y, sample_weight)
         yield from base._fit_sizes(sizes, prepared)
 
-    def _fit_sizes(self, sizes: Sequence[int], prepared: PreparedData) -> Iterator[tuple[int, Any]]:
+    def _fit_sizes(
+        self, sizes: Sequence[int], prepared: PreparedData, progress: Progress | None = None
+    ) -> Iterator[tuple[int, Any]]:
         """Yield (M, clone fitted for it), largest M first, on a table that all fits share, which none may write to."""
         ordered = sorted(set(sizes), reverse=True)
         copies = [clone(self).set_params(n_features_to_select=m) for m in ordered]
         if not self._shares_steps(ordered[0], prepared):
-            yield from ((m, one._fit_prepared(prepared, owned=False)) for m, one in zip(ordered, copies, strict=True))
+            for m, one in zip(ordered, copies, strict=True):
+                yield m, one._fit_prepared(prepared, owned=False, progress=progress)
             return
         plans = [plan_fit(one, prepared, owned=False) for one in copies]
         rules, schedules = [plan.rule for plan in plans], [plan.schedule for plan in plans]
         engine: Any = plans[0].network.engine(self)
-        fits = engine.fit_path(plans[0].problem, rules, prepared.loss, schedules, seed=seed_of(self.random_state))
+        seed = seed_of(self.random_state)
+        fits = engine.fit_path(plans[0].problem, rules, prepared.loss, schedules, seed=seed, progress=progress)
         for m, one, plan, fit in zip(ordered, copies, plans, fits, strict=True):
             yield m, store_fit(one, fit, prepared, plan)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sklearn.base import clone
@@ -65,10 +66,38 @@ def fit_prepared(estimator: BaseE2EFS, prepared: PreparedData, *, progress: Prog
     >>> [fit_prepared(selector.set_params(n_features_to_select=m), prepared).get_support().sum() for m in (1, 3)]
     [np.int64(1), np.int64(3)]
     """
+    return _with_rule(estimator, prepared)._fit_prepared(prepared, owned=False, progress=progress)
+
+
+def fit_prepared_sizes(
+    estimator: BaseE2EFS, sizes: Sequence[int], prepared: PreparedData, *, progress: Progress | None = None
+) -> Iterator[tuple[int, Any]]:
+    """Yield (M, fitted copy) for several M, each as :func:`fit_prepared` returns it, from the largest M to the smallest.
+
+    Parameters
+    ----------
+    estimator : E2EFSClassifier or E2EFSRegressor
+        As for :func:`fit_prepared`; its own number of features is not used.
+    sizes : sequence of int
+        The values of M.
+    prepared : PreparedData
+        From :func:`prepare_once`.
+    progress : callable or None, default=None
+        As for :func:`fit_prepared`.
+
+    Yields
+    ------
+    (int, estimator)
+    """
+    yield from _with_rule(estimator, prepared)._fit_sizes(sizes, prepared, progress)
+
+
+def _with_rule(estimator: BaseE2EFS, prepared: PreparedData) -> BaseE2EFS:
+    """Return a copy whose weight decay is that of the rule for the size of the table."""
     if is_auto(estimator.n_features_to_select) or is_auto(estimator.network):
         raise ValueError("fit_prepared chooses nothing from the data: give a number of features and a network.")
     final = clone(estimator)
     candidates = candidates_of_l2(final, prepared.target.values.shape[0], prepared.n_outputs)
     if len(candidates) > 1:
         final.set_params(l2=SelectionL2(candidates[0]))
-    return final._fit_prepared(prepared, owned=False, progress=progress)
+    return final

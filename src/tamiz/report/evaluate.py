@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -35,7 +36,7 @@ def _split_rows(X: Any, train: np.ndarray, test: np.ndarray) -> tuple[Any, Any]:
 
 
 def evaluate_estimator(
-    estimator: Any, X: Any, y: np.ndarray, task: str, cv: Any
+    estimator: Any, X: Any, y: np.ndarray, task: str, cv: Any, tick: Callable[[], None] = lambda: None
 ) -> tuple[Evaluation, list[Fold], tuple[KeptSet, ...]]:
     """Select and score in each fold.
 
@@ -49,6 +50,8 @@ def evaluate_estimator(
         Task.
     cv : int or cross-validation splitter
         Number of folds, or a splitter of scikit-learn.
+    tick : callable, default=no-op
+        Called after each part; what it raises ends the evaluation.
 
     Returns
     -------
@@ -79,6 +82,11 @@ def evaluate_estimator(
         n_random=5 if linear else 1,
         units=selection.groups,
         make_plain=partial(make_plain_clone, estimator),
+        tick=tick,
     )
-    fits = ((size, make_model(size, 0).fit(X, y)) for size in sizes if size != m)
-    return evaluation, folds, make_kept_sets(fits)
+
+    def fit(size: int) -> Any:
+        tick()
+        return make_model(size, 0).fit(X, y)
+
+    return evaluation, folds, make_kept_sets((size, fit(size)) for size in sizes if size != m)

@@ -15,7 +15,8 @@ from tamiz.report.write import select_report
 
 #: Rows of the summary; the report has all.
 MOST_SUMMARY_ROWS = 20
-# Scoped to the summary; notebooks say their theme by a class or attribute of the page, browsers by a preference.
+# Scoped to the summary; for cells more specific than the rules of JupyterLab (two classes and an element). Notebooks say their
+# theme by a class or attribute of the page, browsers by a preference.
 _DARK = "--ink:#e7eaee;--soft:#a7b0bb;--rule:#313a44;--s0:#54c0b5;--s1:#e8945f;--s2:#9aa5f2;"
 _STYLE = (
     ".tamiz-summary{--ink:#1b2430;--soft:#545e6b;--rule:#dedad3;--s0:#0b6e70;--s1:#b5511d;--s2:#4a55a8;color:var(--ink)}"
@@ -24,7 +25,8 @@ _STYLE = (
     "{--ink:#1b2430;--soft:#545e6b;--rule:#dedad3;--s0:#0b6e70;--s1:#b5511d;--s2:#4a55a8}"
     f"[data-jp-theme-light=false] .tamiz-summary,.vscode-dark .tamiz-summary{{{_DARK}}}"
     ".tamiz-summary table{border-collapse:collapse;font-size:13px}"
-    ".tamiz-summary td,.tamiz-summary th{padding:2px 10px 2px 0;text-align:left;border-bottom:1px solid var(--rule);"
+    ".tamiz-summary table:not(.other) td,.tamiz-summary table:not(.other) th{padding:2px 10px 2px 0;text-align:left;"
+    "border-bottom:1px solid var(--rule);"
     "background:none;color:var(--ink)}"
     ".tamiz-summary svg{display:block;width:150px;height:auto}.tamiz-summary .chart{width:120px}"
     ".tamiz-summary .s0{--c:var(--s0)}.tamiz-summary .s1{--c:var(--s1)}.tamiz-summary .s2{--c:var(--s2)}"

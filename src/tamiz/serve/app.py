@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+import threading
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib import resources
@@ -21,17 +22,22 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
 from tamiz.errors import TamizError
+from tamiz.report.evaluate import evaluate_estimator
 from tamiz.report.records import to_plain
 from tamiz.report.text import clean_text
 from tamiz.report.write import report
 from tamiz.serve.code import python_code
-from tamiz.serve.fits import LIVE_NETWORKS, fit_wish, read_wish, run_wish
+from tamiz.serve.fits import LIVE_NETWORKS, fit_wish, read_wish
 from tamiz.serve.guard import Guard
 from tamiz.serve.jobs import JobCancelled, LiveJob, LiveJobs
-from tamiz.serve.session import LiveError, LiveTables
+from tamiz.serve.reading import describe_reading, read_reading
+from tamiz.serve.run import run_wish
+from tamiz.serve.session import LiveError, LiveTable, LiveTables
 
 #: Bytes of a request other than an upload.
 _MOST_BYTES = 4_000_000
+#: How often an export looks whether its page is still there.
+_LOOK_SECONDS = 0.2
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 
 
@@ -49,6 +55,8 @@ class LiveApp:
     def __init__(self, tables: LiveTables, upload_limit: int = 500_000_000) -> None:
         self.tables = tables
         self.jobs = LiveJobs()
+        #: Exports that run.
+        self.exports: set[asyncio.Future[str]] = set()
         self.upload_limit = upload_limit
 
     def asgi(self, token: str, hosts: tuple[str, ...]) -> Guard:
@@ -68,6 +76,7 @@ class LiveApp:
             Route("/start", _answer(self._start)),
             Route("/tables", _answer(self._upload), methods=["POST"]),
             Route("/tables/{key}", _answer(self._describe)),
+            Route("/tables/{key}/reading", _answer(self._read_again), methods=["POST"]),
             Route("/fit", _answer(self._fit), methods=["POST"]),
             Route("/report", _answer(self._report), methods=["POST"]),
             Route("/code", _answer(self._code), methods=["POST"]),
@@ -95,10 +104,28 @@ class LiveApp:
 
     async def _describe(self, request: Request) -> Response:
         key = request.path_params["key"]
-        return JSONResponse(to_plain(self.tables.get(key).describe(key)))
+        return self._description(key, self.tables.get(key))
+
+    @staticmethod
+    def _description(key: str, table: LiveTable) -> Response:
+        return JSONResponse(to_plain({**table.describe(key), "reading": describe_reading(table.reading)}))
+
+    async def _read_again(self, request: Request) -> Response:
+        """Read a table anew with the options of the page."""
+        key = request.path_params["key"]
+        reading = read_reading(await _read_record(request))
+        try:
+            table = await run_in_threadpool(self.tables.read_again, key, reading)
+        except (TamizError, ValueError) as error:
+            raise LiveError(self.tables.plain_message(error)) from None
+        return self._description(key, table)
 
     async def _upload(self, request: Request) -> Response:
         """Write the body to a file, up to the limit, and read it as a table."""
+        try:
+            reading = read_reading(json.loads(unquote(request.headers.get("x-reading", "{}"))))
+        except ValueError:
+            raise LiveError("The request is not understood.") from None
         path = self.tables.new_file(unquote(request.headers.get("x-file-name", "table")))
         size = 0
         try:
@@ -115,22 +142,14 @@ class LiveApp:
             self.tables.discard(path)
             raise
         try:
-            key, table = await run_in_threadpool(self.tables.add, path)
-        except TamizError as error:
+            key, table = await run_in_threadpool(self.tables.add, path, reading)
+        except (TamizError, ValueError) as error:
             raise LiveError(self.tables.plain_message(error)) from None
-        return JSONResponse(to_plain(table.describe(key)))
+        return self._description(key, table)
 
     async def _read(self, request: Request) -> tuple[dict[str, Any], Any, Any]:
         """Return the body of a request, the table that it names and what it asks for."""
-        body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _MOST_BYTES:
-                raise LiveError("The request is too large.")
-        try:
-            record = json.loads(body)
-        except ValueError:
-            raise LiveError("The request is not understood.") from None
+        record = await _read_record(request)
         wish = read_wish(record)
         return record, self.tables.get(str(record.get("table"))), wish
 
@@ -168,38 +187,63 @@ class LiveApp:
     async def _report(self, request: Request) -> Response:
         _, table, wish = await self._read(request)
 
-        def write() -> str:
+        def write(check: Callable[..., None]) -> str:
             data = table.with_target(wish.target)
-            fitted = fit_wish(data, wish)
+            fitted = fit_wish(data, wish, check)
             fitted.selection_ = fitted.selection_.with_names([feature.name for feature in data.features])
+            found: dict[str, Any] = {}
+            if data.folds:
+                names = ("evaluation", "folds", "kept_sets")
+                parts = evaluate_estimator(fitted, data.X, data.y, data.task, len(data.folds), tick=check)
+                found = dict(zip(names, parts, strict=True))
+            check()
             with TemporaryDirectory(prefix="tamiz-serve-") as folder:
                 path = report(
-                    fitted, data.X, data.y, path=Path(folder) / "report.html", cv=len(data.folds) or None,
-                    title=table.name, target=data.target, task=data.task, notes=data.notes,
+                    fitted, data.X, data.y, path=Path(folder) / "report.html", title=table.name, target=data.target,
+                    task=data.task, notes=data.notes, **found,
                 )  # fmt: skip
                 return path.read_text(encoding="utf-8")
 
-        page = await run_in_threadpool(self._checked(write))
+        page = await self._run_while_connected(request, write)
         headers = {"content-disposition": 'attachment; filename="report.html"'}
         return Response(page, media_type="text/html", headers=headers)
 
     async def _code(self, request: Request) -> Response:
         _, table, wish = await self._read(request)
 
-        def write() -> str:
+        def write(check: Callable[..., None]) -> str:
             data = table.with_target(wish.target)
-            return python_code(table, data, wish, fit_wish(data, wish))
+            return python_code(table, data, wish, fit_wish(data, wish, check))
 
-        return JSONResponse({"code": await run_in_threadpool(self._checked(write))})
+        return JSONResponse({"code": await self._run_while_connected(request, write)})
 
-    def _checked(self, work: Callable[[], str]) -> Callable[[], str]:
+    async def _run_while_connected(self, request: Request, work: Callable[[Callable[..., None]], str]) -> str:
+        """Do an export in a thread; it ends at its next check when the page has gone."""
+        gone = threading.Event()
+
+        def check(*_: Any) -> None:
+            if gone.is_set():
+                raise JobCancelled
+
         def run() -> str:
             try:
-                return work()
+                return work(check)
             except (TamizError, ValueError) as error:
                 raise LiveError(self._message(error)) from None
 
-        return run
+        task = asyncio.ensure_future(run_in_threadpool(run))
+        self.exports.add(task)
+        task.add_done_callback(self.exports.discard)
+        try:
+            while not (await asyncio.wait({task}, timeout=_LOOK_SECONDS))[0]:
+                if await request.is_disconnected():
+                    gone.set()
+        finally:
+            gone.set()
+        try:
+            return task.result()
+        except JobCancelled:
+            raise ClientDisconnect from None
 
     def _message(self, error: Exception) -> str:
         """Return one sentence on an error; what is no fault of the table also goes to the terminal."""
@@ -207,6 +251,19 @@ class LiveApp:
             traceback.print_exception(error, file=sys.stderr)
             return f"This failed: {type(error).__name__}. The terminal of tamiz serve shows more."
         return clean_text(self.tables.plain_message(error))
+
+
+async def _read_record(request: Request) -> Any:
+    """Return the body of a request, which is JSON of a moderate size."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MOST_BYTES:
+            raise LiveError("The request is too large.")
+    try:
+        return json.loads(body)
+    except ValueError:
+        raise LiveError("The request is not understood.") from None
 
 
 def _answer(route: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:

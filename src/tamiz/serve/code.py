@@ -24,6 +24,7 @@ def python_code(table: LiveTable, data: TargetData, wish: Wish, fitted: Any) -> 
     """
     kind = type(fitted).__name__
     reading = repr(table.name) + ("" if table.has_target else f", target={data.target!r}")
+    reading += "".join(f", {name}={value!r}" for name, value in table.reading.items() if value is not None)
     imports = [
         f"from tamiz import {kind}",
         "from tamiz.report import report",

@@ -1,8 +1,7 @@
-"""Fit what the page asks for, describe it, and score it on folds."""
+"""Fit what the page asks for, describe it, and score it on a fold."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,13 +13,14 @@ from tamiz.estimators.reuse import fit_prepared
 from tamiz.evaluation.metrics import Parts, get_metric
 from tamiz.report.describe import effect_of_weights, group_rows, read_weights
 from tamiz.report.together import make_heat_map
-from tamiz.serve.jobs import LiveJob
 from tamiz.serve.session import LiveError, TargetData
 
 #: Columns of the heat map, and columns that are listed below the kept ones.
 HEAT_COLUMNS, N_NEXT = 30, 8
-#: Networks that the page offers: those that are trained at once, without choosing.
-LIVE_NETWORKS = tuple(name for name, network in NETWORKS.items() if network.compiled and name != "auto")
+#: What a page asks for where the data shall tell.
+AUTO = "auto"
+#: Networks that the page offers, and at last the choice among them.
+LIVE_NETWORKS = (*(name for name, network in NETWORKS.items() if network.compiled and name != AUTO), AUTO)
 SEED = 0
 _MOST_LISTED = 500
 
@@ -31,7 +31,7 @@ class Wish:
 
     Parameters
     ----------
-    n_features_to_select : int
+    n_features_to_select : int or "auto"
         M, in columns of the file.
     target : str or None, default=None
         The target.
@@ -41,7 +41,7 @@ class Wish:
         Columns of the file that are always, or never, kept.
     """
 
-    n_features_to_select: int
+    n_features_to_select: int | str
     target: str | None = None
     network: str = "linear"
     keep: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ def read_wish(record: Any) -> Wish:
     if not isinstance(record, Mapping):
         raise LiveError("The request is not understood.")
     m, target, network = record.get("m"), record.get("target"), record.get("network", "linear")
-    if not isinstance(m, int) or isinstance(m, bool) or m < 1:
+    if m != AUTO and (not isinstance(m, int) or isinstance(m, bool) or m < 1):
         raise LiveError("M must be a whole number from 1 on.")
     if target is not None and not isinstance(target, str):
         raise LiveError("The target must be the name of a column.")
@@ -79,6 +79,8 @@ def read_wish(record: Any) -> Wish:
 
 def lower_m(data: TargetData, wish: Wish) -> Wish:
     """Return the wish with an M that the table has columns for: the page knows their number after the first fit only."""
+    if isinstance(wish.n_features_to_select, str):
+        return wish
     free = len(data.column_names) - len(set(wish.drop) & set(data.column_names))
     return replace(wish, n_features_to_select=max(1, min(wish.n_features_to_select, free)))
 
@@ -87,6 +89,8 @@ def make_live_estimator(data: TargetData, wish: Wish) -> Any:
     """Return the estimator for a wish, not fitted."""
     from tamiz import E2EFSClassifier, E2EFSRegressor
 
+    if isinstance(wish.n_features_to_select, str) or wish.network == AUTO:
+        raise LiveError("M and the network must be chosen first.")
     free = len(data.column_names) - len(wish.drop)
     if wish.n_features_to_select > free:
         raise LiveError(f"M is {wish.n_features_to_select:,}, but {free:,} columns are left to select from.")
@@ -189,26 +193,3 @@ def score_fold(
     train, test = data.folds[number]
     parts = metric.measure(data.y[test], metric.read(fitted, matrix), data.y[train])
     return parts, list(dict.fromkeys(data.columns[i] for i in fitted.selection_.indices))
-
-
-def run_wish(data: TargetData, wish: Wish, job: LiveJob) -> None:
-    """Do what a page asks for, and send each part as soon as it is there: list, heat map, folds, end."""
-    started = time.perf_counter()
-    wish = lower_m(data, wish)
-    fitted = fit_wish(data, wish, job.check)
-    job.emit("fit", **describe_fit(data, wish, fitted), seconds=time.perf_counter() - started)
-    heat = describe_heat(data, fitted)
-    if heat is not None:
-        job.emit("heat", **heat)
-    metric = get_metric(None, data.task)
-    chance = 0.0 if metric.chance is None else metric.chance(data.y)
-    parts: list[Parts] = []
-    for number in range(len(data.folds)):
-        measured, columns = score_fold(data, wish, number, job.check)
-        parts.append(measured)
-        scores = metric.combine(parts)  # of R² all change with each fold: it is pooled
-        job.emit(
-            "fold", folds=len(data.folds), scores=scores, mean=np.mean(scores), deviation=np.std(scores), kept=columns,
-            metric=metric.name, chance=chance,
-        )  # fmt: skip
-    job.emit("done", folds=len(data.folds), seconds=time.perf_counter() - started)

@@ -6,7 +6,7 @@ import os
 import secrets
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ class LiveServer:
         A table to start with.
     target : str or None, default=None
         Its target.
+    reading : mapping or None, default=None
+        Options of :func:`tamiz.tables.read_table` for that table.
     port : int, default=0
         Port to listen at; 0 takes a free one.
     upload_limit : int, default=500_000_000
@@ -44,7 +46,13 @@ class LiveServer:
     """
 
     def __init__(
-        self, file: Path | None = None, target: str | None = None, *, port: int = 0, upload_limit: int = 500_000_000
+        self,
+        file: Path | None = None,
+        target: str | None = None,
+        *,
+        reading: Mapping[str, Any] | None = None,
+        port: int = 0,
+        upload_limit: int = 500_000_000,
     ) -> None:
         uvicorn = require("uvicorn", "serve", "tamiz serve")
         require("starlette", "serve", "tamiz serve")
@@ -53,7 +61,7 @@ class LiveServer:
 
         self._socket = _listen(port)
         try:
-            self._tables = LiveTables(file, target)
+            self._tables = LiveTables(file, target, reading)
         except BaseException:
             self._socket.close()
             raise

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -153,12 +154,21 @@ class LiveTable:
         Its name as it is shown.
     target : str or None, default=None
         Column that is proposed as the target.
+    reading : mapping or None, default=None
+        Options of :func:`tamiz.tables.read_table`.
     """
 
-    def __init__(self, path: Path, name: str | None = None, target: str | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        name: str | None = None,
+        target: str | None = None,
+        reading: Mapping[str, Any] | None = None,
+    ) -> None:
         self.path = path
         self.name = name or path.name
-        first = read_table(path)
+        self.reading = dict(reading or {})
+        first = read_table(path, **self.reading)
         self.has_target = first.target is not None
         self.n_rows, self.names = first.n_rows, first.names
         self.target: str | None = None
@@ -187,7 +197,10 @@ class LiveTable:
                 self._by_target.move_to_end(target)
                 return self._by_target[target]
             notes: list[str] = []
-            table = read_table(self.path, target=target, need_target=not self.has_target, copies=4, report=notes.append)
+            need = not self.has_target
+            table = read_table(
+                self.path, target=target, need_target=need, copies=4, report=notes.append, **self.reading
+            )
             found = self._by_target[target] = TargetData(table, notes)
             while len(self._by_target) > MOST_TARGETS:
                 self._by_target.popitem(last=False)
@@ -203,14 +216,18 @@ class LiveTables:
         A table that every page starts with.
     target : str or None, default=None
         Its target.
+    reading : mapping or None, default=None
+        Options of :func:`tamiz.tables.read_table` for it.
     """
 
-    def __init__(self, file: Path | None = None, target: str | None = None) -> None:
+    def __init__(
+        self, file: Path | None = None, target: str | None = None, reading: Mapping[str, Any] | None = None
+    ) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="tamiz-serve-"))
         self._tables: OrderedDict[str, LiveTable] = OrderedDict()
         self._lock = threading.Lock()
         self.first = "first" if file is not None else None
-        self._first = None if file is None else LiveTable(file, target=target)
+        self._first = None if file is None else LiveTable(file, target=target, reading=reading)
         if self._first is not None:
             self._first.with_target(self._first.target)  # a wrong file or target is told before the page is opened
 
@@ -220,10 +237,10 @@ class LiveTables:
         folder.mkdir()
         return folder / safe_file_name(name)
 
-    def add(self, path: Path) -> tuple[str, LiveTable]:
+    def add(self, path: Path, reading: Mapping[str, Any] | None = None) -> tuple[str, LiveTable]:
         """Read an uploaded file; it is removed again if it is no table."""
         try:
-            table = LiveTable(path)
+            table = LiveTable(path, reading=reading)
         except BaseException:
             self.discard(path)
             raise
@@ -244,6 +261,21 @@ class LiveTables:
                 raise LiveError("The table is not there any more. Open the file again.")
             self._tables.move_to_end(key)
             return self._tables[key]
+
+    def read_again(self, key: str, reading: Mapping[str, Any]) -> LiveTable:
+        """Read a table anew with other options; it stays as it was if that fails."""
+        old = self.get(key)
+        target = old.target if old.target in old.names else None
+        try:
+            table = LiveTable(old.path, old.name, target, reading)
+        except TableError:
+            table = LiveTable(old.path, old.name, None, reading)  # the target has another name now
+        with self._lock:
+            if key == self.first:
+                self._first = table
+            else:
+                self._tables[key] = table
+        return table
 
     def discard(self, path: Path) -> None:
         """Remove an uploaded file."""

@@ -54,8 +54,11 @@
   }
 
   // A newer wish ends the older fit, but not before its list is there: otherwise a steady drag would show nothing.
+  const remember = () => sessionStorage.setItem("state", JSON.stringify({...state, columns: undefined}));
   function refit() {
-    sessionStorage.setItem("state", JSON.stringify({...state, columns: undefined}));
+    remember();
+    const open = state.m === "auto" || state.network === "auto";
+    $("chosen").textContent = open ? "Choosing on inner folds …" : "";
     $("kept").dataset.done = "";
     if (running && !running.answered && performance.now() - running.started < 400) { wanted = true; return; }
     if (running) running.abort.abort();
@@ -93,7 +96,14 @@
   }
 
   function show(mine, kind, data) {
-    if (kind === "fit") {
+    if (kind === "chosen") {
+      if (!wanted) Object.assign(state, {m: data.m, network: data.network});
+      mine.m = data.m;
+      $("network").value = state.network;
+      $("chosen").textContent = data.words;
+      say(data.words);
+      remember();
+    } else if (kind === "fit") {
       problem();
       showList(mine, data);
       document.body.classList.remove("stale");
@@ -107,14 +117,22 @@
   }
 
   // ---- Opening a table ---------------------------------------------------------------------------------------------
-  async function upload(file) {
+  let unread = null;  // a file that could not be read: other options may help
+  async function upload(file, reading = {}) {
     if (!file) return;
     problem();
     say(`Reading ${file.name}`);
+    const headers = {"X-File-Name": encodeURIComponent(file.name), "X-Reading": encodeURIComponent(JSON.stringify(reading))};
     try {
-      const answer = await ask("tables", {method: "POST", body: file, headers: {"X-File-Name": encodeURIComponent(file.name)}});
+      const answer = await ask("tables", {method: "POST", body: file, headers});
+      unread = null;
       opened(await answer.json());
-    } catch (error) { problem(error.message); say(""); }
+    } catch (error) {
+      unread = file;
+      $("reading-part").hidden = false;
+      problem(error.message);
+      say("");
+    }
   }
 
   function opened(table, kept = null) {
@@ -126,6 +144,7 @@
     $("target-part").hidden = table.hasTarget;
     $("target").value = state.target || "";
     $("network").value = state.network;
+    showReading(table.reading);
     $("kept").tBodies[0].replaceChildren();
     $("code-part").hidden = true;
     heat = null;
@@ -136,18 +155,43 @@
     refit();
   }
 
+  function showReading(reading) {
+    $("reading-part").hidden = false;
+    $("delimiter").value = reading.delimiter || "";
+    $("decimal").value = reading.decimal;
+    $("header").value = reading.header === null ? "" : reading.header ? "yes" : "no";
+    $("skip-rows").value = reading.skipRows;
+    $("missing").value = reading.missing || "";
+    $("encoding").value = reading.encoding || "";
+  }
+  $("reading").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const reading = {
+      delimiter: $("delimiter").value || null, decimal: $("decimal").value, skipRows: Number($("skip-rows").value) || 0,
+      header: {"": null, yes: true, no: false}[$("header").value], missing: $("missing").value || null, encoding: $("encoding").value || null,
+    };
+    problem();
+    if (unread) { upload(unread, reading); return; }
+    try {
+      const answer = await ask(`tables/${encodeURIComponent(state.table)}/reading`, {method: "POST", body: JSON.stringify(reading)});
+      opened(await answer.json());
+      say("The file is read again");
+    } catch (error) { problem(error.message); }
+  });
+
   // Whole numbers to 30, then steps of about a tenth: a slider of 20,000 places could not be set to 12.
   function setSizes(most) {
     sizes = [];
     for (let m = 1; m < most; m += Math.max(1, Math.floor(m > 30 ? m / 10 : 1))) sizes.push(m);
     sizes.push(most);
-    state.m = Math.min(state.m, most);
+    if (state.m !== "auto") state.m = Math.min(state.m, most);
     $("slider").max = sizes.length - 1;
     $("m").max = most;
     showM();
   }
 
   function showM() {
+    if (state.m === "auto") return;
     let place = 0;
     sizes.forEach((size, i) => { if (size <= state.m) place = i; });
     $("slider").value = place;
@@ -173,6 +217,7 @@
     const m = Math.round(Number($("m").value));
     if (m >= 1) { state.m = Math.min(m, Number($("m").max)); showM(); refit(); } else showM();
   });
+  $("choose-m").addEventListener("click", () => { state.m = "auto"; refit(); });
   $("network").addEventListener("change", () => { state.network = $("network").value; refit(); });
   $("target").addEventListener("change", () => {
     if (!state.columns.includes($("target").value)) { problem(`There is no column “${$("target").value}”.`); return; }
@@ -206,7 +251,7 @@
     state.keep = state.keep.filter((one) => one !== name);
     state.drop = state.drop.filter((one) => one !== name);
     if (!held) state[where].push(name);
-    if (state.keep.length > state.m) { state.m = state.keep.length; showM(); }
+    if (state.m !== "auto" && state.keep.length > state.m) { state.m = state.keep.length; showM(); }
     forcedLast = name;
     say(held ? `${name} is free` : `${name} is forced ${where === "keep" ? "in" : "out"}`);
     showForced();

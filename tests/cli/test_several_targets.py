@@ -106,6 +106,7 @@ def test_a_further_target_that_is_no_column_of_numbers(tamiz, frame, tmp_path, c
         (("compare", "-t", "height", "-t", "mass", "-k", 2, "--task", "classification"), "Several targets are numbers"),
         (("compare", "-t", "height,mass", "-k", 2, "-m", "fisher"), "'fisher' needs classes"),
         (("pairs", "-t", "height", "-t", "mass"), "pairs takes one target"),
+        (("serve", "-t", "height", "-t", "mass"), "serve takes one target"),
     ],
 )
 def test_wrong_use_is_an_error(tamiz, frame, arguments, message):

@@ -247,6 +247,12 @@ class TargetOptions(FileOptions):
         ),
     ] = 50
 
+    def only_target(self, command: str) -> str | None:
+        """Return the target of a command that takes one; raise CommandError for several."""
+        if self.target and len(self.target) > 1:
+            raise CommandError(f"{command} takes one target; run it once for each of them.", EXIT_USAGE)
+        return self.target[0] if self.target else None
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions(TargetOptions):

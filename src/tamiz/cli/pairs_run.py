@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from tamiz._version import __version__
 from tamiz.cli.console import Terminal
-from tamiz.cli.errors import EXIT_USAGE, CommandError
+from tamiz.cli.errors import CommandError
 from tamiz.cli.output import free_folder, output_folder
 from tamiz.cli.pairs import PairsOptions
 from tamiz.cli.prepare import in_percent
@@ -88,12 +88,11 @@ def run_pair_search(options: PairsOptions, terminal: Terminal, command: str | No
 
 
 def _read(options: PairsOptions, terminal: Terminal) -> DataTable:
-    if options.target and len(options.target) > 1:
-        raise CommandError("pairs takes one target; run it once for each of them.", EXIT_USAGE)
+    target = options.only_target("pairs")
     with terminal.progress("reading", 100) as tick:
         return read_table(
             options.file,
-            target=options.target[0] if options.target else None,
+            target=target,
             task=options.task,
             need_target=True,
             ignore=options.ignore or (),

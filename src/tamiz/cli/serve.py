@@ -46,6 +46,7 @@ def serve(options: ServeOptions) -> None:
     """
     from tamiz.serve.server import LiveServer, PortError
 
+    target = options.only_target("serve")
     if options.file is not None:
         from tamiz.tables.formats import check_file
 
@@ -53,7 +54,7 @@ def serve(options: ServeOptions) -> None:
     try:
         server = LiveServer(
             options.file,
-            options.target,
+            target,
             reading=options.table_options(),
             port=options.port,
             upload_limit=options.upload_limit * 1_000_000,

@@ -8,7 +8,7 @@ import threading
 import pytest
 from numba.core import event
 
-from tamiz.engines._compile_notice import announce_compilation
+from tamiz.engines._compile_notice import announce_compilation, call_loop
 
 
 def load(path, name):
@@ -92,3 +92,17 @@ def test_other_threads_and_an_ignored_signal_are_left_alone(kernels):
     thread.join()
     assert len(kernels.outer.signatures) == 2
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_loop_whose_functions_could_not_be_read_was_interrupted():
+    def numba_on_ctrl_c(*arguments):
+        raise TypeError("_get_wrapper_address() missing 1 required positional argument: 'sig'")
+
+    def wrong_arguments(*arguments):
+        raise TypeError("too many arguments")
+
+    assert call_loop(max, 1, 2) == 2
+    with pytest.raises(KeyboardInterrupt):
+        call_loop(numba_on_ctrl_c, 1)
+    with pytest.raises(TypeError, match="too many"):
+        call_loop(wrong_arguments, 1)

@@ -1,4 +1,4 @@
-"""Watch numba compile the engine, which takes seconds and happens once on a machine: show a progress line, defer Ctrl-C."""
+"""Watch numba compile and call the engine: show a progress line, defer Ctrl-C where it would be lost or do harm."""
 
 from __future__ import annotations
 
@@ -97,6 +97,19 @@ class InterruptGuard(event.Listener):
 
 
 event.register("numba:compile", InterruptGuard())
+
+
+def call_loop(loop: Any, *arguments: Any) -> Any:
+    """Call a compiled loop that takes functions; raise KeyboardInterrupt for a Ctrl-C while numba reads them.
+
+    numba overwrites that exception with the TypeError of a call that it makes without the argument that it could not read.
+    """
+    try:
+        return loop(*arguments)
+    except TypeError as error:
+        if "_get_wrapper_address() missing" in str(error):
+            raise KeyboardInterrupt from None
+        raise
 
 
 def announce_compilation(dispatcher: Any, n_functions: int = N_FUNCTIONS) -> None:

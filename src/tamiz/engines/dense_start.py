@@ -16,6 +16,7 @@ from tamiz.core.losses import Loss
 from tamiz.core.rule import Rule
 from tamiz.core.schedule import ScheduleWindow
 from tamiz.core.state import Slot
+from tamiz.engines._compile_notice import call_loop
 from tamiz.engines.contract import Problem
 from tamiz.engines.dense_loop import drop_eliminated, largest_batch, new_dense_memory, run_dense
 from tamiz.engines.dense_model import DenseModel, trained_model
@@ -111,9 +112,9 @@ class Start:
             memory = self.memory
             cells = (int(memory.loop_counters[LoopSlot.WIDTH]) + units) * units * self.n_rows
             piece = min(max(8, min(1024, 100_000_000 // cells)), room_for_steps(memory.history))
-            status = run_dense(
-                *functions, self.design.matrix, batch, targets, weights, memory, self.numbers, self.training, rates,
-                *window.steps(int(counters[Slot.STEP]) + 1, piece),
+            status = call_loop(
+                run_dense, *functions, self.design.matrix, batch, targets, weights, memory, self.numbers, self.training,
+                rates, *window.steps(int(counters[Slot.STEP]) + 1, piece),
             )  # fmt: skip
             if status == Status.DIVERGED:
                 raise_diverged()

@@ -15,7 +15,7 @@ from tamiz.core.rule import Rule
 from tamiz.core.schedule import ScheduleWindow
 from tamiz.core.state import Slot
 from tamiz.engines import loop
-from tamiz.engines._compile_notice import announce_compilation
+from tamiz.engines._compile_notice import announce_compilation, call_loop
 from tamiz.engines.contract import Fit, Problem, Progress
 from tamiz.engines.design import Design
 from tamiz.engines.loop import Status
@@ -314,8 +314,8 @@ class LinearEngine:
             # Pieces of about ten milliseconds: Ctrl-C is heard, and the cost of coming back to Python is not seen.
             cells = memory.loop_counters[LoopSlot.WIDTH] * (schedule.batch_size + 8) * problem.n_outputs
             piece = min(int(max(16, min(4096, 2e7 // max(1, cells)))), room_for_steps(memory.history))
-            status = loop.run(
-                *functions, design.matrix, targets, weights, memory, numbers, training, rates,
+            status = call_loop(
+                loop.run, *functions, design.matrix, targets, weights, memory, numbers, training, rates,
                 *window.steps(int(counters[Slot.STEP]) + 1, piece),
             )  # fmt: skip
             if status == Status.DIVERGED:

@@ -13,7 +13,7 @@ from tamiz.core.losses import Loss
 from tamiz.core.rule import Rule
 from tamiz.core.schedule import ScheduleWindow
 from tamiz.core.state import Slot
-from tamiz.engines._compile_notice import announce_compilation
+from tamiz.engines._compile_notice import announce_compilation, call_loop
 from tamiz.engines.additive import MAX_BYTES, N_KNOTS, AdditiveModel
 from tamiz.engines.contract import Fit, Problem, Progress
 from tamiz.engines.dense_start import constant_loss, mean_loss
@@ -188,8 +188,8 @@ class PairEngine:
             # Pieces of about ten milliseconds: Ctrl-C is heard, and the cost of coming back to Python is not seen.
             cells = memory.loop_counters[LoopSlot.WIDTH] * (schedule.batch_size + 8) * problem.n_outputs
             piece = min(int(max(16, min(4096, 2e7 // max(1, cells)))), room_for_steps(memory.history))
-            status = run_pair_loop(
-                loss.compiled, table, targets, weights, memory, numbers, training, rates,
+            status = call_loop(
+                run_pair_loop, loss.compiled, table, targets, weights, memory, numbers, training, rates,
                 *window.steps(int(counters[Slot.STEP]) + 1, piece),
             )  # fmt: skip
             if status == Status.DIVERGED:

@@ -226,8 +226,8 @@ MUTATIONS = (
     Mutation(
         "linear engine: no weight decay",
         "engines/loop.py",
-        "decay = np.float32(2.0 * l2)",
-        "decay = np.float32(0.0 * l2)",
+        "np.float32(2.0 * l2)",
+        "np.float32(0.0 * l2)",
         (f"{LOOP}::test_same_batches_same_path[squared_hinge-1-hard]",),
         compiled=True,
     ),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tamiz.core import Rule, binary_penalty, initial_state, is_closed, penalty_gradient
-from tamiz.core.price import advance_with_price, check_strength, decide
+from tamiz.core.price import advance_with_price, check_strength, decide_by_price
 
 RAMP = 400
 
@@ -46,7 +46,7 @@ def test_none_and_all_are_possible():
     nothing, step = run(100.0, worth)
     assert nothing.gamma.sum() == 0
     assert int(nothing.kept) == 0
-    assert step < RAMP  # all were eliminated, nothing is left to decide
+    assert step < RAMP  # all were eliminated, nothing is left to decide_by_price
     everything, _ = run(1e-6, worth)
     assert everything.gamma.tolist() == [1, 1, 1]
 
@@ -61,7 +61,7 @@ def test_one_half_is_not_kept_and_what_was_eliminated_stays_so():
     rule = Rule(4, 0, strength=0.1)
     state = initial_state(rule, np.zeros(0))
     state = state._replace(gamma=np.array([0.5, 0.0, 0.51, 1.0]), rank=np.array([0, 4, 0, 0]))
-    decided = decide(state, rule)
+    decided = decide_by_price(state, rule)
     assert decided.rank.tolist() == [3, 4, 2, 1]
     assert decided.gamma.tolist() == [0, 0, 0.51, 1]
 

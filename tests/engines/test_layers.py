@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from tamiz.engines.layers import Row, new_layers, padded, views
+from tamiz.engines.products import PADDING
 
 
 @pytest.mark.parametrize("units", [1, 7, 8, 9, 50])
 def test_padding_is_the_least_that_is_enough(units):
-    assert units <= padded(units) < units + 8
-    assert padded(units) % 8 == 0
+    assert units <= padded(units) < units + PADDING
+    assert padded(units) % PADDING == 0
 
 
 def test_views_cover_all_parameters_and_share_their_memory():

@@ -33,19 +33,13 @@ def test_residuals_are_pairs_of_truth_and_prediction():
     assert [1.5, 1.0] in values
 
 
-def test_sets_are_made_for_each_other_size():
+def test_a_set_is_made_of_each_fit_the_smallest_first():
     ranking = np.arange(1, 7)
 
-    def chosen(m):
-        return Selection(support=ranking <= m, ranking=ranking, n_steps=1)
+    def fitted(m):
+        chosen = Selection(support=ranking <= m, ranking=ranking, n_steps=1)
+        return SimpleNamespace(selection_=chosen, coef_=np.zeros((1, 6)))
 
-    asked = []
-
-    def refit(m):
-        asked.append(m)
-        return SimpleNamespace(selection_=chosen(m), coef_=np.zeros((1, 6)))
-
-    found = make_kept_sets(refit, chosen(2), [1, 2, 4])
-    assert 2 not in asked
+    found = make_kept_sets((m, fitted(m)) for m in (4, 1))
     assert [entry.n_features for entry in found] == [1, 4]
     assert all(len(entry.columns) == entry.n_features for entry in found)

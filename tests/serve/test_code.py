@@ -11,7 +11,7 @@ from tamiz.serve.fits import Wish
 
 
 def code(wish, fitted=None, *, name="table.csv", has_target=False, grouped=False, folds=()):
-    table = SimpleNamespace(name=name, has_target=has_target)
+    table = SimpleNamespace(name=name, has_target=has_target, reading={})
     data = SimpleNamespace(target='the "target"', is_grouped=grouped, folds=folds)
     text = python_code(table, data, wish, fitted or E2EFSClassifier(3))
     ast.parse(text)

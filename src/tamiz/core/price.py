@@ -10,7 +10,7 @@ count, makes gamma binary. The price stands beside the loss and not beside :math
 depend on the loss, and either all features or none would stay.
 
 The selection ends with the ramp (:math:`\alpha = 1`). From then on :math:`L_{1-2}` alone would lift what is above one half and
-lower the rest, so this is where :func:`decide` draws the line; the closing then lifts what is kept to exactly 1.
+lower the rest, so this is where :func:`decide_by_price` draws the line; the closing then lifts what is kept to exactly 1.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def check_strength(strength: Any) -> None:
         raise ValueError(f"strength must be a finite number above 0, got {strength!r}")
 
 
-def decide(state: MaskState, rule: Rule) -> MaskState:
+def decide_by_price(state: MaskState, rule: Rule) -> MaskState:
     """Return the state with every feature decided: those above one half are kept, the others eliminated, the lowest first.
 
     Parameters
@@ -63,7 +63,7 @@ def decide(state: MaskState, rule: Rule) -> MaskState:
     >>> from tamiz.core import initial_state
     >>> rule = Rule(4, 0, strength=0.1)
     >>> state = initial_state(rule, np.zeros(0))._replace(gamma=np.array([0.9, 0.2, 0.6, 0.4]))
-    >>> decided = decide(state, rule)
+    >>> decided = decide_by_price(state, rule)
     >>> decided.rank.tolist(), int(decided.kept), decided.gamma.tolist()
     ([1, 4, 2, 3], 2, [0.9, 0.0, 0.6, 0.0])
     """
@@ -93,4 +93,4 @@ def advance_with_price(state: MaskState, loss_gradient: Array, step: int, rule: 
     """
     assert rule.strength is not None
     state = advance(state, loss_gradient + rule.strength, step, rule)
-    return decide(state, rule) if step == rule.step_limit else state
+    return decide_by_price(state, rule) if step == rule.step_limit else state

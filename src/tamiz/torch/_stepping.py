@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tamiz.core import MaskState, Rule, Slot, advance, fill_budget, is_closed, selection_schedule
 from tamiz.core.compiled import NOT_FINITE
-from tamiz.core.price import advance_with_price, decide
+from tamiz.core.price import advance_with_price, decide_by_price
 from tamiz.errors import DivergenceError
 from tamiz.torch._compiled import advance_arrays, advance_arrays_with_costs
 
@@ -179,7 +179,7 @@ class Stepper:
 
     def _decide(self) -> None:
         """End the selection of a rule with a strength: what is above one half is kept."""
-        self._write(decide(mask_state(self.tensors), self.rule))
+        self._write(decide_by_price(mask_state(self.tensors), self.rule))
         self._set_kept()
 
     def _set_kept(self) -> None:

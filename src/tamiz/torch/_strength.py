@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from tamiz.core import Rule, Slot, binary_penalty
-from tamiz.core.price import check_strength, decide
+from tamiz.core.price import check_strength, decide_by_price
 from tamiz.torch._stepping import MaskTensors, mask_state
 
 
@@ -40,7 +40,7 @@ def is_undecided(tensors: MaskTensors, rule: Rule) -> bool:
 
 def ranking_by_strength(tensors: MaskTensors, rule: Rule) -> tuple[torch.Tensor, int]:
     """Return the ranks as of now, and how many of the first would be kept: those whose gamma is above one half."""
-    decided = decide(mask_state(tensors), rule)
+    decided = decide_by_price(mask_state(tensors), rule)
     return decided.rank, int(decided.kept)
 
 

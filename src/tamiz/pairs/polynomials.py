@@ -175,7 +175,7 @@ def write_polynomials(values: np.ndarray, weights: np.ndarray, degree: int, out:
     >>> out = np.empty((2, 10), dtype=np.float32)
     >>> write_polynomials(np.array([np.arange(10.0) ** 2, np.ones(10)]), np.full(10, 0.1), 1, out).tolist()
     [1, 0]
-    >>> np.round(out[0, :2], 2).tolist()
+    >>> [round(float(value), 2) for value in out[0, :2]]
     [-1.57, -1.22]
     """
     degrees = np.zeros(len(values), dtype=np.int64)

@@ -67,10 +67,9 @@ def read_constraints(
     names : list of str
         Names of the columns of the file.
     """
-    by_column = {
-        column: [i for i, feature in enumerate(features) if feature.column == column]
-        for column in dict.fromkeys(feature.column for feature in features)
-    }
+    by_column: dict[int, list[int]] = {}
+    for place, feature in enumerate(features):
+        by_column.setdefault(feature.column, []).append(place)
     labels = [feature.name if options.split_categories else feature.column_name for feature in features]
     number = {label: place for place, label in enumerate(dict.fromkeys(labels))}
     units = np.array([number[label] for label in labels])

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tamiz.core import mixed_gradient, unit
+from tamiz.core.mixing import SMALLEST_NORM
 
 vectors = hnp.arrays(np.float64, st.integers(1, 20), elements=st.floats(-1e100, 1e100, allow_subnormal=False))
 
@@ -15,14 +16,21 @@ vectors = hnp.arrays(np.float64, st.integers(1, 20), elements=st.floats(-1e100, 
 def test_unit_has_length_one_or_is_zero(x):
     z = unit(x)
     assert np.isfinite(z).all()
-    length = np.linalg.norm(z)
-    assert length == pytest.approx(1.0) if np.abs(x).max() > 0 else length == 0
+    largest = np.abs(x).max()
+    if largest >= SMALLEST_NORM:
+        assert np.linalg.norm(z) == pytest.approx(1.0)
+    elif largest * x.size < SMALLEST_NORM:
+        assert not z.any()
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_unit_does_not_lose_tiny_or_huge_float32_gradients(scale):
     x = np.array([3.0, -4.0], dtype=np.float32) * np.float32(scale)
     np.testing.assert_allclose(unit(x), [0.6, -0.8], rtol=1e-6)
+
+
+def test_nan_does_not_become_zero():
+    assert np.isnan(unit(np.array([1.0, np.nan]))).any()
 
 
 @pytest.mark.parametrize("zero", ["loss", "penalty", "both"])

@@ -13,6 +13,7 @@ import numpy as np
 from numba import cfunc, njit, typeof
 from numba.extending import register_jitable
 
+from tamiz.core.mixing import SMALLEST_NORM
 from tamiz.core.state import Slot
 
 #: Sums may be reordered (SIMD), but NaN and infinity keep their meaning.
@@ -119,15 +120,10 @@ def mixing_coefficients(gamma, rank, loss_gradient, alpha, target, rule):
         if rank[j] <= m:
             loss_square += np.float64(loss_gradient[j]) * np.float64(loss_gradient[j])
             penalty_square += penalty_gradient * penalty_gradient
-    loss_factor = (1.0 - alpha) / np.sqrt(loss_square) if loss_square > 0.0 else 0.0
-    penalty_factor = alpha / np.sqrt(penalty_square) if penalty_square > 0.0 else 0.0
-    # A gradient of denormal numbers would ask for a factor that float32 does not have.
-    return (
-        np.float32(min(loss_factor, 3e38)),
-        np.float32(min(penalty_factor, 3e38)),
-        shift,
-        np.isfinite(loss_square),
-    )
+    smallest = SMALLEST_NORM * SMALLEST_NORM
+    loss_factor = (1.0 - alpha) / np.sqrt(loss_square) if loss_square >= smallest else 0.0
+    penalty_factor = alpha / np.sqrt(penalty_square) if penalty_square >= smallest else 0.0
+    return np.float32(loss_factor), np.float32(penalty_factor), shift, np.isfinite(loss_square)
 
 
 @register_jitable(**INLINED, fastmath=FAST, error_model="numpy")

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from tamiz.core._arrays import Array, namespace
 
+#: A gradient shorter than this counts as zero: float32 does not hold the inverse of its length.
+SMALLEST_NORM = 1e-38
+
 
 def unit(x: Array) -> Array:
     r"""Return :math:`z(x) = x / \|x\|`; a zero vector stays zero instead of turning into NaN.
 
     The entries are scaled by the largest one first, so that gradients of size 1e-30 or 1e30 neither vanish nor overflow
-    in their squares.
+    in their squares. A vector shorter than :data:`SMALLEST_NORM` counts as zero.
 
     Examples
     --------
     >>> import numpy as np
-    >>> unit(np.array([3.0, 4.0])).tolist(), unit(np.zeros(2)).tolist()
+    >>> unit(np.array([3.0, 4.0])).tolist(), unit(np.array([0.0, 1e-40])).tolist()
     ([0.6, 0.8], [0.0, 0.0])
     """
     xp = namespace(x)
@@ -27,7 +30,9 @@ def unit(x: Array) -> Array:
     largest = abs(x).max()
     scaled = x / xp.where(largest > 0, largest, xp.ones_like(largest))
     norm = (scaled * scaled).sum() ** 0.5
-    return scaled / xp.where(norm > 0, norm, xp.ones_like(norm))
+    direction = scaled / xp.where(norm > 0, norm, xp.ones_like(norm))
+    # NaN is not smaller than anything, and stays.
+    return xp.where(largest * norm < SMALLEST_NORM, xp.zeros_like(x), direction)
 
 
 def mixed_gradient(loss_gradient: Array, penalty_gradient: Array, alpha: Array | float) -> Array:

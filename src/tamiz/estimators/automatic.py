@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from tamiz.engines.schedule import SelectionL2
-from tamiz.estimators.choice import Choice, choose_guarded, choose_simplest
+from tamiz.estimators.choice import Choice, choose_guarded, choose_simplest, choose_unbeaten
 from tamiz.estimators.inner_folds import (
     Scorer,
     Split,
@@ -154,7 +154,7 @@ def choose_l2(base: Any, candidates: Sequence[float], rows: TrainingRows, splits
 
 
 def choose_network(base: Any, rows: TrainingRows, splits: Sequence[Split], l2_of_linear: Any) -> Choice:
-    """Choose the simplest network within one standard error of the best.
+    """Choose the simplest network that is within one standard error of the best, or that the best does not clearly beat.
 
     The simplest comes first. A later one is left when no score on its remaining folds could make it the best: it would not be
     taken whatever they are.
@@ -182,7 +182,7 @@ def choose_network(base: Any, rows: TrainingRows, splits: Sequence[Split], l2_of
             if place == 0:
                 raise
             reasons[name] = str(error)
-    return Choice(names, scores, choose_simplest(scores), "one_se", scoring, reasons)
+    return Choice(names, scores, choose_unbeaten(scores), "unbeaten", scoring, reasons)
 
 
 def network_parameters(base: Any, name: str, l2_of_linear: Any) -> dict[str, Any]:

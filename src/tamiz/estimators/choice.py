@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 #: A rule by name, or the tolerance below the best score.
 SelectionRule = str | float
@@ -26,7 +27,7 @@ class Choice:
     position : int
         Which candidate was taken.
     rule : str or float
-        How: a rule of :func:`choose_simplest`, or "guarded" (:func:`choose_guarded`).
+        How: a rule of :func:`choose_simplest`, "unbeaten" (:func:`choose_unbeaten`) or "guarded" (:func:`choose_guarded`).
     scoring : str
         What the scores are.
     reasons : dict of str to str
@@ -109,6 +110,35 @@ def choose_simplest(scores: np.ndarray, rule: SelectionRule = "one_se") -> int:
     slack = float(np.nan_to_num(standard_errors(scores)[best])) if rule == "one_se" else float(rule)
     # A tolerance of 0.1 takes in 0.8 beside 0.9, whatever their last binary digit.
     return int(np.flatnonzero(mean >= mean[best] - slack - 1e-12)[0])
+
+
+def choose_unbeaten(scores: np.ndarray) -> int:
+    """Return the first candidate that is within one standard error of the best, or that the best does not clearly beat.
+
+    Clearly: by more than the one-sided 5 % limit of the corrected t test of paired scores (Nadeau and Bengio 2003), which
+    allows for training rows that the folds share. Of few rows the best of several candidates is often the luckiest one, and
+    its standard error is then small by the same luck.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_candidates, n_splits)
+        Scores on the folds of a cross-validation, the simplest candidate first; candidates with NaN are never taken.
+
+    Examples
+    --------
+    >>> scores = np.array([[0.7, 0.9, 0.8], [0.9, 0.9, 0.9]])
+    >>> choose_simplest(scores), choose_unbeaten(scores)
+    (1, 0)
+    """
+    simplest = choose_simplest(scores)
+    n_splits = scores.shape[1]
+    if n_splits < 2:
+        return simplest
+    gains = scores[int(np.nanargmax(scores.mean(axis=1)))] - scores
+    # Each fold tests one part of the rows and trains on the n_splits - 1 others.
+    errors = gains.std(axis=1, ddof=1) * math.sqrt(1 / n_splits + 1 / (n_splits - 1))
+    unbeaten = gains.mean(axis=1) <= stdtrit(n_splits - 1, 0.95) * errors
+    return min(simplest, int(np.flatnonzero(unbeaten)[0]))
 
 
 def choose_guarded(row_scores: np.ndarray) -> int:

@@ -52,8 +52,8 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         The paper's network without hidden units, a sum of curves, one for each column (sees what a straight line does not),
         curves and products of pairs of columns (sees what columns tell only together), the paper's network with hidden
         layers (all four compiled, no torch needed), or a function of the number of inputs and of outputs that builds an
-        ``nn.Module``, trained by PyTorch. "auto" tries the compiled ones on inner folds and takes the simplest
-        within one standard error of the best.
+        ``nn.Module``, trained by PyTorch. "auto" tries the compiled ones on inner folds and takes the simplest that is
+        within one standard error of the best, or that the best does not clearly beat.
     hidden_layer_sizes : sequence of int, default=(50, 25, 10)
         Units of the hidden layers of ``network="mlp"``, each followed by batch normalisation and ReLU.
     loss : {"auto", "squared_hinge", "logistic", "softmax"}, default="auto"

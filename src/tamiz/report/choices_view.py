@@ -11,6 +11,7 @@ from tamiz.selection import Selection
 _TITLES = {"network": "Network", "l2": "Weight decay", "n_features_to_select": "Features to keep"}
 _RULES = {
     "one_se": "the simplest within one standard error of the best mean",
+    "unbeaten": "the simplest that is within one standard error of the best mean, or that the best does not clearly beat",
     "best": "the best mean",
     "guarded": "the usual one unless another is better by more than the standard error of the gain",
 }

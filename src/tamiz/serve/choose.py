@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tamiz.estimators.automatic import round_numbers
-from tamiz.estimators.choice import Choice, choose_simplest
+from tamiz.estimators.choice import Choice, choose_simplest, choose_unbeaten
 from tamiz.estimators.inner_folds import TrainingRows, find_scorer, inner_splits
 from tamiz.estimators.networks import AUTOMATIC_NETWORKS, NETWORKS
 from tamiz.estimators.reuse import fit_prepared, fit_prepared_sizes, prepare_once
@@ -46,7 +46,7 @@ class _InnerFolds:
                         raise
                     break
                 scores[place, number] = self._score(fitted, split[1])
-        return Choice(names, scores, choose_simplest(scores), "one_se", "")
+        return Choice(names, scores, choose_unbeaten(scores), "unbeaten", "")
 
     def choose_m(self, network: str) -> Choice:
         """Choose the fewest columns."""

@@ -103,3 +103,11 @@ def test_onnx_runs_with_equal_output(trained, tmp_path):
         values = pruned.select(x[:rows])
         (output,) = session.run(None, {"values": values.numpy()})
         np.testing.assert_allclose(output, model(x[:rows]).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_network_pruned_inside_is_told_what_to_do(tmp_path):
+    model = nn.Sequential(nn.Linear(3, 4), FeatureMask(4, 4), nn.Linear(4, 1))
+    small = prune(model, example_args=(torch.ones(2, 3),))
+    for write in (save_pruned, export_onnx):
+        with pytest.raises(TypeError, match=r"hand it to torch\.onnx\.export"):
+            write(tmp_path / "small", small)

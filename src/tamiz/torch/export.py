@@ -16,6 +16,7 @@ from tamiz._extras import require
 from tamiz._files import write_atomic
 from tamiz.errors import MissingExtraError
 from tamiz.torch.pruning import PrunedModel, PruneSpec, assemble, prune
+from tamiz.torch.units import PrunedNetwork
 
 FORMAT = "tamiz.pruned"
 
@@ -149,6 +150,11 @@ def export_onnx(path: str | os.PathLike[str], model: nn.Module, example: torch.T
 
 
 def _as_pruned(model: nn.Module, example: torch.Tensor | None = None) -> PrunedModel:
+    if isinstance(model, PrunedNetwork):
+        raise TypeError(
+            "a PrunedNetwork takes its arguments as the whole model does: hand it to torch.onnx.export with those of "
+            "select(), or save its state_dict()"
+        )
     pruned = model if isinstance(model, PrunedModel) else prune(model, example)
     assert isinstance(pruned, PrunedModel)
     return pruned

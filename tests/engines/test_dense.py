@@ -116,20 +116,29 @@ def test_of_few_rows_the_start_with_the_lowest_training_loss_is_kept():
     assert fit.selection.indices.tolist() == sorted(best.memory.feature[:2])
 
 
-def test_of_many_rows_the_start_is_chosen_on_rows_held_out_and_refined_on_all():
-    X, targets = xor(n=1000)
-    targets = targets * np.where(np.random.default_rng(1).random((1000, 1)) < 0.2, -1, 1).astype(np.float32)
-    problem, rule, plan = Problem(X, targets), Rule(10, 2, **QUICK), schedule()
+def test_of_many_rows_the_start_is_chosen_on_rows_held_out_and_trained_on_all():
+    problem, rule, plan = Problem(*xor(n=1000, seed=2)), Rule(10, 2, **QUICK), schedule()
     rows, judged = dense_engine._split(1000, 0, 3)
     assert sorted([*rows, *judged]) == list(range(1000))
     assert judged.size == 200
-    starts = single_starts(problem, rule, plan, 3, rows)
-    best = min(starts, key=lambda start: start.loss_on(judged))
+    losses = [start.loss_on(judged) for start in single_starts(problem, rule, plan, 3, rows)]
+    again = single_starts(problem, rule, plan, 3, np.arange(1000))[int(np.argmin(losses))]
     fit = DenseEngine(SMALL, n_init=3).fit(problem, rule, get_loss("logistic"), plan)
-    assert fit.selection.indices.tolist() == sorted(best.memory.feature[:2])
-    assert not np.array_equal(fit.model.output_weights, best.network().output_weights)
-    best.refine_on(np.arange(1000))
-    np.testing.assert_array_equal(fit.model.output_weights, best.network().output_weights)
+    assert again.loss_on(judged) < min(losses)
+    assert fit.selection.indices.tolist() == sorted(again.memory.feature[:2])
+    np.testing.assert_array_equal(fit.model.output_weights, again.network().output_weights)
+
+
+@pytest.mark.parametrize("refinement_steps", [0, 100])
+def test_a_start_that_does_worse_on_all_rows_stays_as_it_was_chosen(refinement_steps):
+    problem, rule, plan = Problem(*xor(n=1000)), Rule(10, 2, **QUICK), schedule(refinement_steps)
+    rows, judged = dense_engine._split(1000, 0, 2)
+    (chosen,) = single_starts(problem, rule, plan, 1, rows)
+    before = chosen.network().output_weights.copy()
+    again = Start(SMALL, problem, rule, get_loss("logistic"), plan, (0, 1), np.arange(1000), False)
+    kept = dense_engine._with_all_rows(chosen, again, judged, 0.0, None)
+    assert kept is chosen
+    assert np.array_equal(kept.network().output_weights, before) == (refinement_steps == 0)
 
 
 @pytest.mark.parametrize("n", [300, 1200])

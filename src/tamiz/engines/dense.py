@@ -45,9 +45,9 @@ class DenseEngine:
         Units of the hidden layers; the default is the paper's three-layer network.
     n_init : int, default=4
         Starts from different weights, trained side by side in threads. From 1,000 rows on, a fifth of them is held out, the
-        start with the lowest loss on these is kept, and its refinement is repeated on all rows. Of fewer rows none can be
-        spared: the start with the lowest loss on the training rows is kept. A network that lost an input it needs cannot
-        make up for it, so either loss tells which start chose well.
+        start with the lowest loss on these is kept, and trained once more, from its first weights, on all rows. Of fewer
+        rows none can be spared: the start with the lowest loss on the training rows is kept. A network that lost an input
+        it needs cannot make up for it, so either loss tells which start chose well.
 
     Examples
     --------
@@ -101,17 +101,20 @@ class DenseEngine:
         problem, order, group_starts = problem.side_by_side()
         n_starts = self.n_init if rule.n_features_to_select < rule.n_features else 1
         rows, judged = _split(problem.n_samples, seed, n_starts)
-        hidden = tuple(self.hidden_layer_sizes)
-        starts = [
-            Start(hidden, problem, rule, loss, schedule, (seed, i), rows, problem.owned and n_starts == 1, group_starts)
-            for i in range(n_starts)
-        ]
+        hidden, owned = tuple(self.hidden_layer_sizes), problem.owned and n_starts == 1
+
+        def start(number: int, rows: np.ndarray) -> Start:
+            return Start(hidden, problem, rule, loss, schedule, (seed, number), rows, owned, group_starts)
+
+        starts = [start(number, rows) for number in range(n_starts)]
         _run_side_by_side(starts, progress)
         losses = [start.loss_on(judged) for start in starts]
-        best = starts[int(np.argmin(losses))]
-        _warn_near_chance(1.0 - min(losses) / constant_loss(loss, problem, judged), held_out=judged is not rows)
-        if judged is not rows and schedule.refinement_steps > 0:
-            best.refine_on(np.arange(problem.n_samples))
+        number = int(np.argmin(losses))
+        best = starts[number]
+        del starts
+        _warn_near_chance(1.0 - losses[number] / constant_loss(loss, problem, judged), held_out=judged is not rows)
+        if judged is not rows:
+            best = _with_all_rows(best, start(number, np.arange(problem.n_samples)), judged, losses[number], progress)
         memory = best.memory
         m = int(memory.counters[Slot.KEPT])
         ranking = final_ranking(memory.feature, memory.rank[:m])
@@ -133,6 +136,22 @@ def _split(n_samples: int, seed: int, n_starts: int) -> tuple[np.ndarray, np.nda
     order = np.random.default_rng((seed, n_starts)).permutation(n_samples)
     n_held_out = int(SHARE_HELD_OUT * n_samples)
     return order[n_held_out:], order[:n_held_out]
+
+
+def _with_all_rows(
+    chosen: Start, again: Start, held_out: np.ndarray, held_out_loss: float, progress: Progress | None
+) -> Start:
+    """Train the chosen start once more, on all rows: the more rows there are, the fewer columns of noise are kept.
+
+    If it then does worse on the rows that were held out, now that it has seen them, it took another way and lost an input
+    that it needs: what was chosen stays, and is refined on all rows.
+    """
+    _run_side_by_side([again], progress)
+    if again.loss_on(held_out) <= held_out_loss:
+        return again
+    if chosen.schedule.refinement_steps > 0:
+        chosen.refine_on(np.arange(chosen.problem.n_samples))
+    return chosen
 
 
 def _run_side_by_side(starts: list[Start], progress: Progress | None) -> None:

@@ -77,8 +77,8 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
         Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; "auto" is four ramps.
     n_init : int or "auto", default="auto"
         Starts of a network from different weights, of which one is kept: that with the lowest loss on rows held out
-        inside the fit ("mlp" with 1,000 rows and more), else on the training rows. "auto" is 4 for "mlp", 3 for networks
-        of PyTorch; the linear model has one.
+        inside the fit ("mlp" with 1,000 rows and more; it is then trained on all), else on the training rows. "auto" is 4
+        for "mlp", 3 for networks of PyTorch; the linear model has one.
     n_screened : int or "auto", default="auto"
         Columns that are trained on, at least M: those with the most evidence, on their own or in a pair, by the search of
         :func:`find_pairs` on the training rows. "auto" is max(8, 2 M, min(40, N / 25)) for "pairs", which multiplies

@@ -12,7 +12,8 @@ from tamiz.evaluation.cross_validation import Evaluation
 from tamiz.evaluation.folds import Fold
 from tamiz.evaluation.heldout import HeldOut, gather_held_out, model_effects
 from tamiz.report.data import Confusion, Curve, Residuals, Scores
-from tamiz.report.describe import effect_of_weights, group_rows, order_by_contribution
+from tamiz.report.describe import group_rows
+from tamiz.report.effects import effect_of_weights, order_by_contribution
 from tamiz.report.evidence import KeptSet, Stability
 from tamiz.report.together import (
     find_partners,

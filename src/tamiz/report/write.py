@@ -21,14 +21,11 @@ from tamiz.report.data import CompareReport, Confusion, Curve, ImageMask, Residu
 from tamiz.report.describe import (
     check_report_table,
     describe_kept,
-    effect_of_weights,
     find_task,
     group_rows,
     mean_image,
-    measure_effects,
-    order_by_contribution,
-    read_weights,
 )
+from tamiz.report.effects import effect_of_weights, measure_effects, order_by_contribution, read_weights
 from tamiz.report.evaluate import evaluate_estimator
 from tamiz.report.evidence import KeptSet
 from tamiz.report.gather import evaluated_parts, fold_effects, table_parts

@@ -11,7 +11,8 @@ import numpy as np
 from tamiz.estimators.networks import NETWORKS
 from tamiz.estimators.reuse import fit_prepared
 from tamiz.evaluation.metrics import Parts, get_metric
-from tamiz.report.describe import effect_of_weights, group_rows, read_weights
+from tamiz.report.describe import group_rows
+from tamiz.report.effects import effect_of_weights, read_weights
 from tamiz.report.together import make_heat_map
 from tamiz.serve.session import LiveError, TargetData
 

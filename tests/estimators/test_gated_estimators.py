@@ -155,7 +155,7 @@ def test_the_network_can_be_chosen_with_groups_forced_columns_and_indicators():
     X = rng.normal(size=(120, 6))
     y = X[:, 1] * X[:, 4] > 0
     X[rng.random(120) < 0.1, 4] = np.nan
-    options = {"groups": [[0, 1]], "keep": [4], "drop": [5], "missing": "indicator", "cv": 2, "n_init": 1}
+    options = {"groups": [[0, 1]], "keep": [4], "drop": [5], "missing": "indicator", "cv": 4, "n_init": 1}
     clf = E2EFSClassifier(2, network="auto", **options, **SHORT).fit(X, y)
     choice = clf.selection_.choices["network"]
     assert clf.network_ in ("pairs", "mlp")

@@ -44,6 +44,6 @@ def test_kept_columns_that_few_folds_kept_and_constant_ones():
     support, share = np.array([True, True, False]), np.array([0.4, 1.0, 0.6])
     for table in (X, sp.csr_matrix(X)):
         rare, constant = describe_selection_risks(support, share, table, ["a", "b", "c"])
-        assert rare == "1 of 2 kept columns were kept by fewer than half of the folds: 'a'."
+        assert rare == "1 of 2 kept columns was kept by fewer than half of the folds: 'a'."
         assert constant.startswith("Kept although constant: 'b'.")
     assert describe_selection_risks(np.array([False, False, True]), np.ones(3), X, ["a", "b", "c"]) == []

@@ -131,7 +131,8 @@ def describe_selection_risks(
         rare = [names[int(j)] for j in kept if fold_share[j] < 0.5]
         if rare:
             messages.append(
-                f"{len(rare)} of {kept.size} kept columns were kept by fewer than half of the folds: {_some(rare)}."
+                f"{len(rare)} of {kept.size} kept columns {'was' if len(rare) == 1 else 'were'} kept by fewer than half of the "
+                f"folds: {_some(rare)}."
             )
     part = X[:, kept]
     low, high = (part.min(axis=0), part.max(axis=0))

@@ -123,22 +123,25 @@ def test_of_many_rows_the_start_is_chosen_on_rows_held_out_and_trained_on_all():
     assert judged.size == 200
     losses = [start.loss_on(judged) for start in single_starts(problem, rule, plan, 3, rows)]
     again = single_starts(problem, rule, plan, 3, np.arange(1000))[int(np.argmin(losses))]
-    fit = DenseEngine(SMALL, n_init=3).fit(problem, rule, get_loss("logistic"), plan)
+    again.refine_on(np.sort(rows))
     assert again.loss_on(judged) < min(losses)
+    again.refine_on(np.arange(1000))
+    fit = DenseEngine(SMALL, n_init=3).fit(problem, rule, get_loss("logistic"), plan)
     assert fit.selection.indices.tolist() == sorted(again.memory.feature[:2])
     np.testing.assert_array_equal(fit.model.output_weights, again.network().output_weights)
 
 
 @pytest.mark.parametrize("refinement_steps", [0, 100])
-def test_a_start_that_does_worse_on_all_rows_stays_as_it_was_chosen(refinement_steps):
+@pytest.mark.parametrize("held_out_loss", [0.0, 10.0])
+def test_a_start_that_loses_an_input_on_all_rows_stays_as_it_was_chosen(refinement_steps, held_out_loss):
     problem, rule, plan = Problem(*xor(n=1000)), Rule(10, 2, **QUICK), schedule(refinement_steps)
     rows, judged = dense_engine._split(1000, 0, 2)
     (chosen,) = single_starts(problem, rule, plan, 1, rows)
     before = chosen.network().output_weights.copy()
     again = Start(SMALL, problem, rule, get_loss("logistic"), plan, (0, 1), np.arange(1000), False)
-    kept = dense_engine._with_all_rows(chosen, again, judged, 0.0, None)
-    assert kept is chosen
-    assert np.array_equal(kept.network().output_weights, before) == (refinement_steps == 0)
+    kept = dense_engine._with_all_rows(chosen, again, judged, held_out_loss, None)
+    assert kept is (chosen if held_out_loss == 0.0 else again)
+    assert np.array_equal(chosen.network().output_weights, before) == (kept is again or refinement_steps == 0)
 
 
 @pytest.mark.parametrize("n", [300, 1200])

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from tamiz.core import VARIANTS, MaskState, Rule, Slot, advance, initial_state, is_closed, selection_schedule
 from tamiz.core.losses import get_loss
 from tamiz.engines import Schedule
-from tamiz.engines.dense_loop import drop_eliminated, largest_batch, new_dense_memory, run_dense
+from tamiz.engines.dense_loop import drop_eliminated, most_rows, new_dense_memory, run_dense
 from tamiz.engines.dense_model import trained_model
 from tamiz.engines.design import Design
 from tamiz.engines.first_layer import batch_memory, first_layer_products
@@ -48,7 +48,7 @@ class Compiled:
         self.design, self.targets, self.weights = Design(X, offset, owned=False), targets, weights
         self.rule, self.schedule, self.m = rule, schedule, rule.n_features_to_select
         self.functions = (*first_layer_products(self.design), get_loss(loss).compiled)
-        n_rows = largest_batch(X.shape[0], schedule.batch_size)
+        n_rows = most_rows(X.shape[0], schedule.batch_size)
         self.memory = new_dense_memory(
             np.arange(X.shape[0]), HIDDEN, targets.shape[1], X.shape[1], self.m, n_rows, [3, 0]
         )  # fmt: skip
@@ -224,5 +224,5 @@ def test_an_epoch_is_cut_into_equal_batches_none_smaller_than_asked(n_rows, batc
         sizes = [rows.size for rows in batches]
         assert min(sizes) >= min(batch_size, n_rows)
         assert max(sizes) - min(sizes) <= 1
-        assert max(sizes) == largest_batch(n_rows, batch_size)
+        assert max(sizes) <= most_rows(n_rows, batch_size)
         assert sorted(np.concatenate(batches)) == list(range(n_rows))

@@ -45,9 +45,10 @@ class DenseEngine:
         Units of the hidden layers; the default is the paper's three-layer network.
     n_init : int, default=4
         Starts from different weights, trained side by side in threads. From 1,000 rows on, a fifth of them is held out, the
-        start with the lowest loss on these is kept, and trained once more, from its first weights, on all rows. Of fewer
-        rows none can be spared: the start with the lowest loss on the training rows is kept. A network that lost an input
-        it needs cannot make up for it, so either loss tells which start chose well.
+        start with the lowest loss on these is kept, and trained once more, from its first weights, on all rows, unless it
+        then keeps columns that tell less about the rows held out. Of fewer rows none can be spared: the start with the
+        lowest loss on the training rows is kept. A network that lost an input it needs cannot make up for it, so either
+        loss tells which start chose well.
 
     Examples
     --------
@@ -143,15 +144,15 @@ def _with_all_rows(
 ) -> Start:
     """Train the chosen start once more, on all rows: the more rows there are, the fewer columns of noise are kept.
 
-    If it then does worse on the rows that were held out, now that it has seen them, it took another way and lost an input
-    that it needs: what was chosen stays, and is refined on all rows.
+    If the columns that it keeps then tell less about the rows held out, with weights refined on the others, it took another
+    way and lost an input that it needs: what was chosen stays. Either is refined on all rows in the end.
     """
     _run_side_by_side([again], progress)
-    if again.loss_on(held_out) <= held_out_loss:
-        return again
-    if chosen.schedule.refinement_steps > 0:
-        chosen.refine_on(np.arange(chosen.problem.n_samples))
-    return chosen
+    rows = np.arange(again.problem.n_samples)
+    again.refine_on(np.setdiff1d(rows, held_out))
+    better = again if again.loss_on(held_out) <= held_out_loss else chosen
+    better.refine_on(rows)
+    return better
 
 
 def _run_side_by_side(starts: list[Start], progress: Progress | None) -> None:

@@ -71,17 +71,18 @@ class DenseMemory(NamedTuple):
     batch_weights: np.ndarray
 
 
-def largest_batch(n_rows: int, batch_size: int) -> int:
-    """Return the rows of the largest batch of an epoch: of equal parts, to one row, none smaller than ``batch_size``.
+def most_rows(n_rows: int, batch_size: int) -> int:
+    """Return how many rows a batch of an epoch over any part of the rows can have.
 
-    Batch normalisation cannot work on a last batch of one row.
+    An epoch is cut into equal parts, to one row, none smaller than ``batch_size``: batch normalisation cannot work on a last
+    batch of one row.
 
     Examples
     --------
-    >>> largest_batch(5, 2), largest_batch(64, 64), largest_batch(127, 64)
-    (3, 64, 127)
+    >>> most_rows(5, 16), most_rows(1000, 64)
+    (5, 128)
     """
-    return -(-n_rows // max(1, n_rows // batch_size))
+    return min(n_rows, 2 * batch_size)
 
 
 def new_dense_memory(

@@ -18,7 +18,7 @@ from tamiz.core.schedule import ScheduleWindow
 from tamiz.core.state import Slot
 from tamiz.engines._compile_notice import call_loop
 from tamiz.engines.contract import Problem
-from tamiz.engines.dense_loop import drop_eliminated, largest_batch, new_dense_memory, run_dense
+from tamiz.engines.dense_loop import drop_eliminated, most_rows, new_dense_memory, run_dense
 from tamiz.engines.dense_model import DenseModel, trained_model
 from tamiz.engines.design import Design
 from tamiz.engines.first_layer import batch_memory, first_layer_products
@@ -60,8 +60,8 @@ class Start:
         starts: np.ndarray | None = None,
     ) -> None:
         self.hidden, self.problem, self.rule, self.loss, self.schedule = hidden, problem, rule, loss, schedule
-        # Rows held out may come back for the refinement.
-        self.n_rows = max(largest_batch(n, schedule.batch_size) for n in (rows.size, problem.n_samples))
+        # Of any part: the refinement may be repeated on other rows.
+        self.n_rows = most_rows(problem.n_samples, schedule.batch_size)
         self.memory = new_dense_memory(
             rows, hidden, problem.n_outputs, problem.n_columns, rule.n_features_to_select, self.n_rows, seed, starts
         )
@@ -84,6 +84,8 @@ class Start:
 
     def refine_on(self, rows: np.ndarray) -> None:
         """Repeat the refinement of a trained network on other rows, from where its weights are."""
+        if self.schedule.refinement_steps == 0:
+            return
         self.memory.loop_counters[LoopSlot.REFINED] = 0
         self.memory.loop_counters[LoopSlot.POSITION] = rows.size
         self.memory = self.memory._replace(rows=rows.astype(np.int64))

@@ -52,3 +52,10 @@ def test_a_recipe_is_compared_with_what_has_none():
         ("COLON [paper]", 0.8, 0.8),
         ("COLON [tamiz]", 0.9, 0.8),
     ]
+
+
+def test_methods_of_this_package_are_no_other_methods():
+    names = ("pairs", "pair-search", "e2efs-ranking", "relieff", "e2efs")
+    scores = [score(name, 1.0 - place / 10) for place, name in enumerate(names)]
+    (row,) = headline_rows(("ground-truth", "g.md", one) for one in scores)
+    assert (row.best.method, row.other.method) == ("pairs", "relieff")

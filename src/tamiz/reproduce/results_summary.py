@@ -11,6 +11,8 @@ from tamiz.reproduce.summary import format_cell, markdown_table
 
 #: Methods with a column of their own.
 VARIANTS_SHOWN = {"e2efs": "E2E-FS", "e2efs-soft": "E2E-FS-Soft"}
+#: Methods that are not known from elsewhere: not what E2E-FS is compared with.
+OWN_METHODS = {*VARIANTS_SHOWN, "e2efs-ranking", "pairs", "pair-search"}
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class HeadlineRow:
     variants : dict of str to HeadlineScore
         Best row of each variant of E2E-FS that was run.
     other : HeadlineScore or None
-        Best row of any other method.
+        Best row of the methods that are known from elsewhere.
     """
 
     protocol: str
@@ -82,7 +84,7 @@ def headline_rows(scores: Iterable[tuple[str, str, HeadlineScore]]) -> list[Head
             pool = [score for score in found if score.recipe in (recipe, None)]
             variants = {name: _best(pool, {name}) for name in VARIANTS_SHOWN}
             best = max(pool, key=lambda score: score.value)
-            other = _best(pool, {score.method for score in pool} - set(VARIANTS_SHOWN))
+            other = _best(pool, {score.method for score in pool} - OWN_METHODS)
             known = {name: score for name, score in variants.items() if score is not None}
             rows.append(HeadlineRow(protocol, pages[best], dataset, measure, basis, recipe, best, known, other))
     return rows

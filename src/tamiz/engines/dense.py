@@ -112,7 +112,7 @@ class DenseEngine:
         losses = [start.loss_on(judged) for start in starts]
         number = int(np.argmin(losses))
         best = starts[number]
-        del starts
+        del starts  # each holds columns of the table
         _warn_near_chance(1.0 - losses[number] / constant_loss(loss, problem, judged), held_out=judged is not rows)
         if judged is not rows:
             best = _with_all_rows(best, start(number, np.arange(problem.n_samples)), judged, losses[number], progress)

@@ -23,10 +23,18 @@ def test_every_score_has_a_mark_inside_the_picture():
         ("microarray", "m.md", score("e2efs-soft", 0.8, "A & <B>")),
         ("microarray", "m.md", score("fisher", 0.85, "A & <B>")),
         ("madelon", "d.md", score("fisher", 0.4, "MADELON")),
+        ("madelon", "d.md", score("pairs", 0.7, "MADELON")),
     ]
     picture = ElementTree.fromstring(draw_summary(headline_rows(scores)))
     titles = [element.text for element in picture.iter(f"{SVG}title")]
-    for words in ("e2efs: 0.900", "e2efs-soft: 0.800", "fisher: 0.850", "e2efs, published: 0.950", "fisher: 0.400"):
+    for words in (
+        "e2efs: 0.900",
+        "e2efs-soft: 0.800",
+        "fisher: 0.850",
+        "e2efs, published: 0.950",
+        "fisher: 0.400",
+        "pairs: 0.700",
+    ):
         assert titles.count(words) == 1
     texts = [element.text for element in picture.iter(f"{SVG}text")]
     assert "A & <B>" in texts

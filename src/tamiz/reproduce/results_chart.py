@@ -7,21 +7,23 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import groupby
 
-from tamiz.reproduce.results_summary import VARIANTS_SHOWN, HeadlineRow
+from tamiz.reproduce.results_summary import OWN_METHODS, VARIANTS_SHOWN, HeadlineRow
 from tamiz.reproduce.scores import HeadlineScore
 
 _WIDTH, _LEFT, _RIGHT = 760, 240, 30
 _ROW, _PANEL_HEAD, _PANEL_FOOT, _LEGEND = 24, 30, 34, 34
 #: Marks of one line are set apart a little, so that equal scores do not hide each other.
-_OFFSETS = {"e2efs": -4, "e2efs-soft": 1, "other": 5}
+_OFFSETS = {"e2efs": -4, "e2efs-soft": 1, "own": 0, "other": 5}
+#: Where the entries of the legend begin.
+_LEGEND_STEPS = (0, 90, 215, 425, 575)
 # The picture has a ground of its own: it then does not matter which colours the page around it has.
 _STYLE = """
 .ground { fill: #ffffff } .ink { fill: #1f2933 } .faint { fill: #52606d } .line { stroke: #d2d8de }
-.e2efs { fill: #00796b } .e2efs-soft { fill: #3f7fd6 } .other { fill: #c75b12 }
+.e2efs { fill: #00796b } .e2efs-soft { fill: #3f7fd6 } .other { fill: #c75b12 } .own { fill: #8e44ad }
 .published { fill: none; stroke: #1f2933; stroke-width: 1.5 }
 @media (prefers-color-scheme: dark) {
   .ground { fill: #1e2129 } .ink { fill: #e6e9ee } .faint { fill: #a5b0bd } .line { stroke: #454b57 }
-  .e2efs { fill: #3ecfbd } .e2efs-soft { fill: #86b4ff } .other { fill: #ff9f5a }
+  .e2efs { fill: #3ecfbd } .e2efs-soft { fill: #86b4ff } .other { fill: #ff9f5a } .own { fill: #d59bf6 }
   .published { stroke: #e6e9ee }
 }
 """
@@ -76,6 +78,8 @@ def _marks(row: HeadlineRow) -> Iterator[tuple[str, HeadlineScore]]:
     """Return the marks of a line; those drawn later lie above."""
     if row.other is not None:
         yield "other", row.other
+    if row.best.method in OWN_METHODS - set(row.variants):
+        yield "own", row.best
     yield from reversed(list(row.variants.items()))
 
 
@@ -112,6 +116,8 @@ def _mark(kind: str, x: float, y: float, words: str) -> str:
     title = f"<title>{escape(words)}</title>"
     if kind == "other":
         return f'<rect class="other" x="{x - 4.5:.1f}" y="{y - 4.5:.1f}" width="9" height="9">{title}</rect>'
+    if kind == "own":
+        return f'<path class="own" d="M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6 -6z">{title}</path>'
     if kind == "published":
         return f'<path class="published" d="M{x:.1f} {y - 7:.1f}l7 7l-7 7l-7 -7z">{title}</path>'
     if kind == "e2efs-soft":
@@ -120,8 +126,13 @@ def _mark(kind: str, x: float, y: float, words: str) -> str:
 
 
 def _legend() -> Iterator[str]:
-    entries = {**VARIANTS_SHOWN, "other": "best other method", "published": "E2E-FS, published"}
+    entries = {
+        **VARIANTS_SHOWN,
+        "own": "E2E-FS-Pairs, pair search",
+        "other": "best other method",
+        "published": "E2E-FS, published",
+    }
     for place, (kind, words) in enumerate(entries.items()):
-        x = 20 + 175 * place
+        x = 20 + _LEGEND_STEPS[place]
         yield _mark(kind, x, 18, words)
         yield f'<text class="ink" x="{x + 12}" y="22">{escape(words)}</text>'

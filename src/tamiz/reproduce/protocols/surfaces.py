@@ -98,5 +98,5 @@ class Surfaces(Protocol):
             axes.set_ylabel(r"$\gamma_2$")
             axes.set_title(title)
         path = str(folder / "figure.png")
-        figure.savefig(path, dpi=150)
+        figure.savefig(path, dpi=110)
         return {"figure": path}

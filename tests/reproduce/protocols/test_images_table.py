@@ -44,6 +44,13 @@ def test_images_summary_and_masks(tmp_path):
     assert "on 4,000 training images for 6 epochs" in outcome.markdown
     assert {row["judge"] for row in outcome.records if row["method"] == "dfs"} == {"new"}
     assert "CIFAR-10 (SUBSET, JPEG)" in outcome.markdown
+    assert "Random pixels do best" not in outcome.markdown
+    lucky = {
+        cell.key: {**results[cell.key], "accuracy": [0.9, 0.5, 0.9, 0.5]}
+        for cell in cells
+        if cell.settings["method"] == "random"
+    }
+    assert "Random pixels do best with 39 and 196 values" in images.summarise(plan, cells, results | lucky, {}).markdown
     assert "Differences" not in outcome.markdown, "the small configuration is below the paper's throughout, and says so"
     full = images.summarise(replace(plan, configuration="full"), cells, results, {})
     assert "- MNIST, DFS, 39: 55.00 here, 95.73 published (-40.73)" in full.markdown

@@ -94,7 +94,7 @@ def summarise_images(
         parts.append(
             f"### {display_name(dataset)}\n\n"
             + markdown_table(["method", *map(str, sizes)], lines)
-            + f"\n\n{_printed_seconds(dataset)}"
+            + f"\n\n{_chance_sentence(sizes, best)}{_printed_seconds(dataset)}"
         )
     parts += ["### Order of the methods", _ORDERS, _order_table(plan.datasets, records)]
     if plan.configuration == "full":
@@ -202,6 +202,17 @@ def _best(made: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]], position:
         if place[1] == "new" and row[position]["accuracy"] is not None and not get_method(place[0]).keeps_all
     }
     return max(known, key=known.__getitem__) if known else None
+
+
+def _chance_sentence(sizes: Sequence[int], best: Sequence[tuple[str, str] | None]) -> str:
+    """Return what is to be said where random pixels do best."""
+    lost = [f"{m:,}" for m, place in zip(sizes, best, strict=True) if place is not None and place[0] == "random"]
+    if not lost:
+        return ""
+    return (
+        f"Random pixels do best with {' and '.join(lost)} values: so few images and epochs do not tell the methods from "
+        "chance here. It would take more images and a longer training.\n\n"
+    )
 
 
 def _printed_seconds(dataset: str) -> str:

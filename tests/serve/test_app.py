@@ -290,7 +290,7 @@ def test_m_and_network_are_chosen_on_inner_folds(ask, uploaded):
     chosen = events[0][1]
     assert (chosen["network"], chosen["m"]) == ("linear", events[1][1]["m"])
     assert chosen["m"] in (1, 2, 3)
-    assert "the simplest within one standard error" in chosen["words"]
+    assert "the simplest that the best on inner folds does not clearly beat" in chosen["words"]
     assert "the fewest within one standard error" in chosen["words"]
     status, _, body = ask("code", "POST", json.dumps(wish))
     assert (status, "chosen first" in json.loads(body)["error"]) == (422, True)

@@ -327,7 +327,7 @@ def test_m_and_network_are_chosen_by_the_page(opened):
     wait_for(opened, lambda: is_done(opened, m))
     assert 1 <= m < 10
     opened.find_element(By.CSS_SELECTOR, "#network option[value=auto]").click()
-    wait_for(opened, lambda: "the simplest within one standard error" in text_of(opened, "chosen"))
+    wait_for(opened, lambda: "does not clearly beat" in text_of(opened, "chosen"))
     wait_for(opened, lambda: is_done(opened, m))
     assert opened.find_element(By.ID, "network").get_attribute("value") == "linear"
     set_slider(opened, 4)

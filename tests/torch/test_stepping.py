@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
@@ -64,6 +64,9 @@ def runs(draw):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # some of these runs need the limit
 @settings(max_examples=15, deadline=None)
 @given(run=runs(), ramp=st.sampled_from([10, 60]))
+@example(run=(np.array([[0.0, 4e-42]], np.float32), 1, "hard"), ramp=10)  # a gradient of denormal numbers
+@example(run=(np.array([[0.0, 1e-38]], np.float32), 1, "hard"), ramp=10)
+@example(run=(np.array([[0.0, 2.0**-126]], np.float32), 1, "hard"), ramp=10)  # the smallest that counts
 def test_the_three_texts_agree_step_by_step(run, ramp):
     gradients, m, variant = run
     schedule = {"warmup_steps": 2, "ramp_steps": ramp, "max_steps": 60}

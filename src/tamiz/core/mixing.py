@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from tamiz.core._arrays import Array, namespace
 
-#: A gradient shorter than this counts as zero: float32 does not hold the inverse of its length.
-SMALLEST_NORM = 1e-38
+#: A gradient shorter than this, the smallest normal number of float32, counts as zero: float32 does not hold the inverse of
+#: its length. A power of two, so that it is the same number in float32 and float64.
+SMALLEST_NORM = 2.0**-126
 
 
 def unit(x: Array) -> Array:

@@ -142,7 +142,7 @@ def _split(n_samples: int, seed: int, n_starts: int) -> tuple[np.ndarray, np.nda
 def _with_all_rows(
     chosen: Start, again: Start, held_out: np.ndarray, held_out_loss: float, progress: Progress | None
 ) -> Start:
-    """Train the chosen start once more, on all rows: the more rows there are, the fewer columns of noise are kept.
+    """Train the chosen start once more, so that all rows take part in the selection.
 
     If the columns that it keeps then tell less about the rows held out, with weights refined on the others, it took another
     way and lost an input that it needs: what was chosen stays. Either is refined on all rows in the end.

@@ -16,8 +16,6 @@ from tamiz.estimators.reuse import fit_prepared, fit_prepared_sizes, prepare_onc
 from tamiz.serve.fits import AUTO, SEED, Wish, make_live_estimator
 from tamiz.serve.session import TargetData
 
-_RULE = "within one standard error of the best on inner folds"
-
 
 class _InnerFolds:
     """Fit and score on folds of all rows."""
@@ -86,8 +84,9 @@ def decide_wish(
         return wish, None
     if wish.network == AUTO:
         wish = folds.wish = replace(wish, network=str(folds.choose_network().chosen))
-        words.append(f"Network {wish.network}: the simplest {_RULE}.")
+        words.append(f"Network {wish.network}: the simplest that the best on inner folds does not clearly beat.")
     if wish.n_features_to_select == AUTO:
         wish = replace(wish, n_features_to_select=int(folds.choose_m(wish.network).chosen))
-        words.append(f"M = {wish.n_features_to_select:,}: the fewest {_RULE}.")
+        rule = "the fewest within one standard error of the best on inner folds"
+        words.append(f"M = {wish.n_features_to_select:,}: {rule}.")
     return wish, {"m": wish.n_features_to_select, "network": wish.network, "words": " ".join(words)}

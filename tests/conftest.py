@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,9 @@ def digest_of_compiled_sources() -> str:
 
 def pytest_configure(config):
     """Choose the folder before numba is loaded; subprocesses inherit it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell ignores SIGINT for its background jobs, and children inherit that: tests of interrupts would wait for ever.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     folder = ROOT / ".pytest_cache" / "numba"
     os.environ.setdefault("NUMBA_CACHE_DIR", str(folder / digest_of_compiled_sources()))
     for old in folder.glob("*"):

@@ -70,6 +70,7 @@ def browser(tmp_path_factory):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     opened = webdriver.Chrome(options=options, service=Service(driver))
+    opened.get("about:blank")  # leaves the browser's own start page, which loads resources of its own
     yield opened
     opened.quit()
 
@@ -115,7 +116,8 @@ def open_page(browser, page_of, tmp_path):
 
 def requested(browser) -> list[str]:
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    urls = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    return [url for url in urls if not url.startswith(("chrome:", "about:"))]  # of the browser, not of the page
 
 
 def shown_names(browser) -> list[str]:

@@ -82,6 +82,7 @@ def open_browser(tmp_path_factory):
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         opened.append(webdriver.Chrome(options=options, service=Service(driver)))
+        opened[-1].get("about:blank")  # leaves the browser's own start page, which loads resources of its own
         opened[-1].set_window_size(1200, 900)
         return opened[-1]
 

@@ -58,7 +58,8 @@ def page(first_browser, server):
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     urls = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
     assert urls
-    assert [url for url in urls if not url.startswith((server.url, "data:", "blob:"))] == []
+    ours = (server.url, "data:", "blob:", "chrome:", "about:")
+    assert [url for url in urls if not url.startswith(ours)] == []
     # A message of the server is an answer with the status 422, which the console lists.
     assert [entry for entry in browser.get_log("browser") if "422" not in entry["message"]] == []
 

@@ -20,16 +20,15 @@ from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold
 from tamiz import E2EFSClassifier
 from tamiz.core import Rule
 from tamiz.core.losses import get_loss
-from tamiz.core.schedule import selection_schedule
-from tamiz.datasets import load_dataset, make_ring
+from tamiz.core.rule import selection_schedule
 from tamiz.engines import Problem, Schedule, additive_schedule, loop
-from tamiz.engines.additive import N_KNOTS
-from tamiz.engines.basis import hat_basis
+from tamiz.engines.additive import N_KNOTS, hat_basis
+from tamiz.engines.contract import training_numbers
 from tamiz.engines.design import Design
 from tamiz.engines.linear import LinearEngine
 from tamiz.engines.memory import new_memory
-from tamiz.engines.record import training_numbers
-from tamiz.preprocessing.scaling import prepare_table
+from tamiz.paper import load_dataset, make_ring
+from tamiz.rows.scaling import prepare_table
 
 SIZES = (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 TABLES = ("colon", "lymphoma", "leukemia_3571", "lung")

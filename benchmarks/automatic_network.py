@@ -22,7 +22,7 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import RepeatedStratifiedKFold
 
 from tamiz import E2EFSClassifier
-from tamiz.datasets import load_dataset
+from tamiz.paper import load_dataset
 
 DATASETS = ("colon", "lung", "dexter")
 NUMBERS = (10, 50, 100, 150, 200)

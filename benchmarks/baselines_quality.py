@@ -21,11 +21,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score
 
 from tamiz.baselines import make_selector
-from tamiz.reproduce.learners import GRIDS, SVMGrid, erf_pair, fit_svm
-from tamiz.reproduce.paper_numbers import MICROARRAY
-from tamiz.reproduce.protocols.microarray_rows import M_VALUES
-from tamiz.reproduce.sources import load_checked, nonzero_columns
-from tamiz.reproduce.splits import N_FOLDS, split_rows
+from tamiz.paper.microarray_table import M_VALUES
+from tamiz.paper.numbers import MICROARRAY
+from tamiz.paper.recipes import GRIDS, N_FOLDS, SVMGrid, erf_pair, fit_svm, load_checked, nonzero_columns, split_rows
 
 DATASETS = ("colon", "lymphoma", "lung", "leukemia_3571", "dexter")
 METHODS = ("fisher", "mim", "relieff", "inffs", "ilfs")

@@ -23,8 +23,8 @@ from sklearn.svm import LinearSVC
 
 from tamiz import E2EFSClassifier, find_pairs
 from tamiz.baselines import MIM, FisherScore, ReliefF
-from tamiz.datasets import load_dataset
 from tamiz.evaluation.metrics import balanced_accuracy
+from tamiz.paper import load_dataset
 
 M_VALUES = (10, 50)
 NORMALISATIONS = ("erf", "erf2", "standard", None)

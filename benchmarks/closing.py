@@ -17,10 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tamiz import E2EFSClassifier
 from tamiz.core import alpha
-from tamiz.datasets import find_data_home
 from tamiz.estimators.networks import find_schedule
-from tamiz.reproduce.sources import load_checked
-from tamiz.reproduce.splits import load_split
+from tamiz.paper import find_data_home
+from tamiz.paper.recipes import load_checked, load_split
 
 M_VALUES = (10, 50, 200)
 

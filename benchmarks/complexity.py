@@ -16,7 +16,7 @@ import warnings
 
 import numpy as np
 
-from tamiz.evaluation.methods import make_seeded
+from tamiz.evaluation.comparison import make_seeded
 
 #: The paper's table: time, memory. i: iterations, C: classes, O_f: of the model itself.
 PAPER = {

@@ -21,13 +21,11 @@ from scipy.special import erf
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score
 
-from tamiz.baselines.inffs import FeatureGraph, path_energy
+from tamiz.baselines.infinite import FeatureGraph, path_energy
 from tamiz.baselines.relieff import scale_to_unit_range
-from tamiz.reproduce.learners import GRIDS, erf_pair, fit_svm
-from tamiz.reproduce.paper_numbers import MICROARRAY
-from tamiz.reproduce.protocols.microarray_rows import M_VALUES
-from tamiz.reproduce.sources import load_checked, nonzero_columns
-from tamiz.reproduce.splits import split_rows
+from tamiz.paper.microarray_table import M_VALUES
+from tamiz.paper.numbers import MICROARRAY
+from tamiz.paper.recipes import GRIDS, erf_pair, fit_svm, load_checked, nonzero_columns, split_rows
 
 
 def standardise(X):

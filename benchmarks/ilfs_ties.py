@@ -11,10 +11,8 @@ from __future__ import annotations
 import argparse
 
 from tamiz.baselines import ILFS
-from tamiz.datasets import find_data_home
-from tamiz.reproduce.selections import unit_range
-from tamiz.reproduce.sources import load_checked
-from tamiz.reproduce.splits import load_split
+from tamiz.paper import find_data_home
+from tamiz.paper.recipes import load_checked, load_split, unit_range
 
 ROUNDS = (15, 35, 100, 300)
 TOLERANCES = (1e-15, 1e-7, 1e-3)

@@ -15,10 +15,9 @@ import argparse
 import numpy as np
 from sklearn.svm import LinearSVC
 
-from tamiz.datasets import load_dataset
 from tamiz.evaluation.metrics import balanced_accuracy
-from tamiz.reproduce.learners import erf_pair
-from tamiz.reproduce.selections import select_for_all
+from tamiz.paper import load_dataset
+from tamiz.paper.recipes import erf_pair, select_for_all
 
 METHODS = ("e2efs-soft", "fisher", "mim", "relieff")
 

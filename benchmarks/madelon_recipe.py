@@ -15,9 +15,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from tamiz import E2EFSClassifier
-from tamiz.datasets import load_dataset
 from tamiz.evaluation.metrics import balanced_accuracy
-from tamiz.reproduce.splits import split_rows
+from tamiz.paper import load_dataset
+from tamiz.paper.recipes import split_rows
 
 EPOCH = 51  # steps, with the paper's batches of 34 of 1,733 rows
 SETTINGS = {

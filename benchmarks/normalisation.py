@@ -14,12 +14,10 @@ import itertools
 import numpy as np
 
 from tamiz import E2EFSClassifier, ErfScaler
-from tamiz.datasets import find_data_home
+from tamiz.evaluation.intervals import wilcoxon_pairs
 from tamiz.evaluation.metrics import balanced_accuracy
-from tamiz.evaluation.significance import wilcoxon_pairs
-from tamiz.reproduce.learners import SMALL_GRID, erf_pair, fit_svm
-from tamiz.reproduce.sources import load_checked
-from tamiz.reproduce.splits import load_split
+from tamiz.paper import find_data_home
+from tamiz.paper.recipes import SMALL_GRID, erf_pair, fit_svm, load_checked, load_split
 
 M_VALUES = (10, 50, 200)
 KINDS = ("erf", "erf2")

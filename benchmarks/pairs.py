@@ -25,8 +25,8 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from tamiz import find_pairs
-from tamiz.datasets import generators, load_dataset
 from tamiz.pairs.blocks import BLOCK_FUNCTIONS, count_threads, run_blocks
+from tamiz.paper import generators, load_dataset
 
 
 def best_of(action: Callable[[], object], times: int = 3) -> tuple[float, float]:

@@ -18,8 +18,8 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import RepeatedStratifiedKFold
 
 from tamiz import E2EFSClassifier
-from tamiz.datasets import load_dataset
-from tamiz.reproduce.learners import SMALL_GRID, erf_pair, fit_svm
+from tamiz.paper import load_dataset
+from tamiz.paper.recipes import SMALL_GRID, erf_pair, fit_svm
 
 NUMBERS = (10, 50, 100, 150, 200)
 #: The best of the paper's rows for E2E-FS and E2E-FS-Soft.

@@ -24,11 +24,10 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from tamiz import E2EFSClassifier, E2EFSPath
-from tamiz.datasets import find_data_home
 from tamiz.evaluation.metrics import balanced_accuracy
-from tamiz.preprocessing.erf_scaler import ErfScaler
-from tamiz.reproduce.sources import load_checked
-from tamiz.reproduce.splits import load_split
+from tamiz.paper import find_data_home
+from tamiz.paper.recipes import load_checked, load_split
+from tamiz.rows.scaling import ErfScaler
 
 GRID = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 64, 128)
 STRENGTHS = (0.001, 0.01, 0.03)

@@ -22,7 +22,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from tamiz.datasets import load_dataset
+from tamiz.paper import load_dataset
 from tamiz.serve.server import LiveServer
 
 N_DRAGS, SECONDS = 50, 5.0

@@ -19,9 +19,9 @@ from scipy import stats
 from tamiz import E2EFSClassifier, StabilitySelection
 from tamiz.baselines import FisherScore, Lasso
 from tamiz.evaluation.comparison import Comparison
+from tamiz.evaluation.cross_validation import holdout_interval
 from tamiz.evaluation.fold_work import FoldTask
 from tamiz.evaluation.folds import count_test_rows, make_folds, mean_test_share
-from tamiz.evaluation.holdout import holdout_interval
 from tamiz.evaluation.intervals import corrected_interval
 from tamiz.evaluation.metrics import BALANCED_ACCURACY, R_SQUARED, SCORINGS
 from tamiz.evaluation.null import permutation_null

@@ -17,11 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tamiz import E2EFSClassifier
 from tamiz.core.rule import MASK_OPTIMIZERS
-from tamiz.datasets import find_data_home
 from tamiz.evaluation.metrics import balanced_accuracy
-from tamiz.reproduce.learners import SMALL_GRID, erf_pair, fit_svm
-from tamiz.reproduce.sources import load_checked
-from tamiz.reproduce.splits import load_split
+from tamiz.paper import find_data_home
+from tamiz.paper.recipes import SMALL_GRID, erf_pair, fit_svm, load_checked, load_split
 
 M_VALUES = (10, 50, 200)
 

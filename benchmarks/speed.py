@@ -26,10 +26,10 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from tamiz import E2EFSClassifier, E2EFSPath
 from tamiz.core import Rule
 from tamiz.core.losses import get_loss
-from tamiz.datasets import load_dataset
 from tamiz.engines import Fit, Problem, Schedule
 from tamiz.engines.linear import LinearEngine
-from tamiz.preprocessing.scaling import prepare_table
+from tamiz.paper import load_dataset
+from tamiz.rows.scaling import prepare_table
 
 HERE = Path(__file__).parent
 PEERS = HERE.parent / ".venv-peers"

@@ -55,7 +55,7 @@ def pytest_sessionstart(session):
     done = Path(os.environ["NUMBA_CACHE_DIR"]) / "warm"
     if hasattr(config, "workerinput") or not whole or done.exists():
         return
-    imports = "from tamiz.evaluation.candidates import make_candidates, warm_up\n"
+    imports = "from tamiz.evaluation.comparison import make_candidates, warm_up\n"
     parts = [subprocess.Popen([sys.executable, "-c", imports + code], stderr=subprocess.DEVNULL) for code in WARM_UP]
     codes = [part.wait() for part in parts]
     if not any(codes):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tamiz._arff import ArffError, parse_attribute, read_arff_header
+from tamiz.tables.arff import ArffError, parse_attribute, read_arff_header
 
 
 def test_names_kinds_and_where_the_rows_begin(tmp_path):

@@ -48,12 +48,12 @@ def test_every_fitted_attribute_is_documented(kind):
     assert attributes <= set(section(kind, "Attributes"))
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_docstrings_of_functions_begin_with_a_verb(path):
+def test_docstrings_of_functions_begin_with_a_verb():
     functions = [
-        node
+        (path, node)
+        for path in sorted(SOURCE.rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     ]
-    wrong = {node.name: text for node in functions if NO_VERBS.match(text := ast.get_docstring(node) or "")}
+    wrong = {(path, node.name): text for path, node in functions if NO_VERBS.match(text := ast.get_docstring(node) or "")}
     assert not wrong

@@ -6,8 +6,14 @@ import pickle
 
 import pytest
 
-from tamiz.datasets import DatasetError, DownloadError, UnknownDatasetError
-from tamiz.errors import MissingExtraError, TamizError, UnknownNameError
+from tamiz.errors import (
+    DatasetError,
+    DownloadError,
+    MissingExtraError,
+    TamizError,
+    UnknownDatasetError,
+    UnknownNameError,
+)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tamiz._extras import require
+from tamiz._utils.extras import require
 from tamiz.errors import MissingExtraError
 
 

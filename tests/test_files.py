@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tamiz._files import open_atomic, write_atomic
+from tamiz._utils.files import open_atomic, write_atomic
 
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions, links and pipes of POSIX")
 
@@ -62,7 +62,7 @@ def test_an_exception_before_the_first_file_leaves_nothing(tmp_path):
 
 KILLED = """
 import os, signal, sys
-from tamiz._files import open_atomic
+from tamiz._utils.files import open_atomic
 with open_atomic(sys.argv[1]) as file:
     file.write(b"half")
     file.flush()

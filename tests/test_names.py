@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tamiz._names import pick, pick_name, plain, suggest
+from tamiz._utils.names import pick, pick_name, plain, suggest
 from tamiz.errors import TamizError, UnknownNameError
 
 METHODS = ["fisher", "relieff", "svm-rfe", "inf-fs", "sfs", "sfs+dfs"]

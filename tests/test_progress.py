@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tamiz._progress import ProgressBar, format_size, format_time
+from tamiz._utils.progress import ProgressBar, format_size, format_time
 
 
 class Terminal(io.StringIO):

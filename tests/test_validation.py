@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from tamiz._validation import (
+from tamiz._utils.validation import (
     check_finite,
     check_kept_columns,
     check_numeric_target,

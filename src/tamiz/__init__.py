@@ -9,7 +9,7 @@ from tamiz._version import __version__
 if TYPE_CHECKING:
     from tamiz.estimators import E2EFSClassifier, E2EFSPath, E2EFSRegressor, StabilitySelection
     from tamiz.pairs import find_pairs
-    from tamiz.preprocessing.erf_scaler import ErfScaler
+    from tamiz.rows.scaling import ErfScaler
     from tamiz.selection import Selection
 
 __all__ = [
@@ -27,7 +27,7 @@ _HOMES = {
     "E2EFSClassifier": "tamiz.estimators",
     "E2EFSRegressor": "tamiz.estimators",
     "E2EFSPath": "tamiz.estimators",
-    "ErfScaler": "tamiz.preprocessing.erf_scaler",
+    "ErfScaler": "tamiz.rows.scaling",
     "Selection": "tamiz.selection",
     "StabilitySelection": "tamiz.estimators",
     "find_pairs": "tamiz.pairs",

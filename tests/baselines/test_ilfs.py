@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 from tamiz.baselines import ILFS
-from tamiz.baselines.ilfs import count_tokens, own_class_share, relevance_by_em
+from tamiz.baselines.infinite import count_tokens, own_class_share, relevance_by_em
 
 
 def test_quantisation_worked_by_hand():

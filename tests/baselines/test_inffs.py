@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from tamiz.baselines import InfFS
-from tamiz.baselines import inffs as module
+from tamiz.baselines import infinite as module
 
 
 def plain_inffs(X, alpha):

@@ -10,7 +10,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tamiz.baselines import ISFS, SFS
-from tamiz.baselines.isfs import next_size
+from tamiz.paper.deep import next_size
 
 
 def informative_table(n_classes=2, n_samples=90, n_features=12, seed=0):

@@ -8,7 +8,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 from sklearn.feature_selection import mutual_info_classif, mutual_info_regression
 
 from tamiz.baselines import MIM
-from tamiz.baselines import _mutual_information as kernels
+from tamiz.baselines import information as kernels
 
 
 def assert_as_scikit_learn(X, y, n_neighbors=3, seed=4, n_jobs=None):
@@ -101,7 +101,7 @@ def test_is_scikit_learns_for_regression():
 
 def test_sparse_columns_are_opened_in_blocks(monkeypatch):
     X, y = load_wine(return_X_y=True)
-    monkeypatch.setattr("tamiz.baselines.mim._ENTRIES_AT_A_TIME", 3 * X.shape[0])
+    monkeypatch.setattr("tamiz.baselines.information._ENTRIES_AT_A_TIME", 3 * X.shape[0])
     X = X + 1e-4 * np.random.default_rng(0).normal(size=X.shape)  # no ties: then the noise does not matter
     dense = MIM(random_state=0).fit(X, y).scores_
     np.testing.assert_allclose(MIM(random_state=0).fit(sp.csr_array(X), y).scores_, dense, atol=1e-3)

@@ -6,7 +6,7 @@ from sklearn.datasets import load_wine
 from sklearn.feature_selection import f_classif, f_regression, mutual_info_classif
 
 from tamiz.baselines import MRMR
-from tamiz.datasets import make_ring
+from tamiz.paper import make_ring
 
 
 def plain_mrmr(X, relevance, wanted):

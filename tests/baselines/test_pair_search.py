@@ -3,7 +3,7 @@
 import numpy as np
 
 from tamiz.baselines import PairSearchScore
-from tamiz.datasets import make_xor
+from tamiz.paper import make_xor
 
 
 def test_columns_of_an_exclusive_or_come_first():

@@ -9,7 +9,7 @@ import tamiz.baselines
 from tamiz.baselines import METHODS, available, get_method, make_selector
 from tamiz.baselines.registry import BASELINES, canonical_name
 from tamiz.core import VARIANTS, Variant
-from tamiz.core.schedule import hard_target
+from tamiz.core.rule import hard_target
 
 
 @pytest.mark.parametrize("name", list(BASELINES))
@@ -99,7 +99,7 @@ def test_e2efs_is_built_like_any_other(task, kind):
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_a_method_with_a_network_of_its_own_keeps_it(task):
-    from tamiz.evaluation.methods import make_seeded
+    from tamiz.evaluation.comparison import make_seeded
 
     assert make_selector("Pairs", 4, task=task).get_params().items() >= {"variant": "soft", "network": "pairs"}.items()
     assert make_seeded("pairs", 4, 0, task=task, network="mlp").network == "pairs"

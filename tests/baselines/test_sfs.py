@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tamiz.baselines import DFS, ISFS, SFS, SFSDFS
-from tamiz.preprocessing.scaling import prepare_table
+from tamiz.rows.scaling import prepare_table
 
 CORNERS = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
 CORNER_CLASSES = np.array([1, 1, 0, 0])

@@ -4,8 +4,14 @@ import pytest
 
 from tamiz.cli import errors
 from tamiz.cli.errors import CommandError, exit_code_of, name_options
-from tamiz.errors import MissingExtraError, TamizError, UnknownNameError
-from tamiz.tables.errors import TableArgumentError, TableError, TableMemoryError
+from tamiz.errors import (
+    MissingExtraError,
+    TableArgumentError,
+    TableError,
+    TableMemoryError,
+    TamizError,
+    UnknownNameError,
+)
 
 
 def test_exit_codes_differ():

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tamiz.cli.main import app
-from tamiz.reproduce import dask_runner
+from tamiz.paper import runner as dask_runner
 
 QUICK = ["reproduce", "ground-truth", "--problems", "xor", "--sizes", "8", "--folds", "2", "-m", "relieff"]
 

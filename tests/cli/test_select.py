@@ -336,7 +336,7 @@ def test_auto_needs_rows_to_choose_from(tamiz, write_csv):
 
 @pytest.mark.filterwarnings("ignore:The network removes")  # random columns are compared with those kept
 def test_columns_that_act_together_are_selected_compared_and_applied(tamiz, tmp_path):
-    from tamiz.datasets import make_xor
+    from tamiz.paper import make_xor
 
     X, y, truth = make_xor(200, 12, random_state=0)
     lines = [",".join([*(f"c{i}" for i in range(12)), "y"])]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tamiz.core import VARIANTS, Rule, Slot, advance, fill_budget, initial_state, is_closed, selection_schedule
 from tamiz.core.compiled import NOT_FINITE, advance_in_place, sort_worst_first
-from tamiz.core.state import N_SLOTS
+from tamiz.core.rule import N_SLOTS
 
 
 class Compiled:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tamiz.core.gate_options import read_gates
+from tamiz.core.gates import read_gates
 from tamiz.errors import UnknownNameError
 
 NAMES = np.array(["age", "dose", "red", "green", "blue"], dtype=object)

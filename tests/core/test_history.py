@@ -13,7 +13,7 @@ from tamiz.core.history import (
     room_for_steps,
     write_line,
 )
-from tamiz.core.state import HISTORY_COLUMNS, Phase
+from tamiz.core.rule import HISTORY_COLUMNS, Phase
 
 
 def run(n_steps, n_features=3):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tamiz.core import mixed_gradient, unit
-from tamiz.core.mixing import SMALLEST_NORM
+from tamiz.core.step import SMALLEST_NORM
 
 vectors = hnp.arrays(np.float64, st.integers(1, 20), elements=st.floats(-1e100, 1e100, allow_subnormal=False))
 

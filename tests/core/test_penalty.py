@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tamiz.core.penalty import binary_penalty, count_penalty, penalty, penalty_gradient
+from tamiz.core.step import binary_penalty, count_penalty, penalty, penalty_gradient
 
 
 @pytest.fixture

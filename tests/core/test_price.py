@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tamiz.core import Rule, binary_penalty, initial_state, is_closed, penalty_gradient
-from tamiz.core.price import advance_with_price, check_strength, decide_by_price
+from tamiz.core.step import advance_with_price, check_strength, decide_by_price
 
 RAMP = 400
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tamiz.core import VARIANTS, Rule, Variant, alpha, selection_schedule
-from tamiz.core.schedule import ranking_target, soft_target
+from tamiz.core.rule import ranking_target, soft_target
 
 
 def test_alpha_rises_to_one_and_stays():

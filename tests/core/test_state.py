@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tamiz.core.state import HISTORY_COLUMNS, N_SLOTS, Phase, Slot
+from tamiz.core.rule import HISTORY_COLUMNS, N_SLOTS, Phase, Slot
 
 
 def test_slots_number_an_array_without_gaps():

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tamiz.core import MaskState, Rule, advance, current_ranking, initial_state, is_closed, penalty_gradient
-from tamiz.core.mixing import mixed_gradient
 from tamiz.core.rule import MASK_OPTIMIZERS
+from tamiz.core.step import mixed_gradient
 
 
 def test_warm_up_leaves_everything_alone():

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tamiz.datasets.download import DownloadSettings
+from tamiz.paper.download import DownloadSettings
 
 
 @dataclass

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tamiz.datasets.cache import cache_path, find_data_home, prepare_folder, read_cached, verify_arrays, write_cached
-from tamiz.datasets.dataset import DatasetArrays
-from tamiz.datasets.errors import DatasetError
-from tamiz.datasets.registry import DatasetEntry, find_entry
+from tamiz.errors import DatasetError
+from tamiz.paper.dataset_registry import DatasetEntry, find_entry
+from tamiz.paper.datasets import cache_path, find_data_home, prepare_folder, read_cached, verify_arrays, write_cached
+from tamiz.paper.parsers import DatasetArrays
 
 X = np.arange(54).reshape(6, 9)
 Y = np.array([0, 1, 0, 1, 1, 0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tamiz.datasets import Dataset
+from tamiz.paper import Dataset
 
 
 @pytest.mark.parametrize(

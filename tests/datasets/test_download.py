@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tamiz.datasets.download import DownloadSettings, download, file_checksum
-from tamiz.datasets.errors import DownloadError
+from tamiz.errors import DownloadError
+from tamiz.paper.download import DownloadSettings, download, file_checksum
 
 BODY = np.random.default_rng(0).integers(0, 256, 300_000, dtype=np.uint8).tobytes()
 SHA = "sha256:" + hashlib.sha256(BODY).hexdigest()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tamiz.datasets.errors import describe_disk_fault, is_disk_full
+from tamiz.errors import describe_disk_fault, is_disk_full
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])

@@ -7,7 +7,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
-from tamiz.datasets import (
+from tamiz.paper import (
     Truth,
     make_friedman1,
     make_madelon,

@@ -13,13 +13,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tamiz._progress import ProgressBar
-from tamiz.datasets import DatasetError, DownloadError, UnknownDatasetError, describe, load_dataset
-from tamiz.datasets.cache import write_cached
-from tamiz.datasets.dataset import DatasetArrays
-from tamiz.datasets.loading import fetch
-from tamiz.datasets.parsers import parse_challenge
-from tamiz.datasets.registry import REGISTRY, DatasetEntry, RemoteFile, Source
+from tamiz._utils.progress import ProgressBar
+from tamiz.errors import DatasetError, DownloadError, UnknownDatasetError
+from tamiz.paper import describe, load_dataset
+from tamiz.paper.dataset_registry import REGISTRY, DatasetEntry, RemoteFile, Source
+from tamiz.paper.datasets import fetch, write_cached
+from tamiz.paper.parsers import DatasetArrays, parse_challenge
 
 X = np.arange(54).reshape(6, 9)
 Y = np.array([0, 1, 0, 1, 1, 0])
@@ -140,9 +139,9 @@ def test_lock_is_freed_after_an_error(server, hasty, tmp_path, register):
 
 LOADER = """
 import sys
-from tamiz.datasets import REGISTRY, DownloadSettings, DatasetEntry, load_dataset
-from tamiz.datasets.parsers import parse_challenge
-from tamiz.datasets.registry import RemoteFile, Source
+from tamiz.paper import REGISTRY, DownloadSettings, DatasetEntry, load_dataset
+from tamiz.paper.parsers import parse_challenge
+from tamiz.paper.dataset_registry import RemoteFile, Source
 url, home = sys.argv[1:]
 source = Source("loopback", (RemoteFile("toy.zip", (url,)),), parse_challenge)
 REGISTRY["toy"] = DatasetEntry("toy", "TOY", (6, 9), (3, 3), "nobody", n_train=4, sources=(source,))
@@ -315,7 +314,7 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize("stream", [Terminal, io.StringIO])
 def test_the_bar_is_drawn_on_a_terminal_only(server, hasty, tmp_path, register, monkeypatch, stream):
     """The bar without its delay: the download takes no two seconds."""
-    monkeypatch.setattr("tamiz.datasets.loading.ProgressBar", partial(ProgressBar, delay=0.0, interval=0.0))
+    monkeypatch.setattr("tamiz.paper.datasets.ProgressBar", partial(ProgressBar, delay=0.0, interval=0.0))
     monkeypatch.setattr(sys, "stderr", stream())
     register(toy_from(server.put("toy.zip", archive())))
     load_dataset("toy", tmp_path, settings=hasty)
@@ -326,8 +325,6 @@ def test_the_bar_is_drawn_on_a_terminal_only(server, hasty, tmp_path, register, 
 
 def test_importing_the_datasets_loads_nothing_heavy():
     """Listing the datasets is part of the command line, which has to start at once."""
-    code = (
-        "import sys, tamiz.datasets; print([m for m in ('filelock', 'sklearn', 'numba', 'torch') if m in sys.modules])"
-    )
+    code = "import sys, tamiz.paper; print([m for m in ('filelock', 'sklearn', 'numba', 'torch') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

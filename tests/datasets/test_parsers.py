@@ -14,8 +14,9 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from tamiz.datasets.errors import DatasetError
-from tamiz.datasets.parsers import (
+from tamiz.errors import DatasetError
+from tamiz.paper.dataset_registry import DatasetEntry
+from tamiz.paper.parsers import (
     PARSE_FAULTS,
     classes_by_count,
     parse_arff,
@@ -26,7 +27,6 @@ from tamiz.datasets.parsers import (
     read_cifar,
     read_idx,
 )
-from tamiz.datasets.registry import DatasetEntry
 
 RANDOM = np.random.default_rng(0)
 

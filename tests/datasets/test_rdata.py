@@ -10,10 +10,9 @@ import struct
 import numpy as np
 import pytest
 
-from tamiz.datasets.errors import DatasetError
-from tamiz.datasets.parsers import PARSE_FAULTS
-from tamiz.datasets.rdata import parse_rdata, read_rdata
-from tamiz.datasets.registry import DatasetEntry
+from tamiz.errors import DatasetError
+from tamiz.paper.dataset_registry import DatasetEntry
+from tamiz.paper.parsers import PARSE_FAULTS, parse_rdata, read_rdata
 
 NIL = struct.pack(">i", 254)
 

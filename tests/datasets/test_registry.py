@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tamiz.datasets import REGISTRY, DatasetError, load_dataset
-from tamiz.datasets.download import file_checksum
+from tamiz.errors import DatasetError
+from tamiz.paper import REGISTRY, load_dataset
+from tamiz.paper.download import file_checksum
 
 THE_TWELVE = (
     *("lymphoma", "colon", "leukemia", "leukemia_3571", "lung", "dexter", "madelon", "gina", "gisette"),

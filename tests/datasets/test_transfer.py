@@ -6,7 +6,7 @@ import urllib.request
 
 import pytest
 
-from tamiz.datasets.transfer import PartialFile, PermanentError, TransientError, _SafeRedirects, transfer
+from tamiz.paper.download import PartialFile, PermanentError, TransientError, _SafeRedirects, transfer
 
 BODY = bytes(range(256)) * 40
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamiz.engines.basis import hat_basis
+from tamiz.engines.additive import hat_basis
 
 
 def basis_of(X, n_knots=8, weights=None, offset=None):

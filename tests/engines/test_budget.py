@@ -5,8 +5,7 @@ import pytest
 
 from tamiz.core.losses import get_loss
 from tamiz.core.rule import Rule
-from tamiz.engines.budget import fit_with_rule
-from tamiz.engines.contract import Problem
+from tamiz.engines.contract import Problem, fit_with_rule
 from tamiz.engines.linear import LinearEngine
 from tamiz.engines.schedule import linear_schedule
 

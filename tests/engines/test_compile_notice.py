@@ -8,7 +8,7 @@ import threading
 import pytest
 from numba.core import event
 
-from tamiz.engines._compile_notice import announce_compilation, call_loop
+from tamiz.engines.compilation import announce_compilation, call_loop
 
 
 def load(path, name):

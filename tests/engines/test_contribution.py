@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from tamiz.engines.additive import AdditiveModel
-from tamiz.engines.contribution import contributions
 from tamiz.engines.linear import LinearModel
+from tamiz.estimators.training import contributions
 
 
 class Hidden:

@@ -13,8 +13,7 @@ from tamiz.core import HISTORY_COLUMNS, VARIANTS, Rule
 from tamiz.core.losses import LOSSES, get_loss
 from tamiz.engines import Problem, Schedule, network_schedule
 from tamiz.engines import dense as dense_engine
-from tamiz.engines.dense import DenseEngine
-from tamiz.engines.dense_start import Start, constant_loss
+from tamiz.engines.dense import DenseEngine, Start, constant_loss
 
 SMALL = (8, 4)
 pytestmark = pytest.mark.filterwarnings("ignore:The network removes")

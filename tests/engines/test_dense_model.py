@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from tamiz.core.losses import get_loss
-from tamiz.engines.dense_model import DenseModel, HiddenLayer
+from tamiz.engines.dense import DenseModel, HiddenLayer
 
 
 def model(n_outputs=2, sizes=(5, 4, 3)):

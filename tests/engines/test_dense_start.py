@@ -5,7 +5,7 @@ import pytest
 
 from tamiz.core.losses import get_loss
 from tamiz.engines.contract import Problem
-from tamiz.engines.dense_start import constant_loss, mean_loss
+from tamiz.engines.dense import constant_loss, mean_loss
 
 
 def test_the_mean_loss_and_its_gradient_are_weighted():

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from numba import njit
 
 from tamiz.engines.design import Design
-from tamiz.engines.first_layer import batch_memory, first_layer_products
+from tamiz.engines.layers import batch_memory, first_layer_products
 
 
 @njit

@@ -8,11 +8,10 @@ from tamiz.core import Rule
 from tamiz.core.losses import get_loss
 from tamiz.engines import Problem, Schedule
 from tamiz.engines.additive import AdditiveEngine
-from tamiz.engines.budget import fit_with_rule
+from tamiz.engines.contract import fit_with_rule
 from tamiz.engines.dense import DenseEngine
 from tamiz.engines.linear import LinearEngine
-from tamiz.engines.pairs import PairEngine
-from tamiz.engines.screened import ScreenedEngine
+from tamiz.engines.pairs import PairEngine, ScreenedEngine
 
 QUICK = {"ramp_steps": 150, "mask_learning_rate": 0.03}
 

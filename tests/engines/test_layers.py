@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from tamiz.engines.layers import Row, new_layers, padded, views
-from tamiz.engines.products import PADDING
+from tamiz.engines.layers import PADDING, Row, new_layers, padded, views
 
 
 @pytest.mark.parametrize("units", [1, 7, 8, 9, 50])

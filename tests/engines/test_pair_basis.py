@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tamiz.engines.pair_basis import MOST_GROUP_FUNCTIONS, curve_values, pair_basis
+from tamiz.engines.pairs import MOST_GROUP_FUNCTIONS, curve_values, pair_basis
 
 
 def functions_of(basis):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tamiz.engines.memory import LoopSlot
-from tamiz.engines.pair_memory import count_coefficients, drop_features, new_pair_memory
+from tamiz.engines.pair_loop import count_coefficients, drop_features, new_pair_memory
 
 CURVES, FUNCTIONS = np.array([0, 3, 5, 9]), np.array([0, 2, 3, 5])
 

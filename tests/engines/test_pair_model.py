@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tamiz.engines.additive import AdditiveModel
-from tamiz.engines.pair_model import PairModel
+from tamiz.engines.pairs import PairModel
 
 
 def make_model(n_outputs=2, seed=0):

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tamiz.core import VARIANTS, Rule
 from tamiz.core.losses import LOSSES, get_loss
 from tamiz.engines import Problem, pair_schedule
-from tamiz.engines.budget import fit_with_rule
+from tamiz.engines.contract import fit_with_rule
 from tamiz.engines.pairs import MOST_PAIRED, PairEngine, automatic_n_screened
 
 

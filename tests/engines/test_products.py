@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tamiz.engines.products import multiply, multiply_transposed, transpose
+from tamiz.engines.layers import multiply, multiply_transposed, transpose
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 2), (4, 4, 8), (9, 7, 16), (67, 13, 56), (17, 70, 51)])

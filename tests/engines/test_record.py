@@ -8,9 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tamiz.core import Rule, Slot
 from tamiz.core.history import new_history
-from tamiz.core.state import N_SLOTS
+from tamiz.core.rule import N_SLOTS
 from tamiz.engines import network_schedule
-from tamiz.engines.record import final_ranking, record_selection, training_numbers
+from tamiz.engines.contract import final_ranking, record_selection, training_numbers
 
 
 def test_numbers_are_plain_and_averages_begin_where_the_schedule_says():

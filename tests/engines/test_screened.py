@@ -9,7 +9,7 @@ from tamiz.core.losses import get_loss
 from tamiz.engines import Problem, linear_schedule, network_schedule
 from tamiz.engines.dense import DenseEngine
 from tamiz.engines.linear import LinearEngine
-from tamiz.engines.screened import ScreenedEngine, screen
+from tamiz.engines.pairs import ScreenedEngine, screen
 
 HINGE = get_loss("squared_hinge")
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from tamiz import E2EFSClassifier, E2EFSPath, E2EFSRegressor
-from tamiz.datasets import make_ring
+from tamiz.paper import make_ring
 
 CLASSIFIER = E2EFSClassifier(2, network="additive", random_state=0)
 REGRESSOR = E2EFSRegressor(2, network="additive", random_state=0)

@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 from tamiz import E2EFSClassifier, E2EFSPath, E2EFSRegressor, Selection
 from tamiz.engines.schedule import SelectionL2
 from tamiz.errors import UnknownNameError
-from tamiz.estimators.automatic import round_numbers
+from tamiz.estimators.chooser import round_numbers
 from tamiz.estimators.networks import NETWORKS
 
 QUICK = {"ramp_steps": 500, "refinement_epochs": 10, "random_state": 0}
@@ -159,7 +159,7 @@ def test_several_classes_have_a_rule_and_candidates_of_their_own(three_classes):
 def test_the_simplest_network_that_does_as_well(monkeypatch, three_true):
     # The dense network has its own tests; here it would take most of the time.
     monkeypatch.delitem(NETWORKS, "mlp")
-    monkeypatch.setattr("tamiz.estimators.automatic.AUTOMATIC_NETWORKS", ("linear", "additive"))
+    monkeypatch.setattr("tamiz.estimators.chooser.AUTOMATIC_NETWORKS", ("linear", "additive"))
     X, y = three_true
     model = E2EFSClassifier(3, network="auto", cv=3, **QUICK).fit(X, y)
     assert model.network_ == "linear"
@@ -175,7 +175,7 @@ def test_a_network_that_cannot_be_fitted_is_left_out_with_its_reason(monkeypatch
     def no_memory(estimator):
         raise MemoryError("too large")
 
-    monkeypatch.setattr("tamiz.estimators.automatic.AUTOMATIC_NETWORKS", ("linear", "additive", "no such name"))
+    monkeypatch.setattr("tamiz.estimators.chooser.AUTOMATIC_NETWORKS", ("linear", "additive", "no such name"))
     monkeypatch.setitem(NETWORKS, "additive", type(NETWORKS["additive"])("additive", "curves", no_memory, convex=True))
     model = E2EFSClassifier(3, network="auto", cv=3, **QUICK).fit(*three_true)
     choice = model.selection_.choices["network"]
@@ -185,7 +185,7 @@ def test_a_network_that_cannot_be_fitted_is_left_out_with_its_reason(monkeypatch
 
 @pytest.mark.parametrize(("scoring", "n_scored"), [(None, 1), ("accuracy", 1), ("matthews_corrcoef", 3)])
 def test_a_network_that_cannot_become_the_best_is_left_early(monkeypatch, three_true, scoring, n_scored):
-    monkeypatch.setattr("tamiz.estimators.automatic.AUTOMATIC_NETWORKS", ("linear", "additive"))
+    monkeypatch.setattr("tamiz.estimators.chooser.AUTOMATIC_NETWORKS", ("linear", "additive"))
     X = three_true[0].copy()
     y = X[:, 0] > 0
     X[:, 0] = y  # a line makes no error: nothing can be better

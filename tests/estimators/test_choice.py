@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tamiz.estimators.choice import Choice, choose_guarded, choose_simplest, choose_unbeaten, standard_errors
+from tamiz.estimators.chooser import Choice, choose_guarded, choose_simplest, choose_unbeaten, standard_errors
 
 SCORES = np.array([[0.60, 0.62, 0.64], [0.80, 0.86, 0.80], [0.80, 0.90, 0.82], [0.79, 0.80, 0.82]])
 

@@ -7,7 +7,7 @@ from sklearn.metrics import balanced_accuracy_score, r2_score
 from sklearn.model_selection import KFold
 
 from tamiz.errors import UnknownNameError
-from tamiz.estimators.inner_folds import TrainingRows, find_scorer, inner_splits, row_scores
+from tamiz.estimators.chooser import TrainingRows, find_scorer, inner_splits, row_scores
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix, sp.coo_matrix, lambda X: X.tolist()])

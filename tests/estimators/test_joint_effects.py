@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tamiz.estimators.joint_effects import joint_effects
+from tamiz.estimators.training import joint_effects
 from tamiz.selection import Selection
 
 

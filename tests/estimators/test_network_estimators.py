@@ -242,7 +242,7 @@ def test_the_refinement_has_a_weight_decay_of_its_own(table, network, monkeypatc
     """With none during the selection, a strong one in the refinement alone must shrink the weights."""
     from dataclasses import replace
 
-    from tamiz.estimators import _training
+    from tamiz.estimators import base as _training
 
     X, y = table
     usual = _training.plan_fit
@@ -252,7 +252,7 @@ def test_the_refinement_has_a_weight_decay_of_its_own(table, network, monkeypatc
             planned = usual(*given)
             return replace(planned, schedule=replace(planned.schedule, l2=0.0, refinement_l2=decay))
 
-        monkeypatch.setattr("tamiz.estimators._base.plan_fit", plan)
+        monkeypatch.setattr("tamiz.estimators.base.plan_fit", plan)
         clf = E2EFSClassifier(2, network=network, n_init=1, **QUICK).fit(X, y)
         return sum(float(weight.detach().square().sum()) for weight in clf.module_.parameters() if weight.dim() > 1)
 

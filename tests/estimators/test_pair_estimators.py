@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from tamiz import E2EFSClassifier, E2EFSPath, E2EFSRegressor
-from tamiz.datasets import make_ring, make_ring_xor_sum, make_xor
+from tamiz.paper import make_ring, make_ring_xor_sum, make_xor
 from tamiz.persistence import SavedModel
 
 CLASSIFIER = E2EFSClassifier(2, network="pairs", random_state=0)

@@ -36,7 +36,7 @@ def make_engine(name):
     if name == "torch":
         pytest.importorskip("torch")
         from tamiz.torch.engine import TorchEngine
-        from tamiz.torch.networks.dense import three_layer_net
+        from tamiz.torch.networks import three_layer_net
 
         return TorchEngine(lambda n_inputs, n_outputs: three_layer_net(n_inputs, n_outputs, (4,)), n_init=1)
     return LinearEngine() if name == "linear" else DenseEngine((4,), n_init=1)

@@ -1,7 +1,7 @@
 """The bar of a fit."""
 
 from tamiz.core import Rule
-from tamiz.estimators.progress import watch_selection
+from tamiz.estimators.training import watch_selection
 
 
 def test_a_quiet_fit_reports_nothing(capsys):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tamiz import E2EFSClassifier, E2EFSRegressor
-from tamiz.estimators.reuse import fit_prepared, prepare_once
+from tamiz.estimators.base import fit_prepared, prepare_once
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tamiz import E2EFSClassifier, E2EFSPath, E2EFSRegressor
-from tamiz.estimators.strength import count_grid, strength_ranges, training_loss
+from tamiz.estimators.base import count_grid, strength_ranges, training_loss
 
 
 @pytest.fixture(scope="module")

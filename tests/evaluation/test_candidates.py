@@ -3,7 +3,7 @@
 import pytest
 
 from tamiz.baselines.registry import available, get_method
-from tamiz.evaluation.candidates import RANDOM_DRAWS, Candidate, make_candidates, warm_up
+from tamiz.evaluation.comparison import RANDOM_DRAWS, Candidate, make_candidates, warm_up
 
 
 def test_references_are_marked_and_random_sets_drawn_often():

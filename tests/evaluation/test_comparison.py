@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from tamiz.baselines import FisherScore, registry
-from tamiz.evaluation.candidates import Candidate, make_candidates, warm_up
-from tamiz.evaluation.comparison import Comparison, compare_methods, default_judge
+from tamiz.evaluation.comparison import Candidate, Comparison, compare_methods, default_judge, make_candidates, warm_up
 from tamiz.evaluation.folds import make_folds
 from tamiz.evaluation.metrics import BALANCED_ACCURACY, R_SQUARED, Metric
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from tamiz.evaluation.data_checks import (
+from tamiz.evaluation.alerts import (
     count_copies,
     describe_selection_risks,
     describe_table_risks,

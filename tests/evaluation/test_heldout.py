@@ -7,8 +7,8 @@ import pytest
 
 from tamiz import E2EFSClassifier, E2EFSRegressor
 from tamiz.evaluation.cross_validation import evaluate_selection
+from tamiz.evaluation.fold_work import COLUMN_SETS, gather_held_out
 from tamiz.evaluation.folds import make_folds
-from tamiz.evaluation.heldout import COLUMN_SETS, gather_held_out
 
 
 def make_classifier(m, seed, loss="logistic"):

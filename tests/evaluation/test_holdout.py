@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tamiz.evaluation.holdout import holdout_interval
+from tamiz.evaluation.cross_validation import holdout_interval
 from tamiz.evaluation.metrics import BALANCED_ACCURACY, R_SQUARED, SCORINGS
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tamiz.baselines.registry import available, canonical_name, get_method
 from tamiz.errors import UnknownNameError
-from tamiz.evaluation.methods import DEFAULT_METHODS, make_seeded, pick_methods, rank_for_targets
+from tamiz.evaluation.comparison import DEFAULT_METHODS, make_seeded, pick_methods, rank_for_targets
 
 
 @pytest.mark.parametrize("method", available())

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tamiz.evaluation import significance
-from tamiz.evaluation.significance import MethodRank, PairedTest
+from tamiz.evaluation import intervals as significance
+from tamiz.evaluation.intervals import MethodRank, PairedTest
 
 
 def test_holm_by_hand():

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tamiz.evaluation.verdict import find_verdict
+from tamiz.evaluation.cross_validation import find_verdict
 
 
 def evaluation(low=-0.1, high=0.1, *, value=None, n_kept=3, n_features=10, null=None, sign=1, has_ends=True):

@@ -5,7 +5,7 @@ import platform
 import numpy as np
 
 import tamiz
-from tamiz.evaluation.versions import library_versions
+from tamiz.evaluation.stability import library_versions
 
 
 def test_versions_are_those_that_run():

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from tamiz import E2EFSClassifier, E2EFSRegressor
 from tamiz.core.losses import LOSSES
-from tamiz.core.schedule import VARIANTS
+from tamiz.core.rule import VARIANTS
 
 TYPES = [np.float64, np.float32, np.int64, np.int8, bool]
 LAYOUTS = [np.ascontiguousarray, np.asfortranarray, lambda X: X[:, ::1], sp.csr_matrix, sp.csc_matrix, sp.coo_matrix]

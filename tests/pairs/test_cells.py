@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tamiz.pairs.cells import cut_axis, describe_cells
 from tamiz.pairs.columns import read_columns
+from tamiz.pairs.result import cut_axis, describe_cells
 from tamiz.pairs.target import read_target
 
 

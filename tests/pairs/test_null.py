@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tamiz.pairs.null import TailFit, fit_tail, log_beta_sf, log_p_values, permutation_variance
+from tamiz.pairs.target import TailFit, fit_tail, log_beta_sf, log_p_values, permutation_variance
 
 
 def projector(features):

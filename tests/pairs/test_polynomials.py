@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tamiz.pairs.polynomials import polynomials, row_orders, write_polynomials
+from tamiz.pairs.basis import polynomials, row_orders, write_polynomials
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

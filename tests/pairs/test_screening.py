@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from tamiz.pairs import find_pairs
-from tamiz.pairs.screening import screening_scores
+from tamiz.pairs.search import screening_scores
 
 
 def best(scores, n):
@@ -82,6 +82,6 @@ def test_a_target_that_says_nothing():
 
 
 def test_very_wide_tables_are_sketched(monkeypatch):
-    monkeypatch.setattr("tamiz.pairs.screening.MAX_FULL_COLUMNS", 30)
+    monkeypatch.setattr("tamiz.pairs.search.MAX_FULL_COLUMNS", 30)
     X = normal(600)
     assert best(screening_scores(X, np.sign(X[:, [3]] * X[:, [30]]), is_classification=True), 2) == [3, 30]

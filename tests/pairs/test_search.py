@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 import tamiz
 from tamiz import find_pairs
-from tamiz.datasets import generators, load_dataset
 from tamiz.pairs import search
+from tamiz.paper import generators, load_dataset
 
 
 def logistic(random, logit):
@@ -204,7 +204,9 @@ def test_bad_input_is_reported(arguments, message):
 def test_progress_shows_the_time_left(monkeypatch):
     stream = io.StringIO()
     monkeypatch.setattr(
-        search, "ProgressBar", lambda label: tamiz._progress.ProgressBar(label, stream=stream, delay=0, interval=0)
+        search,
+        "ProgressBar",
+        lambda label: tamiz._utils.progress.ProgressBar(label, stream=stream, delay=0, interval=0),
     )
     find_pairs(X0, Y0, verbose=1, n_permutations=3, random_state=0)
     assert "find_pairs [" in stream.getvalue()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tamiz import E2EFSClassifier, E2EFSRegressor
-from tamiz.persistence.layers import extract_layers
+from tamiz.persistence import extract_layers
 
 
 def apply(layers, X):

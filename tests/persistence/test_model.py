@@ -9,8 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from tamiz import E2EFSClassifier, E2EFSRegressor
-from tamiz.persistence import ModelFileError, SavedModel
-from tamiz.persistence.container import pack_model_file, unpack_model_file
+from tamiz.persistence import ModelFileError, SavedModel, pack_model_file, unpack_model_file
 from tamiz.tables import DataTable, TableEncoder, TableError, TextColumn
 
 

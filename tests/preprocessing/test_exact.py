@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tamiz.preprocessing.exact import DEVIATIONS, FARTHEST, normalize_exact, uses_erf
+from tamiz.rows.exact import DEVIATIONS, FARTHEST, normalize_exact, uses_erf
 
 
 @pytest.mark.parametrize("kind", DEVIATIONS)

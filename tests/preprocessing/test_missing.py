@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tamiz.preprocessing.missing import learn_missing
+from tamiz.rows.scaling import learn_missing
 
 X = np.array([[1.0, 0.0, np.nan], [np.nan, 2.0, 3.0], [3.0, 0.0, 5.0], [8.0, 4.0, np.nan]])
 WEIGHTS = np.array([1.0, 1.0, 2.0, 1.0])

@@ -8,9 +8,9 @@ import scipy.sparse as sp
 from numba.core.dispatcher import Dispatcher
 from scipy.special import erf
 
-from tamiz.preprocessing import _kernels
-from tamiz.preprocessing.exact import normalize_exact
-from tamiz.preprocessing.scaling import (
+from tamiz.rows import kernels as _kernels
+from tamiz.rows.exact import normalize_exact
+from tamiz.rows.scaling import (
     CHUNK,
     ColumnStatistics,
     apply_normalization,

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from tamiz.core.losses import LOSSES, Loss, get_loss
-from tamiz.preprocessing.targets import (
+from tamiz.rows.targets import (
     as_target,
     check_no_missing,
     class_weights,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tamiz.estimators.choice import Choice
+from tamiz.estimators.chooser import Choice
 from tamiz.report.choices_view import choice_tables
 from tamiz.report.pages import render
 from tamiz.report.write import select_report

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 from tamiz.baselines import registry
-from tamiz.evaluation.intervals import Interval, corrected_interval
+from tamiz.evaluation.intervals import Interval, PairedTest, corrected_interval
 from tamiz.evaluation.metrics import BALANCED_ACCURACY
-from tamiz.evaluation.significance import PairedTest
 from tamiz.report import render
 from tamiz.report.colours import method_positions
 from tamiz.report.data import Confusion, Curve, CurvePoint, Distribution, Scores, SelectReport

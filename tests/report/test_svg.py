@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamiz.evaluation.intervals import Interval
-from tamiz.evaluation.significance import MethodRank
+from tamiz.evaluation.intervals import Interval, MethodRank
 from tamiz.report.columns import class_cells, correlation_chart, effect_bar, fold_grid_chart, heat_map_chart, share_dot
 from tamiz.report.data import Curve, CurvePoint, Distribution, Group, Residuals
 from tamiz.report.evidence import Correlations, FoldGrid, HeatMap

@@ -8,16 +8,16 @@ import sys
 
 import pytest
 
-from tamiz.reproduce.protocols.ground_truth import GroundTruth
-from tamiz.reproduce.registry import PROTOCOLS
+from tamiz.paper.ground_truth import GroundTruth
+from tamiz.paper.protocol import PROTOCOLS
 
 TOY = '''
 from dataclasses import dataclass
 
-from tamiz._extras import require
-from tamiz.reproduce.cells import Cell
-from tamiz.reproduce.protocol import SEED_OPTION, Protocol, ProtocolOption
-from tamiz.reproduce.summary import ProtocolSummary, failure_section, markdown_table
+from tamiz._utils.extras import require
+from tamiz.paper.store import Cell
+from tamiz.paper.protocol import SEED_OPTION, Protocol, ProtocolOption
+from tamiz.paper.store import ProtocolSummary, failure_section, markdown_table
 
 
 @dataclass(frozen=True)

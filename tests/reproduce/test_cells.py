@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tamiz.reproduce.cells import canonical_json, seed_from
+from tamiz.paper.store import canonical_json, seed_from
 
 
 def test_seeds_differ_between_cells():

@@ -7,12 +7,9 @@ import signal
 
 import pytest
 
-from tamiz.reproduce import dask_runner
-from tamiz.reproduce.cells import Cell
-from tamiz.reproduce.dask_runner import ClusterError
-from tamiz.reproduce.execution import execute
-from tamiz.reproduce.runner import run_cells
-from tamiz.reproduce.store import CellStore
+from tamiz.paper import runner as dask_runner
+from tamiz.paper.runner import ClusterError, execute, run_cells
+from tamiz.paper.store import Cell, CellStore
 
 
 def shares(results):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tamiz.reproduce.cells import Cell
-from tamiz.reproduce.execution import execute
+from tamiz.paper.runner import execute
+from tamiz.paper.store import Cell
 
 
 def bad_cell(cell):

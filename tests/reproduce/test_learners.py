@@ -7,17 +7,18 @@ import pytest
 import scipy.sparse as sp
 
 from tamiz import ErfScaler
-from tamiz.reproduce.learners import (
+from tamiz.paper.recipes import (
     FULL_GRID,
     GRIDS,
     SMALL_GRID,
+    Picked,
     erf_pair,
     fit_svm,
     learner_settings,
     naive_network,
     score_learner,
+    select_for_all,
 )
-from tamiz.reproduce.selections import Picked, select_for_all
 
 
 @pytest.fixture(scope="module")

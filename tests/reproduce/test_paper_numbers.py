@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tamiz.reproduce.paper_numbers import (
+from tamiz.paper import images_table
+from tamiz.paper.images_training import (
+    IMAGE_METHODS,
+)
+from tamiz.paper.numbers import (
     IMAGE_SIZES,
     IMAGES,
     IMAGES_DEVIATIONS,
@@ -10,10 +14,6 @@ from tamiz.reproduce.paper_numbers import (
     IMAGES_SECONDS,
     MICROARRAY,
     MICROARRAY_FILES,
-)
-from tamiz.reproduce.protocols import images_table
-from tamiz.reproduce.protocols.images_training import (
-    IMAGE_METHODS,
 )
 
 

@@ -8,8 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tamiz.cli.main import app
-from tamiz.reproduce.protocol import Protocol, with_references
-from tamiz.reproduce.registry import load_protocol, protocol_names
+from tamiz.paper.protocol import Protocol, load_protocol, protocol_names, with_references
 
 
 def test_a_protocol_has_a_command(toy):

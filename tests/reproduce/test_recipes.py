@@ -6,7 +6,7 @@ import pytest
 
 from tamiz import E2EFSClassifier
 from tamiz.errors import UnknownNameError
-from tamiz.reproduce.recipes import (
+from tamiz.paper.recipes import (
     RECIPE_OPTION,
     RECIPES,
     pick_recipes,

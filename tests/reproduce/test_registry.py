@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tamiz.errors import UnknownNameError
-from tamiz.reproduce.registry import load_protocol
+from tamiz.paper.protocol import load_protocol
 
 
 def test_unknown_protocols_are_named():

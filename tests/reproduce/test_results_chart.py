@@ -6,9 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tamiz.reproduce.results_chart import axis_ticks, draw_summary
-from tamiz.reproduce.results_summary import headline_rows
-from tamiz.reproduce.scores import HeadlineScore
+from tamiz.paper.results import axis_ticks, draw_summary, headline_rows
+from tamiz.paper.store import HeadlineScore
 
 SVG = "{http://www.w3.org/2000/svg}"
 

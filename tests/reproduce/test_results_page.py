@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tamiz.reproduce.results_page import PageError, build_page, read_runs, write_page
-from tamiz.reproduce.run_record import write_run_record
-from tamiz.reproduce.scores import HeadlineScore
-from tamiz.reproduce.store import StoreError
-from tamiz.reproduce.summary import ProtocolSummary
+from tamiz.paper.results import PageError, build_page, read_runs, write_page, write_run_record
+from tamiz.paper.store import HeadlineScore, ProtocolSummary, StoreError
 
 TIMING = [
     {"dataset": "colon", "method": "mim", "seconds of it": 0.123456},

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tamiz.reproduce.results_summary import headline_rows, summary_table
-from tamiz.reproduce.scores import HeadlineScore
+from tamiz.paper.results import headline_rows, summary_table
+from tamiz.paper.store import HeadlineScore
 
 
 def score(method, value, *, dataset="COLON", basis="3 splits", detail="", recipe=None):

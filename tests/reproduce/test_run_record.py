@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from tamiz import __version__
 from tamiz.cli.main import app
-from tamiz.reproduce.registry import load_protocol
-from tamiz.reproduce.run_record import command_of, read_run_record, write_run_record
-from tamiz.reproduce.store import StoreError
+from tamiz.paper.protocol import load_protocol
+from tamiz.paper.results import command_of, read_run_record, write_run_record
+from tamiz.paper.store import StoreError
 
 
 def test_the_record_is_read_back(tmp_path):

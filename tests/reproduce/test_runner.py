@@ -15,10 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tamiz.reproduce import runner
-from tamiz.reproduce.cells import Cell
-from tamiz.reproduce.runner import run_cells
-from tamiz.reproduce.store import CellStore
+from tamiz.paper import runner
+from tamiz.paper.runner import run_cells
+from tamiz.paper.store import Cell, CellStore
 
 
 def shares(results):
@@ -106,7 +105,7 @@ def test_a_pool_that_breaks_while_a_cell_is_handed_over(tmp_path, quick_cells, m
 
 
 def test_full_disk_stops_the_run_and_leaves_no_process(tiny_disk, quick_cells):
-    from tamiz.reproduce.store import StoreError
+    from tamiz.paper.store import StoreError
 
     (tiny_disk / "ballast").write_bytes(b"x" * 20_000)
     before = {child.pid for child in multiprocessing.active_children()}  # other tests may have left a pool running

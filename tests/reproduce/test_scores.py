@@ -7,9 +7,8 @@ import math
 
 import pytest
 
-from tamiz.reproduce.registry import load_protocol
-from tamiz.reproduce.scores import HeadlineScore, scores_from_json, scores_to_json
-from tamiz.reproduce.summary import ProtocolSummary
+from tamiz.paper.protocol import load_protocol
+from tamiz.paper.store import HeadlineScore, ProtocolSummary, scores_from_json, scores_to_json
 
 
 def test_scores_survive_the_file(tmp_path):

@@ -9,10 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from tamiz.baselines.registry import available
-from tamiz.evaluation.candidates import make_candidates
-from tamiz.evaluation.comparison import compare_methods
-from tamiz.evaluation.methods import make_seeded
-from tamiz.reproduce.selections import method_settings, select_for_all, unit_range
+from tamiz.evaluation.comparison import compare_methods, make_candidates, make_seeded
+from tamiz.paper.recipes import method_settings, select_for_all, unit_range
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tamiz.datasets import UnknownDatasetError
-from tamiz.reproduce.sources import checksum, load_checked, nonzero_columns, pick_datasets
+from tamiz.errors import UnknownDatasetError
+from tamiz.paper.recipes import checksum, load_checked, nonzero_columns, pick_datasets
 
 
 def test_checksums_see_values_types_and_shapes():

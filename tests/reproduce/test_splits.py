@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tamiz.reproduce.sources import load_checked
-from tamiz.reproduce.splits import load_split, split_rows
+from tamiz.paper.recipes import load_checked, load_split, split_rows
 
 
 def test_splits_are_those_of_scikit_learn_and_do_not_depend_on_how_many_there_are():

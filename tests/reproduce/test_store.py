@@ -7,8 +7,7 @@ import re
 
 import pytest
 
-from tamiz.reproduce.cells import Cell
-from tamiz.reproduce.store import CellStore, StoreError
+from tamiz.paper.store import Cell, CellStore, StoreError
 
 CELL = Cell("microarray", "toy, split 1", {"dataset": "toy", "split": 0, "parameters": {"alpha": 0.5}})
 

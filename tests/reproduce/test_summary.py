@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tamiz.reproduce.summary import ProtocolSummary, csv_lines
+from tamiz.paper.store import ProtocolSummary, csv_lines
 
 
 def test_files_are_read_back(tmp_path):

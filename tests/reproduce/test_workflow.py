@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tamiz.reproduce.registry import load_protocol
-from tamiz.reproduce.results_page import read_runs
-from tamiz.reproduce.workflow import run_protocol
+from tamiz.paper.protocol import load_protocol
+from tamiz.paper.results import read_runs
+from tamiz.paper.runner import run_protocol
 
 
 def test_a_protocol_runs_in_processes_and_resumes(toy):

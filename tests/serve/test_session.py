@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from tamiz.errors import TableArgumentError
 from tamiz.serve.code import python_code
 from tamiz.serve.fits import Wish, describe_fit, fit_wish, read_wish, score_fold
 from tamiz.serve.jobs import JobCancelled
 from tamiz.serve.session import MOST_TABLES, LiveError, LiveTable, LiveTables
-from tamiz.tables.errors import TableArgumentError
 
 
 def test_a_fit_on_prepared_data_is_the_fit_of_the_estimator(small_file):

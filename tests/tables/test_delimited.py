@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tamiz.errors import TableError
 from tamiz.tables.delimited import check_several_columns, detect_layout
-from tamiz.tables.errors import TableError
 
 
 @pytest.mark.parametrize(

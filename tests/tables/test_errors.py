@@ -2,8 +2,7 @@
 
 import pytest
 
-from tamiz.errors import TamizError
-from tamiz.tables.errors import TableArgumentError, TableError, TableMemoryError
+from tamiz.errors import TableArgumentError, TableError, TableMemoryError, TamizError
 
 
 @pytest.mark.parametrize("kind", [TableError, TableArgumentError, TableMemoryError])

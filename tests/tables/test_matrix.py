@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tamiz.tables.errors import TableArgumentError, TableError
+from tamiz.errors import TableArgumentError, TableError
 from tamiz.tables.matrix import check_matrix_options, matrix_table
 from tamiz.tables.names import ReadOptions
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tamiz.tables.messages import discard, list_some, quote
+from tamiz._utils.text import discard, list_some, quote
 
 
 @pytest.mark.parametrize("value", ["a\nb", "\x1b[31m", "\ud800", "x" * 500, 3.5, None])

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import nn
 
 from tamiz.torch import FeatureMask
-from tamiz.torch._adapters import AttachedMasks, MaskSchedule, all_closed
+from tamiz.torch.adapters import AttachedMasks, MaskSchedule, all_closed
 
 SCHEDULE = MaskSchedule(0, 10, None, "steps").in_steps(1)
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tamiz.torch.checkpoint import check_same_run, read_checkpoint, write_checkpoint
+from tamiz.torch.run import check_same_run, read_checkpoint, write_checkpoint
 
 
 def test_a_checkpoint_is_read_back_and_replaced(tmp_path):

@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from tamiz.torch.devices import checked_device, seeded
+from tamiz.torch.run import checked_device, seeded
 
 
 @pytest.mark.parametrize("name", ["gpu", None, 1.5, "cpu:x"])

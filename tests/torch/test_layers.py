@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from tamiz.torch._layers import keep_inputs, keep_outputs, replace_part
+from tamiz.torch.pruning import keep_inputs, keep_outputs, replace_part
 
 KEPT = torch.tensor([0, 2])
 

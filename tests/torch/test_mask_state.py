@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from tamiz.torch import FeatureMask
-from tamiz.torch._stepping import Stepper
+from tamiz.torch.stepping import Stepper
 
 SCHEDULE = {"warmup_steps": 5, "ramp_steps": 60}
 

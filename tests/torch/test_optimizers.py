@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from tamiz.torch.networks import NaiveSVM, ThreeLayerNet
-from tamiz.torch.optimizers import decay_groups, make_optimizer
+from tamiz.torch.run import decay_groups, make_optimizer
 
 
 def test_l2_acts_on_matrices_only_and_is_the_gradient_of_the_squared_norm():

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tamiz.core import VARIANTS, MaskState, Slot, Variant, advance, initial_state, is_closed, selection_schedule
 from tamiz.torch import FeatureMask
-from tamiz.torch._stepping import CHUNK, Stepper
+from tamiz.torch.stepping import CHUNK, Stepper
 
 STATE = ("gamma", "first", "second", "rank")
 

@@ -338,7 +338,7 @@ def test_killed_run_goes_on_where_it_was(tmp_path, monkeypatch):
 
 def test_progress_goes_to_stderr_only_for_long_runs(capsys, monkeypatch):
     now = [0.0]  # a clock that a busy machine does not drive
-    monkeypatch.setattr("tamiz._progress.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("tamiz._utils.progress.time", SimpleNamespace(monotonic=lambda: now[0]))
     train(linear(), regression(), mse, progress=True, **QUICK)
     assert capsys.readouterr().err == ""
 

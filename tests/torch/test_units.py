@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from tamiz.torch import FeatureMask, prune
-from tamiz.torch.units import PrunedNetwork
+from tamiz.torch.pruning import PrunedNetwork
 
 
 def chosen(shape, kept):

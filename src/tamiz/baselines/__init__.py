@@ -20,7 +20,7 @@ from tamiz.baselines.registry import BASELINES, METHODS, Method, available, get_
 
 # Classes are loaded when they are first used: listing the methods needs neither numba nor torch.
 _HOMES = {
-    "BaselineSelector": "tamiz.baselines._base",
+    "BaselineSelector": "tamiz.baselines.base",
     **{name: module for module, _, name in (method.path.partition(":") for method in BASELINES.values())},
 }
 

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
-from tamiz._validation import check_finite
-from tamiz.baselines._base import BaselineSelector
+from tamiz._utils.validation import check_finite
+from tamiz.baselines.base import BaselineSelector
 from tamiz.core import writeable_view
 
 # So many columns at a time that their running moments stay in the cache.

@@ -13,7 +13,7 @@ from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.fixes import parse_version
 
-from tamiz.baselines._base import POSITIVE_INTEGER, TASK, BaselineSelector
+from tamiz.baselines.base import POSITIVE_INTEGER, TASK, BaselineSelector
 
 # The path goes down by this factor a step until M features are alive, and to this share of its start at most.
 _RATIO = 0.8
@@ -189,7 +189,7 @@ class Lasso(BaselineSelector):
     max_iter : int, default=10000
         Limit of sweeps in one fit.
     task : {"auto", "classification", "regression"}, default="auto"
-        What the target is; "auto" decides as :func:`~tamiz.preprocessing.targets.decide_task` does.
+        What the target is; "auto" decides as :func:`~tamiz.rows.targets.decide_task` does.
     random_state : int, RandomState instance or None, default=None
         Seed of liblinear's order of coordinates; for classes only.
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from tamiz._names import pick_name, plain
-from tamiz.core.schedule import VARIANTS
+from tamiz._utils.names import pick_name, plain
+from tamiz.core.rule import VARIANTS
 
 
 @dataclass(frozen=True)
@@ -151,21 +151,21 @@ BASELINES: dict[str, Method] = {
     method.name: method
     for method in (
         Method("fisher", "Fisher", "tamiz.baselines.fisher:FisherScore"),
-        Method("mim", "MIM", "tamiz.baselines.mim:MIM"),
+        Method("mim", "MIM", "tamiz.baselines.information:MIM"),
         Method("relieff", "ReliefF", "tamiz.baselines.relieff:ReliefF"),
-        Method("inffs", "InfFS", "tamiz.baselines.inffs:InfFS"),
-        Method("ilfs", "ILFS", "tamiz.baselines.ilfs:ILFS"),
-        Method("svm-rfe", "SVM-RFE", "tamiz.baselines.svm_rfe:SVMRFE"),
+        Method("inffs", "InfFS", "tamiz.baselines.infinite:InfFS"),
+        Method("ilfs", "ILFS", "tamiz.baselines.infinite:ILFS"),
+        Method("svm-rfe", "SVM-RFE", "tamiz.baselines.wrappers:SVMRFE"),
         Method("lasso", "Lasso", "tamiz.baselines.lasso:Lasso"),
-        Method("dfs", "DFS", "tamiz.baselines.dfs:DFS"),
-        Method("sfs", "SFS", "tamiz.baselines.sfs:SFS"),
-        Method("isfs", "iSFS", "tamiz.baselines.isfs:ISFS"),
-        Method("sfs+dfs", "SFS+DFS", "tamiz.baselines.sfs_dfs:SFSDFS"),
-        Method("random-forest", "random forest", "tamiz.baselines.random_forest:RandomForestImportance"),
-        Method("mrmr", "mRMR", "tamiz.baselines.mrmr:MRMR"),
-        Method("pair-search", "pair search", "tamiz.baselines.pair_search:PairSearchScore"),
-        Method("random", "random features", "tamiz.baselines.random_selection:RandomSelection"),
-        Method("all", "all features", "tamiz.baselines.all_features:AllFeatures"),
+        Method("dfs", "DFS", "tamiz.paper.deep:DFS"),
+        Method("sfs", "SFS", "tamiz.paper.deep:SFS"),
+        Method("isfs", "iSFS", "tamiz.paper.deep:ISFS"),
+        Method("sfs+dfs", "SFS+DFS", "tamiz.paper.deep:SFSDFS"),
+        Method("random-forest", "random forest", "tamiz.baselines.wrappers:RandomForestImportance"),
+        Method("mrmr", "mRMR", "tamiz.baselines.information:MRMR"),
+        Method("pair-search", "pair search", "tamiz.baselines.wrappers:PairSearchScore"),
+        Method("random", "random features", "tamiz.baselines.wrappers:RandomSelection"),
+        Method("all", "all features", "tamiz.baselines.wrappers:AllFeatures"),
     )
 }
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tamiz.baselines import _relief_kernels as kernels
-from tamiz.baselines._base import POSITIVE_INTEGER, TASK, BaselineSelector
+from tamiz.baselines import relief_kernels as kernels
+from tamiz.baselines.base import POSITIVE_INTEGER, TASK, BaselineSelector
 
 # Distances are held for so many pairs of rows at a time (32 MB in float64).
 _PAIRS_AT_A_TIME = 4_000_000
@@ -103,7 +103,7 @@ class ReliefF(BaselineSelector):
     n_neighbors : int, default=10
         Neighbours k, of each class.
     task : {"auto", "classification", "regression"}, default="auto"
-        What the target is; "auto" decides as :func:`~tamiz.preprocessing.targets.decide_task` does.
+        What the target is; "auto" decides as :func:`~tamiz.rows.targets.decide_task` does.
 
     References
     ----------

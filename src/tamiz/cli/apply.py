@@ -119,7 +119,7 @@ def _read(options: ApplyOptions, model: SavedModel, terminal: Terminal) -> tuple
 
 def _class_outputs(model: SavedModel, matrix: np.ndarray, terminal: Terminal) -> dict[str, np.ndarray]:
     """Return the probability of each class, or its score where the loss gives no probabilities; none for numbers."""
-    from tamiz.tables.messages import quote
+    from tamiz._utils.text import quote
 
     if model.task == "regression":
         return {}

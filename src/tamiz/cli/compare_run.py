@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tamiz._extras import require
+from tamiz._utils.extras import require
 from tamiz._version import __version__
 from tamiz.baselines.registry import available, get_method
 from tamiz.cli.console import Terminal, json_text
@@ -20,9 +20,15 @@ from tamiz.cli.output import free_folder, output_folder
 from tamiz.cli.prepare import Prepared, load_table, parse_k, resolve_k
 from tamiz.cli.select_checks import find_metric, report_table_risks
 from tamiz.errors import UnknownNameError
-from tamiz.evaluation.candidates import Candidate, make_candidates, warm_up
-from tamiz.evaluation.comparison import Comparison, compare_methods
-from tamiz.evaluation.methods import DEFAULT_METHODS, pick_methods
+from tamiz.evaluation.comparison import (
+    DEFAULT_METHODS,
+    Candidate,
+    Comparison,
+    compare_methods,
+    make_candidates,
+    pick_methods,
+    warm_up,
+)
 from tamiz.report.data import CompareReport
 from tamiz.report.records import to_plain
 from tamiz.report.text import csv_text

@@ -20,10 +20,10 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from tamiz._utils.text import WARNING
 from tamiz.cli.errors import name_options
 from tamiz.report.records import to_plain
 from tamiz.report.text import clean_text
-from tamiz.tables.messages import WARNING
 
 
 def json_text(record: Any, encoding: str = "utf-8") -> str:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from tamiz._utils.text import quote
 from tamiz.cli.errors import EXIT_USAGE, CommandError
 from tamiz.cli.select import SelectOptions
-from tamiz.core.gate_options import possible_counts, read_gates
+from tamiz.core.gates import possible_counts, read_gates
 from tamiz.tables.encode import Feature
-from tamiz.tables.messages import quote
 from tamiz.tables.names import find_columns
 
 

@@ -14,7 +14,7 @@ def datasets(options: TerminalOptions) -> None:
 
     from tamiz.cli.console import Terminal
     from tamiz.cli.show import show_datasets
-    from tamiz.datasets import describe, find_data_home
+    from tamiz.paper import describe, find_data_home
 
     terminal = Terminal(options.quiet, options.json)
     listings = describe()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tamiz.errors import MissingExtraError, TamizError, UnknownNameError
-from tamiz.tables.errors import TableArgumentError, TableMemoryError
+from tamiz.errors import MissingExtraError, TableArgumentError, TableMemoryError, TamizError, UnknownNameError
 
 #: Exit codes; also in ``tamiz --help``.
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_DATA, EXIT_OUTPUT, EXIT_MEMORY, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 5, 130

@@ -14,9 +14,9 @@ from typing import Annotated, Any
 
 import typer
 
-from tamiz._names import pick_name
+from tamiz._utils.names import pick_name
 from tamiz.cli.errors import EXIT_USAGE, CommandError
-from tamiz.core.schedule import VARIANTS
+from tamiz.core.rule import VARIANTS
 from tamiz.errors import UnknownNameError
 from tamiz.estimators.networks import NETWORKS
 from tamiz.tables.formats import FORMATS

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tamiz._utils.text import list_some, quote
 from tamiz.cli.errors import EXIT_OUTPUT, CommandError
-from tamiz.tables.messages import list_some, quote
 
 #: Errors of a disk that takes no more; Python does not say for which file.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tamiz._utils.text import quote
 from tamiz.cli.errors import EXIT_USAGE, CommandError
 from tamiz.cli.fold_options import RowRoles, named_columns, read_row_roles
 from tamiz.cli.options import TableOptions
 from tamiz.cli.several_targets import read_with_targets
+from tamiz.errors import TableError
 from tamiz.evaluation.folds import Fold, make_folds
-from tamiz.tables.errors import TableError
 from tamiz.tables.memory import available_memory
-from tamiz.tables.messages import quote
 
 if TYPE_CHECKING:  # what loads scikit-learn is imported by the functions that need it, so that `parse_k` is quick
     from tamiz.cli.console import Terminal
@@ -113,7 +113,7 @@ def parse_k(text: str) -> int | float:
 
 def resolve_k(k: int | float, n_features: int) -> int:
     """Return M for a table with ``n_features`` features."""
-    from tamiz._validation import resolve_n_features_to_select
+    from tamiz._utils.validation import resolve_n_features_to_select
 
     try:
         return resolve_n_features_to_select(k, n_features)

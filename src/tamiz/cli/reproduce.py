@@ -125,13 +125,13 @@ def run_command(
     protocol: Any, chosen: dict[str, Any], jobs: int | None, dask: str | None, out: Path | None, json: bool, quiet: bool
 ) -> None:
     """Run a protocol and print its tables; an exit code of 1 says that cells failed."""
-    from tamiz._progress import ProgressBar, format_time
+    from tamiz._utils.progress import ProgressBar, format_time
     from tamiz.cli.console import Terminal
-    from tamiz.datasets import DatasetError, find_data_home
-    from tamiz.reproduce.dask_runner import ClusterError
-    from tamiz.reproduce.run_record import command_of
-    from tamiz.reproduce.store import StoreError
-    from tamiz.reproduce.workflow import run_protocol
+    from tamiz.errors import DatasetError
+    from tamiz.paper import find_data_home
+    from tamiz.paper.results import command_of
+    from tamiz.paper.runner import ClusterError, run_protocol
+    from tamiz.paper.store import StoreError
 
     terminal = Terminal(quiet, json)
     folder = out or Path(f"tamiz-reproduce-{protocol.name}")
@@ -171,7 +171,7 @@ def run_command(
 
 
 def _plan(protocol: Any, chosen: dict[str, Any]) -> Any:
-    from tamiz.datasets import DatasetError
+    from tamiz.errors import DatasetError
 
     try:
         return protocol.make_plan(**chosen)
@@ -229,8 +229,8 @@ def page(
 ) -> None:
     """Write a summary of several runs with a chart, and a page of Markdown for each of them."""
     from tamiz.cli.console import Terminal
-    from tamiz.reproduce.results_page import PageError, write_page
-    from tamiz.reproduce.store import StoreError
+    from tamiz.paper.results import PageError, write_page
+    from tamiz.paper.store import StoreError
 
     terminal = Terminal(quiet, json)
     try:
@@ -258,7 +258,7 @@ def add_commands(root: typer.Typer, friendly: Callable[..., Any]) -> None:
         """List the registered protocols and the command that writes their pages."""
 
         def list_commands(self, ctx: Any) -> list[str]:
-            from tamiz.reproduce.registry import protocol_names
+            from tamiz.paper.protocol import protocol_names
 
             return [*protocol_names(), "page"]
 
@@ -267,7 +267,7 @@ def add_commands(root: typer.Typer, friendly: Callable[..., Any]) -> None:
                 return make(
                     page, "page", "Write the pages of several runs.", "tamiz-reproduce-microarray --out docs/results.md"
                 )
-            from tamiz.reproduce.registry import load_protocol, protocol_names
+            from tamiz.paper.protocol import load_protocol, protocol_names
 
             if cmd_name not in protocol_names():
                 return None

@@ -6,21 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from tamiz._names import pick_name
+from tamiz._utils.names import pick_name
 from tamiz.cli.console import Terminal
 from tamiz.cli.errors import EXIT_USAGE, CommandError
 from tamiz.cli.fold_options import SelectionFoldOptions
 from tamiz.cli.prepare import Prepared
 from tamiz.cli.several_targets import read_with_targets
 from tamiz.core.losses import names_of
-from tamiz.errors import UnknownNameError
-from tamiz.evaluation.cross_validation import Evaluation
-from tamiz.evaluation.data_checks import describe_selection_risks, describe_table_risks
-from tamiz.evaluation.holdout import check_test_target, holdout_interval
+from tamiz.errors import TableArgumentError, TableError, UnknownNameError
+from tamiz.evaluation.alerts import describe_selection_risks, describe_table_risks
+from tamiz.evaluation.cross_validation import Evaluation, check_test_target, holdout_interval
 from tamiz.evaluation.metrics import Metric, get_metric
 from tamiz.evaluation.null import N_PERMUTATIONS
 from tamiz.persistence import SavedModel
-from tamiz.tables.errors import TableArgumentError, TableError
 from tamiz.tables.read import read_table
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tamiz._utils.text import quote
 from tamiz.cli.console import Terminal
 from tamiz.cli.constraints import Constraints
 from tamiz.cli.errors import EXIT_USAGE, CommandError
@@ -14,11 +15,10 @@ from tamiz.cli.estimator import ModelOptions, fit_model, model_maker
 from tamiz.cli.prepare import Prepared, parse_k, resolve_k
 from tamiz.cli.select import SelectOptions
 from tamiz.cli.select_checks import choose_permutations
-from tamiz.estimators.automatic import round_numbers
+from tamiz.estimators.chooser import round_numbers
 from tamiz.estimators.networks import find_network
 from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, Evaluation, curve_sizes, evaluate_selection
 from tamiz.evaluation.metrics import Metric
-from tamiz.tables.messages import quote
 
 #: Rows that every training part of the folds needs to be split once more, to choose M.
 _ROWS_FOR_AUTO, _ROWS_OF_A_CLASS_FOR_AUTO = 8, 3

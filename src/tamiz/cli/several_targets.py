@@ -51,8 +51,8 @@ def read_with_targets(
     TableError
         If one of several targets is not a column of numbers.
     """
-    from tamiz.tables.errors import TableArgumentError, TableError
-    from tamiz.tables.messages import quote
+    from tamiz._utils.text import quote
+    from tamiz.errors import TableArgumentError, TableError
     from tamiz.tables.read import read_table
 
     def read(name: str | None, others: Sequence[str], its_task: str | None) -> DataTable:
@@ -94,7 +94,7 @@ def _add_targets(
     """Read further targets, for the rows of a table that have the first one."""
     import numpy as np
 
-    from tamiz.tables.messages import discard
+    from tamiz._utils.text import discard
     from tamiz.tables.names import find_column
     from tamiz.tables.read import read_table
 
@@ -117,8 +117,8 @@ def _numbers(read: DataTable, name: str, rows: np.ndarray, decimal: str) -> np.n
     """Return a column as numbers; raise if it holds anything else."""
     import numpy as np
 
-    from tamiz.tables.errors import TableError
-    from tamiz.tables.messages import quote
+    from tamiz._utils.text import quote
+    from tamiz.errors import TableError
 
     position = read.names.index(name)
     text = read.texts.get(position)

@@ -259,7 +259,7 @@ def show_apply(record: Mapping[str, Any]) -> Group:
 
 def show_datasets(listings: list[Any]) -> RenderableType:
     """Return the datasets of the paper: what is there, what a download would fetch."""
-    from tamiz._progress import format_size
+    from tamiz._utils.progress import format_size
 
     table = _table(
         ("name", "left"), ("rows", "right"), ("columns", "right"), ("classes", "right"), ("", "left"), ("size", "right")

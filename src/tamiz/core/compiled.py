@@ -13,8 +13,8 @@ import numpy as np
 from numba import cfunc, njit, typeof
 from numba.extending import register_jitable
 
-from tamiz.core.mixing import SMALLEST_NORM
-from tamiz.core.state import Slot
+from tamiz.core.rule import Slot
+from tamiz.core.step import SMALLEST_NORM
 
 #: Sums may be reordered (SIMD), but NaN and infinity keep their meaning.
 FAST = {"reassoc", "contract", "nsz", "arcp"}
@@ -321,14 +321,14 @@ def advance_in_place(gamma, first, second, rank, loss_gradient, order, counters,
     Parameters
     ----------
     gamma, first, second, rank, counters : ndarray
-        The state; ``counters`` by :class:`~tamiz.core.state.Slot`. ``Slot.STEP`` is the caller's to advance. Once the
+        The state; ``counters`` by :class:`~tamiz.core.rule.Slot`. ``Slot.STEP`` is the caller's to advance. Once the
         closing of a budget begins, ``rule`` must hold ``Slot.KEPT`` as its M, and costs of 1.
     loss_gradient : ndarray
         Gradient of the loss with respect to gamma.
     order : ndarray of int32
         Scratch of the length of gamma.
     alpha, target : float
-        Of this step while features are undecided (:func:`~tamiz.core.schedule.selection_schedule`); during the closing
+        Of this step while features are undecided (:func:`~tamiz.core.rule.selection_schedule`); during the closing
         they are 1 and M.
     forced : bool
         Whether the step limit is reached.

@@ -1,18 +1,18 @@
-"""Say which columns share an entry of gamma, which are always or never read, and what they may cost together.
-
-gamma decides over *features*: groups of columns that are neither forced in nor forced out. What is forced has no entry of
-gamma: a kept group is read from the first step on and counts towards M or the budget, a dropped one is never read. So the
-step of gamma knows nothing of this, and costs nothing where there is none.
-"""
+"""Groups of columns, columns kept or dropped by force, costs and budgets."""
 
 from __future__ import annotations
 
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tamiz._utils.names import suggest
+from tamiz._utils.validation import resolve_n_features_to_select
 from tamiz.core.rule import BUDGET_TOLERANCE
+from tamiz.errors import UnknownNameError
 
 #: In place of the number of a feature: a group that is always read, and one that never is.
 KEPT, DROPPED = -1, -2
@@ -242,3 +242,243 @@ def _gates_with_budget(
     if costs[free].sum() <= limit - spent:  # all that is left fits: nothing to decide
         return _gates(group, forced, never, int(free.sum()))
     return _gates(group, forced, never, 0, costs=costs[free], budget=budget - spent)
+
+
+def read_gates(
+    n_columns: int,
+    n_features_to_select: Any = None,
+    *,
+    groups: Any = None,
+    keep: Any = None,
+    drop: Any = None,
+    costs: Any = None,
+    budget: float | None = None,
+    names: Sequence[str] | np.ndarray | None = None,
+) -> tuple[Gates, np.ndarray | None]:
+    """Return what gamma decides over, and the names of the groups (None without groups).
+
+    Parameters
+    ----------
+    n_columns : int
+        Number of columns.
+    n_features_to_select : int, float or None, default=None
+        M, a fraction of the groups, or None for half of them; must be None with a budget.
+    groups : array-like of labels, shape (n_columns,), list of lists, mapping of label to list, or None, default=None
+        Columns with the same label are one group; or the columns of each group by name or number, where a column in no
+        list is a group of its own.
+    keep, drop : list of column names or numbers, or None, default=None
+        Columns whose groups are always, or never, read.
+    costs : array-like, shape (n_columns,), or mapping of name or number to cost, default=None
+        What each column costs; a group costs the sum of its columns. A mapping may name groups as well, and what it does
+        not name costs 1.
+    budget : float or None, default=None
+        What the kept columns may cost together.
+    names : sequence of str or None, default=None
+        Names of the columns.
+
+    Returns
+    -------
+    gates : Gates
+    group_names : ndarray of str, shape (n_groups,), or None
+
+    Examples
+    --------
+    >>> gates, labels = read_gates(4, 2, groups=[["a", "b"]], keep=["d"], names=["a", "b", "c", "d"])
+    >>> gates.group.tolist(), labels.tolist(), gates.feature.tolist()
+    ([0, 0, 1, 2], ['a+b', 'c', 'd'], [0, 1, -1])
+    >>> read_gates(2, 1, drop=["ago"], names=["age", "dose"])
+    Traceback (most recent call last):
+    tamiz.errors.UnknownNameError: drop: there is no column 'ago'. Did you mean 'age'?
+    """
+    known = None if names is None else {str(name): number for number, name in enumerate(names)}
+    group, labels = _read_groups(groups, n_columns, known)
+    n_groups = n_columns if labels is None else labels.size
+    always, never = (_groups_of(value, group, known, what) for value, what in ((keep, "keep"), (drop, "drop")))
+    both = np.intersect1d(always, never)
+    if both.size:
+        label = _label(int(both[0]), group, known, labels)
+        raise ValueError(f"keep and drop are at odds: {label} is in both; take it out of one of them")
+    if budget is None and costs is not None:
+        raise ValueError("costs need a budget: say what the kept columns may cost together")
+    if budget is None:
+        m = resolve_n_features_to_select(n_features_to_select, n_groups)
+        return make_gates(group, m, keep=always, drop=never), labels
+    if n_features_to_select is not None:
+        raise ValueError(
+            f"budget takes the place of n_features_to_select: give one of them, got n_features_to_select="
+            f"{n_features_to_select!r} and budget={budget!r}"
+        )
+    if not isinstance(budget, numbers.Real) or isinstance(budget, bool):
+        raise ValueError(f"budget must be a number, got {budget!r}")
+    of_groups = None if costs is None else _read_costs(costs, group, n_groups, known, labels)
+    return make_gates(group, keep=always, drop=never, costs=of_groups, budget=float(budget)), labels
+
+
+def possible_counts(
+    n_columns: int,
+    *,
+    groups: Any = None,
+    keep: Any = None,
+    drop: Any = None,
+    costs: Any = None,
+    budget: float | None = None,
+    names: Sequence[str] | np.ndarray | None = None,
+) -> tuple[int, int]:
+    """Return the least and the largest M that groups, ``keep`` and ``drop`` leave possible; parameters of :func:`read_gates`.
+
+    Examples
+    --------
+    >>> possible_counts(5, groups=[0, 0, 1, 2, 3], keep=[2, 3], drop=[4])
+    (2, 3)
+    """
+    read_gates(n_columns, costs=costs, budget=budget, groups=groups, names=names)
+    known = None if names is None else {str(name): number for number, name in enumerate(names)}
+    group, _ = _read_groups(groups, n_columns, known)
+    always, never = (_groups_of(value, group, known, what) for value, what in ((keep, "keep"), (drop, "drop")))
+    most = int(group.max(initial=-1)) + 1 - never.size
+    if most == 0:
+        raise ValueError("drop leaves no feature to select from; drop fewer")
+    return max(1, always.size), most
+
+
+def column_number(value: Any, n_columns: int, known: Mapping[str, int] | None, what: str) -> int:
+    """Return the number of a column that is given by its name or number.
+
+    Examples
+    --------
+    >>> column_number("dose", 2, {"age": 0, "dose": 1}, "keep"), column_number(-1, 2, None, "keep")
+    (1, 1)
+    >>> column_number(7, 2, None, "keep")
+    Traceback (most recent call last):
+    ValueError: keep: there is no column 7; columns are numbered from 0 to 1
+    """
+    if isinstance(value, str):
+        if known is None:
+            raise ValueError(f"{what}: the columns have no names, so {value!r} says nothing; give numbers of columns")
+        if value not in known:
+            raise UnknownNameError(f"{what}: there is no column {value!r}.{suggest(value, known)}")
+        return known[value]
+    if isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_)):
+        number = int(value)
+        if not -n_columns <= number < n_columns:
+            raise ValueError(f"{what}: there is no column {number}; columns are numbered from 0 to {n_columns - 1}")
+        return number % n_columns
+    raise ValueError(f"{what} takes names or numbers of columns, got {value!r}")
+
+
+def _is_list(value: Any) -> bool:
+    return not isinstance(value, (str, bytes)) and isinstance(value, (Sequence, np.ndarray, set, frozenset))
+
+
+def _read_groups(groups: Any, n_columns: int, known: Mapping[str, int] | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the number of the group of each column, by first column, and the names of the groups."""
+    if groups is None:
+        return np.arange(n_columns), None
+    if isinstance(groups, Mapping):
+        return _from_lists(list(groups.values()), [str(label) for label in groups], n_columns, known)
+    if not _is_list(groups) and not hasattr(groups, "__array__"):
+        raise ValueError(f"groups must hold a label for each column, or lists of columns, got {groups!r}")
+    listed = [groups] if isinstance(groups, (set, frozenset)) else list(groups)
+    if listed and all(_is_list(one) for one in listed) and np.ndim(groups if isinstance(groups, np.ndarray) else 0) < 2:
+        return _from_lists(listed, None, n_columns, known)
+    labels = np.asarray(groups).ravel()
+    if labels.size != n_columns:
+        raise ValueError(
+            f"groups holds {labels.size} labels for {n_columns} columns: give one label for each column, "
+            "or lists of columns"
+        )
+    kinds = [str(label) for label in labels.tolist()]
+    return _numbered(kinds), np.array(list(dict.fromkeys(kinds)), dtype=object)
+
+
+def _numbered(labels: list[str]) -> np.ndarray:
+    number = {label: place for place, label in enumerate(dict.fromkeys(labels))}
+    return np.array([number[label] for label in labels], dtype=np.int64)
+
+
+def _from_lists(
+    lists: list[Any], labels: list[str] | None, n_columns: int, known: Mapping[str, int] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    owner = np.full(n_columns, -1)
+    names = [f"x{i}" for i in range(n_columns)] if known is None else list(known)
+    for place, members in enumerate(lists):
+        if not _is_list(members):
+            raise ValueError(f"groups must hold a label for each column, or lists of columns, got {members!r} in it")
+        found = [column_number(member, n_columns, known, "groups") for member in members]
+        if not found:
+            raise ValueError("groups holds a group without columns; leave it out")
+        for column in found:
+            if owner[column] >= 0:
+                where = "twice in one group" if owner[column] == place else "in two groups"
+                raise ValueError(f"groups: column {names[column]!r} is {where}; every column belongs to one group")
+            owner[column] = place
+    # A column in no list is a group of its own: its place is unlike those of the lists.
+    alone = owner < 0
+    owner[alone] = len(lists) + np.flatnonzero(alone)
+    _, first, number = np.unique(owner, return_index=True, return_inverse=True)
+    by_first = np.argsort(first, kind="stable")
+    group = np.argsort(by_first, kind="stable")[number]
+    found_names = []
+    for column in first[by_first]:
+        place = owner[column]
+        if alone[column]:
+            found_names.append(names[column])
+        elif labels is not None:
+            found_names.append(labels[place])
+        else:
+            found_names.append("+".join(names[i] for i in np.flatnonzero(owner == place)))
+    return group, np.array(found_names, dtype=object)
+
+
+def _groups_of(value: Any, group: np.ndarray, known: Mapping[str, int] | None, what: str) -> np.ndarray:
+    """Return the groups of columns given by names or numbers, or by a mask over the columns."""
+    if value is None:
+        return np.zeros(0, dtype=np.int64)
+    if isinstance(value, (str, numbers.Integral)) or not isinstance(value, Iterable):
+        raise ValueError(f"{what} must be a list of names or numbers of columns, got {value!r}")
+    given = np.asarray(value).ravel().tolist() if hasattr(value, "__array__") else list(value)
+    if given and hasattr(value, "__array__") and all(isinstance(one, bool) for one in given):
+        mask = np.array(given)
+        if mask.size != group.size:
+            raise ValueError(f"{what} is a mask over {mask.size} columns, there are {group.size}")
+        return np.unique(group[mask])
+    columns = [column_number(one, group.size, known, what) for one in given]
+    return np.unique(group[columns]) if columns else np.zeros(0, dtype=np.int64)
+
+
+def _label(number: int, group: np.ndarray, known: Mapping[str, int] | None, labels: np.ndarray | None) -> str:
+    if labels is not None:
+        return repr(str(labels[number]))
+    return f"column {number}" if known is None else repr(list(known)[number])
+
+
+def _read_costs(
+    costs: Any, group: np.ndarray, n_groups: int, known: Mapping[str, int] | None, labels: np.ndarray | None
+) -> np.ndarray:
+    """Return what each group costs; raise ValueError for a cost that is none."""
+    if not isinstance(costs, Mapping):
+        values = np.asarray(costs, dtype=object).ravel()
+        if values.size != group.size:
+            raise ValueError(f"costs holds {values.size} numbers for {group.size} columns: give one for each column")
+        of_columns = np.array([_cost(value, f"column {place}") for place, value in enumerate(values)])
+        return np.bincount(group, weights=of_columns, minlength=n_groups)
+    by_label = {} if labels is None else {str(label): place for place, label in enumerate(labels)}
+    of_columns, of_groups = np.ones(group.size), np.full(n_groups, np.nan)
+    for name, value in costs.items():
+        cost = _cost(value, repr(name))
+        if name in by_label:
+            of_groups[by_label[name]] = cost
+        else:
+            of_columns[column_number(name, group.size, known, "costs")] = cost
+    summed = np.bincount(group, weights=of_columns, minlength=n_groups)
+    return np.where(np.isnan(of_groups), summed, of_groups)
+
+
+def _cost(value: Any, what: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"costs: the cost of {what} must be a number, got {value!r}") from None
+    if not np.isfinite(number) or number < 0:
+        raise ValueError(f"costs: the cost of {what} must be a finite number from 0 on, got {value!r}")
+    return number

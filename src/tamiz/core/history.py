@@ -10,7 +10,7 @@ from numba import njit
 from numba.extending import register_jitable
 
 from tamiz.core.compiled import IN_PLACE, INLINED
-from tamiz.core.state import HISTORY_COLUMNS
+from tamiz.core.rule import HISTORY_COLUMNS
 
 #: Lines that a history holds at most.
 N_LINES = 256

@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tamiz._names import pick
-from tamiz.core._arrays import Array, namespace
+from tamiz._utils.names import pick
+from tamiz.core.step import Array, namespace
 
 Task = Literal["classification", "regression"]
 

@@ -3,19 +3,348 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numba import njit
 
 from tamiz.core import writeable_view
 from tamiz.core.losses import Loss
 from tamiz.core.rule import Rule
-from tamiz.engines.basis import hat_basis
 from tamiz.engines.contract import Fit, Problem, Progress
 from tamiz.engines.linear import LinearEngine
 from tamiz.engines.schedule import Schedule
+
+#: Cells of a dense table whose columns are sorted at a time.
+_CHUNK = 1 << 22
+#: Hats are divided by their standard deviation, or by this where it is smaller: a value that few rows hold (an indicator
+#: of less than 1 % of them) does not become a column of huge entries.
+SMALLEST_DEVIATION = 0.1
+
+
+@njit(cache=True, nogil=True)
+def _add_value(values, counts, n, value, count):
+    """Append a value that is not below the last one, or count it to the last one; return how many distinct ones there are."""
+    if n > 0 and values[n - 1] == value:
+        counts[n - 1] += count
+        return n
+    values[n] = value
+    counts[n] = count
+    return n + 1
+
+
+@njit(cache=True, nogil=True)
+def _knots_of_column(values, counts, n_distinct, knots):
+    """Write the knots of a column with known distinct values; return how many there are."""
+    most = knots.shape[0]
+    if n_distinct <= most:
+        for i in range(n_distinct):
+            knots[i] = values[i]
+        return n_distinct
+    # Knots divide the rows evenly. A value that many rows share counts as no more than one part of them: the knots that it
+    # would take in all divide the other rows. Such a limit depends on itself, so it is approached in a few rounds.
+    total, limit = 0.0, np.inf
+    for _ in range(20):
+        total = 0.0
+        for i in range(n_distinct):
+            total += min(counts[i], limit)
+        limit = total / (most - 1)
+    knots[0] = values[0]
+    n, last, left = 1, 0, total - min(counts[0], limit)
+    while n < most and last < n_distinct - 1:
+        last += 1
+        passed = min(counts[last], limit)
+        while last < n_distinct - 1:
+            more = min(counts[last + 1], limit)
+            # Up to the value that comes nearest; the last knot is the largest value.
+            if n < most - 1 and passed + more / 2 >= left / (most - n):
+                break
+            last += 1
+            passed += more
+        knots[n] = values[last]
+        n += 1
+        left -= passed
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _choose_knots(stored, indptr, implicit, n_rows, values, counts, knots, n_knots):
+    """Choose the knots of columns whose stored entries are sorted; all other rows hold the implicit value of the column."""
+    for j in range(implicit.shape[0]):
+        missing = n_rows - (indptr[j + 1] - indptr[j])
+        n = 0
+        for p in range(indptr[j], indptr[j + 1]):
+            if missing > 0 and implicit[j] <= stored[p]:
+                n = _add_value(values, counts, n, implicit[j], missing)
+                missing = 0
+            n = _add_value(values, counts, n, stored[p], 1)
+        if missing > 0:
+            n = _add_value(values, counts, n, implicit[j], missing)
+        n_knots[j] = _knots_of_column(values, counts, n, knots[j])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _locate(x, knots, n):
+    """Return the knot to the left of x and how far x is on the way to the next one, from 0 to 1."""
+    if n == 1 or x <= knots[0]:
+        return 0, np.float32(0.0)
+    left = 0
+    while left < n - 2 and x >= knots[left + 1]:
+        left += 1
+    share = (x - knots[left]) / (knots[left + 1] - knots[left])
+    return left, min(share, np.float32(1.0))
+
+
+@njit(cache=True, nogil=True)
+def _add_cell(x, weight, knots, n, total, squares):
+    """Add a cell to the weighted sums of its hats and of their squares; the first place is that of ``x - knots[0]``."""
+    left, share = _locate(x, knots, n)
+    distance = np.float64(x) - knots[0]
+    total[0] += weight * distance
+    squares[0] += weight * distance * distance
+    if left > 0:
+        total[left] += weight * (1.0 - share)
+        squares[left] += weight * (1.0 - share) * (1.0 - share)
+    if left + 1 < n - 1:
+        total[left + 1] += weight * share
+        squares[left + 1] += weight * share * share
+
+
+@njit(cache=True, nogil=True)
+def _dense_sums(X, weights, knots, n_knots, total, squares):
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            _add_cell(X[i, j], weights[i], knots[j], n_knots[j], total[j], squares[j])
+
+
+@njit(cache=True, nogil=True)
+def _sparse_sums(data, indices, indptr, implicit, weights, rest, knots, n_knots, total, squares):
+    """Do the same for a sparse table; ``rest``, all zero, receives the weight of the rows that each column does not store."""
+    weight = 0.0
+    for i in range(weights.shape[0]):
+        weight += weights[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            j = indices[p]
+            rest[j] -= weights[i]
+            _add_cell(data[p] + implicit[j], weights[i], knots[j], n_knots[j], total[j], squares[j])
+    for j in range(implicit.shape[0]):
+        _add_cell(implicit[j], max(0.0, weight + rest[j]), knots[j], n_knots[j], total[j], squares[j])
+
+
+@njit(cache=True, nogil=True)
+def _write_row(x, knots, n_knots, starts, base, factor, out):
+    """Write the column itself and its standardised hats for one row; ``base`` is what a hat of 0 becomes."""
+    for c in range(base.shape[0]):
+        out[c] = base[c]
+    for j in range(x.shape[0]):
+        n, start = n_knots[j], starts[j]
+        if n > 1:
+            out[start] = x[j]
+            left, share = _locate(x[j], knots[j], n)
+            if left > 0:
+                out[start + left] += (np.float32(1.0) - share) * factor[j, left]
+            if left + 1 < n - 1:
+                out[start + left + 1] += share * factor[j, left + 1]
+
+
+@njit(cache=True, nogil=True)
+def _dense_table(X, knots, n_knots, starts, base, factor, out):
+    for i in range(X.shape[0]):
+        _write_row(X[i], knots, n_knots, starts, base, factor, out[i])
+
+
+@njit(cache=True, nogil=True)
+def _sparse_table(data, indices, indptr, implicit, knots, n_knots, starts, factor, out_data, out_indices, out_indptr):
+    """Write by what each stored cell differs from the implicit value of its column; return how many entries there are."""
+    n = 0
+    zero, one = np.float32(0.0), np.float32(1.0)
+    for i in range(indptr.shape[0] - 1):
+        for p in range(indptr[i], indptr[i + 1]):
+            j = indices[p]
+            if n_knots[j] > 1:
+                out_data[n] = data[p]
+                out_indices[n] = starts[j]
+                n += 1
+            left, share = _locate(data[p] + implicit[j], knots[j], n_knots[j])
+            old_left, old_share = _locate(implicit[j], knots[j], n_knots[j])
+            for k in range(1, n_knots[j] - 1):
+                value = one - share if k == left else (share if k == left + 1 else zero)
+                value -= one - old_share if k == old_left else (old_share if k == old_left + 1 else zero)
+                if value != 0.0:
+                    out_data[n] = value * factor[j, k]
+                    out_indices[n] = starts[j] + k
+                    n += 1
+        out_indptr[i + 1] = n
+    return n
+
+
+@dataclass(frozen=True, eq=False)
+class HatBasis:
+    """Knots of every column of a table, and the standardisation of its hats; see :func:`hat_basis`.
+
+    Parameters
+    ----------
+    knots : ndarray of float32, shape (n_features, most)
+        Knots of each column, ascending; only the first ``n_knots[j]`` of a row count.
+    n_knots : ndarray of int64, shape (n_features,)
+        Number of knots: 1 for a constant column.
+    mean : ndarray of float64, shape (n_features,)
+        Mean of each column.
+    centre : ndarray of float64, shape (n_features, most)
+        Mean of the hat of each knot.
+    factor : ndarray of float32, shape (n_features, most)
+        A hat h of an inner knot enters the table as ``(h - centre) * factor``; 0 for the two outer knots, which have no hat.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 7.0], [1.0, 7.0], [2.0, 7.0]], dtype=np.float32)
+    >>> basis = hat_basis(X, None, np.ones(3, np.float32), n_knots=6)
+    >>> basis.n_knots.tolist(), basis.groups.tolist()
+    ([3, 1], [0, 0, 1])
+    >>> (basis.table(X, None)[0].astype(float).round(2) + 0).tolist()
+    [[0.0, -0.58, 0.0], [1.0, 1.15, 0.0], [2.0, -0.58, 0.0]]
+    """
+
+    knots: np.ndarray
+    n_knots: np.ndarray
+    mean: np.ndarray
+    centre: np.ndarray
+    factor: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Return how many columns of the new table each column becomes: itself, and a hat for each inner knot."""
+        return np.maximum(1, self.n_knots - 1)
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Return the place of each column in the new table, and the number of columns of that."""
+        return np.concatenate([[0], np.cumsum(self.sizes)])
+
+    @property
+    def groups(self) -> np.ndarray:
+        """Return the column that each column of the new table comes from."""
+        return np.repeat(np.arange(self.n_knots.size), self.sizes)
+
+    def table(self, X: Any, offset: np.ndarray | None) -> tuple[Any, np.ndarray | None]:
+        """Return the new table: dense with None or, for a sparse table, CSR with its offset.
+
+        Parameters
+        ----------
+        X : ndarray of float32 or CSR matrix, shape (n_samples, n_features)
+            The table.
+        offset : ndarray of float32, shape (n_features,), or None
+            Implicit value of each column of a sparse table.
+        """
+        starts, factor = self.starts, self.factor
+        place = np.arange(self.knots.shape[1])
+        base = (-self.centre * self.factor).astype(np.float32)[place < self.sizes[:, None]]
+        if not sp.issparse(X):
+            out = np.empty((X.shape[0], starts[-1]), dtype=np.float32)
+            _dense_table(X, self.knots, self.n_knots, starts, base, factor, out)
+            return out, None
+        implicit, size = _implicit(X, offset), self._n_entries(X)
+        data, indices = np.empty(size, dtype=np.float32), np.empty(size, dtype=np.int32)
+        indptr = np.zeros(X.shape[0] + 1, dtype=np.int64)
+        n = _sparse_table(*_arrays(X), implicit, self.knots, self.n_knots, starts, factor, data, indices, indptr)
+        fill = np.empty(starts[-1], dtype=np.float32)
+        _write_row(implicit, self.knots, self.n_knots, starts, base, factor, fill)
+        return sp.csr_matrix((data[:n], indices[:n], indptr), shape=(X.shape[0], starts[-1])), fill
+
+    def n_bytes(self, X: Any) -> int:
+        """Return the memory that :meth:`table` of ``X`` takes (for a sparse table at most)."""
+        return 8 * self._n_entries(X) if sp.issparse(X) else 4 * X.shape[0] * int(self.starts[-1])
+
+    def _n_entries(self, X: Any) -> int:
+        """Return a bound of the entries of a sparse table: a cell and the implicit value touch two hats each."""
+        return int(np.minimum(5, self.sizes)[X.indices].sum())
+
+    def heights(self, coef: np.ndarray, columns: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield the curves that belong to weights in the new table, for some columns.
+
+        Parameters
+        ----------
+        coef : ndarray, shape (n_outputs, n_weights)
+            Weights of what these columns have become, side by side.
+        columns : ndarray of int
+            The columns.
+
+        Yields
+        ------
+        knots : ndarray, shape (n_knots,)
+        heights : ndarray, shape (n_outputs, n_knots)
+            Value of the curve at each knot; its mean over the samples is 0.
+        constant : ndarray, shape (n_outputs,)
+            What was taken off to make it so.
+        """
+        begin = 0
+        for j in columns:
+            n, size = int(self.n_knots[j]), int(self.sizes[j])
+            knots, line = self.knots[j, :n].astype(np.float64), coef[:, begin]
+            weights = coef[:, begin + 1 : begin + size] * self.factor[j, 1:size]
+            heights = line[:, None] * (knots - self.mean[j]) - weights @ self.centre[j, 1:size, None]
+            heights[:, 1:size] += weights
+            # A constant column became zeros, whatever its value.
+            yield knots, heights * (n > 1), line * self.mean[j] * (n > 1)
+            begin += size
+
+
+def _implicit(X: Any, offset: np.ndarray | None) -> np.ndarray:
+    return np.zeros(X.shape[1], np.float32) if offset is None else np.ascontiguousarray(offset, dtype=np.float32)
+
+
+def _arrays(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return entries, indices and pointers of a CSR or CSC matrix in the one type that the loops are compiled for."""
+    return X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64)
+
+
+def hat_basis(X: Any, offset: np.ndarray | None, weights: np.ndarray, n_knots: int) -> HatBasis:
+    """Choose the knots of each column, and how its hats are standardised: together they have the variance of the column.
+
+    Parameters
+    ----------
+    X : ndarray of float32 in C order, or CSR matrix of float32, shape (n_samples, n_features)
+        The table.
+    offset : ndarray of float32, shape (n_features,), or None
+        Implicit value of each column of a sparse table.
+    weights : ndarray of float32, shape (n_samples,)
+        Weights of the samples in means and deviations.
+    n_knots : int
+        Knots of a column, at most; 2 or more.
+
+    Returns
+    -------
+    HatBasis
+    """
+    n, f = X.shape
+    knots, counts = np.zeros((f, n_knots), dtype=np.float32), np.zeros(f, dtype=np.int64)
+    buffers = np.zeros(n + 1, dtype=np.float32), np.zeros(n + 1, dtype=np.int64)
+    total, squares = np.zeros((f, n_knots)), np.zeros((f, n_knots))
+    if sp.issparse(X):
+        implicit, (stored, _, indptr) = _implicit(X, offset), _arrays(X.tocsc())
+        values = stored + np.repeat(implicit, np.diff(indptr))
+        order = np.lexsort((values, np.repeat(np.arange(f), np.diff(indptr))))
+        _choose_knots(values[order], indptr, implicit, n, *buffers, knots, counts)
+        _sparse_sums(*_arrays(X), implicit, weights, np.zeros(f), knots, counts, total, squares)
+    else:
+        width = max(1, _CHUNK // max(1, n))
+        for left in range(0, f, width):
+            part = np.sort(X[:, left : left + width].T, axis=1)
+            indptr, implicit = n * np.arange(part.shape[0] + 1), np.zeros(part.shape[0], dtype=np.float32)
+            place = slice(left, left + width)
+            _choose_knots(part.reshape(-1), indptr, implicit, n, *buffers, knots[place], counts[place])
+        _dense_sums(X, weights, knots, counts, total, squares)
+    centre = total / weights.sum(dtype=np.float64)
+    deviation = np.sqrt(np.maximum(squares / weights.sum(dtype=np.float64) - centre * centre, 0.0))
+    mean = knots[:, 0] + centre[:, 0]
+    share = deviation[:, 0] / np.sqrt(np.maximum(1, counts - 2))
+    factor = share[:, None] / np.maximum(deviation, SMALLEST_DEVIATION)
+    inner = (np.arange(n_knots) > 0) & (np.arange(n_knots) < counts[:, None] - 1)
+    return HatBasis(knots, counts, mean, np.where(inner, centre, 0.0), np.where(inner, factor, 0.0).astype(np.float32))
+
 
 #: Knots of a curve.
 N_KNOTS = 8
@@ -122,7 +451,7 @@ class AdditiveModel:
 class AdditiveEngine:
     """Train a sum of curves, one for each column, and select the columns, compiled.
 
-    Each column becomes itself and a few hats (:mod:`tamiz.engines.basis`) that share one entry of gamma, and the linear
+    Each column becomes itself and a few hats (:mod:`tamiz.engines.additive`) that share one entry of gamma, and the linear
     engine does the rest. So the problem is convex, has no bad starts, and takes as long as a linear fit on as many columns.
     Of a dense table the expanded one takes ``n_knots - 1`` times the memory in float32; a sparse one grows at most fivefold.
 

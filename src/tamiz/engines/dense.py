@@ -8,19 +8,333 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from scipy.optimize import minimize
 
+from tamiz._utils.extras import require
+from tamiz.core.compiled import IN_PLACE
+from tamiz.core.history import room_for_steps
 from tamiz.core.losses import Loss
-from tamiz.core.rule import Rule
-from tamiz.core.state import Slot
-from tamiz.engines._compile_notice import announce_compilation
-from tamiz.engines.contract import Fit, Problem, Progress
-from tamiz.engines.dense_loop import run_dense
-from tamiz.engines.dense_start import Start, constant_loss
+from tamiz.core.rule import Rule, ScheduleWindow, Slot
+from tamiz.engines.compilation import announce_compilation, call_loop
+from tamiz.engines.contract import (
+    Fit,
+    Problem,
+    Progress,
+    final_ranking,
+    numbers_of_working_set,
+    raise_diverged,
+    record_selection,
+    training_numbers,
+    warn_near_chance,
+)
+from tamiz.engines.dense_loop import DenseMemory, drop_eliminated, most_rows, new_dense_memory, run_dense
+from tamiz.engines.design import Design
+from tamiz.engines.layers import EPSILON, Row, batch_memory, first_layer_products, views
+from tamiz.engines.loop import Status
 from tamiz.engines.memory import LoopSlot
-from tamiz.engines.record import final_ranking, record_selection, warn_near_chance
 from tamiz.engines.schedule import DENSE_STARTS, Schedule
+
+#: Rows that go through the network at once.
+ROWS_AT_ONCE = 4096
+
+
+class HiddenLayer(NamedTuple):
+    """A linear layer without constants, batch normalisation and ReLU, in float32."""
+
+    weights: np.ndarray
+    """(n_inputs, units)."""
+    scale: np.ndarray
+    shift: np.ndarray
+    mean: np.ndarray
+    """Running mean of the batch normalisation."""
+    variance: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class DenseModel:
+    """A dense network over the selected columns.
+
+    Parameters
+    ----------
+    hidden : tuple of HiddenLayer
+        The hidden layers.
+    output_weights : ndarray of float32, shape (n_outputs, units)
+        Weights of the output layer.
+    output_constants : ndarray of float32, shape (n_outputs,)
+        Constants of the output layer.
+
+    Examples
+    --------
+    >>> one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
+    >>> layer = HiddenLayer(np.float32([[2.0]]), scale=one, shift=zero, mean=zero, variance=one)
+    >>> DenseModel((layer,), np.float32([[1.0]]), zero).scores(np.array([[1.0], [-1.0]])).round(3).tolist()
+    [[2.0], [0.0]]
+    """
+
+    hidden: tuple[HiddenLayer, ...]
+    output_weights: np.ndarray
+    output_constants: np.ndarray
+
+    def scores(self, X: Any, offset: np.ndarray | None = None) -> np.ndarray:
+        """Return the outputs for each row.
+
+        Parameters
+        ----------
+        X : ndarray or sparse matrix, shape (n_samples, n_features_to_select)
+            The selected columns, in the order of the table.
+        offset : ndarray, shape (n_features_to_select,), or None, default=None
+            Implicit value of each column of a sparse table.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples, n_outputs)
+        """
+        out = np.empty((X.shape[0], self.output_constants.size), dtype=np.float64)
+        for begin in range(0, X.shape[0], ROWS_AT_ONCE):
+            rows = slice(begin, begin + ROWS_AT_ONCE)
+            units = X[rows].astype(np.float32)
+            base = None if offset is None else offset.astype(np.float32) @ self.hidden[0].weights
+            for layer in self.hidden:
+                units = np.asarray(units @ layer.weights)
+                if base is not None:
+                    units, base = units + base, None
+                slope = layer.scale / np.sqrt(layer.variance + np.float32(EPSILON))
+                units = np.maximum((units - layer.mean) * slope + layer.shift, np.float32(0))
+            out[rows] = units @ self.output_weights.T + self.output_constants
+        return out
+
+    def rescaled(self, mean: np.ndarray, scale: np.ndarray) -> DenseModel:
+        """Return the model whose outputs are ``scores * scale + mean``."""
+        weights, constants = self.output_weights * scale[:, None], self.output_constants * scale + mean
+        return DenseModel(self.hidden, weights.astype(np.float32), constants.astype(np.float32))
+
+    def reordered(self, order: np.ndarray) -> DenseModel:
+        """Return the model that reads the same columns in another order: first the one that was at ``order[0]``."""
+        first = self.hidden[0]
+        layers = (first._replace(weights=np.ascontiguousarray(first.weights[order])), *self.hidden[1:])
+        return DenseModel(layers, self.output_weights, self.output_constants)
+
+    def decided(self, loss: Loss) -> DenseModel:
+        """Return the model after ``Loss.decision``: two competing outputs are reduced to their difference."""
+        weights, constants = loss.decision(self.output_weights.T).T, loss.decision(self.output_constants[None])[0]
+        return DenseModel(self.hidden, np.ascontiguousarray(weights), constants)
+
+    def affine_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return weights (n_outputs, n_inputs) and constants of each layer, batch normalisation folded in; ReLU between."""
+        found = []
+        for layer in self.hidden:
+            slope = layer.scale / np.sqrt(layer.variance.astype(np.float64) + EPSILON)
+            found.append((layer.weights.T * slope[:, None], layer.shift - layer.mean * slope))
+        return [*found, (self.output_weights.astype(np.float64), self.output_constants.astype(np.float64))]
+
+    def to_torch(self) -> Any:
+        """Return the network as an ``nn.Sequential`` in evaluation mode, with the same predictions; needs PyTorch.
+
+        Returns
+        -------
+        torch.nn.Sequential
+            Linear, BatchNorm1d and ReLU for each hidden layer, then Linear.
+        """
+        require("torch", "torch", "to_torch()")
+        import torch
+        from torch import nn
+
+        parts: list[nn.Module] = []
+        with torch.no_grad():
+            for layer in self.hidden:
+                linear = nn.Linear(layer.weights.shape[0], layer.weights.shape[1], bias=False)
+                linear.weight.copy_(torch.from_numpy(layer.weights.T))
+                norm = nn.BatchNorm1d(layer.scale.size, eps=EPSILON)
+                values = (norm.weight, norm.bias, norm.running_mean, norm.running_var)
+                for tensor, array in zip(values, (layer.scale, layer.shift, layer.mean, layer.variance)):
+                    assert tensor is not None
+                    tensor.copy_(torch.from_numpy(array))
+                parts += [linear, norm, nn.ReLU()]
+            output = nn.Linear(self.output_weights.shape[1], self.output_weights.shape[0])
+            output.weight.copy_(torch.from_numpy(self.output_weights))
+            output.bias.copy_(torch.from_numpy(self.output_constants))
+        return nn.Sequential(*parts, output).eval()
+
+
+def trained_model(memory: DenseMemory, hidden: tuple[int, ...], width: int, averaged: bool) -> DenseModel:
+    """Return the network of a finished run, without the padding of its layers.
+
+    Parameters
+    ----------
+    memory : DenseMemory
+        The memory of the run; its first ``width`` columns are the kept ones.
+    hidden : tuple of int
+        Units of the hidden layers.
+    width : int
+        Number of columns that the network reads.
+    averaged : bool
+        Whether to take the averages over the last part of the refinement.
+
+    Returns
+    -------
+    DenseModel
+        With as many outputs as there are targets.
+    """
+    weights = (memory.weights_average if averaged else memory.weights[:width])[:, : hidden[0]].copy()
+    row, which = (Row.AVERAGE, 1) if averaged else (Row.VALUE, 0)
+    n_outputs = int(memory.layers.units[-1])
+    layers = []
+    for size, n_next, parts in zip(hidden, (*hidden[1:], n_outputs), views(memory.layers, row, which)):
+        scale, shift, behind, mean, variance = parts
+        layers.append(HiddenLayer(weights, *(part[:size].copy() for part in (scale, shift, mean, variance))))
+        weights = behind[:size, :n_next].copy()
+    constants = memory.layers.parameters[row, -n_outputs:].copy()
+    return DenseModel(tuple(layers), np.ascontiguousarray(weights.T), constants)
+
+
+class Start:
+    """Hold one start of a network and train it.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        Units of the hidden layers.
+    problem, rule, loss, schedule : Problem, Rule, Loss, Schedule
+        As for an engine.
+    seed : tuple of int
+        Decides the weights and the order of the rows.
+    rows : ndarray of int
+        The rows to train on.
+    owned : bool
+        Whether the table may be overwritten.
+    starts : ndarray of int, shape (n_features + 1,), or None, default=None
+        First column of each group, and the end (:meth:`Problem.side_by_side`); None without groups.
+    """
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...],
+        problem: Problem,
+        rule: Rule,
+        loss: Loss,
+        schedule: Schedule,
+        seed: tuple[int, ...],
+        rows: np.ndarray,
+        owned: bool,
+        starts: np.ndarray | None = None,
+    ) -> None:
+        self.hidden, self.problem, self.rule, self.loss, self.schedule = hidden, problem, rule, loss, schedule
+        # Of any part: the refinement may be repeated on other rows.
+        self.n_rows = most_rows(problem.n_samples, schedule.batch_size)
+        self.memory = new_dense_memory(
+            rows, hidden, problem.n_outputs, problem.n_columns, rule.n_features_to_select, self.n_rows, seed, starts
+        )
+        self.numbers = rule.numbers
+        self.training = training_numbers(rule, schedule)
+        self.design = Design(problem.X, problem.offset, owned)
+
+    def position(self) -> tuple[int, int, int]:
+        """Return how far it is: step, features alive, steps of refinement done."""
+        counters = self.memory.counters
+        n_alive = int(counters[Slot.OPEN] or counters[Slot.KEPT])
+        return int(counters[Slot.STEP]), n_alive, int(self.memory.loop_counters[LoopSlot.REFINED])
+
+    def train(self, stop: threading.Event) -> None:
+        """Train until done, or until ``stop`` is set; the design then holds the kept columns only."""
+        decided = self.memory.counters[Slot.CLOSED] == 1 and self.rule.warmup_steps == 0
+        if not decided or self.schedule.refinement_steps > 0:
+            self._run(stop)
+        self._drop_eliminated()
+
+    def refine_on(self, rows: np.ndarray) -> None:
+        """Repeat the refinement of a trained network on other rows, from where its weights are."""
+        if self.schedule.refinement_steps == 0:
+            return
+        self.memory.loop_counters[LoopSlot.REFINED] = 0
+        self.memory.loop_counters[LoopSlot.POSITION] = rows.size
+        self.memory = self.memory._replace(rows=rows.astype(np.int64))
+        self._run(threading.Event())
+
+    def _drop_eliminated(self) -> None:
+        memory = self.memory
+        width = drop_eliminated(memory, int(memory.counters[Slot.KEPT]))
+        self.design.keep(memory.order, width)
+        self.numbers = numbers_of_working_set(self.rule, memory.feature, memory.loop_counters, memory.counters)
+        if memory.counters[Slot.OPEN] == 0 and memory.weights_average.shape[0] != width:
+            averages = np.zeros((width, memory.weights.shape[1]), dtype=np.float32)
+            self.memory = memory._replace(weights_average=averages)
+
+    def _run(self, stop: threading.Event) -> None:
+        problem, rule, schedule = self.problem, self.rule, self.schedule
+        counters, units = self.memory.counters, int(self.memory.layers.units[0])
+        targets = np.ascontiguousarray(problem.targets, dtype=np.float32)
+        weights = problem.unit_weights()
+        rates = np.array(schedule.refinement_rates, dtype=np.float64)
+        functions = (*first_layer_products(self.design), self.loss.compiled)
+        batch = batch_memory(self.design, self.n_rows, units)
+        window = ScheduleWindow(rule)
+        while not stop.is_set():
+            # Pieces of about ten milliseconds: an interrupt is heard, and the cost of coming back to Python is not seen.
+            memory = self.memory
+            cells = (int(memory.loop_counters[LoopSlot.WIDTH]) + units) * units * self.n_rows
+            piece = min(max(8, min(1024, 100_000_000 // cells)), room_for_steps(memory.history))
+            status = call_loop(
+                run_dense, *functions, self.design.matrix, batch, targets, weights, memory, self.numbers, self.training,
+                rates, *window.steps(int(counters[Slot.STEP]) + 1, piece),
+            )  # fmt: skip
+            if status == Status.DIVERGED:
+                raise_diverged()
+            if status == Status.DONE:
+                return
+            if status == Status.COMPACT:
+                self._drop_eliminated()
+
+    def network(self) -> DenseModel:
+        """Return the trained network, with as many outputs as there are targets."""
+        averaged = self.training.average_from < self.training.refinement_steps
+        return trained_model(self.memory, self.hidden, int(self.memory.loop_counters[LoopSlot.WIDTH]), averaged)
+
+    def loss_on(self, rows: np.ndarray) -> float:
+        """Return the mean loss of the trained network on some rows."""
+        values, data, indices, indptr, offset = self.design.matrix
+        table: Any = values
+        if self.design.sparse:
+            table = sp.csr_matrix((data, indices, indptr), shape=(indptr.size - 1, offset.size))
+        scores = self.network().scores(table[rows], offset if self.design.sparse else None)
+        return mean_loss(self.loss, self.problem, scores, rows)[0]
+
+
+@njit(**IN_PLACE)
+def _call(loss, scores, targets, weights, gradient):
+    """Call a compiled loss, which Python cannot."""
+    return loss(scores, targets, weights, gradient)
+
+
+def mean_loss(loss: Loss, problem: Problem, scores: np.ndarray, rows: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the weighted mean loss of scores for some rows, and its gradient."""
+    scores = np.ascontiguousarray(scores, dtype=np.float32)
+    gradient = np.zeros_like(scores)
+    targets = np.ascontiguousarray(problem.targets[rows], dtype=np.float32)
+    return float(_call(loss.compiled, scores, targets, problem.unit_weights()[rows], gradient)), gradient
+
+
+def constant_loss(loss: Loss, problem: Problem, rows: np.ndarray) -> float:
+    """Return the mean loss on some rows of the scores that are best for them among those that are the same for all rows.
+
+    Examples
+    --------
+    >>> from tamiz.core.losses import get_loss
+    >>> problem = Problem(np.zeros((4, 1)), np.float32([[1], [2], [3], [9]]))
+    >>> round(constant_loss(get_loss("squared_error"), problem, np.arange(3)), 4)
+    0.6667
+    """
+
+    def value(constant: np.ndarray) -> tuple[float, np.ndarray]:
+        found, gradient = mean_loss(loss, problem, np.tile(constant, (rows.size, 1)), rows)
+        return found, gradient.sum(axis=0, dtype=np.float64)
+
+    return float(minimize(value, np.zeros(problem.n_outputs), jac=True, method="L-BFGS-B").fun)
+
 
 #: Functions that the loop calls, for the progress of its compilation.
 _N_FUNCTIONS = 42

@@ -16,7 +16,7 @@ from numba.extending import register_jitable
 
 from tamiz.core.compiled import FAST, IN_PLACE, INLINED, NOT_FINITE, adam, advance_in_place
 from tamiz.core.history import History, new_history
-from tamiz.core.state import Slot
+from tamiz.core.rule import Slot
 from tamiz.engines.layers import Layers, Row, backward, forward, new_layers, padded, update
 from tamiz.engines.loop import (
     Status,
@@ -63,7 +63,7 @@ class DenseMemory(NamedTuple):
     random: np.ndarray
     """State of the generator."""
     counters: np.ndarray
-    """By :class:`~tamiz.core.state.Slot`."""
+    """By :class:`~tamiz.core.rule.Slot`."""
     loop_counters: np.ndarray
     """By :class:`~tamiz.engines.loop.LoopSlot`."""
     history: History

@@ -7,15 +7,253 @@ padded to a multiple of ``PADDING`` with units whose weights are zero. The gradi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic, register_jitable
 
-from tamiz.core.compiled import FAST, INLINED, adam
-from tamiz.engines.products import PADDING, multiply, multiply_transposed, transpose
+from tamiz.core.compiled import FAST, IN_PLACE, INLINED, adam, compile_argument
+from tamiz.engines.design import Design
+
+#: Widths are padded to a multiple of this, the float32 numbers in the largest vector register.
+PADDING = 64 // np.dtype(np.float32).itemsize
+#: Long rows are multiplied in panels of so many columns.
+PANEL = 64
+
+_ROWS, _WIDE = 8, 32
+
+
+def _make_tile(rows: int, lanes: int) -> Any:
+    """Return a function that writes ``rows`` times ``lanes`` entries of a product, the sum of ``n`` outer products."""
+
+    @intrinsic
+    def tile(typing_context, a, start, row_stride, step, b, out, column, out_start, width, n, add):
+        signature = types.void(a, *[types.intp] * 3, b, out, *[types.intp] * 4, types.boolean)
+
+        def generate(context, builder, signature, arguments):
+            a, b, out = (
+                context.make_array(signature.args[place])(context, builder, arguments[place]).data
+                for place in (0, 4, 5)
+            )
+            start, row_stride, step = arguments[1:4]
+            column, out_start, width, n, add = arguments[6:]
+            number, lane = ir.FloatType(), ir.IntType(32)
+            vector = ir.VectorType(number, lanes) if lanes > 1 else number
+            nothing, zero = ir.Constant(vector, ir.Undefined), ir.Constant(vector, None if lanes > 1 else 0.0)
+
+            def along(place, stride, count):
+                return builder.add(place, builder.mul(stride, ir.Constant(stride.type, count)))
+
+            def vector_at(data, place):
+                return builder.bitcast(builder.gep(data, [place]), vector.as_pointer())
+
+            targets = [vector_at(out, along(out_start, width, row)) for row in range(rows)]
+            sums = [
+                cgutils.alloca_once_value(builder, builder.select(add, builder.load(target, align=4), zero))
+                for target in targets
+            ]
+            with cgutils.for_range(builder, n) as loop:
+                values = builder.load(vector_at(b, builder.add(column, builder.mul(loop.index, width))), align=4)
+                first = builder.add(start, builder.mul(loop.index, step))
+                for row, total in enumerate(sums):
+                    factor = builder.load(builder.gep(a, [along(first, row_stride, row)]))
+                    if lanes > 1:
+                        alone = builder.insert_element(nothing, factor, ir.Constant(lane, 0))
+                        everywhere = ir.Constant(ir.VectorType(lane, lanes), None)
+                        factor = builder.shuffle_vector(alone, nothing, everywhere)
+                    # Fused into one operation where the processor has it.
+                    product = builder.fmul(factor, values, flags=("contract",))
+                    builder.store(builder.fadd(builder.load(total), product, flags=("contract",)), total)
+            for target, total in zip(targets, sums):
+                builder.store(builder.load(total), target, align=4)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return tile
+
+
+_tile, _narrow_tile, _column_tile = (_make_tile(_ROWS, lanes) for lanes in (_WIDE, PADDING, 1))
+_row, _narrow_row, _entry = (_make_tile(1, lanes) for lanes in (_WIDE, PADDING, 1))
+
+
+@register_jitable(**INLINED)
+def _multiply(a, row_stride, step, b, out, n, add):
+    """Compute ``out[r] = sum_k a[r * row_stride + k * step] * b[k]`` over ``n`` rows of ``b``, or add it to ``out``."""
+    n_rows, width = out.shape
+    i = 0
+    while i < n_rows:
+        start, u = i * row_stride, 0
+        if i + _ROWS <= n_rows:
+            while u + _WIDE <= width:
+                _tile(a, start, row_stride, step, b, out, u, i * width + u, width, n, add)
+                u += _WIDE
+            while u + PADDING <= width:
+                _narrow_tile(a, start, row_stride, step, b, out, u, i * width + u, width, n, add)
+                u += PADDING
+            while u < width:
+                _column_tile(a, start, row_stride, step, b, out, u, i * width + u, width, n, add)
+                u += 1
+            i += _ROWS
+        else:
+            while u + _WIDE <= width:
+                _row(a, start, row_stride, step, b, out, u, i * width + u, width, n, add)
+                u += _WIDE
+            while u + PADDING <= width:
+                _narrow_row(a, start, row_stride, step, b, out, u, i * width + u, width, n, add)
+                u += PADDING
+            while u < width:
+                _entry(a, start, row_stride, step, b, out, u, i * width + u, width, n, add)
+                u += 1
+            i += 1
+
+
+@njit(**IN_PLACE)
+def multiply(a, b, out, add):
+    """Compute ``out = a @ b``, or ``out += a @ b`` if ``add``.
+
+    Examples
+    --------
+    >>> out = np.zeros((1, 2), np.float32)
+    >>> multiply(np.float32([[1, 2]]), np.float32([[1, 0], [0, 1]]), out, False)
+    >>> out.tolist()
+    [[1.0, 2.0]]
+    """
+    _multiply(a, a.shape[1], 1, b, out, a.shape[1], add)
+
+
+@njit(**IN_PLACE)
+def multiply_transposed(a, b, out):
+    """Compute ``out = a.T @ b``.
+
+    Examples
+    --------
+    >>> out = np.zeros((2, 1), np.float32)
+    >>> multiply_transposed(np.float32([[1, 2]]), np.float32([[3]]), out)
+    >>> out.tolist()
+    [[3.0], [6.0]]
+    """
+    _multiply(a, 1, a.shape[1], b, out, a.shape[0], False)
+
+
+@njit(**IN_PLACE)
+def transpose(a, out):
+    """Copy ``a.T`` into ``out``.
+
+    Examples
+    --------
+    >>> out = np.zeros((2, 1), np.float32)
+    >>> transpose(np.float32([[1, 2]]), out)
+    >>> out.tolist()
+    [[1.0], [2.0]]
+    """
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            out[j, i] = a[i, j]
+
+
+def _dense_forward(values, data, indices, indptr, offset, rows, gamma, weights, batch, out):
+    """Compute ``out = (X[rows] * gamma) @ weights``; the first factor stays in ``batch``, panel by panel, for the gradient."""
+    n, width = rows.shape[0], gamma.shape[0]
+    for begin in range(0, width, PANEL):
+        end = min(begin + PANEL, width)
+        panel, gate = batch[n * begin : n * end].reshape((n, end - begin)), gamma[begin:end]
+        for i in range(n):
+            source, target = values[rows[i]][begin:end], panel[i]
+            for j in range(gate.shape[0]):
+                target[j] = gate[j] * source[j]
+        multiply(panel, weights[begin:end], out, begin > 0)
+
+
+def _dense_gradient(values, data, indices, indptr, offset, rows, gamma, delta, batch, gradient):
+    """Compute ``gradient = (X[rows] * gamma).T @ delta`` from what the forward product left in ``batch``."""
+    n, width = rows.shape[0], gamma.shape[0]
+    for begin in range(0, width, PANEL):
+        end = min(begin + PANEL, width)
+        multiply_transposed(batch[n * begin : n * end].reshape((n, end - begin)), delta, gradient[begin:end])
+
+
+def _sparse_forward(values, data, indices, indptr, offset, rows, gamma, weights, batch, out):
+    """Compute ``out = (X[rows] * gamma) @ weights``; ``batch`` is scratch for one row."""
+    units = weights.shape[1]
+    base = batch[:units]
+    for u in range(units):
+        base[u] = np.float32(0.0)
+    for j in range(gamma.shape[0]):
+        value = offset[j] * gamma[j]
+        if value != 0:
+            w = weights[j]
+            for u in range(units):
+                base[u] += value * w[u]
+    for i in range(rows.shape[0]):
+        row = out[i]
+        for u in range(units):
+            row[u] = base[u]
+        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            value, w = data[p] * gamma[indices[p]], weights[indices[p]]
+            for u in range(units):
+                row[u] += value * w[u]
+
+
+def _sparse_gradient(values, data, indices, indptr, offset, rows, gamma, delta, batch, gradient):
+    """Compute ``gradient = (X[rows] * gamma).T @ delta``; ``batch`` is scratch for one row."""
+    units = delta.shape[1]
+    total = batch[:units]
+    for u in range(units):
+        total[u] = np.float32(0.0)
+    for i in range(rows.shape[0]):
+        d = delta[i]
+        for u in range(units):
+            total[u] += d[u]
+    for j in range(gamma.shape[0]):
+        value, g = offset[j] * gamma[j], gradient[j]
+        for u in range(units):
+            g[u] = value * total[u]
+    for i in range(rows.shape[0]):
+        d = delta[i]
+        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            value, g = data[p] * gamma[indices[p]], gradient[indices[p]]
+            for u in range(units):
+                g[u] += value * d[u]
+
+
+@cache
+def _compiled(product: Callable[..., None]) -> Any:
+    table, vector = types.Array(types.float32, 2, "C"), types.Array(types.float32, 1, "C")
+    rows = types.Array(types.int64, 1, "C")
+    matrix = (table, vector, types.Array(types.int32, 1, "C"), rows, vector)
+    signature = types.void(*matrix, rows, vector, table, vector, table)
+    return compile_argument(product, signature, fastmath=FAST)
+
+
+def first_layer_products(design: Design) -> tuple[Any, Any]:
+    """Return the compiled products of a table, forward and for the gradient of the weights.
+
+    Examples
+    --------
+    >>> forward, gradient = first_layer_products(Design(np.eye(2), None, owned=False))
+    """
+    if design.sparse:
+        return _compiled(_sparse_forward), _compiled(_sparse_gradient)
+    return _compiled(_dense_forward), _compiled(_dense_gradient)
+
+
+def batch_memory(design: Design, n_rows: int, units: int) -> np.ndarray:
+    """Return the memory ``batch`` that the products need for at most ``n_rows`` rows at a time.
+
+    Examples
+    --------
+    >>> batch_memory(Design(np.eye(3), None, owned=False), 2, 8).shape
+    (6,)
+    """
+    return np.zeros(units if design.sparse else n_rows * design.matrix.values.shape[1], dtype=np.float32)
+
 
 #: Weight of a batch in the running statistics, and the number added to a variance, as in PyTorch's ``BatchNorm1d``.
 MOMENTUM, EPSILON = 0.1, 1e-5

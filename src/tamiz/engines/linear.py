@@ -11,22 +11,22 @@ import numpy as np
 
 from tamiz.core.history import History, room_for_steps
 from tamiz.core.losses import Loss
-from tamiz.core.rule import Rule
-from tamiz.core.schedule import ScheduleWindow
-from tamiz.core.state import Slot
+from tamiz.core.rule import Rule, ScheduleWindow, Slot
 from tamiz.engines import loop
-from tamiz.engines._compile_notice import announce_compilation, call_loop
-from tamiz.engines.contract import Fit, Problem, Progress
-from tamiz.engines.design import Design
-from tamiz.engines.loop import Status
-from tamiz.engines.memory import LoopSlot, Memory, compact_vectors, copy_memory, new_memory
-from tamiz.engines.record import (
+from tamiz.engines.compilation import announce_compilation, call_loop
+from tamiz.engines.contract import (
+    Fit,
+    Problem,
+    Progress,
     final_ranking,
     numbers_of_working_set,
     raise_diverged,
     record_selection,
     training_numbers,
 )
+from tamiz.engines.design import Design
+from tamiz.engines.loop import Status
+from tamiz.engines.memory import LoopSlot, Memory, compact_vectors, copy_memory, new_memory
 from tamiz.engines.schedule import Schedule
 
 

@@ -32,7 +32,7 @@ from tamiz.core.compiled import (
     move_in_place,
 )
 from tamiz.core.history import record_step
-from tamiz.core.state import Phase, Slot
+from tamiz.core.rule import Phase, Slot
 from tamiz.engines.memory import LoopSlot
 from tamiz.engines.schedule import refinement_part
 

@@ -11,7 +11,7 @@ from numba import njit
 
 from tamiz.core.compiled import IN_PLACE
 from tamiz.core.history import History, new_history
-from tamiz.core.state import N_SLOTS, Slot
+from tamiz.core.rule import N_SLOTS, Slot
 
 #: Entries of a vector that are moved at a time.
 _CHUNK = 1 << 13
@@ -73,7 +73,7 @@ class Memory(NamedTuple):
     random: np.ndarray
     """State of the generator."""
     counters: np.ndarray
-    """By :class:`~tamiz.core.state.Slot`."""
+    """By :class:`~tamiz.core.rule.Slot`."""
     loop_counters: np.ndarray
     """By :class:`LoopSlot`."""
     history: History

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import block_diag
 
 from tamiz.core.history import room_for_steps
 from tamiz.core.losses import Loss
-from tamiz.core.rule import Rule
-from tamiz.core.schedule import ScheduleWindow
-from tamiz.core.state import Slot
-from tamiz.engines._compile_notice import announce_compilation, call_loop
-from tamiz.engines.additive import MAX_BYTES, N_KNOTS, AdditiveModel
-from tamiz.engines.contract import Fit, Problem, Progress
-from tamiz.engines.dense_start import constant_loss, mean_loss
-from tamiz.engines.loop import Status
-from tamiz.engines.memory import LoopSlot
-from tamiz.engines.pair_basis import PairBasis, pair_basis
-from tamiz.engines.pair_loop import run_pair_loop
-from tamiz.engines.pair_memory import PairMemory, drop_features, new_pair_memory
-from tamiz.engines.pair_model import PairModel
-from tamiz.engines.record import (
+from tamiz.core.rule import BUDGET_TOLERANCE, Rule, ScheduleWindow, Slot
+from tamiz.engines.additive import MAX_BYTES, N_KNOTS, AdditiveModel, HatBasis, hat_basis
+from tamiz.engines.compilation import announce_compilation, call_loop
+from tamiz.engines.contract import (
+    Engine,
+    Fit,
+    Problem,
+    Progress,
     final_ranking,
     numbers_of_working_set,
     raise_diverged,
@@ -31,8 +27,547 @@ from tamiz.engines.record import (
     training_numbers,
     warn_near_chance,
 )
+from tamiz.engines.dense import constant_loss, mean_loss
+from tamiz.engines.loop import Status
+from tamiz.engines.memory import LoopSlot
+from tamiz.engines.pair_loop import PairMemory, drop_features, new_pair_memory, run_pair_loop
 from tamiz.engines.schedule import Schedule
-from tamiz.engines.screened import screen
+from tamiz.pairs.search import screening_scores
+from tamiz.selection import Selection
+
+
+@dataclass(frozen=True, eq=False)
+class Screening:
+    """Hold the features that were screened, and the problem with these alone.
+
+    Parameters
+    ----------
+    problem : Problem
+        Dense, with the columns of the screened features and those that are always read in the order of the table; groups
+        are numbered anew.
+    features : ndarray of int, shape (n_screened,)
+        Numbers of the screened features, ascending.
+    by_evidence : ndarray of int, shape (n_features,)
+        All features, most evidence first; the screened ones are the first of them.
+    best : ndarray of int, shape (n_screened + n_always,)
+        The screened features by their new numbers and, numbered behind them, the columns that are always read; most evidence
+        first.
+    """
+
+    problem: Problem
+    features: np.ndarray
+    by_evidence: np.ndarray
+    best: np.ndarray
+
+    def rule(self, rule: Rule) -> Rule:
+        """Return the rule of a fit on the screened features.
+
+        Parameters
+        ----------
+        rule : Rule
+            That of all features.
+        """
+        costs = None if rule.costs is None else rule.costs[self.features]
+        return replace(rule, n_features=self.features.size, costs=costs)
+
+    def ranked(self, selection: Selection) -> Selection:
+        """Return the record of a fit on the screened features as one of all: the others rank behind, by their evidence.
+
+        Parameters
+        ----------
+        selection : Selection
+            Record of the fit on the screened features.
+        """
+        n_screened = self.features.size
+        ranking = np.empty(self.by_evidence.size, dtype=np.int64)
+        ranking[self.by_evidence] = np.arange(1, self.by_evidence.size + 1)
+        ranking[self.features] = selection.ranking
+        assert np.sort(ranking[self.by_evidence[:n_screened]])[-1] == n_screened
+        history = dict(selection.history)
+        if "gamma_path_features" in history:
+            history["gamma_path_features"] = self.features[history["gamma_path_features"]]
+        return replace(selection, support=ranking <= selection.n_features_to_select, ranking=ranking, history=history)
+
+
+def count_screened(by_evidence: np.ndarray, n_screened: int, rule: Rule, share: float = 1.0) -> int:
+    """Return how many features are screened: at least M or, with a budget, so many that they cost more than it.
+
+    Parameters
+    ----------
+    by_evidence : ndarray of int, shape (n_features,)
+        Features, most evidence first.
+    n_screened : int
+        How many are wanted.
+    rule : Rule
+        With M or a budget.
+    share : float, default=1.0
+        How many times the budget they shall cost, 1 or more, as far as there are as many.
+
+    Examples
+    --------
+    >>> rule = Rule(5, 0, costs=[1, 2, 1, 2, 4], budget=4)
+    >>> count_screened(np.array([3, 2, 1, 0, 4]), 1, rule), count_screened(np.arange(5), 1, rule, share=3.0)
+    (3, 5)
+    """
+    n = max(n_screened, rule.n_features_to_select)
+    if rule.costs is not None:
+        # A rule must have something to decide: its costs exceed the budget, in whatever order they are added.
+        spent = np.cumsum(rule.costs[by_evidence])
+        n = max(n, int(np.searchsorted(spent, share * rule.limit * (1.0 + BUDGET_TOLERANCE), side="right")) + 1)
+    return min(n, by_evidence.size)
+
+
+def screen(
+    problem: Problem,
+    rule: Rule,
+    loss: Loss,
+    n_screened: int,
+    seed: int = 0,
+    n_best: int | None = None,
+    share: float = 1.0,
+) -> Screening:
+    """Keep the features with the most evidence, by :func:`tamiz.pairs.search.screening_scores`; ties by number.
+
+    Columns that are always read stay.
+
+    Parameters
+    ----------
+    problem : Problem
+        The data; a sparse table is searched as it is, and only the columns that stay are made dense.
+    rule : Rule
+        With M or a budget: enough features stay to select from, see :func:`count_screened`.
+    loss : Loss
+        Tells classes from numbers.
+    n_screened : int
+        How many features to keep.
+    seed : int, default=0
+        Seed of the search of very wide tables.
+    n_best : int or None, default=None
+        How many of the best must be known, columns that are always read included; None: only which features stay. If there
+        are no more, nothing is searched.
+    share : float, default=1.0
+        How many times the budget the features that stay shall cost.
+
+    Returns
+    -------
+    Screening
+    """
+    problem.check_groups(rule.n_features)
+    n_features = rule.n_features
+    units = np.arange(problem.n_columns) if problem.groups is None else np.array(problem.groups)
+    always = np.flatnonzero(units < 0)
+    units[always] = n_features + np.arange(always.size)
+    scores = np.zeros(n_features + always.size)
+    # The most expensive ones first: if so few of them do not suffice, nothing is left out in any order.
+    first = np.arange(n_features) if rule.costs is None else np.argsort(-rule.costs)
+    leaves_out = count_screened(first, n_screened, rule, share) < n_features
+    if leaves_out or (n_best is not None and scores.size > n_best):
+        scores = screening_scores(
+            problem.X,
+            problem.targets,
+            is_classification=loss.task == "classification",
+            sample_weight=problem.sample_weight,
+            groups=None if problem.groups is None else units,
+            seed=seed,
+        )
+    by_evidence = np.argsort(-scores[:n_features], kind="stable")
+    features = np.sort(by_evidence[: count_screened(by_evidence, n_screened, rule, share)])
+    numbers = np.concatenate([features, np.arange(n_features, scores.size)])
+    columns = np.flatnonzero(np.isin(units, numbers))
+    values: Any = problem.X[:, columns]
+    values = (values.toarray() if sp.issparse(values) else np.asarray(values)).astype(np.float32, copy=False)
+    if problem.offset is not None:
+        values = values + problem.offset[columns].astype(np.float32)
+    groups = None
+    if problem.groups is not None:
+        groups = np.where(units[columns] < n_features, np.searchsorted(features, units[columns]), -1)
+    small = Problem(np.ascontiguousarray(values), problem.targets, problem.sample_weight, owned=True, groups=groups)
+    return Screening(small, features, by_evidence, np.argsort(-scores[numbers], kind="stable"))
+
+
+@dataclass(frozen=True)
+class ScreenedEngine:
+    """Screen columns, then let another engine select among them.
+
+    Parameters
+    ----------
+    engine : Engine
+        What is fitted on the screened columns.
+    n_screened : int
+        How many features are screened; at least M and, with a budget, so many that they cost more than it.
+
+    Examples
+    --------
+    >>> from tamiz.core.losses import get_loss
+    >>> from tamiz.engines import linear_schedule
+    >>> from tamiz.engines.linear import LinearEngine
+    >>> X = np.random.default_rng(0).normal(size=(60, 50)).astype(np.float32)
+    >>> y = np.where(X[:, [3]] - X[:, [7]] > 0, 1.0, -1.0)
+    >>> schedule = linear_schedule(60, 2, "classification")
+    >>> rule = Rule(50, 2, ramp_steps=schedule.ramp_steps, warmup_steps=schedule.warmup_steps)
+    >>> fit = ScreenedEngine(LinearEngine(), 10).fit(Problem(X, y), rule, get_loss("squared_hinge"), schedule)
+    >>> fit.selection.indices.tolist(), fit.selection.ranking.size
+    ([3, 7], 50)
+    """
+
+    engine: Engine
+    n_screened: int
+
+    def fit(
+        self,
+        problem: Problem,
+        rule: Rule,
+        loss: Loss,
+        schedule: Schedule,
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> Fit:
+        """Select exactly M of the screened features, or what fits into the budget, in one run of the engine.
+
+        Parameters are those of every :class:`~tamiz.engines.contract.Engine`.
+        """
+        started = time.perf_counter()
+        screened = screen(problem, rule, loss, self.n_screened, seed)
+        fit = self.engine.fit(screened.problem, screened.rule(rule), loss, schedule, seed=seed, progress=progress)
+        selection = screened.ranked(fit.selection)
+        return Fit(replace(selection, seconds=time.perf_counter() - started), fit.model)
+
+
+#: Functions of a group of columns, at most.
+MOST_GROUP_FUNCTIONS = 11
+#: A function that rests on fewer rows says more about these rows than about the feature.
+FEWEST_ROWS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class PairBasis:
+    """Hold curves and functions of a few features; see :func:`pair_basis`.
+
+    Parameters
+    ----------
+    hats : HatBasis
+        Curves of the standardised columns.
+    mean, deviation : ndarray of float64, shape (n_columns,)
+        What the columns are standardised by; a deviation of 1 for a constant column.
+    column_features : ndarray of int, shape (n_columns,)
+        Feature of each column, ascending.
+    heights : ndarray of float64, shape (n_functions, n_all_knots)
+        Values of each function at the knots of all columns, one column after the other; 0 at those of other features. A
+        function is the sum of the curves through them.
+    function_features : ndarray of int, shape (n_functions,)
+        Feature of each function, ascending.
+    table : ndarray of float32, shape (n_samples, n_curve_columns + n_functions)
+        Columns of the curves, then the functions, for the rows that the basis was made of.
+
+    Examples
+    --------
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> basis = pair_basis(np.hstack([X, X[::-1] ** 2]), np.ones(50), np.arange(2), np.array([0, 1]))
+    >>> basis.function_features.tolist(), basis.table.shape
+    ([0, 0, 1, 1], (50, 18))
+    """
+
+    hats: HatBasis
+    mean: np.ndarray
+    deviation: np.ndarray
+    column_features: np.ndarray
+    heights: np.ndarray
+    function_features: np.ndarray
+    table: np.ndarray
+
+    def starts(self, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first curve column and the first function of each feature, and the ends."""
+        features = np.arange(n_features + 1)
+        return (
+            np.searchsorted(self.column_features[self.hats.groups], features),
+            np.searchsorted(self.function_features, features),
+        )
+
+    def knot_starts(self) -> np.ndarray:
+        """Return the place of the first knot of each column in ``heights``, and the end."""
+        return np.concatenate([[0], np.cumsum(self.hats.n_knots)])
+
+
+def pair_basis(X: np.ndarray, weights: np.ndarray, column_features: np.ndarray, paired: np.ndarray) -> PairBasis:
+    """Make the curves of all columns, and the functions of some features.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_samples, n_columns)
+        The columns, those of one feature side by side.
+    weights : ndarray, shape (n_samples,)
+        Weights of the rows.
+    column_features : ndarray of int, shape (n_columns,)
+        Feature of each column, ascending.
+    paired : ndarray of int
+        Features that have functions.
+
+    Returns
+    -------
+    PairBasis
+    """
+    share = np.asarray(weights, dtype=np.float64) / np.sum(weights, dtype=np.float64)
+    values = X.astype(np.float64)
+    mean = share @ values
+    deviation = np.sqrt(share @ (values - mean) ** 2)
+    deviation = np.where(deviation > 1e-7 * np.maximum(np.abs(mean), 1e-30), deviation, 1.0)
+    standard = np.ascontiguousarray((values - mean) / deviation, dtype=np.float32)
+    hats = hat_basis(standard, None, np.asarray(weights, dtype=np.float32), N_KNOTS)
+    curves = hats.table(standard, None)[0]
+    starts = np.concatenate([[0], np.cumsum(hats.n_knots)])
+    heights, functions, features = [], [], []
+    for feature in np.sort(paired):
+        columns = np.arange(*np.searchsorted(column_features, [feature, feature + 1]))
+        knots = [hats.knots[j, : hats.n_knots[j]].astype(np.float64) for j in columns]
+        parts = [_column_functions(standard[:, j], part, share) for j, part in zip(columns, knots)]
+        found, combined = parts[0] if columns.size == 1 else _group_functions(parts, share)
+        rows = np.zeros((combined.shape[0], starts[-1]))
+        rows[:, starts[columns[0]] : starts[columns[-1] + 1]] = combined
+        heights.append(rows)
+        functions.append(found)
+        features += [feature] * combined.shape[0]
+    empty = np.zeros((X.shape[0], 0))
+    table = np.hstack([curves, *functions] if functions else [curves, empty], dtype=np.float32, casting="same_kind")
+    return PairBasis(
+        hats,
+        mean,
+        deviation,
+        np.asarray(column_features),
+        np.concatenate(heights) if heights else np.zeros((0, starts[-1])),
+        np.array(features, dtype=np.int64),
+        np.ascontiguousarray(table),
+    )
+
+
+def _rank_polynomials(values: np.ndarray, knots: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Return the mean ranks of the knots, from -1 to 1, and their squares: one row for each, as far as there are knots."""
+    order = np.argsort(values, kind="stable")
+    below = np.concatenate([[0.0], np.cumsum(share[order])])
+    sorted_values = values[order]
+    first, last = (np.searchsorted(sorted_values, knots.astype(np.float32), side) for side in ("left", "right"))
+    rank = below[first] + below[last] - 1.0
+    return np.stack([rank, rank**2])[: max(0, knots.size - 1)]
+
+
+def curve_values(X: np.ndarray, knots: list[np.ndarray], heights: np.ndarray) -> np.ndarray:
+    """Return the sums of curves, shape (n_samples, n_functions).
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_samples, n_columns)
+        The columns.
+    knots : list of ndarray
+        Knots of each column.
+    heights : ndarray, shape (n_functions, n_all_knots)
+        Values of each function at the knots.
+
+    Examples
+    --------
+    >>> curve_values(np.array([[0.5, 2.0]]), [np.array([0.0, 1.0]), np.array([0.0])], np.array([[0.0, 4.0, 1.0]])).tolist()
+    [[3.0]]
+    """
+    out = np.zeros((X.shape[0], heights.shape[0]))
+    begin = 0
+    for column, part in zip(X.T, knots):
+        own = heights[:, begin : begin + part.size]
+        for k in np.flatnonzero(own.any(axis=1)):
+            out[:, k] += np.interp(column, part, own[k])
+        begin += part.size
+    return out
+
+
+def _column_functions(column: np.ndarray, knots: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return line and U-shape of a column, of mean 0 and variance 1 without correlation, and their heights."""
+    raw = _rank_polynomials(column, knots, share)
+    values = curve_values(column[:, None], [knots], raw)
+    mean = share @ values
+    values, raw = values - mean, raw - mean[:, None]
+    corner: np.ndarray = np.linalg.qr(np.sqrt(share)[:, None] * values)[1]
+    size = np.abs(np.diag(corner))
+    n_kept = int(np.cumprod(size > 1e-4 * np.sqrt(np.square(corner).sum(axis=0))).sum())
+    mix = np.zeros((n_kept, raw.shape[0]))
+    mix[:, :n_kept] = np.linalg.inv(corner[:n_kept, :n_kept]).T
+    return _well_supported(values @ mix.T, mix @ raw)
+
+
+def _group_functions(parts: list[tuple[np.ndarray, np.ndarray]], share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return functions of a group from those of its columns, none of which rests on few rows, and their heights.
+
+    The order of the columns does not matter: few functions are changed as little as it takes to free them of correlation; of
+    many, or where one is a sum of others, the leading principal components are taken.
+    """
+    if sum(heights.shape[0] for _, heights in parts) > MOST_GROUP_FUNCTIONS:
+        parts = [(values[:, :1], heights[:1]) for values, heights in parts]
+    values, raw = np.hstack([values for values, _ in parts]), block_diag(*(heights for _, heights in parts))
+    _, singular, right = np.linalg.svd(np.sqrt(share)[:, None] * values, full_matrices=False)
+    is_free = singular > 1e-4 * singular.max(initial=1e-30)
+    if right.shape[0] == raw.shape[0] <= MOST_GROUP_FUNCTIONS and is_free.all():
+        mix = (right.T / singular) @ right
+    else:
+        mix = (right / np.where(is_free, singular, 1.0)[:, None])[is_free][:MOST_GROUP_FUNCTIONS]
+    return _well_supported(values @ mix.T, mix @ raw)
+
+
+def _well_supported(values: np.ndarray, heights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the functions, of mean 0 and variance 1, that rest on enough rows, and their heights."""
+    kept = values.shape[0] / np.maximum(np.mean(values**4, axis=0), 1e-30) >= FEWEST_ROWS
+    return values[:, kept], heights[kept]
+
+
+@dataclass(frozen=True, eq=False)
+class PairModel:
+    """A sum of curves, one for each selected column, and of joint effects, one for each pair of selected features.
+
+    A joint effect is a weighted sum of products of functions, one of each feature. Functions have mean 0 and variance 1 over
+    the training samples, and are sums of curves that are linear between the knots of their columns.
+
+    Parameters
+    ----------
+    curves : AdditiveModel
+        Curves and constant terms.
+    functions : ndarray, shape (n_functions, n_all_knots)
+        Values of each function at the knots of ``curves``; 0 at those of other features.
+    function_features : ndarray of int, shape (n_functions,)
+        Which of the selected features a function belongs to, ascending; columns that are always read are numbered behind
+        the selected features.
+    weights : ndarray, shape (n_outputs, n_functions, n_functions)
+        Weights of the products of two functions; 0 unless the feature of the first comes before that of the second.
+
+    Examples
+    --------
+    >>> flat = AdditiveModel(np.array([-1.0, 1, -1, 1]), np.array([0, 2, 4]), np.zeros((1, 4)), np.array([0.5]))
+    >>> model = PairModel(flat, np.array([[-1.0, 1, 0, 0], [0, 0, -1, 1]]), np.arange(2), np.array([[[0.0, 3], [0, 0]]]))
+    >>> model.scores(np.array([[1.0, 1.0], [1.0, -0.5]]))[:, 0].tolist()
+    [3.5, -1.0]
+    >>> model.pair_strengths()
+    [(0, 1, 3.0)]
+    """
+
+    curves: AdditiveModel
+    functions: np.ndarray
+    function_features: np.ndarray
+    weights: np.ndarray
+
+    #: What follows each layer of :meth:`affine_layers` but the last.
+    activations: ClassVar[tuple[str, ...]] = ("relu", "square")
+
+    def scores(self, X: Any, offset: np.ndarray | None = None) -> np.ndarray:
+        """Return the outputs for each row, shape (n_samples, n_outputs).
+
+        Parameters
+        ----------
+        X : ndarray or sparse matrix, shape (n_samples, n_selected_columns)
+            The selected columns, in the order of the table.
+        offset : ndarray, shape (n_selected_columns,), or None, default=None
+            Implicit value of each column of a sparse table.
+        """
+        if sp.issparse(X):
+            X = X.toarray()
+        if offset is not None:
+            X = X + offset
+        functions = self._function_values(X)
+        products = [np.einsum("na,na->n", functions @ own, functions) for own in self.weights]
+        return self.curves.scores(X) + np.stack(products, axis=1)
+
+    def _function_values(self, X: np.ndarray) -> np.ndarray:
+        knots = np.split(self.curves.knots, self.curves.starts[1:-1])
+        return curve_values(np.asarray(X, dtype=np.float64), knots, self.functions)
+
+    def effects(self, column: int, values: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the curve of a selected column, see :meth:`AdditiveModel.effects`."""
+        return self.curves.effects(column, values)
+
+    def pair_effects(self, first: int, second: int, X: Any) -> np.ndarray:
+        """Return what two selected features add to each output together, beyond their curves.
+
+        Parameters
+        ----------
+        first, second : int
+            Positions of the features among the selected ones.
+        X : array-like, shape (n_samples, n_selected_columns)
+            Where to evaluate it, in the units that the model reads; only the columns of the two features matter.
+
+        Returns
+        -------
+        ndarray, shape (n_samples, n_outputs)
+        """
+        first, second = sorted((first, second))
+        functions = self._function_values(np.asarray(X, dtype=np.float64))
+        of_first, of_second = (np.flatnonzero(self.function_features == feature) for feature in (first, second))
+        weights = self.weights[:, of_first][:, :, of_second]
+        return np.einsum("na,cab,nb->nc", functions[:, of_first], weights, functions[:, of_second])
+
+    def columns_of_pairs(self, feature: int) -> np.ndarray:
+        """Return which of the columns that the model reads the joint effects of a feature depend on.
+
+        Parameters
+        ----------
+        feature : int
+            Its number in ``function_features``.
+
+        Examples
+        --------
+        >>> flat = AdditiveModel(np.array([0.0, 1, 0, 1]), np.array([0, 2, 4]), np.zeros((1, 4)), np.array([0.5]))
+        >>> model = PairModel(flat, np.array([[0.0, 0, 0, 1], [0, 1, 0, 0]]), np.arange(2), np.array([[[0.0, 3], [0, 0]]]))
+        >>> model.columns_of_pairs(0).tolist()
+        [1]
+        """
+        knots = np.flatnonzero(self.functions[self.function_features == feature].any(axis=0))
+        return np.unique(np.searchsorted(self.curves.starts, knots, side="right") - 1)
+
+    def pair_strengths(self) -> list[tuple[int, int, float]]:
+        """Return the pairs of features with a joint effect and its strength, strongest first.
+
+        The strength is the root of the sum of squared weights over all products and outputs: the standard deviation of the
+        joint effect if the two features are independent of each other.
+        """
+        found = []
+        features = np.unique(self.function_features)
+        squares = np.square(self.weights).sum(axis=0)
+        for place, first in enumerate(features):
+            rows = squares[self.function_features == first]
+            for second in features[place + 1 :]:
+                strength = float(np.sqrt(rows[:, self.function_features == second].sum()))
+                if strength > 0:
+                    found.append((int(first), int(second), strength))
+        return sorted(found, key=lambda pair: (-pair[2], pair[:2]))
+
+    def rescaled(self, mean: np.ndarray, scale: np.ndarray) -> PairModel:
+        """Return the model whose outputs are ``scores * scale + mean``."""
+        return replace(self, curves=self.curves.rescaled(mean, scale), weights=self.weights * scale[:, None, None])
+
+    def affine_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the model as three layers, with ReLU after the first and squares after the second.
+
+        The first has a unit for each knot. A sum of products is a sum of squares, by the eigenvectors of its symmetric matrix
+        of weights, and a curve c is ``((c + 1)^2 - (c - 1)^2) / 4``.
+
+        Examples
+        --------
+        >>> flat = AdditiveModel(np.array([0.0, 1, 0, 1]), np.array([0, 2, 4]), np.zeros((1, 4)), np.array([0.5]))
+        >>> model = PairModel(flat, np.array([[0.0, 1, 0, 0], [0, 0, 0, 1]]), np.arange(2), np.array([[[0.0, 3], [0, 0]]]))
+        >>> (bends, places), (mix, shift), (out, constant) = model.affine_layers()
+        >>> units = np.maximum(np.array([0.5, 1.0]) @ bends.T + places, 0) @ mix.T + shift
+        >>> float((units**2 @ out.T + constant).round(6)[0])  # 0.5 + 3 * 0.5 * 1
+        2.0
+        """
+        knots, curves = self.curves.affine_layers()
+        functions = replace(self.curves, heights=self.functions, intercept=np.zeros(self.functions.shape[0]))
+        function_weights, function_constants = functions.affine_layers()[1]
+        mixes, constants, outputs = [], [], []
+        for number, own in enumerate(self.weights):
+            values, vectors = np.linalg.eigh((own + own.T) / 2)
+            kept = np.abs(values) > 1e-9 * np.abs(values).max(initial=0.0)
+            curve, constant = curves[0][number : number + 1], curves[1][number]
+            mixes.append(np.concatenate([vectors[:, kept].T @ function_weights, curve, curve]))
+            constants.append(np.concatenate([vectors[:, kept].T @ function_constants, [constant + 1, constant - 1]]))
+            out = np.zeros((self.weights.shape[0], int(kept.sum()) + 2))
+            out[number] = [*values[kept], 0.25, -0.25]
+            outputs.append(out)
+        output = (np.concatenate(outputs, axis=1), np.zeros(self.weights.shape[0]))
+        return [knots, (np.concatenate(mixes), np.concatenate(constants)), output]
+
 
 #: Functions that the loop calls, for the progress of its compilation.
 _N_FUNCTIONS = 38

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tamiz.estimators.classifier import E2EFSClassifier
     from tamiz.estimators.path import E2EFSPath
     from tamiz.estimators.regressor import E2EFSRegressor
-    from tamiz.estimators.stability_selection import StabilitySelection
+    from tamiz.estimators.stability import StabilitySelection
 
 __all__ = ["E2EFSClassifier", "E2EFSPath", "E2EFSRegressor", "StabilitySelection"]
 
@@ -20,7 +20,7 @@ _HOMES = {
     "E2EFSClassifier": "classifier",
     "E2EFSPath": "path",
     "E2EFSRegressor": "regressor",
-    "StabilitySelection": "stability_selection",
+    "StabilitySelection": "stability",
 }
 
 

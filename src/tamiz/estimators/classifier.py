@@ -11,10 +11,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from tamiz._constraints import NameOf
+from tamiz._utils.validation import NameOf
 from tamiz.core.losses import get_loss, names_of
-from tamiz.estimators._base import BaseE2EFS
-from tamiz.preprocessing.targets import EncodedTarget, class_weights
+from tamiz.estimators.base import BaseE2EFS
+from tamiz.rows.targets import EncodedTarget, class_weights
 
 
 def _gives_probabilities(estimator: Any) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tamiz._extras import require
-from tamiz._names import pick
+from tamiz._utils.extras import require
+from tamiz._utils.names import pick
 from tamiz.engines.schedule import (
     DENSE_STARTS,
     NETWORK_STARTS,
@@ -139,7 +139,7 @@ def _dense_engine(estimator: Any) -> Engine:
     engine = DenseEngine(estimator.hidden_layer_sizes, n_init=_n_starts(estimator, DENSE_STARTS))
     if isinstance(estimator.n_screened, str):
         return engine
-    from tamiz.engines.screened import ScreenedEngine
+    from tamiz.engines.pairs import ScreenedEngine
 
     return ScreenedEngine(engine, int(estimator.n_screened))
 

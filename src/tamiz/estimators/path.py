@@ -12,17 +12,22 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from tamiz._extras import require
-from tamiz._validation import resolve_n_features_to_select
-from tamiz.estimators._base import BaseE2EFS
-from tamiz.estimators._gating import selectable
-from tamiz.estimators._prepared import PreparedData, seed_of
-from tamiz.estimators.automatic import choose_n_features, cv_results, decide, is_auto, round_numbers
-from tamiz.estimators.choice import standard_errors
+from tamiz._utils.extras import require
+from tamiz._utils.validation import resolve_n_features_to_select
+from tamiz.estimators.base import BaseE2EFS, PreparedData, seed_of, strength_ranges, training_loss
+from tamiz.estimators.chooser import (
+    TrainingRows,
+    choose_n_features,
+    cv_results,
+    decide,
+    inner_splits,
+    is_auto,
+    round_numbers,
+    standard_errors,
+)
 from tamiz.estimators.classifier import E2EFSClassifier
-from tamiz.estimators.inner_folds import TrainingRows, inner_splits
 from tamiz.estimators.networks import find_network
-from tamiz.estimators.strength import strength_ranges, training_loss
+from tamiz.estimators.training import selectable
 
 
 class E2EFSPath(MetaEstimatorMixin, BaseEstimator):

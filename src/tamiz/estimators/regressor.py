@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from tamiz._constraints import NameOf
+from tamiz._utils.validation import NameOf
 from tamiz.core.losses import names_of
-from tamiz.estimators._base import BaseE2EFS
-from tamiz.preprocessing.targets import EncodedTarget
+from tamiz.estimators.base import BaseE2EFS
+from tamiz.rows.targets import EncodedTarget
 
 
 class E2EFSRegressor(RegressorMixin, BaseE2EFS):

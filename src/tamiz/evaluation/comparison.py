@@ -2,30 +2,254 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from tamiz.evaluation.candidates import FIT_ERRORS, Candidate
+from tamiz.baselines import registry
+from tamiz.baselines.registry import get_method
+from tamiz.estimators.networks import find_network
 from tamiz.evaluation.folds import Fold, Prepare, count_test_rows, mean_test_share, take_columns
-from tamiz.evaluation.intervals import Interval, corrected_interval
-from tamiz.evaluation.methods import fit_size
-from tamiz.evaluation.metrics import Metric, Parts, get_metric
-from tamiz.evaluation.pools import run_in_threads
-from tamiz.evaluation.significance import (
+from tamiz.evaluation.intervals import (
     FriedmanResult,
+    Interval,
     MethodRank,
     PairedTest,
+    corrected_interval,
     corrected_t_tests,
     friedman_ranks,
     rank_against_best,
 )
+from tamiz.evaluation.metrics import Metric, Parts, get_metric
+from tamiz.evaluation.pools import run_in_threads
 from tamiz.evaluation.stability import nogueira_stability
+
+#: Methods of a comparison for which the user names none.
+DEFAULT_METHODS = {
+    "classification": ("e2efs-soft", "fisher", "relieff", "lasso", "random", "all"),
+    "regression": ("e2efs-soft", "relieff", "lasso", "random", "all"),
+}
+
+#: Lines to compare with: neither ranked nor tested.
+REFERENCE_METHODS = ("random", "all")
+
+
+def fit_size(nested: str, m: int, m_values: Sequence[int]) -> int:
+    """Return the number of features that a method is fitted for to select ``m`` of the ``m_values``.
+
+    Parameters
+    ----------
+    nested : {"any", "largest", "smallest", "each"}
+        What the method says of itself, see :class:`~tamiz.baselines.Method`.
+    m : int
+        Number of features wanted.
+    m_values : sequence of int
+        All numbers of features wanted.
+
+    Examples
+    --------
+    >>> [fit_size(nested, 10, [5, 10, 20]) for nested in ("any", "largest", "smallest", "each")]
+    [20, 20, 5, 10]
+    """
+    return {"any": max(m_values), "largest": max(m_values), "smallest": min(m_values), "each": m}[nested]
+
+
+def pick_methods(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of several methods as the registry spells them, none twice.
+
+    Examples
+    --------
+    >>> pick_methods(["e2efs", " Fisher", "svm_rfe", "fisher"])
+    ('e2efs', 'fisher', 'svm-rfe')
+    """
+    return tuple(dict.fromkeys(registry.canonical_name(name) for name in names))
+
+
+def rank_for_targets(make: Callable[[], Any], X: Any, y: np.ndarray) -> np.ndarray:
+    """Return one ranking of the features for several targets, from a selector that takes one at a time.
+
+    The selector is fitted to each target by itself. Features are ordered by their best rank over the targets, so that the
+    first one of every target comes before the second one of any; of equal best ranks, by the mean rank.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a selector with ``fit`` and ``ranking_``, not fitted.
+    X : array or sparse matrix
+        Table.
+    y : ndarray of shape (n_samples, n_targets)
+        Targets.
+
+    Examples
+    --------
+    >>> from tamiz.baselines import ReliefF
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> rank_for_targets(lambda: ReliefF(n_features_to_select=1), X, X[:, [3, 1]])[[3, 1]].tolist() in ([1, 2], [2, 1])
+    True
+    """
+    rankings = np.array([make().fit(X, target).ranking_ for target in y.T])
+    ranking = np.empty(rankings.shape[1], dtype=np.int64)
+    ranking[np.lexsort((rankings.mean(axis=0), rankings.min(axis=0)))] = np.arange(1, ranking.size + 1)
+    return ranking
+
+
+def make_seeded(
+    name: str,
+    n_features_to_select: int,
+    seed: int,
+    *,
+    task: str = "auto",
+    network: str = "linear",
+    **parameters: Any,
+) -> Any:
+    """Make a selector that is not fitted yet.
+
+    Parameters
+    ----------
+    name : str
+        Name of the method.
+    n_features_to_select : int
+        M.
+    seed : int
+        Its ``random_state``, if it has one.
+    task : {"auto", "classification", "regression"}, default="auto"
+        What the target is; "auto": E2E-FS classifies, the baselines find the task from the target.
+    network : str, default="linear"
+        Network of the methods that train one and do not say which.
+    **parameters
+        Further parameters of its class.
+
+    Examples
+    --------
+    >>> make_seeded("fisher", 3, seed=0)
+    FisherScore(n_features_to_select=3)
+    """
+    method = registry.get_method(name)
+    if "network" in inspect.signature(method.load(task)).parameters and "network" not in method.options:
+        parameters["network"] = network
+    return registry.make_selector(name, n_features_to_select, task=task, random_state=seed, **parameters)
+
+
+#: Sets of random features whose scores are averaged, in each fold.
+RANDOM_DRAWS = 5
+#: What a selector that cannot be fitted raises; a comparison goes on without it.
+FIT_ERRORS = (ValueError, FloatingPointError, ImportError, TypeError, MemoryError)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Describe how a selector takes part in a comparison.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(n_features_to_select, seed)`` returns a selector with ``fit`` and ``ranking_``.
+    nested : {"any", "largest", "smallest", "each"}, default="any"
+        M at which one fit serves every M, see :class:`~tamiz.baselines.Method`.
+    keeps_all : bool, default=False
+        Whether it keeps every feature, whatever M is.
+    in_threads : bool, default=True
+        Whether its fits may run in threads; if not, they run one after the other when the rest is done.
+    is_reference : bool, default=False
+        Whether it is a line to compare with (all features, random ones) and no competitor: it is neither ranked nor tested.
+    n_draws : int, default=1
+        Fits with other seeds whose scores are averaged, in each fold.
+    joint : bool, default=False
+        Whether it takes several targets at once; others are fitted to each target, see
+        :func:`~tamiz.evaluation.comparison.rank_for_targets`.
+    """
+
+    make: Callable[[int, int], Any]
+    nested: str = "any"
+    keeps_all: bool = False
+    in_threads: bool = True
+    is_reference: bool = False
+    n_draws: int = 1
+    joint: bool = False
+
+    def rank(self, n_features_to_select: int, seed: int, X: Any, y: np.ndarray) -> np.ndarray:
+        """Fit a selector and return its ranking of the features."""
+        if y.ndim > 1 and not self.joint:
+            return rank_for_targets(lambda: self.make(n_features_to_select, seed), X, y)
+        return np.asarray(self.make(n_features_to_select, seed).fit(X, y).ranking_)
+
+
+def make_candidates(names: Sequence[str], task: str, network: str = "linear") -> dict[str, Candidate]:
+    """Make the candidates of a comparison from the names of methods.
+
+    All features and random ones are references; the score of random features is averaged over several draws.
+
+    Parameters
+    ----------
+    names : sequence of str
+        As :func:`~tamiz.baselines.registry.canonical_name` spells them.
+    task : {"classification", "regression"}
+        Task.
+    network : {"linear", "mlp"}, default="linear"
+        Network of E2E-FS.
+
+    Raises
+    ------
+    ValueError
+        If a method cannot be fitted for the task.
+
+    Examples
+    --------
+    >>> make_candidates(["fisher", "svm-rfe"], "classification")["svm-rfe"].nested
+    'smallest'
+    """
+    candidates = {}
+    for name in names:
+        info = get_method(name)
+        if task not in info.tasks:
+            raise ValueError(f"The method {name!r} needs classes, but the task is regression. Leave it out.")
+        its_network = info.options.get("network", network) if info.trains_model else "linear"
+        make = partial(make_seeded, name, task=task, network=its_network)
+        made, kind = make(1, 0), find_network(its_network)
+        if info.trains_model:
+            kind.engine(made)  # a package that is missing is reported here, not by every fold
+        in_threads = info.engine != "torch" and kind.compiled
+        is_reference = info.name in REFERENCE_METHODS
+        n_draws = RANDOM_DRAWS if is_reference and not info.keeps_all else 1
+        joint = info.trains_model or is_reference
+        candidates[name] = Candidate(make, info.nested, info.keeps_all, in_threads, is_reference, n_draws, joint)
+    return candidates
+
+
+def warm_up(candidates: Mapping[str, Candidate], task: str, n_classes: int = 2, sparse: bool = False) -> None:
+    """Fit every candidate once on a small table, so that no fit is timed with imports and compilation.
+
+    Parameters
+    ----------
+    candidates : mapping of str to Candidate
+        Methods by name.
+    task : {"classification", "regression"}
+        Task.
+    n_classes : int, default=2
+        Number of classes, for code that is compiled for two or for more.
+    sparse : bool, default=False
+        Whether the tables of the comparison are sparse.
+    """
+    import scipy.sparse as sp
+
+    generator = np.random.default_rng(0)
+    n_rows = max(24, 6 * n_classes)
+    X = generator.normal(size=(n_rows, 12)).astype(np.float32)  # wide enough for a screening
+    y = np.resize(np.arange(n_classes), n_rows) if task == "classification" else X[:, 0].astype(np.float64)
+    for one in candidates.values():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                one.make(1, 0).fit(sp.csr_matrix(X) if sparse else X, y)
+            except FIT_ERRORS:
+                continue  # reported where it fails on the table itself
 
 
 @dataclass(frozen=True, eq=False)

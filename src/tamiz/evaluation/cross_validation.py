@@ -7,6 +7,7 @@ a selector, and reads scores, intervals and stability from the result.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,12 +16,143 @@ import numpy as np
 
 from tamiz.evaluation.fold_work import FoldTask, FoldWork, MakeModel
 from tamiz.evaluation.folds import Fold, Prepare, count_test_rows, mean_test_share
-from tamiz.evaluation.intervals import Interval, corrected_interval
+from tamiz.evaluation.intervals import Interval, corrected_interval, exact_interval
 from tamiz.evaluation.metrics import Metric, Parts, get_metric
 from tamiz.evaluation.null import Null, permutation_null
 from tamiz.evaluation.pools import run_in_processes, run_in_threads
 from tamiz.evaluation.stability import nogueira_stability
-from tamiz.evaluation.verdict import find_verdict
+
+#: Level below which a score counts as better than that of shuffled targets.
+SIGNAL_LEVEL = 0.05
+
+
+def find_verdict(evaluation: Evaluation) -> str:
+    """Return one sentence on an evaluation.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With its null, or without.
+
+    Returns
+    -------
+    str
+    """
+    n_kept, n_features = evaluation.n_features_to_select, evaluation.n_features
+    kept = f"{n_kept:,} of {n_features:,} columns"
+    null = evaluation.null
+    if null is not None and null.p_value > SIGNAL_LEVEL and null.p_value * (null.n_permutations + 1) <= 1:
+        return (
+            f"None of {null.n_permutations} shuffled targets does as well, which are too few to tell a signal from chance; "
+            "take 20 or more."
+        )
+    if null is not None and null.p_value > SIGNAL_LEVEL:
+        return f"No sign of signal: shuffled targets do as well (p = {null.p_value:.2f}, {null.n_permutations} permutations)."
+    tested = (
+        f"better than shuffled targets, p = {null.p_value:.3f}"
+        if null is not None and math.isfinite(null.p_value)
+        else "not compared with shuffled targets"
+    )
+    if n_kept == n_features:
+        return f"All {n_features:,} columns were kept ({tested})."
+    gap = evaluation.difference("all_features")
+    if not gap.has_ends:
+        return f"{kept} were kept ({tested}); how they compare with all cannot be told."
+    ahead = evaluation.metric.sign * gap.value
+    if gap.low <= 0 <= gap.high:
+        return f"{kept} predict as well as all, as far as these rows can tell ({tested})."
+    return f"{kept} predict {'better' if ahead > 0 else 'worse'} than all, by {abs(gap.value):.3f} ({tested})."
+
+
+def holdout_interval(
+    metric: Metric,
+    y_true: np.ndarray,
+    response: np.ndarray,
+    y_train: np.ndarray,
+    sample_weight: np.ndarray | None = None,
+    n_draws: int = 1000,
+    seed: int = 0,
+) -> Interval:
+    """Return the score of held-out rows with its 95 % interval.
+
+    The interval is the percentile bootstrap over the rows, within classes; where every draw gives the same score it is the
+    exact bound on the number of rows.
+
+    Parameters
+    ----------
+    metric : Metric
+        Metric.
+    y_true, response : ndarray
+        Targets of the rows, and what the metric reads of the model.
+    y_train : ndarray
+        Targets of the training rows, for R².
+    sample_weight : ndarray or None, default=None
+        Weights of the rows.
+    n_draws : int, default=1000
+        Draws of the bootstrap.
+    seed : int, default=0
+        Seed of the draws.
+
+    Examples
+    --------
+    >>> from tamiz.evaluation.metrics import BALANCED_ACCURACY
+    >>> y = np.repeat([0, 1], 10)
+    >>> holdout_interval(BALANCED_ACCURACY, y, y, y)
+    Interval(value=1.0, low=0.83..., high=1.0)
+    """
+    generator = np.random.default_rng(seed)
+    strata = _strata(metric, y_true)
+    value = _score(metric, y_true, response, y_train, sample_weight, np.arange(len(y_true)))
+    if len(y_true) < 2 or not math.isfinite(value):
+        return Interval(value)
+    draws = np.array(
+        [
+            _score(
+                metric, y_true, response, y_train, sample_weight,
+                np.concatenate([generator.choice(rows, rows.size) for rows in strata]),
+            )
+            for _ in range(n_draws)
+        ]
+    )  # fmt: skip
+    known = draws[np.isfinite(draws)]
+    if known.size and np.ptp(known) > 1e-12:
+        low, high = np.quantile(known, [0.025, 0.975])
+        return Interval(value, float(low), float(high))
+    if metric.count_rows is None:
+        return Interval(value)
+    return exact_interval(value, metric.count_rows(y_true))
+
+
+def check_test_target(y_test: np.ndarray, y_train: np.ndarray, task: str) -> None:
+    """Raise if held-out targets cannot be scored: other classes than those learnt, or another number of targets.
+
+    Examples
+    --------
+    >>> check_test_target(np.array(["a", "c"]), np.array(["a", "b"]), "classification")
+    Traceback (most recent call last):
+    ValueError: The rows to test on have classes that there are no training rows of: 'c'. Leave these rows out.
+    """
+    if y_test.shape[1:] != y_train.shape[1:]:
+        raise ValueError(
+            f"The targets to test on have shape {y_test.shape}, those to train on {y_train.shape}; give both the same columns."
+        )
+    unknown = np.setdiff1d(y_test, y_train) if task == "classification" else np.empty(0)
+    if unknown.size:
+        some = ", ".join(repr(str(label)) for label in unknown[:5])
+        raise ValueError(
+            f"The rows to test on have classes that there are no training rows of: {some}. Leave these rows out."
+        )
+
+
+def _strata(metric: Metric, y_true: np.ndarray) -> list[np.ndarray]:
+    if metric.tasks != ("classification",):
+        return [np.arange(len(y_true))]
+    return [np.flatnonzero(y_true == label) for label in np.unique(y_true)]
+
+
+def _score(metric: Metric, y_true: Any, response: Any, y_train: Any, weights: Any, rows: np.ndarray) -> float:
+    parts = metric.measure(y_true[rows], response[rows], y_train, None if weights is None else weights[rows])
+    return float(metric.combine([parts])[0])
 
 
 @dataclass(frozen=True)

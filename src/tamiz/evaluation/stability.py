@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import platform
+from collections.abc import Sequence
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -64,3 +67,27 @@ def kuncheva_index(supports: Any) -> float:
     holders = chosen.sum(axis=0)
     shared = float(np.sum(holders * (holders - 1) / 2)) / (n_selections * (n_selections - 1) / 2)
     return float((shared * n_features - size**2) / (size * (n_features - size)))
+
+
+def library_versions(
+    packages: Sequence[str] = ("tamiz", "numpy", "scipy", "scikit-learn", "numba", "torch"),
+) -> dict[str, str]:
+    """Return the versions of Python and of those packages that are installed.
+
+    Parameters
+    ----------
+    packages : sequence of str, default=those that decide the numbers
+        Names of distributions.
+
+    Examples
+    --------
+    >>> sorted(library_versions(["numpy", "no-such-package"]))
+    ['numpy', 'python']
+    """
+    found = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

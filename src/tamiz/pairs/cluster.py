@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tamiz._extras import require
+from tamiz._utils.extras import require
 from tamiz.pairs.blocks import Block, Found, Runner, Task, search_block
 from tamiz.pairs.full import WorkMaker
 

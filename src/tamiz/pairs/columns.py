@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from tamiz._names import suggest
-from tamiz._validation import check_table
+from tamiz._utils.names import suggest
+from tamiz._utils.validation import check_table
 
 
 @dataclass(frozen=True, eq=False)

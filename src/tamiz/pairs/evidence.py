@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tamiz.pairs.basis import FINER_DEGREE, Basis
+from tamiz.pairs.basis import FINER_DEGREE, Basis, extend_polynomials
 from tamiz.pairs.kernels import column_grams, column_leverages, fill_pair_features, weighted_leverages
-from tamiz.pairs.null import log_p_values
-from tamiz.pairs.polynomials import extend_polynomials
-from tamiz.pairs.target import PairResiduals
+from tamiz.pairs.target import PairResiduals, log_p_values
 
 # Directions that keep less than this share of their variance once both columns are taken out are not tested.
 _SMALLEST_SHARE = 0.02

@@ -12,8 +12,7 @@ from scipy import special
 from tamiz.pairs.basis import Basis
 from tamiz.pairs.blocks import Best, Block, Runner, Task, search_all, split
 from tamiz.pairs.evidence import ColumnTests, PairEvidence, PairJudge
-from tamiz.pairs.null import TailFit, fit_tail
-from tamiz.pairs.target import PairResiduals, PairTarget, additive_residuals, residuals_of
+from tamiz.pairs.target import PairResiduals, PairTarget, TailFit, additive_residuals, fit_tail, residuals_of
 
 # Progress is told as (share done, what is being done).
 Progress = Callable[[float, str], None]

@@ -6,15 +6,208 @@ import dataclasses
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from scipy import stats
 
-from tamiz._extras import require
-from tamiz._names import suggest
+from tamiz._utils.extras import require
+from tamiz._utils.names import suggest
+from tamiz.pairs.columns import ColumnTable
+from tamiz.pairs.target import PairTarget
 
-if TYPE_CHECKING:
-    from tamiz.pairs.cells import PairCells
+_MOST_CELLS = 8
+_FEWEST_CELLS = 3
+# Rows that a cell holds on average, if columns have enough different values.
+_ROWS_PER_CELL = 8
+
+
+@dataclass(frozen=True, eq=False)
+class CellAxis:
+    """Describe the cells along one column.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    codes : ndarray of int, shape (n_samples,)
+        Cell of each row.
+    lower, upper : ndarray of shape (n_cells,)
+        Smallest and largest value in each cell; equal where a cell is one value.
+    positions : ndarray of shape (n_samples,)
+        Where the rows lie: ranks from 0 to 1, or the cell where each value is a cell of its own.
+    by_rank : bool
+        Whether the cells hold equally many rows, by rank, and not one value each.
+    """
+
+    name: str
+    codes: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    positions: np.ndarray
+    by_rank: bool
+
+    @property
+    def n_cells(self) -> int:
+        """Return the number of cells."""
+        return len(self.lower)
+
+
+@dataclass(frozen=True, eq=False)
+class PairCells:
+    """Describe the target in the cells of two columns.
+
+    Parameters
+    ----------
+    first, second : CellAxis
+        The columns; ``first`` goes with the last axis of the arrays below.
+    means : ndarray of shape (n_second, n_first)
+        Share of the second class, mean of a numeric target, or position of the commonest of several classes; NaN without rows.
+    shares : ndarray of shape (n_second, n_first)
+        Share of the commonest class where there are several; else the means, moved to 0 to 1.
+    counts : ndarray of int, shape (n_second, n_first)
+        Rows.
+    label : str
+        What the means are.
+    classes : tuple of str
+        The classes; empty for numbers.
+    """
+
+    first: CellAxis
+    second: CellAxis
+    means: np.ndarray
+    shares: np.ndarray
+    counts: np.ndarray
+    label: str
+    classes: tuple[str, ...]
+
+
+def cut_axis(table: ColumnTable, column: int) -> CellAxis:
+    """Cut a column into cells: one for each value if these are few, else by rank.
+
+    Parameters
+    ----------
+    table : ColumnTable
+        The columns; of a group the number of the largest input is taken, which for one-hot columns is the category.
+    column : int
+        Which column.
+
+    Examples
+    --------
+    >>> from tamiz.pairs.columns import read_columns
+    >>> axis = cut_axis(read_columns(np.arange(300.0)[:, None]), 0)
+    >>> axis.n_cells, axis.lower.tolist()
+    (6, [0.0, 50.0, 100.0, 150.0, 200.0, 250.0])
+    """
+    members = table.column(column)
+    values = members[:, 0] if members.shape[1] == 1 else members.argmax(axis=1).astype(np.float64)
+    levels, codes = np.unique(values, return_inverse=True)
+    name = table.names[column]
+    if len(levels) <= _MOST_CELLS:
+        return CellAxis(name, codes, levels, levels, codes.astype(np.float64), False)
+    n_cells = int(np.clip(np.sqrt(len(values) / _ROWS_PER_CELL), _FEWEST_CELLS, _MOST_CELLS))
+    ranks = (stats.rankdata(values) - 0.5) / len(values)
+    codes = np.minimum((ranks * n_cells).astype(int), n_cells - 1)
+    codes = np.unique(codes, return_inverse=True)[1]  # ties can leave a cell empty
+    n_cells = int(codes.max()) + 1
+    lower = np.array([values[codes == cell].min() for cell in range(n_cells)])
+    upper = np.array([values[codes == cell].max() for cell in range(n_cells)])
+    return CellAxis(name, codes, lower, upper, ranks, True)
+
+
+def describe_cells(table: ColumnTable, target: PairTarget, first: int, second: int) -> PairCells:
+    """Describe the target in the cells of two columns.
+
+    Parameters
+    ----------
+    table : ColumnTable
+        The columns.
+    target : PairTarget
+        The target.
+    first, second : int
+        Which columns.
+
+    Examples
+    --------
+    >>> from tamiz.pairs.columns import read_columns
+    >>> from tamiz.pairs.target import read_target
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
+    >>> cells = describe_cells(read_columns(X), read_target(["no", "yes", "yes", "no"] * 5, None, 20), 0, 1)
+    >>> cells.means.tolist(), cells.label
+    ([[0.0, 1.0], [1.0, 0.0]], 'share of yes')
+    """
+    x, y = cut_axis(table, first), cut_axis(table, second)
+    shape = (y.n_cells, x.n_cells)
+    cell = y.codes * shape[1] + x.codes
+    n_cells = shape[0] * shape[1]
+    size = np.bincount(cell, weights=target.weights, minlength=n_cells)
+    classes = () if target.classes is None else tuple(str(name) for name in target.classes)
+    with np.errstate(invalid="ignore"):
+        if len(classes) > 2:
+            by_class = np.stack(
+                [
+                    np.bincount(cell, weights=target.weights * (target.values == c), minlength=n_cells)
+                    for c in range(len(classes))
+                ]
+            )
+            means = np.where(size > 0, by_class.argmax(axis=0), np.nan)
+            shares, label = by_class.max(axis=0) / size, "commonest class"
+        else:
+            means = shares = np.bincount(cell, weights=target.weights * target.values, minlength=n_cells) / size
+            label = f"share of {classes[1]}" if classes else "mean of y"
+    if not classes and np.isfinite(means).any():
+        low, high = np.nanmin(means), np.nanmax(means)
+        shares = (means - low) / (high - low) if high > low else np.where(np.isfinite(means), 0.5, np.nan)
+    counts = np.bincount(cell, minlength=n_cells).reshape(shape)
+    return PairCells(x, y, means.reshape(shape), shares.reshape(shape), counts, label, classes)
+
+
+def _layout(axis: CellAxis, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the dots lie (jittered where values are few) and the edges of the cells."""
+    if axis.by_rank:
+        starts = [axis.positions[axis.codes == cell].min() for cell in range(1, axis.n_cells)]
+        return axis.positions, np.array([0.0, *starts, 1.0])
+    return axis.positions + random.uniform(-0.3, 0.3, len(axis.positions)), np.arange(axis.n_cells + 1) - 0.5
+
+
+def draw_pair(table: ColumnTable, target: PairTarget, first: int, second: int, *, ax: Any = None) -> Any:
+    """Draw the mean of the target in cells of two columns, and the rows as dots.
+
+    Parameters
+    ----------
+    table : ColumnTable
+        The columns.
+    target : PairTarget
+        The target; for more than two classes the commonest class of each cell is drawn.
+    first, second : int
+        Which columns.
+    ax : matplotlib axes or None, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    pyplot = require("matplotlib.pyplot", "plot", "Drawing a pair")
+    if ax is None:
+        ax = pyplot.figure(figsize=(5, 4), layout="constrained").add_subplot()
+    random = np.random.default_rng(0)
+    cells = describe_cells(table, target, first, second)
+    (x, x_edges), (y, y_edges) = _layout(cells.first, random), _layout(cells.second, random)
+    n_classes = len(cells.classes)
+    colours = "RdBu_r" if n_classes == 2 else "viridis"
+    limits = {"vmin": 0, "vmax": max(1, n_classes - 1)} if n_classes else {}
+    mesh = ax.pcolormesh(x_edges, y_edges, cells.means, cmap=colours, alpha=0.6, **limits)
+    shown = random.permutation(len(x))[:1000]
+    ax.scatter(
+        x[shown], y[shown], c=target.values[shown], cmap=colours, s=8, edgecolors="0.3", linewidths=0.3, **limits
+    )
+    bar = ax.figure.colorbar(mesh, ax=ax, label=cells.label)
+    if n_classes > 2:
+        bar.set_ticks(range(n_classes), labels=list(cells.classes))
+    ax.set_xlabel(cells.first.name + (" (rank)" if cells.first.by_rank else ""))
+    ax.set_ylabel(cells.second.name + (" (rank)" if cells.second.by_rank else ""))
+    return ax
 
 
 @dataclass(frozen=True)
@@ -239,7 +432,6 @@ class PairSearch:
         -------
         matplotlib axes
         """
-        from tamiz.pairs.plot import draw_pair
 
         return draw_pair(*self._find_pair(first, second), ax=ax)
 
@@ -251,7 +443,6 @@ class PairSearch:
         first, second : int, str or None, default=None
             The columns, as in :meth:`plot`.
         """
-        from tamiz.pairs.cells import describe_cells
 
         return describe_cells(*self._find_pair(first, second))
 

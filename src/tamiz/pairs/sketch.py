@@ -21,8 +21,7 @@ from tamiz.pairs.basis import Basis, make_basis
 from tamiz.pairs.columns import ColumnTable
 from tamiz.pairs.evidence import ColumnTests, PairEvidence, PairJudge
 from tamiz.pairs.full import Evidence, Progress, count_pairs
-from tamiz.pairs.null import TailFit
-from tamiz.pairs.target import PairTarget, additive_residuals, residuals_of
+from tamiz.pairs.target import PairTarget, TailFit, additive_residuals, residuals_of
 
 # Repetitions for each residual; 1,000 find a pair that agrees on three quarters of the rows with a probability of 95 %.
 N_REPETITIONS = 1000

@@ -12,9 +12,8 @@ import numpy as np
 
 from tamiz.evaluation.comparison import Comparison
 from tamiz.evaluation.cross_validation import Evaluation
-from tamiz.evaluation.heldout import HeldOut
-from tamiz.evaluation.intervals import Interval
-from tamiz.evaluation.significance import MethodRank, PairedTest
+from tamiz.evaluation.fold_work import HeldOut
+from tamiz.evaluation.intervals import Interval, MethodRank, PairedTest
 from tamiz.report.evidence import Correlations, FoldGrid, HeatMap, HeatSets, KeptSet, PairsFound, Projection, Stability
 from tamiz.selection import Selection
 

@@ -11,10 +11,10 @@ from scipy import stats
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import check_array
 
-from tamiz._validation import check_target_length
-from tamiz.preprocessing.targets import decide_task
+from tamiz._utils.validation import check_target_length
 from tamiz.report.data import Distribution, Group, ImageMask, KeptFeature, StandIn
 from tamiz.report.image import image_plane
+from tamiz.rows.targets import decide_task
 from tamiz.selection import Selection
 
 #: Pictures are drawn of so many kept features; the others are in the table only.

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tamiz.evaluation.cross_validation import Evaluation
+from tamiz.evaluation.fold_work import HeldOut, gather_held_out, model_effects
 from tamiz.evaluation.folds import Fold
-from tamiz.evaluation.heldout import HeldOut, gather_held_out, model_effects
 from tamiz.report.data import Confusion, Curve, Residuals, Scores
 from tamiz.report.describe import group_rows
 from tamiz.report.effects import effect_of_weights, order_by_contribution

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tamiz.core.state import Phase
+from tamiz.core.rule import Phase
 from tamiz.evaluation.intervals import Interval
 from tamiz.report.data import CompareReport, Curve
 from tamiz.report.svg import Frame, Scale, axes, element, marker, picture, polyline, series_class, text

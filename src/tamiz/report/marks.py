@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tamiz.evaluation.intervals import Interval
-from tamiz.evaluation.significance import MethodRank
+from tamiz.evaluation.intervals import Interval, MethodRank
 from tamiz.report.data import Distribution, Residuals
 from tamiz.report.lines import describe_score, interval_numbers
 from tamiz.report.svg import Frame, Scale, axes, element, marker, number, picture, polyline, series_class, spread, text

@@ -10,7 +10,7 @@ from datetime import datetime
 from importlib import resources
 from typing import Any
 
-from tamiz._extras import require
+from tamiz._utils.extras import require
 from tamiz.report.compare_view import compare_view
 from tamiz.report.data import CompareReport, SelectReport
 from tamiz.report.pairs_data import PairsReport

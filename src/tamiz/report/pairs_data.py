@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tamiz.evaluation.versions import library_versions
+from tamiz.evaluation.stability import library_versions
 from tamiz.report.data import Scalar
 
 if TYPE_CHECKING:  # a report of something else need not load the search
-    from tamiz.pairs.cells import PairCells
-    from tamiz.pairs.result import Pair, PairSearch
+    from tamiz.pairs.result import Pair, PairCells, PairSearch
 
 #: Pairs that are drawn; significant ones, and at least a few.
 MOST_PICTURES, FEWEST_PICTURES = 12, 4

@@ -11,7 +11,7 @@ from tamiz.report.svg import Frame, element, picture, series_class, text
 from tamiz.report.text import format_number, format_p_value, shorten
 
 if TYPE_CHECKING:
-    from tamiz.pairs.cells import CellAxis
+    from tamiz.pairs.result import CellAxis
 
 #: Rows of the table of columns, and of that of pairs if fewer are significant.
 N_COLUMNS, N_PAIRS = 200, 30

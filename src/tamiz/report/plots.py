@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tamiz._extras import require
-from tamiz.core.state import Phase
+from tamiz._utils.extras import require
+from tamiz.core.rule import Phase
 from tamiz.evaluation.cross_validation import Evaluation
 from tamiz.report.describe import check_report_table, find_task, group_rows
 from tamiz.report.evidence import Correlations, HeatMap

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tamiz._files import write_atomic
-from tamiz._validation import check_target_length
+from tamiz._utils.files import write_atomic
+from tamiz._utils.validation import check_target_length
 from tamiz.evaluation.comparison import Comparison
 from tamiz.evaluation.cross_validation import Evaluation
 from tamiz.evaluation.folds import Fold
-from tamiz.evaluation.versions import library_versions
+from tamiz.evaluation.stability import library_versions
 from tamiz.report.data import CompareReport, Confusion, Curve, ImageMask, Residuals, Scalar, Scores, SelectReport
 from tamiz.report.describe import (
     check_report_table,

@@ -8,11 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from tamiz.estimators.automatic import round_numbers
-from tamiz.estimators.choice import Choice, choose_simplest, choose_unbeaten
-from tamiz.estimators.inner_folds import TrainingRows, find_scorer, inner_splits
+from tamiz.estimators.base import fit_prepared, fit_prepared_sizes, prepare_once
+from tamiz.estimators.chooser import (
+    Choice,
+    TrainingRows,
+    choose_simplest,
+    choose_unbeaten,
+    find_scorer,
+    inner_splits,
+    round_numbers,
+)
 from tamiz.estimators.networks import AUTOMATIC_NETWORKS, NETWORKS
-from tamiz.estimators.reuse import fit_prepared, fit_prepared_sizes, prepare_once
 from tamiz.serve.fits import AUTO, SEED, Wish, make_live_estimator
 from tamiz.serve.session import TargetData
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tamiz.estimators.base import fit_prepared
 from tamiz.estimators.networks import NETWORKS
-from tamiz.estimators.reuse import fit_prepared
 from tamiz.evaluation.metrics import Parts, get_metric
 from tamiz.report.describe import group_rows
 from tamiz.report.effects import effect_of_weights, read_weights

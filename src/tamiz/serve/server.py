@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tamiz._extras import require
+from tamiz._utils.extras import require
 from tamiz.errors import TamizError
 
 #: The only address that is listened at: other machines cannot reach it.
@@ -126,7 +126,7 @@ def _listen(port: int) -> socket.socket:
 def _load_engine() -> None:
     """Fit a tiny table, so that what the first fit needs is loaded when the first table comes."""
     from tamiz import E2EFSClassifier
-    from tamiz.estimators.reuse import fit_prepared, prepare_once
+    from tamiz.estimators.base import fit_prepared, prepare_once
 
     estimator = E2EFSClassifier(2, random_state=0)
     table = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)

@@ -15,11 +15,10 @@ from uuid import uuid4
 
 import numpy as np
 
-from tamiz.errors import TamizError
-from tamiz.estimators.reuse import prepare_once
+from tamiz.errors import TableError, TamizError
+from tamiz.estimators.base import prepare_once
 from tamiz.evaluation.folds import Fold, make_folds
 from tamiz.tables.encode import TableEncoder, list_features
-from tamiz.tables.errors import TableError
 from tamiz.tables.names import find_column
 from tamiz.tables.read import read_table
 from tamiz.tables.table import DataTable

@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tamiz.errors import TableArgumentError, TableError, TableMemoryError
     from tamiz.tables.encode import Feature, TableEncoder, list_features
-    from tamiz.tables.errors import TableArgumentError, TableError, TableMemoryError
     from tamiz.tables.formats import Format, list_formats, read_file, register_format, write_columns
     from tamiz.tables.frames import as_table
     from tamiz.tables.memory import MemoryBudget
@@ -42,10 +42,10 @@ _HOMES = {
     "Format": "tamiz.tables.formats",
     "MemoryBudget": "tamiz.tables.memory",
     "ReadOptions": "tamiz.tables.names",
-    "TableArgumentError": "tamiz.tables.errors",
+    "TableArgumentError": "tamiz.errors",
     "TableEncoder": "tamiz.tables.encode",
-    "TableError": "tamiz.tables.errors",
-    "TableMemoryError": "tamiz.tables.errors",
+    "TableError": "tamiz.errors",
+    "TableMemoryError": "tamiz.errors",
     "TextColumn": "tamiz.tables.table",
     "as_table": "tamiz.tables.frames",
     "choose_columns": "tamiz.tables.names",

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tamiz.errors import TableError
 from tamiz.tables.centring import CentredBlock
-from tamiz.tables.errors import TableError
 from tamiz.tables.memory import MemoryBudget
 from tamiz.tables.names import ColumnChoice, ReadOptions, choose_columns, clean_column_names
 from tamiz.tables.table import DataTable, TextColumn

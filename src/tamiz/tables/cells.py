@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tamiz.tables.messages import quote
+from tamiz._utils.text import quote
 
 #: Cells that mean a missing value, besides an empty one.
 MISSING = (

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse as sp
 
+from tamiz._utils.text import WARNING, discard, list_some, quote
+from tamiz.errors import TableError
 from tamiz.tables.cells import describe_foreign_numbers, is_number
-from tamiz.tables.errors import TableError
-from tamiz.tables.messages import WARNING, discard, list_some, quote
 from tamiz.tables.table import DataTable, TextColumn
 
 _DATE_FORMATS = (

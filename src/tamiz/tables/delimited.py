@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
+from tamiz.errors import TableError
 from tamiz.tables.cells import MISSING, is_number
-from tamiz.tables.errors import TableError
 from tamiz.tables.formats import guess_format
 from tamiz.tables.names import clean_column_names
 

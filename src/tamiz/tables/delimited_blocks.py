@@ -17,9 +17,9 @@ from typing import Any, TextIO
 import numpy as np
 import pyarrow as pa
 
+from tamiz.errors import TableError
 from tamiz.tables.cells import MISSING
 from tamiz.tables.delimited import DelimitedLayout, decode
-from tamiz.tables.errors import TableError
 
 _BLOCK_BYTES = 16 * 1024**2
 _BLOCK_CELLS = 1_000_000

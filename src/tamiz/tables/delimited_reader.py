@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tamiz.errors import TableError
 from tamiz.tables.cells import MISSING, CellStyle, is_number
 from tamiz.tables.centring import CentredBlock
 from tamiz.tables.delimited import DelimitedLayout
 from tamiz.tables.delimited_blocks import CellBlock, count_lines, iterate_blocks
-from tamiz.tables.errors import TableError
 from tamiz.tables.memory import MemoryBudget
 from tamiz.tables.names import ColumnChoice, ReadOptions
 from tamiz.tables.table import DataTable, TextColumn

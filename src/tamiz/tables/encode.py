@@ -15,10 +15,10 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from tamiz._utils.text import list_some, quote
+from tamiz.errors import TableError
 from tamiz.tables.columns import drop_unusable_columns
-from tamiz.tables.errors import TableError
 from tamiz.tables.frames import as_table
-from tamiz.tables.messages import list_some, quote
 from tamiz.tables.table import DataTable, TextColumn
 
 _CELLS_AT_ONCE = 4_000_000

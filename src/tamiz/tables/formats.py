@@ -11,11 +11,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tamiz._extras import require
-from tamiz._names import pick_name
-from tamiz.errors import UnknownNameError
-from tamiz.tables.errors import TableArgumentError, TableError
-from tamiz.tables.messages import list_some, quote
+from tamiz._utils.extras import require
+from tamiz._utils.names import pick_name
+from tamiz._utils.text import list_some, quote
+from tamiz.errors import TableArgumentError, TableError, UnknownNameError
 from tamiz.tables.spool import check_not_device, is_stream, plain_file, spool_stream, without_gzip
 
 if TYPE_CHECKING:  # the command line lists the formats and need not load numpy for that

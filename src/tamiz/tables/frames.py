@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tamiz._validation import collect_lazy
-from tamiz.tables.errors import TableError
+from tamiz._utils.validation import collect_lazy
+from tamiz.errors import TableError
 from tamiz.tables.memory import MemoryBudget
 from tamiz.tables.names import ReadOptions
 from tamiz.tables.table import DataTable, load_arrow

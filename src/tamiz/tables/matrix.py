@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tamiz.tables.errors import TableArgumentError, TableError
+from tamiz.errors import TableArgumentError, TableError
 from tamiz.tables.names import ReadOptions, choose_columns
 from tamiz.tables.table import DataTable, TextColumn
 

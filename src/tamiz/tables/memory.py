@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tamiz.tables.errors import TableMemoryError
-from tamiz.tables.messages import discard
+from tamiz._utils.text import discard
+from tamiz.errors import TableMemoryError
 
 try:
     import resource
@@ -86,7 +86,7 @@ class MemoryBudget:
     >>> MemoryBudget(print).require(10, "the table")
     >>> MemoryBudget(print).require(2**60, "the table")
     Traceback (most recent call last):
-    tamiz.tables.errors.TableMemoryError: the table needs about 1073741824.0 GB of memory, ... are available...
+    tamiz.errors.TableMemoryError: the table needs about 1073741824.0 GB of memory, ... are available...
     """
 
     def __init__(self, report: Callable[[str], None] = discard, report_from: int = 256 * 1024**2) -> None:

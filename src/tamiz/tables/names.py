@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tamiz._names import suggest
+from tamiz._utils.names import suggest
+from tamiz._utils.text import list_some, quote
+from tamiz.errors import TableArgumentError, TableError
 from tamiz.tables.cells import MISSING, CellStyle
-from tamiz.tables.errors import TableArgumentError, TableError
-from tamiz.tables.messages import list_some, quote
 
 
 def clean_column_names(names: Sequence[str]) -> list[str]:
@@ -68,7 +68,7 @@ def find_column(spec: str, names: Sequence[str], kind: str = "column") -> int:
     (1, 0, 2)
     >>> find_column("tumor", names, "target")
     Traceback (most recent call last):
-    tamiz.tables.errors.TableArgumentError: There is no target 'tumor' among the 3 columns. Did you mean 'tumour'?
+    tamiz.errors.TableArgumentError: There is no target 'tumor' among the 3 columns. Did you mean 'tumour'?
     """
     for candidate in (spec, spec.strip()):
         if candidate in names:

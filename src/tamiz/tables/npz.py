@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
+from tamiz._utils.text import list_some
+from tamiz.errors import TableError
 from tamiz.tables.centring import CentredBlock
-from tamiz.tables.errors import TableError
 from tamiz.tables.formats import Format, OnRows
 from tamiz.tables.matrix import check_matrix_options, matrix_table
 from tamiz.tables.memory import MemoryBudget
-from tamiz.tables.messages import list_some
 from tamiz.tables.names import ReadOptions, clean_column_names
 from tamiz.tables.table import DataTable
 

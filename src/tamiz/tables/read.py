@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tamiz._utils.text import WARNING, discard
+from tamiz.errors import TableArgumentError
 from tamiz.tables.columns import drop_unusable_columns, report_encoding
-from tamiz.tables.errors import TableArgumentError
 from tamiz.tables.formats import read_file
 from tamiz.tables.memory import MemoryBudget
-from tamiz.tables.messages import WARNING, discard
 from tamiz.tables.names import ReadOptions
 from tamiz.tables.table import DataTable
 from tamiz.tables.target import resolve_target

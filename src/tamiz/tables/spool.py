@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from tamiz.tables.errors import TableArgumentError, TableError, TableMemoryError
+from tamiz.errors import TableArgumentError, TableError, TableMemoryError
 
 _CHUNK = 1024**2
 #: Marks at the beginning of text, longest first: that of UTF-32 begins with that of UTF-16.

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tamiz.errors import TableError
 from tamiz.tables.centring import choose_centres
-from tamiz.tables.errors import TableError
 from tamiz.tables.formats import Format, OnRows
 from tamiz.tables.matrix import check_matrix_options, matrix_table
 from tamiz.tables.memory import MemoryBudget

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamiz._extras import require
+from tamiz._utils.extras import require
 
 if TYPE_CHECKING:
     from tamiz.tables.target import Target

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tamiz.preprocessing.targets import MOST_CLASSES, decide_task
+from tamiz._utils.text import WARNING, discard, list_some, quote
+from tamiz.errors import TableArgumentError, TableError
+from tamiz.rows.targets import MOST_CLASSES, decide_task
 from tamiz.tables.cells import describe_foreign_numbers, is_number
 from tamiz.tables.columns import holds_dates
-from tamiz.tables.errors import TableArgumentError, TableError
-from tamiz.tables.messages import WARNING, discard, list_some, quote
 from tamiz.tables.table import DataTable, TextColumn
 
 TARGET_TASKS = ("classification", "regression")
@@ -53,7 +53,7 @@ def class_label(value: float) -> str:
 def resolve_target(table: DataTable, task: str | None = None, report: Callable[[str], None] = discard) -> Target:
     """Decide between classification and regression, and report the decision.
 
-    Text means classes; :func:`tamiz.preprocessing.targets.decide_task` decides what numbers mean.
+    Text means classes; :func:`tamiz.rows.targets.decide_task` decides what numbers mean.
 
     Parameters
     ----------

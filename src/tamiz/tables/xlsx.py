@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tamiz._extras import require
+from tamiz._utils.extras import require
+from tamiz._utils.text import list_some
+from tamiz.errors import TableError
 from tamiz.tables.cells import is_number
-from tamiz.tables.errors import TableError
 from tamiz.tables.formats import Format, OnRows, add_target
 from tamiz.tables.memory import MemoryBudget
-from tamiz.tables.messages import list_some
 from tamiz.tables.names import ReadOptions
 from tamiz.tables.spool import PlainFile, new_spool
 from tamiz.tables.table import DataTable

@@ -1,16 +1,16 @@
 """Feature selection inside any PyTorch model: the mask, a small trainer, and the smaller network that comes out."""
 
 # ruff: noqa: E402 - the check for torch comes before everything that imports it
-from tamiz._extras import require
+from tamiz._utils.extras import require
 
 require("torch", "torch", "tamiz.torch")
 
-from tamiz.torch._handle import MaskHandle
-from tamiz.torch._run import StepReport
 from tamiz.torch.export import export_onnx, load_pruned, save_pruned
 from tamiz.torch.fold import folded_linear
+from tamiz.torch.handle import MaskHandle
 from tamiz.torch.mask import FeatureMask
 from tamiz.torch.pruning import PrunedModel, prune
+from tamiz.torch.run import StepReport
 from tamiz.torch.trainer import train, train_weights
 from tamiz.torch.watching import MaskSummary, log_mask
 

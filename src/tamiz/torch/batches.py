@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tamiz._validation import check_finite
+from tamiz._utils.validation import check_finite
 
 State = dict[str, Any]
 

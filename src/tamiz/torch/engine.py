@@ -12,18 +12,15 @@ import torch
 from torch import nn
 
 from tamiz.core.losses import Loss, get_loss
-from tamiz.core.rule import Rule
-from tamiz.core.state import Phase
+from tamiz.core.rule import Phase, Rule
 from tamiz.engines.contract import Fit, Problem, Progress
 from tamiz.engines.schedule import Schedule
 from tamiz.errors import DivergenceError
 from tamiz.selection import Selection
-from tamiz.torch._run import StepReport
-from tamiz.torch.devices import checked_device, seeded
 from tamiz.torch.mask import FeatureMask
-from tamiz.torch.networks.registry import get_network
-from tamiz.torch.optimizers import decay_groups
+from tamiz.torch.networks import get_network
 from tamiz.torch.pruning import prune
+from tamiz.torch.run import StepReport, checked_device, decay_groups, seeded
 from tamiz.torch.trainer import train
 
 #: Rows that go through a network at once when it predicts.

@@ -12,11 +12,10 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from tamiz._extras import require
-from tamiz._files import write_atomic
+from tamiz._utils.extras import require
+from tamiz._utils.files import write_atomic
 from tamiz.errors import MissingExtraError
-from tamiz.torch.pruning import PrunedModel, PruneSpec, assemble, prune
-from tamiz.torch.units import PrunedNetwork
+from tamiz.torch.pruning import PrunedModel, PrunedNetwork, PruneSpec, assemble, prune
 
 FORMAT = "tamiz.pruned"
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map_only
 
-from tamiz.torch._compiled import fold_gradients
+from tamiz.torch.stepping import fold_gradients
 
 #: Columns handled at a time: the folded weights of a block stay in the cache, and no second copy of W is ever held.
 BLOCK = 4096

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamiz._extras import require
+from tamiz._utils.extras import require
 
 require("lightning.pytorch", "lightning", "tamiz.torch.lightning")
 
 from lightning.pytorch import Callback, LightningModule, Trainer  # noqa: E402
 
-from tamiz.torch._adapters import AttachedMasks, MaskSchedule, all_closed, labelled_masks  # noqa: E402
+from tamiz.torch.adapters import AttachedMasks, MaskSchedule, all_closed, labelled_masks  # noqa: E402
 
 
 class LightningMaskCallback(Callback):

@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
 
-from tamiz._validation import resolve_n_features_to_select
+from tamiz._utils.validation import resolve_n_features_to_select
 from tamiz.core import Rule, Slot
-from tamiz.torch._gated import gather_gradient, mask_gates
-from tamiz.torch._handle import MaskHandle, find_stepping_optimizer
-from tamiz.torch._mask_parts import Rest, check_shape
-from tamiz.torch._mask_state import StatefulMask
-from tamiz.torch._stepping import Stepper
-from tamiz.torch._strength import check_alone
 from tamiz.torch.fold import masked
+from tamiz.torch.handle import MaskHandle, find_stepping_optimizer
+from tamiz.torch.state import Rest, StatefulMask, check_alone, check_shape, gather_gradient, mask_gates
+from tamiz.torch.stepping import Stepper
 
 if TYPE_CHECKING:
     from tamiz.torch.watching import MaskSummary
@@ -281,3 +279,36 @@ class FeatureMask(StatefulMask):
         # A copy is not attached: the optimizer that it would step with is not copied along.
         bound = {"_handle": None, "_stepper": None, "_gamma_version": None, "_moving": False, "_warned": False}
         return {**super().__getstate__(), **bound}
+
+
+def find_masks(model: nn.Module) -> dict[str, FeatureMask]:
+    """Return all masks inside a model, by name; raise ValueError if there is none.
+
+    Examples
+    --------
+    >>> list(find_masks(nn.Sequential(FeatureMask(3, 1), nn.Linear(3, 1))))
+    ['0']
+    """
+    found = _named_masks(model)
+    if not found:
+        raise ValueError("there is no FeatureMask in this model; put one in front of the layers that read the input")
+    return found
+
+
+def find_mask(model: nn.Module) -> FeatureMask:
+    """Return the only mask inside a model; raise ValueError if there is none, or more than one.
+
+    Examples
+    --------
+    >>> find_mask(nn.Sequential(FeatureMask(3, 1), FeatureMask(3, 1)))
+    Traceback (most recent call last):
+    ValueError: the model must hold exactly one FeatureMask, it holds 2
+    """
+    masks = _named_masks(model)
+    if len(masks) != 1:
+        raise ValueError(f"the model must hold exactly one FeatureMask, it holds {len(masks)}")
+    return next(iter(masks.values()))
+
+
+def _named_masks(model: nn.Module) -> dict[str, FeatureMask]:
+    return {name: part for name, part in model.named_modules() if isinstance(part, FeatureMask)}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamiz._extras import require
+from tamiz._utils.extras import require
 
 require("skorch", "skorch", "tamiz.torch.skorch")
 
 from skorch.callbacks import Callback  # noqa: E402
 
-from tamiz.torch._adapters import AttachedMasks, MaskSchedule, all_closed, labelled_masks  # noqa: E402
+from tamiz.torch.adapters import AttachedMasks, MaskSchedule, all_closed, labelled_masks  # noqa: E402
 
 
 class SkorchMaskCallback(Callback):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tamiz._extras import require
+from tamiz._utils.extras import require
 
 require("transformers", "transformers", "tamiz.torch.transformers")
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments  # noqa: E402
 from transformers.trainer_utils import has_length  # noqa: E402
 
-from tamiz.torch._adapters import AttachedMasks, MaskSchedule, all_closed, labelled_masks  # noqa: E402
+from tamiz.torch.adapters import AttachedMasks, MaskSchedule, all_closed, labelled_masks  # noqa: E402
 
 
 class TransformersMaskCallback(TrainerCallback):

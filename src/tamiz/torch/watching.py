@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tamiz._extras import require
+from tamiz._utils.extras import require
 from tamiz.core import Slot
 from tamiz.torch.mask import FeatureMask
 

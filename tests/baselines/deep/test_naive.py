@@ -9,12 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from tamiz.baselines.deep.naive import fit_naive
-from tamiz.baselines.deep.one_to_one import OneToOne, elastic_net
-from tamiz.baselines.deep.recipes import IMAGES, NAIVE
-from tamiz.baselines.deep.training import fit_network
 from tamiz.core.losses import LOSSES, get_loss
 from tamiz.engines.contract import Problem
+from tamiz.paper.deep_training import IMAGES, NAIVE, OneToOne, elastic_net, fit_naive, fit_network
 from tamiz.torch.networks import NaiveSVM
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tamiz.baselines.deep.one_to_one import OneToOne, elastic_net
+from tamiz.paper.deep_training import OneToOne, elastic_net
 
 
 def test_layer_and_penalty_by_hand():

@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("torch")
 from tamiz.baselines import DFS, SFSDFS
-from tamiz.baselines.deep.penalized import OneToOneSelector
+from tamiz.paper.deep import OneToOneSelector
 
 
 @pytest.mark.parametrize("kind", [DFS, SFSDFS])

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tamiz.baselines.deep import recipes
+from tamiz.paper import deep_training as recipes
 
 
 def test_naive_recipe_is_the_papers():
@@ -60,7 +60,7 @@ def test_shorter_runs_keep_the_shape_of_the_schedule():
 
 def test_recipes_and_selectors_load_no_torch():
     code = (
-        "import sys; from tamiz.baselines.deep import recipes, selector; recipes.recipe_for('linear');"
-        "from tamiz.baselines.dfs import DFS; DFS(); sys.exit('torch' in sys.modules)"
+        "import sys; from tamiz.paper.deep import recipes, selector; recipes.recipe_for('linear');"
+        "from tamiz.paper.deep import DFS; DFS(); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

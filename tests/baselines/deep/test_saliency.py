@@ -7,11 +7,10 @@ import pytest
 import torch
 from torch import nn, tensor
 
-from tamiz.baselines.deep.recipes import NAIVE
-from tamiz.baselines.deep.saliency import input_saliency
-from tamiz.baselines.deep.training import fit_network
 from tamiz.core.losses import get_loss
 from tamiz.engines.contract import Problem
+from tamiz.paper.deep import input_saliency
+from tamiz.paper.deep_training import NAIVE, fit_network
 from tamiz.torch.networks import NaiveSVM, ThreeLayerNet
 
 HINGE = get_loss("squared_hinge")

@@ -7,9 +7,9 @@ import pytest
 from torch import nn
 
 from tamiz.baselines import DFS, SFS
-from tamiz.baselines.deep.recipes import NAIVE
-from tamiz.baselines.deep.selector import standardize_target
 from tamiz.core.losses import LOSSES, Loss
+from tamiz.paper.deep import standardize_target
+from tamiz.paper.deep_training import NAIVE
 from tamiz.torch.networks import NETWORKS, NetworkEntry
 
 X = np.random.default_rng(0).normal(size=(90, 8))

@@ -10,10 +10,9 @@ import torch
 from scipy.optimize import minimize
 from torch import nn
 
-from tamiz.baselines.deep.recipes import IMAGES, NAIVE, Recipe
-from tamiz.baselines.deep.training import evaluate_loss, fit_network, recipe_optimizer
 from tamiz.core.losses import get_loss
 from tamiz.engines.contract import Problem
+from tamiz.paper.deep_training import IMAGES, NAIVE, Recipe, evaluate_loss, fit_network, recipe_optimizer
 from tamiz.torch.batches import full_sizes
 from tamiz.torch.networks import NaiveSVM, ThreeLayerNet
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tamiz.errors import UnknownNameError
-from tamiz.reproduce.execution import execute
-from tamiz.reproduce.protocols.ground_truth import GroundTruth
+from tamiz.paper.ground_truth import GroundTruth
+from tamiz.paper.runner import execute
 
 ground_truth = GroundTruth()
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from tamiz.errors import UnknownNameError
-from tamiz.reproduce.cells import Cell
-from tamiz.reproduce.execution import execute
-from tamiz.reproduce.protocols.images import Images, load_pictures
-from tamiz.reproduce.protocols.images_training import (
+from tamiz.paper.images import Images, load_pictures
+from tamiz.paper.images_training import (
     CONFIGURATIONS,
 )
-from tamiz.reproduce.sources import load_checked
+from tamiz.paper.recipes import load_checked
+from tamiz.paper.runner import execute
+from tamiz.paper.store import Cell
 
 images = Images()
 

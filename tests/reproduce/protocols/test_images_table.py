@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tamiz.reproduce.cells import Cell
-from tamiz.reproduce.paper_numbers import (
+from tamiz.paper import images_table
+from tamiz.paper.images import Images
+from tamiz.paper.numbers import (
     IMAGES,
 )
-from tamiz.reproduce.protocols import images_table
-from tamiz.reproduce.protocols.images import Images
+from tamiz.paper.store import Cell
 
 images = Images()
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tamiz.reproduce.protocols import images_training
-from tamiz.reproduce.protocols.images_training import (
+from tamiz.paper import images_training
+from tamiz.paper.images_training import (
     CONFIGURATIONS,
     ImageSeeds,
     Pictures,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tamiz.reproduce.cells import Cell
-from tamiz.reproduce.execution import execute
-from tamiz.reproduce.protocols.madelon import Madelon
+from tamiz.paper.madelon import Madelon
+from tamiz.paper.runner import execute
+from tamiz.paper.store import Cell
 
 madelon = Madelon()
 

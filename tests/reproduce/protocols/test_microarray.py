@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tamiz.datasets import UnknownDatasetError
-from tamiz.errors import UnknownNameError
-from tamiz.reproduce.cells import Cell
-from tamiz.reproduce.execution import execute
-from tamiz.reproduce.protocols.microarray import Microarray
-from tamiz.reproduce.protocols.microarray_rows import MicroarrayPlan, collect, stabilities
-from tamiz.reproduce.recipes import with_recipe
+from tamiz.errors import UnknownDatasetError, UnknownNameError
+from tamiz.paper.microarray import Microarray
+from tamiz.paper.microarray_table import MicroarrayPlan, collect, stabilities
+from tamiz.paper.recipes import with_recipe
+from tamiz.paper.runner import execute
+from tamiz.paper.store import Cell
 
 PROTOCOL = Microarray()
 

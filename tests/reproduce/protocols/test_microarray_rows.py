@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tamiz.reproduce.protocols.microarray_rows import TableRow, bold_rows
+from tamiz.paper.microarray_table import TableRow, bold_rows
 
 
 def series(values, method="fisher", learner="svm", dataset="colon", recipe=None):

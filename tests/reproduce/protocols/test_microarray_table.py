@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tamiz.reproduce.cells import Cell
-from tamiz.reproduce.protocols.microarray import Microarray
-from tamiz.reproduce.protocols.microarray_rows import TableRow
-from tamiz.reproduce.protocols.microarray_table import difference_sentence
-from tamiz.reproduce.recipes import with_recipe
+from tamiz.paper.microarray import Microarray
+from tamiz.paper.microarray_table import TableRow, difference_sentence
+from tamiz.paper.recipes import with_recipe
+from tamiz.paper.store import Cell
 
 PROTOCOL = Microarray()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tamiz.reproduce.protocols.surfaces import Surfaces, surface
+from tamiz.paper.surfaces import Surfaces, surface
 
 
 def test_surface_is_zero_only_where_one_feature_is_kept():

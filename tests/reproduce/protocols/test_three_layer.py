@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from tamiz.reproduce.cells import Cell
-from tamiz.reproduce.execution import execute
-from tamiz.reproduce.protocols.three_layer import ThreeLayer, curve_sizes_of
+from tamiz.paper.runner import execute
+from tamiz.paper.store import Cell
+from tamiz.paper.three_layer import ThreeLayer, curve_sizes_of
 
 three_layer = ThreeLayer()
 

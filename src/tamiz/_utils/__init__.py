@@ -1,0 +1,1 @@
+"""Helpers that import no room: validation, names, optional packages, files, progress, text."""

@@ -1,0 +1,332 @@
+"""Check input data, parameters and the number of features, with messages that say what to do."""
+
+from __future__ import annotations
+
+import numbers
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _get_feature_names, validate_data
+
+_DATE_ADVICE = "Turn them into numbers of a unit you choose (days since the first, month, hour), or leave them out."
+
+
+def resolve_n_features_to_select(value: Any, n_features: int) -> int:
+    """Return the number M that ``n_features_to_select`` means for ``n_features`` columns.
+
+    Parameters
+    ----------
+    value : int, float or None
+        An integer is M itself, a float in (0, 1) a fraction of the features (at least one), None half of them.
+    n_features : int
+        Number of columns.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If it is neither, or not in the range from 1 to ``n_features``.
+
+    Examples
+    --------
+    >>> resolve_n_features_to_select(10, 200), resolve_n_features_to_select(0.25, 200), resolve_n_features_to_select(None, 7)
+    (10, 50, 3)
+    """
+    if value is None:
+        return max(1, n_features // 2)
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    if is_number and isinstance(value, numbers.Integral):
+        m = int(value)
+        if m < 1:
+            raise ValueError(f"n_features_to_select must be at least 1, got {m}.")
+        if m > n_features:
+            raise ValueError(
+                f"n_features_to_select={m} is more than the {n_features} feature(s) there are; ask for at most {n_features}."
+            )
+        return m
+    if is_number:
+        fraction = float(value)
+        if not 0.0 < fraction < 1.0:
+            raise ValueError(
+                f"n_features_to_select={value!r} is a fraction out of range: give a number in (0, 1), "
+                f"or an integer from 1 to {n_features}."
+            )
+        return max(1, int(n_features * fraction))
+    raise ValueError(
+        f"n_features_to_select must be an integer, a fraction in (0, 1) or None (half of the features), got {value!r}."
+    )
+
+
+def column_label(index: int, names: np.ndarray | None) -> str:
+    """Return how a message calls a column: by its name if it has one."""
+    return f"column {index}" if names is None else f"column {str(names[index])!r}"
+
+
+def _first_bad_column(X: Any) -> tuple[int, str] | None:
+    """Return the index of the first column with NaN or infinity and which of the two it is; None if all is finite."""
+    if sp.issparse(X):
+        coo = X.tocoo()
+        bad = ~np.isfinite(coo.data)
+        if not bad.any():
+            return None
+        column = int(coo.col[bad].min())
+        return column, "NaN" if np.isnan(coo.data[bad & (coo.col == column)]).any() else "infinity"
+    # A sum is finite only if all entries are, and costs one pass without temporaries; should the sum of finite
+    # entries overflow, the slower check below decides.
+    with np.errstate(all="ignore"):
+        if np.isfinite(X.sum()):
+            return None
+        bad = ~np.isfinite(X).all(axis=0)
+    if not bad.any():
+        return None
+    column = int(np.argmax(bad))
+    return column, "NaN" if np.isnan(X[:, column]).any() else "infinity"
+
+
+def check_finite(X: Any, names: np.ndarray | None = None, allow_nan: bool = False) -> None:
+    """Raise ValueError if the table holds NaN or infinity; the message names the first such column.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
+        Table to check.
+    names : ndarray of str or None, default=None
+        Names of the columns.
+    allow_nan : bool, default=False
+        Whether NaN stands for a missing value.
+
+    Examples
+    --------
+    >>> check_finite(np.array([[1.0, np.nan]]), np.array(["age", "dose"], dtype=object))
+    Traceback (most recent call last):
+    ValueError: Input X contains NaN in column 'dose'. Impute it ...
+    """
+    found = _first_bad_column(X)
+    if found is None:
+        return
+    column, kind = found
+    if kind == "NaN" and allow_nan:
+        infinite = sp.coo_array(X).col[np.isinf(X.tocoo().data)] if sp.issparse(X) else np.isinf(X).nonzero()[1]
+        if infinite.size == 0:
+            return
+        column, kind = int(infinite.min()), "infinity"
+    advice = "Impute it (for example with SimpleImputer) or drop the column." if kind == "NaN" else "Clip or drop it."
+    raise ValueError(f"Input X contains {kind} in {column_label(column, names)}. {advice}")
+
+
+def _column_names(X: Any) -> list[Any]:
+    """Return the names of the columns of a data frame; an empty list for anything else."""
+    if hasattr(X, "column_names"):  # pyarrow: its `columns` are values
+        return list(X.column_names)
+    return list(getattr(X, "columns", []))
+
+
+def _frame_columns(X: Any) -> Iterator[tuple[Any, np.ndarray]]:
+    """Yield names and values of the columns of a data frame."""
+    names = _column_names(X)
+    twice = {name for name, count in Counter(names).items() if count > 1}  # reported elsewhere
+    return ((name, np.asarray(X[name])) for name in names if name not in twice)
+
+
+def collect_lazy(X: Any) -> Any:
+    """Return a lazy data frame (polars) with its values; anything else as it is."""
+    if type(X).__name__ == "LazyFrame" and hasattr(X, "collect"):
+        return X.collect()
+    return X
+
+
+def _list_names(names: list[Any]) -> str:
+    shown = ", ".join(repr(str(name)) for name in names[:5])
+    return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _converts(values: np.ndarray) -> bool:
+    """Check whether values of any type can be converted to numbers."""
+    try:
+        values.astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _check_columns(X: Any) -> None:
+    """Raise ValueError for dates, which numpy would take as numbers of some unit, for text, and for names that occur twice."""
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
+        raise ValueError(f"X holds {X.dtype}. {_DATE_ADVICE}")
+    dates, texts = [], []
+    for name, values in _frame_columns(X):
+        if values.dtype.kind in "Mm":
+            dates.append(name)
+        elif values.dtype.kind in "OUST" and not _converts(values):
+            texts.append(name)
+    if dates:
+        raise ValueError(f"Column(s) {_list_names(dates)} hold dates or times. {_DATE_ADVICE}")
+    if texts:
+        raise ValueError(
+            f"could not convert string to float: column(s) {_list_names(texts)} hold text or objects. "
+            "Encode them first (for example with OneHotEncoder or OrdinalEncoder), or drop them."
+        )
+    columns = _column_names(X)
+    if len(set(columns)) != len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        raise ValueError(f"Two columns are called {str(twice)!r}. Rename one of them: names must be unique.")
+
+
+def check_table(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool,
+    accept_sparse: Any = False,
+    allow_nan: bool = False,
+    dtype: Any = (np.float64, np.float32),
+    min_samples: int = 1,
+) -> Any:
+    """Check the feature table and return it as an array or sparse matrix; set or compare ``feature_names_in_``.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Estimator whose ``n_features_in_`` and ``feature_names_in_`` are set (``reset=True``) or compared with.
+    X : array-like, sparse matrix or data frame
+        Table to check.
+    reset : bool
+        True in ``fit``, False in ``predict`` and ``transform``.
+    accept_sparse : bool or list of str, default=False
+        As in scikit-learn.
+    allow_nan : bool, default=False
+        Whether NaN stands for a missing value.
+    dtype : dtype or tuple of dtype, default=(float64, float32)
+        Accepted types; others are converted to the first.
+    min_samples : int, default=1
+        Least number of rows.
+
+    Returns
+    -------
+    ndarray or sparse matrix
+    """
+    X = collect_lazy(X)
+    _check_columns(X)
+    checked = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse=accept_sparse,
+        dtype=list(dtype) if isinstance(dtype, tuple) else dtype,
+        ensure_all_finite=False,
+        ensure_min_samples=min_samples,
+    )
+    check_finite(checked, _get_feature_names(X), allow_nan=allow_nan)
+    return checked
+
+
+def check_kept_columns(estimator: Any, X: Any, kept: np.ndarray, allow_nan: bool = False) -> np.ndarray | None:
+    """Return the values of a data frame that holds the kept columns alone, in their order; None for any other table.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted, with ``feature_names_in_`` if it was fitted on names.
+    X : object
+        What is to be predicted.
+    kept : ndarray of int
+        Positions of the kept columns.
+    allow_nan : bool, default=False
+        Whether missing values may be among the numbers.
+    """
+    names = getattr(estimator, "feature_names_in_", None)
+    X = collect_lazy(X)
+    given = _column_names(X)
+    if names is None or kept.size == len(names) or len(given) != kept.size or set(given) != set(names[kept]):
+        return None
+    _check_columns(X)
+    ordered = X.select(list(names[kept])) if hasattr(X, "select") else X[list(names[kept])]
+    checked = check_array(ordered, dtype=[np.float64, np.float32], ensure_all_finite=False)
+    check_finite(checked, names[kept], allow_nan)
+    return checked
+
+
+def check_target_length(X: Any, y: Any) -> None:
+    """Raise ValueError if the target is None, a single value or of another length than the table."""
+    if y is None:
+        raise ValueError("This estimator requires y to be passed, but the target y is None.")
+    shape = y.shape if hasattr(y, "shape") else np.asarray(y, dtype=object).shape
+    if len(shape) == 0:
+        raise ValueError(f"y must have one entry for each row of X, got a single value: {y!r}.")
+    n_rows, n_targets = X.shape[0], shape[0]
+    if n_rows != n_targets:
+        raise ValueError(f"X and y have inconsistent numbers of samples: {n_rows} rows of X, {n_targets} entries of y.")
+
+
+def check_numeric_target(y: Any, *, multi_output: bool = False) -> np.ndarray:
+    """Check a numeric target and return it as float64.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Target to check.
+    multi_output : bool, default=False
+        Whether a single column stays two-dimensional.
+
+    Returns
+    -------
+    ndarray of float64
+    """
+    y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y", allow_nd=False)
+    if not np.isfinite(y).all():
+        kind = "NaN" if np.isnan(y).any() else "infinity"
+        row = int(np.argmax(~np.isfinite(y.reshape(y.shape[0], -1)).all(axis=1)))
+        raise ValueError(f"Input y contains {kind} (first in row {row}). Drop those rows or fix the target.")
+    if y.ndim == 2 and y.shape[1] == 1 and not multi_output:
+        y = y.ravel()
+    return y
+
+
+class NameOf(StrOptions):
+    """Accept the names that a function gives at the time of the check, so that what is registered later counts too.
+
+    Parameters
+    ----------
+    names : callable
+        Returns the names.
+
+    Examples
+    --------
+    >>> NameOf(lambda: ["a", "b"]).is_satisfied_by("b")
+    True
+    """
+
+    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
+        self._names = names
+        super().__init__(set(names()))
+
+    @property
+    def options(self) -> set[str]:
+        """Return the names there are now."""
+        return set(self._names())
+
+    @options.setter
+    def options(self, value: set[str]) -> None:
+        """Ignore what the base class stores."""
+
+
+AUTO = StrOptions({"auto"})
+
+
+def whole_number(least: int) -> Interval:
+    """Return the constraint of an integer of at least ``least``."""
+    return Interval(Integral, least, None, closed="left")
+
+
+def finite_number(least: float, *, or_equal: bool = True, most: float = np.inf) -> Interval:
+    """Return the constraint of a finite number above, or from, ``least``, and below ``most``."""
+    return Interval(Real, least, most, closed="left" if or_equal else "neither")

@@ -1,0 +1,216 @@
+"""Provide the base of all baselines: checked input, scores to ranks, exactly M features, one record."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from numbers import Integral
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import column_or_1d
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tamiz._utils.validation import check_numeric_target, check_table, check_target_length, resolve_n_features_to_select
+from tamiz.errors import DivergenceError
+from tamiz.rows.targets import TASKS, decide_task, encode_classes
+from tamiz.selection import Selection
+
+
+def ranking_from_scores(scores: np.ndarray) -> np.ndarray:
+    """Return the ranks 1 .. F of scores, the largest first; of equal scores the column further left comes first.
+
+    Examples
+    --------
+    >>> ranking_from_scores(np.array([0.5, 2.0, 0.5, 3.0])).tolist()
+    [3, 2, 4, 1]
+    """
+    order = np.argsort(-scores, kind="stable")
+    ranking = np.empty(order.size, dtype=np.int64)
+    ranking[order] = np.arange(1, order.size + 1)
+    return ranking
+
+
+def scores_from_order(order: np.ndarray) -> np.ndarray:
+    """Return scores F .. 1 for an order of the features, given best first.
+
+    Examples
+    --------
+    >>> scores_from_order(np.array([2, 0, 1])).tolist()
+    [2.0, 1.0, 3.0]
+    """
+    scores = np.empty(order.size)
+    scores[order] = np.arange(order.size, 0, -1)
+    return scores
+
+
+#: Constraints of parameters that several methods have, in the form of scikit-learn's ``_parameter_constraints``.
+TASK = [StrOptions(set(TASKS))]
+CLASS_WEIGHT = [StrOptions({"balanced"}), dict, None]
+POSITIVE_INTEGER = [Interval(Integral, 1, None, closed="left")]
+N_JOBS = [Integral, None]
+
+
+class BaselineSelector(SelectorMixin, BaseEstimator):
+    """Base of all baselines. A method writes ``__init__`` (which only stores) and ``_score_features``.
+
+    Class attributes describe the method:
+
+    ``method_name``
+        Name in the registry.
+    ``title``
+        Name in tables and reports.
+    ``tasks``
+        Tasks it is made for, of "classification" and "regression"; with both it has a parameter ``task``.
+    ``uses_target``
+        Whether ``fit`` reads ``y``.
+    ``nested``
+        M of the one fit whose ranking selects the same features as a fit at every other M: "any", "largest" or "smallest";
+        "each" if there is none, so that each M needs a fit of its own.
+    ``keeps_all``
+        Whether it keeps every feature, whatever ``n_features_to_select`` is.
+    ``accepts_sparse``
+        Formats of sparse tables, the first is converted to; empty: none.
+    ``allows_nan``
+        Whether NaN stands for a missing value.
+    ``engine``
+        What computes: "baseline" (NumPy, scikit-learn, compiled loops) or "torch".
+
+    When ``_score_features(X, y)`` is called, X is a checked float array or sparse matrix, y is one of class codes
+    0 .. C-1 (int64), numbers (float64) or None, and ``n_features_to_select_``, ``task_`` and, for classes, ``classes_`` are
+    set. It returns one score per feature, larger is better; infinities are allowed.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features_in_,)
+        Score of each feature, larger is better; the method says what it is.
+    ranking_ : ndarray of shape (n_features_in_,)
+        Permutation of 1 .. F; 1 is the best; of equal scores the column further left comes first.
+    n_features_to_select_ : int
+        Number M of features that are kept.
+    selection_ : Selection
+        Record of the run.
+    task_ : {"classification", "regression"}
+        Task of the target; only if the method uses the target.
+    classes_ : ndarray of shape (n_classes,)
+        Classes of the target; only for classification.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they are strings.
+    """
+
+    method_name: ClassVar[str]
+    title: ClassVar[str]
+    tasks: ClassVar[tuple[Literal["classification", "regression"], ...]] = ("classification", "regression")
+    uses_target: ClassVar[bool] = True
+    nested: ClassVar[Literal["any", "largest", "smallest", "each"]] = "any"
+    keeps_all: ClassVar[bool] = False
+    accepts_sparse: ClassVar[tuple[str, ...]] = ()
+    allows_nan: ClassVar[bool] = False
+    engine: ClassVar[str] = "baseline"
+    _min_samples: ClassVar[int] = 2
+    _finds_bad_numbers: ClassVar[bool] = False
+    # The number of features is checked against the table, by resolve_n_features_to_select.
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"n_features_to_select": "no_validation"}
+
+    n_features_to_select: int | float | None
+
+    @abstractmethod
+    def _score_features(self, X: Any, y: Any) -> np.ndarray:
+        """Return one score per feature, larger is better."""
+
+    def _selection_facts(self) -> dict[str, Any]:
+        """Return more fields of the :class:`~tamiz.selection.Selection`: ``n_steps``, ``converged``, ``history``."""
+        return {}
+
+    def fit(self, X: Any, y: Any = None) -> BaselineSelector:
+        """Score the features and keep the best.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Table; sparse if the method accepts it.
+        y : array-like of shape (n_samples,), default=None
+            Classes or numbers; ignored by methods that use no target.
+
+        Returns
+        -------
+        self
+        """
+        started = time.perf_counter()
+        self._validate_params()
+        X = self._check_table(X)
+        codes_or_numbers = self._check_target(X, y)
+        self.n_features_to_select_ = self._resolve_n_features_to_select(X.shape[1])
+        scores = np.asarray(self._score_features(X, codes_or_numbers), dtype=np.float64)
+        if scores.shape != (X.shape[1],) or np.isnan(scores).any():
+            raise DivergenceError(
+                f"{type(self).__name__} could not score every feature: X holds numbers too large or too small. "
+                "Scale the columns first (for example with StandardScaler)."
+            )
+        self.scores_ = scores
+        self.ranking_ = ranking_from_scores(scores)
+        self.selection_ = self._make_selection(time.perf_counter() - started)
+        return self
+
+    def _check_table(self, X: Any) -> Any:
+        """Return the table, checked; a method that finds NaN and infinity itself gets plain floats without that check.
+
+        Such a method calls ``check_finite`` if its results are not finite, which saves one pass over X.
+        """
+        if self._finds_bad_numbers and type(X) is np.ndarray and X.dtype in (np.float32, np.float64):
+            return validate_data(self, X, ensure_all_finite=False, ensure_min_samples=self._min_samples)
+        return check_table(
+            self,
+            X,
+            reset=True,
+            accept_sparse=list(self.accepts_sparse) or False,
+            allow_nan=self.allows_nan,
+            min_samples=self._min_samples,
+        )
+
+    def _resolve_n_features_to_select(self, n_features: int) -> int:
+        return resolve_n_features_to_select(self.n_features_to_select, n_features)
+
+    def _check_target(self, X: Any, y: Any) -> np.ndarray | None:
+        if not self.uses_target:
+            return None
+        if y is not None and not hasattr(y, "shape"):
+            y = np.asarray(y)
+        check_target_length(X, y)
+        self.task_ = decide_task(y, getattr(self, "task", self.tasks[0]))
+        if self.task_ == "classification":
+            self.classes_, codes = encode_classes(y)
+            return codes
+        numbers_ = check_numeric_target(column_or_1d(y, warn=True))
+        if np.ptp(numbers_) == 0:
+            raise ValueError(f"y is {numbers_[0]} in every row; there is nothing to select features for.")
+        return numbers_
+
+    def _make_selection(self, seconds: float) -> Selection:
+        seed = getattr(self, "random_state", None)
+        return Selection(
+            support=self.ranking_ <= self.n_features_to_select_,
+            ranking=self.ranking_,
+            variant=self.method_name,
+            seed=int(seed) if isinstance(seed, Integral) else None,
+            seconds=seconds,
+            feature_names=getattr(self, "feature_names_in_", None),
+            engine=self.engine,
+            **self._selection_facts(),
+        )
+
+    def _get_support_mask(self) -> np.ndarray:
+        check_is_fitted(self, "ranking_")
+        return self.ranking_ <= self.n_features_to_select_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self.uses_target
+        tags.input_tags.sparse = bool(self.accepts_sparse)
+        tags.input_tags.allow_nan = self.allows_nan
+        return tags

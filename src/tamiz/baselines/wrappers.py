@@ -1,0 +1,400 @@
+"""Select by a trained model or at random: SVM-RFE, random forest, pair search, random and all features."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.feature_selection import RFE
+from sklearn.svm import LinearSVC, LinearSVR
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+
+from tamiz.baselines.base import CLASS_WEIGHT, N_JOBS, POSITIVE_INTEGER, TASK, BaselineSelector, scores_from_order
+from tamiz.pairs import find_pairs
+
+
+class _Recorder:
+    """Hand the coefficients to RFE and keep those of each round, to order features that leave in one round."""
+
+    def __init__(self) -> None:
+        self.rounds: list[np.ndarray] = []
+
+    def __call__(self, machine: Any) -> np.ndarray:
+        coefficients = np.atleast_2d(machine.coef_)
+        self.rounds.append((coefficients**2).sum(axis=0))
+        return coefficients
+
+
+def elimination_order(rfe: RFE, rounds: list[np.ndarray], final: np.ndarray) -> np.ndarray:
+    """Return all features, the best first: those kept by weight, then round by round from the last, by weight in a round.
+
+    Parameters
+    ----------
+    rfe : RFE
+        Fitted; its ``ranking_`` is 1 for features kept, 2 for the last round, and so on.
+    rounds : list of ndarray
+        Squared weights of the features alive in each round, first round first.
+    final : ndarray
+        Squared weights of the features kept.
+    """
+    order = [np.flatnonzero(rfe.ranking_ == 1)[np.argsort(-final, kind="stable")]]
+    for rank in range(2, len(rounds) + 2):
+        alive = np.flatnonzero(rfe.ranking_ <= rank)
+        left = np.flatnonzero(rfe.ranking_[alive] == rank)
+        weights = rounds[len(rounds) + 1 - rank][left]
+        order.append(alive[left[np.argsort(-weights, kind="stable")]])
+    return np.concatenate(order)
+
+
+class SVMRFE(BaselineSelector):
+    r"""SVM-RFE: train a linear SVM, drop the features of the smallest weights, repeat down to the number wanted.
+
+    scikit-learn's ``RFE`` around ``LinearSVC`` (squared hinge; several classes one against the rest) or, for
+    regression, ``LinearSVR`` (squared epsilon-insensitive). The criterion of a feature is :math:`\sum_c w_{cf}^2`.
+    The score is its place in the order of elimination, F for the best: features that stay are ordered by their weight
+    in the last machine, features that leave in one round by their weight in that round.
+
+    Weights depend on the units of the columns: scale them first. Sparse X stays sparse.
+
+    Cost: one SVM per round, O(N F) each times its iterations; about (1 - M / F) / step rounds for a fraction.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        Number of features to keep: an integer, a fraction in (0, 1), or None for half.
+    step : int or float, default=0.1
+        How many features leave in a round: a number, or a fraction in (0, 1) of all features.
+    C : float, default=1.0
+        Inverse strength of the SVM's regularisation. The authors of E2E-FS used N / 100.
+    class_weight : dict, "balanced" or None, default="balanced"
+        As in ``LinearSVC``; for classes only.
+    max_iter : int, default=10000
+        Limit of the SVM's iterations.
+    task : {"auto", "classification", "regression"}, default="auto"
+        What the target is; "auto" decides as :func:`~tamiz.rows.targets.decide_task` does.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the SVM's coordinate descent.
+
+    Attributes
+    ----------
+    estimator_ : LinearSVC or LinearSVR
+        SVM fitted on the features that are kept.
+    n_rounds_ : int
+        Number of rounds of elimination.
+    n_iter_ : int
+        Iterations of the last SVM.
+
+    References
+    ----------
+    I. Guyon, J. Weston, S. Barnhill, V. Vapnik: Gene selection for cancer classification using support vector
+    machines. Machine Learning 46, 2002.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X = StandardScaler().fit_transform(X)
+    >>> SVMRFE(n_features_to_select=2, step=1, random_state=0).fit(X, y).get_support(indices=True).tolist()
+    [2, 3]
+    """
+
+    method_name = "svm-rfe"
+    title = "SVM-RFE"
+    accepts_sparse = ("csc",)
+    nested = "smallest"  # features that leave in one round are ordered by their weights in that round
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaselineSelector._parameter_constraints,
+        "step": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="neither")],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "class_weight": CLASS_WEIGHT,
+        "max_iter": POSITIVE_INTEGER,
+        "task": TASK,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        step: int | float = 0.1,
+        C: float = 1.0,
+        class_weight: Any = "balanced",
+        max_iter: int = 10_000,
+        task: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.step = step
+        self.C = C
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.task = task
+        self.random_state = random_state
+
+    def _score_features(self, X: Any, y: Any) -> np.ndarray:
+        shared = {"C": self.C, "max_iter": self.max_iter, "random_state": self.random_state, "dual": "auto"}
+        if self.task_ == "classification":
+            machine = LinearSVC(class_weight=self.class_weight, **shared)
+            y = self.classes_[y]  # a dict of class weights uses their names
+        else:
+            machine = LinearSVR(loss="squared_epsilon_insensitive", **shared)
+        if X.shape[1] == 1:  # nothing to eliminate, which RFE refuses
+            self.estimator_, self.n_rounds_ = machine.fit(X, y), 0
+            self.n_iter_ = int(machine.n_iter_)
+            return np.ones(1)
+        recorder = _Recorder()
+        rfe = RFE(
+            machine,
+            n_features_to_select=self.n_features_to_select_,
+            step=self.step,
+            importance_getter=recorder,
+        ).fit(X, y)
+        self.estimator_ = rfe.estimator_
+        self.n_rounds_ = len(recorder.rounds)
+        self.n_iter_ = int(rfe.estimator_.n_iter_)
+        final = (np.atleast_2d(rfe.estimator_.coef_) ** 2).sum(axis=0)
+        return scores_from_order(elimination_order(rfe, recorder.rounds, final))
+
+    def _selection_facts(self) -> dict[str, Any]:
+        return {"n_steps": self.n_rounds_}
+
+
+class RandomForestImportance(BaselineSelector):
+    r"""Score by the mean decrease in impurity over the trees of a random forest (Breiman 2001).
+
+    The score of a feature is the sum, over the nodes that split on it, of the impurity they take away, weighted by
+    the share of the samples that reach the node, averaged over the trees; scores sum to 1. A feature that no tree
+    split on scores 0. The scale of a column does not matter. NaN is taken for missing, as scikit-learn's trees do
+    (dense X only).
+
+    Cost: O(T sqrt(F) N log N) time for T trees on classes, O(T F N log N) for regression.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        Number of features to keep: an integer, a fraction in (0, 1), or None for half.
+    n_estimators : int, default=500
+        Number of trees. Wide tables need many, or most features are never tried.
+    class_weight : dict, "balanced", "balanced_subsample" or None, default=None
+        As in scikit-learn's forest; for classes only.
+    task : {"auto", "classification", "regression"}, default="auto"
+        What the target is; "auto" decides as :func:`~tamiz.rows.targets.decide_task` does.
+    n_jobs : int or None, default=None
+        Trees grown side by side.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the forest.
+
+    Attributes
+    ----------
+    estimator_ : RandomForestClassifier or RandomForestRegressor
+        Fitted forest.
+
+    References
+    ----------
+    L. Breiman: Random forests. Machine Learning 45, 2001.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> selector = RandomForestImportance(n_features_to_select=2, n_estimators=50, random_state=0)
+    >>> selector.fit(X, y).get_support(indices=True).tolist()
+    [2, 3]
+    """
+
+    method_name = "random-forest"
+    title = "random forest"
+    accepts_sparse = ("csc",)
+    allows_nan = True
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaselineSelector._parameter_constraints,
+        "n_estimators": POSITIVE_INTEGER,
+        "class_weight": [StrOptions({"balanced", "balanced_subsample"}), dict, None],
+        "task": TASK,
+        "n_jobs": N_JOBS,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        n_estimators: int = 500,
+        class_weight: Any = None,
+        task: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.n_estimators = n_estimators
+        self.class_weight = class_weight
+        self.task = task
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _score_features(self, X: Any, y: Any) -> np.ndarray:
+        shared = {
+            "n_estimators": self.n_estimators,
+            "n_jobs": self.n_jobs,
+            "random_state": self.random_state,
+        }
+        if self.task_ == "classification":
+            # Trained on the classes themselves, so that a dict of class weights may use their names.
+            forest = RandomForestClassifier(class_weight=self.class_weight, **shared)
+            y = self.classes_[y]
+        else:
+            forest = RandomForestRegressor(**shared)
+        self.estimator_ = forest.fit(X, y)
+        return forest.feature_importances_
+
+
+class PairSearchScore(BaselineSelector):
+    r"""Score columns by their own evidence or that of their best pair, whichever is larger.
+
+    The score is that of :func:`tamiz.find_pairs`, :math:`-\log p - \log m` with m the number of tests: marginal tests of the
+    columns, and tests of all pairs beyond what both columns say alone. A column that matters only together with another one,
+    as in an exclusive or, is found as well as one that matters alone; columns that only act in threes are not. Below 20 rows
+    nothing can be judged, and all scores are equal.
+
+    Cost: :math:`2 N F^2 d^2` floating-point operations for degree d, by matrix products; O(N F d) memory. Above 20,000 columns a
+    sketch looks at likely pairs only.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        Number of features to keep: an integer, a fraction in (0, 1), or None for half.
+    degree : int, default=2
+        Degree of the curves of each column, from 1 to 4.
+    task : {"auto", "classification", "regression"}, default="auto"
+        What the target is; "auto" decides as :func:`~tamiz.rows.targets.decide_task` does.
+    n_jobs : int or None, default=None
+        Threads; None is all processors.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the sketch.
+
+    Attributes
+    ----------
+    search_ : PairSearch
+        Result of the search: the pairs, the best partner of each column.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(300, 30))
+    >>> PairSearchScore(n_features_to_select=2).fit(X, X[:, 3] * X[:, 7] > 0).get_support(indices=True).tolist()
+    [3, 7]
+    """
+
+    method_name = "pair-search"
+    title = "pair search"
+    accepts_sparse = ("csc",)
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaselineSelector._parameter_constraints,
+        "degree": [Interval(Integral, 1, 4, closed="both")],
+        "task": TASK,
+        "n_jobs": N_JOBS,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        degree: int = 2,
+        task: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.degree = degree
+        self.task = task
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _score_features(self, X: Any, y: Any) -> np.ndarray:
+        # Permutations correct p values and do not change the order of the columns.
+        self.search_ = find_pairs(
+            X,
+            y,
+            task=self.task_,
+            degree=self.degree,
+            n_permutations=0,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+        )
+        return self.search_.scores
+
+
+class RandomSelection(BaselineSelector):
+    """Keep features drawn at random. A method that is no better selects nothing of use.
+
+    The score of a feature is its place in a random order (F for the first). Neither X nor y is used.
+    Cost: O(F).
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        Number of features to keep: an integer, a fraction in (0, 1), or None for half.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> RandomSelection(n_features_to_select=2, random_state=0).fit(np.ones((3, 5))).transform(np.ones((3, 5))).shape
+    (3, 2)
+    """
+
+    method_name = "random"
+    title = "random features"
+    accepts_sparse = ("csr", "csc")
+    allows_nan = True
+    _min_samples = 1
+    uses_target = False
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaselineSelector._parameter_constraints,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(self, n_features_to_select: int | float | None = None, *, random_state: Any = None) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.random_state = random_state
+
+    def _score_features(self, X: Any, y: Any) -> np.ndarray:
+        return scores_from_order(check_random_state(self.random_state).permutation(X.shape[1]))
+
+
+class AllFeatures(BaselineSelector):
+    """Keep every feature: what a model does without selection. Every score is 1. Cost: O(F).
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        Not used; there so that this selector can stand in a table next to the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> AllFeatures(n_features_to_select=2).fit(np.ones((3, 5))).get_support().tolist()
+    [True, True, True, True, True]
+    """
+
+    method_name = "all"
+    title = "all features"
+    accepts_sparse = ("csr", "csc")
+    allows_nan = True
+    _min_samples = 1
+    uses_target = False
+    keeps_all = True
+
+    def __init__(self, n_features_to_select: int | float | None = None) -> None:
+        self.n_features_to_select = n_features_to_select
+
+    def _resolve_n_features_to_select(self, n_features: int) -> int:
+        return n_features
+
+    def _score_features(self, X: Any, y: Any) -> np.ndarray:
+        return np.ones(X.shape[1])

@@ -1,0 +1,632 @@
+"""Choose weight decay, network and M by inner cross-validation; prefer the simplest candidate."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import Parallel, delayed
+from scipy.special import stdtrit
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_sample_weight
+
+from tamiz._utils.names import pick_name
+from tamiz.engines.schedule import SelectionL2
+from tamiz.estimators.networks import AUTOMATIC_NETWORKS, NETWORKS, find_network
+from tamiz.rows.targets import as_target
+
+#: A rule by name, or the tolerance below the best score.
+SelectionRule = str | float
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Record what was tried and what was taken.
+
+    Parameters
+    ----------
+    candidates : sequence
+        Values that were tried, the simplest first.
+    scores : ndarray, shape (n_candidates, n_splits)
+        Score of each on each inner fold; NaN where a candidate could not be fitted.
+    position : int
+        Which candidate was taken.
+    rule : str or float
+        How: a rule of :func:`choose_simplest`, "unbeaten" (:func:`choose_unbeaten`) or "guarded" (:func:`choose_guarded`).
+    scoring : str
+        What the scores are.
+    reasons : dict of str to str
+        Why a candidate could not be fitted, by its text.
+
+    Examples
+    --------
+    >>> choice = Choice([1, 2], np.array([[0.5, 0.7], [0.9, 0.9]]), 1, "best", "accuracy")
+    >>> choice.chosen, choice.to_dict()["mean"]
+    (2, [0.6, 0.9])
+    """
+
+    candidates: Sequence[Any]
+    scores: np.ndarray
+    position: int
+    rule: SelectionRule
+    scoring: str
+    reasons: dict[str, str] | None = None
+
+    @property
+    def chosen(self) -> Any:
+        """Return the candidate that was taken."""
+        return self.candidates[self.position]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain values, ready for JSON; None stands for a score that there is not."""
+        mean, error = self.scores.mean(axis=1), standard_errors(self.scores)
+        return {
+            "candidates": list(self.candidates),
+            "mean": _plain(mean),
+            "standard_error": _plain(error),
+            "scores": [_plain(row) for row in self.scores],
+            "chosen": self.chosen,
+            "rule": self.rule,
+            "scoring": self.scoring,
+            "reasons": dict(self.reasons or {}),
+        }
+
+
+def _plain(values: np.ndarray) -> list[float | None]:
+    return [None if math.isnan(value) else round(float(value), 12) for value in values]
+
+
+def standard_errors(scores: np.ndarray) -> np.ndarray:
+    """Return the standard error of the mean of each row; NaN for a single split.
+
+    Examples
+    --------
+    >>> standard_errors(np.array([[0.0, 1.0], [1.0, 1.0]])).tolist()
+    [0.5, 0.0]
+    """
+    n_splits = scores.shape[1]
+    if n_splits < 2:
+        return np.full(scores.shape[0], np.nan)
+    return scores.std(axis=1, ddof=1) / math.sqrt(n_splits)
+
+
+def choose_simplest(scores: np.ndarray, rule: SelectionRule = "one_se") -> int:
+    """Return the first candidate whose mean score is near enough to the best.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_candidates, n_splits)
+        Scores on held-out folds, the simplest candidate first; candidates with NaN are never taken.
+    rule : {"one_se", "best"} or float, default="one_se"
+        "one_se": within one standard error of the best mean, "best": the best mean, a number: within that much of it.
+
+    Examples
+    --------
+    >>> scores = np.array([[0.70, 0.74], [0.79, 0.81], [0.76, 0.88]])
+    >>> choose_simplest(scores), choose_simplest(scores, "best"), choose_simplest(scores, 0.2)
+    (1, 2, 0)
+    """
+    mean = scores.mean(axis=1)
+    if np.isnan(mean).all():
+        raise ValueError("no candidate has a score on every fold; use other folds (cv) or another scoring")
+    best = int(np.nanargmax(mean))
+    if rule == "best":
+        return best
+    slack = float(np.nan_to_num(standard_errors(scores)[best])) if rule == "one_se" else float(rule)
+    # A tolerance of 0.1 takes in 0.8 beside 0.9, whatever their last binary digit.
+    return int(np.flatnonzero(mean >= mean[best] - slack - 1e-12)[0])
+
+
+def choose_unbeaten(scores: np.ndarray) -> int:
+    """Return the first candidate that is within one standard error of the best, or that the best does not clearly beat.
+
+    Clearly: by more than the one-sided 5 % limit of the corrected t test of paired scores (Nadeau and Bengio 2003), which
+    allows for training rows that the folds share. Of few rows the best of several candidates is often the luckiest one, and
+    its standard error is then small by the same luck.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_candidates, n_splits)
+        Scores on the folds of a cross-validation, the simplest candidate first; candidates with NaN are never taken.
+
+    Examples
+    --------
+    >>> scores = np.array([[0.7, 0.9, 0.8], [0.9, 0.9, 0.9]])
+    >>> choose_simplest(scores), choose_unbeaten(scores)
+    (1, 0)
+    """
+    simplest = choose_simplest(scores)
+    n_splits = scores.shape[1]
+    if n_splits < 2:
+        return simplest
+    gains = scores[int(np.nanargmax(scores.mean(axis=1)))] - scores
+    # Each fold tests one part of the rows and trains on the n_splits - 1 others.
+    errors = gains.std(axis=1, ddof=1) * math.sqrt(1 / n_splits + 1 / (n_splits - 1))
+    unbeaten = gains.mean(axis=1) <= stdtrit(n_splits - 1, 0.95) * errors
+    return min(simplest, int(np.flatnonzero(unbeaten)[0]))
+
+
+def choose_guarded(row_scores: np.ndarray) -> int:
+    """Return the first candidate, unless others are better by more than the standard error of the paired gain.
+
+    Of these it is the first that the best of them does not beat by more than the standard error of that gain.
+
+    Parameters
+    ----------
+    row_scores : ndarray, shape (n_candidates, n_rows)
+        A score of each held-out row under each candidate.
+
+    Examples
+    --------
+    >>> choose_guarded(np.array([[0.0, 1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 1.0]]))
+    1
+    >>> choose_guarded(np.array([[0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 1.0, 1.0]]))
+    0
+    """
+    better = np.flatnonzero(_gains_beyond_error(row_scores - row_scores[0]))
+    if not better.size:
+        return 0
+    best = better[row_scores[better].mean(axis=1).argmax()]
+    beaten = _gains_beyond_error(row_scores[best] - row_scores[better])
+    return int(better[np.flatnonzero(~beaten)[0]])
+
+
+def _gains_beyond_error(gains: np.ndarray) -> np.ndarray:
+    """Return which mean gains are larger than their standard error."""
+    return gains.mean(axis=1) > np.nan_to_num(standard_errors(gains), nan=np.inf)
+
+
+#: Training rows and test rows.
+Split = tuple[np.ndarray, np.ndarray]
+#: A fitted estimator, the table and the target of held-out rows -> a score, larger is better.
+Scorer = Callable[[Any, Any, Any], float]
+
+
+class TrainingRows:
+    """Hold the table, target and weights of a fit, to take some of the rows from.
+
+    Rows of weight 0 are left out. The table stays what it was, an array, sparse matrix or data frame.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or data frame
+        The table, checked already.
+    y : array-like
+        The target.
+    sample_weight : array-like or None, default=None
+        Weights of the rows.
+
+    Examples
+    --------
+    >>> rows = TrainingRows(np.arange(6).reshape(3, 2), [0, 1, 1], [1.0, 0.0, 2.0])
+    >>> X, y, weights = rows.take([1])
+    >>> X.tolist(), y.tolist(), weights.tolist()
+    ([[4, 5]], [1], [2.0])
+    """
+
+    def __init__(self, X: Any, y: Any, sample_weight: Any = None) -> None:
+        if sp.issparse(X):
+            X = X.tocsr()
+        elif not hasattr(X, "shape"):
+            X = np.asarray(X)
+        y = as_target(y)
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if weights is not None and not weights.all():
+            kept = np.flatnonzero(weights)
+            X, y, weights = _safe_indexing(X, kept), y[kept], weights[kept]
+        self.X, self.y, self.sample_weight = X, y, weights
+
+    def take(self, rows: Sequence[int] | np.ndarray) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """Return table, target and weights of some rows."""
+        weights = None if self.sample_weight is None else self.sample_weight[rows]
+        return _safe_indexing(self.X, rows), self.y[rows], weights
+
+
+def has_classes(y: np.ndarray, task: str) -> bool:
+    """Return whether the target holds one class per row (not labels of an indicator table, not numbers).
+
+    Examples
+    --------
+    >>> has_classes(np.array([0, 1]), "classification"), has_classes(np.eye(2), "classification")
+    (True, False)
+    """
+    return task == "classification" and (y.ndim == 1 or y.shape[1] == 1)
+
+
+def smallest_class(y: np.ndarray) -> tuple[Any, int]:
+    """Return the class with the fewest rows, and how many it has.
+
+    Examples
+    --------
+    >>> smallest_class(np.array(["a", "b", "b"]))
+    ('a', 1)
+    """
+    labels, counts = np.unique(y, return_counts=True)
+    place = int(counts.argmin())
+    return labels[place].item() if hasattr(labels[place], "item") else labels[place], int(counts[place])
+
+
+def inner_splits(rows: TrainingRows, task: str, cv: Any, seed: int, purpose: str) -> list[Split]:
+    """Split the rows of a fit.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        The rows.
+    task : {"classification", "regression"}
+        Classes are stratified.
+    cv : int, splitter, iterable of splits or None
+        A number of folds, shuffled by ``seed`` (at most the rows of the smallest class); None is 5; else as in
+        scikit-learn's ``check_cv``.
+    seed : int
+        Seed of the shuffle.
+    purpose : str
+        The parameter that needs the folds, for messages.
+
+    Examples
+    --------
+    >>> splits = inner_splits(TrainingRows(np.zeros((4, 1)), [0, 0, 1, 1]), "classification", 5, 0, "l2='auto'")
+    >>> len(splits), sorted(np.concatenate([test for _, test in splits]).tolist())
+    (2, [0, 1, 2, 3])
+    """
+    y = rows.y
+    n_folds = 5 if cv is None else cv
+    if not isinstance(n_folds, numbers.Integral):
+        splits = list(check_cv(cv, y, classifier=task == "classification").split(rows.X, y))
+        if not splits:
+            raise ValueError(f"cv gives no splits; {purpose} needs at least one.")
+        return splits
+    if n_folds < 2:
+        raise ValueError(f"cv must be at least 2 folds, got {cv!r}.")
+    if not has_classes(y, task):
+        if y.shape[0] < 4:
+            raise ValueError(f"{purpose} needs at least 4 rows to split into folds, got {y.shape[0]}; give a value.")
+        return list(KFold(min(int(n_folds), y.shape[0] // 2), shuffle=True, random_state=seed).split(y))
+    label, count = smallest_class(y)
+    if count < 2:
+        raise ValueError(
+            f"Class {label!r} has 1 row, but {purpose} needs at least 2 of each class, one to learn from and one to score. "
+            "Leave that class out, join it with another, or give a value."
+        )
+    folds = StratifiedKFold(min(int(n_folds), count), shuffle=True, random_state=seed)
+    return list(folds.split(np.zeros(y.shape[0]), y.ravel()))
+
+
+def balanced_recall(estimator: Any, X: Any, y: Any) -> float:
+    """Return the balanced accuracy of a fitted classifier: the mean recall over the classes of ``y``.
+
+    Unlike scikit-learn's, it does not warn when a class is predicted that the fold lacks.
+    """
+    y = np.asarray(y).ravel()
+    _, codes = np.unique(y, return_inverse=True)
+    hits = np.bincount(codes, weights=estimator.predict(X) == y)
+    return float(np.mean(hits / np.bincount(codes)))
+
+
+#: Beginnings of the names of scikit-learn's scores that subtract predictions from targets.
+_SCORES_OF_NUMBERS = (
+    *("r2", "explained_variance", "max_error", "neg_max_error", "neg_mean_", "neg_median_", "neg_root_"),
+    *("d2_absolute_error", "d2_pinball", "d2_tweedie"),
+)
+
+
+def find_scorer(estimator: Any, scoring: Any, y: np.ndarray, task: str) -> tuple[str, Scorer]:
+    """Return the name and the function of a ``scoring``.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What is scored.
+    scoring : str, callable or None
+        As in scikit-learn; None is the balanced accuracy for classes, R2 for numbers, the accuracy for labels.
+    y : ndarray
+        The target.
+    task : {"classification", "regression"}
+        What it holds.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> find_scorer(DummyClassifier(), "acuracy", np.array([0, 1]), "classification")
+    Traceback (most recent call last):
+    tamiz.errors.UnknownNameError: Unknown scoring 'acuracy'. Did you mean 'accuracy'? ...
+    """
+    if scoring is None:
+        if has_classes(y, task):
+            return "balanced_accuracy", balanced_recall
+        return ("r2" if task == "regression" else "accuracy"), check_scoring(estimator)
+    if isinstance(scoring, str):
+        scoring = pick_name(scoring, get_scorer_names(), "scoring")
+        if scoring.startswith(_SCORES_OF_NUMBERS) and np.asarray(y).dtype.kind not in "iufb":
+            raise ValueError(
+                f"scoring={scoring!r} is for numbers, but y holds classes; use balanced_accuracy or accuracy."
+            )
+    elif not callable(scoring):
+        raise TypeError(f"scoring must be a name of scikit-learn, a callable or None, got {scoring!r}.")
+    return str(getattr(scoring, "__name__", scoring)), check_scoring(estimator, scoring)
+
+
+def row_scores(predicted: np.ndarray, y: np.ndarray, task: str) -> np.ndarray:
+    """Return a score of each held-out row whose mean is the score of all.
+
+    For classes it is 1 for a hit, weighted so that every class counts the same; for labels the share that is right; for
+    numbers minus the squared error in units of the variance of the target, the mean over outputs.
+
+    Parameters
+    ----------
+    predicted, y : ndarray, shape (n_rows,) or (n_rows, n_outputs)
+        Predictions and truth.
+    task : {"classification", "regression"}
+        What they hold.
+
+    Examples
+    --------
+    >>> row_scores(np.array([0, 0, 0, 0]), np.array([0, 0, 0, 1]), "classification").round(2).tolist()
+    [0.67, 0.67, 0.67, 0.0]
+    """
+    if has_classes(y, task):
+        y = y.ravel()
+        _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+        return (predicted == y) * (y.size / (counts.size * counts[codes]))
+    truth, guess = (np.asarray(values, dtype=np.float64).reshape(y.shape[0], -1) for values in (y, predicted))
+    if task == "classification":
+        return (truth == guess).mean(axis=1)
+    # A split into units of the largest number first: squares of numbers like 1e200 would overflow.
+    unit = np.maximum(np.abs(truth).max(axis=0), np.finfo(float).tiny)
+    variance = (truth / unit).var(axis=0)
+    return -(((truth - guess) / unit) ** 2 / np.where(variance > 0, variance, 1.0)).mean(axis=1)
+
+
+#: Folds that choose the weight decay, and how long their fits are: the order of the candidates shows early.
+L2_FOLDS, L2_RAMP_STEPS, L2_REFINEMENT_EPOCHS = 3, 5000, 50
+#: Scores that are 1 at best, so that a candidate can be left early.
+SCORES_UP_TO_ONE = ("balanced_accuracy", "accuracy", "r2")
+#: The largest M that is tried by itself.
+MOST_FEATURES = 500
+_QUIET = threading.Lock()
+
+
+@dataclass
+class Decided:
+    """Hold what was decided: parameters for the final fit, and the records for ``Selection.choices``."""
+
+    parameters: dict[str, Any] = field(default_factory=dict)
+    choices: dict[str, Choice] = field(default_factory=dict)
+
+    def records(self) -> dict[str, dict[str, Any]]:
+        """Return the choices as plain values."""
+        return {name: choice.to_dict() for name, choice in self.choices.items()}
+
+
+def is_auto(value: Any) -> bool:
+    """Return whether a parameter is left to the data.
+
+    Examples
+    --------
+    >>> is_auto("auto"), is_auto(3)
+    (True, False)
+    """
+    return isinstance(value, str) and value == "auto"
+
+
+def candidates_of_l2(estimator: Any, n_samples: int, n_outputs: int) -> tuple[float, ...]:
+    """Return the weight decays to choose from; one or none: there is nothing to choose.
+
+    Examples
+    --------
+    >>> from tamiz import E2EFSRegressor
+    >>> candidates_of_l2(E2EFSRegressor(), 100, 1), candidates_of_l2(E2EFSRegressor(network="mlp"), 100, 1)
+    ((1.0, 0.1, 0.01), ())
+    """
+    network = "linear" if is_auto(estimator.network) else estimator.network
+    choose = find_network(network).l2_candidates
+    if choose is None or not is_auto(estimator.l2) or getattr(estimator, "schedule", None) == "paper":
+        return ()
+    return choose(n_samples, n_outputs, estimator._task)
+
+
+def round_numbers(n_features: int, least: int = 1, most: int = MOST_FEATURES) -> list[int]:
+    """Return values of M to try: 1, 2, 3, 5, 10, 20, 50, 100, ... from ``least``, up to all columns or ``most``.
+
+    Examples
+    --------
+    >>> round_numbers(30), round_numbers(2000, least=4)
+    ([1, 2, 3, 5, 10, 20, 30], [4, 5, 10, 20, 50, 100, 200, 500])
+    """
+    if least > n_features:
+        raise ValueError(f"min_features_to_select is {least}, but there are {n_features} columns.")
+    end = min(n_features, max(most, least))
+    values = {3, *(digit * 10**power for power in range(int(math.log10(end)) + 1) for digit in (1, 2, 5))}
+    return sorted({least, *(value for value in values if least < value < end), end})
+
+
+def score_path(base: Any, values: Sequence[int], rows: TrainingRows, split: Split, scorer: Scorer) -> list[float]:
+    """Return the score of each M on the held-out rows of a split; the table is normalised once for all of them."""
+    train, test = rows.take(split[0]), rows.take(split[1])
+    prepared = clone(base).set_params(n_features_to_select=None)._prepare(*train, check_size=False)
+    scores = {m: scorer(fitted, *test[:2]) for m, fitted in base._fit_sizes(values, prepared)}
+    return [scores[m] for m in values]
+
+
+def choose_n_features(
+    base: Any, values: Sequence[int], rows: TrainingRows, splits: Sequence[Split], n_jobs: int | None = None
+) -> Choice:
+    """Choose M by the scores of fits with each value on inner folds.
+
+    Parameters
+    ----------
+    base : estimator
+        With everything but M decided; its ``scoring`` and ``selection_rule`` are used.
+    values : sequence of int
+        Values of M, ascending.
+    rows : TrainingRows
+        The rows of the fit.
+    splits : sequence of (train rows, test rows)
+        The inner folds.
+    n_jobs : int or None, default=None
+        Folds that run at a time, as in joblib.
+    """
+    name, scorer = find_scorer(base, base.scoring, rows.y, base._task)
+    jobs = (delayed(score_path)(base, values, rows, split, scorer) for split in splits)
+    prefer = "threads" if find_network(base.network).compiled else "processes"
+    scores = np.array(Parallel(n_jobs=n_jobs, prefer=prefer)(jobs)).T
+    return Choice(list(values), scores, choose_simplest(scores, base.selection_rule), base.selection_rule, name)
+
+
+def choose_l2(base: Any, candidates: Sequence[float], rows: TrainingRows, splits: Sequence[Split]) -> Choice:
+    """Choose the weight decay of the linear model; the first candidate stays unless another is better beyond doubt."""
+    short = {"ramp_steps": L2_RAMP_STEPS, "refinement_epochs": L2_REFINEMENT_EPOCHS}
+    short = {name: value for name, value in short.items() if is_auto(getattr(base, name))}
+    base = clone(base).set_params(network="linear", n_init="auto", **short)
+    by_row = np.zeros((len(candidates), rows.y.shape[0]))
+    by_fold = np.zeros((len(candidates), len(splits)))
+    n = rows.y.shape[0]
+    predicted: list[list[Any]] = [[] for _ in candidates]
+    for split in splits:
+        (X, y, weights), (X_test, _, _) = rows.take(split[0]), rows.take(split[1])
+        prepared = clone(base)._prepare(X, y, weights)
+        for place, l2 in enumerate(candidates):
+            # As in the rule, the fewer rows there are, the stronger is the decay.
+            candidate = clone(base).set_params(l2=SelectionL2(l2 * n / len(split[0])))
+            predicted[place].append(candidate._fit_prepared(prepared, owned=False).predict(X_test))
+            del candidate  # its record has several vectors of the width of the table
+    order = np.concatenate([test for _, test in splits])
+    for place in range(len(candidates)):
+        of_rows = row_scores(np.concatenate(predicted[place]), rows.y[order], base._task)
+        by_row[place, order] = of_rows
+        by_fold[place] = [part.mean() for part in np.split(of_rows, np.cumsum([len(test) for _, test in splits])[:-1])]
+    scoring = "balanced_accuracy" if has_classes(rows.y, base._task) else base._task
+    return Choice(list(candidates), by_fold, choose_guarded(by_row), "guarded", scoring)
+
+
+def choose_network(base: Any, rows: TrainingRows, splits: Sequence[Split], l2_of_linear: Any) -> Choice:
+    """Choose the simplest network that is within one standard error of the best, or that the best does not clearly beat.
+
+    The simplest comes first. A later one is left when no score on its remaining folds could make it the best: it would not be
+    taken whatever they are.
+    """
+    names = [name for name in AUTOMATIC_NETWORKS if name in NETWORKS]
+    scoring, scorer = find_scorer(base, base.scoring, rows.y, base._task)
+    largest = 1.0 if scoring in SCORES_UP_TO_ONE else math.inf
+    scores, reasons, best = np.full((len(names), len(splits)), np.nan), {}, -math.inf
+    for place, name in enumerate(names):
+        candidate = clone(base).set_params(**network_parameters(base, name, l2_of_linear))
+        try:
+            # A network that fails on a fold says so by its score; its warnings would only repeat that. The lock is there
+            # because the filters of warnings belong to the whole process.
+            with _QUIET, warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                for number, (train, test) in enumerate(splits):
+                    model = clone(candidate).fit(*rows.take(train))
+                    scores[place, number] = scorer(model, *rows.take(test)[:2])
+                    done = number + 1
+                    if done < len(splits) and np.nan_to_num(scores[place], nan=largest).mean() <= best:
+                        reasons[name] = f"left after {done} of {len(splits)} folds: it could not become the best"
+                        break
+            best = max(best, float(np.nan_to_num(scores[place].mean(), nan=best)))
+        except (MemoryError, ValueError) as error:
+            if place == 0:
+                raise
+            reasons[name] = str(error)
+    return Choice(names, scores, choose_unbeaten(scores), "unbeaten", scoring, reasons)
+
+
+def network_parameters(base: Any, name: str, l2_of_linear: Any) -> dict[str, Any]:
+    """Return the parameters of a candidate, without those that its network does not take."""
+    parameters: dict[str, Any] = {"network": name}
+    if NETWORKS[name].convex:
+        parameters["n_init"] = "auto"
+    if name in ("linear", "additive"):
+        parameters["n_screened"] = "auto"
+    if name == "linear":
+        parameters["l2"] = l2_of_linear
+    return parameters
+
+
+def decide(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    counts: tuple[int, int],
+    n_outputs: int,
+    seed: int,
+    values: Sequence[int] | None = None,
+) -> Decided:
+    """Decide every "auto" of an estimator that the data must tell.
+
+    Parameters
+    ----------
+    estimator : E2EFSClassifier or E2EFSRegressor
+        Its parameters; it is not changed.
+    X, y, sample_weight : array-like
+        The data of its fit, checked.
+    counts : (int, int)
+        The least and the largest M that are possible.
+    n_outputs : int
+        Outputs of the model.
+    seed : int
+        Seed of the inner fits and folds.
+    values : sequence of int or None, default=None
+        Values of M of a path, which is chosen from elsewhere; None: M is that of the estimator.
+    """
+    rows = TrainingRows(X, y, sample_weight)
+    decided = Decided()
+    base = clone(estimator).set_params(random_state=seed, verbose=0)
+    if values is None and is_auto(base.n_features_to_select):
+        values = round_numbers(counts[1], max(counts[0], base.min_features_to_select))
+    if values is not None:  # one M for decay and network, in the middle of the path
+        base.set_params(n_features_to_select=values[len(values) // 2])
+    candidates = candidates_of_l2(base, rows.y.shape[0], n_outputs)
+    l2 = base.l2
+    if len(candidates) > 1 and _can_split(rows, base._task):
+        splits = inner_splits(rows, base._task, L2_FOLDS, seed, "l2='auto'")
+        choice = decided.choices["l2"] = choose_l2(base, candidates, rows, splits)
+        l2 = SelectionL2(choice.chosen)
+    if is_auto(base.network):
+        splits = inner_splits(rows, base._task, base.cv, seed, "network='auto'")
+        network = decided.choices["network"] = choose_network(base, rows, splits, l2)
+        decided.parameters |= network_parameters(base, network.chosen, l2)
+    elif isinstance(l2, SelectionL2):
+        decided.parameters["l2"] = l2
+    if is_auto(estimator.n_features_to_select):
+        base.set_params(**decided.parameters)
+        splits = inner_splits(rows, base._task, base.cv, seed, "n_features_to_select='auto'")
+        assert values is not None
+        chosen = decided.choices["n_features_to_select"] = choose_n_features(base, values, rows, splits)
+        decided.parameters["n_features_to_select"] = int(chosen.chosen)
+    return decided
+
+
+def _can_split(rows: TrainingRows, task: str) -> bool:
+    """Return whether every class can be learnt and tested; if not, the rule decides about the weight decay."""
+    return not has_classes(rows.y, task) or smallest_class(rows.y)[1] >= 2
+
+
+def cv_results(choice: Choice) -> dict[str, np.ndarray]:
+    """Return the scores of a choice of M in the form of scikit-learn's ``RFECV.cv_results_``.
+
+    Examples
+    --------
+    >>> found = cv_results(Choice([1, 2], np.array([[0.5, 0.7], [0.9, 0.9]]), 1, "best", "accuracy"))
+    >>> sorted(found), found["n_features"].tolist()
+    (['mean_test_score', 'n_features', 'split0_test_score', 'split1_test_score', 'std_test_score'], [1, 2])
+    """
+    splits = {f"split{number}_test_score": scores for number, scores in enumerate(choice.scores.T)}
+    return {
+        "n_features": np.array(choice.candidates),
+        "mean_test_score": choice.scores.mean(axis=1),
+        "std_test_score": choice.scores.std(axis=1),
+        **splits,
+    }

@@ -1,0 +1,459 @@
+"""Parse the files of the public sources; nothing downloaded is ever unpickled."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import struct
+import tarfile
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+from tamiz.errors import DatasetError
+from tamiz.tables.arff import read_arff_header
+
+if TYPE_CHECKING:
+    from tamiz.paper.dataset_registry import DatasetEntry
+
+
+@dataclass(frozen=True, eq=False)
+class DatasetArrays:
+    """Arrays that a parser reads from the files of a source.
+
+    Parameters
+    ----------
+    data : ndarray or scipy.sparse.csr_matrix of shape (n_samples, n_features)
+        Features.
+    target : ndarray of shape (n_samples,)
+        Classes 0 .. C-1 as int64, or numbers as float64.
+    n_train : int or None, default=None
+        Number of rows, counted from the first, that are for training; None without a predefined split.
+    feature_names : ndarray of str or None, default=None
+        Names of the columns, where they are known.
+    """
+
+    data: Any
+    target: np.ndarray
+    n_train: int | None = None
+    feature_names: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A loaded dataset.
+
+    Parameters
+    ----------
+    name : str
+        Name in the registry.
+    title : str
+        Name in the paper.
+    data : ndarray or scipy.sparse.csr_matrix of shape (n_samples, n_features)
+        float32; uint8 for images, flattened row by row with the colours last.
+    target : ndarray of shape (n_samples,)
+        int64 classes 0 .. C-1, or float64 for regression.
+    feature_names : ndarray of str or None, default=None
+        Names of the columns, where they are known.
+    target_names : tuple of str or None, default=None
+        Names of the classes, where they are known.
+    train, test : ndarray of int or None, default=None
+        Rows of the predefined split; both None if there is none.
+    label : str, default=""
+        Empty for the genuine set; otherwise what it is instead, such as "REBUILT" or "SUBSET". Print it.
+    image_shape : tuple of int or None, default=None
+        (height, width, colours) of an image.
+    note : str, default=""
+        Difference from the set of the paper.
+    task : {"classification", "regression"}, default="classification"
+        Kind of target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> dataset = Dataset("toy", "TOY", np.zeros((4, 3), np.float32), np.array([0, 1, 0, 1]), label="SUBSET")
+    >>> dataset
+    Dataset('TOY (SUBSET)', 4 x 3, 2 classes)
+    """
+
+    name: str
+    title: str
+    data: Any
+    target: np.ndarray
+    feature_names: np.ndarray | None = None
+    target_names: tuple[str, ...] | None = None
+    train: np.ndarray | None = None
+    test: np.ndarray | None = None
+    label: str = ""
+    image_shape: tuple[int, int, int] | None = None
+    note: str = ""
+    task: str = "classification"
+
+    @property
+    def display_name(self) -> str:
+        """Title with its label, as every table and figure has to print it."""
+        return f"{self.title} ({self.label})" if self.label else self.title
+
+    @property
+    def n_classes(self) -> int | None:
+        """Number of classes; None for regression."""
+        return int(np.unique(self.target).size) if self.task == "classification" else None
+
+    def __repr__(self) -> str:
+        rows, columns = self.data.shape
+        target = f"{self.n_classes} classes" if self.task == "classification" else self.task
+        return f"Dataset({self.display_name!r}, {rows} x {columns}, {target})"
+
+
+Parser = Callable[[Mapping[str, Path], "DatasetEntry"], DatasetArrays]
+#: Exceptions of the readers below on files that are not what they should be.
+PARSE_FAULTS = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RecursionError,
+    struct.error,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    scipy.io.matlab.MatReadError,
+)
+
+
+def classes_by_count(labels: np.ndarray, counts: tuple[int, ...]) -> np.ndarray:
+    """Return labels of any spelling as 0 .. C-1, identified by the number of rows of each class.
+
+    Sources spell the classes of a microarray set in several ways ("tumor", "t", -1); the counts are always the same.
+
+    Examples
+    --------
+    >>> classes_by_count(np.array(["t", "n", "t"]), (1, 2))
+    array([1, 0, 1])
+    """
+    _, codes, found = np.unique(np.asarray(labels).ravel(), return_inverse=True, return_counts=True)
+    if sorted(found) != sorted(counts) or len(set(counts)) != len(counts):
+        raise DatasetError(f"the classes have {sorted(found.tolist())} rows, expected {sorted(counts)}")
+    return np.array([counts.index(count) for count in found.tolist()], dtype=np.int64)[codes.reshape(-1)]
+
+
+def target_of_entry(values: np.ndarray, entry: DatasetEntry) -> np.ndarray:
+    """Return the target of an entry: classes 0 .. C-1 by their counts, or float64 numbers for regression."""
+    if entry.class_counts is None:
+        return np.asarray(values, dtype=np.float64).ravel()
+    return classes_by_count(values, entry.class_counts)
+
+
+def _signs_to_classes(labels: np.ndarray) -> np.ndarray:
+    labels = np.asarray(labels, dtype=np.float64).ravel()
+    if not np.isin(labels, (-1.0, 1.0)).all():
+        raise DatasetError("the labels must be -1 and 1")
+    return (labels > 0).astype(np.int64)
+
+
+def orient(data: Any, shape: tuple[int, int]) -> np.ndarray:
+    """Return a float32 matrix with samples in rows, transposed if it was stored the other way."""
+    data = np.asarray(data)
+    if data.shape == shape:
+        return data.astype(np.float32)
+    if data.shape == shape[::-1]:
+        return np.ascontiguousarray(data.T, dtype=np.float32)
+    raise DatasetError(f"the table is {' x '.join(map(str, data.shape))}, expected {shape[0]} x {shape[1]}")
+
+
+def parse_mat(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
+    """Parse a MATLAB file with one matrix of the expected shape and one target vector, whatever their names."""
+    (path,) = files.values()
+    arrays = [value for key, value in scipy.io.loadmat(path).items() if not key.startswith("__")]
+    matrices = [a for a in arrays if a.ndim == 2 and sorted(a.shape) == sorted(entry.shape)]
+    vectors = [a for a in arrays if a.size == entry.shape[0]]
+    if len(matrices) != 1 or len(vectors) != 1:
+        raise DatasetError(
+            f"the file holds {len(matrices)} tables of {entry.shape} and {len(vectors)} target vectors, "
+            "expected one each"
+        )
+    return DatasetArrays(orient(matrices[0], entry.shape), target_of_entry(vectors[0], entry))
+
+
+def _zip_members(path: Path) -> dict[str, bytes]:
+    """Read the members of a zip archive by their base names: the folders differ between mirrors."""
+    with zipfile.ZipFile(path) as archive:
+        wanted = [n for n in archive.namelist() if n.endswith((".data", ".labels")) and "_test" not in n]
+        return {name.rsplit("/", 1)[-1]: archive.read(name) for name in wanted}
+
+
+def _challenge_matrix(text: bytes, entry: DatasetEntry) -> Any:
+    if not entry.sparse:
+        return np.loadtxt(io.BytesIO(text), dtype=np.float32, ndmin=2)
+    from sklearn.datasets import load_svmlight_file  # here, so that listing the datasets need not load scikit-learn
+
+    # "3:29 17:84": the svmlight layout without its labels, so give it some.
+    rows = b"\n".join(b"0 " + line for line in text.strip().splitlines())
+    matrix, _ = load_svmlight_file(io.BytesIO(rows), n_features=entry.shape[1], zero_based=False, dtype=np.float32)
+    return matrix
+
+
+def parse_challenge(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
+    """Parse the layout of the NIPS 2003 challenge: ``<name>_train`` and ``<name>_valid``, each ``.data`` and ``.labels``.
+
+    The test part is left out: its labels were never published.
+    """
+    members: dict[str, bytes] = {}
+    for name, path in files.items():
+        members.update(_zip_members(path) if path.suffix == ".zip" else {name: path.read_bytes()})
+    missing = [
+        f"{entry.name}_{part}.{kind}"
+        for part in ("train", "valid")
+        for kind in ("data", "labels")
+        if f"{entry.name}_{part}.{kind}" not in members
+    ]
+    if missing:
+        raise DatasetError(f"the source lacks {', '.join(missing)}")
+    blocks = [_challenge_matrix(members[f"{entry.name}_{part}.data"], entry) for part in ("train", "valid")]
+    labels = [np.loadtxt(io.BytesIO(members[f"{entry.name}_{part}.labels"])) for part in ("train", "valid")]
+    for block, label in zip(blocks, labels, strict=True):
+        if block.shape[0] != label.size:
+            raise DatasetError(f"there are {block.shape[0]} rows of data for {label.size} labels")
+    data = sp.csr_matrix(sp.vstack(blocks)) if entry.sparse else np.vstack(blocks)
+    return DatasetArrays(data, _signs_to_classes(np.concatenate(labels)), n_train=blocks[0].shape[0])
+
+
+def parse_arff(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
+    """Read a dense ARFF file of numbers with the class -1 / 1 in the last column (OpenML's copy of GINA)."""
+    (path,) = files.values()
+    header = read_arff_header(path)
+    with open(path, "rb") as stream:
+        stream.seek(header.data_offset)
+        values = np.loadtxt(stream, delimiter=",", comments="%", ndmin=2, encoding="utf-8")
+    if values.shape[1] != len(header.names):
+        raise DatasetError(f"the rows have {values.shape[1]} cells for {len(header.names)} attributes")
+    data = orient(values[:, :-1], entry.shape)
+    return _find_split(DatasetArrays(data, _signs_to_classes(values[:, -1]), None, np.array(header.names[:-1])), entry)
+
+
+def _find_split(table: DatasetArrays, entry: DatasetEntry) -> DatasetArrays:
+    """Put the validation rows last; they are identified by their official check-sum, as copies differ in order."""
+    if entry.n_train is None:
+        return table
+    n_valid = entry.shape[0] - entry.n_train
+    for start in (entry.n_train, 0):
+        rows = np.arange(start, start + n_valid)
+        if table.data[rows].sum(dtype=np.float64) == entry.totals[-1]:
+            order = np.concatenate([np.setdiff1d(np.arange(entry.shape[0]), rows), rows])
+            return DatasetArrays(table.data[order], table.target[order], entry.n_train, table.feature_names)
+    warnings.warn(
+        f"{entry.title}: this copy mixes the training and the validation rows; it is loaded without a split.",
+        stacklevel=2,
+    )
+    return table
+
+
+def read_idx(path: Path) -> np.ndarray:
+    """Read an array of bytes in the idx layout of MNIST, compressed or not."""
+    raw = path.read_bytes()
+    if raw[:2] == b"\x1f\x8b":
+        raw = gzip.decompress(raw)
+    zeros, kind, n_axes = struct.unpack(">HBB", raw[:4])
+    if zeros != 0 or kind != 0x08 or not 1 <= n_axes <= 4:
+        raise DatasetError(f"{path.name} is not an idx file of bytes")
+    shape = struct.unpack(f">{n_axes}I", raw[4 : 4 + 4 * n_axes])
+    values = np.frombuffer(raw, dtype=np.uint8, offset=4 + 4 * n_axes)
+    if values.size != int(np.prod(shape, dtype=np.int64)):
+        raise DatasetError(f"{path.name} announces {shape} and holds {values.size} bytes")
+    return values.reshape(shape)
+
+
+def parse_idx(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
+    """Parse the four files of MNIST or Fashion-MNIST."""
+    parts = {}
+    for name, path in files.items():
+        images = "images" in name
+        array = read_idx(path)
+        parts[("train" if name.startswith("train") else "test", images)] = (
+            array.reshape(array.shape[0], -1) if images else array.astype(np.int64)
+        )
+    data = np.concatenate([parts[("train", True)], parts[("test", True)]])
+    target = np.concatenate([parts[("train", False)], parts[("test", False)]])
+    return DatasetArrays(data, target, n_train=parts[("train", True)].shape[0])
+
+
+def read_cifar(raw: bytes, n_label_bytes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Read images (flattened row, column, colour) and labels from a file in the binary layout of CIFAR.
+
+    A record is the labels (the last one counts: CIFAR-100 puts the coarse class first), then the red, the green and
+    the blue plane.
+    """
+    size = n_label_bytes + 3072
+    if not raw or len(raw) % size:
+        raise DatasetError(f"a CIFAR file of {len(raw)} bytes is not a whole number of records of {size}")
+    records = np.frombuffer(raw, dtype=np.uint8).reshape(-1, size)
+    planes = records[:, n_label_bytes:].reshape(-1, 3, 32, 32)
+    return planes.transpose(0, 2, 3, 1).reshape(-1, 3072), records[:, n_label_bytes - 1].astype(np.int64)
+
+
+def parse_cifar(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
+    """Parse the binary archive of CIFAR-10 or CIFAR-100 (the other archive holds pickles, which are never opened)."""
+    (path,) = files.values()
+    n_label_bytes = 2 if entry.n_classes == 100 else 1
+    train: list[tuple[np.ndarray, np.ndarray]] = []
+    test: list[tuple[np.ndarray, np.ndarray]] = []
+    with tarfile.open(path, "r:gz") as archive:
+        for member in sorted(archive.getmembers(), key=lambda m: m.name):
+            base = member.name.rsplit("/", 1)[-1]
+            stream = archive.extractfile(member) if member.isfile() and base.endswith(".bin") else None
+            if stream is not None:
+                (test if base.startswith("test") else train).append(read_cifar(stream.read(), n_label_bytes))
+    if not train or not test:
+        raise DatasetError("the archive lacks the training or the test images")
+    parts = train + test
+    n_train = sum(labels.size for _, labels in train)
+    return DatasetArrays(np.concatenate([i for i, _ in parts]), np.concatenate([y for _, y in parts]), n_train)
+
+
+_SYMBOL, _PAIRS, _CHARS, _LOGICAL, _INTEGER, _REAL, _STRINGS, _LIST = 1, 2, 9, 10, 13, 14, 16, 19
+_REFERENCE, _NIL = 255, 254
+_HAS_ATTRIBUTES, _HAS_TAG = 1 << 9, 1 << 10
+
+
+@dataclass
+class RValue:
+    """A value of R with its attributes (names, dim, levels, class)."""
+
+    value: Any
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    def named(self) -> dict[str, RValue]:
+        """Return the entries of a list by their names."""
+        return dict(zip(self.attributes["names"].value, self.value, strict=True))
+
+    def as_labels(self) -> np.ndarray:
+        """Return a factor or a vector of strings as an array of strings."""
+        if "levels" not in self.attributes:
+            return np.asarray(self.value, dtype=str)
+        return np.asarray(self.attributes["levels"].value, dtype=str)[np.asarray(self.value) - 1]
+
+    def as_matrix(self) -> tuple[np.ndarray, list[str] | None]:
+        """Return a matrix or a data frame as an array, and the names of its columns."""
+        if isinstance(self.value, list):
+            return np.column_stack([column.value for column in self.value]), self.attributes["names"].value
+        shape = tuple(int(n) for n in self.attributes["dim"].value)
+        names = self.attributes["dimnames"].value[1] if "dimnames" in self.attributes else None
+        return np.asarray(self.value).reshape(shape, order="F"), None if names is None else names.value
+
+
+class _Reader:
+    """Decode the bytes in order; later references point into ``symbols``."""
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+        self.at = 0
+        self.symbols: list[str] = []
+
+    def take(self, n_bytes: int) -> bytes:
+        if n_bytes < 0 or self.at + n_bytes > len(self.raw):
+            raise DatasetError("the R file ends too early")
+        self.at += n_bytes
+        return self.raw[self.at - n_bytes : self.at]
+
+    def integer(self) -> int:
+        return struct.unpack(">i", self.take(4))[0]
+
+    def vector(self, dtype: str) -> np.ndarray:
+        n = self.integer()
+        return np.frombuffer(self.take(n * np.dtype(dtype).itemsize), dtype=dtype).astype(dtype[1:])
+
+    def pairs(self, flags: int) -> dict[str, Any]:
+        """Read a linked list of tags and values, which ends with nil."""
+        found = {}
+        while flags & 0xFF == _PAIRS:
+            if flags & _HAS_ATTRIBUTES:
+                self.item()
+            tag = self.item() if flags & _HAS_TAG else ""
+            found[tag] = self.item()
+            flags = self.integer()
+        if flags & 0xFF != _NIL:
+            raise DatasetError("an R list does not end as it should")
+        return found
+
+    def item(self) -> Any:
+        flags = self.integer()
+        kind = flags & 0xFF
+        if kind == _NIL:
+            return None
+        if kind == _SYMBOL:
+            self.symbols.append(self.item())
+            return self.symbols[-1]
+        if kind == _REFERENCE:
+            return self.symbols[(flags >> 8 or self.integer()) - 1]
+        if kind == _PAIRS:
+            return self.pairs(flags)
+        if kind == _CHARS:
+            length = self.integer()
+            return "" if length == -1 else self.take(length).decode("utf-8", "replace")
+        value = self.plain(kind)
+        return RValue(value, self.pairs(self.integer()) if flags & _HAS_ATTRIBUTES else {})
+
+    def plain(self, kind: int) -> Any:
+        if kind in (_LOGICAL, _INTEGER):
+            return self.vector(">i4")
+        if kind == _REAL:
+            return self.vector(">f8")
+        if kind in (_STRINGS, _LIST):
+            return [self.item() for _ in range(self.integer())]
+        raise DatasetError(f"the R file holds something that is no plain data (type {kind})")
+
+
+def read_rdata(path: Path) -> dict[str, Any]:
+    """Return the objects of an R workspace by their names.
+
+    Parameters
+    ----------
+    path : Path
+        File, compressed by gzip, bzip2 or xz, or not compressed.
+
+    Raises
+    ------
+    DatasetError
+        If it is not an R workspace, ends too early or holds anything but plain data.
+    """
+    raw = path.read_bytes()
+    for magic, unpack in ((b"\x1f\x8b", gzip.decompress), (b"BZh", bz2.decompress), (b"\xfd7zXZ", lzma.decompress)):
+        if raw.startswith(magic):
+            raw = unpack(raw)
+    if raw[:7] not in (b"RDX2\nX\n", b"RDX3\nX\n"):
+        raise DatasetError(f"{path.name} is no R workspace in the XDR layout")
+    reader = _Reader(raw)
+    reader.take(7)
+    version = reader.integer()
+    reader.take(8)  # the versions of R that wrote it and that can read it
+    if version == 3:
+        reader.take(reader.integer())  # the encoding of the writer's machine
+    objects = reader.item()
+    if not isinstance(objects, dict):
+        raise DatasetError(f"{path.name} holds no R objects")
+    return objects
+
+
+def parse_rdata(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
+    """Parse an R list of ``x`` (matrix or data frame) and ``y`` (factor or numbers), as in the package datamicroarray."""
+    (path,) = files.values()
+    (content,) = read_rdata(path).values()
+    parts = content.named()
+    matrix, names = parts["x"].as_matrix()
+    data = orient(matrix, entry.shape)
+    known = np.array(names) if names is not None and len(names) == entry.shape[1] else None
+    return DatasetArrays(data, target_of_entry(parts["y"].as_labels(), entry), feature_names=known)

@@ -1,1 +1,0 @@
-"""Tables and figures of the paper: protocols, and a runner that can be stopped and started again."""

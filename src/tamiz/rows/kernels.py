@@ -1,0 +1,106 @@
+"""Compiled loops over tables: weighted sums of columns and their normalisation, one pass each, without copies.
+
+Each loop is called with one type of arrays only (float64 in, C order, writeable), so that it is compiled once; the callers
+in ``scaling`` convert a tile at a time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from tamiz.rows.exact import FARTHEST
+
+#: Sums may be reordered for SIMD. Input is finite, so NaN needs no care; infinity (a difference that overflows) does.
+FINITE_MATH = {"reassoc", "contract", "nsz", "arcp", "nnan"}
+
+#: Beyond this, erf is 1 in float32.
+SIGNIFICANT = np.float32(3.9)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _erf(x):
+    """Approximate erf by a quotient of polynomials, within 4e-7; free of branches, so that loops over it vectorise."""
+    x = min(max(x, -SIGNIFICANT), SIGNIFICANT)
+    t = x * x
+    above = np.float32(2.05038557e-06)
+    above = above * t + np.float32(0.000287457967)
+    above = above * t + np.float32(0.00383689916)
+    above = above * t + np.float32(0.0529669883)
+    above = above * t + np.float32(0.191941519)
+    above = above * t + np.float32(1.12837903)
+    below = np.float32(3.82307622e-05)
+    below = below * t + np.float32(0.00118174043)
+    below = below * t + np.float32(0.0151092496)
+    below = below * t + np.float32(0.114758415)
+    below = below * t + np.float32(0.50343552)
+    below = below * t + np.float32(1.0)
+    return min(max(x * above / below, np.float32(-1.0)), np.float32(1.0))
+
+
+@njit(cache=True, nogil=True, fastmath=FINITE_MATH, error_model="numpy")
+def _normalize_row(x, mean, scale, with_erf, out):
+    if with_erf:
+        for j in range(x.shape[0]):
+            z = (x[j] - mean[j]) / scale[j] if scale[j] > 0.0 else 0.0
+            out[j] = _erf(np.float32(z))
+    else:
+        for j in range(x.shape[0]):
+            z = (x[j] - mean[j]) / scale[j] if scale[j] > 0.0 else 0.0
+            out[j] = np.float32(min(max(z, -FARTHEST), FARTHEST))
+
+
+@njit(cache=True, nogil=True)
+def normalize_rows(X, mean, scale, with_erf, out):
+    """Write ``(x - mean) / scale``, or erf of it, of a C-ordered table into ``out`` (float32); 0 where the scale is 0."""
+    for i in range(X.shape[0]):
+        _normalize_row(X[i], mean, scale, with_erf, out[i])
+
+
+@njit(cache=True, nogil=True, fastmath=FINITE_MATH, error_model="numpy")
+def _add_row(x, weight, middle, half, total, squares):
+    for j in range(x.shape[0]):
+        u = (x[j] - middle[j]) / half[j]
+        total[j] += weight * u
+        squares[j] += weight * u * u
+
+
+@njit(cache=True, nogil=True)
+def add_moments(X, weights, middle, half, total, squares):
+    """Add the weighted sums of ``u`` and ``u^2``, ``u = (x - middle) / half`` in [-1, 1]: no overflow, no cancellation."""
+    for i in range(X.shape[0]):
+        _add_row(X[i], weights[i], middle, half, total, squares)
+
+
+@njit(cache=True, nogil=True)
+def widen_by_entries(values, columns, weights, low, high, stored, weight_stored):
+    """Update smallest and largest value, number and weight of the entries of each column of a sparse table."""
+    for p in range(values.shape[0]):
+        j = columns[p]
+        low[j] = min(low[j], values[p])
+        high[j] = max(high[j], values[p])
+        stored[j] += 1
+        weight_stored[j] += weights[p]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_moments_of_entries(values, columns, weights, middle, half, total, squares):
+    """Add the sums of :func:`add_moments` over the entries of a sparse table."""
+    for p in range(values.shape[0]):
+        j = columns[p]
+        u = (values[p] - middle[j]) / (half[j] if half[j] > 0.0 else 1.0)
+        total[j] += weights[p] * u
+        squares[j] += weights[p] * u * u
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def normalize_entries(values, columns, mean, scale, with_erf, offset, out):
+    """Write the entries of a sparse table, normalised, less the offset of their column, into ``out`` (float32)."""
+    for p in range(values.shape[0]):
+        j = columns[p]
+        z = (
+            np.float32(min(max((values[p] - mean[j]) / scale[j], -FARTHEST), FARTHEST))
+            if scale[j] > 0.0
+            else np.float32(0.0)
+        )
+        out[p] = (_erf(z) if with_erf else z) - offset[j]

@@ -1,0 +1,514 @@
+"""Normalise tables and fill missing values, with statistics of the training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from tamiz._utils.validation import check_table
+from tamiz.core import writeable_view
+from tamiz.rows import kernels as _kernels
+from tamiz.rows.exact import DEVIATIONS, normalize_exact, uses_erf
+
+#: Cells of a dense table that are converted to C-ordered float64 at a time: they stay in cache.
+TILE = 3 << 13
+#: Columns of such a tile at least where the columns, not the rows, lie together in memory.
+TILE_WIDTH = 64
+#: Entries or columns of a sparse table that are worked on at a time: it may have more columns than entries.
+CHUNK = 1 << 13
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnStatistics:
+    """Weighted mean and standard deviation (with N - 1) of each column; the deviation of a constant column is 0."""
+
+    mean: np.ndarray
+    deviation: np.ndarray
+
+    def of(self, columns: Any) -> ColumnStatistics:
+        """Return the statistics of some of the columns."""
+        return ColumnStatistics(self.mean[columns], self.deviation[columns])
+
+
+@dataclass(frozen=True, eq=False)
+class DeferredStatistics:
+    """Statistics of a sparse table, computed when the few columns that need them are known.
+
+    Kept for all columns they would be four float32 vectors of memory during training, which can be more than the table.
+    """
+
+    X: Any
+    weights: np.ndarray | None
+
+    def of(self, columns: Any) -> ColumnStatistics:
+        """Return the statistics of some of the columns, to the last bit as if computed for all."""
+        return column_statistics(self.X[:, columns], self.weights)
+
+
+Statistics = ColumnStatistics | DeferredStatistics
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledTable:
+    """A table ready for an engine.
+
+    Attributes
+    ----------
+    values : ndarray or csr_matrix of float32
+        Dense in C order, or CSR.
+    offset : ndarray of shape (n_features,) or None
+        Implicit value of each column of a sparse table (fill value); None: 0.
+    statistics : ColumnStatistics, DeferredStatistics or None
+        None if nothing was normalised.
+    owned : bool
+        Whether the engine may overwrite the values and the offset.
+    """
+
+    values: Any
+    offset: np.ndarray | None
+    statistics: Statistics | None
+    owned: bool
+
+    def dense(self) -> np.ndarray:
+        """Return the values with nothing left out, for engines that take no sparse tables."""
+        if not sp.issparse(self.values):
+            return self.values
+        values = self.values.toarray()
+        return values if self.offset is None else values + self.offset
+
+
+def prepare_table(X: Any, kind: str | None, weights: np.ndarray | None = None) -> ScaledTable:
+    """Normalise a table for the engines; constant columns become 0, so that they carry no information.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix
+        Finite numbers.
+    kind : {"erf", "erf2", "standard", None}
+        Normalisation, see :data:`~tamiz.rows.exact.DEVIATIONS`; None takes the numbers as they are.
+    weights : ndarray of shape (n_samples,), default=None
+        Weights of the rows in mean and deviation. With balanced classes the zero of a column then lies between the
+        classes, wherever the larger one is.
+
+    Returns
+    -------
+    ScaledTable
+
+    Examples
+    --------
+    >>> prepare_table(np.array([[1.0, 5.0], [3.0, 5.0]]), None).values.tolist()
+    [[1.0, 0.0], [3.0, 0.0]]
+    """
+    if sp.issparse(X):
+        X = X.tocsr()
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+    statistics = column_statistics(X, weights)
+    if kind is None:
+        return _as_it_is(X, statistics.deviation == 0)
+    table = apply_normalization(X, statistics, kind)
+    return replace(table, statistics=DeferredStatistics(X, weights)) if sp.issparse(X) else table
+
+
+def apply_normalization(X: Any, statistics: ColumnStatistics | None, kind: str | None) -> ScaledTable:
+    """Normalise a table by known statistics; without statistics or kind, take it as it is.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0], [3.0]])
+    >>> apply_normalization(X, column_statistics(X), "standard").values.astype(float).round(3).tolist()
+    [[-0.707], [0.707]]
+    """
+    if statistics is None or kind is None:
+        return ScaledTable(X, None, None, False)
+    if sp.issparse(X):
+        table, offset = normalize_sparse(X, statistics, kind)
+        return ScaledTable(table, offset, statistics, True)
+    return ScaledTable(normalize_dense(X, statistics, kind), None, statistics, True)
+
+
+def _as_it_is(X: Any, constant: np.ndarray) -> ScaledTable:
+    """Return a table without normalisation: copied only where its type, its order or a constant column requires it."""
+    numbers = X.data if sp.issparse(X) else X
+    largest = np.finfo(np.float32).max
+    if numbers.size and (numbers.max() > largest or numbers.min() < -largest):
+        raise ValueError(
+            "X holds numbers beyond the range of float32, in which the engine computes. "
+            "Set normalize='erf' or 'standard', or scale the columns."
+        )
+    if sp.issparse(X):
+        data = np.where(constant[X.indices], 0, X.data).astype(np.float32)
+        return ScaledTable(sp.csr_matrix((data, X.indices.copy(), X.indptr.copy()), shape=X.shape), None, None, True)
+    values = np.ascontiguousarray(X, dtype=np.float32)
+    if constant.any():
+        values = values.copy() if np.shares_memory(values, X) else values
+        values[:, constant] = 0
+    return ScaledTable(values, None, None, not np.shares_memory(values, X))
+
+
+def _tiles(X: np.ndarray) -> Iterator[tuple[slice, slice, np.ndarray]]:
+    """Yield rows, columns and values (C-ordered float64) of the tiles of a dense table, the rows in their order.
+
+    The values are views of X where they can be, else of one buffer that the next tile overwrites.
+    """
+    n_rows, n_columns = X.shape
+    direct = X.dtype == np.float64 and X.flags.c_contiguous
+    width = n_columns
+    if X.flags.f_contiguous and not X.flags.c_contiguous:
+        width = min(n_columns, max(TILE_WIDTH, TILE // n_rows))
+    height = n_rows if direct else min(n_rows, max(1, TILE // width))
+    buffer = np.empty(0 if direct else height * width)
+    for left in range(0, n_columns, width):
+        columns = slice(left, min(left + width, n_columns))
+        for top in range(0, n_rows, height):
+            rows = slice(top, min(top + height, n_rows))
+            tile = X[rows, columns]
+            if direct:
+                yield rows, columns, writeable_view(tile)
+                continue
+            values = buffer[: tile.size].reshape(tile.shape)
+            values[...] = tile
+            yield rows, columns, values
+
+
+def _entries(X: Any, weights: np.ndarray | None = None) -> Iterator[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield place, values, columns and row weights of the entries of a CSR table, some at a time."""
+    for begin in range(0, X.data.size, CHUNK):
+        place = slice(begin, min(begin + CHUNK, X.data.size))
+        values, columns = X.data[place].astype(np.float64), X.indices[place].astype(np.int64)
+        if weights is None:
+            yield place, values, columns, values
+            continue
+        first = np.searchsorted(X.indptr, place.start, side="right") - 1
+        last = np.searchsorted(X.indptr, place.stop, side="left")
+        bounds = np.clip(X.indptr[first : last + 1], place.start, place.stop)
+        yield place, values, columns, np.repeat(weights[first:last], np.diff(bounds))
+
+
+def column_statistics(X: Any, weights: np.ndarray | None = None) -> ColumnStatistics:
+    """Compute weighted mean and standard deviation of each column of a dense or sparse table, safe at any scale.
+
+    Examples
+    --------
+    >>> statistics = column_statistics(np.array([[1e30, 5.0], [3e30, 5.0]]))
+    >>> (statistics.mean / [1e30, 1]).round(4).tolist(), (statistics.deviation / 1e30).round(4).tolist()
+    ([2.0, 5.0], [1.4142, 0.0])
+    """
+    weights = np.ones(X.shape[0]) if weights is None else np.asarray(weights, dtype=np.float64)
+    weights = weights / weights.mean()
+    middle, half, total, squares = (_sparse_sums if sp.issparse(X) else _dense_sums)(X, weights)
+    n = X.shape[0]
+    for part in _parts(middle.size):
+        mean = total[part] / n
+        variance = np.maximum(squares[part] - n * (mean * mean), 0.0) / max(1, n - 1)
+        middle[part] += half[part] * mean
+        half[part] *= np.sqrt(variance)
+    return ColumnStatistics(middle, half)
+
+
+def _parts(size: int) -> Iterator[slice]:
+    """Yield slices of a vector of columns, so that temporaries are short."""
+    return (slice(begin, begin + CHUNK) for begin in range(0, size, CHUNK))
+
+
+def _dense_sums(X: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return middle, half width and the weighted sums of ``u`` and ``u^2``, ``u = (x - middle) / half``, of each column."""
+    n_features = X.shape[1]
+    low, high = np.full(n_features, np.inf), np.full(n_features, -np.inf)
+    for _, columns, tile in _tiles(X):
+        np.minimum(low[columns], tile.min(axis=0), out=low[columns])
+        np.maximum(high[columns], tile.max(axis=0), out=high[columns])
+    half = high / 2 - low / 2  # halved first: the difference could overflow
+    middle = np.where(half > 0, low / 2 + high / 2, low)
+    total, squares, unit = np.zeros(n_features), np.zeros(n_features), np.where(half > 0, half, 1.0)
+    for rows, columns, tile in _tiles(X):
+        _kernels.add_moments(tile, weights[rows], middle[columns], unit[columns], total[columns], squares[columns])
+    return middle, half, total, squares
+
+
+def _sparse_sums(X: Any, weights: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return the same for a sparse table, in place: where columns outnumber entries, these vectors are most of the memory."""
+    X = X.tocsr()
+    n, f = X.shape
+    low, high = np.full(f, np.inf), np.full(f, -np.inf)
+    stored, weight_stored = np.zeros(f, dtype=np.int32), np.zeros(f)
+    for _, values, columns, row_weights in _entries(X, weights):
+        _kernels.widen_by_entries(values, columns, row_weights, low, high, stored, weight_stored)
+    for part in _parts(f):  # middle and half width take the places of the ends
+        least, most, gaps = low[part], high[part], stored[part] < n
+        np.minimum(least, 0.0, out=least, where=gaps)
+        np.maximum(most, 0.0, out=most, where=gaps)
+        half = most / 2 - least / 2  # halved first: the difference could overflow
+        low[part], high[part] = np.where(half > 0, least / 2 + most / 2, least), half
+    total, squares = np.zeros(f), np.zeros(f)
+    for _, values, columns, row_weights in _entries(X, weights):
+        _kernels.add_moments_of_entries(values, columns, row_weights, low, high, total, squares)
+    for part in _parts(f):  # cells that are not stored
+        u = -low[part] / np.where(high[part] > 0, high[part], 1.0)
+        rest = np.where(stored[part] < n, n - weight_stored[part], 0.0)
+        total[part] += rest * u
+        squares[part] += rest * (u * u)
+    return low, high, total, squares
+
+
+def _divisor(statistics: ColumnStatistics, kind: str) -> np.ndarray:
+    return np.asarray(statistics.deviation, dtype=np.float64) * DEVIATIONS[kind]
+
+
+def normalize_dense(X: np.ndarray, statistics: ColumnStatistics, kind: str) -> np.ndarray:
+    """Return :func:`normalize_exact` of a dense table as a new C-ordered float32 table, within 1e-6, fast.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 0.1], [3.0, 0.1]])
+    >>> normalize_dense(X, column_statistics(X), "erf").astype(float).round(4).tolist()
+    [[-0.5205, 0.0], [0.5205, 0.0]]
+    """
+    out = np.empty(X.shape, dtype=np.float32)
+    mean, divisor = writeable_view(np.asarray(statistics.mean, dtype=np.float64)), _divisor(statistics, kind)
+    buffer = np.empty(0, dtype=np.float32)
+    for rows, columns, tile in _tiles(X):
+        target = out[rows, columns]
+        if not target.flags.c_contiguous and buffer.size < tile.size:
+            buffer = np.empty(tile.size, dtype=np.float32)
+        result = target if target.flags.c_contiguous else buffer[: tile.size].reshape(tile.shape)
+        _kernels.normalize_rows(tile, mean[columns], divisor[columns], uses_erf(kind), result)
+        if result is not target:
+            target[...] = result
+    return out
+
+
+def normalize_sparse(X: Any, statistics: ColumnStatistics, kind: str) -> tuple[sp.csr_matrix, np.ndarray]:
+    """Return a sparse table S and a row of offsets with ``S + offset`` the normalised table; nothing is shared with X.
+
+    Examples
+    --------
+    >>> X = sp.csr_matrix([[1.0, 0.0], [3.0, 0.0], [0.0, 2.0]])
+    >>> table, offset = normalize_sparse(X, column_statistics(X), "erf")
+    >>> dense = normalize_dense(X.toarray(), column_statistics(X), "erf")
+    >>> bool(np.allclose(table.toarray() + offset, dense, atol=1e-6)), table.nnz
+    (True, 3)
+    """
+    rows = X.tocsr(copy=False)
+    fresh = rows is not X
+    with_erf, divisor = uses_erf(kind), _divisor(statistics, kind)
+    mean = writeable_view(np.asarray(statistics.mean, dtype=np.float64))
+    offset = np.zeros(X.shape[1], dtype=np.float32)
+    for part in _parts(offset.size):
+        out = offset[part]
+        columns, zeros = np.arange(out.size), np.zeros(out.size)
+        _kernels.normalize_entries(zeros, columns, mean[part], divisor[part], with_erf, np.zeros_like(out), out)
+    data = np.empty(rows.data.size, dtype=np.float32)
+    for place, values, columns, _ in _entries(rows):
+        _kernels.normalize_entries(values, columns, mean, divisor, with_erf, offset, data[place])
+    indices = rows.indices if fresh else rows.indices.copy()
+    indptr = rows.indptr if fresh else rows.indptr.copy()
+    return sp.csr_matrix((data, indices, indptr), shape=X.shape), offset
+
+
+class ErfScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    r"""Map each column to (-1, 1) by :math:`\mathrm{erf}\left((x - \bar x) / (\sqrt 2\, s)\right)`.
+
+    A standardised column goes through the error function: a normally distributed one becomes uniform on (-1, 1), and an
+    outlier stays within it. The standard deviation s is that with N - 1; constant columns become 0.
+
+    The paper prints 2 where the code that its authors released has :math:`\sqrt 2`; the default is the latter.
+
+    Parameters
+    ----------
+    kind : {"erf", "erf2"}, default="erf"
+        Whether columns are divided by :math:`\sqrt 2\, s` or, as the paper prints, by :math:`2 s`.
+    with_mean : bool, default=True
+        Whether the mean is subtracted first. Sparse tables need ``with_mean=False``, which keeps their zeros.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features_in_,) or None
+        Mean of each column; None with ``with_mean=False``.
+    scale_ : ndarray of shape (n_features_in_,)
+        Standard deviation of each column; 0 for constant columns.
+    n_samples_seen_ : int
+        Number of rows seen by ``fit``.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they are strings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 7.0], [3.0, 7.0], [5.0, 7.0]])
+    >>> ErfScaler().fit_transform(X).round(3)
+    array([[-0.683,  0.   ],
+           [ 0.   ,  0.   ],
+           [ 0.683,  0.   ]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kind": [StrOptions({"erf", "erf2"})],
+        "with_mean": ["boolean"],
+    }
+
+    def __init__(self, *, kind: str = "erf", with_mean: bool = True) -> None:
+        self.kind = kind
+        self.with_mean = with_mean
+
+    def fit(self, X: Any, y: Any = None) -> ErfScaler:
+        """Learn mean and standard deviation of each column.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Finite numbers.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        X = self._check(X, reset=True)
+        statistics = column_statistics(X)
+        self.mean_ = statistics.mean if self.with_mean else None
+        self.scale_ = statistics.deviation
+        self.n_samples_seen_ = X.shape[0]
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Normalise a table; float32 stays float32, anything else becomes float64.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Finite numbers.
+
+        Returns
+        -------
+        ndarray or csr matrix of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        X = self._check(X, reset=False)
+        mean = np.zeros(X.shape[1]) if self.mean_ is None else self.mean_
+        if sp.issparse(X):
+            data = normalize_exact(X.data, mean[X.indices], self.scale_[X.indices], self.kind).astype(
+                X.dtype, copy=False
+            )
+            return type(X)((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)
+        if X.dtype == np.float32:
+            return normalize_dense(X, ColumnStatistics(mean, self.scale_), self.kind)
+        out = np.empty(X.shape)
+        height = max(1, TILE // max(1, X.shape[1]))
+        for top in range(0, X.shape[0], height):
+            rows = slice(top, top + height)
+            out[rows] = normalize_exact(X[rows], mean, self.scale_, self.kind)
+        return out
+
+    def _check(self, X: Any, reset: bool) -> Any:
+        if sp.issparse(X) and self.with_mean:
+            raise ValueError(
+                "A sparse table cannot be centred without filling its zeros: pass with_mean=False, or make it dense."
+            )
+        X = check_table(self, X, reset=reset, accept_sparse=["csr"])
+        if sp.issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return X
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self.with_mean
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+@dataclass(frozen=True, eq=False)
+class MissingValues:
+    """Replace missing values by the mean of their column and append an indicator for columns that had any in training.
+
+    Parameters
+    ----------
+    fill : ndarray, shape (n_columns,)
+        What stands in for a missing value of each column.
+    indicated : ndarray of int
+        Columns with an indicator, upwards.
+
+    Examples
+    --------
+    >>> missing = learn_missing(np.array([[1.0, 5.0], [np.nan, 6.0], [3.0, 7.0]]))
+    >>> missing.indicated.tolist(), missing.apply(np.array([[np.nan, 4.0]])).tolist()
+    ([0], [[2.0, 4.0, 1.0]])
+    """
+
+    fill: np.ndarray
+    indicated: np.ndarray
+
+    def apply(self, X: Any) -> Any:
+        """Return a table without gaps, with the indicators behind its columns; the table itself is not changed."""
+        if sp.issparse(X):
+            X = X.tocsr(copy=True)
+            gaps = np.isnan(X.data)
+            where = sp.csr_matrix((gaps.astype(X.dtype), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+            X.data[gaps] = self.fill[X.indices[gaps]]
+            where = where[:, self.indicated]
+            where.eliminate_zeros()
+            return sp.hstack([X, where], format="csr", dtype=X.dtype)
+        gaps = np.isnan(X)
+        filled = np.where(gaps, self.fill.astype(X.dtype), X)
+        return np.hstack([filled, gaps[:, self.indicated].astype(X.dtype)]) if self.indicated.size else filled
+
+    def of(self, columns: np.ndarray) -> MissingValues:
+        """Return the same for some of the columns, in rising order.
+
+        Examples
+        --------
+        >>> MissingValues(np.zeros(4), np.array([1, 3])).of(np.array([2, 3])).indicated.tolist()
+        [1]
+        """
+        indicated = np.flatnonzero(np.isin(columns, self.indicated))
+        return MissingValues(self.fill[columns], indicated)
+
+
+def learn_missing(X: Any, weights: np.ndarray | None = None) -> MissingValues:
+    """Return the weighted mean of the values there are in each column, and which columns have gaps.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix
+        The training rows, with NaN for what is missing; other values are finite.
+    weights : ndarray, shape (n_samples,), default=None
+        Weights of the rows.
+
+    Raises
+    ------
+    ValueError
+        If a column holds nothing but missing values.
+    """
+    weights = np.ones(X.shape[0]) if weights is None else np.asarray(weights, dtype=np.float64)
+    if sp.issparse(X):
+        coo = X.tocoo()
+        gaps = np.isnan(coo.data)
+        n_gaps = np.bincount(coo.col[gaps], minlength=X.shape[1])
+        lost = np.bincount(coo.col[gaps], weights=weights[coo.row[gaps]], minlength=X.shape[1])
+        values = np.where(gaps, 0.0, coo.data)
+        total = np.bincount(coo.col, weights=weights[coo.row] * values, minlength=X.shape[1])
+    else:
+        gaps = np.isnan(X)
+        n_gaps = gaps.sum(axis=0)
+        lost = weights @ gaps
+        total = weights @ np.where(gaps, 0.0, X)
+    empty = np.flatnonzero(n_gaps == X.shape[0])
+    if empty.size:
+        raise ValueError(f"column {empty[0]} holds missing values only; drop it")
+    left = weights.sum() - lost
+    # Where all weight is on rows with a gap, any value does: the rows that have one count nothing.
+    fill = np.divide(total, left, out=np.zeros(X.shape[1]), where=left > 1e-12 * weights.sum())
+    return MissingValues(fill, np.flatnonzero(n_gaps))

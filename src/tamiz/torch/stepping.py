@@ -1,0 +1,315 @@
+"""Compiled loops over the memory of tensors on the CPU; elsewhere the same sums as tensor operations."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numba import njit
+from sklearn.exceptions import ConvergenceWarning
+
+from tamiz.core import MaskState, Rule, Slot, advance, fill_budget, is_closed, selection_schedule
+from tamiz.core.compiled import FAST, NOT_FINITE, advance_in_place
+from tamiz.core.rule import RuleNumbers
+from tamiz.core.step import advance_with_price, decide_by_price
+from tamiz.errors import DivergenceError
+
+
+@njit(cache=True, nogil=True)
+def advance_arrays(gamma, first, second, rank, order, counters, loss_gradient, alpha, target, forced, numbers):
+    """Call ``tamiz.core.compiled.advance_in_place`` with the ``RuleNumbers`` as a plain tuple.
+
+    Numba looks up the type of a plain tuple in C, that of a NamedTuple in Python, which takes longer than the step.
+    """
+    m, mu, learning_rate, beta1, beta2, epsilon = numbers
+    rule = RuleNumbers(m, mu, learning_rate, beta1, beta2, epsilon, 0.0, None)
+    return advance_in_place(
+        gamma, first, second, rank, loss_gradient, order, counters, alpha, target, forced, rule
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def advance_arrays_with_costs(
+    gamma, first, second, rank, order, counters, loss_gradient, alpha, target, forced, numbers, limit, costs
+):
+    """Take the step of :func:`advance_arrays` with costs."""
+    m, mu, learning_rate, beta1, beta2, epsilon = numbers
+    rule = RuleNumbers(m, mu, learning_rate, beta1, beta2, epsilon, limit, costs)
+    return advance_in_place(
+        gamma, first, second, rank, loss_gradient, order, counters, alpha, target, forced, rule
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def sum_by_place(values, place, out):
+    """Add the values of each place; places beyond ``out`` do not count."""
+    out[:] = np.float32(0.0)
+    for j in range(values.shape[0]):
+        if place[j] < out.shape[0]:
+            out[place[j]] += values[j]
+
+
+@njit(cache=True, nogil=True)
+def spread_by_place(values, place, out):
+    """Write to each entry the value of its place: one and zero for the two places behind the values."""
+    n = values.shape[0]
+    for j in range(place.shape[0]):
+        out[j] = values[place[j]] if place[j] < n else np.float32(n + 1 - place[j])
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _split(both, weight, gamma, gamma_gradient):
+    """Sum the gradient of ``g * W`` over its rows for gamma and scale it in place for W, in one pass."""
+    outputs, width = both.shape
+    block = 2048
+    for begin in range(0, width, block):
+        # Slices counted from zero: with an offset in the index LLVM does not vectorise.
+        sums, factors = gamma_gradient[begin : begin + block], gamma[begin : begin + block]
+        sums[:] = np.float32(0.0)
+        for i in range(outputs):
+            b, w = both[i, begin : begin + block], weight[i, begin : begin + block]
+            for j in range(sums.shape[0]):
+                value = b[j]
+                sums[j] += value * w[j]
+                b[j] = value * factors[j]
+
+
+def fold_gradients(both: torch.Tensor, weight: torch.Tensor, gamma: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the gradients of ``g`` and of ``W`` from that of the product ``g * W``.
+
+    Where the backward pass is itself to be differentiated, only tensor operations are used.
+    """
+    plain = both.device.type == "cpu" and both.dtype == torch.float32 and not torch.is_grad_enabled()
+    if plain and both.is_contiguous() and weight.is_contiguous():
+        gamma_gradient = torch.empty_like(gamma)
+        _split(both.numpy(), weight.detach().numpy(), gamma.detach().numpy(), gamma_gradient.numpy())
+        return gamma_gradient, both
+    return (both * weight).sum(0), both * gamma
+
+
+#: Steps whose alpha and target are computed at once.
+CHUNK = 256
+
+_STEP, _OPEN, _CLOSED, _FORCED = int(Slot.STEP), int(Slot.OPEN), int(Slot.CLOSED), int(Slot.FORCED)
+
+
+class MaskTensors(NamedTuple):
+    """State of a mask, as tensors that the steps write into."""
+
+    gamma: torch.Tensor
+    """In the shape of the mask; the others are flat."""
+    first: torch.Tensor
+    second: torch.Tensor
+    rank: torch.Tensor
+    counters: torch.Tensor
+    """By :class:`~tamiz.core.Slot`."""
+
+
+def mask_state(tensors: MaskTensors) -> MaskState:
+    """Return the state as ``tamiz.core`` takes it."""
+    gamma, first, second, rank, counters = tensors
+    return MaskState(
+        gamma.detach().reshape(-1), first, second, rank.long(), counters[Slot.AGE], counters[Slot.KEPT]
+    )  # fmt: skip
+
+
+class Stepper:
+    """Advance the tensors of a mask step by step.
+
+    Holds what is the same in many steps: arrays over the memory of the tensors, the numbers of the rule, and alpha and
+    target of the steps to come.
+
+    Parameters
+    ----------
+    tensors : MaskTensors
+        What is advanced, in place.
+    rule : Rule
+        The settings.
+    """
+
+    def __init__(self, tensors: MaskTensors, rule: Rule) -> None:
+        self.tensors, self.rule = tensors, rule
+        gamma = tensors.gamma
+        self._pointer = gamma.data_ptr()
+        self._arrays: tuple[np.ndarray, ...] | None = None
+        if gamma.device.type == "cpu" and gamma.dtype == torch.float32 and gamma.is_contiguous():
+            flat = (gamma.detach().reshape(-1), *tensors[1:])
+            first, second, rank, counters = (part.numpy() for part in flat[1:])
+            self._arrays = (flat[0].numpy(), first, second, rank, np.empty(gamma.numel(), dtype=np.int32), counters)
+        numbers, self._filled = rule.numbers, False
+        self._numbers = tuple(numbers[:-2])
+        self._costs: np.ndarray | None = numbers.costs
+        if self._costs is not None and int(tensors.counters[Slot.OPEN]) == 0:
+            self._count_once()
+        if rule.strength is not None:
+            self._set_kept()
+        self._warmup_steps, self._step_limit = rule.warmup_steps, rule.step_limit
+        self._chunk_start = 0
+        self._alphas: list[float] = []
+        self._targets: list[float] = []
+
+    def serves(self, tensors: MaskTensors, rule: Rule) -> bool:
+        """Check that these are the tensors and the rule, and that the memory of gamma is where it was."""
+        mine = self.tensors
+        return (
+            rule is self.rule
+            and tensors.gamma is mine.gamma
+            and tensors.first is mine.first
+            and tensors.second is mine.second
+            and tensors.rank is mine.rank
+            and tensors.counters is mine.counters
+            and tensors.gamma.data_ptr() == self._pointer
+        )
+
+    def step(self, gradient: torch.Tensor) -> bool:
+        """Take one step for the flat gradient of the loss with respect to gamma; return whether the mask is closed.
+
+        Raises
+        ------
+        DivergenceError
+            If the gradient of a living feature is NaN or infinite; nothing was changed.
+        """
+        if self._arrays is not None and gradient.dtype == torch.float32 and gradient.is_contiguous():
+            return self.step_compiled(gradient)
+        return self.step_by_tensors(gradient)
+
+    def step_compiled(self, gradient: torch.Tensor) -> bool:
+        """Take the step for float32 on the CPU; ``gradient`` is overwritten."""
+        assert self._arrays is not None
+        counters = self._arrays[5]
+        step = counters.item(_STEP) + 1
+        if step <= self._warmup_steps or counters.item(_CLOSED):
+            # The sum of squares may overflow; then each entry is looked at.
+            if not math.isfinite(torch.dot(gradient, gradient).item()):
+                self._check_finite(gradient)
+            counters[_STEP] = step
+            return bool(counters.item(_CLOSED))
+        at = step - self._chunk_start
+        if not 0 <= at < len(self._alphas):
+            self._compute_schedule(step)
+            at = 0
+        strength = self.rule.strength
+        forced = step >= self._step_limit and strength is None
+        if strength is not None:
+            gradient.add_(strength)
+        parts = (*self._arrays, gradient.numpy(), self._alphas[at], self._targets[at], forced, self._numbers)
+        if self._costs is None:
+            found = advance_arrays(*parts)
+        else:
+            found = advance_arrays_with_costs(*parts, self.rule.limit, self._costs)  # type: ignore[call-arg]
+        if found == NOT_FINITE:
+            self._check_finite(gradient)
+        counters[_STEP] = step
+        if self._costs is not None and not counters.item(_OPEN):
+            self._fill()
+        if strength is not None and step >= self._step_limit and counters.item(_OPEN):
+            self._decide()
+        # The memory was written without autograd; a graph that still needs the old gamma must notice.
+        torch.autograd.graph.increment_version(self.tensors.gamma)
+        if forced and counters.item(_FORCED) == 1:
+            self._report_limit()
+        return bool(counters.item(_CLOSED))
+
+    def step_by_tensors(self, gradient: torch.Tensor) -> bool:
+        """Take the step by tensor operations, on any device."""
+        self._check_finite(gradient)
+        tensors, rule = self.tensors, self.rule
+        counters = tensors.counters
+        step, closed = int(counters[Slot.STEP]) + 1, bool(counters[Slot.CLOSED])
+        if not closed and step > rule.warmup_steps:
+            old = mask_state(tensors)
+            loss_gradient = gradient.to(old.gamma.dtype)
+            priced = rule.strength is not None
+            with torch.no_grad():
+                new = (advance_with_price if priced else advance)(old, loss_gradient, step, rule)
+                limit_decides = (
+                    not priced and step >= rule.step_limit and _limit_decides(old, loss_gradient, step, rule)
+                )
+                self._write(new)
+                if rule.costs is not None and not bool(counters[Slot.OPEN]):
+                    self._fill()
+            closed = bool(counters[Slot.CLOSED])
+            if limit_decides:
+                self._report_limit()
+        counters[Slot.STEP] = step
+        return closed
+
+    def _write(self, state: MaskState) -> None:
+        """Write a state into the tensors."""
+        tensors, counters = self.tensors, self.tensors.counters
+        with torch.no_grad():
+            tensors.gamma.copy_(state.gamma.reshape(tensors.gamma.shape))
+            tensors.first.copy_(state.first)
+            tensors.second.copy_(state.second)
+            tensors.rank.copy_(state.rank)
+            counters[Slot.AGE] = state.age
+            counters[Slot.OPEN] = (state.rank == 0).sum()
+            counters[Slot.CLOSED] = is_closed(state, self.rule)
+            counters[Slot.KEPT] = state.kept
+
+    def _decide(self) -> None:
+        """End the selection of a rule with a strength: what is above one half is kept."""
+        self._write(decide_by_price(mask_state(self.tensors), self.rule))
+        self._set_kept()
+
+    def _set_kept(self) -> None:
+        """Hand the number of kept features to the compiled step: 0 until the closing of a rule with a strength begins."""
+        self._numbers = (int(self.tensors.counters[Slot.KEPT]), *self._numbers[1:])
+
+    def _fill(self) -> None:
+        """Take what still fits into the budget, once, when the closing begins; its gamma then rises from 0."""
+        tensors, counters = self.tensors, self.tensors.counters
+        if self._filled:
+            return
+        assert self.rule.costs is not None
+        n_kept = int(counters[Slot.KEPT])
+        rank, n_filled = fill_budget(tensors.rank.cpu().numpy(), n_kept, self.rule.costs, self.rule.limit)
+        if n_filled > n_kept:
+            tensors.rank.copy_(torch.from_numpy(rank))
+            counters[Slot.KEPT], counters[Slot.CLOSED] = n_filled, 0
+        self._count_once()
+
+    def _count_once(self) -> None:
+        """Let every feature that is left count once, whatever it costs: all of them have to come to 1."""
+        assert self._costs is not None
+        self._filled = True
+        self._costs = np.ones_like(self._costs)
+        self._numbers = (int(self.tensors.counters[Slot.KEPT]), *self._numbers[1:])
+
+    def _compute_schedule(self, step: int) -> None:
+        alphas, targets = selection_schedule(self.rule, step, CHUNK)
+        # Lists: their numbers are Python's, which numba takes faster than NumPy's scalars.
+        self._chunk_start, self._alphas, self._targets = step, alphas.tolist(), targets.tolist()
+
+    def _check_finite(self, gradient: torch.Tensor) -> None:
+        """Raise for NaN and infinity in the gradient of a living feature; an eliminated one does not move."""
+        bad = ~torch.isfinite(gradient) & (self.tensors.rank <= self.tensors.counters[Slot.KEPT])
+        if not bool(bad.any()):
+            return
+        kind = "NaN" if bool((bad & torch.isnan(gradient)).any()) else "infinite"
+        raise DivergenceError(
+            f"the gradient of gamma is {kind} in {int(bad.sum())} of {gradient.numel()} entries (first: feature "
+            f"{int(bad.nonzero()[0])}); gamma was not moved. Look for NaN or infinity in that input or in the loss, or "
+            "lower the learning rate of the model."
+        )
+
+    def _report_limit(self) -> None:
+        self.tensors.counters[Slot.FORCED] = 2
+        warnings.warn(
+            f"The mask did not settle within {self.rule.max_steps} steps of selection; the "
+            f"{int(self.tensors.counters[Slot.KEPT])} largest were kept. Raise ramp_steps or max_steps, or use variant='soft'.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+
+
+def _limit_decides(old: MaskState, loss_gradient: torch.Tensor, step: int, rule: Rule) -> bool:
+    """Check whether some feature would stay undecided in this step without the limit."""
+    if not bool((old.rank == 0).any()):
+        return False
+    free = advance(old, loss_gradient, step, replace(rule, max_steps=step + 1))
+    return bool((free.rank == 0).any())

@@ -23,10 +23,10 @@ from tamiz.core.losses import get_loss
 from tamiz.core.rule import selection_schedule
 from tamiz.engines import Problem, Schedule, additive_schedule, loop
 from tamiz.engines.additive import N_KNOTS, hat_basis
-from tamiz.engines.contract import training_numbers
 from tamiz.engines.design import Design
 from tamiz.engines.linear import LinearEngine
 from tamiz.engines.memory import new_memory
+from tamiz.engines.record import training_numbers
 from tamiz.paper import load_dataset, make_ring
 from tamiz.rows.scaling import prepare_table
 

@@ -128,7 +128,7 @@ def test_modules_use_no_private_names_of_another_room():
 
 
 def test_the_check_sees_private_names():
-    assert private_names("cli", "from tamiz.baselines.base import TASK") == ["1: _base"]
+    assert private_names("cli", "from tamiz.baselines._own import TASK") == ["1: _own"]
     assert private_names("cli", "def f():\n    from tamiz.core.step import _unbiased") == ["2: _unbiased"]
     assert private_names("cli", "from tamiz.cli._own import x\nfrom tamiz._utils.names import pick") == []
 

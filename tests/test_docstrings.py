@@ -55,5 +55,7 @@ def test_docstrings_of_functions_begin_with_a_verb():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     ]
-    wrong = {(path, node.name): text for path, node in functions if NO_VERBS.match(text := ast.get_docstring(node) or "")}
+    wrong = {
+        (path, node.name): text for path, node in functions if NO_VERBS.match(text := ast.get_docstring(node) or "")
+    }
     assert not wrong

@@ -7,12 +7,12 @@ import scipy.sparse as sp
 from tamiz.core import VARIANTS, MaskState, Rule, Slot, advance, initial_state, is_closed, selection_schedule
 from tamiz.core.losses import get_loss
 from tamiz.engines import Schedule
-from tamiz.engines.contract import training_numbers
 from tamiz.engines.dense import trained_model
 from tamiz.engines.dense_loop import drop_eliminated, most_rows, new_dense_memory, run_dense
 from tamiz.engines.design import Design
 from tamiz.engines.layers import Row, batch_memory, first_layer_products, views
 from tamiz.engines.loop import LoopSlot, Status
+from tamiz.engines.record import training_numbers
 
 HIDDEN = (9, 6, 4)
 LOSSES = [

@@ -6,10 +6,10 @@ import pytest
 from tamiz.core import VARIANTS, Rule, Slot, selection_schedule
 from tamiz.core.losses import get_loss
 from tamiz.engines import Schedule, loop
-from tamiz.engines.contract import training_numbers
 from tamiz.engines.design import Design
 from tamiz.engines.loop import Status
 from tamiz.engines.memory import LoopSlot, compact_vectors, new_memory
+from tamiz.engines.record import training_numbers
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional

@@ -7,10 +7,10 @@ import scipy.sparse as sp
 from tamiz.core import VARIANTS, MaskState, Rule, Slot, advance, initial_state, is_closed, selection_schedule
 from tamiz.core.losses import get_loss
 from tamiz.engines import Schedule, loop
-from tamiz.engines.contract import training_numbers
 from tamiz.engines.design import Design
 from tamiz.engines.loop import Status
 from tamiz.engines.memory import LoopSlot, compact_vectors, new_memory
+from tamiz.engines.record import training_numbers
 
 SIZES = np.array([1, 4, 2, 3, 1, 5, 2, 2, 3, 1, 2, 4])
 GROUPS = np.repeat(np.arange(SIZES.size), SIZES)

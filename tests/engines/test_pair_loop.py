@@ -6,7 +6,7 @@ import pytest
 from tamiz.core import VARIANTS, MaskState, Rule, Slot, advance, initial_state, is_closed, selection_schedule
 from tamiz.core.losses import LOSSES, get_loss
 from tamiz.engines import Schedule
-from tamiz.engines.contract import Problem, training_numbers
+from tamiz.engines.contract import Problem
 from tamiz.engines.dense import mean_loss
 from tamiz.engines.loop import Status
 from tamiz.engines.memory import LoopSlot
@@ -20,6 +20,7 @@ from tamiz.engines.pair_loop import (
     pair_scores,
     run_pair_loop,
 )
+from tamiz.engines.record import training_numbers
 
 CURVES = np.array([0, 2, 3, 6, 8])
 FUNCTIONS = np.array([0, 2, 2, 4, 7])  # the second feature has no functions

@@ -10,7 +10,7 @@ from tamiz.core import Rule, Slot
 from tamiz.core.history import new_history
 from tamiz.core.rule import N_SLOTS
 from tamiz.engines import network_schedule
-from tamiz.engines.contract import final_ranking, record_selection, training_numbers
+from tamiz.engines.record import final_ranking, record_selection, training_numbers
 
 
 def test_numbers_are_plain_and_averages_begin_where_the_schedule_says():

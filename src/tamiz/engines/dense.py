@@ -21,10 +21,13 @@ from tamiz.core.history import room_for_steps
 from tamiz.core.losses import Loss
 from tamiz.core.rule import Rule, ScheduleWindow, Slot
 from tamiz.engines.compilation import announce_compilation, call_loop
-from tamiz.engines.contract import (
-    Fit,
-    Problem,
-    Progress,
+from tamiz.engines.contract import Fit, Problem, Progress
+from tamiz.engines.dense_loop import DenseMemory, drop_eliminated, most_rows, new_dense_memory, run_dense
+from tamiz.engines.design import Design
+from tamiz.engines.layers import EPSILON, Row, batch_memory, first_layer_products, views
+from tamiz.engines.loop import Status
+from tamiz.engines.memory import LoopSlot
+from tamiz.engines.record import (
     final_ranking,
     numbers_of_working_set,
     raise_diverged,
@@ -32,11 +35,6 @@ from tamiz.engines.contract import (
     training_numbers,
     warn_near_chance,
 )
-from tamiz.engines.dense_loop import DenseMemory, drop_eliminated, most_rows, new_dense_memory, run_dense
-from tamiz.engines.design import Design
-from tamiz.engines.layers import EPSILON, Row, batch_memory, first_layer_products, views
-from tamiz.engines.loop import Status
-from tamiz.engines.memory import LoopSlot
 from tamiz.engines.schedule import DENSE_STARTS, Schedule
 
 #: Rows that go through the network at once.

@@ -14,19 +14,17 @@ from tamiz.core.losses import Loss
 from tamiz.core.rule import Rule, ScheduleWindow, Slot
 from tamiz.engines import loop
 from tamiz.engines.compilation import announce_compilation, call_loop
-from tamiz.engines.contract import (
-    Fit,
-    Problem,
-    Progress,
+from tamiz.engines.contract import Fit, Problem, Progress
+from tamiz.engines.design import Design
+from tamiz.engines.loop import Status
+from tamiz.engines.memory import LoopSlot, Memory, compact_vectors, copy_memory, new_memory
+from tamiz.engines.record import (
     final_ranking,
     numbers_of_working_set,
     raise_diverged,
     record_selection,
     training_numbers,
 )
-from tamiz.engines.design import Design
-from tamiz.engines.loop import Status
-from tamiz.engines.memory import LoopSlot, Memory, compact_vectors, copy_memory, new_memory
 from tamiz.engines.schedule import Schedule
 
 

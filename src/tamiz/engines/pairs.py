@@ -15,11 +15,12 @@ from tamiz.core.losses import Loss
 from tamiz.core.rule import BUDGET_TOLERANCE, Rule, ScheduleWindow, Slot
 from tamiz.engines.additive import MAX_BYTES, N_KNOTS, AdditiveModel, HatBasis, hat_basis
 from tamiz.engines.compilation import announce_compilation, call_loop
-from tamiz.engines.contract import (
-    Engine,
-    Fit,
-    Problem,
-    Progress,
+from tamiz.engines.contract import Engine, Fit, Problem, Progress
+from tamiz.engines.dense import constant_loss, mean_loss
+from tamiz.engines.loop import Status
+from tamiz.engines.memory import LoopSlot
+from tamiz.engines.pair_loop import PairMemory, drop_features, new_pair_memory, run_pair_loop
+from tamiz.engines.record import (
     final_ranking,
     numbers_of_working_set,
     raise_diverged,
@@ -27,10 +28,6 @@ from tamiz.engines.contract import (
     training_numbers,
     warn_near_chance,
 )
-from tamiz.engines.dense import constant_loss, mean_loss
-from tamiz.engines.loop import Status
-from tamiz.engines.memory import LoopSlot
-from tamiz.engines.pair_loop import PairMemory, drop_features, new_pair_memory, run_pair_loop
 from tamiz.engines.schedule import Schedule
 from tamiz.pairs.search import screening_scores
 from tamiz.selection import Selection

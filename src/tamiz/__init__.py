@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tamiz._version import __version__
 
 if TYPE_CHECKING:
-    from tamiz.estimators import E2EFSClassifier, E2EFSPath, E2EFSRegressor, StabilitySelection
+    from tamiz.estimators import E2EFSClassifier, E2EFSPath, E2EFSRegressor, KnockoffSelection, StabilitySelection
     from tamiz.pairs import find_pairs
     from tamiz.rows.scaling import ErfScaler
     from tamiz.selection import Selection
@@ -17,6 +17,7 @@ __all__ = [
     "E2EFSPath",
     "E2EFSRegressor",
     "ErfScaler",
+    "KnockoffSelection",
     "Selection",
     "StabilitySelection",
     "__version__",
@@ -28,6 +29,7 @@ _HOMES = {
     "E2EFSRegressor": "tamiz.estimators",
     "E2EFSPath": "tamiz.estimators",
     "ErfScaler": "tamiz.rows.scaling",
+    "KnockoffSelection": "tamiz.estimators",
     "Selection": "tamiz.selection",
     "StabilitySelection": "tamiz.estimators",
     "find_pairs": "tamiz.pairs",

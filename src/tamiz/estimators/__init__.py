@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tamiz.estimators.classifier import E2EFSClassifier
+    from tamiz.estimators.knockoffs import KnockoffSelection
     from tamiz.estimators.path import E2EFSPath
     from tamiz.estimators.regressor import E2EFSRegressor
     from tamiz.estimators.stability import StabilitySelection
 
-__all__ = ["E2EFSClassifier", "E2EFSPath", "E2EFSRegressor", "StabilitySelection"]
+__all__ = ["E2EFSClassifier", "E2EFSPath", "E2EFSRegressor", "KnockoffSelection", "StabilitySelection"]
 
 _HOMES = {
     "E2EFSClassifier": "classifier",
     "E2EFSPath": "path",
+    "KnockoffSelection": "knockoffs",
     "E2EFSRegressor": "regressor",
     "StabilitySelection": "stability",
 }

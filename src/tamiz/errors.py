@@ -78,3 +78,7 @@ class TableArgumentError(TableError):
 
 class TableMemoryError(TableError):
     """Raise, before the memory is taken, if a table needs more of it than there is."""
+
+
+class SourceError(TamizError, ValueError):
+    """Raise if a table that is read in blocks cannot be read, or changes while it is read."""

@@ -104,3 +104,28 @@ def normalize_entries(values, columns, mean, scale, with_erf, offset, out):
             else np.float32(0.0)
         )
         out[p] = (_erf(z) if with_erf else z) - offset[j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def column_moments(X, out):
+    """Write count, mean, variance, minimum and maximum of each row of ``X`` (a column of the table); NaN is missing."""
+    for j in range(X.shape[0]):
+        n, shift, total, squares = 0, 0.0, 0.0, 0.0
+        low, high = np.inf, -np.inf
+        for i in range(X.shape[1]):
+            value = np.float64(X[j, i])
+            if value == value:
+                if n == 0:
+                    shift = value
+                n += 1
+                deviation = value - shift
+                total += deviation
+                squares += deviation * deviation
+                low = min(low, value)
+                high = max(high, value)
+        mean = total / n if n > 0 else 0.0
+        out[0, j] = n
+        out[1, j] = shift + mean
+        out[2, j] = max(squares / n - mean * mean, 0.0) if n > 0 else 0.0
+        out[3, j] = low if n > 0 else np.nan
+        out[4, j] = high if n > 0 else np.nan

@@ -15,16 +15,16 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from tamiz import E2EFSClassifier
+from tamiz import E2EFSClassifier, Training
 from tamiz.core import alpha
-from tamiz.estimators.networks import find_schedule
+from tamiz.estimators.networks import find_network
 from tamiz.paper import find_data_home
 from tamiz.paper.recipes import load_checked, load_split
 
 M_VALUES = (10, 50, 200)
 
 
-def measure(dataset, n_splits, schedule, variant, common):
+def measure(dataset, n_splits, recipe, variant, common):
     """Return the closing epoch, alpha then, and whether it converged, for every split and M."""
     home = str(find_data_home())
     _, checksum = load_checked(dataset, home)
@@ -34,13 +34,15 @@ def measure(dataset, n_splits, schedule, variant, common):
         n = parts.train.shape[0]
         for m in M_VALUES:
             # A short refinement: it begins after the mask is closed.
-            clf = E2EFSClassifier(m, variant=variant, schedule=schedule, refinement_epochs=1, random_state=split)
-            lengths = find_schedule(clf)(n, m, "classification")
-            if common and schedule == "paper":
+            training = Training(recipe=recipe, refinement_epochs=1)
+            decide = find_network("linear").schedule
+            lengths = decide(training, n, m, "classification", variant=variant)
+            if common and recipe == "paper":
                 # Both variants with the T and the epochs of E2E-FS: what is left is the target alone.
-                hard = find_schedule(clf.set_params(variant="hard"))(n, m, "classification")
-                clf.set_params(variant=variant, ramp_steps=hard.ramp_steps, max_steps=hard.max_steps)
-                lengths = find_schedule(clf)(n, m, "classification", ramp_steps=hard.ramp_steps)
+                hard = decide(training, n, m, "classification", variant="hard")
+                training.set_params(ramp_steps=hard.ramp_steps, max_steps=hard.max_steps)
+                lengths = decide(training, n, m, "classification", variant=variant)
+            clf = E2EFSClassifier(m, variant=variant, training=training, random_state=split)
             epoch = -(-n // lengths.batch_size)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
@@ -51,18 +53,18 @@ def measure(dataset, n_splits, schedule, variant, common):
 
 
 def main():
-    """Print one line for each data set, schedule and variant."""
+    """Print one line for each data set, recipe and variant."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--datasets", default="lymphoma,colon,leukemia_3571,lung")
     parser.add_argument("--splits", type=int, default=6)
     options = parser.parse_args()
-    print("| data | schedule | variant | epoch of closing (median, range) | alpha then | closed without the limit |")
+    print("| data | recipe | variant | epoch of closing (median, range) | alpha then | closed without the limit |")
     print("|---|---|---|---:|---:|---:|")
     for dataset in options.datasets.split(","):
-        for schedule, common in (("paper", False), ("paper", True), ("auto", False)):
-            words = {"auto": "default"}.get(schedule, "paper, T of E2E-FS for both" if common else "paper")
+        for recipe, common in (("paper", False), ("paper", True), ("tamiz", False)):
+            words = {"tamiz": "default"}.get(recipe, "paper, T of E2E-FS for both" if common else "paper")
             for variant in ("hard", "soft"):
-                table = measure(dataset, options.splits, schedule, variant, common)
+                table = measure(dataset, options.splits, recipe, variant, common)
                 epochs, alphas, closed = table.T
                 print(
                     f"| {dataset} | {words} | {variant} | {np.median(epochs):.0f} ({epochs.min():.0f} to {epochs.max():.0f}) "

@@ -1,6 +1,6 @@
 """Which part of the paper's recipe for the three-layer network costs accuracy on MADELON.
 
-Balanced accuracy of the network that selected (the paper's NaiveF), by ``schedule="paper"`` with one setting changed at a
+Balanced accuracy of the network that selected (the paper's NaiveF), by ``Training.paper()`` with one setting changed at a
 time, one start. The authors' files: E2E-FS-Soft .886, .866, .831, .793 for M = 5, 10, 15, 20, E2E-FS .885, .844, .810, .779.
 
     python benchmarks/madelon_recipe.py --splits 6
@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from tamiz import E2EFSClassifier
+from tamiz import E2EFSClassifier, Training
 from tamiz.evaluation.metrics import balanced_accuracy
 from tamiz.paper import load_dataset
 from tamiz.paper.recipes import split_rows
@@ -22,17 +22,17 @@ from tamiz.paper.recipes import split_rows
 EPOCH = 51  # steps, with the paper's batches of 34 of 1,733 rows
 SETTINGS = {
     "the recipe: rate 0.05, decay 100 / N, batches of N / 50, 5 epochs of warm-up": {},
-    "rate 0.01 until the refinement": {"learning_rate": 0.01},
-    "rate 0.001 throughout": {"learning_rate": 0.001},
+    "rate 0.01 until the refinement": {"training__learning_rate": 0.01},
+    "rate 0.001 throughout": {"training__learning_rate": 0.001},
     "decay 8 / N": {"l2": 8 / 1733},
     "decay 0.001": {"l2": 1e-3},
     "decay 0.0001": {"l2": 1e-4},
     "no decay": {"l2": 0.0},
-    "rate 0.001, decay 0.0001": {"learning_rate": 0.001, "l2": 1e-4},
-    "50 epochs of warm-up": {"warmup_steps": 50 * EPOCH},
-    "batches of 128 rows": {"batch_size": 128},
-    "T of 1,000 epochs": {"ramp_steps": 1000 * EPOCH},
-    'normalize="erf2"': {"normalize": "erf2"},
+    "rate 0.001, decay 0.0001": {"training__learning_rate": 0.001, "l2": 1e-4},
+    "50 epochs of warm-up": {"training__warmup_steps": 50 * EPOCH},
+    "batches of 128 rows": {"training__batch_size": 128},
+    "T of 1,000 epochs": {"training__ramp_steps": 1000 * EPOCH},
+    'normalize="erf"': {"normalize": "erf"},
     'normalize="standard"': {"normalize": "standard"},
 }
 
@@ -60,8 +60,10 @@ def main():
             found = []
             for split in range(options.splits):
                 train, test = split_rows(y, split)
-                common = {"network": "mlp", "schedule": "paper", "n_init": 1, "random_state": split}
-                clf = E2EFSClassifier(m, variant=options.variant, **common, **setting).fit(X[train], y[train])
+                clf = E2EFSClassifier(
+                    m, network="mlp", variant=options.variant, training=Training.paper(), random_state=split
+                )
+                clf.set_params(**setting).fit(X[train], y[train])
                 found.append(balanced_accuracy(y[test], clf.predict(X[test])))
             cells.append(f"{np.mean(found):.3f}")
         print(f"| {name} | {' | '.join(cells)} |", flush=True)

@@ -34,7 +34,7 @@ from tamiz.paper import load_dataset
 CHILD = """
 import sys, time, warnings
 import numpy as np
-from tamiz import E2EFSClassifier
+from tamiz import Dense, E2EFSClassifier, Training
 warnings.simplefilter("ignore")
 try:
     import torch
@@ -43,7 +43,8 @@ except ImportError:
     pass
 data = np.load(sys.argv[1])
 X, y, m = data["X"], data["y"], int(data["m"])
-E2EFSClassifier(1, network="mlp", ramp_steps=20, refinement_epochs=1, n_init=1, random_state=0).fit(X[:40, :3], np.arange(40) % 2)
+short = Training(ramp_steps=20, refinement_epochs=1)
+E2EFSClassifier(1, network=Dense(n_init=1), training=short, random_state=0).fit(X[:40, :3], np.arange(40) % 2)
 began = time.process_time(), time.perf_counter()
 model = E2EFSClassifier(m, network="mlp", random_state=0).fit(X, y)
 print(time.process_time() - began[0], time.perf_counter() - began[1], model.n_iter_)

@@ -13,7 +13,7 @@ import itertools
 
 import numpy as np
 
-from tamiz import E2EFSClassifier, ErfScaler
+from tamiz import E2EFSClassifier, ErfScaler, Training
 from tamiz.evaluation.intervals import wilcoxon_pairs
 from tamiz.evaluation.metrics import balanced_accuracy
 from tamiz.paper import find_data_home
@@ -23,17 +23,19 @@ M_VALUES = (10, 50, 200)
 KINDS = ("erf", "erf2")
 
 
-def fit_joint(train, y, test, kind, weighted, m, schedule):
+def fit_joint(train, y, test, kind, weighted, m, recipe):
     """Return the columns selected and the predictions of the model that selected them."""
     if weighted:
-        model = E2EFSClassifier(m, normalize=kind, schedule=schedule, random_state=0).fit(train, y)
+        model = E2EFSClassifier(m, normalize=kind, training=Training(recipe=recipe), random_state=0).fit(train, y)
         return model.get_support(indices=True), model.predict(test)
     scaler = ErfScaler(kind=kind).fit(train)
-    model = E2EFSClassifier(m, normalize=None, schedule=schedule, random_state=0).fit(scaler.transform(train), y)
+    model = E2EFSClassifier(m, normalize=None, training=Training(recipe=recipe), random_state=0).fit(
+        scaler.transform(train), y
+    )
     return model.get_support(indices=True), model.predict(scaler.transform(test))
 
 
-def measure(dataset, n_splits, schedule):
+def measure(dataset, n_splits, recipe):
     """Return scores[kind, weighted][learner], shape (n_splits, number of M)."""
     home = str(find_data_home())
     _, checksum = load_checked(dataset, home)
@@ -44,7 +46,7 @@ def measure(dataset, n_splits, schedule):
     for split in range(n_splits):
         parts = load_split(dataset, home, checksum, split)
         for way, (i, m) in itertools.product(ways, enumerate(M_VALUES)):
-            columns, predicted = fit_joint(parts.train, parts.y_train, parts.test, *way, m, schedule)
+            columns, predicted = fit_joint(parts.train, parts.y_train, parts.test, *way, m, recipe)
             scores[way]["joint"][split, i] = balanced_accuracy(parts.y_test, predicted)
             train, test = erf_pair(parts.train[:, columns], parts.test[:, columns])
             machine = fit_svm(train, parts.y_train, SMALL_GRID, 0)
@@ -57,12 +59,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--datasets", default="lymphoma,colon,leukemia_3571,lung")
     parser.add_argument("--splits", type=int, default=15)
-    parser.add_argument("--schedule", default="auto", choices=["auto", "paper"])
+    parser.add_argument("--recipe", default="tamiz", choices=["tamiz", "paper"])
     options = parser.parse_args()
     print("| data | normalisation | statistics | joint | SVM | p against the default (joint, SVM) |")
     print("|---|---|---|---:|---:|---:|")
     for dataset in options.datasets.split(","):
-        scores = measure(dataset, options.splits, options.schedule)
+        scores = measure(dataset, options.splits, options.recipe)
         default = scores["erf", True]
         for (kind, weighted), found in scores.items():
             tests = []

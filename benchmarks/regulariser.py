@@ -1,9 +1,9 @@
-"""Compare ways to find the number of features: a price for each (strength), cross-validation over a grid of M, LassoNet's path.
+"""Compare ways to find the number of features: cross-validation over a grid of M, a price for each (mask), LassoNet's path.
 
 For each split of the paper's protocol: M and balanced accuracy on the test part
 
-- for three strengths of ``E2EFSPath.at_strength``, for the M of the best 3-fold balanced accuracy inside the training part,
-  and for the fewest features within one standard error of it;
+- for the M of the best 3-fold balanced accuracy inside the training part, and for the fewest features within one standard
+  error of it;
 - with ``--mask``: for three strengths of a ``FeatureMask`` in front of a linear layer (cross-entropy, Adam);
 - with ``--lassonet PYTHON`` (an interpreter with ``lassonet``): for the model of LassoNet's path with the least validation
   loss, and for those with at most 8 and 64 features, beside E2E-FS with as many.
@@ -30,7 +30,6 @@ from tamiz.paper.recipes import load_checked, load_split
 from tamiz.rows.scaling import ErfScaler
 
 GRID = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 64, 128)
-STRENGTHS = (0.001, 0.01, 0.03)
 MASK_STRENGTHS = (0.0003, 0.001, 0.003)
 COUNTS = (8, 64)
 #: What the interpreter of ``--lassonet`` runs: counts, validation losses and test predictions along the path.
@@ -67,13 +66,12 @@ def cross_validate(X, y):
 
 
 def by_path(parts):
-    """Return M and balanced accuracy by strength and by cross-validation, and the fitted path."""
+    """Return M and balanced accuracy by cross-validation and for fixed numbers."""
     path = fit_path(parts.train, parts.y_train)
     scores = cross_validate(parts.train, parts.y_train)
     means = scores.mean(axis=0)
     error = scores.std(axis=0, ddof=1)[means.argmax()] / np.sqrt(len(scores))
-    counts = {f"strength {s:g}": path.at_strength(s).n_features_to_select_ for s in STRENGTHS}
-    counts["cross-validation"] = GRID[int(means.argmax())]
+    counts = {"cross-validation": GRID[int(means.argmax())]}
     counts["within one standard error"] = GRID[int(np.argmax(means >= means.max() - error))]
     counts |= {f"E2E-FS, M = {m}": m for m in COUNTS}
     accuracy = {m: balanced_accuracy(parts.y_test, path.estimators_[m].predict(parts.test)) for m in GRID}

@@ -59,12 +59,12 @@ def describe(estimator: object, X: object) -> dict[str, np.ndarray]:
 
 def linear_cells() -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     """Fit the linear engine: losses, variants, targets, normalisations, dense and sparse, weights, seeds."""
-    from tamiz import E2EFSClassifier, E2EFSRegressor
+    from tamiz import E2EFSClassifier, E2EFSRegressor, Training
 
     X, targets = tables()["dense"]
     sparse = sp.csr_matrix(np.where(np.abs(X) > 0.8, X, 0.0))
     weight = np.random.default_rng(1).uniform(0, 2, size=90)
-    short = {"ramp_steps": 2000, "refinement_epochs": 20}
+    short = {"training": Training(ramp_steps=2000, refinement_epochs=20)}
     classes = itertools.product(("squared_hinge", "logistic", "softmax"), ("two", "three", "labels"))
     numbers = itertools.product(("squared_error", "huber"), ("number", "numbers"))
     cases = [(E2EFSClassifier, *case) for case in classes] + [(E2EFSRegressor, *case) for case in numbers]
@@ -82,11 +82,15 @@ def linear_cells() -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     for name, options in {
         "defaults": {},
         "all": {"n_features_to_select": 60},
-        "limit": {"max_steps": 50},
-        "no-intercept": {"fit_intercept": False},
-        "unweighted": {"class_weight": None, "l2": 0.1, "learning_rate": 0.01, "batch_size": 7, "warmup_steps": 3},
-        "mu-rho": {"mu": 2.0, "rho": 0.5},
-        "no-refinement": {"refinement_epochs": 0},
+        "limit": {"training": Training(max_steps=50)},
+        "no-intercept": {"training": Training(fit_intercept=False)},
+        "unweighted": {
+            "class_weight": None,
+            "l2": 0.1,
+            "training": Training(learning_rate=0.01, batch_size=7, warmup_steps=3),
+        },
+        "mu-rho": {"training": Training(mu=2.0, rho=0.5)},
+        "no-refinement": {"training": Training(refinement_epochs=0)},
     }.items():
         fit = E2EFSClassifier(**{"n_features_to_select": 4, "random_state": 0, **options}).fit(X, targets["three"])
         yield f"linear/{name}", describe(fit, X)
@@ -97,19 +101,21 @@ def torch_cells() -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     import torch
     from torch import nn
 
-    from tamiz import E2EFSClassifier, E2EFSRegressor
+    from tamiz import Dense, E2EFSClassifier, E2EFSRegressor, Training
+    from tamiz.estimators import TorchNetwork
     from tamiz.torch import FeatureMask, train
 
     torch.set_num_threads(1)
     X, targets = tables()["dense"]
-    short = {"ramp_steps": 200, "refinement_epochs": 10, "n_init": 2, "random_state": 3}
+    short = {"training": Training(ramp_steps=200, refinement_epochs=10), "random_state": 3}
     for loss, kind in (("squared_hinge", "two"), ("logistic", "labels"), ("softmax", "three"), ("softmax", "two")):
-        fit = E2EFSClassifier(5, network="mlp", loss=loss, **short).fit(X, targets[kind])
+        fit = E2EFSClassifier(5, network=Dense(n_init=2), loss=loss, **short).fit(X, targets[kind])
         yield f"mlp/{loss}/{kind}", describe(fit, X)
     for loss, kind in (("squared_error", "number"), ("huber", "numbers")):
-        fit = E2EFSRegressor(5, network="mlp", loss=loss, **short).fit(X, targets[kind])
+        fit = E2EFSRegressor(5, network=Dense(n_init=2), loss=loss, **short).fit(X, targets[kind])
         yield f"mlp/{loss}/{kind}", describe(fit, X)
-    fit = E2EFSClassifier(5, network=lambda a, b: nn.Linear(a, b), **short).fit(X, targets["two"])
+    linear = TorchNetwork(lambda a, b: nn.Linear(a, b), n_init=2)
+    fit = E2EFSClassifier(5, network=linear, **short).fit(X, targets["two"])
     yield "callable", describe(fit, X)
 
     rows, y = torch.as_tensor(X, dtype=torch.float32), torch.as_tensor(targets["number"], dtype=torch.float32)

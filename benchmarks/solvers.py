@@ -15,7 +15,7 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from tamiz import E2EFSClassifier
+from tamiz import E2EFSClassifier, Training
 from tamiz.core.rule import MASK_OPTIMIZERS
 from tamiz.evaluation.metrics import balanced_accuracy
 from tamiz.paper import find_data_home
@@ -24,7 +24,7 @@ from tamiz.paper.recipes import SMALL_GRID, erf_pair, fit_svm, load_checked, loa
 M_VALUES = (10, 50, 200)
 
 
-def measure(dataset, splits, optimizer, variant, schedule):
+def measure(dataset, splits, optimizer, variant, recipe):
     """Return joint accuracy, accuracy of the SVM, step of closing and convergence for every split and M."""
     home = str(find_data_home())
     _, checksum = load_checked(dataset, home)
@@ -32,7 +32,9 @@ def measure(dataset, splits, optimizer, variant, schedule):
     for split in splits:
         parts = load_split(dataset, home, checksum, split)
         for m in M_VALUES:
-            clf = E2EFSClassifier(m, variant=variant, mask_optimizer=optimizer, schedule=schedule, random_state=split)
+            clf = E2EFSClassifier(
+                m, variant=variant, training=Training(recipe=recipe, mask_optimizer=optimizer), random_state=split
+            )
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 clf.fit(parts.train, parts.y_train)
@@ -56,7 +58,7 @@ def main():
     parser.add_argument("--datasets", default="lymphoma,colon,leukemia_3571,lung")
     parser.add_argument("--splits", type=int, default=9)
     parser.add_argument("--variants", default="soft")
-    parser.add_argument("--schedule", default="auto", choices=["auto", "paper"])
+    parser.add_argument("--recipe", default="tamiz", choices=["tamiz", "paper"])
     options = parser.parse_args()
     print("| data | variant | solver | joint | SVM | steps to close (median) | closed without the limit |")
     print("|---|---|---|---:|---:|---:|---:|")
@@ -64,7 +66,7 @@ def main():
     for dataset in options.datasets.split(","):
         for variant in options.variants.split(","):
             for optimizer in MASK_OPTIMIZERS:
-                table = measure(dataset, range(options.splits), optimizer, variant, options.schedule)
+                table = measure(dataset, range(options.splits), optimizer, variant, options.recipe)
                 joint, svm, steps, closed = table.T
                 means.setdefault((variant, optimizer), []).append((joint.mean(), svm.mean()))
                 print(

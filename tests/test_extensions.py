@@ -8,14 +8,13 @@ import json
 import numpy as np
 import pytest
 
-from tamiz import E2EFSClassifier, E2EFSRegressor
+from tamiz import E2EFSClassifier, E2EFSRegressor, Training
 from tamiz.baselines import BaselineSelector, registry
 from tamiz.core import VARIANTS, Rule, Variant, advance, initial_state, is_closed
 from tamiz.core.losses import LOSSES, Loss
-from tamiz.engines import network_schedule
-from tamiz.estimators.networks import NETWORKS, Network, torch_engine
+from tamiz.estimators.networks import NETWORKS, TorchNetwork
 
-QUICK = {"ramp_steps": 500, "refinement_epochs": 5, "random_state": 0}
+QUICK = {"training": Training(ramp_steps=500, refinement_epochs=5), "random_state": 0}
 
 
 @pytest.fixture
@@ -81,7 +80,7 @@ def test_a_loss(table, monkeypatch):
     X, _ = table
     y = X[:, 3] - X[:, 7]
     for network in NETWORKS:
-        steps = QUICK if network == "linear" else {**QUICK, "ramp_steps": 100}
+        steps = QUICK if network == "linear" else {**QUICK, "training": Training(ramp_steps=100, refinement_epochs=5)}
         fit = E2EFSRegressor(2, loss="quartic", network=network, **steps).fit(X, y)
         assert fit.loss_ == "quartic"
         assert fit.get_support().sum() == 2
@@ -133,15 +132,11 @@ def test_a_variant(table, csv, monkeypatch, run_command):
 def test_a_network(table, csv, monkeypatch, run_command):
     torch = pytest.importorskip("torch")
 
-    def quick_schedule(n_samples, n_features_to_select, task, **given):
-        given.update(ramp_steps=100, refinement_epochs=2)
-        return network_schedule(n_samples, n_features_to_select, task, **given)
-
-    toy = Network("perceptron", "perceptron", torch_engine(torch.nn.Linear), quick_schedule)
-    monkeypatch.setitem(NETWORKS, "perceptron", toy)
+    monkeypatch.setitem(NETWORKS, "perceptron", TorchNetwork(torch.nn.Linear, n_init=1))
     X, y = table
-    fit = E2EFSClassifier(2, network="perceptron", n_init=1, **QUICK).fit(X, y)
+    fit = E2EFSClassifier(2, network="perceptron", **QUICK).fit(X, y)
     assert fit.get_support(indices=True).tolist() == [3, 7]
+    assert fit.network_ == "perceptron"
     assert isinstance(fit.module_, torch.nn.Module)
     answer = run_command(
         "select", csv, "--target", "y", "-k", "2", "--network", "perceptron", "--jobs", "1", "--folds", "2", "--json"

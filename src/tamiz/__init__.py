@@ -7,31 +7,49 @@ from typing import TYPE_CHECKING, Any
 from tamiz._version import __version__
 
 if TYPE_CHECKING:
-    from tamiz.estimators import E2EFSClassifier, E2EFSPath, E2EFSRegressor, KnockoffSelection, StabilitySelection
+    from tamiz.estimators import (
+        Auto,
+        Dense,
+        E2EFSClassifier,
+        E2EFSPath,
+        E2EFSRegressor,
+        KnockoffSelection,
+        Pairs,
+        StabilitySelection,
+        Training,
+    )
     from tamiz.pairs import find_pairs
     from tamiz.rows.scaling import ErfScaler
     from tamiz.selection import Selection
 
 __all__ = [
+    "Auto",
+    "Dense",
     "E2EFSClassifier",
     "E2EFSPath",
     "E2EFSRegressor",
     "ErfScaler",
     "KnockoffSelection",
+    "Pairs",
     "Selection",
     "StabilitySelection",
+    "Training",
     "__version__",
     "find_pairs",
 ]
 
 _HOMES = {
+    "Auto": "tamiz.estimators",
+    "Dense": "tamiz.estimators",
     "E2EFSClassifier": "tamiz.estimators",
     "E2EFSRegressor": "tamiz.estimators",
     "E2EFSPath": "tamiz.estimators",
     "ErfScaler": "tamiz.rows.scaling",
     "KnockoffSelection": "tamiz.estimators",
     "Selection": "tamiz.selection",
+    "Pairs": "tamiz.estimators",
     "StabilitySelection": "tamiz.estimators",
+    "Training": "tamiz.estimators",
     "find_pairs": "tamiz.pairs",
 }
 

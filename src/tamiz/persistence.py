@@ -533,7 +533,7 @@ class SavedModel:
                 loss=estimator.loss_,
                 features=features,
                 medians=medians,
-                normalization=estimator.normalize or "none",
+                normalization=estimator.normalize_ or "none",
                 mean=mean,
                 deviation=deviation,
                 layers=layers,

@@ -52,7 +52,7 @@ class Selection:
         gamma when the mask was closed. None: ``ranking`` is that order.
     contribution : ndarray of float, shape (n_features,), or None
         What each kept feature contributes to the outputs of the trained model
-        (:func:`~tamiz.estimators.training.contributions`), 0 for the others. None: it was not measured.
+        (:func:`~tamiz.estimators.effects.contributions`), 0 for the others. None: it was not measured.
     choices : mapping of str to mapping
         What was decided from the data, by parameter: the candidates, their scores on inner folds and the one taken.
     effects : mapping of str to ndarray or None

@@ -5,15 +5,23 @@ import pickle
 import numpy as np
 import pytest
 
-from tamiz import E2EFSClassifier, E2EFSRegressor
+from tamiz import E2EFSClassifier, E2EFSRegressor, Training
 from tamiz.cli.estimator import ModelOptions, fit_model, make_estimator, model_maker
 
 
 def test_options_become_parameters():
-    options = ModelOptions(variant="hard", loss="logistic", class_weight="none", parameters={"ramp_steps": 700})
+    options = ModelOptions(
+        variant="hard", loss="logistic", class_weight="none", parameters={"training": Training(ramp_steps=700)}
+    )
     made = make_estimator(options, "classification", 3, 5)
     assert isinstance(made, E2EFSClassifier)
-    expected = {"n_features_to_select": 3, "variant": "hard", "loss": "logistic", "random_state": 5, "ramp_steps": 700}
+    expected = {
+        "n_features_to_select": 3,
+        "variant": "hard",
+        "loss": "logistic",
+        "random_state": 5,
+        "training__ramp_steps": 700,
+    }
     assert {name: made.get_params()[name] for name in expected} == expected
     assert made.class_weight is None
     assert make_estimator(ModelOptions(), "classification", 3, 0).class_weight == "balanced"
@@ -34,6 +42,6 @@ def test_what_makes_models_goes_to_other_processes():
 def test_all_rows_are_fitted(task):
     X = np.random.default_rng(0).normal(size=(40, 5))
     y = X[:, 2] > 0 if task == "classification" else X[:, 2]
-    options = ModelOptions(parameters={"ramp_steps": 300})
+    options = ModelOptions(parameters={"training": Training(ramp_steps=300)})
     fitted = fit_model(options, task, 1, 0, X, y, np.ones(40))
     assert fitted.get_support(indices=True).tolist() == [2]

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from tamiz.engines.additive import AdditiveModel
 from tamiz.engines.linear import LinearModel
-from tamiz.estimators.training import contributions
+from tamiz.estimators.effects import contributions
 
 
 class Hidden:

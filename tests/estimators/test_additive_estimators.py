@@ -136,10 +136,3 @@ def test_outliers_do_not_reach_beyond_the_outer_knots():
     far[:, [4, 11]] = 1e6
     at_the_end = np.tile(X.max(axis=0), (300, 1))
     np.testing.assert_allclose(model.predict(far), model.predict(at_the_end), rtol=1e-5)
-
-
-@pytest.mark.parametrize(("name", "value"), [("device", "cuda"), ("n_init", 3)])
-def test_what_the_compiled_engine_does_not_have(name, value):
-    X, y = bowl()
-    with pytest.raises(ValueError, match=f"network='additive' runs .*: leave {name}"):
-        clone(REGRESSOR).set_params(**{name: value}).fit(X, y)

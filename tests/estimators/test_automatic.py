@@ -9,13 +9,13 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
-from tamiz import E2EFSClassifier, E2EFSPath, E2EFSRegressor, Selection
+from tamiz import Auto, E2EFSClassifier, E2EFSPath, E2EFSRegressor, Selection, Training
 from tamiz.engines.schedule import SelectionL2
 from tamiz.errors import UnknownNameError
 from tamiz.estimators.chooser import round_numbers
-from tamiz.estimators.networks import NETWORKS
+from tamiz.estimators.networks import NETWORKS, Additive
 
-QUICK = {"ramp_steps": 500, "refinement_epochs": 10, "random_state": 0}
+QUICK = {"training": Training(ramp_steps=500, refinement_epochs=10), "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +29,10 @@ def three_true():
 def test_round_numbers():
     assert round_numbers(1) == [1]
     assert round_numbers(7) == [1, 2, 3, 5, 7]
-    assert round_numbers(40_000)[-3:] == [100, 200, 500]
+    assert round_numbers(60)[6:] == [15, 20, 30, 40, 50, 60]
+    assert round_numbers(40_000)[-3:] == [300, 400, 500]
     assert round_numbers(2000, least=600) == [600]
-    with pytest.raises(ValueError, match="min_features_to_select is 8, but there are 7 columns"):
+    with pytest.raises(ValueError, match="The least M is 8, but there are 7 columns"):
         round_numbers(7, least=8)
 
 
@@ -41,7 +42,7 @@ def test_m_comes_out_by_itself(three_true):
     assert model.n_features_to_select_ == 3
     assert model.get_support(indices=True).tolist() == [2, 9, 17]
     results = model.cv_results_
-    assert results["n_features"].tolist() == [1, 2, 3, 5, 10, 20, 24]
+    assert results["n_features"].tolist() == [1, 2, 3, 5, 7, 10, 15, 20, 24]
     splits = np.array([results[f"split{i}_test_score"] for i in range(5)])
     np.testing.assert_allclose(results["mean_test_score"], splits.mean(axis=0))
     np.testing.assert_allclose(results["std_test_score"], splits.std(axis=0))
@@ -56,24 +57,20 @@ def test_m_comes_out_by_itself(three_true):
 
 def test_rule_scoring_folds_and_least_m(three_true):
     X, y = three_true
-    model = E2EFSClassifier(
-        "auto", cv=StratifiedKFold(3), scoring="accuracy", selection_rule=1.0, min_features_to_select=4, **QUICK
-    )
+    model = E2EFSClassifier(Auto(rule=1.0, minimum=4), cv=StratifiedKFold(3), scoring="accuracy", **QUICK)
     model.fit(X, y)
     assert model.n_features_to_select_ == 4  # everything is within 1.0 of the best
     assert "split2_test_score" in model.cv_results_
     assert "split3_test_score" not in model.cv_results_
     assert model.selection_.choices["n_features_to_select"]["scoring"] == "accuracy"
-    best = clone(model).set_params(selection_rule="best").fit(X, y)
+    best = clone(model).set_params(n_features_to_select__rule="best").fit(X, y)
     assert best.n_features_to_select_ == best.cv_results_["n_features"][best.cv_results_["mean_test_score"].argmax()]
 
 
 def test_numbers_and_names(numbers):
     pd = pytest.importorskip("pandas")
     X, y = numbers
-    model = E2EFSRegressor("auto", cv=3, selection_rule=0.02, **QUICK).fit(
-        pd.DataFrame(X, columns=[f"c{i}" for i in range(20)]), y
-    )
+    model = E2EFSRegressor(Auto(rule=0.02), cv=3, **QUICK).fit(pd.DataFrame(X, columns=[f"c{i}" for i in range(20)]), y)
     assert sorted(model.selection_.names) == ["c3", "c7"]
     assert model.selection_.choices["n_features_to_select"]["scoring"] == "r2"
     assert model.feature_names_in_[0] == "c0"
@@ -83,14 +80,9 @@ def test_numbers_and_names(numbers):
     ("change", "error", "message"),
     [
         ({"scoring": "acuracy"}, UnknownNameError, "Unknown scoring 'acuracy'. Did you mean 'accuracy'"),
-        ({"selection_rule": -0.01}, ValueError, "selection_rule"),
-        ({"selection_rule": float("nan")}, ValueError, "selection_rule"),
-        ({"selection_rule": "two_se"}, ValueError, "selection_rule"),
-        ({"min_features_to_select": 25}, ValueError, "min_features_to_select is 25, but there are 24 columns"),
-        ({"min_features_to_select": 0}, ValueError, "min_features_to_select"),
+        ({"n_features_to_select": Auto(minimum=25)}, ValueError, "The least M is 25, but there are 24 columns"),
         ({"cv": 1}, ValueError, "cv"),
         ({"n_features_to_select": "automatic"}, ValueError, "n_features_to_select"),
-        ({"network": "auto", "device": "cuda"}, ValueError, "runs on the CPU"),
     ],
 )
 def test_bad_parameters(three_true, change, error, message):
@@ -127,7 +119,7 @@ def test_the_decay_is_chosen_with_a_guard():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 60))
     y = X[:, :3].sum(axis=1)
-    clear = E2EFSRegressor(5, ramp_steps=1000, refinement_epochs=10, random_state=0)
+    clear = E2EFSRegressor(5, training=Training(ramp_steps=1000, refinement_epochs=10), random_state=0)
     clear.fit(X, y)  # told precisely: a weaker decay than the rule is better
     choice = clear.selection_.choices["l2"]
     rule = 100 / 120
@@ -165,18 +157,21 @@ def test_the_simplest_network_that_does_as_well(monkeypatch, three_true):
     assert model.network_ == "linear"
     assert model.selection_.choices["network"]["candidates"] == ["linear", "additive"]
     ring = np.abs(X[:, 5]) > 0.7
-    model = E2EFSClassifier(1, network="auto", cv=3, ramp_steps=1000, refinement_epochs=20, random_state=0).fit(X, ring)
+    model = E2EFSClassifier(
+        1, training=Training(ramp_steps=1000, refinement_epochs=20), network="auto", cv=3, random_state=0
+    ).fit(X, ring)
     assert model.network_ == "additive"
     assert model.get_support(indices=True).tolist() == [5]
     assert model.copy_for(2).network == "additive"
 
 
 def test_a_network_that_cannot_be_fitted_is_left_out_with_its_reason(monkeypatch, three_true):
-    def no_memory(estimator):
-        raise MemoryError("too large")
+    class TooLarge(Additive):
+        def engine(self, training):
+            raise MemoryError("too large")
 
     monkeypatch.setattr("tamiz.estimators.chooser.AUTOMATIC_NETWORKS", ("linear", "additive", "no such name"))
-    monkeypatch.setitem(NETWORKS, "additive", type(NETWORKS["additive"])("additive", "curves", no_memory, convex=True))
+    monkeypatch.setitem(NETWORKS, "additive", TooLarge())
     model = E2EFSClassifier(3, network="auto", cv=3, **QUICK).fit(*three_true)
     choice = model.selection_.choices["network"]
     assert (model.network_, choice["reasons"]) == ("linear", {"additive": "too large"})
@@ -239,5 +234,5 @@ def test_a_path_of_round_numbers_and_one_without_scores(three_true):
         E2EFSPath([2, 25], estimator=E2EFSClassifier(**QUICK)).fit(X, y)
     with pytest.raises(UnknownNameError, match="Unknown scoring"):
         E2EFSPath([2], estimator=E2EFSClassifier(**QUICK), scoring="nothing").fit(X, y)
-    with pytest.raises(ValueError, match="selection_rule"):
-        E2EFSPath([2], estimator=E2EFSClassifier(**QUICK), selection_rule=-1.0).fit(X, y)
+    with pytest.raises(ValueError, match="'rule' parameter of E2EFSPath"):
+        E2EFSPath([2], estimator=E2EFSClassifier(**QUICK), rule=-1.0).fit(X, y)

@@ -16,13 +16,13 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validat
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from tamiz import E2EFSClassifier, Selection
+from tamiz import E2EFSClassifier, Selection, Training
 
 LOSSES = ["squared_hinge", "logistic", "softmax"]
 
 
 def classifier(m=2, **parameters):
-    return E2EFSClassifier(m, **{"random_state": 0, "ramp_steps": 1000, "l2": 0.01, **parameters})
+    return E2EFSClassifier(m, **{"random_state": 0, "l2": 0.01, **parameters, "training": Training(ramp_steps=1000)})
 
 
 @pytest.mark.parametrize("variant", ["soft", "hard", "ranking"])

@@ -7,11 +7,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from tamiz import E2EFSClassifier, E2EFSPath, E2EFSRegressor
+from tamiz import E2EFSClassifier, E2EFSPath, E2EFSRegressor, Training
 from tamiz.persistence import SavedModel
 from tamiz.selection import Selection
 
-SHORT = {"ramp_steps": 600, "refinement_epochs": 10, "random_state": 0}
+SHORT = {"training": Training(ramp_steps=600, refinement_epochs=10), "random_state": 0}
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_a_model_file_knows_groups_and_indicators(data, network, keep):
     X[::7, 11] = np.nan
     names = [f"c{i}" for i in range(20)]
     frame = pandas.DataFrame(X, columns=names)
-    options = {"groups": [["c4", "c5"]], "missing": "indicator", "keep": keep, "n_init": 1, **SHORT}
+    options = {"groups": [["c4", "c5"]], "missing": "indicator", "keep": keep, **SHORT}
     clf = E2EFSClassifier(2, network=network, **options).fit(frame, y)
     assert clf.get_support(indices=True).tolist() == [4, 5, 11]
     saved = SavedModel.from_bytes(SavedModel.from_estimator(clf).to_bytes())
@@ -155,7 +155,7 @@ def test_the_network_can_be_chosen_with_groups_forced_columns_and_indicators():
     X = rng.normal(size=(120, 6))
     y = X[:, 1] * X[:, 4] > 0
     X[rng.random(120) < 0.1, 4] = np.nan
-    options = {"groups": [[0, 1]], "keep": [4], "drop": [5], "missing": "indicator", "cv": 4, "n_init": 1}
+    options = {"groups": [[0, 1]], "keep": [4], "drop": [5], "missing": "indicator", "cv": 4}
     clf = E2EFSClassifier(2, network="auto", **options, **SHORT).fit(X, y)
     choice = clf.selection_.choices["network"]
     assert clf.network_ in ("pairs", "mlp")

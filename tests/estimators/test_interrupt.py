@@ -10,12 +10,12 @@ INTERRUPTED = """
 import threading
 import numpy as np
 from sklearn.exceptions import NotFittedError
-from tamiz import E2EFSClassifier
+from tamiz import E2EFSClassifier, Training
 
 X = np.random.default_rng(0).normal(size=(80, 30))
 y = X[:, 3] > 0
-E2EFSClassifier(2, ramp_steps=500).fit(X, y)  # everything is compiled before the interrupt
-clf = E2EFSClassifier(2, ramp_steps=10**8, verbose=1)
+E2EFSClassifier(2, training=Training(ramp_steps=500)).fit(X, y)  # everything is compiled before the interrupt
+clf = E2EFSClassifier(2, training=Training(ramp_steps=10**8), verbose=1)
 try:
     clf.fit(X, y)
 except KeyboardInterrupt:
@@ -26,7 +26,7 @@ try:
 except NotFittedError:
     print("not fitted")
 assert threading.active_count() == 1
-clf.set_params(ramp_steps=500, verbose=0).fit(X, y)
+clf.set_params(training__ramp_steps=500, verbose=0).fit(X, y)
 print("fitted", clf.get_support().sum())
 """
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tamiz import E2EFSClassifier, E2EFSRegressor
+from tamiz import E2EFSClassifier, E2EFSRegressor, Training
 
 N_ROWS, N_COLUMNS, ENTRIES_A_ROW = 60, 200_000, 50
 
@@ -35,7 +35,10 @@ def wide_table(kind, dtype):
 def test_a_fit_takes_less_than_four_tables_and_twelve_vectors(estimator, kind, dtype, normalize):
     X, y = wide_table(kind, dtype), np.arange(N_ROWS) % 2
     model = estimator(
-        100, normalize=normalize, warmup_steps=5, ramp_steps=40, refinement_epochs=1, batch_size=20, random_state=0
+        100,
+        normalize=normalize,
+        training=Training(warmup_steps=5, ramp_steps=40, refinement_epochs=1, batch_size=20),
+        random_state=0,
     )
     model.fit(X[:, :500], y)  # compiled and imported before memory is watched
     tracemalloc.start()

@@ -11,9 +11,10 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
-from tamiz import E2EFSClassifier, E2EFSPath, E2EFSRegressor
+from tamiz import Dense, E2EFSClassifier, E2EFSPath, E2EFSRegressor, Training
+from tamiz.estimators import TorchNetwork
 
-QUICK = {"ramp_steps": 400, "warmup_steps": 50, "refinement_epochs": 20, "random_state": 0}
+QUICK = {"training": Training(ramp_steps=400, warmup_steps=50, refinement_epochs=20), "random_state": 0}
 
 
 def small_network(n_inputs, n_outputs):
@@ -83,19 +84,24 @@ def test_same_seed_same_result_and_the_random_state_of_torch_is_left_alone(table
 
     torch.manual_seed(5)
     before = torch.random.get_rng_state()
-    one, two = (E2EFSClassifier(2, network=network, **{**QUICK, "ramp_steps": 100}).fit(*table) for _ in range(2))
+    one, two = (
+        E2EFSClassifier(2, network=network, **{**QUICK, "training": Training(ramp_steps=100)}).fit(*table)
+        for _ in range(2)
+    )
     assert torch.equal(torch.random.get_rng_state(), before)
     np.testing.assert_array_equal(one.decision_function(table[0]), two.decision_function(table[0]))
 
 
 def test_pickle(table):
-    clf = E2EFSClassifier(2, network="mlp", **{**QUICK, "ramp_steps": 100}).fit(*table)
+    clf = E2EFSClassifier(2, network="mlp", **{**QUICK, "training": Training(ramp_steps=100)}).fit(*table)
     again = pickle.loads(pickle.dumps(clf))
     np.testing.assert_array_equal(again.predict(table[0]), clf.predict(table[0]))
 
 
 def test_a_path(table):
-    path = E2EFSPath([2, 4], estimator=E2EFSClassifier(network="mlp", **{**QUICK, "ramp_steps": 100})).fit(*table)
+    path = E2EFSPath(
+        [2, 4], estimator=E2EFSClassifier(network="mlp", **{**QUICK, "training": Training(ramp_steps=100)})
+    ).fit(*table)
     assert [path.support_at(m).sum() for m in (2, 4)] == [2, 4]
 
 
@@ -121,11 +127,11 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 import numpy as np
-from tamiz import E2EFSClassifier
+from tamiz import E2EFSClassifier, Training
 
 X = np.random.default_rng(0).normal(size=(40, 10))
 y = X[:, 3] > 0
-clf = E2EFSClassifier(2, network="mlp", ramp_steps=100, refinement_epochs=5, random_state=0).fit(X, y)
+clf = E2EFSClassifier(2, network="mlp", training=Training(ramp_steps=100, refinement_epochs=5), random_state=0).fit(X, y)
 print(clf.get_support().sum(), clf.predict(X).shape)
 try:
     clf.module_
@@ -156,7 +162,9 @@ def test_the_compiled_network_as_a_module_predicts_the_same(table, loss):
     import torch
 
     X, y = table
-    clf = E2EFSClassifier(2, network="mlp", loss=loss, normalize=None, **{**QUICK, "ramp_steps": 100}).fit(X, y)
+    clf = E2EFSClassifier(
+        2, network="mlp", loss=loss, normalize=None, **{**QUICK, "training": Training(ramp_steps=100)}
+    ).fit(X, y)
     values = torch.from_numpy(np.ascontiguousarray(clf.transform(X), dtype=np.float32))
     assert not clf.module_.training
     np.testing.assert_allclose(clf.module_(values).detach().numpy()[:, 0], clf.decision_function(X), atol=1e-5)
@@ -179,7 +187,7 @@ def test_the_module_goes_to_onnx(table, tmp_path):
     pytest.importorskip("onnxscript")
     runtime = pytest.importorskip("onnxruntime")
     X, y = table
-    clf = E2EFSClassifier(2, network="mlp", normalize=None, **{**QUICK, "ramp_steps": 100}).fit(X, y)
+    clf = E2EFSClassifier(2, network="mlp", normalize=None, **{**QUICK, "training": Training(ramp_steps=100)}).fit(X, y)
     values = np.ascontiguousarray(clf.transform(X), dtype=np.float32)
     path = tmp_path / "small.onnx"
     torch.onnx.export(
@@ -193,28 +201,27 @@ def test_the_module_goes_to_onnx(table, tmp_path):
 def test_hidden_layers_of_any_number_and_width(table):
     X, y = table
     for sizes in ((3,), [12, 5], np.array([4, 4, 4, 4])):
-        clf = E2EFSClassifier(2, network="mlp", hidden_layer_sizes=sizes, **{**QUICK, "ramp_steps": 100}).fit(X, y)
+        clf = E2EFSClassifier(
+            2, network=Dense(hidden_layer_sizes=sizes), **{**QUICK, "training": Training(ramp_steps=100)}
+        ).fit(X, y)
         assert [layer.weights.shape[1] for layer in clf.model_.hidden] == list(sizes)
 
 
 @pytest.mark.parametrize("sizes", [(), (50, 0), (50, -1), (2.5,), 50, "50"])
 def test_hidden_layers_without_units_are_an_error(table, sizes):
     with pytest.raises(ValueError, match="hidden_layer_sizes"):
-        E2EFSClassifier(2, network="mlp", hidden_layer_sizes=sizes).fit(*table)
-
-
-def test_the_compiled_network_runs_on_the_cpu(table):
-    with pytest.raises(ValueError, match="network='mlp' runs on the CPU: leave device at 'cpu', got 'cuda'"):
-        E2EFSClassifier(2, network="mlp", device="cuda").fit(*table)
+        E2EFSClassifier(2, network=Dense(hidden_layer_sizes=sizes)).fit(*table)
 
 
 def test_of_several_starts_the_one_with_the_lowest_training_loss_is_kept(table):
     X, y = table
     signs = np.where(y == y.max(), 1.0, -1.0)
-    settings = {**QUICK, "network": small_network, "ramp_steps": 60, "refinement_epochs": 3}
+    settings = {"training": Training(ramp_steps=60, refinement_epochs=3)}
 
     def fit(seed, n_init):
-        return E2EFSClassifier(2, **{**settings, "random_state": seed}, n_init=n_init).fit(X, y)
+        return E2EFSClassifier(
+            2, network=TorchNetwork(small_network, n_init=n_init), **{**settings, "random_state": seed}
+        ).fit(X, y)
 
     single = [fit(seed, 1) for seed in (5, 6, 7)]
     weights = np.where(signs > 0, 1 / np.sum(signs > 0), 1 / np.sum(signs < 0))  # classes count the same
@@ -225,35 +232,22 @@ def test_of_several_starts_the_one_with_the_lowest_training_loss_is_kept(table):
     np.testing.assert_array_equal(fit(5, 3).decision_function(X), best.decision_function(X))
 
 
-@pytest.mark.parametrize("n_init", [0, -1, 1.5, "three"])
-def test_a_wrong_number_of_starts_is_refused(table, n_init):
-    with pytest.raises(ValueError, match="'n_init' parameter of E2EFSClassifier must be"):
-        E2EFSClassifier(2, network=small_network, n_init=n_init).fit(*table)
-
-
-def test_the_linear_model_has_one_start(table):
-    with pytest.raises(ValueError, match="leave n_init at 'auto'"):
-        E2EFSClassifier(2, n_init=3).fit(*table)
-
-
-@pytest.mark.parametrize("network", [small_network, "mlp"])
+@pytest.mark.parametrize("network", [TorchNetwork(small_network, n_init=1), Dense(n_init=1)])
 @pytest.mark.filterwarnings("ignore:The network removes")
 def test_the_refinement_has_a_weight_decay_of_its_own(table, network, monkeypatch):
     """With none during the selection, a strong one in the refinement alone must shrink the weights."""
     from dataclasses import replace
 
-    from tamiz.estimators import base as _training
-
     X, y = table
-    usual = _training.plan_fit
+    usual = E2EFSClassifier._plan
 
     def size_with(decay):
         def plan(*given):
             planned = usual(*given)
             return replace(planned, schedule=replace(planned.schedule, l2=0.0, refinement_l2=decay))
 
-        monkeypatch.setattr("tamiz.estimators.base.plan_fit", plan)
-        clf = E2EFSClassifier(2, network=network, n_init=1, **QUICK).fit(X, y)
+        monkeypatch.setattr(E2EFSClassifier, "_plan", plan)
+        clf = E2EFSClassifier(2, network=network, **QUICK).fit(X, y)
         return sum(float(weight.detach().square().sum()) for weight in clf.module_.parameters() if weight.dim() > 1)
 
     assert size_with(1.0) < 0.5 * size_with(0.0)

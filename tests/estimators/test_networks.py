@@ -1,10 +1,12 @@
-"""The table of networks."""
+"""The table of networks, and parameters that are objects."""
 
 import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
-from tamiz import E2EFSClassifier
+from tamiz import Auto, Dense, E2EFSClassifier, E2EFSRegressor, Pairs, Training
 from tamiz.errors import UnknownNameError
-from tamiz.estimators.networks import AUTOMATIC_NETWORKS, NETWORKS, find_network, find_schedule
+from tamiz.estimators.networks import AUTOMATIC_NETWORKS, NETWORKS, find_network
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -12,27 +14,107 @@ def test_a_network_says_its_own_name_and_makes_an_engine(name):
     network = find_network(name)
     assert network.name == name
     assert network.title
-    if network.compiled:
-        assert hasattr(network.engine(E2EFSClassifier(2, network=name)), "fit")
+    assert hasattr(network.engine(Training()), "fit")
 
 
 def test_what_is_tried_automatically_is_known():
     assert set(AUTOMATIC_NETWORKS) <= set(NETWORKS)
-
-
-def test_unknown_names_are_corrected():
     with pytest.raises(UnknownNameError, match="Did you mean 'additive'"):
         find_network("aditive")
 
 
-@pytest.mark.parametrize(("parameter", "value"), [("device", "cuda"), ("n_init", 3)])
-def test_what_a_network_does_not_use_must_be_left_alone(parameter, value):
-    with pytest.raises(ValueError, match=f"leave {parameter} at"):
-        find_network("additive").engine(E2EFSClassifier(2, network="additive", **{parameter: value}))
+def test_at_most_18_parameters():
+    assert len(E2EFSClassifier().get_params(deep=False)) == 18
+    assert len(E2EFSRegressor().get_params(deep=False)) == 17
 
 
-def test_the_papers_schedule_is_for_the_papers_networks():
-    assert find_schedule(E2EFSClassifier(2)) is not None
-    assert find_schedule(E2EFSClassifier(2, schedule="paper")) is not None
-    with pytest.raises(ValueError, match="paper"):
-        find_schedule(E2EFSClassifier(2, network="pairs", schedule="paper"))
+WRONG_NAMES = [  # call, error, message
+    (
+        lambda: E2EFSClassifier(ramp_steps=5),
+        TypeError,
+        r"'ramp_steps'. Did you mean training=Training\(ramp_steps=...\)",
+    ),
+    (lambda: E2EFSClassifier(n_init=5), TypeError, r"Did you mean network=Dense\(n_init=...\)"),
+    (
+        lambda: E2EFSRegressor(netwerk="mlp"),
+        TypeError,
+        "E2EFSRegressor has no parameter 'netwerk'. Did you mean 'network'",
+    ),
+    (lambda: E2EFSRegressor(class_weight=None), TypeError, "E2EFSRegressor has no parameter 'class_weight'"),
+    (lambda: E2EFSClassifier().set_params(varient="hard"), ValueError, "Did you mean 'variant'"),
+    (
+        lambda: E2EFSClassifier().set_params(training__ramp_step=5),
+        ValueError,
+        "Training has .*Did you mean 'ramp_steps'",
+    ),
+    (
+        lambda: E2EFSClassifier(network="mlp").set_params(network__n_inits=5),
+        ValueError,
+        "Dense has .*Did you mean 'n_init'",
+    ),
+    (
+        lambda: E2EFSClassifier(network="linear").set_params(network__n_init=5),
+        ValueError,
+        "Linear has no parameter 'n_init'",
+    ),
+    (lambda: Training(ramp_step=5), TypeError, "Did you mean 'ramp_steps'"),
+    (lambda: Training().set_params(lerning_rate=5), ValueError, "Did you mean 'learning_rate'"),
+    (lambda: Auto(rules="best"), TypeError, "Did you mean 'rule'"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), WRONG_NAMES)
+def test_a_wrong_name_says_the_nearest_right_one(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_nested_parameters(table):
+    model = E2EFSClassifier(2, network="mlp", random_state=0)
+    model.set_params(training__ramp_steps=300, network__n_init=1)
+    assert repr(model.training) == "Training(ramp_steps=300)"
+    assert (model.network.n_init, NETWORKS["mlp"].n_init) == (1, "auto")  # the table of networks stays as it is
+    again = clone(model)
+    assert again.training is not model.training
+    assert again.get_params()["training__ramp_steps"] == 300
+    assert again.set_params(network="pairs", network__n_screened=9).network.n_screened == 9
+    assert again.set_params(n_features_to_select__rule="best").n_features_to_select.rule == "best"
+    search = GridSearchCV(
+        E2EFSClassifier(random_state=0), {"training__ramp_steps": [200], "n_features_to_select": [1, 2]}, cv=2
+    )
+    assert search.fit(*table).best_params_ == {"n_features_to_select": 2, "training__ramp_steps": 200}
+
+
+def test_an_object_is_the_name_with_its_defaults(table):
+    for name, network in (("mlp", Dense()), ("pairs", Pairs())):
+        short = {"training": Training(ramp_steps=50, refinement_epochs=2), "random_state": 0}
+        named, given = (E2EFSClassifier(2, network=one, **short).fit(*table) for one in (name, network))
+        assert named.network_ == given.network_ == name
+        assert (named.ranking_ == given.ranking_).all()
+
+
+OUT_OF_RANGE = [
+    (Training(learning_rate=0), r"'learning_rate' parameter of Training .* float in the range \(0"),
+    (Training(batch_size=2.5), r"'batch_size' parameter of Training .* int in the range \[1"),
+    (Training(warmup_steps=-1), r"'warmup_steps' parameter .* int in the range \[0"),
+    (Training(ramp_steps=0), r"'ramp_steps' parameter .* int in the range \[1"),
+    (Training(refinement_epochs="many"), r"'refinement_epochs' parameter .* int in the range \[0"),
+    (Training(max_steps=None), r"'max_steps' parameter .* int in the range \[1"),
+    (Training(mu=0), "'mu' parameter .* float in the range"),
+    (Training(rho=1.5), "'rho' parameter .* float in the range"),
+    (Training(recipe="papers"), "'recipe' parameter .* 'paper'"),
+    (Training(mask_optimizer="adma"), "'mask_optimizer' parameter .* 'adam'"),
+    *((Dense(n_init=value), "'n_init' parameter of Dense must be") for value in (0, -1, 1.5, "three")),
+    *((Pairs(n_screened=value), "'n_screened' parameter of Pairs must be") for value in (0, -3, 2.5, "all", None)),
+    (Auto(minimum=0), "'minimum' parameter of Auto"),
+    *((Auto(rule=value), "'rule' parameter of Auto") for value in (-0.01, float("nan"), "two_se")),
+]
+
+
+@pytest.mark.parametrize(("value", "message"), OUT_OF_RANGE)
+def test_values_out_of_range(table, value, message):
+    name = {"Training": "training", "Auto": "n_features_to_select"}.get(type(value).__name__, "network")
+    model = E2EFSClassifier(2, random_state=0).set_params(**{name: value})
+    with pytest.raises(ValueError, match=message):
+        model.fit(*table)
+    assert not hasattr(model, "selection_")

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from tamiz import E2EFSClassifier, E2EFSPath, E2EFSRegressor
+from tamiz import Dense, E2EFSClassifier, E2EFSPath, E2EFSRegressor, Training
 from tamiz.paper import make_ring, make_ring_xor_sum, make_xor
 from tamiz.persistence import SavedModel
 
@@ -57,7 +57,7 @@ def test_pairs_of_groups_forced_columns_and_indicators():
     assert [effect[:3] for effect in grouped.pairs_] == [("gene 4", "pathway", (3, 10))]
     assert grouped.selection_.group_names[[3, 10]].tolist() == ["gene 4", "pathway"]
     # A kept column and its indicator have no entry of gamma; together they are still one column.
-    kept = clone(gaps).set_params(keep=["gene 4"], n_screened=3).fit(frame, y)
+    kept = clone(gaps).set_params(keep=["gene 4"], network__n_screened=3).fit(frame, y)
     assert [effect[:3] for effect in kept.pairs_] == [("gene 4", "gene 11", (4, 11))]
     assert kept.get_support(indices=True).tolist() == [4, 11]
     both = clone(gaps).set_params(n_features_to_select=3, keep=["gene 11", "gene 30"], drop=["gene 0"]).fit(frame, y)
@@ -110,44 +110,23 @@ def test_sparse_tables(normalize):
 
 def test_how_many_are_screened_can_be_set():
     X, score = saddle()
-    model = clone(CLASSIFIER).set_params(n_screened=6).fit(X, score > 0)
+    model = clone(CLASSIFIER).set_params(network__n_screened=6).fit(X, score > 0)
     assert model.selection_.history["n_alive"][0] == 6
-    assert clone(CLASSIFIER).set_params(n_screened=50).fit(X, score > 0).selection_.history["n_alive"][0] == 50
-    few = clone(CLASSIFIER).set_params(n_screened=1, n_features_to_select=30).fit(X, score > 0)
+    assert clone(CLASSIFIER).set_params(network__n_screened=50).fit(X, score > 0).selection_.history["n_alive"][0] == 50
+    few = clone(CLASSIFIER).set_params(network__n_screened=1, n_features_to_select=30).fit(X, score > 0)
     assert few.get_support().sum() == 30
 
 
 def test_a_network_with_hidden_layers_can_be_screened():
     X, score = saddle(600, 200)
-    quick = E2EFSClassifier(2, network="mlp", n_screened=5, n_init=2, refinement_epochs=20, random_state=0)
+    quick = E2EFSClassifier(
+        2, training=Training(refinement_epochs=20), network=Dense(n_screened=5, n_init=2), random_state=0
+    )
     model = quick.fit(X, score > 0)
     assert model.get_support(indices=True).tolist() == [4, 11]
     assert model.selection_.engine == "dense"
     assert model.selection_.history["n_alive"][0] == 5
     assert sorted(model.ranking_) == list(range(1, 201))
-
-
-@pytest.mark.parametrize("network", ["linear", "additive"])
-def test_other_networks_train_on_all_columns(network):
-    X, score = saddle()
-    with pytest.raises(
-        ValueError, match=f"network='{network}' trains on all columns: leave n_screened at 'auto', got 9"
-    ):
-        E2EFSClassifier(2, network=network, n_screened=9).fit(X, score > 0)
-
-
-@pytest.mark.parametrize("value", [0, -3, 2.5, "all", None])
-def test_a_number_of_screened_columns_that_is_none(value):
-    X, score = saddle()
-    with pytest.raises(ValueError, match="'n_screened' parameter"):
-        clone(CLASSIFIER).set_params(n_screened=value).fit(X, score > 0)
-
-
-@pytest.mark.parametrize(("name", "value"), [("device", "cuda"), ("n_init", 3)])
-def test_what_the_compiled_engine_does_not_have(name, value):
-    X, y = saddle()
-    with pytest.raises(ValueError, match=f"network='pairs' runs .*: leave {name}"):
-        clone(REGRESSOR).set_params(**{name: value}).fit(X, y)
 
 
 def test_one_row_is_reported():

@@ -1,4 +1,4 @@
-"""The paper's recipe as ``schedule="paper"``: how long it trains, by what, and where it does not exist."""
+"""The paper's recipe as ``Training.paper()``: how long it trains, by what, and where it does not exist."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from tamiz import E2EFSClassifier, E2EFSRegressor
+from tamiz import Dense, E2EFSClassifier, E2EFSRegressor, Training
 from tamiz.core import Rule
 from tamiz.core.losses import get_loss
 from tamiz.engines import Problem, network_schedule
 from tamiz.engines.dense import DenseEngine
 from tamiz.engines.linear import LinearEngine
-from tamiz.estimators.networks import find_network, find_schedule
+from tamiz.estimators.networks import find_network
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def table():
 
 @pytest.mark.parametrize(("variant", "epochs"), [("hard", 300), ("soft", 200)])
 def test_the_refinement_follows_the_added_epochs(table, variant, epochs):
-    clf = E2EFSClassifier(2, variant=variant, schedule="paper", random_state=0).fit(*table)
+    clf = E2EFSClassifier(2, training=Training.paper(), variant=variant, random_state=0).fit(*table)
     assert clf.get_support(indices=True).tolist() == [3, 7]
     assert clf.selection_.converged
     assert clf.selection_.closed_at < epochs * 30
@@ -67,50 +67,59 @@ def test_a_closed_mask_waits_and_the_weights_are_trained_on(table, name):
 
 def test_without_anything_to_eliminate_nothing_waits(table):
     X, y = table
-    clf = E2EFSClassifier(40, schedule="paper", warmup_steps=0, random_state=0).fit(X, y)
+    clf = E2EFSClassifier(40, training=Training.paper(warmup_steps=0), random_state=0).fit(X, y)
     assert clf.n_iter_ == 150 * 30
 
 
 def test_a_mask_that_is_not_closed_in_time_keeps_its_largest(table):
-    clf = E2EFSClassifier(2, schedule="paper", max_steps=60, refinement_epochs=1, random_state=0)
+    clf = E2EFSClassifier(2, training=Training.paper(max_steps=60, refinement_epochs=1), random_state=0)
     with pytest.warns(ConvergenceWarning, match="did not settle within 60 steps"):
         clf.fit(*table)
     assert clf.get_support().sum() == 2
 
 
 def test_the_three_layer_network_has_one_start_and_its_own_rate(table):
-    clf = E2EFSClassifier(2, network="mlp", schedule="paper", batch_size=30, refinement_epochs=1, random_state=0)
-    assert find_schedule(clf)(60, 2, "classification").learning_rate == 0.05
-    engine = find_network("mlp").engine
-    assert engine(clf).n_init == 1
-    assert engine(clf.set_params(n_init=3)).n_init == 3
+    training = Training.paper(batch_size=30, refinement_epochs=1, max_steps=1500)
+    network = find_network("mlp")
+    assert network.schedule(training, 60, 2, "classification").learning_rate == 0.05
+    assert network.engine(training).n_init == 1
+    assert Dense(n_init=3).engine(training).n_init == 3
     # The paper's l2 of 100 / N would press all weights to zero on so few rows.
-    clf.set_params(n_init=1, max_steps=1500, l2=1e-3).fit(*table)
+    clf = E2EFSClassifier(2, network="mlp", training=training, l2=1e-3, random_state=0).fit(*table)
     assert clf.n_iter_ == 10 + 1500 + 2
     assert clf.get_support(indices=True).tolist() == [3, 7]
+
+
+def test_columns_are_normalised_as_in_equation_9(table):
+    """Two standard deviations, and statistics that do not count rows by the weights of their classes."""
+    X, y = table
+    few = np.r_[np.flatnonzero(y == 0)[:20], np.flatnonzero(y == 1)[:5]]
+    clf = E2EFSClassifier(2, training=Training.paper(refinement_epochs=1), random_state=0).fit(X[few], y[few])
+    assert clf.normalize_ == "erf2"
+    kept = X[few][:, clf.get_support()]
+    np.testing.assert_allclose(clf.statistics_.mean, kept.mean(axis=0))
+    np.testing.assert_allclose(clf.statistics_.deviation, kept.std(axis=0, ddof=1))
+    usual = E2EFSClassifier(2, training=Training(refinement_epochs=1), random_state=0).fit(X[few], y[few])
+    assert usual.normalize_ == "erf"
+    halves = [X[few][y[few] == label][:, usual.get_support()].mean(axis=0) for label in (0, 1)]
+    np.testing.assert_allclose(usual.statistics_.mean, np.mean(halves, axis=0), atol=1e-12)
+    assert (
+        E2EFSClassifier(2, normalize="standard", training=Training.paper(refinement_epochs=1)).fit(*table).normalize_
+        == "standard"
+    )
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        (
-            {"network": "additive"},
-            "no recipe for network='additive': use network='linear' or 'mlp', or schedule='auto'",
-        ),
-        ({"network": lambda n_inputs, n_outputs: None}, "The paper has no recipe for network=<function"),
-        (
-            {"network": "mlp", "hidden_layer_sizes": (20,)},
-            r"recipe is for hidden_layer_sizes=\(50, 25, 10\), got \(20,\)",
-        ),
+        ({"network": "additive"}, "no recipe for network='additive': it classifies with network='linear' or 'mlp'"),
+        ({"network": lambda n_inputs, n_outputs: None}, "The paper has no recipe for network='callable'"),
+        ({"network": Dense(hidden_layer_sizes=(20,))}, r"recipe is for hidden_layer_sizes=\(50, 25, 10\), got \(20,\)"),
         ({"variant": "ranking"}, "no recipe for variant='ranking'"),
-        ({"schedule": "papers"}, "The 'schedule' parameter of E2EFSClassifier must be"),
     ],
 )
 def test_a_recipe_that_does_not_exist(table, parameters, message):
     with pytest.raises(ValueError, match=message):
-        E2EFSClassifier(2, **{"schedule": "paper", **parameters}).fit(*table)
-
-
-def test_the_regressor_has_no_recipe_of_the_paper():
-    with pytest.raises(TypeError, match="schedule"):
-        E2EFSRegressor(2, schedule="paper")
+        E2EFSClassifier(2, training=Training.paper(), **parameters).fit(*table)
+    with pytest.raises(ValueError, match="The paper has no recipe for regression"):
+        E2EFSRegressor(2, training=Training.paper()).fit(*table)

@@ -7,9 +7,9 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from tamiz import E2EFSClassifier, E2EFSPath, E2EFSRegressor
+from tamiz import E2EFSClassifier, E2EFSPath, E2EFSRegressor, Training
 
-CLASSIFIER = E2EFSClassifier(ramp_steps=1000, random_state=0)
+CLASSIFIER = E2EFSClassifier(training=Training(ramp_steps=1000), random_state=0)
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
@@ -40,7 +40,7 @@ def test_regression_weights_and_names(numbers):
     pd = pytest.importorskip("pandas")
     X, y = numbers
     frame = pd.DataFrame(X, columns=[f"c{i}" for i in range(20)])
-    path = E2EFSPath([0.1, 2, 4], estimator=E2EFSRegressor(ramp_steps=1000, random_state=0))
+    path = E2EFSPath([0.1, 2, 4], estimator=E2EFSRegressor(training=Training(ramp_steps=1000), random_state=0))
     path.fit(frame, y, sample_weight=np.ones(120))
     assert path.n_features_to_select_ == [2, 4]  # a tenth of twenty is two: asked for twice, fitted once
     assert path.estimators_[2].get_feature_names_out().tolist() == ["c3", "c7"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tamiz import E2EFSClassifier, E2EFSRegressor
+from tamiz import E2EFSClassifier, E2EFSRegressor, Training
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def strong_and_weak():
 def test_the_strongest_columns_have_the_first_ranks(strong_and_weak, network):
     X, y = strong_and_weak
     n_kept = 100 if network == "linear" else 20
-    steps = {} if network == "linear" else {"ramp_steps": 500, "refinement_epochs": 30}
+    steps = {} if network == "linear" else {"training": Training(ramp_steps=500, refinement_epochs=30)}
     model = E2EFSRegressor(n_kept, network=network, l2=0.003, random_state=0, **steps).fit(X, y)
     first = model.selection_.ordered[:12]
     assert len({*first.tolist()} & {*range(12)}) >= (12 if network != "mlp" else 10)
@@ -32,7 +32,7 @@ def test_the_strongest_columns_have_the_first_ranks(strong_and_weak, network):
 
 def test_top_m_is_the_support_and_the_order_of_elimination_is_kept(strong_and_weak):
     X, y = strong_and_weak
-    model = E2EFSClassifier(30, ramp_steps=1000, random_state=0).fit(X, y > 0)
+    model = E2EFSClassifier(30, training=Training(ramp_steps=1000), random_state=0).fit(X, y > 0)
     selection = model.selection_
     np.testing.assert_array_equal(model.ranking_ <= 30, model.get_support())
     np.testing.assert_array_equal(selection.elimination <= 30, model.get_support())
@@ -47,7 +47,7 @@ def test_top_m_is_the_support_and_the_order_of_elimination_is_kept(strong_and_we
 def test_units_of_a_column_do_not_matter(strong_and_weak):
     X, y = strong_and_weak
     scales = np.where(np.arange(200) % 2, 1.0, 3.0)
-    options = {"normalize": None, "learning_rate": 0.01, "random_state": 0, "l2": 1e-3}
+    options = {"training": Training(learning_rate=0.01), "normalize": None, "random_state": 0, "l2": 1e-3}
     selection = E2EFSRegressor(12, **options).fit(X * scales, y).selection_
     expected = selection.contribution[:12]
     assert selection.indices.tolist() == list(range(12))
@@ -58,6 +58,8 @@ def test_units_of_a_column_do_not_matter(strong_and_weak):
 def test_targets_of_any_unit_count_alike(strong_and_weak):
     X, _ = strong_and_weak
     y = np.column_stack([1000.0 * X[:, 0], 0.001 * (X[:, 1] + 0.3 * X[:, 2])])
-    contribution = E2EFSRegressor(3, ramp_steps=1000, random_state=0).fit(X, y).selection_.contribution[:3]
+    contribution = (
+        E2EFSRegressor(3, training=Training(ramp_steps=1000), random_state=0).fit(X, y).selection_.contribution[:3]
+    )
     assert contribution[0] == pytest.approx(contribution[1], rel=0.2)
     assert contribution[2] < 0.5 * contribution[1]

@@ -7,11 +7,11 @@ import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import cross_val_score
 
-from tamiz import E2EFSRegressor
+from tamiz import E2EFSRegressor, Training
 
 
 def regressor(m=2, **parameters):
-    return E2EFSRegressor(m, **{"random_state": 0, "ramp_steps": 1000, **parameters})
+    return E2EFSRegressor(m, **{"random_state": 0, **parameters, "training": Training(ramp_steps=1000)})
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "huber"])
@@ -84,6 +84,6 @@ def test_cross_validation(numbers):
 
 def test_without_intercept(numbers):
     X, y = numbers
-    reg = regressor(fit_intercept=False).fit(X, y)
+    reg = regressor().set_params(training__fit_intercept=False).fit(X, y)
     # The mean of y is taken off before training, so it comes back as the constant term.
     np.testing.assert_allclose(reg.intercept_, y.mean())

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from tamiz import E2EFSClassifier, E2EFSRegressor
-from tamiz.estimators.base import fit_prepared, prepare_once
 
 
 @pytest.fixture(scope="module")
@@ -22,11 +21,11 @@ def table():
 )
 def test_one_preparation_serves_several_fits(table, parameters):
     X, y = table
-    prepared = prepare_once(E2EFSClassifier(random_state=0), X, y)
+    prepared = E2EFSClassifier(random_state=0).prepare(X, y)
     before = prepared.table.values.copy()
     for m in (2, 5):
         estimator = E2EFSClassifier(m, random_state=0, **parameters)
-        ours, direct = fit_prepared(estimator, prepared), E2EFSClassifier(m, random_state=0, **parameters).fit(X, y)
+        ours, direct = estimator.fit_prepared(prepared), E2EFSClassifier(m, random_state=0, **parameters).fit(X, y)
         assert not hasattr(estimator, "selection_")
         assert np.array_equal(ours.ranking_, direct.ranking_)
         assert np.array_equal(ours.decision_function(X), direct.decision_function(X))
@@ -38,7 +37,7 @@ def test_the_copy_has_the_parameters_that_repeat_the_fit(table):
     X, y = table
     estimator = E2EFSRegressor(3, random_state=0)
     target = X[:, 3] + 0.1 * y
-    fitted = fit_prepared(estimator, prepare_once(estimator, X, target))
+    fitted = estimator.fit_prepared(estimator.prepare(X, target))
     again = E2EFSRegressor(**fitted.get_params()).fit(X, target)
     assert estimator.l2 == "auto"
     assert "l2" not in again.selection_.choices
@@ -48,21 +47,21 @@ def test_the_copy_has_the_parameters_that_repeat_the_fit(table):
 def test_what_progress_raises_ends_the_fit(table):
     X, y = table
     estimator = E2EFSClassifier(3, random_state=0)
-    prepared = prepare_once(estimator, X, y)
+    prepared = estimator.prepare(X, y)
 
     def stop(step, n_alive, refined):
         raise TimeoutError(f"after step {step}")
 
     with pytest.raises(TimeoutError, match="after step"):
-        fit_prepared(estimator, prepared, progress=stop)
-    assert fit_prepared(estimator, prepared).get_support().sum() == 3
+        estimator.fit_prepared(prepared, progress=stop)
+    assert estimator.fit_prepared(prepared).get_support().sum() == 3
 
 
 @pytest.mark.parametrize("parameters", [{"n_features_to_select": "auto"}, {"network": "auto"}])
 def test_nothing_is_chosen_from_the_data(table, parameters):
     estimator = E2EFSClassifier(**parameters)
     with pytest.raises(ValueError, match="chooses nothing"):
-        fit_prepared(estimator, prepare_once(estimator, *table))
+        estimator.fit_prepared(estimator.prepare(*table))
 
 
 @pytest.mark.parametrize(

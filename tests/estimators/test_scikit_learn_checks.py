@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tamiz import E2EFSClassifier, E2EFSRegressor, ErfScaler
+from tamiz import E2EFSClassifier, E2EFSRegressor, ErfScaler, Pairs, Training
 
 # As for scikit-learn's SGD estimators: rows are drawn in batches, and one row of weight 2 is drawn together with other rows
 # than two rows of weight 1 are, so the numbers agree only up to that.
@@ -15,13 +15,15 @@ EXPECTED = {
     "check_sample_weight_equivalence_on_sparse_data": BATCHES,
 }
 ESTIMATORS = [
-    E2EFSClassifier(ramp_steps=1000, random_state=0),
-    E2EFSClassifier(loss="logistic", ramp_steps=1000, random_state=0),
-    E2EFSClassifier(loss="softmax", normalize="standard", variant="hard", ramp_steps=1000, random_state=0),
-    E2EFSRegressor(ramp_steps=1000, random_state=0),
-    E2EFSRegressor(loss="huber", variant="ranking", ramp_steps=1000, random_state=0),
-    E2EFSClassifier(network="pairs", ramp_steps=1000, random_state=0),
-    E2EFSRegressor(network="pairs", n_screened=2, ramp_steps=1000, random_state=0),
+    E2EFSClassifier(training=Training(ramp_steps=1000), random_state=0),
+    E2EFSClassifier(training=Training(ramp_steps=1000), loss="logistic", random_state=0),
+    E2EFSClassifier(
+        training=Training(ramp_steps=1000), loss="softmax", normalize="standard", variant="hard", random_state=0
+    ),
+    E2EFSRegressor(training=Training(ramp_steps=1000), random_state=0),
+    E2EFSRegressor(training=Training(ramp_steps=1000), loss="huber", variant="ranking", random_state=0),
+    E2EFSClassifier(training=Training(ramp_steps=1000), network="pairs", random_state=0),
+    E2EFSRegressor(training=Training(ramp_steps=1000), network=Pairs(n_screened=2), random_state=0),
     ErfScaler(),
     ErfScaler(with_mean=False),
 ]

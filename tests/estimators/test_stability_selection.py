@@ -10,7 +10,7 @@ from sklearn.feature_selection import SelectKBest, SelectorMixin
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tamiz import E2EFSClassifier, StabilitySelection
+from tamiz import E2EFSClassifier, StabilitySelection, Training
 from tamiz.baselines import FisherScore, Lasso
 from tamiz.estimators.stability import false_selection_factor
 
@@ -94,7 +94,9 @@ def test_names_pipeline_sparse_and_our_own_estimators():
     assert "gene 3" in found.get_feature_names_out().tolist()
     assert found.ranking_[3] == 1
     assert found.transform(frame).shape[1] == found.get_support().sum()
-    own = StabilitySelection(E2EFSClassifier(3, ramp_steps=300), n_resamples=2, max_false=2, random_state=0)
+    own = StabilitySelection(
+        E2EFSClassifier(3, training=Training(ramp_steps=300)), n_resamples=2, max_false=2, random_state=0
+    )
     assert make_pipeline(own, E2EFSClassifier(1)).fit(X, y).predict(X).shape == (60,)
     sparse = StabilitySelection(Lasso(n_features_to_select=3), n_resamples=3, max_false=2, random_state=0)
     assert sparse.fit(sp.csr_matrix(X), y).get_support()[3]

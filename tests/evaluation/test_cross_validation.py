@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from tamiz import E2EFSClassifier
+from tamiz import E2EFSClassifier, Training
 from tamiz.baselines import FisherScore, registry
 from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, curve_sizes, evaluate_selection
 from tamiz.evaluation.folds import make_folds
@@ -156,7 +156,7 @@ def test_the_curve_is_that_of_fits_of_their_own(signal):
     folds = make_folds(y, "classification", 3)
 
     def make(m, seed):
-        return E2EFSClassifier(m, ramp_steps=500, refinement_epochs=10, random_state=seed)
+        return E2EFSClassifier(m, training=Training(ramp_steps=500, refinement_epochs=10), random_state=seed)
 
     found = evaluate_selection(slices(X), y, make, 5, folds, task="classification", sizes=[1, 2, 5, 8], n_random=1)
     for number, ((train, test), fold) in enumerate(zip(folds, found.folds, strict=True)):
@@ -176,7 +176,7 @@ def test_an_automatic_m_is_scored_on_rows_that_did_not_choose_it(signal):
 
     def make(m, seed):
         asked.append(m)
-        return Watched(m, cv=2, ramp_steps=300, refinement_epochs=5, random_state=seed)
+        return Watched(m, cv=2, training=Training(ramp_steps=300, refinement_epochs=5), random_state=seed)
 
     folds = make_folds(y, "classification", 4)
     found = evaluate_selection(

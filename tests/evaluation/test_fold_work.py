@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tamiz import E2EFSClassifier
+from tamiz import E2EFSClassifier, Training
 from tamiz.evaluation.fold_work import FoldTask, FoldWork
 from tamiz.evaluation.metrics import BALANCED_ACCURACY
 
@@ -19,7 +19,7 @@ def task():
         lambda train, test: (X[train], X[test]),
         y,
         folds,
-        lambda m, seed: E2EFSClassifier(m, ramp_steps=300, random_state=seed),
+        lambda m, seed: E2EFSClassifier(m, training=Training(ramp_steps=300), random_state=seed),
         1,
         BALANCED_ACCURACY,
         "classification",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tamiz import E2EFSClassifier, E2EFSRegressor
+from tamiz import E2EFSClassifier, E2EFSRegressor, Training
 from tamiz.baselines import FisherScore, Lasso, ReliefF
 from tamiz.evaluation import evaluate
 from tamiz.evaluation.metrics import R_SQUARED
@@ -36,7 +36,7 @@ def test_any_selector_with_its_verdict(signal):
 def test_our_own_estimators_sparse_tables_weights_and_scoring(signal):
     X, y = signal
     more = {"n_folds": 2, "n_permutations": 0, "n_random": 1}
-    model = E2EFSClassifier(2, ramp_steps=500)
+    model = E2EFSClassifier(2, training=Training(ramp_steps=500))
     plain = evaluate(model, X, y, scoring="roc_auc", **more)
     assert plain.metric.name == "AUC"
     assert plain.interval("kept").value > 0.9
@@ -62,7 +62,9 @@ def test_several_numeric_targets_at_once():
     generator = np.random.default_rng(0)
     X = generator.normal(size=(60, 10)).astype(np.float32)
     Y = np.column_stack([X[:, 2], 100 * X[:, 5]]) + generator.normal(size=(60, 2)) * [0.3, 30]
-    found = evaluate(E2EFSRegressor(2, ramp_steps=500), X, Y, n_folds=3, n_permutations=0, n_random=1)
+    found = evaluate(
+        E2EFSRegressor(2, training=Training(ramp_steps=500)), X, Y, n_folds=3, n_permutations=0, n_random=1
+    )
     assert found.predicted.shape == (60, 2)
     assert found.fold_share[[2, 5]].tolist() == [1.0, 1.0]
     assert found.interval("kept").value > 0.6

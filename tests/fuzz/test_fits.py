@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tamiz import E2EFSClassifier, E2EFSRegressor
+from tamiz import E2EFSClassifier, E2EFSRegressor, Training
 from tamiz.core.losses import LOSSES
 from tamiz.core.rule import VARIANTS
 
@@ -60,19 +60,21 @@ def random_estimator(rng, task, f):
     m = int(rng.integers(1, f + 1)) if rng.random() < 0.8 else [None, 0.3][rng.integers(2)]
     losses = [name for name, loss in LOSSES.items() if (loss.task == "regression") == (task == "regression")]
     parameters = {
+        "training": Training(
+            ramp_steps=int(rng.integers(1, 150)),
+            warmup_steps=int(rng.integers(0, 30)),
+            refinement_epochs=int(rng.integers(0, 3)),
+            max_steps="auto" if rng.random() < 0.7 else int(rng.integers(1, 100)),
+            batch_size="auto" if rng.random() < 0.5 else int(rng.integers(1, 40)),
+            mu=float(rng.choice([0.1, 1.0, 5.0])),
+            rho=float(rng.choice([0.0, 0.75, 1.0])),
+            fit_intercept=bool(rng.random() < 0.8),
+        ),
         "variant": list(VARIANTS)[rng.integers(len(VARIANTS))],
         "network": "linear" if rng.random() < 0.9 else "additive",
         "normalize": ["erf", "standard"][rng.integers(2)],
         "loss": "auto" if rng.random() < 0.5 else losses[rng.integers(len(losses))],
-        "ramp_steps": int(rng.integers(1, 150)),
-        "warmup_steps": int(rng.integers(0, 30)),
-        "refinement_epochs": int(rng.integers(0, 3)),
-        "max_steps": "auto" if rng.random() < 0.7 else int(rng.integers(1, 100)),
-        "batch_size": "auto" if rng.random() < 0.5 else int(rng.integers(1, 40)),
         "l2": "auto" if rng.random() < 0.7 else float(10.0 ** rng.integers(-6, 3)),
-        "mu": float(rng.choice([0.1, 1.0, 5.0])),
-        "rho": float(rng.choice([0.0, 0.75, 1.0])),
-        "fit_intercept": bool(rng.random() < 0.8),
         "random_state": int(rng.integers(1000)),
     }
     if task == "classification":

@@ -11,7 +11,7 @@ import pandas
 import pytest
 from sklearn.pipeline import make_pipeline
 
-from tamiz import E2EFSClassifier, E2EFSRegressor
+from tamiz import E2EFSClassifier, E2EFSRegressor, Training
 from tamiz.persistence import ModelFileError, SavedModel, pack_model_file, unpack_model_file
 from tamiz.tables import TableEncoder, TableError
 
@@ -34,7 +34,9 @@ def contents():
     files = []
     for target in targets:
         make = E2EFSRegressor if target is targets[2] else E2EFSClassifier
-        model = make_pipeline(TableEncoder(), make(5, ramp_steps=50, random_state=0)).fit(table, np.asarray(target))
+        model = make_pipeline(TableEncoder(), make(5, training=Training(ramp_steps=50), random_state=0)).fit(
+            table, np.asarray(target)
+        )
         files.append(SavedModel.from_estimator(model[1], model[0]).to_bytes())
     return files
 

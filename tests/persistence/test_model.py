@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tamiz import E2EFSClassifier, E2EFSRegressor
+from tamiz import E2EFSClassifier, E2EFSRegressor, Training
 from tamiz.persistence import ModelFileError, SavedModel, pack_model_file, unpack_model_file
 from tamiz.tables import DataTable, TableEncoder, TableError, TextColumn
 
@@ -44,7 +44,7 @@ def classes(n_classes, n_rows=90):
 @pytest.mark.parametrize("normalize", ["erf", "erf2", "standard", None])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_classifier_comes_back_the_same(normalize, n_classes):
-    parameters = {} if normalize else {"learning_rate": 1e-5}
+    parameters = {} if normalize else {"training": Training(learning_rate=1e-5)}
     table, matrix, estimator, model = fitted(
         classes(n_classes), "classification", normalize=normalize, n_features=10, **parameters
     )
@@ -110,7 +110,9 @@ def test_a_sparse_table_gives_the_same():
 def test_a_network_comes_back_the_same_and_needs_no_torch(task, n_classes):
     pytest.importorskip("torch")
     y = classes(n_classes) if n_classes else np.random.default_rng(1).normal(1e4, 300, 90)
-    table, matrix, estimator, model = fitted(y, task, network="mlp", ramp_steps=50, refinement_epochs=2)
+    table, matrix, estimator, model = fitted(
+        y, task, network="mlp", training=Training(ramp_steps=50, refinement_epochs=2)
+    )
     assert not model.is_linear
     again = SavedModel.from_bytes(model.to_bytes())
     encoded = again.encode(table)
@@ -223,7 +225,9 @@ def test_an_additive_model_comes_back_the_same():
     X = rng.normal(size=(150, 6))
     X[:, 4] = rng.integers(0, 3, size=150)  # few values: a knot at each
     y = np.where(np.abs(X[:, 1]) > 0.7, "out", "in")
-    clf = E2EFSClassifier(3, network="additive", ramp_steps=300, refinement_epochs=3, random_state=0).fit(X, y)
+    clf = E2EFSClassifier(
+        3, network="additive", training=Training(ramp_steps=300, refinement_epochs=3), random_state=0
+    ).fit(X, y)
     saved = SavedModel.from_bytes(SavedModel.from_estimator(clf).to_bytes())
     kept = X[:, clf.selection_.indices]
     np.testing.assert_allclose(saved.scores(kept)[:, 0], clf.decision_function(X), atol=1e-4)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from tamiz import E2EFSClassifier
+from tamiz import E2EFSClassifier, Training
 from tamiz.report import select_report
 from tamiz.report.evaluate import evaluate_estimator
 from tamiz.selection import Selection
@@ -111,7 +111,7 @@ def test_effects_shows_a_curve_for_each_kept_column_in_its_own_units(normalize):
     rng = np.random.default_rng(0)
     X = rng.uniform(100, 300, size=(300, 6))
     y = np.abs(X[:, 2] - 200) > 50  # matters at both ends
-    options = {"ramp_steps": 500, "refinement_epochs": 5, "random_state": 0}
+    options = {"training": Training(ramp_steps=500, refinement_epochs=5), "random_state": 0}
     if normalize is None:
         X = X / 100
     clf = E2EFSClassifier(2, network="additive", normalize=normalize, **options).fit(X, y)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tamiz import E2EFSClassifier
-from tamiz.serve.choose import decide_wish
-from tamiz.serve.fits import Wish
+from tamiz.serve.fits import Wish, decide_wish
 from tamiz.serve.jobs import JobCancelled
 from tamiz.serve.session import LiveTable
 

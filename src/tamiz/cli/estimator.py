@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tamiz.estimators.networks import find_network
+from tamiz.estimators.training import Training
 from tamiz.evaluation.pools import one_torch_thread
 
 
@@ -59,9 +60,7 @@ def make_estimator(options: ModelOptions, task: str, n_features_to_select: int |
 
 def model_maker(options: ModelOptions, task: str) -> Callable[[Any, int], Any]:
     """Return ``make(n_features_to_select, seed)`` for the evaluation."""
-    find_network(options.network).engine(
-        make_estimator(options, task, 1, 0)
-    )  # a missing package is told before all else
+    find_network(options.network).engine(Training())  # a missing package is told before all else
     return partial(make_estimator, options, task)  # not a lambda: it goes to other processes
 
 

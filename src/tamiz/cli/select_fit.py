@@ -130,7 +130,7 @@ def evaluate_final(
 def _decided(estimator: Any) -> dict[str, Any]:
     """Return what the final model took from the data, so that models to compare with need not choose it anew."""
     copy = estimator.copy_for(1)
-    return {name: getattr(copy, name) for name in ("network", "l2", "n_init", "n_screened")}
+    return {name: getattr(copy, name) for name in ("network", "l2")}
 
 
 def _only(constraints: Constraints, name: str) -> dict[str, Any]:

@@ -352,7 +352,7 @@ def _paper_schedule(n_samples: int, variant: str, selection_rate: float, given: 
     if variant not in PAPER_RAMP_EPOCHS:
         raise ValueError(
             f"The paper has no recipe for variant={variant!r}: use {' or '.join(map(repr, PAPER_RAMP_EPOCHS))}, or "
-            "schedule='auto'."
+            "leave Training.paper() out."
         )
     batch_size = given["batch_size"] if _is_given(given, "batch_size") else max(2, n_samples // 50)
     epoch = -(-n_samples // batch_size)

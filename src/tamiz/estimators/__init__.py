@@ -11,19 +11,37 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tamiz.estimators.classifier import E2EFSClassifier
     from tamiz.estimators.knockoffs import KnockoffSelection
+    from tamiz.estimators.networks import Dense, Pairs, TorchNetwork
     from tamiz.estimators.path import E2EFSPath
     from tamiz.estimators.regressor import E2EFSRegressor
     from tamiz.estimators.stability import StabilitySelection
-
-__all__ = ["E2EFSClassifier", "E2EFSPath", "E2EFSRegressor", "KnockoffSelection", "StabilitySelection"]
+    from tamiz.estimators.training import Auto, Training
 
 _HOMES = {
+    "Auto": "training",
+    "Dense": "networks",
     "E2EFSClassifier": "classifier",
     "E2EFSPath": "path",
     "KnockoffSelection": "knockoffs",
     "E2EFSRegressor": "regressor",
+    "Pairs": "networks",
     "StabilitySelection": "stability",
+    "TorchNetwork": "networks",
+    "Training": "training",
 }
+
+__all__ = [
+    "Auto",
+    "Dense",
+    "E2EFSClassifier",
+    "E2EFSPath",
+    "E2EFSRegressor",
+    "KnockoffSelection",
+    "Pairs",
+    "StabilitySelection",
+    "TorchNetwork",
+    "Training",
+]
 
 
 def __getattr__(name: str) -> Any:

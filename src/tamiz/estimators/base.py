@@ -1,21 +1,22 @@
-"""What classifier and regressor share: from a checked table through an engine to fitted attributes."""
+"""What classifier and regressor share: check the rows, choose every "auto", run the engine, keep the result."""
 
 from __future__ import annotations
 
-import math
 import numbers
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from tamiz._utils.progress import ProgressBar
 from tamiz._utils.validation import (
     AUTO,
     NameOf,
@@ -24,114 +25,60 @@ from tamiz._utils.validation import (
     check_target_length,
     finite_number,
     resolve_n_features_to_select,
-    whole_number,
 )
 from tamiz.core import VARIANTS, Rule
+from tamiz.core.gates import possible_counts
 from tamiz.core.losses import Loss, get_loss
-from tamiz.core.rule import MASK_OPTIMIZERS
-from tamiz.engines import Problem, Schedule
-from tamiz.engines.contract import Fit, PathEngine, Progress, fit_with_rule
-from tamiz.engines.schedule import SelectionL2
-from tamiz.estimators.chooser import candidates_of_l2, cv_results, decide, is_auto, network_parameters
-from tamiz.estimators.networks import NETWORKS, Network, find_network, find_schedule
-from tamiz.estimators.training import (
-    OPTIONS,
-    Gating,
-    PairEffect,
-    joint_effects,
-    read_gating,
-    record_effects,
-    selectable,
-    watch_selection,
-)
+from tamiz.engines.contract import Fit, PathEngine, Problem, Progress, fit_with_rule
+from tamiz.engines.schedule import Schedule, SelectionL2
+from tamiz.estimators.chooser import Choices, InnerRows, choose, cv_results, needs_choice, network_parameters
+from tamiz.estimators.effects import PairEffect, contributions, joint_effects, record_effects
+from tamiz.estimators.gating import GATING_PARAMETERS, Gating, read_gating
+from tamiz.estimators.networks import NETWORKS, Dense, Network, Pairs, TorchNetwork, find_network
+from tamiz.estimators.training import Auto, NamedParameters, Training, is_auto
 from tamiz.rows.exact import DEVIATIONS
 from tamiz.rows.scaling import MissingValues, ScaledTable, apply_normalization, learn_missing, prepare_table
 from tamiz.rows.targets import EncodedTarget, as_target, encode_target
-from tamiz.selection import Selection
 
 SPARSE_FORMATS = ("csr", "csc")
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedData:
-    """Everything of a fit that does not depend on M: shared by the fits of a path."""
+class Data:
+    """The checked rows of a fit: what does not depend on M, shared by the fits of a path."""
 
+    X: Any
+    """The table without missing values, indicators behind the columns of the user."""
     n_features: int
     feature_names: np.ndarray | None
-    table: ScaledTable
     target: EncodedTarget
     sample_weight: np.ndarray
     loss: Loss
-    source: Any
-    """The table without missing values, of which the selected columns are looked at again after the fit."""
-    missing: MissingValues | None = None
+    missing: MissingValues | None
+    normalize: str | None
+    statistics_weight: np.ndarray
+    """Weights of the rows in mean and deviation of the columns."""
+
+    @cached_property
+    def table(self) -> ScaledTable:
+        """Normalise the table, once."""
+        return prepare_table(self.X, self.normalize, self.statistics_weight)
 
     @property
     def n_outputs(self) -> int:
-        """Return the number of outputs of the model; two competing ones are one."""
+        """Count the outputs of the model; two competing ones are one."""
         return self.loss.decision(self.target.values[:1]).shape[1]
 
 
-def prepare_data(estimator: BaseE2EFS, X: Any, y: Any, sample_weight: Any, *, check_size: bool = True) -> PreparedData:
-    """Check everything, encode the target, normalise the table.
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Inputs of one run of an engine."""
 
-    Parameters
-    ----------
-    estimator : E2EFSClassifier or E2EFSRegressor
-        Its parameters are checked and read; it learns the number and names of the columns.
-    X, y, sample_weight
-        As in ``fit``.
-    check_size : bool, default=True
-        False leaves M for later.
-    """
-    estimator._validate_params()
-    find_network(estimator.network).engine(estimator)
-    find_schedule(estimator)
-    _check_strength(estimator)
-    loss = estimator._find_loss()
-    X = check_table(
-        estimator, X, reset=True, accept_sparse=list(SPARSE_FORMATS), min_samples=2, allow_nan=estimator._takes_nan()
-    )
-    names = getattr(estimator, "feature_names_in_", None)
-    if is_auto(estimator.n_features_to_select):
-        selectable(estimator, X.shape[1], names)
-    elif check_size and read_gating(estimator, X.shape[1], names) is None:
-        resolve_n_features_to_select(estimator.n_features_to_select, X.shape[1])
-    y = as_target(y)
-    check_target_length(X, y)
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if not weights.any():
-        raise ValueError("sample_weight is 0 for every row: there is nothing to train on.")
-    weights = weights / weights.max()  # weights count relative to each other only; sums must not overflow
-    if not weights.all():
-        rows = np.flatnonzero(weights)
-        X, y, weights = X[rows], y[rows], weights[rows]
-    target = encode_target(y, loss)
-    weights = estimator._weigh(target, weights)
-    missing = None
-    n_features = X.shape[1]
-    if estimator._takes_nan():
-        missing = learn_missing(X, weights)
-        X = missing.apply(X)
-    table = prepare_table(X, estimator.normalize, weights)
-    return PreparedData(n_features, names, table, target, weights, loss, X, missing)
-
-
-def _check_strength(estimator: BaseE2EFS) -> None:
-    """Raise for parameters that do not go with a strength, which decides M by the loss alone."""
-    if estimator.strength is None:
-        return
-    if estimator.n_features_to_select is not None:
-        raise ValueError(
-            f"strength={estimator.strength!r} leaves the number of features to the loss: leave n_features_to_select at None, "
-            f"got {estimator.n_features_to_select!r}."
-        )
-    others = [name for name in OPTIONS if getattr(estimator, name) is not None]
-    if others or estimator.missing != "error":
-        raise ValueError(
-            f"strength={estimator.strength!r} prices single columns: it cannot be combined with "
-            f"{', '.join(others) or 'missing'}."
-        )
+    network: Network
+    gating: Gating | None
+    problem: Problem
+    rule: Rule
+    schedule: Schedule
 
 
 def seed_of(random_state: Any) -> int:
@@ -142,404 +89,98 @@ def seed_of(random_state: Any) -> int:
     return int(generator.randint(np.iinfo(np.int32).max))
 
 
-_SCHEDULE = ("learning_rate", "l2", "batch_size", "warmup_steps", "ramp_steps", "refinement_epochs", "max_steps")
-
-
-@dataclass(frozen=True, eq=False)
-class FitPlan:
-    """Hold what an engine is told: network, what gates its columns, data, rule and schedule."""
-
-    network: Network
-    gating: Gating | None
-    problem: Problem
-    rule: Rule
-    schedule: Schedule
-
-
-def plan_fit(estimator: BaseE2EFS, prepared: PreparedData, owned: bool) -> FitPlan:
-    """Return what the engine is told for a prepared table; it may write to the table if that is ``owned``."""
-    table = prepared.table
-    gating = read_gating(estimator, prepared.n_features, prepared.feature_names, prepared.missing)
-    if gating is None:
-        m = resolve_n_features_to_select(estimator.n_features_to_select, prepared.n_features)
-        counts: dict[str, Any] = {"n_features": prepared.n_features, "n_features_to_select": m}
-    else:
-        m, counts = gating.gates.expected_size, gating.gates.rule_options()
-    given = {name: getattr(estimator, name) for name in _SCHEDULE}
-    decide = find_schedule(estimator)
-    schedule = decide(table.values.shape[0], m, estimator._task, n_outputs=prepared.n_outputs, **given)
-    rule = Rule(
-        **counts,
-        variant=estimator.variant,
-        mu=estimator.mu,
-        rho=estimator.rho,
-        warmup_steps=schedule.warmup_steps,
-        ramp_steps=schedule.ramp_steps,
-        max_steps=schedule.max_steps,
-        mask_learning_rate=schedule.mask_learning_rate,
-        mask_optimizer=estimator.mask_optimizer,
-    )
-    problem = Problem(table.values, prepared.target.values, prepared.sample_weight, table.offset, owned)
-    if gating is not None:
-        problem = gating.restrict(problem)
-    return FitPlan(find_network(estimator.network), gating, problem, rule, schedule)
-
-
-def run_plan(estimator: BaseE2EFS, prepared: PreparedData, plan: FitPlan, progress: Progress | None = None) -> Fit:
-    """Run the engine; ``progress`` takes the place of the bar of ``verbose``."""
-    with watch_selection(estimator.verbose, plan.rule, plan.schedule.refinement_steps) as bar:
-        return fit_with_rule(
-            plan.network.engine(estimator),
-            plan.problem,
-            plan.rule,
-            prepared.loss,
-            plan.schedule,
-            seed=seed_of(estimator.random_state),
-            progress=progress or bar,
-        )
-
-
-def store_fit(estimator: BaseE2EFS, fit: Fit, prepared: PreparedData, plan: FitPlan) -> Any:
-    """Store what the engine returned as fitted attributes; return the estimator."""
-    table, target, gating = prepared.table, prepared.target, plan.gating
-    selection = fit.selection if gating is None else gating.selection_of_columns(fit.selection)
-    columns = selection.indices if gating is None else gating.read_columns(selection.support)
-
-    estimator.n_features_in_ = prepared.n_features
-    if prepared.feature_names is not None:
-        estimator.feature_names_in_ = prepared.feature_names
-    estimator.n_features_to_select_ = int(selection.group_support.sum())
-    estimator.network_ = plan.network.name
-    estimator.l2_ = float(plan.schedule.l2)
-    estimator.loss_ = prepared.loss.name
-    estimator.normalize_ = estimator.normalize
-    estimator.statistics_ = None if table.statistics is None else table.statistics.of(columns)
-    estimator.missing_ = None if prepared.missing is None else prepared.missing.of(selection.indices)
-    estimator._store_target(target)
-    estimator.model_ = fit.model if target.scale is None else fit.model.rescaled(target.mean, target.scale)
-    selection = _rank_kept(estimator, selection, prepared, fit.model, columns, gating)
-    if selection.engine == "additive":
-        effects = record_effects(estimator.model_, selection, estimator.statistics_, estimator.normalize_)
-        selection = replace(selection, effects=effects)
-    estimator.selection_ = selection.with_names(prepared.feature_names)
-    estimator.ranking_ = estimator.selection_.ranking
-    estimator.gamma_ = estimator.selection_.gamma
-    estimator.n_iter_ = estimator.selection_.n_steps
-    return estimator
-
-
-def _rank_kept(
-    estimator: BaseE2EFS,
-    selection: Selection,
-    prepared: PreparedData,
-    model: Any,
-    columns: np.ndarray,
-    gating: Gating | None,
-) -> Selection:
-    """Return the selection with its kept features ranked by what they contribute to the outputs of the model."""
-    from tamiz.estimators.training import contributions  # loads numba
-
-    # The engine may have overwritten the normalised table.
-    kept = apply_normalization(prepared.source[:, columns], estimator.statistics_, estimator.normalize_)
-    units = np.arange(columns.size) if gating is None else gating.units_of(columns)
-    found = contributions(
-        model, kept.values, kept.offset, prepared.sample_weight, units, seed=selection.seed or 0
-    )  # fmt: skip
-    return selection.ranked_by(found[units[: selection.n_features_to_select]])
-
-
-def prepare_once(estimator: BaseE2EFS, X: Any, y: Any, sample_weight: Any = None) -> PreparedData:
-    """Check and normalise a table for fits that differ in M, network, groups, ``keep`` or ``drop``.
-
-    Parameters
-    ----------
-    estimator : E2EFSClassifier or E2EFSRegressor
-        Its ``normalize``, ``loss``, ``class_weight`` and ``missing`` hold for all fits.
-    X, y : table and target
-        As :meth:`E2EFSClassifier.fit` takes them.
-    sample_weight : array-like or None, default=None
-        Weights of the rows.
-
-    Returns
-    -------
-    PreparedData
-        For :func:`fit_prepared`.
-    """
-    return clone(estimator)._prepare(X, y, sample_weight, check_size=False)
-
-
-def fit_prepared(estimator: BaseE2EFS, prepared: PreparedData, *, progress: Progress | None = None) -> Any:
-    """Return a fitted copy of an estimator, trained on a prepared table, which is not changed.
-
-    Nothing is chosen on inner folds: ``l2="auto"`` is the rule for the size of the table. The copy has the parameters that
-    repeat the fit from the table itself.
-
-    Parameters
-    ----------
-    estimator : E2EFSClassifier or E2EFSRegressor
-        With a number of features and a network that are not "auto".
-    prepared : PreparedData
-        From :func:`prepare_once`.
-    progress : callable or None, default=None
-        Called about every ten milliseconds with (step, features alive, steps of refinement done); what it raises ends the
-        fit.
-
-    Returns
-    -------
-    E2EFSClassifier or E2EFSRegressor
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tamiz import E2EFSClassifier
-    >>> rng = np.random.default_rng(0)
-    >>> y = np.repeat([0, 1], 30)
-    >>> X = rng.normal(size=(60, 8)) + 3 * np.outer(y, np.arange(8) == 5)
-    >>> selector = E2EFSClassifier(random_state=0)
-    >>> prepared = prepare_once(selector, X, y)
-    >>> [fit_prepared(selector.set_params(n_features_to_select=m), prepared).get_support().sum() for m in (1, 3)]
-    [np.int64(1), np.int64(3)]
-    """
-    return _with_rule(estimator, prepared)._fit_prepared(prepared, owned=False, progress=progress)
-
-
-def fit_prepared_sizes(
-    estimator: BaseE2EFS, sizes: Sequence[int], prepared: PreparedData, *, progress: Progress | None = None
-) -> Iterator[tuple[int, Any]]:
-    """Yield (M, fitted copy) for several M, each as :func:`fit_prepared` returns it, from the largest M to the smallest.
-
-    Parameters
-    ----------
-    estimator : E2EFSClassifier or E2EFSRegressor
-        As for :func:`fit_prepared`; its own number of features is not used.
-    sizes : sequence of int
-        The values of M.
-    prepared : PreparedData
-        From :func:`prepare_once`.
-    progress : callable or None, default=None
-        As for :func:`fit_prepared`.
-
-    Yields
-    ------
-    (int, estimator)
-    """
-    yield from _with_rule(estimator, prepared)._fit_sizes(sizes, prepared, progress)
-
-
-def _with_rule(estimator: BaseE2EFS, prepared: PreparedData) -> BaseE2EFS:
-    """Return a copy whose weight decay is that of the rule for the size of the table."""
-    if is_auto(estimator.n_features_to_select) or is_auto(estimator.network):
-        raise ValueError("fit_prepared chooses nothing from the data: give a number of features and a network.")
-    final = clone(estimator)
-    candidates = candidates_of_l2(final, prepared.target.values.shape[0], prepared.n_outputs)
-    if len(candidates) > 1:
-        final.set_params(l2=SelectionL2(candidates[0]))
-    return final
-
-
-def count_grid(n_features: int) -> list[int]:
-    """Return the numbers of features that are tried: all small ones, then each larger by a factor of the root of 2.
-
-    Examples
-    --------
-    >>> count_grid(20)
-    [1, 2, 3, 4, 6, 8, 11, 16, 20]
-    """
-    steps = math.ceil(2 * math.log2(n_features)) + 1
-    return sorted({min(n_features, round(2 ** (i / 2))) for i in range(steps)})
-
-
-def training_loss(estimator: BaseE2EFS, prepared: PreparedData) -> float:
-    """Return the weighted mean loss of a fitted estimator on the rows that it was fitted on; targets as the engine saw them.
-
-    Parameters
-    ----------
-    estimator : E2EFSClassifier or E2EFSRegressor
-        Fitted.
-    prepared : PreparedData
-        What it was fitted on.
-    """
-    from tamiz.engines.dense import mean_loss  # loads numba
-
-    table, target, selection = prepared.table, prepared.target, estimator.selection_
-    gating = read_gating(estimator, prepared.n_features, prepared.feature_names, prepared.missing)
-    columns = selection.indices if gating is None else gating.read_columns(selection.support)
-    offset = None if table.offset is None else table.offset[columns]
-    scores = estimator.model_.scores(table.values[:, columns], offset)
-    if target.scale is not None:
-        scores = (scores - target.mean) / target.scale
-    if scores.shape[1] < target.values.shape[1]:  # two classes with an output each are decided by the difference
-        scores = np.column_stack([np.zeros(scores.shape[0]), scores])
-    problem = Problem(table.values, target.values, prepared.sample_weight)
-    return mean_loss(prepared.loss, problem, scores, np.arange(problem.n_samples))[0]
-
-
-def strength_ranges(losses: Mapping[int, float]) -> dict[int, tuple[float, float]]:
-    """Return for which strengths each M minimises ``loss + strength * M``: the path over the strength.
-
-    Parameters
-    ----------
-    losses : mapping of int to float
-        Training loss for each M.
-
-    Returns
-    -------
-    dict of int to (lowest, highest strength)
-        Only those M that are best for some strength above 0, in ascending order; the smallest M has no highest strength.
-
-    Examples
-    --------
-    >>> strength_ranges({1: 1.0, 2: 0.4, 4: 0.3, 8: 0.3})
-    {1: (0.6, inf), 2: (0.05, 0.6), 4: (0.0, 0.05)}
-    """
-    hull: list[int] = []
-    for m in sorted(losses):
-        if hull and losses[m] >= losses[hull[-1]]:
-            continue
-        while len(hull) > 1 and _price(losses, hull[-1], m) >= _price(losses, hull[-2], hull[-1]):
-            hull.pop()
-        hull.append(m)
-    prices = [math.inf, *(_price(losses, one, two) for one, two in pairwise(hull)), 0.0]
-    return {m: (float(low), float(high)) for m, high, low in zip(hull, prices, prices[1:])}
-
-
-def _price(losses: Mapping[int, float], fewer: int, more: int) -> float:
-    """Return by how much each further feature lowers the loss, rounded so that equal slopes are equal."""
-    return round((losses[fewer] - losses[more]) / (more - fewer), 12)
-
-
-def fit_by_strength(base: BaseE2EFS, prepared: PreparedData, strength: float) -> Any:
-    """Return the fitted estimator with the smallest ``training loss + strength * M`` over :func:`count_grid`.
-
-    No loss is below zero, so the grid ends where the features alone cost more than the best so far.
-    """
-    best: tuple[float, Any] | None = None
-    for m in count_grid(prepared.n_features):
-        if best is not None and strength * m >= best[0]:
-            break
-        # The table is shared by all fits: none may write to it.
-        fitted = clone(base).set_params(n_features_to_select=m, strength=None)._fit_prepared(prepared, owned=False)
-        cost = training_loss(fitted, prepared) + strength * m
-        if best is None or cost < best[0]:
-            best = cost, fitted
-    assert best is not None
-    return best[1]
-
-
-class BaseE2EFS(SelectorMixin, BaseEstimator):
+class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
     """Base of :class:`E2EFSClassifier` and :class:`E2EFSRegressor`."""
 
     _task: ClassVar[str]
     _automatic_loss: ClassVar[str]
-    schedule: str = "auto"  # a parameter of the classifier only: the paper trains no regressor
+    _nested: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "training": (Training,),
+        "network": (Dense, Pairs, TorchNetwork),
+        "n_features_to_select": (Auto,),
+    }
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_features_to_select": "no_validation",  # resolve_n_features_to_select knows how many features there are
-        "selection_rule": [StrOptions({"one_se", "best"}), finite_number(0)],
-        "min_features_to_select": [whole_number(1)],
-        "scoring": "no_validation",  # find_scorer suggests the nearest name
-        "cv": ["cv_object"],
+        "network": [NameOf(lambda: NETWORKS), Network, callable],
         "variant": [NameOf(lambda: VARIANTS)],
-        "network": [NameOf(lambda: NETWORKS), callable],
-        "hidden_layer_sizes": ["array-like"],  # the engine checks the sizes
-        "normalize": [StrOptions(set(DEVIATIONS)), None],
-        "learning_rate": [AUTO, finite_number(0, or_equal=False)],
         "l2": [AUTO, finite_number(0, most=1e12)],  # beyond, float32 overflows and any columns are kept
-        "batch_size": [AUTO, whole_number(1)],
-        "warmup_steps": [AUTO, whole_number(0)],
-        "ramp_steps": [AUTO, whole_number(1)],
-        "refinement_epochs": [AUTO, whole_number(0)],
-        "max_steps": [AUTO, whole_number(1)],
-        "n_init": [AUTO, whole_number(1)],
-        "n_screened": [AUTO, whole_number(1)],
-        "mu": [finite_number(1e-6)],
-        "rho": [Interval(numbers.Real, 0, 1, closed="both")],
-        "strength": [finite_number(0, or_equal=False), None],
-        "mask_optimizer": [NameOf(lambda: MASK_OPTIMIZERS)],
-        "fit_intercept": ["boolean"],
+        "normalize": [StrOptions({"auto", *DEVIATIONS}), None],
         "groups": "no_validation",  # read_gates knows the columns and their names
         "keep": "no_validation",
         "drop": "no_validation",
         "costs": "no_validation",
         "budget": "no_validation",
         "missing": [StrOptions({"error", "indicator"})],
-        "device": [str],
+        "cv": ["cv_object"],
+        "scoring": "no_validation",  # find_scorer suggests the nearest name
+        "training": [Training, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
 
     def __init__(
         self,
-        n_features_to_select: int | float | str | None = None,
+        n_features_to_select: int | float | str | Auto | None = None,
         *,
-        selection_rule: str | float = "one_se",
-        min_features_to_select: int = 1,
-        scoring: Any = None,
-        cv: Any = 5,
+        network: str | Network | Callable[..., Any] = "linear",
         variant: str = "soft",
-        network: str | Callable[..., Any] = "linear",
-        hidden_layer_sizes: Sequence[int] = (50, 25, 10),
         loss: str = "auto",
-        normalize: str | None = "erf",
-        learning_rate: float | str = "auto",
         l2: float | str = "auto",
-        batch_size: int | str = "auto",
-        warmup_steps: int | str = "auto",
-        ramp_steps: int | str = "auto",
-        refinement_epochs: int | str = "auto",
-        max_steps: int | str = "auto",
-        n_init: int | str = "auto",
-        n_screened: int | str = "auto",
-        mu: float = 1.0,
-        rho: float = 0.75,
-        mask_optimizer: str = "adam",
-        strength: float | None = None,
-        fit_intercept: bool = True,
+        normalize: str | None = "auto",
         groups: Any = None,
         keep: Any = None,
         drop: Any = None,
         costs: Any = None,
         budget: float | None = None,
         missing: str = "error",
-        device: str = "cpu",
+        cv: Any = 5,
+        scoring: Any = None,
+        training: Training | None = None,
         random_state: Any = None,
         verbose: int | bool = 0,
     ) -> None:
         self.n_features_to_select = n_features_to_select
-        self.selection_rule = selection_rule
-        self.min_features_to_select = min_features_to_select
-        self.scoring = scoring
-        self.cv = cv
-        self.variant = variant
         self.network = network
-        self.hidden_layer_sizes = hidden_layer_sizes
+        self.variant = variant
         self.loss = loss
-        self.normalize = normalize
-        self.learning_rate = learning_rate
         self.l2 = l2
-        self.batch_size = batch_size
-        self.warmup_steps = warmup_steps
-        self.ramp_steps = ramp_steps
-        self.refinement_epochs = refinement_epochs
-        self.max_steps = max_steps
-        self.n_init = n_init
-        self.n_screened = n_screened
-        self.mu = mu
-        self.rho = rho
-        self.mask_optimizer = mask_optimizer
-        self.strength = strength
-        self.fit_intercept = fit_intercept
+        self.normalize = normalize
         self.groups = groups
         self.keep = keep
         self.drop = drop
         self.costs = costs
         self.budget = budget
         self.missing = missing
-        self.device = device
+        self.cv = cv
+        self.scoring = scoring
+        self.training = training
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def set_params(self, **parameters: Any) -> Any:
+        """Set parameters, also nested ones such as ``training__ramp_steps`` and ``network__n_init``.
+
+        Parameters
+        ----------
+        **parameters
+            Names and values.
+
+        Returns
+        -------
+        self
+        """
+        names = {name.partition("__")[0] for name in parameters}
+        self._check_names(sorted(names), ValueError)
+        # A nested parameter of an object that is still a name or None: make the object that it stands for.
+        makers = {"training": lambda _: Training(), "network": find_network, "n_features_to_select": lambda _: Auto()}
+        for name, make in makers.items():
+            value = parameters.get(name, getattr(self, name))
+            if any(one.startswith(f"{name}__") for one in parameters) and not hasattr(value, "get_params"):
+                parameters = {**parameters, name: clone(make(value))}
+        return super().set_params(**parameters)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, time: Any = None) -> Any:
         """Select exactly M features and train the model on them, in one run.
 
         Parameters
@@ -550,66 +191,310 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
             The target.
         sample_weight : array-like, shape (n_samples,), default=None
             Weights of the samples; a weight of 0 leaves the row out.
+        groups : array-like, shape (n_samples,), default=None
+            Groups of rows, such as patients: inner folds of what is "auto" keep the rows of a group together.
+        time : array-like, shape (n_samples,), default=None
+            Time of the rows: inner folds of what is "auto" train on earlier rows than they score.
 
         Returns
         -------
         self
         """
+        self._forget()
+        data = self._check(X, y, sample_weight)
+        seed = seed_of(self.random_state)
+        chosen = Choices()
+        if needs_choice(self, data.target.values.shape[0], data.n_outputs):
+            rows = InnerRows(X, y, sample_weight, groups, time)
+            chosen = choose(self, rows, self._possible_counts(data), data.n_outputs, seed)
+        final = clone(self).set_params(**chosen.parameters) if chosen.parameters else self
+        plan = final._plan(data)
+        fit = final._run(plan, data.loss, seed)
+        return self._store(data, plan, fit, chosen)
+
+    def choose(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        time: Any = None,
+        *,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> Choices:
+        """Choose every "auto" by inner cross-validation, as :meth:`fit` does, without the fit on all rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups, time
+            As for :meth:`fit`.
+        progress : callable or None, default=None
+            Called about every ten milliseconds with what is chosen, the inner fits that are done and their number; what it
+            raises ends the search.
+
+        Returns
+        -------
+        Choices
+            ``parameters`` for ``set_params``, and the record of each choice.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from tamiz import E2EFSClassifier
+        >>> X = np.random.default_rng(0).normal(size=(60, 8))
+        >>> E2EFSClassifier("auto", random_state=0).choose(X, X[:, 5] > 0).parameters["n_features_to_select"]
+        1
+        """
+        data = clone(self)._check(X, y, sample_weight)
+        if not needs_choice(self, data.target.values.shape[0], data.n_outputs):
+            return Choices()
+        rows, seed = InnerRows(X, y, sample_weight, groups, time), seed_of(self.random_state)
+        return choose(self, rows, self._possible_counts(data), data.n_outputs, seed, progress=progress)
+
+    def _forget(self) -> None:
         # Whatever ends a fit early, also Ctrl-C, leaves an estimator that is not fitted.
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
-        prepared = self._prepare(X, y, sample_weight)
-        if self.strength is not None:
-            found = fit_by_strength(self, prepared, float(self.strength))
-            return self._take_over(found)
-        if not self._asks_the_data(prepared):
-            return self._fit_prepared(prepared, owned=prepared.table.owned)
-        seed, n_outputs = seed_of(self.random_state), prepared.n_outputs
-        counts = selectable(self, prepared.n_features, prepared.feature_names)
-        del prepared  # inner fits hold tables of their own
-        decided = decide(self, X, y, sample_weight, counts, n_outputs, seed)
-        final = clone(self).set_params(random_state=seed, **decided.parameters)
-        prepared = final._prepare(X, y, sample_weight)
-        final._fit_prepared(prepared, owned=prepared.table.owned)
-        final.selection_ = replace(final.selection_, choices=decided.records())
-        if "n_features_to_select" in decided.choices:
-            final.cv_results_ = cv_results(decided.choices["n_features_to_select"])
-        return self._take_over(final)
 
-    def _take_over(self, fitted: Any) -> Any:
-        """Take the fitted attributes of another estimator."""
-        for name in [name for name in vars(fitted) if name.endswith("_")]:
-            setattr(self, name, getattr(fitted, name))
+    def _check(self, X: Any, y: Any, sample_weight: Any) -> Data:
+        """Check parameters, table, target and weights; encode the target."""
+        self._validate_params()
+        network, training = self._find_network(), self._get_training()
+        network.check()
+        training.check()
+        loss = self._find_loss()
+        allow_nan = self.missing == "indicator"
+        X = check_table(self, X, reset=True, accept_sparse=list(SPARSE_FORMATS), min_samples=2, allow_nan=allow_nan)
+        if sp.issparse(X) and X.shape[0] * X.shape[1] <= network.dense_cells:
+            X = X.toarray()
+        y = as_target(y)
+        check_target_length(X, y)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weights.any():
+            raise ValueError("sample_weight is 0 for every row: there is nothing to train on.")
+        weights = weights / weights.max()  # weights count relative to each other only; sums must not overflow
+        if not weights.all():
+            rows = np.flatnonzero(weights)
+            X, y, weights = X[rows], y[rows], weights[rows]
+        target = encode_target(y, loss)
+        weighted = self._weigh(target, weights)
+        n_features, missing = X.shape[1], None
+        if allow_nan:
+            missing = learn_missing(X, weighted)
+            X = missing.apply(X)
+        normalize = self.normalize
+        if normalize == "auto":
+            normalize = "erf2" if training.is_paper else "erf"
+        names = getattr(self, "feature_names_in_", None)
+        of_statistics = weights if training.is_paper else weighted
+        return Data(X, n_features, names, target, weighted, loss, missing, normalize, of_statistics)
+
+    def _possible_counts(self, data: Data) -> tuple[int, int]:
+        """Return the least and the largest M that groups, forced columns and costs leave possible."""
+        options = {name: getattr(self, name) for name in GATING_PARAMETERS}
+        if self.budget is not None:
+            read_gating(
+                options, self.n_features_to_select, data.n_features, data.feature_names
+            )  # raises unless M is None
+        return possible_counts(data.n_features, **options, names=data.feature_names)
+
+    def _plan(self, data: Data, *, shared: bool = False) -> Plan:
+        """Build the inputs of the engine, which may not write to a table that is ``shared`` by several fits."""
+        options = {name: getattr(self, name) for name in GATING_PARAMETERS}
+        gating = read_gating(options, self.n_features_to_select, data.n_features, data.feature_names, data.missing)
+        if gating is None:
+            m = resolve_n_features_to_select(self.n_features_to_select, data.n_features)
+            counts: dict[str, Any] = {"n_features": data.n_features, "n_features_to_select": m}
+        else:
+            m, counts = gating.gates.expected_size, gating.gates.rule_options()
+        network, training = self._find_network(), self._get_training()
+        schedule = network.schedule(
+            training,
+            data.X.shape[0],
+            m,
+            self._task,
+            n_outputs=data.n_outputs,
+            l2=self.l2,
+            variant=self.variant,
+        )
+        rule = Rule(
+            **counts,
+            variant=self.variant,
+            mu=training.mu,
+            rho=training.rho,
+            warmup_steps=schedule.warmup_steps,
+            ramp_steps=schedule.ramp_steps,
+            max_steps=schedule.max_steps,
+            mask_learning_rate=schedule.mask_learning_rate,
+            mask_optimizer=training.mask_optimizer,
+        )
+        table = data.table
+        problem = Problem(
+            table.values, data.target.values, data.sample_weight, table.offset, table.owned and not shared
+        )
+        if gating is not None:
+            problem = gating.restrict(problem)
+        return Plan(network, gating, problem, rule, schedule)
+
+    def _run(self, plan: Plan, loss: Loss, seed: int, progress: Progress | None = None) -> Fit:
+        """Run the engine; without ``progress``, ``verbose`` shows a bar."""
+        bar = None
+        if self.verbose and progress is None:
+            bar = ProgressBar(f"selecting {plan.rule.n_features_to_select} of {plan.rule.n_features}", delay=0.0)
+
+            def progress(step: int, n_alive: int, refined: int) -> None:
+                # When the selection will be closed is not known before it is; the end of the ramp is a fair guess.
+                before = step - refined if refined else max(step, plan.rule.warmup_steps + plan.rule.ramp_steps)
+                total = before + plan.schedule.refinement_steps
+                bar.update(step, total, "refining" if refined else f"{n_alive} alive")
+
+        engine = plan.network.engine(self._get_training())
+        try:
+            return fit_with_rule(engine, plan.problem, plan.rule, loss, plan.schedule, seed=seed, progress=progress)
+        finally:
+            if bar is not None:
+                bar.close()
+
+    def _store(self, data: Data, plan: Plan, fit: Fit, chosen: Choices) -> Any:
+        """Rank the selected columns by their contributions and set the fitted attributes."""
+        record, gating = fit.selection, plan.gating
+        support, ranking, history, groups = record.support, record.ranking, dict(record.history), None
+        if gating is not None:
+            ranking, support = gating.gates.rank_columns(ranking, int(support.sum()))
+            groups = None if gating.group_names is None else gating.gates.group
+            if "gamma_path_features" in history:
+                history["gamma_path_features"] = gating.gates.first_columns()[history["gamma_path_features"]]
+        indices = np.flatnonzero(support)
+        columns = indices if gating is None else gating.read_columns(support)
+        statistics = None if data.table.statistics is None else data.table.statistics.of(columns)
+        # The engine may have overwritten the normalised table.
+        kept = apply_normalization(data.X[:, columns], statistics, data.normalize)
+        units = np.arange(columns.size) if gating is None else gating.units_of(columns)
+        found = contributions(
+            fit.model, kept.values, kept.offset, data.sample_weight, units, seed=record.seed or 0
+        )  # fmt: skip
+        contribution = np.zeros(data.n_features)
+        contribution[indices] = found[units[: indices.size]]
+        order = np.argsort(ranking, kind="stable")[: indices.size]
+        order = order[np.argsort(-contribution[order], kind="stable")]
+        ranked = ranking.copy()
+        ranked[order] = np.arange(1, order.size + 1)
+
+        scale = data.target.scale
+        self.model_ = fit.model if scale is None else fit.model.rescaled(data.target.mean, scale)
+        effects = None
+        if plan.network.name == "additive":
+            effects = record_effects(self.model_, order, indices, statistics, data.normalize)
+        self.selection_ = replace(
+            record,
+            support=support,
+            ranking=ranked,
+            elimination=ranking,
+            contribution=contribution,
+            history=history,
+            feature_names=data.feature_names,
+            groups=groups,
+            group_names=None if gating is None else gating.group_names,
+            choices=chosen.records(),
+            effects=effects,
+        )
+        self.ranking_ = self.selection_.ranking
+        self.gamma_ = self.selection_.gamma
+        self.n_iter_ = self.selection_.n_steps
+        self.n_features_to_select_ = int(self.selection_.group_support.sum())
+        self.network_ = next((name for name, one in NETWORKS.items() if one is plan.network), plan.network.name)
+        self.l2_ = float(plan.schedule.l2)
+        self.loss_ = data.loss.name
+        self.normalize_ = data.normalize
+        self.statistics_ = statistics
+        self.missing_ = None if data.missing is None else data.missing.of(indices)
+        self.n_features_in_ = data.n_features
+        if data.feature_names is not None:
+            self.feature_names_in_ = data.feature_names
+        if "n_features_to_select" in chosen.choices:
+            self.cv_results_ = cv_results(chosen.choices["n_features_to_select"])
+        self._store_target(data.target)
         return self
 
-    def _asks_the_data(self, prepared: PreparedData) -> bool:
-        """Return whether a parameter is to be chosen on inner folds."""
-        if is_auto(self.n_features_to_select) or is_auto(self.network):
-            return True
-        return len(candidates_of_l2(self, prepared.target.values.shape[0], prepared.n_outputs)) > 1
+    def _find_network(self) -> Network:
+        return find_network(self.network)
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any, *, check_size: bool = True) -> PreparedData:
-        """Check everything, encode the target, normalise the table; ``check_size=False`` leaves M for later."""
-        return prepare_data(self, X, y, sample_weight, check_size=check_size)
+    def _get_training(self) -> Training:
+        return Training() if self.training is None else self.training
 
-    def _takes_nan(self) -> bool:
-        return isinstance(self.missing, str) and self.missing == "indicator"
+    def _find_loss(self) -> Loss:
+        automatic = isinstance(self.loss, str) and self.loss == "auto"
+        return get_loss(self._automatic_loss if automatic else self.loss)
 
     def _weigh(self, target: EncodedTarget, sample_weight: np.ndarray) -> np.ndarray:
-        """Return the weights of the samples, with those of their classes."""
+        """Multiply the weights of the samples by those of their classes."""
         return sample_weight
-
-    def _fit_prepared(self, prepared: PreparedData, owned: bool, progress: Progress | None = None) -> Any:
-        """Run the engine and store what came out; ``progress`` takes the place of the bar of ``verbose``."""
-        plan = plan_fit(self, prepared, owned)
-        return store_fit(self, run_plan(self, prepared, plan, progress), prepared, plan)
 
     def _store_target(self, target: EncodedTarget) -> None:
         """Store what the fitted estimator keeps of its target."""
         raise NotImplementedError
 
+    def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Data:
+        """Check and normalise a table for fits that differ in M, network, groups, ``keep`` or ``drop``.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        Data
+            For :meth:`fit_prepared`.
+        """
+        data = clone(self)._check(X, y, sample_weight)
+        _ = data.table
+        return data
+
+    def fit_prepared(self, data: Data, *, progress: Progress | None = None) -> Any:
+        """Fit a copy on a prepared table, which is not changed.
+
+        Nothing is chosen on inner folds: ``l2="auto"`` is the rule for the size of the table. The copy has the parameters
+        that repeat the fit from the table itself.
+
+        Parameters
+        ----------
+        data : Data
+            From :meth:`prepare`.
+        progress : callable or None, default=None
+            Called about every ten milliseconds with (step, features alive, steps of refinement done); what it raises ends
+            the fit.
+
+        Returns
+        -------
+        E2EFSClassifier or E2EFSRegressor
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from tamiz import E2EFSClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> y = np.repeat([0, 1], 30)
+        >>> X = rng.normal(size=(60, 8)) + 3 * np.outer(y, np.arange(8) == 5)
+        >>> data = E2EFSClassifier(random_state=0).prepare(X, y)
+        >>> [int(E2EFSClassifier(m, random_state=0).fit_prepared(data).get_support().sum()) for m in (1, 3)]
+        [1, 3]
+        """
+        if is_auto(self.n_features_to_select) or is_auto(self.network):
+            raise ValueError("fit_prepared chooses nothing from the data: give a number of features and a network.")
+        final = clone(self)
+        rule = self._find_network().l2_candidates(data.target.values.shape[0], data.n_outputs, self._task)
+        if needs_choice(final, data.target.values.shape[0], data.n_outputs):
+            final.set_params(l2=SelectionL2(rule[0]))
+        return final._fit_data(data, progress)
+
+    def _fit_data(self, data: Data, progress: Progress | None = None) -> Any:
+        """Fit on a table that other fits share."""
+        plan = self._plan(data, shared=True)
+        return self._store(data, plan, self._run(plan, data.loss, seed_of(self.random_state), progress), Choices())
+
     def copy_for(self, n_features_to_select: int) -> Any:
-        """Return an estimator for another M that is not fitted, with the weight decay and network that this fit chose.
+        """Copy the estimator for another M, not fitted, with the weight decay and network that this fit chose.
 
         Parameters
         ----------
@@ -623,7 +508,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         check_is_fitted(self)
         chosen: dict[str, Any] = {}
         if "network" in self.selection_.choices:
-            chosen |= network_parameters(self, self.network_, self.l2)
+            chosen |= network_parameters(self.network_, self.l2)
         if "l2" in self.selection_.choices and self.network_ == "linear":
             chosen["l2"] = SelectionL2(self.l2_)
         return clone(self).set_params(n_features_to_select=n_features_to_select, **chosen)
@@ -643,40 +528,41 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         (int, estimator)
             From the largest M to the smallest.
         """
-        if not sizes:
-            return
-        base = self.copy_for(max(sizes))
-        prepared = base._prepare(X, y, sample_weight)
-        yield from base._fit_sizes(sizes, prepared)
+        if sizes:
+            base = self.copy_for(max(sizes))
+            yield from base._fit_sizes(sizes, base._check(X, y, sample_weight))
 
     def _fit_sizes(
-        self, sizes: Sequence[int], prepared: PreparedData, progress: Progress | None = None
+        self, sizes: Sequence[int], data: Data, progress: Progress | None = None
     ) -> Iterator[tuple[int, Any]]:
         """Yield (M, clone fitted for it), largest M first, on a table that all fits share, which none may write to."""
         ordered = sorted(set(sizes), reverse=True)
         copies = [clone(self).set_params(n_features_to_select=m) for m in ordered]
-        if not self._shares_steps(ordered[0], prepared):
+        if not self._shares_steps(ordered[0], data):
             for m, one in zip(ordered, copies, strict=True):
-                yield m, one._fit_prepared(prepared, owned=False, progress=progress)
+                yield m, one._fit_data(data, progress)
             return
-        plans = [plan_fit(one, prepared, owned=False) for one in copies]
+        plans = [one._plan(data, shared=True) for one in copies]
         rules, schedules = [plan.rule for plan in plans], [plan.schedule for plan in plans]
-        engine: Any = plans[0].network.engine(self)
+        engine: Any = plans[0].network.engine(self._get_training())
         seed = seed_of(self.random_state)
-        fits = engine.fit_path(plans[0].problem, rules, prepared.loss, schedules, seed=seed, progress=progress)
+        fits = engine.fit_path(plans[0].problem, rules, data.loss, schedules, seed=seed, progress=progress)
         for m, one, plan, fit in zip(ordered, copies, plans, fits, strict=True):
-            yield m, store_fit(one, fit, prepared, plan)
+            yield m, one._store(data, plan, fit, Choices())
 
-    def _shares_steps(self, m: int, prepared: PreparedData) -> bool:
-        """Return whether fits of clones with several M, ``m`` the largest, take common steps."""
+    def _shares_steps(self, m: int, data: Data) -> bool:
+        """Tell whether fits of clones with several M, ``m`` the largest, take common steps."""
         if self.verbose or not isinstance(self.random_state, numbers.Integral):  # a bar, or a seed, for each fit
             return False
-        plan = plan_fit(clone(self).set_params(n_features_to_select=m), prepared, owned=False)
-        return plan.gating is None and isinstance(plan.network.engine(self), PathEngine)
+        plan = clone(self).set_params(n_features_to_select=m)._plan(data, shared=True)
+        return plan.gating is None and isinstance(plan.network.engine(self._get_training()), PathEngine)
 
-    def _find_loss(self) -> Loss:
-        automatic = isinstance(self.loss, str) and self.loss == "auto"
-        return get_loss(self._automatic_loss if automatic else self.loss)
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Return the contribution of each column to the outputs of the model; 0 for columns that were not selected."""
+        check_is_fitted(self)
+        assert self.selection_.contribution is not None
+        return self.selection_.contribution
 
     @property
     def coef_(self) -> np.ndarray:
@@ -690,8 +576,8 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
 
     @property
     def pairs_(self) -> list[PairEffect]:
-        """Return the joint effects of the fitted model, strongest first (pair network only)."""
-        return joint_effects(self)
+        """List the joint effects of the fitted model, strongest first (pair network only)."""
+        return joint_effects(self.model_, self.selection_, self.missing_)
 
     @property
     def module_(self) -> Any:
@@ -700,7 +586,7 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
         return model.to_torch() if hasattr(model, "to_torch") else model.module
 
     def _scores(self, X: Any) -> np.ndarray:
-        """Return the outputs of the model, (n_samples, n_outputs); only the M selected columns are read.
+        """Compute the outputs of the model, (n_samples, n_outputs); only the M selected columns are read.
 
         A data frame may hold the selected columns alone, in any order.
         """
@@ -725,6 +611,6 @@ class BaseE2EFS(SelectorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self._takes_nan()
+        tags.input_tags.allow_nan = isinstance(self.missing, str) and self.missing == "indicator"
         tags.target_tags.required = True
         return tags

@@ -17,13 +17,14 @@ from scipy.special import stdtrit
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer_names
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight
 
 from tamiz._utils.names import pick_name
 from tamiz.engines.schedule import SelectionL2
 from tamiz.estimators.networks import AUTOMATIC_NETWORKS, NETWORKS, find_network
+from tamiz.estimators.training import Auto, Training, is_auto
 from tamiz.rows.targets import as_target
 
 #: A rule by name, or the tolerance below the best score.
@@ -193,10 +194,11 @@ Split = tuple[np.ndarray, np.ndarray]
 Scorer = Callable[[Any, Any, Any], float]
 
 
-class TrainingRows:
-    """Hold the table, target and weights of a fit, to take some of the rows from.
+class InnerRows:
+    """The rows of a fit, to be split into inner folds.
 
-    Rows of weight 0 are left out. The table stays what it was, an array, sparse matrix or data frame.
+    The table stays what it was, an array, sparse matrix or data frame. Indices refer to the rows as given; rows of weight 0
+    are in no part of a split.
 
     Parameters
     ----------
@@ -206,35 +208,128 @@ class TrainingRows:
         The target.
     sample_weight : array-like or None, default=None
         Weights of the rows.
+    groups, time : array-like or None, default=None
+        Groups that inner folds keep together; times that they respect.
 
     Examples
     --------
-    >>> rows = TrainingRows(np.arange(6).reshape(3, 2), [0, 1, 1], [1.0, 0.0, 2.0])
-    >>> X, y, weights = rows.take([1])
-    >>> X.tolist(), y.tolist(), weights.tolist()
-    ([[4, 5]], [1], [2.0])
+    >>> rows = InnerRows(np.arange(6).reshape(3, 2), [0, 1, 1], [1.0, 0.0, 2.0])
+    >>> rows.counted.tolist(), [part.tolist() for part in rows.take([2])]
+    ([0, 2], [[[4, 5]], [1], [2.0]])
     """
 
-    def __init__(self, X: Any, y: Any, sample_weight: Any = None) -> None:
+    def __init__(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, time: Any = None) -> None:
         if sp.issparse(X):
             X = X.tocsr()
         elif not hasattr(X, "shape"):
             X = np.asarray(X)
-        y = as_target(y)
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
-        if weights is not None and not weights.all():
-            kept = np.flatnonzero(weights)
-            X, y, weights = _safe_indexing(X, kept), y[kept], weights[kept]
-        self.X, self.y, self.sample_weight = X, y, weights
+        self.X, self.y = X, as_target(y)
+        #: Rows with a weight above 0.
+        self.counted = np.arange(len(self.y))
+        self.sample_weight: np.ndarray | None = None
+        if sample_weight is not None:
+            weights = self.sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+            self.counted = np.flatnonzero(weights)
+        self.groups, self.time = (None if one is None else np.asarray(one) for one in (groups, time))
+        for name, values in (("groups", self.groups), ("time", self.time)):
+            if values is not None and values.shape != (len(self.y),):
+                raise ValueError(
+                    f"{name} must hold one entry for each of the {len(self.y)} rows, got shape {values.shape}."
+                )
+        if groups is not None and time is not None:
+            raise ValueError("inner folds follow groups or time, not both: leave one of them out.")
 
     def take(self, rows: Sequence[int] | np.ndarray) -> tuple[Any, np.ndarray, np.ndarray | None]:
         """Return table, target and weights of some rows."""
         weights = None if self.sample_weight is None else self.sample_weight[rows]
         return _safe_indexing(self.X, rows), self.y[rows], weights
 
+    def split(self, task: str, cv: Any, seed: int, purpose: str) -> list[Split]:
+        """Split the rows into inner folds.
+
+        Parameters
+        ----------
+        task : {"classification", "regression"}
+            Classes are stratified.
+        cv : int, splitter, iterable of splits or None
+            A number of folds, shuffled by ``seed`` (at most the rows, or groups, of the smallest class); None is 5; else as
+            in scikit-learn's ``check_cv``, for the rows as given.
+        seed : int
+            Seed of the shuffle.
+        purpose : str
+            The parameter that needs the folds, for messages.
+
+        Examples
+        --------
+        >>> splits = InnerRows(np.zeros((4, 1)), [0, 0, 1, 1]).split("classification", 5, 0, "l2='auto'")
+        >>> len(splits), sorted(np.concatenate([test for _, test in splits]).tolist())
+        (2, [0, 1, 2, 3])
+        >>> rows = InnerRows(np.zeros((6, 1)), np.arange(6.0), time=[3, 1, 2, 6, 5, 4])
+        >>> [(train.tolist(), test.tolist()) for train, test in rows.split("regression", 2, 0, "l2='auto'")]
+        [([1, 2], [0, 5]), ([0, 1, 2, 5], [3, 4])]
+        """
+        n_folds = 5 if cv is None else cv
+        if not isinstance(n_folds, numbers.Integral):
+            folds = check_cv(cv, self.y, classifier=task == "classification").split(self.X, self.y, self.groups)
+            weighted = np.isin(np.arange(len(self.y)), self.counted)
+            splits = [(train[weighted[train]], test[weighted[test]]) for train, test in folds]
+            if not splits or any(part.size == 0 for fold in splits for part in fold):
+                raise ValueError(
+                    f"cv gives no split, or one without rows of a weight above 0; {purpose} needs both parts."
+                )
+            return splits
+        if n_folds < 2:
+            raise ValueError(f"cv must be at least 2 folds, got {cv!r}.")
+        y, counted = self.y[self.counted], self.counted
+        groups = None if self.groups is None else self.groups[counted]
+        if self.time is not None:
+            found = _forward_folds(self.time[counted], y, task, int(n_folds))
+        elif not has_classes(y, task):
+            units = y.shape[0] if groups is None else 2 * np.unique(groups).size
+            if units < 4:
+                raise ValueError(
+                    f"{purpose} needs at least 4 rows, or 2 groups of rows, to split into folds, got {y.shape[0]}; give a value."
+                )
+            n_folds = min(int(n_folds), units // 2)
+            kind: Any = KFold if groups is None else GroupKFold
+            found = list(kind(n_folds, shuffle=True, random_state=seed).split(y, groups=groups))
+        else:
+            label, count = smallest_class(y, groups)
+            if count < 2:
+                what = "row" if groups is None else "group of rows"
+                raise ValueError(
+                    f"Class {label!r} has 1 {what}, but {purpose} needs at least 2 of each class, one to learn from and one to "
+                    "score. Leave that class out, join it with another, or give a value."
+                )
+            kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+            folds = kind(min(int(n_folds), count), shuffle=True, random_state=seed)
+            found = list(folds.split(np.zeros(y.shape[0]), y.ravel(), groups))
+            if groups is not None:
+                found = [fold for fold in found if fold[1].size and np.unique(y[fold[0]]).size == np.unique(y).size]
+        if not found:
+            raise ValueError(
+                f"{purpose} needs inner folds, and no split of the rows trains on every class; give a value."
+            )
+        return [(counted[train], counted[test]) for train, test in found]
+
+
+def _forward_folds(time: np.ndarray, y: np.ndarray, task: str, n_folds: int) -> list[Split]:
+    """Split rows in time: every fold trains on all that came before its test rows; rows of one time stay together."""
+    _, moment = np.unique(time, return_inverse=True)
+    counts = np.bincount(moment)
+    # Part of a moment by the rows before it, so that the parts hold about as many rows.
+    part = np.minimum((np.cumsum(counts) - counts) * (n_folds + 1) // time.size, n_folds)[moment]
+    folds = [(np.flatnonzero(part < i), np.flatnonzero(part == i)) for i in range(1, n_folds + 1)]
+    least = 2 if has_classes(y, task) else 1
+    return [
+        (train, test)
+        for train, test in folds
+        if test.size and train.size >= 2 and np.unique(y[train], axis=0).shape[0] >= least
+    ]
+
 
 def has_classes(y: np.ndarray, task: str) -> bool:
-    """Return whether the target holds one class per row (not labels of an indicator table, not numbers).
+    """Tell whether the target holds one class per row (not labels of an indicator table, not numbers).
 
     Examples
     --------
@@ -244,63 +339,19 @@ def has_classes(y: np.ndarray, task: str) -> bool:
     return task == "classification" and (y.ndim == 1 or y.shape[1] == 1)
 
 
-def smallest_class(y: np.ndarray) -> tuple[Any, int]:
-    """Return the class with the fewest rows, and how many it has.
+def smallest_class(y: np.ndarray, groups: np.ndarray | None = None) -> tuple[Any, int]:
+    """Find the class with the fewest rows, or groups of rows, and how many it has.
 
     Examples
     --------
-    >>> smallest_class(np.array(["a", "b", "b"]))
-    ('a', 1)
+    >>> smallest_class(np.array(["a", "b", "b"])), smallest_class(np.array([0, 0, 1, 1]), np.array([1, 2, 3, 3]))
+    (('a', 1), (1, 1))
     """
-    labels, counts = np.unique(y, return_counts=True)
+    labels, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    if groups is not None:
+        counts = np.array([np.unique(groups[codes == code]).size for code in range(labels.size)])
     place = int(counts.argmin())
     return labels[place].item() if hasattr(labels[place], "item") else labels[place], int(counts[place])
-
-
-def inner_splits(rows: TrainingRows, task: str, cv: Any, seed: int, purpose: str) -> list[Split]:
-    """Split the rows of a fit.
-
-    Parameters
-    ----------
-    rows : TrainingRows
-        The rows.
-    task : {"classification", "regression"}
-        Classes are stratified.
-    cv : int, splitter, iterable of splits or None
-        A number of folds, shuffled by ``seed`` (at most the rows of the smallest class); None is 5; else as in
-        scikit-learn's ``check_cv``.
-    seed : int
-        Seed of the shuffle.
-    purpose : str
-        The parameter that needs the folds, for messages.
-
-    Examples
-    --------
-    >>> splits = inner_splits(TrainingRows(np.zeros((4, 1)), [0, 0, 1, 1]), "classification", 5, 0, "l2='auto'")
-    >>> len(splits), sorted(np.concatenate([test for _, test in splits]).tolist())
-    (2, [0, 1, 2, 3])
-    """
-    y = rows.y
-    n_folds = 5 if cv is None else cv
-    if not isinstance(n_folds, numbers.Integral):
-        splits = list(check_cv(cv, y, classifier=task == "classification").split(rows.X, y))
-        if not splits:
-            raise ValueError(f"cv gives no splits; {purpose} needs at least one.")
-        return splits
-    if n_folds < 2:
-        raise ValueError(f"cv must be at least 2 folds, got {cv!r}.")
-    if not has_classes(y, task):
-        if y.shape[0] < 4:
-            raise ValueError(f"{purpose} needs at least 4 rows to split into folds, got {y.shape[0]}; give a value.")
-        return list(KFold(min(int(n_folds), y.shape[0] // 2), shuffle=True, random_state=seed).split(y))
-    label, count = smallest_class(y)
-    if count < 2:
-        raise ValueError(
-            f"Class {label!r} has 1 row, but {purpose} needs at least 2 of each class, one to learn from and one to score. "
-            "Leave that class out, join it with another, or give a value."
-        )
-    folds = StratifiedKFold(min(int(n_folds), count), shuffle=True, random_state=seed)
-    return list(folds.split(np.zeros(y.shape[0]), y.ravel()))
 
 
 def balanced_recall(estimator: Any, X: Any, y: Any) -> float:
@@ -398,30 +449,41 @@ _QUIET = threading.Lock()
 
 
 @dataclass
-class Decided:
-    """Hold what was decided: parameters for the final fit, and the records for ``Selection.choices``."""
+class Choices:
+    """What was chosen: parameters for the final fit, and the record of each choice."""
 
     parameters: dict[str, Any] = field(default_factory=dict)
     choices: dict[str, Choice] = field(default_factory=dict)
 
     def records(self) -> dict[str, dict[str, Any]]:
-        """Return the choices as plain values."""
+        """Return the choices as plain values, for ``Selection.choices``."""
         return {name: choice.to_dict() for name, choice in self.choices.items()}
 
 
-def is_auto(value: Any) -> bool:
-    """Return whether a parameter is left to the data.
+class Watch:
+    """Report inner fits to a callback, which may raise to end the search."""
 
-    Examples
-    --------
-    >>> is_auto("auto"), is_auto(3)
-    (True, False)
-    """
-    return isinstance(value, str) and value == "auto"
+    def __init__(self, progress: Callable[[str, int, int], None] | None = None) -> None:
+        self.progress = progress
+        self.start("", 0)
+
+    def start(self, what: str, total: int) -> None:
+        """Begin to count the fits of a choice."""
+        self.what, self.done, self.total = what, 0, total
+
+    def count(self) -> None:
+        """Count a fit that is done."""
+        self.done += 1
+        self()
+
+    def __call__(self, *_: Any) -> None:
+        """Report; takes and ignores what an engine reports."""
+        if self.progress is not None:
+            self.progress(self.what, self.done, self.total)
 
 
 def candidates_of_l2(estimator: Any, n_samples: int, n_outputs: int) -> tuple[float, ...]:
-    """Return the weight decays to choose from; one or none: there is nothing to choose.
+    """List the weight decays to choose from; one or none: there is nothing to choose.
 
     Examples
     --------
@@ -429,88 +491,109 @@ def candidates_of_l2(estimator: Any, n_samples: int, n_outputs: int) -> tuple[fl
     >>> candidates_of_l2(E2EFSRegressor(), 100, 1), candidates_of_l2(E2EFSRegressor(network="mlp"), 100, 1)
     ((1.0, 0.1, 0.01), ())
     """
-    network = "linear" if is_auto(estimator.network) else estimator.network
-    choose = find_network(network).l2_candidates
-    if choose is None or not is_auto(estimator.l2) or getattr(estimator, "schedule", None) == "paper":
+    if not is_auto(estimator.l2) or (estimator.training is not None and estimator.training.is_paper):
         return ()
-    return choose(n_samples, n_outputs, estimator._task)
+    return find_network(estimator.network).l2_candidates(n_samples, n_outputs, estimator._task)
+
+
+def needs_choice(estimator: Any, n_samples: int, n_outputs: int) -> bool:
+    """Tell whether M, network or weight decay are to be chosen on inner folds."""
+    if is_auto(estimator.n_features_to_select) or is_auto(estimator.network):
+        return True
+    return len(candidates_of_l2(estimator, n_samples, n_outputs)) > 1
 
 
 def round_numbers(n_features: int, least: int = 1, most: int = MOST_FEATURES) -> list[int]:
-    """Return values of M to try: 1, 2, 3, 5, 10, 20, 50, 100, ... from ``least``, up to all columns or ``most``.
+    """List values of M to try: 1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 70, 100, ... from ``least`` up to all or ``most``.
 
     Examples
     --------
-    >>> round_numbers(30), round_numbers(2000, least=4)
-    ([1, 2, 3, 5, 10, 20, 30], [4, 5, 10, 20, 50, 100, 200, 500])
+    >>> round_numbers(30), round_numbers(2000, least=40)
+    ([1, 2, 3, 5, 7, 10, 15, 20, 30], [40, 50, 70, 100, 150, 200, 300, 400, 500])
     """
     if least > n_features:
-        raise ValueError(f"min_features_to_select is {least}, but there are {n_features} columns.")
+        raise ValueError(f"The least M is {least}, but there are {n_features} columns.")
     end = min(n_features, max(most, least))
-    values = {3, *(digit * 10**power for power in range(int(math.log10(end)) + 1) for digit in (1, 2, 5))}
-    return sorted({least, *(value for value in values if least < value < end), end})
-
-
-def score_path(base: Any, values: Sequence[int], rows: TrainingRows, split: Split, scorer: Scorer) -> list[float]:
-    """Return the score of each M on the held-out rows of a split; the table is normalised once for all of them."""
-    train, test = rows.take(split[0]), rows.take(split[1])
-    prepared = clone(base).set_params(n_features_to_select=None)._prepare(*train, check_size=False)
-    scores = {m: scorer(fitted, *test[:2]) for m, fitted in base._fit_sizes(values, prepared)}
-    return [scores[m] for m in values]
+    tens = [digits * 10**power for power in range(int(math.log10(end)) + 1) for digits in (10, 15, 20, 30, 40, 50, 70)]
+    return sorted({least, *(value for value in (1, 2, 3, 5, 7, *tens) if least < value < end), end})
 
 
 def choose_n_features(
-    base: Any, values: Sequence[int], rows: TrainingRows, splits: Sequence[Split], n_jobs: int | None = None
+    base: Any,
+    values: Sequence[int],
+    rows: InnerRows,
+    splits: Sequence[Split],
+    rule: SelectionRule = "one_se",
+    watch: Watch | None = None,
+    n_jobs: int | None = None,
 ) -> Choice:
     """Choose M by the scores of fits with each value on inner folds.
 
     Parameters
     ----------
     base : estimator
-        With everything but M decided; its ``scoring`` and ``selection_rule`` are used.
+        With everything but M decided; its ``scoring`` is used.
     values : sequence of int
         Values of M, ascending.
-    rows : TrainingRows
+    rows : InnerRows
         The rows of the fit.
     splits : sequence of (train rows, test rows)
         The inner folds.
+    rule : {"one_se", "best"} or float, default="one_se"
+        See :func:`choose_simplest`.
+    watch : Watch or None, default=None
+        Reports the inner fits.
     n_jobs : int or None, default=None
         Folds that run at a time, as in joblib.
     """
     name, scorer = find_scorer(base, base.scoring, rows.y, base._task)
-    jobs = (delayed(score_path)(base, values, rows, split, scorer) for split in splits)
+    watch = Watch() if watch is None else watch
+    watch.start("n_features_to_select", len(values) * len(splits))
+    jobs = (delayed(_score_path)(base, values, rows, split, scorer, watch) for split in splits)
     prefer = "threads" if find_network(base.network).compiled else "processes"
     scores = np.array(Parallel(n_jobs=n_jobs, prefer=prefer)(jobs)).T
-    return Choice(list(values), scores, choose_simplest(scores, base.selection_rule), base.selection_rule, name)
+    return Choice(list(values), scores, choose_simplest(scores, rule), rule, name)
 
 
-def choose_l2(base: Any, candidates: Sequence[float], rows: TrainingRows, splits: Sequence[Split]) -> Choice:
+def _score_path(
+    base: Any, values: Sequence[int], rows: InnerRows, split: Split, scorer: Scorer, watch: Watch
+) -> list[float]:
+    """Score each M on the held-out rows of a split; the table is normalised once for all of them."""
+    X, y, _ = rows.take(split[1])
+    scores = {}
+    data = clone(base).set_params(n_features_to_select=None)._check(*rows.take(split[0]))
+    for m, fitted in base._fit_sizes(values, data, watch if watch.progress is not None else None):
+        scores[m] = scorer(fitted, X, y)
+        watch.count()
+    return [scores[m] for m in values]
+
+
+def choose_l2(base: Any, candidates: Sequence[float], rows: InnerRows, splits: Sequence[Split], watch: Watch) -> Choice:
     """Choose the weight decay of the linear model; the first candidate stays unless another is better beyond doubt."""
+    training = Training() if base.training is None else clone(base.training)
     short = {"ramp_steps": L2_RAMP_STEPS, "refinement_epochs": L2_REFINEMENT_EPOCHS}
-    short = {name: value for name, value in short.items() if is_auto(getattr(base, name))}
-    base = clone(base).set_params(network="linear", n_init="auto", **short)
-    by_row = np.zeros((len(candidates), rows.y.shape[0]))
-    by_fold = np.zeros((len(candidates), len(splits)))
-    n = rows.y.shape[0]
+    training.set_params(**{name: value for name, value in short.items() if is_auto(getattr(training, name))})
+    base = clone(base).set_params(network="linear", training=training)
+    watch.start("l2", len(candidates) * len(splits))
     predicted: list[list[Any]] = [[] for _ in candidates]
-    for split in splits:
-        (X, y, weights), (X_test, _, _) = rows.take(split[0]), rows.take(split[1])
-        prepared = clone(base)._prepare(X, y, weights)
+    for train, test in splits:
+        X_test = rows.take(test)[0]
+        data = clone(base)._check(*rows.take(train))
         for place, l2 in enumerate(candidates):
             # As in the rule, the fewer rows there are, the stronger is the decay.
-            candidate = clone(base).set_params(l2=SelectionL2(l2 * n / len(split[0])))
-            predicted[place].append(candidate._fit_prepared(prepared, owned=False).predict(X_test))
+            candidate = clone(base).set_params(l2=SelectionL2(l2 * rows.counted.size / len(train)))
+            predicted[place].append(candidate._fit_data(data, watch).predict(X_test))
             del candidate  # its record has several vectors of the width of the table
+            watch.count()
     order = np.concatenate([test for _, test in splits])
-    for place in range(len(candidates)):
-        of_rows = row_scores(np.concatenate(predicted[place]), rows.y[order], base._task)
-        by_row[place, order] = of_rows
-        by_fold[place] = [part.mean() for part in np.split(of_rows, np.cumsum([len(test) for _, test in splits])[:-1])]
+    ends = np.cumsum([len(test) for _, test in splits])[:-1]
+    by_row = np.array([row_scores(np.concatenate(one), rows.y[order], base._task) for one in predicted])
+    by_fold = np.array([[part.mean() for part in np.split(scores, ends)] for scores in by_row])
     scoring = "balanced_accuracy" if has_classes(rows.y, base._task) else base._task
-    return Choice(list(candidates), by_fold, choose_guarded(by_row), "guarded", scoring)
+    return Choice(list(candidates), by_fold, choose_guarded(by_row[:, np.argsort(order)]), "guarded", scoring)
 
 
-def choose_network(base: Any, rows: TrainingRows, splits: Sequence[Split], l2_of_linear: Any) -> Choice:
+def choose_network(base: Any, rows: InnerRows, splits: Sequence[Split], l2_of_linear: Any, watch: Watch) -> Choice:
     """Choose the simplest network that is within one standard error of the best, or that the best does not clearly beat.
 
     The simplest comes first. A later one is left when no score on its remaining folds could make it the best: it would not be
@@ -520,16 +603,19 @@ def choose_network(base: Any, rows: TrainingRows, splits: Sequence[Split], l2_of
     scoring, scorer = find_scorer(base, base.scoring, rows.y, base._task)
     largest = 1.0 if scoring in SCORES_UP_TO_ONE else math.inf
     scores, reasons, best = np.full((len(names), len(splits)), np.nan), {}, -math.inf
+    watch.start("network", len(names) * len(splits))
     for place, name in enumerate(names):
-        candidate = clone(base).set_params(**network_parameters(base, name, l2_of_linear))
+        candidate = clone(base).set_params(**network_parameters(name, l2_of_linear))
         try:
             # A network that fails on a fold says so by its score; its warnings would only repeat that. The lock is there
             # because the filters of warnings belong to the whole process.
             with _QUIET, warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 for number, (train, test) in enumerate(splits):
-                    model = clone(candidate).fit(*rows.take(train))
+                    model = clone(candidate)
+                    model._fit_data(model._check(*rows.take(train)), watch)
                     scores[place, number] = scorer(model, *rows.take(test)[:2])
+                    watch.count()
                     done = number + 1
                     if done < len(splits) and np.nan_to_num(scores[place], nan=largest).mean() <= best:
                         reasons[name] = f"left after {done} of {len(splits)} folds: it could not become the best"
@@ -542,36 +628,29 @@ def choose_network(base: Any, rows: TrainingRows, splits: Sequence[Split], l2_of
     return Choice(names, scores, choose_unbeaten(scores), "unbeaten", scoring, reasons)
 
 
-def network_parameters(base: Any, name: str, l2_of_linear: Any) -> dict[str, Any]:
-    """Return the parameters of a candidate, without those that its network does not take."""
-    parameters: dict[str, Any] = {"network": name}
-    if NETWORKS[name].convex:
-        parameters["n_init"] = "auto"
-    if name in ("linear", "additive"):
-        parameters["n_screened"] = "auto"
-    if name == "linear":
-        parameters["l2"] = l2_of_linear
-    return parameters
+def network_parameters(name: str, l2_of_linear: Any) -> dict[str, Any]:
+    """Return the parameters of an estimator with one of the networks to choose from."""
+    return {"network": name, **({"l2": l2_of_linear} if name == "linear" else {})}
 
 
-def decide(
+def choose(
     estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
+    rows: InnerRows,
     counts: tuple[int, int],
     n_outputs: int,
     seed: int,
+    *,
     values: Sequence[int] | None = None,
-) -> Decided:
-    """Decide every "auto" of an estimator that the data must tell.
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Choices:
+    """Choose weight decay, network and M of an estimator by inner cross-validation; prefer the simplest candidate.
 
     Parameters
     ----------
     estimator : E2EFSClassifier or E2EFSRegressor
         Its parameters; it is not changed.
-    X, y, sample_weight : array-like
-        The data of its fit, checked.
+    rows : InnerRows
+        The rows of its fit.
     counts : (int, int)
         The least and the largest M that are possible.
     n_outputs : int
@@ -580,38 +659,52 @@ def decide(
         Seed of the inner fits and folds.
     values : sequence of int or None, default=None
         Values of M of a path, which is chosen from elsewhere; None: M is that of the estimator.
+    progress : callable or None, default=None
+        Called with the parameter that is chosen, the inner fits that are done and their number; what it raises ends the
+        search.
+
+    Returns
+    -------
+    Choices
     """
-    rows = TrainingRows(X, y, sample_weight)
-    decided = Decided()
+    chosen, watch = Choices(), Watch(progress)
+    auto = estimator.n_features_to_select if isinstance(estimator.n_features_to_select, Auto) else Auto()
+    auto.check()
     base = clone(estimator).set_params(random_state=seed, verbose=0)
-    if values is None and is_auto(base.n_features_to_select):
-        values = round_numbers(counts[1], max(counts[0], base.min_features_to_select))
+    automatic = is_auto(base.n_features_to_select)
+    if values is None and automatic:
+        values = round_numbers(counts[1], max(counts[0], auto.minimum))
     if values is not None:  # one M for decay and network, in the middle of the path
         base.set_params(n_features_to_select=values[len(values) // 2])
-    candidates = candidates_of_l2(base, rows.y.shape[0], n_outputs)
+    candidates = candidates_of_l2(base, rows.counted.size, n_outputs)
     l2 = base.l2
     if len(candidates) > 1 and _can_split(rows, base._task):
-        splits = inner_splits(rows, base._task, L2_FOLDS, seed, "l2='auto'")
-        choice = decided.choices["l2"] = choose_l2(base, candidates, rows, splits)
+        choice = choose_l2(base, candidates, rows, rows.split(base._task, L2_FOLDS, seed, "l2='auto'"), watch)
+        chosen.choices["l2"] = choice
         l2 = SelectionL2(choice.chosen)
     if is_auto(base.network):
-        splits = inner_splits(rows, base._task, base.cv, seed, "network='auto'")
-        network = decided.choices["network"] = choose_network(base, rows, splits, l2)
-        decided.parameters |= network_parameters(base, network.chosen, l2)
+        splits = rows.split(base._task, base.cv, seed, "network='auto'")
+        network = chosen.choices["network"] = choose_network(base, rows, splits, l2, watch)
+        chosen.parameters |= network_parameters(network.chosen, l2)
     elif isinstance(l2, SelectionL2):
-        decided.parameters["l2"] = l2
-    if is_auto(estimator.n_features_to_select):
-        base.set_params(**decided.parameters)
-        splits = inner_splits(rows, base._task, base.cv, seed, "n_features_to_select='auto'")
+        chosen.parameters["l2"] = l2
+    if automatic:
         assert values is not None
-        chosen = decided.choices["n_features_to_select"] = choose_n_features(base, values, rows, splits)
-        decided.parameters["n_features_to_select"] = int(chosen.chosen)
-    return decided
+        base.set_params(**chosen.parameters)
+        splits = rows.split(base._task, base.cv, seed, "n_features_to_select='auto'")
+        choice = choose_n_features(base, values, rows, splits, auto.rule, watch)
+        chosen.choices["n_features_to_select"] = choice
+        chosen.parameters["n_features_to_select"] = int(choice.chosen)
+    return chosen
 
 
-def _can_split(rows: TrainingRows, task: str) -> bool:
-    """Return whether every class can be learnt and tested; if not, the rule decides about the weight decay."""
-    return not has_classes(rows.y, task) or smallest_class(rows.y)[1] >= 2
+def _can_split(rows: InnerRows, task: str) -> bool:
+    """Tell whether every class can be learnt and scored; if not, the rule decides about the weight decay."""
+    groups = None if rows.groups is None else rows.groups[rows.counted]
+    y = rows.y[rows.counted]
+    if has_classes(y, task):
+        return smallest_class(y, groups)[1] >= 2
+    return groups is None or np.unique(groups).size >= 2
 
 
 def cv_results(choice: Choice) -> dict[str, np.ndarray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from tamiz._utils.validation import NameOf
 from tamiz.core.losses import get_loss, names_of
 from tamiz.estimators.base import BaseE2EFS
+from tamiz.estimators.networks import Network
+from tamiz.estimators.training import Auto, Training
 from tamiz.rows.targets import EncodedTarget, class_weights
 
 
@@ -32,87 +34,35 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
 
     Parameters
     ----------
-    n_features_to_select : int, float, "auto" or None, default=None
-        M; a float in (0, 1) is a fraction of the columns, None half of them. With groups, M counts groups;
-        with a budget it must be None. "auto": the fewest of 1, 2, 3, 5, 10, 20,
-        50, ... (500 at most) whose score on inner folds is near enough to the best, see ``selection_rule``.
-    selection_rule : {"one_se", "best"} or float, default="one_se"
-        What is near enough for "auto": within one standard error of the best mean score, the best itself, or within that
-        number of it, such as 0.01.
-    min_features_to_select : int, default=1
-        The least M that "auto" tries.
-    scoring : str, callable or None, default=None
-        Score on inner folds, as in scikit-learn; None is the balanced accuracy for classes, R2 for numbers.
-    cv : int, splitter or iterable, default=5
-        Inner folds of ``n_features_to_select="auto"`` and ``network="auto"``: a number (shuffled, stratified for classes,
-        at most the rows of the smallest class), or as in scikit-learn.
-    variant : {"soft", "hard", "ranking"}, default="soft"
-        E2E-FS-Soft, E2E-FS, or the variant that orders all features in one fit.
-    network : {"linear", "additive", "pairs", "mlp", "auto"} or callable, default="linear"
+    n_features_to_select : int, float, "auto", Auto or None, default=None
+        M; a float in (0, 1) is a fraction of the columns, None half of them. With groups, M counts groups; with a budget it
+        must be None. "auto": the fewest of 1, 2, 3, 5, 7, 10, 15, 20, 30, ... (500 at most) whose mean score on inner folds
+        is within one standard error of the best; ``Auto(rule=, minimum=)`` for another rule or a least M.
+    network : {"linear", "additive", "pairs", "mlp", "auto"}, network object or callable, default="linear"
         The paper's network without hidden units, a sum of curves, one for each column (sees what a straight line does not),
         curves and products of pairs of columns (sees what columns tell only together), the paper's network with hidden
-        layers (all four compiled, no torch needed), or a function of the number of inputs and of outputs that builds an
-        ``nn.Module``, trained by PyTorch. "auto" tries the compiled ones on inner folds and takes the simplest that is
-        within one standard error of the best, or that the best does not clearly beat.
-    hidden_layer_sizes : sequence of int, default=(50, 25, 10)
-        Units of the hidden layers of ``network="mlp"``, each followed by batch normalisation and ReLU.
+        layers (all four compiled, no torch needed). :class:`Pairs`, :class:`Dense` and :class:`TorchNetwork` have
+        parameters of their own. A function of the number of inputs and of outputs that builds an ``nn.Module`` is trained
+        by PyTorch. "auto" tries the compiled ones on inner folds and takes the simplest that is within one standard error
+        of the best, or that the best does not clearly beat.
+    variant : {"soft", "hard", "ranking"}, default="soft"
+        E2E-FS-Soft, E2E-FS, or the variant that orders all features in one fit.
     loss : {"auto", "squared_hinge", "logistic", "softmax"}, default="auto"
         "auto" is the paper's squared hinge. The other two give probabilities.
-    normalize : {"erf", "erf2", "standard"} or None, default="erf"
-        Normalisation of the columns: :class:`ErfScaler` as in the code that the paper's authors released ("erf") or as the
-        paper prints it ("erf2"), mean 0 and standard deviation 1, or none. Rows count by their weights, those of
-        ``class_weight`` included.
     class_weight : {"balanced"}, dict or None, default="balanced"
         "balanced": each class has the same total weight. Not used for indicator tables.
-    schedule : {"auto", "paper"}, default="auto"
-        What "auto" stands for below: the values chosen for this package, or those of the paper, for its two networks
-        ("linear", and "mlp" with its own hidden layers) and its two variants ("hard" and "soft"): rate 0.001, and 0.05 for
-        "mlp" until the refinement; l2 of 100 / N throughout; 5 epochs of warm-up; 300 epochs for "hard" and 200 for "soft"
-        until the refinement, T of 300 and 250 epochs; 150 epochs of refinement; max(2, N / 50) rows per step; one start.
-    learning_rate : float or "auto", default="auto"
-        Learning rate of the weights (Adam); "auto" is 0.003 for the linear, the additive and the pair network,
-        0.01 for others.
     l2 : float or "auto", default="auto"
         Factor of the squared norm of the weights; a number holds for selection and refinement. "auto", for the linear
-        network, is the paper's 100 / N (more below 57 rows), with C > 2 classes divided by C^2; with more
-        than two classes from 40 rows on, with two beyond 500, ten times and a tenth (with two, a tenth and a hundredth) of it
-        are tried on three inner folds too, and one is taken if its gain is larger than the standard error of the gain. During
-        refinement it is times M / 100. For other networks it is at most 0.01 and 8 / N, a tenth of that during refinement;
-        for the additive network 100 / N, but 30 / N beyond 187 rows, and beyond 100 rows 100 / N times that of its
-        refinement. The pair network has that of
-        the additive one, but at least 1 / N in the refinement.
-    batch_size : int or "auto", default="auto"
-        Rows per step; "auto" is the paper's max(2, N / 50), at least 16 for the pair network, and N / 4 within 16 and 64 for
-        networks with hidden layers.
-    warmup_steps : int or "auto", default="auto"
-        Steps before gamma moves; "auto" is 500 for the linear, the additive and the pair network, 0 for others.
-    ramp_steps : int or "auto", default="auto"
-        The paper's T, steps until the penalty has its full weight; "auto" is 20,000 for the linear network, 4,000 for the
-        additive, 8,000 for the pair network, 2,000 for others. The selection is closed long before that.
-    refinement_epochs : int or "auto", default="auto"
-        Passes over the data after the selection is closed; "auto" is the paper's 150 for the linear, the additive and
-        the pair network, about 2,000 steps for others.
-    max_steps : int or "auto", default="auto"
-        Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; "auto" is four ramps.
-    n_init : int or "auto", default="auto"
-        Starts of a network from different weights, of which one is kept: that with the lowest loss on rows held out
-        inside the fit ("mlp" with 1,000 rows and more; it is then trained on all), else on the training rows. "auto" is 4
-        for "mlp", 3 for networks of PyTorch; the linear model has one.
-    n_screened : int or "auto", default="auto"
-        Columns that are trained on, at least M: those with the most evidence, on their own or in a pair, by the search of
-        :func:`find_pairs` on the training rows. "auto" is max(8, 2 M, min(40, N / 25)) for "pairs", which multiplies
-        columns with each other, and no screening for "mlp"; other networks train on all columns.
-    mu : float, default=1.0
-        Weight of the count penalty beyond 1 (the paper's mu).
-    rho : float, default=0.75
-        Relaxation of the target of the soft variant (the paper's rho).
-    mask_optimizer : {"adam", "rmsprop", "sign", "sgd"}, default="adam"
-        Solver of gamma: Adam, RMSprop, steps of equal length by the sign of the gradient, or plain projected gradient.
-    strength : float or None, default=None
-        Price of a feature in units of the training loss, for a number of features that is left to the loss: M minimises loss
-        + strength * M, one fit for each M of a grid. ``n_features_to_select`` must be None then.
-    fit_intercept : bool, default=True
-        Whether the linear model has a constant term.
+        network, is the paper's 100 / N (more below 57 rows), with C > 2 classes divided by C^2; with more than two classes
+        from 40 rows on, with two beyond 500, ten times and a tenth (with two, a tenth and a hundredth) of it are tried on
+        three inner folds too, and one is taken if its gain is larger than the standard error of the gain. During refinement
+        it is times M / 100. For "mlp" and PyTorch it is at most 0.01 and 8 / N, a tenth of that during refinement; for the
+        additive network 100 / N, but 30 / N beyond 187 rows, and beyond 100 rows 100 / N times that of its refinement. The
+        pair network has that of the additive one, but at least 1 / N in the refinement.
+    normalize : {"auto", "erf", "erf2", "standard"} or None, default="auto"
+        Normalisation of the columns: :class:`ErfScaler` as in the code that the paper's authors released ("erf", the
+        default) or as the paper prints it ("erf2", that of ``Training.paper()``), mean 0 and standard deviation 1, or none.
+        Rows count by their weights, those of ``class_weight`` included, except with ``Training.paper()``.
     groups : array-like of labels, shape (n_features,), list of lists, mapping or None, default=None
         Columns with the same label are kept or eliminated together, and M counts groups. Or lists of the names or numbers
         of the columns of each group (a mapping also names the groups); a column in none of them is a group of its own.
@@ -126,8 +76,13 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     missing : {"error", "indicator"}, default="error"
         NaN raises an error, or is replaced by the mean of the training rows; columns with gaps then get an indicator, which
         the model reads along with the column.
-    device : str, default="cpu"
-        Device of a network that PyTorch trains; compiled networks run on the CPU.
+    cv : int, splitter or iterable, default=5
+        Inner folds of ``n_features_to_select="auto"`` and ``network="auto"``: a number (shuffled, stratified for classes, at
+        most the rows of the smallest class; by the groups or the time given to :meth:`fit`), or as in scikit-learn.
+    scoring : str, callable or None, default=None
+        Score on inner folds, as in scikit-learn; None is the balanced accuracy for classes, R2 for numbers.
+    training : Training or None, default=None
+        Rates, lengths and solver of the training; None is ``Training()``. ``Training.paper()`` is the paper's recipe.
     random_state : int, RandomState instance or None, default=None
         An integer makes the fit repeatable.
     verbose : int or bool, default=0
@@ -145,6 +100,8 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         A permutation of 1 .. F; 1 is the best. Selected features hold 1 .. M, by what they contribute to the outputs of the
         model (``selection_.contribution``); the others follow, the last eliminated first. ``selection_.elimination`` is
         the order of the rule alone.
+    feature_importances_ : ndarray of float, shape (n_features_in_,)
+        Contribution of each column to the outputs of the model (``selection_.contribution``); 0 for those not selected.
     gamma_ : ndarray of float, shape (n_features_in_,)
         The mask at the end: ones and zeros.
     n_features_to_select_ : int
@@ -202,85 +159,50 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         **BaseE2EFS._parameter_constraints,
         "loss": [NameOf(lambda: ["auto", *names_of("classification")])],
         "class_weight": [StrOptions({"balanced"}), dict, None],
-        "schedule": [StrOptions({"auto", "paper"})],
     }
 
     def __init__(
         self,
-        n_features_to_select: int | float | str | None = None,
+        n_features_to_select: int | float | str | Auto | None = None,
         *,
-        selection_rule: str | float = "one_se",
-        min_features_to_select: int = 1,
-        scoring: Any = None,
-        cv: Any = 5,
+        network: str | Network | Callable[..., Any] = "linear",
         variant: str = "soft",
-        network: str | Callable[..., Any] = "linear",
-        hidden_layer_sizes: Sequence[int] = (50, 25, 10),
         loss: str = "auto",
-        normalize: str | None = "erf",
         class_weight: Any = "balanced",
-        schedule: str = "auto",
-        learning_rate: float | str = "auto",
         l2: float | str = "auto",
-        batch_size: int | str = "auto",
-        warmup_steps: int | str = "auto",
-        ramp_steps: int | str = "auto",
-        refinement_epochs: int | str = "auto",
-        max_steps: int | str = "auto",
-        n_init: int | str = "auto",
-        n_screened: int | str = "auto",
-        mu: float = 1.0,
-        rho: float = 0.75,
-        mask_optimizer: str = "adam",
-        strength: float | None = None,
-        fit_intercept: bool = True,
+        normalize: str | None = "auto",
         groups: Any = None,
         keep: Any = None,
         drop: Any = None,
         costs: Any = None,
         budget: float | None = None,
         missing: str = "error",
-        device: str = "cpu",
+        cv: Any = 5,
+        scoring: Any = None,
+        training: Training | None = None,
         random_state: Any = None,
         verbose: int | bool = 0,
     ) -> None:
         super().__init__(
             n_features_to_select,
-            selection_rule=selection_rule,
-            min_features_to_select=min_features_to_select,
-            scoring=scoring,
-            cv=cv,
-            variant=variant,
             network=network,
-            hidden_layer_sizes=hidden_layer_sizes,
+            variant=variant,
             loss=loss,
-            normalize=normalize,
-            learning_rate=learning_rate,
             l2=l2,
-            batch_size=batch_size,
-            warmup_steps=warmup_steps,
-            ramp_steps=ramp_steps,
-            refinement_epochs=refinement_epochs,
-            max_steps=max_steps,
-            n_init=n_init,
-            n_screened=n_screened,
-            mu=mu,
-            rho=rho,
-            mask_optimizer=mask_optimizer,
-            strength=strength,
-            fit_intercept=fit_intercept,
+            normalize=normalize,
             groups=groups,
             keep=keep,
             drop=drop,
             costs=costs,
             budget=budget,
             missing=missing,
-            device=device,
+            cv=cv,
+            scoring=scoring,
+            training=training,
             random_state=random_state,
             verbose=verbose,
         )
         self.class_weight = class_weight
-        self.schedule = schedule
 
     def _weigh(self, target: EncodedTarget, sample_weight: np.ndarray) -> np.ndarray:
         if target.codes is None or target.classes is None:

@@ -1,11 +1,9 @@
-"""The values of the parameter ``network``: which engine trains it, by what schedule. To add one, add a line to ``NETWORKS``."""
+"""The networks of the estimators: which engine trains them, by what schedule. To add one, add a line to ``NETWORKS``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tamiz._utils.extras import require
 from tamiz._utils.names import pick
@@ -22,166 +20,297 @@ from tamiz.engines.schedule import (
     paper_linear_schedule,
     paper_network_schedule,
 )
+from tamiz.estimators.training import Options, Training
 
 if TYPE_CHECKING:
     from tamiz.engines.contract import Engine
 
 
-@dataclass(frozen=True)
-class Network:
-    """Describe a network of the estimators.
+class Network(Options):
+    """Base of the networks.
+
+    A subclass has a name, a title, ``engine`` and the functions that decide its schedule; ``compiled`` says that it runs in a
+    compiled engine, in threads, ``convex`` that one start is enough, ``quick`` that a fit takes milliseconds, ``dense_cells``
+    up to which size a sparse table is made dense, because more is found in it then.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    compiled: ClassVar[bool] = True
+    convex: ClassVar[bool] = False
+    quick: ClassVar[bool] = False
+    dense_cells: ClassVar[int] = 0
+    automatic_schedule: ClassVar[Callable[..., Schedule]] = staticmethod(network_schedule)
+    paper_schedule: ClassVar[Callable[..., Schedule] | None] = None
+
+    def engine(self, training: Training) -> Engine:
+        """Build the engine that trains the network.
+
+        Parameters
+        ----------
+        training : Training
+            Parameters of the training.
+
+        Returns
+        -------
+        Engine
+        """
+        raise NotImplementedError
+
+    def l2_candidates(self, n_samples: int, n_outputs: int, task: str) -> tuple[float, ...]:
+        """List the weight decays that ``l2="auto"`` chooses from, the rule first; empty: the rule of the schedule decides.
+
+        Parameters
+        ----------
+        n_samples, n_outputs : int
+            Rows to train on and outputs of the model.
+        task : {"classification", "regression"}
+            What the target holds.
+        """
+        return ()
+
+    def schedule(
+        self,
+        training: Training,
+        n_samples: int,
+        n_features_to_select: int,
+        task: str,
+        *,
+        n_outputs: int = 1,
+        l2: float | str = "auto",
+        variant: str = "soft",
+    ) -> Schedule:
+        """Decide every "auto" of the training.
+
+        Parameters
+        ----------
+        training : Training
+            Parameters of the training.
+        n_samples, n_features_to_select : int
+            Rows and M.
+        task : {"classification", "regression"}
+            What the target holds.
+        n_outputs : int, default=1
+            Outputs of the model.
+        l2 : float or "auto", default="auto"
+            Weight decay.
+        variant : str, default="soft"
+            Variant of the rule.
+
+        Raises
+        ------
+        ValueError
+            If the paper has no recipe for the network.
+
+        Examples
+        --------
+        >>> NETWORKS["linear"].schedule(Training(), 200, 10, "classification").ramp_steps
+        20000
+        >>> NETWORKS["linear"].schedule(Training.paper(), 200, 10, "classification").ramp_steps
+        12500
+        """
+        given = {**training.lengths, "l2": l2}
+        if not training.is_paper:
+            return type(self).automatic_schedule(n_samples, n_features_to_select, task, n_outputs=n_outputs, **given)
+        decide = type(self).paper_schedule
+        if decide is None or task == "regression":
+            known = " or ".join(repr(name) for name, one in NETWORKS.items() if one.paper_schedule and name != "auto")
+            what = "regression" if decide is not None else f"network={self.name!r}"
+            raise ValueError(
+                f"The paper has no recipe for {what}: it classifies with network={known}. Leave Training.paper() out."
+            )
+        return decide(n_samples, n_features_to_select, task, variant=variant, **given)
+
+
+class Linear(Network):
+    """The paper's network without hidden units."""
+
+    name, title = "linear", "linear model"
+    convex = quick = True
+    automatic_schedule = staticmethod(linear_schedule)
+    paper_schedule = staticmethod(paper_linear_schedule)
+
+    def engine(self, training: Training) -> Engine:
+        """Build the linear engine."""
+        from tamiz.engines.linear import LinearEngine  # loads numba
+
+        return LinearEngine(fit_intercept=bool(training.fit_intercept))
+
+    def l2_candidates(self, n_samples: int, n_outputs: int, task: str) -> tuple[float, ...]:
+        """List the weight decays to choose from, the rule first."""
+        return linear_l2_candidates(n_samples, n_outputs, task)
+
+
+class Additive(Network):
+    """A sum of curves, one for each column."""
+
+    name, title = "additive", "curve per column"
+    convex = quick = True
+    automatic_schedule = staticmethod(additive_schedule)
+
+    def engine(self, training: Training) -> Engine:
+        """Build the additive engine."""
+        from tamiz.engines.additive import AdditiveEngine  # loads numba
+
+        return AdditiveEngine(fit_intercept=bool(training.fit_intercept))
+
+
+class Pairs(Network):
+    """Curves of columns and products of pairs of them.
 
     Parameters
     ----------
-    name : str
-        Value of the parameter ``network``.
-    title : str
-        Name in reports.
-    engine : callable
-        ``engine(estimator)``: the engine for the parameters of an estimator.
-    schedule : callable, default=network_schedule
-        ``schedule(n_samples, n_features_to_select, task, **parameters)``: lengths and rates, with every "auto" decided.
-    paper_schedule : callable or None, default=None
-        The same for ``schedule="paper"``, with the keyword ``variant``; None: the paper has no such network.
-    compiled : bool, default=False
-        Whether it runs in a compiled engine, on the CPU, in threads.
-    convex : bool, default=False
-        Whether its problem is convex for a given mask, so that one start is enough.
-    quick : bool, default=False
-        Whether a fit takes milliseconds, so that the commands afford one for each point of a curve and each permutation.
-    l2_candidates : callable or None, default=None
-        ``l2_candidates(n_samples, n_outputs, task)``: weight decays that ``l2="auto"`` chooses from on inner folds, the rule
-        first; None: the rule of the schedule decides.
+    n_screened : int or "auto", default="auto"
+        Columns that are trained on, at least M: those with the most evidence, on their own or in a pair, by the search of
+        :func:`find_pairs` on the training rows. "auto" is max(8, 2 M, min(40, N / 25)).
+
+    Notes
+    -----
+    A sparse table of up to 20 million cells is made dense. A larger one stays sparse, and its columns are screened by
+    straight lines instead of curves.
     """
 
-    name: str
-    title: str
-    engine: Callable[[Any], Engine]
-    schedule: Callable[..., Schedule] = network_schedule
-    paper_schedule: Callable[..., Schedule] | None = None
-    compiled: bool = False
-    convex: bool = False
-    quick: bool = False
-    l2_candidates: Callable[[int, int, str], tuple[float, ...]] | None = None
+    name, title = "pairs", "curves and products of pairs"
+    convex = True
+    dense_cells = 20_000_000
+    automatic_schedule = staticmethod(pair_schedule)
 
+    def __init__(self, *, n_screened: int | str = "auto") -> None:
+        self.n_screened = n_screened
 
-def _n_starts(estimator: Any, automatic: int) -> int:
-    if not isinstance(estimator.n_init, str):
-        return int(estimator.n_init)
-    return PAPER_STARTS if estimator.schedule == "paper" else automatic
+    def _constraints(self) -> dict[str, Any]:
+        return {"n_screened": _whole_or("auto")}
 
+    def engine(self, training: Training) -> Engine:
+        """Build the engine of pairs."""
+        from tamiz.engines.pairs import PairEngine  # loads numba
 
-def torch_engine(build: str | Callable[[int, int], Any]) -> Callable[[Any], Engine]:
-    """Return the ``engine`` of a network that PyTorch trains.
-
-    Parameters
-    ----------
-    build : callable or str
-        Function of the number of inputs and of outputs that returns an ``nn.Module``, or the name of a network of
-        ``tamiz.torch.networks``.
-    """
-
-    def make(estimator: Any) -> Engine:
-        require("torch", "torch", f"network={estimator.network!r}")
-        _check_no_screening(estimator)
-        from tamiz.torch.engine import TorchEngine
-
-        return TorchEngine(build, device=estimator.device, n_init=_n_starts(estimator, NETWORK_STARTS))
-
-    return make
-
-
-def _check_left_alone(estimator: Any, name: str, only: Any, reason: str) -> None:
-    """Raise if a parameter that a network does not use has another value than its default."""
-    value = getattr(estimator, name)
-    if str(value) != str(only):
-        raise ValueError(f"network={estimator.network!r} {reason}: leave {name} at {only!r}, got {value!r}.")
-
-
-def _check_one_start(estimator: Any) -> None:
-    _check_left_alone(estimator, "device", "cpu", "runs on the CPU")
-    if estimator.n_init != 1:
-        _check_left_alone(estimator, "n_init", "auto", "runs from one start")
-
-
-def _check_no_screening(estimator: Any) -> None:
-    _check_left_alone(estimator, "n_screened", "auto", "trains on all columns")
-
-
-def _linear_engine(estimator: Any) -> Engine:
-    _check_one_start(estimator)
-    _check_no_screening(estimator)
-    from tamiz.engines.linear import LinearEngine  # loads numba
-
-    return LinearEngine(fit_intercept=bool(estimator.fit_intercept))
-
-
-def _additive_engine(estimator: Any) -> Engine:
-    _check_one_start(estimator)
-    _check_no_screening(estimator)
-    from tamiz.engines.additive import AdditiveEngine  # loads numba
-
-    return AdditiveEngine(fit_intercept=bool(estimator.fit_intercept))
-
-
-def _pair_engine(estimator: Any) -> Engine:
-    _check_one_start(estimator)
-    from tamiz.engines.pairs import PairEngine  # loads numba
-
-    n_screened = None if isinstance(estimator.n_screened, str) else int(estimator.n_screened)
-    return PairEngine(fit_intercept=bool(estimator.fit_intercept), n_screened=n_screened)
-
-
-def _dense_engine(estimator: Any) -> Engine:
-    _check_left_alone(estimator, "device", "cpu", "runs on the CPU")
-    from tamiz.engines.dense import DenseEngine  # loads numba
-
-    engine = DenseEngine(estimator.hidden_layer_sizes, n_init=_n_starts(estimator, DENSE_STARTS))
-    if isinstance(estimator.n_screened, str):
-        return engine
-    from tamiz.engines.pairs import ScreenedEngine
-
-    return ScreenedEngine(engine, int(estimator.n_screened))
+        n_screened = None if isinstance(self.n_screened, str) else int(self.n_screened)
+        return PairEngine(fit_intercept=bool(training.fit_intercept), n_screened=n_screened)
 
 
 #: Hidden layers of the paper's three-layer network.
 PAPER_HIDDEN_LAYERS = (50, 25, 10)
 
 
-def _automatic_engine(estimator: Any) -> Engine:
-    """Check what all networks that are tried have in common; the choice is made before any of them is trained."""
-    _check_left_alone(estimator, "device", "cpu", "runs on the CPU")
-    from tamiz.engines.linear import LinearEngine  # loads numba
+class Dense(Network):
+    """The paper's network with hidden layers, each followed by batch normalisation and ReLU; compiled, without PyTorch.
 
-    return LinearEngine(fit_intercept=bool(estimator.fit_intercept))
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int, default=(50, 25, 10)
+        Units of the hidden layers.
+    n_init : int or "auto", default="auto"
+        Starts from different weights, of which one is kept: that with the lowest loss on rows held out inside the fit (1,000
+        rows and more; it is then trained on all), else on the training rows. "auto" is 4; 1 for ``Training.paper()``.
+    n_screened : int or None, default=None
+        Columns that are trained on, screened as by :class:`Pairs`; None: all.
+    """
+
+    name, title = "mlp", "dense network"
+    paper_schedule = staticmethod(paper_network_schedule)
+
+    def __init__(
+        self,
+        *,
+        hidden_layer_sizes: Sequence[int] = PAPER_HIDDEN_LAYERS,
+        n_init: int | str = "auto",
+        n_screened: int | None = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.n_init = n_init
+        self.n_screened = n_screened
+
+    def _constraints(self) -> dict[str, Any]:
+        sizes = ["array-like"]  # the engine checks them
+        return {"hidden_layer_sizes": sizes, "n_init": _whole_or("auto"), "n_screened": _whole_or(None)}
+
+    def engine(self, training: Training) -> Engine:
+        """Build the dense engine."""
+        if training.is_paper and tuple(self.hidden_layer_sizes) != PAPER_HIDDEN_LAYERS:
+            raise ValueError(
+                f"The paper's recipe is for hidden_layer_sizes={PAPER_HIDDEN_LAYERS}, got {self.hidden_layer_sizes!r}: "
+                "use these, or leave Training.paper() out."
+            )
+        from tamiz.engines.dense import DenseEngine  # loads numba
+
+        engine = DenseEngine(self.hidden_layer_sizes, n_init=_n_starts(self.n_init, DENSE_STARTS, training))
+        if self.n_screened is None:
+            return engine
+        from tamiz.engines.pairs import ScreenedEngine
+
+        return ScreenedEngine(engine, int(self.n_screened))
+
+
+class TorchNetwork(Network):
+    """A network that PyTorch trains.
+
+    Parameters
+    ----------
+    build : callable or str
+        Function of the number of inputs and of outputs that returns an ``nn.Module``, or the name of a network of
+        ``tamiz.torch.networks``.
+    n_init : int or "auto", default="auto"
+        Starts from different weights, of which that with the lowest loss on the training rows is kept; "auto" is 3.
+    device : str, default="cpu"
+        Device to train on.
+    """
+
+    name, title = "callable", "network of the user"
+    compiled = False
+
+    def __init__(
+        self, build: str | Callable[[int, int], Any], *, n_init: int | str = "auto", device: str = "cpu"
+    ) -> None:
+        self.build = build
+        self.n_init = n_init
+        self.device = device
+
+    def _constraints(self) -> dict[str, Any]:
+        return {"build": [callable, str], "n_init": _whole_or("auto"), "device": [str]}
+
+    def engine(self, training: Training) -> Engine:
+        """Build the engine of PyTorch."""
+        require("torch", "torch", f"network={self.build!r}")
+        from tamiz.torch.engine import TorchEngine
+
+        return TorchEngine(self.build, device=self.device, n_init=_n_starts(self.n_init, NETWORK_STARTS, training))
+
+
+class Automatic(Linear):
+    """The simplest network that does as well as the best, chosen by inner cross-validation."""
+
+    name, title = "auto", "simplest of these that does as well"
+    convex = quick = False
+
+
+def _whole_or(other: str | None) -> list[Any]:
+    from tamiz._utils.validation import AUTO, whole_number
+
+    return [whole_number(1), None if other is None else AUTO]
+
+
+def _n_starts(n_init: int | str, automatic: int, training: Training) -> int:
+    if not isinstance(n_init, str):
+        return int(n_init)
+    return PAPER_STARTS if training.is_paper else automatic
 
 
 #: What ``network="auto"`` tries, the simplest first; names that ``NETWORKS`` does not have are left out.
 AUTOMATIC_NETWORKS = ("linear", "additive", "pairs", "mlp")
 
+#: The names of the parameter ``network``.
 NETWORKS: dict[str, Network] = {
-    "linear": Network(
-        "linear",
-        "linear model",
-        _linear_engine,
-        linear_schedule,
-        paper_linear_schedule,
-        compiled=True,
-        convex=True,
-        quick=True,
-        l2_candidates=linear_l2_candidates,
-    ),
-    "additive": Network(
-        "additive", "curve per column", _additive_engine, additive_schedule, compiled=True, convex=True, quick=True
-    ),
-    "pairs": Network("pairs", "curves and products of pairs", _pair_engine, pair_schedule, compiled=True, convex=True),
-    "mlp": Network("mlp", "dense network", _dense_engine, paper_schedule=paper_network_schedule, compiled=True),
-    "auto": Network("auto", "simplest of these that does as well", _automatic_engine, linear_schedule, compiled=True),
+    "linear": Linear(),
+    "additive": Additive(),
+    "pairs": Pairs(),
+    "mlp": Dense(),
+    "auto": Automatic(),
 }
 
 
-def find_network(network: str | Callable[[int, int], Any]) -> Network:
-    """Return the record of a network: a name in ``NETWORKS``, or a function that builds an ``nn.Module``.
+def find_network(network: str | Network | Callable[[int, int], Any]) -> Network:
+    """Find the network of a parameter: a name in ``NETWORKS``, an object, or a function that builds an ``nn.Module``.
 
     Examples
     --------
@@ -191,30 +320,8 @@ def find_network(network: str | Callable[[int, int], Any]) -> Network:
     Traceback (most recent call last):
     tamiz.errors.UnknownNameError: Unknown network 'lineer'. Did you mean 'linear'? There are: linear, additive, pairs, ...
     """
+    if isinstance(network, Network):
+        return network
     if callable(network):
-        return Network("callable", "network of the user", torch_engine(network))
+        return TorchNetwork(network)
     return pick(network, NETWORKS, "network")
-
-
-def find_schedule(estimator: Any) -> Callable[..., Schedule]:
-    """Return the function that decides the schedule of an estimator: of its network, by its parameter ``schedule``.
-
-    Raises
-    ------
-    ValueError
-        If the paper has no recipe for the network.
-    """
-    network = find_network(estimator.network)
-    if estimator.schedule == "auto":
-        return network.schedule
-    if network.paper_schedule is None:
-        known = " or ".join(repr(name) for name, kind in NETWORKS.items() if kind.paper_schedule is not None)
-        raise ValueError(
-            f"The paper has no recipe for network={estimator.network!r}: use network={known}, or schedule='auto'."
-        )
-    if network.name == "mlp" and tuple(estimator.hidden_layer_sizes) != PAPER_HIDDEN_LAYERS:
-        raise ValueError(
-            f"The paper's recipe is for hidden_layer_sizes={PAPER_HIDDEN_LAYERS}, got {estimator.hidden_layer_sizes!r}: "
-            "use these, or schedule='auto'."
-        )
-    return partial(network.paper_schedule, variant=estimator.variant)

@@ -10,36 +10,48 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import get_tags
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tamiz._utils.extras import require
-from tamiz._utils.validation import resolve_n_features_to_select
-from tamiz.estimators.base import BaseE2EFS, PreparedData, seed_of, strength_ranges, training_loss
+from tamiz._utils.validation import finite_number, resolve_n_features_to_select
+from tamiz.estimators.base import BaseE2EFS, Data, seed_of
 from tamiz.estimators.chooser import (
-    TrainingRows,
+    InnerRows,
+    choose,
     choose_n_features,
     cv_results,
-    decide,
-    inner_splits,
-    is_auto,
     round_numbers,
     standard_errors,
 )
 from tamiz.estimators.classifier import E2EFSClassifier
 from tamiz.estimators.networks import find_network
-from tamiz.estimators.training import selectable
+from tamiz.estimators.training import is_auto
 
 
-class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
+def _has(name: str) -> Any:
+    """Make a check for a method that the estimator of a path has."""
+
+    def check(path: Any) -> bool:
+        getattr(path.best_estimator_ if hasattr(path, "best_estimator_") else path._base(), name)
+        return True
+
+    return available_if(check)
+
+
+class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
     """Fit one estimator for each of several numbers of features, and choose among them on inner folds.
 
-    The fits share one normalised table. ``predict`` and ``transform`` are those of the chosen one.
+    The fits share one normalised table. ``predict``, ``score``, ``transform`` and so on are those of the chosen one.
 
     Parameters
     ----------
     n_features_to_select : sequence of int or float, or "auto", default="auto"
-        The values of M; floats in (0, 1) are fractions of the columns, or of the groups. "auto": 1, 2, 3, 5, 10, 20, 50,
-        ..., at most 500.
+        The values of M; floats in (0, 1) are fractions of the columns, or of the groups. "auto": 1, 2, 3, 5, 7, 10,
+        15, 20, 30, ..., at most 500.
     estimator : E2EFSClassifier or E2EFSRegressor, default=None
         What is fitted for each M; its own ``n_features_to_select`` is not used. None is ``E2EFSClassifier()``. A weight
         decay or network that it leaves to the data is chosen once, for an M in the middle of the path.
@@ -47,14 +59,14 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
         Inner folds that score each M, as of the estimators. None: no scores, so that there is no best M either.
     scoring : str, callable or None, default=None
         Score on inner folds, as in scikit-learn; None is the balanced accuracy for classes, R2 for numbers.
-    selection_rule : {"one_se", "best"} or float, default="one_se"
+    rule : {"one_se", "best"} or float, default="one_se"
         The best M is the fewest whose mean score is within one standard error of the best, is the best, or is within that
         number of the best.
     n_jobs : int or None, default=None
         How many fits run at a time, as in joblib: None is one (or what a ``joblib.parallel_config`` says), -1 all cores.
-        The result does not depend on it. The linear engine lets go of Python's lock, so threads are enough and the table
-        is not copied, and its fits on all rows share most of their steps: only the inner folds run side by side. Another
-        joblib backend (processes, Dask, Ray) can be chosen with ``joblib.parallel_config``.
+        The result does not depend on it. The linear engine releases the GIL, so threads are enough and the table is not
+        copied, and its fits on all rows share most of their steps: only the inner folds run side by side. Another joblib
+        backend (processes, Dask, Ray) can be chosen with ``joblib.parallel_config``.
 
     Attributes
     ----------
@@ -62,10 +74,6 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
         The values of M, ascending.
     estimators_ : dict of int to estimator
         The fitted estimator for each M.
-    losses_ : dict of int to float
-        Training loss of each, without weight decay.
-    strength_ranges_ : dict of int to (float, float)
-        For which strengths each M minimises loss + strength * M; only those that do for some.
     cv_results_ : dict of str to ndarray
         "n_features", "mean_test_score", "std_test_score" and the scores of each inner fold, "split0_test_score", ..., as in
         scikit-learn's RFECV; not with ``cv=None``.
@@ -88,8 +96,6 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
     ([1, 2, 5], [3, 7])
     >>> path.best_, path.predict(X).shape
     (2, (80,))
-    >>> path.at_strength(0.1).n_features_to_select_
-    2
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -97,7 +103,7 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
         "estimator": "no_validation",
         "cv": ["cv_object"],
         "scoring": "no_validation",
-        "selection_rule": BaseE2EFS._parameter_constraints["selection_rule"],
+        "rule": [StrOptions({"one_se", "best"}), finite_number(0)],
         "n_jobs": [Integral, None],
     }
 
@@ -108,17 +114,17 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
         estimator: BaseE2EFS | None = None,
         cv: Any = 5,
         scoring: Any = None,
-        selection_rule: str | float = "one_se",
+        rule: str | float = "one_se",
         n_jobs: int | None = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.estimator = estimator
         self.cv = cv
         self.scoring = scoring
-        self.selection_rule = selection_rule
+        self.rule = rule
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> E2EFSPath:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, time: Any = None) -> E2EFSPath:
         """Select for every M, and choose one.
 
         Parameters
@@ -129,6 +135,8 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
             The target.
         sample_weight : array-like, shape (n_samples,), default=None
             Weights of the samples.
+        groups, time : array-like, shape (n_samples,), default=None
+            Groups of rows that inner folds keep together; time of the rows, so that inner folds train on earlier ones.
 
         Returns
         -------
@@ -137,50 +145,48 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         self._validate_params()
-        if self.estimator is not None and not isinstance(self.estimator, BaseE2EFS):
-            raise TypeError(f"estimator must be an E2EFSClassifier or E2EFSRegressor, got {self.estimator!r}.")
-        base = clone(E2EFSClassifier() if self.estimator is None else self.estimator)
-        # A value of M is checked against the table with the others, below.
-        if base.budget is not None:
-            raise ValueError("a path is over numbers of features: its estimator must have budget=None.")
-        base.set_params(
-            n_features_to_select=None, strength=None, scoring=self.scoring, selection_rule=self.selection_rule
-        )
-        prepared = base._prepare(X, y, sample_weight, check_size=False)
+        base = self._base()
+        data = base._check(X, y, sample_weight)
         free = clone(base).set_params(keep=None, drop=None)
-        counts = selectable(free, prepared.n_features, prepared.feature_names)
+        counts = free._possible_counts(data)
         values = self._values(counts[1])
-        seed = seed_of(base.random_state)
-        decided = decide(base, X, y, sample_weight, counts, prepared.n_outputs, seed, values)
-        base.set_params(**decided.parameters)
+        rows, seed = InnerRows(X, y, sample_weight, groups, time), seed_of(base.random_state)
+        chosen = choose(base, rows, counts, data.n_outputs, seed, values=values)
+        base.set_params(**chosen.parameters)
         choice = None
         if self.cv is not None:
-            rows = TrainingRows(X, y, sample_weight)
-            splits = inner_splits(rows, base._task, self.cv, seed, "E2EFSPath")
+            splits = rows.split(base._task, self.cv, seed, "E2EFSPath")
             scored = clone(base).set_params(random_state=seed, verbose=0)
-            choice = decided.choices["n_features_to_select"] = choose_n_features(
-                scored, values, rows, splits, self.n_jobs
-            )
+            choice = choose_n_features(scored, values, rows, splits, self.rule, n_jobs=self.n_jobs)
+            chosen.choices["n_features_to_select"] = choice
+        _ = data.table  # normalised once, before threads share it
         # Fits that share their steps are one piece of work, which takes little longer than one of them.
-        parts = [values] if base._shares_steps(values[-1], prepared) else [[m] for m in values]
-        jobs = [delayed(_fit_sizes)(base, part, prepared) for part in parts]
+        parts = [values] if base._shares_steps(values[-1], data) else [[m] for m in values]
+        jobs = [delayed(_fit_sizes)(base, part, data) for part in parts]
         # torch has one random state per process, which fits in threads would take from each other.
         prefer = "threads" if find_network(base.network).compiled else "processes"
         found = dict(pair for part in Parallel(n_jobs=self.n_jobs, prefer=prefer)(jobs) for pair in part)
         for one in found.values():
-            one.selection_ = replace(one.selection_, choices=decided.records())
-        self.n_features_in_ = prepared.n_features
-        if prepared.feature_names is not None:
-            self.feature_names_in_ = prepared.feature_names
+            one.selection_ = replace(one.selection_, choices=chosen.records())
+        self.n_features_in_ = data.n_features
+        if data.feature_names is not None:
+            self.feature_names_in_ = data.feature_names
         self.n_features_to_select_ = values
         self.estimators_ = {m: found[m] for m in values}
-        self.losses_ = {m: training_loss(estimator, prepared) for m, estimator in self.estimators_.items()}
-        self.strength_ranges_ = strength_ranges(self.losses_)
         if choice is not None:
             self.cv_results_ = cv_results(choice)
             self.best_ = int(choice.chosen)
             self.best_estimator_ = self.estimators_[self.best_]
         return self
+
+    def _base(self) -> BaseE2EFS:
+        """Copy the estimator that is fitted for each M."""
+        if self.estimator is not None and not isinstance(self.estimator, BaseE2EFS):
+            raise TypeError(f"estimator must be an E2EFSClassifier or E2EFSRegressor, got {self.estimator!r}.")
+        base = clone(E2EFSClassifier() if self.estimator is None else self.estimator)
+        if base.budget is not None:
+            raise ValueError("a path is over numbers of features: its estimator must have budget=None.")
+        return base.set_params(n_features_to_select=None, scoring=self.scoring)
 
     def _values(self, n_features: int) -> list[int]:
         """Return the values of M, checked, each once."""
@@ -212,23 +218,6 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
             )
         return self.estimators_[n_features_to_select].get_support()
 
-    def at_strength(self, strength: float) -> BaseE2EFS:
-        """Return the fitted estimator that minimises training loss + strength * M: M is left to the loss and one price.
-
-        Parameters
-        ----------
-        strength : float
-            Price of a feature, above 0 and finite.
-
-        Returns
-        -------
-        E2EFSClassifier or E2EFSRegressor
-        """
-        check_is_fitted(self, "estimators_")
-        if not 0 < strength < np.inf:
-            raise ValueError(f"strength must be a finite number above 0, got {strength!r}.")
-        return self.estimators_[next(m for m, (low, _) in self.strength_ranges_.items() if strength >= low)]
-
     def _best(self) -> BaseE2EFS:
         """Return the estimator of the chosen M."""
         check_is_fitted(self, "estimators_")
@@ -237,7 +226,7 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
         return self.best_estimator_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predictions of the estimator with the chosen M.
+        """Predict with the estimator of the chosen M.
 
         Parameters
         ----------
@@ -250,19 +239,33 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
         """
         return self._best().predict(X)
 
-    def transform(self, X: Any) -> Any:
-        """Return the columns that the estimator with the chosen M selected.
+    @_has("decision_function")
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Compute the scores of the classifier with the chosen M."""
+        return self._best().decision_function(X)
+
+    @_has("predict_proba")
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Compute probabilities of the classes with the classifier of the chosen M."""
+        return self._best().predict_proba(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Score the estimator of the chosen M: accuracy of classes, R2 of numbers.
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame, shape (n_samples, n_features)
-            The table.
-
-        Returns
-        -------
-        ndarray or sparse matrix, shape (n_samples, best_)
+        X, y, sample_weight
+            Table, target and weights of the rows.
         """
-        return self._best().transform(X)
+        return self._best().score(X, y, sample_weight)
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Return the classes, of a classifier."""
+        return self._best().classes_
+
+    def _get_support_mask(self) -> np.ndarray:
+        return self._best().get_support()
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the mean score on inner folds against M, with its standard error and the chosen M; needs matplotlib.
@@ -296,10 +299,12 @@ class E2EFSPath(MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
+        inner = get_tags(E2EFSClassifier() if self.estimator is None else self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         return tags
 
 
-def _fit_sizes(base: BaseE2EFS, sizes: Sequence[int], prepared: PreparedData) -> list[tuple[int, Any]]:
-    return list(base._fit_sizes(sizes, prepared))
+def _fit_sizes(base: BaseE2EFS, sizes: Sequence[int], data: Data) -> list[tuple[int, Any]]:
+    return list(base._fit_sizes(sizes, data))

@@ -1,363 +1,260 @@
-"""Groups, forced columns, progress, contributions and effects around the training of an engine."""
+"""Parameter objects of the estimators: how weights and gamma are trained, and how M is chosen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+import inspect
+import numbers
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
-import numpy as np
-import scipy.sparse as sp
-from scipy.special import erfinv
-
-from tamiz._utils.progress import ProgressBar
-from tamiz.core import Rule
-from tamiz.core.gates import DROPPED, Gates, possible_counts, read_gates
-from tamiz.engines import Problem
-from tamiz.engines.additive import AdditiveModel
-from tamiz.engines.linear import LinearModel
-from tamiz.rows.exact import DEVIATIONS, normalize_exact, uses_erf
-from tamiz.rows.scaling import MissingValues
-from tamiz.selection import Selection
+from tamiz._utils.names import suggest
 
 
-@contextmanager
-def watch_selection(
-    verbose: int | bool, rule: Rule, refinement_steps: int
-) -> Iterator[Callable[[int, int, int], None] | None]:
-    """Yield the ``progress`` argument of an engine: a bar on stderr if ``verbose``, otherwise None.
+class NamedParameters:
+    """Answer a wrong name of a parameter with the nearest right one."""
 
-    Examples
-    --------
-    >>> with watch_selection(False, Rule(10, 2), 100) as progress:
-    ...     progress is None
-    True
-    """
-    if not verbose:
-        yield None
-        return
-    bar = ProgressBar(f"selecting {rule.n_features_to_select} of {rule.n_features}", delay=0.0)
+    #: Parameters that are objects, with the classes of these.
+    _nested: ClassVar[dict[str, tuple[Any, ...]]] = {}
 
-    def progress(step: int, n_alive: int, refined: int) -> None:
-        # When the selection will be closed is not known before it is; the end of the ramp is a fair guess.
-        before = step - refined if refined else max(step, rule.warmup_steps + rule.ramp_steps)
-        bar.update(step, before + refinement_steps, "refining" if refined else f"{n_alive} alive")
+    def __new__(cls, *args: Any, **parameters: Any) -> Any:
+        """Refuse unknown names before ``__init__`` does, which cannot suggest a better one."""
+        cls._check_names(parameters, TypeError)
+        return super().__new__(cls)
 
-    try:
-        yield progress
-    finally:
-        bar.close()
-
-
-#: Parameters of the estimators that decide what gamma decides over.
-OPTIONS = ("groups", "keep", "drop", "costs", "budget")
+    @classmethod
+    def _check_names(cls, names: Iterable[str], error: type[Exception]) -> None:
+        known = cls._get_param_names()  # type: ignore[attr-defined]
+        for name in names:
+            if name in known:
+                continue
+            homes = [
+                f" Did you mean {parameter}={kind.__name__}({name}=...)?"
+                for parameter, kinds in cls._nested.items()
+                for kind in kinds
+                if name in kind._get_param_names()
+            ]
+            hint = homes[0] if homes else suggest(name, known)
+            raise error(f"{cls.__name__} has no parameter {name!r}.{hint} There are: {', '.join(known)}.")
 
 
-@dataclass(frozen=True, eq=False)
-class Gating:
-    """Hold how the columns of the table relate to the features of an engine.
+class Options(NamedParameters):
+    """Base of the parameter objects: ``get_params`` and ``set_params`` as of scikit-learn, which need not be loaded."""
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        if cls.__init__ is object.__init__:
+            return {}
+        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+        return {parameter.name: parameter.default for parameter in parameters}
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return list(cls._defaults())
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return names and values of the parameters.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Not used: no parameter has parameters.
+        """
+        return {name: getattr(self, name) for name in self._get_param_names()}
+
+    def set_params(self, **parameters: Any) -> Any:
+        """Set parameters.
+
+        Parameters
+        ----------
+        **parameters
+            Names and values.
+
+        Returns
+        -------
+        self
+        """
+        self._check_names(parameters, ValueError)
+        for name, value in parameters.items():
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        shown = ((name, getattr(self, name), default) for name, default in self._defaults().items())
+        changed = [f"{name}={value!r}" for name, value, default in shown if repr(value) != repr(default)]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and repr(self) == repr(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def check(self) -> None:
+        """Raise ValueError for a parameter that is out of its range."""
+        from sklearn.utils._param_validation import validate_parameter_constraints
+
+        validate_parameter_constraints(self._constraints(), self.get_params(), caller_name=type(self).__name__)
+
+    def _constraints(self) -> dict[str, Any]:
+        return {}
+
+
+class Training(Options):
+    """Rates, lengths and solver of the training of an estimator.
 
     Parameters
     ----------
-    gates : Gates
-        Over the columns that the user gave.
-    group_names : ndarray of str or None
-        Names of the groups, if groups were given.
-    indicated : ndarray of int
-        Columns whose indicators of missing values stand behind the columns of the user, in this order.
+    recipe : {"tamiz", "paper"}, default="tamiz"
+        What "auto" stands for below and in the estimator: the values chosen for this package, or those of the paper, see
+        :meth:`paper`.
+    learning_rate : float or "auto", default="auto"
+        Learning rate of the weights (Adam); "auto" is 0.003 for the linear, the additive and the pair network,
+        0.01 for others.
+    batch_size : int or "auto", default="auto"
+        Rows per step; "auto" is the paper's max(2, N / 50), at least 16 for the pair network, and N / 4 within 16 and 64 for
+        networks with hidden layers.
+    warmup_steps : int or "auto", default="auto"
+        Steps before gamma moves; "auto" is 500 for the linear, the additive and the pair network, 0 for others.
+    ramp_steps : int or "auto", default="auto"
+        The paper's T, steps until the penalty has its full weight; "auto" is 20,000 for the linear network, 4,000 for the
+        additive, 8,000 for the pair network, 2,000 for others. The selection is closed long before that.
+    refinement_epochs : int or "auto", default="auto"
+        Passes over the data after the selection is closed; "auto" is the paper's 150 for the linear, the additive and
+        the pair network, about 2,000 steps for others.
+    max_steps : int or "auto", default="auto"
+        Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; "auto" is four ramps.
+    mu : float, default=1.0
+        Weight of the count penalty beyond 1 (the paper's mu).
+    rho : float, default=0.75
+        Relaxation of the target of the soft variant (the paper's rho).
+    mask_optimizer : {"adam", "rmsprop", "sign", "sgd"}, default="adam"
+        Solver of gamma: Adam, RMSprop, steps of equal length by the sign of the gradient, or plain projected gradient.
+    fit_intercept : bool, default=True
+        Whether the linear, the additive and the pair network have a constant term.
+
+    Examples
+    --------
+    >>> Training(ramp_steps=500)
+    Training(ramp_steps=500)
+    >>> Training(ramp_step=500)
+    Traceback (most recent call last):
+    TypeError: Training has no parameter 'ramp_step'. Did you mean 'ramp_steps'? There are: ...
     """
 
-    gates: Gates
-    group_names: np.ndarray | None
-    indicated: np.ndarray
+    def __init__(
+        self,
+        *,
+        recipe: str = "tamiz",
+        learning_rate: float | str = "auto",
+        batch_size: int | str = "auto",
+        warmup_steps: int | str = "auto",
+        ramp_steps: int | str = "auto",
+        refinement_epochs: int | str = "auto",
+        max_steps: int | str = "auto",
+        mu: float = 1.0,
+        rho: float = 0.75,
+        mask_optimizer: str = "adam",
+        fit_intercept: bool = True,
+    ) -> None:
+        self.recipe = recipe
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.warmup_steps = warmup_steps
+        self.ramp_steps = ramp_steps
+        self.refinement_epochs = refinement_epochs
+        self.max_steps = max_steps
+        self.mu = mu
+        self.rho = rho
+        self.mask_optimizer = mask_optimizer
+        self.fit_intercept = fit_intercept
+
+    @classmethod
+    def paper(cls, **changes: Any) -> Training:
+        """Return the recipe of the paper, for its two networks ("linear" and "mlp") and variants ("hard" and "soft").
+
+        Rate 0.001, and 0.05 for "mlp" until the refinement; l2 of 100 / N throughout; 5 epochs of warm-up; 300 epochs for
+        "hard" and 200 for "soft" until the refinement, T of 300 and 250 epochs; 150 epochs of refinement; max(2, N / 50)
+        rows per step; one start. With ``normalize="auto"`` columns are normalised as in its equation 9: the error function
+        with two standard deviations, and statistics that do not count classes by their weights.
+
+        Parameters
+        ----------
+        **changes
+            Parameters with other values than the paper's.
+
+        Examples
+        --------
+        >>> Training.paper(warmup_steps=0)
+        Training(recipe='paper', warmup_steps=0)
+        """
+        return cls(recipe="paper", **changes)
+
+    def _constraints(self) -> dict[str, Any]:
+        from sklearn.utils._param_validation import Interval, StrOptions
+
+        from tamiz._utils.validation import AUTO, NameOf, finite_number, whole_number
+        from tamiz.core.rule import MASK_OPTIMIZERS
+
+        return {
+            "recipe": [StrOptions({"tamiz", "paper"})],
+            "learning_rate": [AUTO, finite_number(0, or_equal=False)],
+            "batch_size": [AUTO, whole_number(1)],
+            "warmup_steps": [AUTO, whole_number(0)],
+            "ramp_steps": [AUTO, whole_number(1)],
+            "refinement_epochs": [AUTO, whole_number(0)],
+            "max_steps": [AUTO, whole_number(1)],
+            "mu": [finite_number(1e-6)],
+            "rho": [Interval(numbers.Real, 0, 1, closed="both")],
+            "mask_optimizer": [NameOf(lambda: MASK_OPTIMIZERS)],
+            "fit_intercept": ["boolean"],
+        }
 
     @property
-    def column_feature(self) -> np.ndarray:
-        """Return the feature of each column, the indicators included: they belong to the group of their column."""
-        feature = self.gates.column_feature
-        return np.concatenate([feature, feature[self.indicated]])
+    def is_paper(self) -> bool:
+        """Tell whether the paper's recipe is followed."""
+        return self.recipe == "paper"
 
-    def restrict(self, problem: Problem) -> Problem:
-        """Return the problem without dropped columns, with the features of the others."""
-        feature = self.column_feature
-        columns = np.flatnonzero(feature != DROPPED)
-        groups = feature[columns]
-        plain = np.array_equal(groups, np.arange(self.gates.n_features))
-        if columns.size < feature.size:
-            offset = None if problem.offset is None else problem.offset[columns]
-            problem = replace(problem, X=problem.X[:, columns], offset=offset, owned=True)
-        return replace(problem, groups=None if plain else groups)
-
-    def read_columns(self, support: np.ndarray) -> np.ndarray:
-        """Return the columns that the model reads, indicators included, for a mask over the columns of the user."""
-        indicators = self.gates.n_columns + np.flatnonzero(support[self.indicated])
-        return np.concatenate([np.flatnonzero(support), indicators])
-
-    def units_of(self, columns: np.ndarray) -> np.ndarray:
-        """Return the unit of selection of each of some columns, indicators included, numbered from 0 on without gaps."""
-        group = self.gates.group
-        return np.unique(np.concatenate([group, group[self.indicated]])[columns], return_inverse=True)[1]
-
-    def selection_of_columns(self, selection: Selection) -> Selection:
-        """Return the record of the columns of the user from that of the features."""
-        ranking, support = self.gates.rank_columns(selection.ranking, int(selection.support.sum()))
-        history = dict(selection.history)
-        if "gamma_path_features" in history:
-            history["gamma_path_features"] = self.gates.first_columns()[history["gamma_path_features"]]
-        return replace(
-            selection,
-            support=support,
-            ranking=ranking,
-            history=history,
-            groups=None if self.group_names is None else self.gates.group,
-            group_names=self.group_names,
-        )
+    @property
+    def lengths(self) -> dict[str, Any]:
+        """Return the parameters that make a schedule, "auto" or a number."""
+        names = ("learning_rate", "batch_size", "warmup_steps", "ramp_steps", "refinement_epochs", "max_steps")
+        return {name: getattr(self, name) for name in names}
 
 
-def read_gating(
-    estimator: Any, n_columns: int, names: np.ndarray | None, missing: MissingValues | None = None
-) -> Gating | None:
-    """Return what the parameters of an estimator ask for; None if every column is a feature.
+class Auto(Options):
+    """How ``n_features_to_select="auto"`` chooses M by inner cross-validation.
 
     Parameters
     ----------
-    estimator : E2EFSClassifier or E2EFSRegressor
-        Its parameters are read.
-    n_columns : int
-        Columns of the table.
-    names : ndarray of str or None
-        Names of the columns.
-    missing : MissingValues or None, default=None
-        How missing values are filled.
-    """
-    options = {name: getattr(estimator, name) for name in OPTIONS}
-    indicated = np.zeros(0, dtype=np.int64) if missing is None else missing.indicated
-    if indicated.size == 0 and all(value is None for value in options.values()):
-        return None
-    gates, group_names = read_gates(n_columns, estimator.n_features_to_select, **options, names=names)
-    return Gating(gates, group_names, indicated)
-
-
-def selectable(estimator: Any, n_columns: int, names: np.ndarray | None) -> tuple[int, int]:
-    """Return the least and the largest M that the parameters of an estimator leave possible, whatever its own M is.
-
-    Parameters
-    ----------
-    estimator : E2EFSClassifier or E2EFSRegressor
-        Its parameters are read.
-    n_columns : int
-        Columns of the table.
-    names : ndarray of str or None
-        Names of the columns.
-    """
-    options = {name: getattr(estimator, name) for name in OPTIONS}
-    if estimator.budget is not None:
-        read_gating(estimator, n_columns, names)  # raises unless M is None
-    return possible_counts(n_columns, **options, names=names)
-
-
-#: Points of a curve, and curves that are recorded, those of the best columns.
-N_POINTS, MOST_CURVES = 65, 64
-
-
-def record_effects(model: Any, selection: Selection, statistics: Any, normalize: str | None) -> dict[str, np.ndarray]:
-    """Return the curves of the best selected columns.
-
-    Parameters
-    ----------
-    model : AdditiveModel
-        Its first columns are the selected ones, in the order of the table.
-    selection : Selection
-        Which columns those are.
-    statistics : ColumnStatistics or None
-        Mean and deviation of the columns that the model reads.
-    normalize : {"erf", "erf2", "standard", None}
-        Normalisation of the columns.
-
-    Returns
-    -------
-    dict
-        "feature", shape (n_curves,); "grid", shape (n_curves, n_points), in the units of the table; "curve", shape
-        (n_curves, n_outputs, n_points), what the column adds to each output.
-    """
-    features = selection.ordered[:MOST_CURVES]
-    grids, curves = [], []
-    for place in np.searchsorted(selection.indices, features):
-        knots, _ = model.effects(int(place))
-        low, high = float(knots[0]), float(knots[-1])
-        mean, deviation = (0.0, 1.0) if statistics is None else (statistics.mean[place], statistics.deviation[place])
-        ends = _in_units_of_the_table(np.array([low, high]), mean, deviation, normalize)
-        grid = np.linspace(ends[0], ends[1], N_POINTS)
-        values = normalize_exact(grid, mean, deviation, normalize if statistics is not None else None)
-        grids.append(grid)
-        curves.append(model.effects(int(place), values)[1])
-    return {"feature": features, "grid": np.array(grids), "curve": np.array(curves)}
-
-
-def _in_units_of_the_table(values: np.ndarray, mean: float, deviation: float, normalize: str | None) -> np.ndarray:
-    """Invert the normalisation; values at the ends of erf lie at most six deviations from the mean."""
-    if normalize is None:
-        return values
-    z = values
-    if uses_erf(normalize):
-        z = np.clip(erfinv(np.clip(values, -1.0, 1.0)) * DEVIATIONS[normalize], -6.0, 6.0)
-    return mean + deviation * z
-
-
-class PairEffect(NamedTuple):
-    """Two selected columns, or groups of columns, and what they add to the scores together, beyond their curves."""
-
-    first: str
-    second: str
-    indices: tuple[int, int]
-    """Numbers of the columns or, where ``groups`` were given, of the groups."""
-    strength: float
-    """Root of the sum of squared weights of their products, which have variance 1 if the columns are independent."""
-
-
-def joint_effects(estimator: Any) -> list[PairEffect]:
-    """Return the joint effects of a fitted estimator, strongest first.
-
-    A group, and a column with its indicator of missing values, is one: the strengths of all its products with another are
-    added up, and those of its own columns with each other are left out.
-
-    Parameters
-    ----------
-    estimator : E2EFSClassifier or E2EFSRegressor
-        Fitted, with ``network="pairs"``.
+    rule : {"one_se", "best"} or float, default="one_se"
+        M is the fewest whose mean score is within one standard error of the best, is the best, or is within that number of
+        the best, such as 0.01.
+    minimum : int, default=1
+        The least M that is tried.
 
     Examples
     --------
-    >>> from tamiz import E2EFSClassifier
-    >>> X = np.random.default_rng(0).normal(size=(300, 12))
-    >>> model = E2EFSClassifier(2, network="pairs", groups={"size": [0, 1]}, random_state=0).fit(X, X[:, 1] * X[:, 7] > 0)
-    >>> [effect[:3] for effect in joint_effects(model)]
-    [('size', 'x7', (0, 6))]
+    >>> Auto(rule="best", minimum=3)
+    Auto(rule='best', minimum=3)
     """
-    selection, model, missing = estimator.selection_, estimator.model_, estimator.missing_
-    read = selection.indices
-    if missing is not None:
-        read = np.concatenate([read, read[missing.indicated]])
-    units = read if selection.groups is None else selection.groups[read]
-    squares: dict[tuple[int, int], float] = {}
-    for first, second, strength in model.pair_strengths():
-        one, other = sorted(int(units[model.columns_of_pairs(feature)[0]]) for feature in (first, second))
-        if one != other:
-            squares[one, other] = squares.get((one, other), 0.0) + strength**2
-    names = selection.group_names if selection.groups is not None else getattr(estimator, "feature_names_in_", None)
-    effects = []
-    for pair, square in squares.items():
-        first_name, second_name = (f"x{unit}" if names is None else str(names[unit]) for unit in pair)
-        effects.append(PairEffect(first_name, second_name, pair, float(np.sqrt(square))))
-    return sorted(effects, key=lambda effect: (-effect.strength, effect.indices))
+
+    def __init__(self, *, rule: str | float = "one_se", minimum: int = 1) -> None:
+        self.rule = rule
+        self.minimum = minimum
+
+    def _constraints(self) -> dict[str, Any]:
+        from sklearn.utils._param_validation import StrOptions
+
+        from tamiz._utils.validation import finite_number, whole_number
+
+        return {"rule": [StrOptions({"one_se", "best"}), finite_number(0)], "minimum": [whole_number(1)]}
 
 
-#: Rows that are looked at, and cells that go through a network for all features together.
-MOST_ROWS, MOST_CELLS = 2048, 200_000_000
-
-
-def contributions(
-    model: Any,
-    X: Any,
-    offset: np.ndarray | None = None,
-    weights: np.ndarray | None = None,
-    features: np.ndarray | None = None,
-    seed: int = 0,
-) -> np.ndarray:
-    """Return the standardised effect of each feature over all outputs of a model.
-
-    It is the root of half the mean squared change of the outputs when the values of a feature are exchanged for those of
-    another row, all else left alone. Of a sum over columns this is the standard deviation of what the feature adds, for a
-    linear model ``|w_j| std(x_j)``, and is computed as such; other models are asked with rows exchanged.
-
-    Parameters
-    ----------
-    model : Model
-        A trained model; ``scores(X, offset)``.
-    X : ndarray or sparse matrix, shape (n_samples, n_columns)
-        The columns that the model reads, normalised.
-    offset : ndarray, shape (n_columns,), or None, default=None
-        Implicit value of each column of a sparse table.
-    weights : ndarray, shape (n_samples,), or None, default=None
-        Weights of the rows.
-    features : ndarray of int, shape (n_columns,), or None, default=None
-        Number of the feature of each column, from 0 on without gaps, where a feature has several columns; None: every
-        column is one.
-    seed : int, default=0
-        Decides which rows are exchanged.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_features,)
+def is_auto(value: Any) -> bool:
+    """Tell whether a parameter is left to inner cross-validation.
 
     Examples
     --------
-    >>> model = LinearModel(np.array([[3.0, -1.0]]), np.zeros(1))
-    >>> contributions(model, np.array([[1.0, 1.0], [-1.0, -1.0]])).tolist()
-    [3.0, 1.0]
+    >>> is_auto("auto"), is_auto(Auto(minimum=2)), is_auto(3)
+    (True, True, False)
     """
-    weights = np.ones(X.shape[0]) if weights is None else np.asarray(weights, dtype=np.float64)
-    features = np.arange(X.shape[1]) if features is None else np.asarray(features)
-    if isinstance(model, LinearModel):
-        return _by_parts(lambda j, values: model.coef[:, j, None] * values, X, offset, weights, features)
-    if isinstance(model, AdditiveModel):
-        return _by_parts(lambda j, values: model.effects(j, values)[1], X, offset, weights, features)
-    return _by_exchange(model, X, offset, weights, features, seed)
-
-
-def _columns(X: Any, offset: np.ndarray | None) -> Iterator[np.ndarray]:
-    """Yield the columns as dense float64 vectors, one at a time."""
-    table = X.tocsc() if sp.issparse(X) else X
-    for j in range(table.shape[1]):
-        values = table[:, [j]].toarray()[:, 0] if sp.issparse(table) else table[:, j]
-        yield values.astype(np.float64) + (0.0 if offset is None else offset[j])
-
-
-def _by_parts(
-    part: Callable[[int, np.ndarray], np.ndarray],
-    X: Any,
-    offset: np.ndarray | None,
-    weights: np.ndarray,
-    features: np.ndarray,
-) -> np.ndarray:
-    """Return the standard deviation of what each feature adds to a sum, over all outputs."""
-    shares = weights / weights.sum()
-    variances = np.zeros(int(features.max(initial=-1)) + 1)
-    sums: dict[int, np.ndarray] = {}
-    left = np.bincount(features)
-    for j, values in enumerate(_columns(X, offset)):
-        feature = int(features[j])
-        added = part(j, values) + sums.pop(feature, 0.0)
-        left[feature] -= 1
-        if left[feature]:
-            sums[feature] = added
-            continue
-        centred = added - (added @ shares)[:, None]
-        variances[feature] = (centred**2 @ shares).sum()
-    return np.sqrt(variances)
-
-
-def _by_exchange(
-    model: Any, X: Any, offset: np.ndarray | None, weights: np.ndarray, features: np.ndarray, seed: int
-) -> np.ndarray:
-    """Return the root of half the mean squared change of the outputs when the values of a feature are exchanged."""
-    n_features = int(features.max(initial=-1)) + 1
-    most = min(MOST_ROWS, max(64, MOST_CELLS // max(1, 50 * n_features * X.shape[1])))
-    random = np.random.default_rng((seed, X.shape[0]))
-    rows = random.permutation(X.shape[0])[:most]
-    values = X[rows].toarray() if sp.issparse(X) else np.array(X[rows])
-    if offset is not None:
-        values = values + offset.astype(values.dtype)
-    shares = weights[rows] / weights[rows].sum()
-    before = model.scores(values)
-    changes = np.zeros(n_features)
-    # The rows are in random order, so the next row is a random other one.
-    partner = np.roll(np.arange(rows.size), 1)
-    for feature in range(n_features):
-        columns = np.flatnonzero(features == feature)
-        kept = values[:, columns].copy()
-        values[:, columns] = kept[partner]
-        changes[feature] = shares @ ((model.scores(values) - before) ** 2).sum(axis=1)
-        values[:, columns] = kept
-    return np.sqrt(changes / 2.0)
+    return isinstance(value, Auto) or (isinstance(value, str) and value == "auto")

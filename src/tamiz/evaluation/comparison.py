@@ -16,6 +16,7 @@ import numpy as np
 from tamiz.baselines import registry
 from tamiz.baselines.registry import get_method
 from tamiz.estimators.networks import find_network
+from tamiz.estimators.training import Training
 from tamiz.evaluation.folds import Fold, Prepare, count_test_rows, mean_test_share, take_columns
 from tamiz.evaluation.intervals import (
     FriedmanResult,
@@ -212,9 +213,9 @@ def make_candidates(names: Sequence[str], task: str, network: str = "linear") ->
             raise ValueError(f"The method {name!r} needs classes, but the task is regression. Leave it out.")
         its_network = info.options.get("network", network) if info.trains_model else "linear"
         make = partial(make_seeded, name, task=task, network=its_network)
-        made, kind = make(1, 0), find_network(its_network)
+        kind = find_network(its_network)
         if info.trains_model:
-            kind.engine(made)  # a package that is missing is reported here, not by every fold
+            kind.engine(Training())  # a package that is missing is reported here, not by every fold
         in_threads = info.engine != "torch" and kind.compiled
         is_reference = info.name in REFERENCE_METHODS
         n_draws = RANDOM_DRAWS if is_reference and not info.keeps_all else 1

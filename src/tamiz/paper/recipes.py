@@ -16,7 +16,8 @@ from tamiz._utils.names import pick, pick_name
 from tamiz.baselines.registry import get_method
 from tamiz.engines.schedule import DENSE_STARTS, NETWORK_STARTS, PAPER_RAMP_EPOCHS, PAPER_STARTS
 from tamiz.estimators import E2EFSClassifier
-from tamiz.estimators.networks import find_network, find_schedule
+from tamiz.estimators.networks import find_network
+from tamiz.estimators.training import Training
 from tamiz.evaluation.comparison import fit_size, make_seeded
 from tamiz.evaluation.metrics import balanced_accuracy
 from tamiz.paper import load_dataset
@@ -182,7 +183,7 @@ RECIPES = {
     "paper": NetworkRecipe(
         "paper",
         "[paper]: trained by the paper's recipe (rates, weight decay, epochs, T, 2 standard deviations in the normalisation)",
-        {"schedule": "paper", "normalize": "erf2"},
+        {"training": Training.paper()},
     ),
     "tamiz": NetworkRecipe("tamiz", "[tamiz]: trained by the defaults of tamiz, which differ from the paper's"),
 }
@@ -236,7 +237,7 @@ def recipe_parameters(name: str | None) -> dict[str, Any]:
     Examples
     --------
     >>> recipe_parameters("paper"), recipe_parameters(None)
-    ({'schedule': 'paper', 'normalize': 'erf2'}, {})
+    ({'training': Training(recipe='paper')}, {})
     """
     return {} if name is None else dict(pick(name, RECIPES, "recipe").parameters)
 
@@ -291,11 +292,11 @@ def naive_network(n_features: int, recipe: str | None, seed: int) -> E2EFSClassi
 
     Examples
     --------
-    >>> naive_network(5, "paper", seed=0).schedule
-    'paper'
+    >>> naive_network(5, "paper", seed=0).training
+    Training(recipe='paper', warmup_steps=0)
     """
     # With all columns kept the paper trains for the epochs of the refinement only.
-    more = {**recipe_parameters(recipe), **({"warmup_steps": 0} if recipe == "paper" else {})}
+    more = {"training": Training.paper(warmup_steps=0)} if recipe == "paper" else recipe_parameters(recipe)
     return E2EFSClassifier(n_features, random_state=seed, **more)
 
 
@@ -312,8 +313,9 @@ def learner_settings(learner: str, grid: str, recipe: str | None) -> dict[str, A
         values = {"solvers": list(chosen.solvers), "values": list(chosen.values)}
         return {**values, "folds": 5, "normalize": SVM_NORMALIZATION}
     network = naive_network(100, recipe, 0)
-    decided = asdict(find_schedule(network)(1000, 100, "classification"))
-    return {"decided": decided, "normalize": network.normalize}
+    training = network.training or Training()
+    decided = asdict(find_network(network.network).schedule(training, 1000, 100, "classification"))
+    return {"decided": decided, "training": repr(training)}
 
 
 def erf_pair(train: Any, test: Any, kind: str = "erf") -> tuple[np.ndarray, np.ndarray]:
@@ -441,8 +443,11 @@ def method_settings(method: str, network: str = "linear", **parameters: Any) -> 
     if info.trains_model:
         kind = find_network(info.options.get("network", network))
         automatic = DENSE_STARTS if kind.compiled else NETWORK_STARTS
-        found["decided"] = asdict(find_schedule(estimator)(1000, 100, "classification"))
-        found["starts"] = PAPER_STARTS if kind.convex or estimator.schedule == "paper" else automatic
+        training = estimator.training or Training()
+        found["decided"] = asdict(
+            kind.schedule(training, 1000, 100, "classification", l2=estimator.l2, variant=estimator.variant)
+        )
+        found["starts"] = PAPER_STARTS if kind.convex or training.is_paper else automatic
     elif info.nested == "smallest":
         found["fitted"] = info.nested  # a cell without this entry was fitted at the largest M or at each
     return dict(sorted(found.items()))

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tamiz.estimators.base import fit_prepared
 from tamiz.estimators.networks import NETWORKS
 from tamiz.evaluation.metrics import Parts, get_metric
 from tamiz.report.describe import group_rows
@@ -40,6 +39,8 @@ class Wish:
         One of ``LIVE_NETWORKS``.
     keep, drop : tuple of str, default=()
         Columns of the file that are always, or never, kept.
+    l2 : float or "auto", default="auto"
+        Weight decay, where inner folds have chosen one.
     """
 
     n_features_to_select: int | str
@@ -47,6 +48,7 @@ class Wish:
     network: str = "linear"
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
+    l2: float | str = "auto"
 
 
 def read_wish(record: Any) -> Wish:
@@ -55,7 +57,7 @@ def read_wish(record: Any) -> Wish:
     Examples
     --------
     >>> read_wish({"m": 3, "target": "ill", "drop": ["age"]})
-    Wish(n_features_to_select=3, target='ill', network='linear', keep=(), drop=('age',))
+    Wish(n_features_to_select=3, target='ill', network='linear', keep=(), drop=('age',), l2='auto')
     >>> read_wish({"m": "many"})
     Traceback (most recent call last):
     tamiz.serve.session.LiveError: M must be a whole number from 1 on.
@@ -75,7 +77,7 @@ def read_wish(record: Any) -> Wish:
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
             raise LiveError("Columns to force in or out must be a list of names.")
         lists.append(tuple(dict.fromkeys(value)))
-    return Wish(m, target, network, *lists)
+    return Wish(m, target, network, keep=lists[0], drop=lists[1])
 
 
 def lower_m(data: TargetData, wish: Wish) -> Wish:
@@ -90,19 +92,21 @@ def make_live_estimator(data: TargetData, wish: Wish) -> Any:
     """Return the estimator for a wish, not fitted."""
     from tamiz import E2EFSClassifier, E2EFSRegressor
 
-    if isinstance(wish.n_features_to_select, str) or wish.network == AUTO:
-        raise LiveError("M and the network must be chosen first.")
-    free = len(data.column_names) - len(wish.drop)
-    if wish.n_features_to_select > free:
-        raise LiveError(f"M is {wish.n_features_to_select:,}, but {free:,} columns are left to select from.")
-    if len(wish.keep) > wish.n_features_to_select:
-        raise LiveError(f"{len(wish.keep)} columns are forced in, more than M = {wish.n_features_to_select}. Raise M.")
+    if not isinstance(wish.n_features_to_select, str):
+        free = len(data.column_names) - len(wish.drop)
+        if wish.n_features_to_select > free:
+            raise LiveError(f"M is {wish.n_features_to_select:,}, but {free:,} columns are left to select from.")
+        if len(wish.keep) > wish.n_features_to_select:
+            raise LiveError(
+                f"{len(wish.keep)} columns are forced in, more than M = {wish.n_features_to_select}. Raise M."
+            )
     both = set(wish.keep) & set(wish.drop)
     if both:
         raise LiveError(f"{sorted(both)[0]!r} cannot be forced both in and out.")
     parameters: dict[str, Any] = {
         "n_features_to_select": wish.n_features_to_select,
         "network": wish.network,
+        "l2": wish.l2,
         "random_state": SEED,
     }
     if data.is_grouped:
@@ -114,10 +118,42 @@ def make_live_estimator(data: TargetData, wish: Wish) -> Any:
     return (E2EFSClassifier if data.task == "classification" else E2EFSRegressor)(**parameters)
 
 
+def decide_wish(
+    data: TargetData, wish: Wish, check: Callable[..., None] = lambda *_: None
+) -> tuple[Wish, dict[str, Any] | None]:
+    """Choose M, network and weight decay on inner folds, as the estimator does, where the page leaves M or network open.
+
+    Parameters
+    ----------
+    data : TargetData
+        The table.
+    wish : Wish
+        What the page asks for.
+    check : callable, default=nothing
+        Called often; what it raises ends the choice.
+
+    Returns
+    -------
+    (Wish, dict or None)
+        The wish with everything decided, and what the page shows of the choice.
+    """
+    if AUTO not in (wish.n_features_to_select, wish.network):
+        return wish, None
+    words = []
+    found = make_live_estimator(data, wish).choose(data.X, data.y, progress=check).parameters
+    if "network" in found:
+        words.append(f"Network {found['network']}: the simplest that the best on inner folds does not clearly beat.")
+    if "n_features_to_select" in found:
+        rule = "the fewest within one standard error of the best on inner folds"
+        words.append(f"M = {found['n_features_to_select']:,}: {rule}.")
+    wish = replace(wish, **found)
+    return wish, {"m": wish.n_features_to_select, "network": wish.network, "words": " ".join(words)}
+
+
 def fit_wish(data: TargetData, wish: Wish, check: Callable[..., None] = lambda *_: None) -> Any:
     """Return the estimator of all rows for a wish; ``check`` may raise to end the fit."""
     estimator = make_live_estimator(data, wish)
-    return fit_prepared(estimator, data.whole(estimator), progress=check)
+    return estimator.fit_prepared(data.whole(estimator), progress=check)
 
 
 def describe_fit(data: TargetData, wish: Wish, fitted: Any) -> dict[str, Any]:
@@ -189,7 +225,7 @@ def score_fold(
     estimator = make_live_estimator(data, wish)
     prepared, matrix = data.fold(number, estimator)
     check()
-    fitted = fit_prepared(estimator, prepared, progress=check)
+    fitted = estimator.fit_prepared(prepared, progress=check)
     metric = get_metric(None, data.task)
     train, test = data.folds[number]
     parts = metric.measure(data.y[test], metric.read(fitted, matrix), data.y[train])

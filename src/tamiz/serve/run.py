@@ -7,8 +7,7 @@ import time
 import numpy as np
 
 from tamiz.evaluation.metrics import Parts, get_metric
-from tamiz.serve.choose import decide_wish
-from tamiz.serve.fits import Wish, describe_fit, describe_heat, fit_wish, lower_m, score_fold
+from tamiz.serve.fits import Wish, decide_wish, describe_fit, describe_heat, fit_wish, lower_m, score_fold
 from tamiz.serve.jobs import LiveJob
 from tamiz.serve.session import TargetData
 

@@ -126,8 +126,7 @@ def _listen(port: int) -> socket.socket:
 def _load_engine() -> None:
     """Fit a tiny table, so that what the first fit needs is loaded when the first table comes."""
     from tamiz import E2EFSClassifier
-    from tamiz.estimators.base import fit_prepared, prepare_once
 
     estimator = E2EFSClassifier(2, random_state=0)
     table = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
-    fit_prepared(estimator, prepare_once(estimator, table, np.arange(12) % 2))
+    estimator.fit_prepared(estimator.prepare(table, np.arange(12) % 2))

@@ -16,7 +16,6 @@ from uuid import uuid4
 import numpy as np
 
 from tamiz.errors import TableError, TamizError
-from tamiz.estimators.base import prepare_once
 from tamiz.evaluation.folds import Fold, make_folds
 from tamiz.tables.encode import TableEncoder, list_features
 from tamiz.tables.names import find_column
@@ -124,7 +123,7 @@ class TargetData:
         """Return all rows, prepared for fits."""
         with self._lock:
             if not hasattr(self, "_whole"):
-                self._whole = prepare_once(estimator, self.X, self.y)
+                self._whole = estimator.prepare(self.X, self.y)
             return self._whole
 
     def fold(self, number: int, estimator: Any) -> tuple[Any, Any]:
@@ -135,7 +134,7 @@ class TargetData:
             train, test = self.folds[number]
             encoder = TableEncoder(features=self.features).fit(self.table, rows=train)
             matrix = encoder.transform(self.table, rows=train)
-            found = prepare_once(estimator, matrix, self.y[train]), encoder.transform(self.table, rows=test)
+            found = estimator.prepare(matrix, self.y[train]), encoder.transform(self.table, rows=test)
             size = 2 * self.y.size * len(self.features) * 4 * len(self.folds)
             if size <= MOST_FOLD_BYTES:
                 self._folds_prepared[number] = found

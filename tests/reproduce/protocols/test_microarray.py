@@ -143,7 +143,7 @@ def test_cells_of_a_real_set(colon_plan, data_home):
     assert means["fisher", "svm"] > 0.75
     support = results[cells[0].key]["support"]
     assert [len(columns) for columns in support] == [10, 50]
-    assert cells[0].settings["parameters"]["schedule"] == "paper"
+    assert cells[0].settings["parameters"]["training"] == "Training(recipe='paper')"
     assert cells[0].settings["parameters"]["decided"]["learning_rate"] == 1e-3
 
 

@@ -25,7 +25,8 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from tamiz import find_pairs
-from tamiz.pairs.blocks import BLOCK_FUNCTIONS, count_threads, run_blocks
+from tamiz.pairs.basis import in_order
+from tamiz.pairs.blocks import BLOCK_FUNCTIONS, count_threads
 from tamiz.paper import generators, load_dataset
 
 
@@ -55,7 +56,7 @@ def bare_products(n_samples: int, n_columns: int, degree: int) -> None:
         functions[task[0] : task[0] + size] @ functions[task[1] : task[1] + size].T
         return []
 
-    for _ in run_blocks(count_threads(None))(tasks, work):
+    for _ in in_order(work, tasks, count_threads(None)):
         pass
 
 

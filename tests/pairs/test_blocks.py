@@ -1,6 +1,6 @@
-"""Blocks of matrix products against plain loops."""
+"""Blocks of matrix products against plain loops, and which pairs are judged exactly."""
 
-import time
+import heapq
 
 import numpy as np
 import pytest
@@ -8,15 +8,15 @@ import scipy.sparse as sp
 from scipy import stats
 
 from tamiz.pairs.basis import make_basis
-from tamiz.pairs.blocks import Best, inner_products, run_blocks, search_all, search_block, split
+from tamiz.pairs.blocks import Best, push, search_all, search_block, split, transform_tables
 from tamiz.pairs.columns import read_columns
+from tamiz.pairs.full import count_pairs, kept_pairs, pairs_to_judge
 
 
-def make(random, n_targets=1, heavy=True):
+def make(random, n_targets=1):
     X = random.normal(size=(80, 20))
     X[:, 5:10] = random.integers(0, 3, size=(80, 5))
-    if heavy:
-        X[:, 12:16] = random.random((80, 4)) < 0.1
+    X[:, 12:16] = random.random((80, 4)) < 0.1
     X[:, 3] = 1.0
     weights = random.normal(size=(2, n_targets, 80)).astype(np.float32)
     return make_basis(read_columns(X), np.full(80, 1 / 80)), weights
@@ -40,48 +40,30 @@ def by_loops(basis, weights):
     return z
 
 
-@pytest.mark.parametrize("n_targets", [1, 3])
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("n_targets", "threads"), [(1, 1), (3, 2)])
 def test_blocks_find_what_loops_find(n_targets, threads):
     basis, weights = make(np.random.default_rng(0), n_targets)
-    heavy = basis.kurtosis > 4
-    assert heavy.sum() == 4
+    assert (basis.kurtosis > 4).sum() == 4
     blocks = split(basis, 15)  # 15 light columns, then the 4 with rare values; column 3 is constant
     assert [block.is_heavy for block in blocks] == [False, True]
     assert blocks[1].columns.tolist() == [12, 13, 14, 15]
-    found = search_all(blocks, weights, np.ones(80), 20, 30, run_blocks(threads))
+    found = search_all(blocks, weights, np.ones(80), 20, 30, threads)
     for best, replicate in zip(found, weights):
         z = by_loops(basis, replicate)
-        expected = np.sort(z[np.isfinite(z)])[::-1][:30]
-        np.testing.assert_allclose(best.z, expected, atol=2e-3)
+        np.testing.assert_allclose(best.z, np.sort(z[np.isfinite(z)])[::-1][:30], atol=2e-3)
         both = np.maximum(z, z.T)
         assert best.partner[3] == -1
-        for column in range(20):
-            if column != 3:
-                assert both[column, best.partner[column]] == pytest.approx(both[column].max(), abs=2e-3)
+        for column in np.delete(np.arange(20), 3):
+            assert both[column, best.partner[column]] == pytest.approx(both[column].max(), abs=2e-3)
 
 
-def test_a_block_with_itself_is_multiplied_above_the_diagonal():
-    random = np.random.default_rng(0)
-    basis = make_basis(read_columns(random.normal(size=(60, 350))), np.full(60, 1 / 60))
-    (block,) = split(basis)
-    weight = random.normal(size=(1, 1, 60)).astype(np.float32)
-    out = np.full((700, 700), np.nan, dtype=np.float32)
-    inner_products(block, block, weight[0, 0], out)
-    expected = (block.functions * weight[0, 0]) @ block.functions.T
-    above = np.triu_indices(700)
-    np.testing.assert_allclose(out[above], expected[above], atol=1e-3)
-    assert np.isnan(out[-1, 0])
-
-
-def test_blocks_hold_about_as_many_functions_each():
-    random = np.random.default_rng(0)
-    X = random.normal(size=(40, 900))
-    for degree, n_blocks in ((1, 2), (2, 3)):
-        blocks = split(make_basis(read_columns(X), np.full(40, 1 / 40), degree=degree))
-        assert len(blocks) == n_blocks
-        assert np.ptp([len(block.columns) for block in blocks]) <= 2
-        assert sorted(np.concatenate([block.columns for block in blocks])) == list(range(900))
+@pytest.mark.parametrize(("degree", "n_blocks"), [(1, 2), (2, 3)])
+def test_blocks_hold_about_as_many_functions_each(degree, n_blocks):
+    X = np.random.default_rng(0).normal(size=(40, 900))
+    blocks = split(make_basis(read_columns(X), np.full(40, 1 / 40), degree=degree))
+    assert len(blocks) == n_blocks
+    assert np.ptp([len(block.columns) for block in blocks]) <= 2
+    assert sorted(np.concatenate([block.columns for block in blocks])) == list(range(900))
 
 
 def test_sparse_blocks_give_what_dense_ones_give():
@@ -90,17 +72,16 @@ def test_sparse_blocks_give_what_dense_ones_give():
     found = []
     for table in (X, X.toarray()):
         blocks = split(make_basis(read_columns(table), np.full(90, 1 / 90), degree=1), 5)
-        found.append(search_all(blocks, weights, np.ones(90), 12, 66, run_blocks(1))[0])
+        found.append(search_all(blocks, weights, np.ones(90), 12, 66)[0])
     np.testing.assert_allclose(found[0].z, found[1].z, atol=1e-3)
     np.testing.assert_array_equal(found[0].partner, found[1].partner)
 
 
 def test_without_an_effect_the_evidence_is_standard_normal():
     random = np.random.default_rng(0)
-    basis = make_basis(read_columns(random.normal(size=(500, 60))), np.full(500, 1 / 500))
-    (block,) = split(basis)
+    (block,) = split(make_basis(read_columns(random.normal(size=(500, 60))), np.full(500, 1 / 500)))
     weights = stats.zscore(random.normal(size=(1, 1, 500)), axis=2).astype(np.float32)
-    z = search_block(block, block, weights, np.ones(500, dtype=np.float32), 5000)[0][0]
+    z = search_block(block, block, weights, np.ones(500, dtype=np.float32), [Best.empty(5000, 60)])[0][0]
     assert len(z) == 60 * 59 // 2
     assert stats.kstest(z, "norm").statistic < 0.06
 
@@ -114,22 +95,39 @@ def test_merging_does_not_depend_on_the_order():
         for part in np.array_split(order, 4):
             best.merge_pairs(z[part], i[part], j[part])
         records.append(best)
-    np.testing.assert_array_equal(records[0].pairs(), records[1].pairs())
+    kept = [sorted(zip(best.z, best.i, best.j)) for best in records]
+    assert kept[0] == kept[1]
 
 
-def test_an_interrupt_ends_the_search_at_once():
-    done = []
+def test_the_transform_makes_chi_square_normal():
+    offset, slope = transform_tables(16)
+    for freedom in (1, 4, 16):
+        for tail in (0.05, 0.001):
+            z = ((stats.chi2.isf(tail, freedom) / freedom) ** (1 / 3) - offset[freedom]) * slope[freedom]
+            assert abs(z - stats.norm.isf(tail)) < 0.12
 
-    def work(task):
-        time.sleep(0.01)
-        done.append(task)
-        return []
 
-    def interrupted():
-        for count, _ in enumerate(run_blocks(2)([(0, k) for k in range(500)], work)):
-            if count == 3:
-                raise KeyboardInterrupt
+def test_a_heap_keeps_the_largest():
+    values = np.random.default_rng(0).permutation(50).astype(np.float32)
+    heap = np.full(7, -1.0, dtype=np.float32)
+    i, j = np.zeros(7, dtype=np.int64), np.zeros(7, dtype=np.int64)
+    for place, value in enumerate(values):
+        if value > heap[0]:
+            push(heap, i, j, value, place, place + 1)
+    assert sorted(heap.tolist()) == sorted(heapq.nlargest(7, values.tolist()))
+    np.testing.assert_array_equal(values[i], heap)
 
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert len(done) < 20
+
+def test_numbers_of_pairs():
+    assert (count_pairs(np.array([2, 0, 1, 3])), count_pairs(np.array([0, 1]))) == (3, 0)
+    assert [kept_pairs(n) for n in (5, 500, 10**6)] == [100, 500, 1000]
+
+
+def test_the_pair_of_a_column_of_the_model_is_judged_however_weak():
+    best = Best.empty(4, 6)
+    best.merge_pairs(np.array([9.0, 8.0, 7.0, 6.0], dtype=np.float32), np.array([0, 1, 2, 3]), np.array([1, 2, 3, 4]))
+    best.partner[5], best.column_z[5] = 2, -3.0
+    judged = pairs_to_judge(best, 10**9, np.array([5]))
+    assert [2, 5] in judged.tolist()
+    assert [2, 5] not in pairs_to_judge(best, 10**9, np.empty(0, dtype=np.int64)).tolist()
+    assert (judged[:, 0] < judged[:, 1]).all()

@@ -8,6 +8,9 @@ import pandas as pd
 import pytest
 
 from tamiz import find_pairs
+from tamiz.pairs.columns import read_columns
+from tamiz.pairs.result import cut_axis, describe_cells
+from tamiz.pairs.target import read_target
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +45,8 @@ def test_tables_as_frames(found):
 
 def test_text_and_html(found):
     text = repr(found)
-    assert "1 significant pair and 2 significant columns" in text
+    assert "1 pair is significant (p < 0.05, corrected for 15 pairs)" in text
+    assert "2 of 6 columns are significant: 0 on their own, 2 only in a pair; 200 rows." in text
     assert "a      <c>" in text
     assert "and 2 more in .pairs" in text
     html = found._repr_html_()
@@ -68,12 +72,25 @@ def test_unknown_columns_are_reported(found):
         found.plot(6, 0)
 
 
-def test_numbers_categories_and_several_classes_are_drawn():
+def test_the_summary_counts_each_column_once():
     random = np.random.default_rng(0)
-    X = np.column_stack([random.normal(size=100), random.integers(0, 2, 100)])
-    for y in (random.normal(size=100), random.integers(0, 3, 100)):
-        ax = find_pairs(X, y, n_permutations=0).plot(0, 1)
-        assert ax.get_ylabel() == "x1"
+    X = random.normal(size=(300, 12))
+    logit = 2 * X[:, :3].sum(axis=1) + 2.5 * X[:, 5] * X[:, 6]
+    found = find_pairs(X, random.random(300) < 1 / (1 + np.exp(-logit)), random_state=0)
+    assert "5 of 12 columns are significant: 3 on their own, 2 only in a pair" in found.summary
+    noise = find_pairs(X, random.normal(size=300), random_state=0)
+    assert noise.summary.startswith("No pair is significant (p < 0.05, corrected for 66 pairs). 0 of 12 columns")
+
+
+@pytest.mark.parametrize("kind", ["two", "three", "numbers"])
+def test_any_target_is_drawn(kind):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(90, 4))
+    X[:, 2] = random.integers(0, 3, 90)
+    y = {"two": X[:, 0] > 0, "three": random.integers(0, 3, 90), "numbers": X[:, 0] * X[:, 1]}[kind]
+    found = find_pairs(X, y, random_state=0, n_permutations=0).with_names(["a", "b", "c", "d"])
+    axes = found.plot(0, 2)
+    assert (axes.get_xlabel(), axes.get_ylabel(), len(axes.collections)) == ("a (rank)", "c", 2)
 
 
 def test_an_empty_result_says_why_it_cannot_be_drawn():
@@ -89,3 +106,37 @@ def test_results_can_be_stored(found):
     again = pickle.loads(pickle.dumps(found))
     assert again.pairs == found.pairs
     np.testing.assert_array_equal(again.ranking, found.ranking)
+
+
+@pytest.mark.parametrize(("n_rows", "n_cells"), [(30, 3), (300, 6), (5000, 8)])
+def test_cells_by_rank_hold_about_equally_many_rows(n_rows, n_cells):
+    axis = cut_axis(read_columns(np.random.default_rng(0).normal(size=(n_rows, 1))), 0)
+    counts = np.bincount(axis.codes)
+    assert (axis.by_rank, len(counts)) == (True, n_cells)
+    assert np.ptp(counts) <= 1
+    assert (axis.lower[1:] > axis.upper[:-1]).all()
+
+
+def test_few_values_are_cells_of_their_own_and_heavy_ties_leave_no_empty_cell():
+    random = np.random.default_rng(0)
+    few = cut_axis(read_columns(random.integers(0, 4, size=(100, 1)).astype(float)), 0)
+    assert (few.by_rank, few.lower.tolist()) == (False, [0.0, 1.0, 2.0, 3.0])
+    tied = np.where(random.random(500) < 0.7, 0.0, random.normal(size=500))[:, None]
+    assert (np.bincount(cut_axis(read_columns(tied), 0).codes) > 0).all()
+
+
+def test_a_group_of_one_hot_columns_is_cut_by_category():
+    codes = np.tile([0, 1, 2], 20)
+    table = read_columns(np.eye(3)[codes], groups=["colour"] * 3)
+    np.testing.assert_array_equal(cut_axis(table, 0).codes, codes)
+
+
+def test_means_shares_and_counts():
+    X = np.array([[0.0, 0], [0, 1], [1, 0], [1, 0]] * 6)
+    classes = describe_cells(read_columns(X), read_target(["a", "b", "c", "c"] * 6, None, 24), 0, 1)
+    assert classes.classes == ("a", "b", "c")
+    np.testing.assert_array_equal(classes.means, [[0, 2], [1, np.nan]])
+    np.testing.assert_array_equal(classes.counts, [[6, 12], [6, 0]])
+    numbers = describe_cells(read_columns(X), read_target([1.0, 3.5, 2.0, 4.0] * 6, None, 24, "regression"), 0, 1)
+    np.testing.assert_allclose(numbers.means, [[1, 3], [3.5, np.nan]])
+    np.testing.assert_allclose(numbers.shares, [[0, 0.8], [1, np.nan]])

@@ -193,6 +193,7 @@ def _record(
             "columns": [dict(zip(columns, row)) for row in zip(*columns.values())],
             "fitted": found.fitted,
             "not_searched": found.unused,
+            "summary": found.summary,
             "note": found.note,
             "notes": list(terminal.notes),
             "seed": options.seed,

@@ -227,15 +227,7 @@ def show_pairs(record: Mapping[str, Any]) -> Group:
     more = len(record["pairs"]) - len(shown)
     if more > 0:
         parts.append(Text(f"and {more:,} more in pairs.csv", style="dim"))
-    alone = [column["column"] for column in record["columns"] if column["marginal_p_value"] < 0.05]
-    words = f"* p < 0.05, corrected for all {record['n_tests']:,} pairs" if shown else record["note"]
-    parts.append(Text(words, style="dim"))
-    parts.append(
-        Text(
-            f"Columns that matter: {record['n_significant_columns']:,} of {record['n_columns']:,} "
-            f"({len(alone):,} of them on their own)"
-        )
-    )
+    parts.append(Text(record["summary"] if shown else record["note"]))
     return Group(*parts, files_lines(record))
 
 

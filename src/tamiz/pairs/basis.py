@@ -15,13 +15,40 @@ from tamiz.pairs.columns import ColumnTable
 
 # A function that rests on fewer rows says more about those rows than about the column.
 MIN_ROWS = 5
-# Rows that are equal in float32 change places at most so often per row; columns that need more are sorted again in full.
-_MOST_MOVES = 4
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _append(current, functions, count, weights, smallest):  # pragma: no cover - compiled
+    """Make ``current`` orthonormal to the first functions and store it behind them; False if nothing is left of it."""
+    n_rows = current.shape[0]
+    size_before = mean = 0.0
+    for n in range(n_rows):
+        mean += weights[n] * current[n]
+        size_before += weights[n] * current[n] * current[n]
+    for n in range(n_rows):
+        current[n] -= mean
+    for _again in range(2):  # twice is enough for orthogonality
+        for k in range(count):
+            dot = 0.0
+            for n in range(n_rows):
+                dot += weights[n] * current[n] * functions[k, n]
+            for n in range(n_rows):
+                current[n] -= dot * functions[k, n]
+    size = 0.0
+    for n in range(n_rows):
+        size += weights[n] * current[n] * current[n]
+    if size <= smallest * size_before or size == 0.0:
+        return False
+    scale = 1.0 / np.sqrt(size)
+    for n in range(n_rows):
+        current[n] *= scale
+        functions[count, n] = current[n]
+    return True
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def polynomials(values, order, weights, degree, out):  # pragma: no cover - compiled
-    """Write the orthonormal polynomials of the mean ranks of one column into ``out``; return how many there are."""
+    """Write the orthonormal polynomials of the mean ranks of one column into ``out``; return their number."""
     n_rows = values.shape[0]
     rank = np.empty(n_rows)
     below = 0.0
@@ -39,101 +66,30 @@ def polynomials(values, order, weights, degree, out):  # pragma: no cover - comp
             rank[order[position]] = 2.0 * (below + 0.5 * inside) - 1.0  # in (-1, 1)
         below += inside
         start = stop
-    n_functions = 0
     current = np.ones(n_rows)
     functions = np.empty((degree, n_rows))
-    for _ in range(min(degree, distinct - 1)):
+    count = 0
+    while count < min(degree, distinct - 1):
         # rank times the previous polynomial spans the same space as the next power, and is better conditioned
-        size_before = 0.0
-        mean = 0.0
         for n in range(n_rows):
             current[n] *= rank[n]
-            mean += weights[n] * current[n]
-            size_before += weights[n] * current[n] * current[n]
-        for n in range(n_rows):
-            current[n] -= mean
-        for _again in range(2):  # twice is enough for orthogonality
-            for k in range(n_functions):
-                dot = 0.0
-                for n in range(n_rows):
-                    dot += weights[n] * current[n] * functions[k, n]
-                for n in range(n_rows):
-                    current[n] -= dot * functions[k, n]
-        size = 0.0
-        for n in range(n_rows):
-            size += weights[n] * current[n] * current[n]
-        if size <= 1e-8 * size_before or size == 0.0:
+        if not _append(current, functions, count, weights, 1e-8):
             break
-        scale = 1.0 / np.sqrt(size)
         fourth = 0.0
         for n in range(n_rows):
-            current[n] *= scale
             fourth += current[n] ** 4
         if fourth / n_rows * MIN_ROWS > n_rows:
             break
-        for n in range(n_rows):
-            functions[n_functions, n] = current[n]
-        n_functions += 1
-    for k in range(n_functions):
+        count += 1
+    for k in range(count):
         for n in range(n_rows):
             out[k, n] = functions[k, n]
-    return n_functions
-
-
-@njit(cache=True, nogil=True)
-def _pack(bits, keys):  # pragma: no cover - compiled
-    """Write integers in the order of float32 numbers, given by their bits, with the number of the row below them."""
-    for column in range(bits.shape[0]):
-        source, target = bits[column], keys[column]
-        for n in range(source.shape[0]):
-            # The bits of a negative number grow with its size: all but the sign are turned around.
-            key = source[n] ^ ((source[n] >> np.int32(31)) & np.int32(0x7FFFFFFF))
-            target[n] = (np.int64(key) << np.int64(32)) | np.int64(n)
-
-
-@njit(cache=True, nogil=True)
-def _unpack(keys, values, is_sorted):  # pragma: no cover - compiled
-    """Turn sorted keys into orders, in place, and sort what is equal in float32 only; tell for which columns that is done."""
-    for column in range(keys.shape[0]):
-        order, own = keys[column], values[column]
-        room = _MOST_MOVES * order.shape[0]
-        for n in range(order.shape[0]):
-            row = order[n] & np.int64(0xFFFFFFFF)
-            place = n
-            while place > 0 and own[order[place - 1]] > own[row] and room > 0:
-                order[place] = order[place - 1]
-                place -= 1
-                room -= 1
-            order[place] = row
-        is_sorted[column] = room > 0
-
-
-def row_orders(values: np.ndarray) -> np.ndarray:
-    """Return the order of the entries of each row of a table, as ``argsort`` does, for finite numbers.
-
-    Numbers are rounded to float32 and sorted as integers together with their places, which takes half of the time; those
-    that rounding makes equal are put in order afterwards.
-
-    Examples
-    --------
-    >>> row_orders(np.array([[3.0, -1.0, 2.0], [1.0 + 1e-12, 1.0, -0.5]])).tolist()
-    [[1, 2, 0], [2, 1, 0]]
-    """
-    with np.errstate(over="ignore"):
-        rounded = np.ascontiguousarray(values, dtype=np.float32)
-    keys = np.empty(values.shape, dtype=np.int64)
-    _pack(rounded.view(np.int32), keys)
-    keys.sort(axis=1)
-    is_sorted = np.zeros(len(values), dtype=bool)
-    _unpack(keys, values, is_sorted)
-    for column in np.flatnonzero(~is_sorted):
-        keys[column] = np.argsort(values[column])
-    return keys
+    return count
 
 
 @njit(cache=True, nogil=True)
 def _block_polynomials(values, order, weights, degree, out, degrees):  # pragma: no cover - compiled
-    """Write the polynomials of some columns one after the other into ``out``, and how many each has into ``degrees``."""
+    """Write the polynomials of some columns one after the other into ``out``, and their numbers into ``degrees``."""
     n_rows = values.shape[1]
     # Without ties and with equal weights the ranks of all columns are the same numbers in another order.
     template = np.empty((degree, n_rows), dtype=np.float32)
@@ -161,7 +117,7 @@ def _block_polynomials(values, order, weights, degree, out, degrees):  # pragma:
 
 
 def write_polynomials(values: np.ndarray, weights: np.ndarray, degree: int, out: np.ndarray) -> np.ndarray:
-    """Write the polynomials of some columns one after the other into ``out``; return how many each has.
+    """Write the polynomials of some columns one after the other into ``out``; return the number of each column.
 
     Parameters
     ----------
@@ -183,49 +139,30 @@ def write_polynomials(values: np.ndarray, weights: np.ndarray, degree: int, out:
     [-1.57, -1.22]
     """
     degrees = np.zeros(len(values), dtype=np.int64)
-    _block_polynomials(values, row_orders(values), weights, degree, out, degrees)
+    _block_polynomials(values, np.argsort(values, axis=1), weights, degree, out, degrees)
     return degrees
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def extend_polynomials(own, weights, out):  # pragma: no cover - compiled
-    """Write the polynomials of one column and those of higher degree into ``out``; return how many there are."""
-    n_functions, n_rows = own.shape
-    n_functions = min(n_functions, out.shape[0])
+    """Write the polynomials of one column and those of higher degree into ``out``; return their number."""
+    n_rows = own.shape[1]
+    count = min(own.shape[0], out.shape[0])
     functions = np.empty((out.shape[0], n_rows))
-    for k in range(n_functions):
+    for k in range(count):
         for n in range(n_rows):
             functions[k, n] = own[k, n]
     current = np.empty(n_rows)
-    while 0 < n_functions < out.shape[0]:
-        mean = 0.0
-        size_before = 0.0
+    while 0 < count < out.shape[0]:
         for n in range(n_rows):
-            current[n] = functions[n_functions - 1, n] * functions[0, n]
-            mean += weights[n] * current[n]
-            size_before += weights[n] * current[n] * current[n]
-        for n in range(n_rows):
-            current[n] -= mean
-        for _ in range(2):
-            for k in range(n_functions):
-                dot = 0.0
-                for n in range(n_rows):
-                    dot += weights[n] * current[n] * functions[k, n]
-                for n in range(n_rows):
-                    current[n] -= dot * functions[k, n]
-        size = 0.0
-        for n in range(n_rows):
-            size += weights[n] * current[n] * current[n]
-        if size <= 1e-5 * size_before:
+            current[n] = functions[count - 1, n] * functions[0, n]
+        if not _append(current, functions, count, weights, 1e-5):
             break
-        scale = 1.0 / np.sqrt(size)
-        for n in range(n_rows):
-            functions[n_functions, n] = current[n] * scale
-        n_functions += 1
-    for k in range(n_functions):
+        count += 1
+    for k in range(count):
         for n in range(n_rows):
             out[k, n] = functions[k, n]
-    return n_functions
+    return count
 
 
 # Levels beyond these are pooled: each costs a degree of freedom in every pair.
@@ -389,7 +326,7 @@ def make_basis(
     place = 0
     # Each block writes where its functions stand if every column has as many as it can have; blocks come back in order, and
     # those behind a column that has fewer move up.
-    for start, n_functions in _in_order(fill, range(0, len(wanted), block), n_threads):
+    for start, n_functions in in_order(fill, range(0, len(wanted), block), n_threads):
         if place < room[start]:
             functions[place : place + n_functions] = functions[room[start] : room[start] + n_functions]
         place += n_functions
@@ -398,8 +335,14 @@ def make_basis(
     return Basis(functions, offsets, single, kurtosis)
 
 
-def _in_order(function: Callable[[Any], Any], parts: Sequence[Any], n_threads: int) -> Iterable[Any]:
-    """Apply a function in threads, a few parts ahead, and hand out the results in order."""
+def in_order(function: Callable[[Any], Any], parts: Sequence[Any], n_threads: int) -> Iterable[Any]:
+    """Apply a function to parts in threads, a few parts ahead, and yield the results in order.
+
+    Examples
+    --------
+    >>> list(in_order(abs, [-1, 2, -3], 2))
+    [1, 2, 3]
+    """
     if n_threads <= 1 or len(parts) <= 1:
         yield from map(function, parts)
         return
@@ -492,18 +435,10 @@ def _sparse_basis(table: ColumnTable, weights: np.ndarray, wanted: np.ndarray) -
     return Basis(functions, offsets, np.ones(len(wanted), dtype=bool), kurtosis, shift)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _kurtosis(functions, degrees):  # pragma: no cover - compiled
+def _kurtosis(functions: np.ndarray, degrees: np.ndarray) -> np.ndarray:
     """Return the largest mean fourth power of the functions of each column; 0 where there are none."""
-    largest = np.zeros(degrees.shape[0], dtype=np.float32)
-    place = 0
-    for column in range(degrees.shape[0]):
-        for _ in range(degrees[column]):
-            function = functions[place]
-            total = np.float32(0.0)
-            for n in range(function.shape[0]):
-                square = function[n] * function[n]
-                total += square * square
-            largest[column] = max(largest[column], total / function.shape[0])
-            place += 1
+    largest = np.zeros(len(degrees), dtype=np.float32)
+    if degrees.any():
+        fourth = np.square(np.square(functions[: degrees.sum()])).mean(axis=1)
+        largest[degrees > 0] = np.maximum.reduceat(fourth, (np.cumsum(degrees) - degrees)[degrees > 0])
     return largest

@@ -10,24 +10,179 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numba import njit
 from threadpoolctl import threadpool_limits
 
-from tamiz.pairs.basis import Basis
-from tamiz.pairs.kernels import scan, transform_tables
+from tamiz.pairs.basis import Basis, in_order
 
 # Functions of a block: the matrix products of so many work at full speed, and still fit into the caches.
 BLOCK_FUNCTIONS = 768
-# Products of a block with itself are halved down to so many functions.
-_SMALLEST_PRODUCT = 192
 # Above this mean fourth power the variance of a product differs much from 1; a uniform column has 1.8 to 2.2.
 HEAVY = 4.0
+
+
+@cache
+def transform_tables(largest: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return offset and slope by degrees of freedom d that make ``(T / d) ** (1 / 3)`` a standard normal (Wilson, Hilferty).
+
+    Examples
+    --------
+    >>> offset, slope = transform_tables(4)
+    >>> round(float(((13.28 / 4) ** (1 / 3) - offset[4]) * slope[4]), 2)  # the 99 % point of chi-square with 4
+    2.32
+    """
+    freedom = np.maximum(np.arange(largest + 1), 1)
+    spread = 2.0 / (9.0 * freedom)
+    return (1.0 - spread).astype(np.float32), (1.0 / np.sqrt(spread)).astype(np.float32)
+
+
+@njit(cache=True, nogil=True)
+def push(heap_z, heap_i, heap_j, z, i, j):  # pragma: no cover - compiled
+    """Replace the smallest entry of a heap (at place 0) by a larger one."""
+    size = heap_z.shape[0]
+    place = 0
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            break
+        if child + 1 < size and heap_z[child + 1] < heap_z[child]:
+            child += 1
+        if heap_z[child] >= z:
+            break
+        heap_z[place], heap_i[place], heap_j[place] = heap_z[child], heap_i[child], heap_j[child]
+        place = child
+    heap_z[place], heap_i[place], heap_j[place] = z, i, j
+
+
+@njit(cache=True, nogil=True)
+def _least_total(z, freedom, factor, offset, slope):  # pragma: no cover - compiled
+    """Return a total just below that of evidence z; -1 if any total is above it."""
+    base = z / slope[freedom] + offset[freedom]
+    if not base > np.float32(0.0):
+        return np.float32(-1.0)
+    # The inverse of what scan computes; the margin is larger than the rounding, so that ties are seen.
+    return base * base * base * np.float32(freedom) / factor * np.float32(1.0 - 1e-5)
+
+
+@njit(cache=True, nogil=True)
+def _totals_of_row(
+    products, variances, has_variances, start, stop, offsets, degree, begin, squares, totals
+):  # pragma: no cover
+    """Write the sums of squares of one column, functions ``start`` to ``stop``, with each other from ``begin`` into ``totals``.
+
+    The loops run over neighbours in memory, in a form that compilers vectorise: from 0, over slices. ``degree`` is that of all
+    other columns, or 0 if they differ.
+    """
+    left_out = offsets[begin]
+    squares, totals = squares[left_out:], totals[begin:]
+    n_functions, n_columns = squares.shape[0], totals.shape[0]
+    for m in range(n_functions):
+        squares[m] = np.float32(0.0)
+    for c in range(products.shape[0]):
+        for k in range(start, stop):
+            row = products[c, k, left_out:]
+            if has_variances:
+                spread = variances[k, left_out:]
+                for m in range(n_functions):
+                    squares[m] += row[m] * row[m] / max(spread[m], np.float32(1e-3))
+            else:
+                for m in range(n_functions):
+                    squares[m] += row[m] * row[m]
+    if degree == 1:
+        for b in range(n_columns):
+            totals[b] = squares[b]
+    elif degree == 2:
+        for b in range(n_columns):
+            totals[b] = squares[2 * b] + squares[2 * b + 1]
+    else:
+        for b in range(n_columns):
+            total = np.float32(0.0)
+            for m in range(offsets[begin + b] - left_out, offsets[begin + b + 1] - left_out):
+                total += squares[m]
+            totals[b] = total
+
+
+@njit(cache=True, nogil=True)
+def scan(
+    products,
+    variances,
+    has_variances,
+    factor,
+    columns_i,
+    offsets_i,
+    columns_j,
+    offsets_j,
+    same,
+    offset,
+    slope,
+    floor,
+    heap_z,
+    heap_i,
+    heap_j,
+    best_i,
+    partner_i,
+    best_j,
+    partner_j,
+):  # pragma: no cover - compiled
+    """Update the heap and the best partners with a block of inner products, shape (n_targets, n_functions, n_functions).
+
+    Of a block with itself (``same``) only what is above the diagonal is read.
+    Pairs below ``floor`` do not enter the heap. Of equally good partners the one with the lower index stays, so that the order
+    of the blocks does not matter.
+    """
+    n_i, n_j = columns_i.shape[0], columns_j.shape[0]
+    totals = np.empty(n_j, dtype=np.float32)
+    degree_i, degree_j = offsets_i[1] - offsets_i[0], offsets_j[1] - offsets_j[0]
+    uniform = True
+    for a in range(n_i):
+        uniform = uniform and offsets_i[a + 1] - offsets_i[a] == degree_i
+    for b in range(n_j):
+        uniform = uniform and offsets_j[b + 1] - offsets_j[b] == degree_j
+    squares = np.empty(products.shape[2], dtype=np.float32)
+    freedom = degree_i * degree_j * products.shape[0]
+    # With equal degrees evidence grows with the total: whole rows are compared with what would change anything.
+    least_j = np.full(n_j, np.float32(-1.0))
+    if uniform:
+        for b in range(n_j):
+            least_j[b] = _least_total(best_j[b], freedom, factor, offset, slope)
+    for a in range(n_i):
+        begin = a + 1 if same else 0
+        start, stop = offsets_i[a], offsets_i[a + 1]
+        fold = degree_j if uniform else 0
+        _totals_of_row(products, variances, has_variances, start, stop, offsets_j, fold, begin, squares, totals)
+        if uniform:
+            least = min(
+                _least_total(best_i[a], freedom, factor, offset, slope),
+                _least_total(max(floor, heap_z[0]), freedom, factor, offset, slope),
+            )
+        for b in range(begin, n_j):
+            if uniform:
+                if totals[b] <= min(least, least_j[b]):
+                    continue
+            else:
+                freedom = (stop - start) * (offsets_j[b + 1] - offsets_j[b]) * products.shape[0]
+            z = (np.cbrt(totals[b] * factor / np.float32(freedom)) - offset[freedom]) * slope[freedom]
+            i, j = columns_i[a], columns_j[b]
+            if z > best_i[a] or (z == best_i[a] and j < partner_i[a]):
+                best_i[a], partner_i[a] = z, j
+            if z > best_j[b] or (z == best_j[b] and i < partner_j[b]):
+                best_j[b], partner_j[b] = z, i
+                if uniform:
+                    least_j[b] = _least_total(z, freedom, factor, offset, slope)
+            if z >= floor and z > heap_z[0]:
+                push(heap_z, heap_i, heap_j, z, i, j)
+            if uniform:
+                least = min(
+                    _least_total(best_i[a], freedom, factor, offset, slope),
+                    _least_total(max(floor, heap_z[0]), freedom, factor, offset, slope),
+                )
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,45 +263,17 @@ def _borrow(name: str, shape: tuple[int, ...]) -> np.ndarray:
     return kept
 
 
-def _weighted(block: Block, weight: np.ndarray) -> np.ndarray:
-    """Return functions times weights; kept for the next block if there is one weight, as tasks come by their second block."""
-    last = getattr(_scratch, "last", None)
-    if last is not None and last[0] is block.functions and last[1] is weight.base and last[2] == weight.ctypes.data:
-        return _borrow("weighted", block.functions.shape)
-    weighted = np.multiply(block.functions, weight, out=_borrow("weighted", block.functions.shape))
-    _scratch.last = (block.functions, weight.base, weight.ctypes.data)
-    return weighted
-
-
 def inner_products(first: Block, second: Block, weight: np.ndarray, out: np.ndarray) -> None:
-    """Write ``sum_n weight_n b_ik(n) b_jl(n)`` for all functions of two blocks into ``out``.
-
-    Of a block with itself little more than what is above the diagonal is written.
-    """
+    """Write ``sum_n weight_n b_ik(n) b_jl(n)`` for all functions of two blocks into ``out``."""
     if first.shift is None or second.shift is None:
-        weighted = _weighted(second, weight)
-        if first is second:
-            _multiply_above_diagonal(first.functions, weighted, out)
-        else:
-            np.matmul(first.functions, weighted.T, out=out)
+        weighted = np.multiply(second.functions, weight, out=_borrow("weighted", second.functions.shape))
+        np.matmul(first.functions, weighted.T, out=out)
         return
     weighted = second.functions @ sp.diags_array(weight)
     out[...] = (first.functions @ weighted.T).toarray()
     out += first.shift[:, None] * np.asarray(weighted.sum(axis=1)).ravel()
     out += np.asarray(first.functions @ weight).ravel()[:, None] * second.shift
     out += np.outer(first.shift, second.shift) * weight.sum(dtype=np.float64)
-
-
-def _multiply_above_diagonal(functions: np.ndarray, weighted: np.ndarray, out: np.ndarray) -> None:
-    """Write ``functions @ weighted.T`` above the diagonal: the upper right quarter, then both halves in the same way."""
-    n = len(functions)
-    if n <= _SMALLEST_PRODUCT:
-        np.matmul(functions, weighted.T, out=out)
-        return
-    half = n // 2
-    np.matmul(functions[:half], weighted[half:].T, out=out[:half, half:])
-    _multiply_above_diagonal(functions[:half], weighted[:half], out[:half, :half])
-    _multiply_above_diagonal(functions[half:], weighted[half:], out[half:, half:])
 
 
 @dataclass(eq=False)
@@ -199,11 +326,6 @@ class Best:
             strongest = np.lexsort((self.j, self.i, -z))[:n_kept]
         self.z, self.i, self.j = z[strongest], self.i[strongest], self.j[strongest]
 
-    def sort_pairs(self) -> None:
-        """Put the strongest pairs first."""
-        order = np.lexsort((self.j, self.i, -self.z))
-        self.z, self.i, self.j = self.z[order], self.i[order], self.j[order]
-
     def merge_columns(self, columns: np.ndarray, z: np.ndarray, partner: np.ndarray) -> None:
         """Take in best partners of some columns; -1 is none."""
         old_z, old_partner = self.column_z[columns], self.partner[columns]
@@ -222,12 +344,7 @@ Found = list[tuple[np.ndarray, ...]]
 
 
 def search_block(
-    first: Block,
-    second: Block,
-    weights: np.ndarray,
-    variance: np.ndarray,
-    n_kept: int,
-    known: Sequence[Best] | None = None,
+    first: Block, second: Block, weights: np.ndarray, variance: np.ndarray, known: Sequence[Best]
 ) -> Found:
     """Search the pairs of two blocks (or of one with itself).
 
@@ -239,10 +356,9 @@ def search_block(
         Residuals times the scale of the rows, for the data or for permutations.
     variance : ndarray of float32, shape (n_samples,)
         Squared scale of the rows.
-    n_kept : int
-        How many pairs to keep for each replicate.
-    known : sequence of Best or None, default=None
-        What other blocks have found so far: weaker pairs are left out, which saves time and does not change the result.
+    known : sequence of Best
+        What other blocks have found so far, for each replicate: weaker pairs are left out, which saves time and does not
+        change the result.
 
     Returns
     -------
@@ -259,75 +375,25 @@ def search_block(
     if uses_variances:
         inner_products(first.squared(), second.squared(), variance, variances)
         factor = np.float32(1.0)
-    largest = int(np.diff(first.offsets).max() * np.diff(second.offsets).max()) * n_targets
-    offset, slope = transform_tables(largest)
+    tables = transform_tables(int(np.diff(first.offsets).max() * np.diff(second.offsets).max()) * n_targets)
     same = bool(first.columns[0] == second.columns[0])
-    possible = len(first.columns) * len(second.columns)
-    found: Found = []
+    layout = (first.columns, first.offsets, second.columns, second.offsets, same, *tables)
     none = np.iinfo(np.int64).max
-    for number, replicate in enumerate(weights):
+    found: Found = []
+    for replicate, so_far in zip(weights, known):
         for target, weight in enumerate(replicate):
             inner_products(first, second, weight, products[target])
-        best = Best.empty(min(n_kept, possible), 0)
-        so_far = None if known is None else known[number]
-        floor = np.float32(-np.inf) if so_far is None else so_far.z.min(initial=np.inf)
+        best = Best.empty(min(len(so_far.z), len(first.columns) * len(second.columns)), 0)
+        floor = so_far.z.min(initial=np.inf)
         columns = []
         for block in (first, second):
-            start = np.full(len(block.columns), -np.inf, dtype=np.float32)
-            if so_far is not None:
-                start = so_far.column_z[block.columns]
-            columns.append((start, np.full(len(block.columns), none)))
-        scan(
-            products,
-            variances,
-            uses_variances,
-            factor,
-            first.columns,
-            first.offsets,
-            second.columns,
-            second.offsets,
-            same,
-            offset,
-            slope,
-            floor,
-            best.z,
-            best.i,
-            best.j,
-            *columns[0],
-            *columns[1],
-        )
-        for _, partner in columns:
+            columns += [so_far.column_z[block.columns], np.full(len(block.columns), none)]
+        scan(products, variances, uses_variances, factor, *layout, floor, best.z, best.i, best.j, *columns)
+        for partner in columns[1::2]:
             partner[partner == none] = -1
         filled = np.isfinite(best.z)
-        found.append((best.z[filled], best.i[filled], best.j[filled], *columns[0], *columns[1]))
+        found.append((best.z[filled], best.i[filled], best.j[filled], *columns))
     return found
-
-
-Task = tuple[int, int]
-Runner = Callable[[list[Task], Callable[[Task], Any]], Iterator[tuple[Task, Found]]]
-
-
-def run_blocks(n_threads: int) -> Runner:
-    """Return a runner that works on tasks in threads; an interrupt ends it after the blocks at work."""
-
-    def run(tasks: list[Task], work: Callable[[Task], Any]) -> Iterator[tuple[Task, Found]]:
-        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
-            waiting: dict[Future[Any], Task] = {}
-            todo: Iterable[Task] = iter(tasks)
-            try:
-                for task in todo:
-                    waiting[pool.submit(work, task)] = task
-                    if len(waiting) >= 2 * n_threads:
-                        done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                        for future in done:
-                            yield waiting.pop(future), future.result()
-                for future in list(waiting):
-                    yield waiting.pop(future), future.result()
-            finally:
-                for future in waiting:
-                    future.cancel()
-
-    return run
 
 
 def count_threads(n_jobs: int | None) -> int:
@@ -350,9 +416,8 @@ def search_all(
     variance: np.ndarray,
     n_columns: int,
     n_kept: int,
-    run: Runner,
+    n_threads: int = 1,
     progress: Callable[[int, int], None] | None = None,
-    work: Callable[[Task], Found] | None = None,
 ) -> list[Best]:
     """Search all pairs of all blocks.
 
@@ -360,16 +425,16 @@ def search_all(
     ----------
     blocks : list of Block
         The columns.
-    weights, variance, n_kept
+    weights, variance
         As in :func:`search_block`.
     n_columns : int
         Number of columns, also those in no block.
-    run : Runner
-        Works on the tasks: in threads or on a cluster.
+    n_kept : int
+        Number of pairs to keep for each replicate.
+    n_threads : int, default=1
+        Threads.
     progress : callable or None, default=None
         Called with the blocks done and their number.
-    work : callable or None, default=None
-        Does one task; None searches in memory.
 
     Returns
     -------
@@ -379,19 +444,20 @@ def search_all(
     weights = np.ascontiguousarray(weights, dtype=np.float32)
     variance = np.ascontiguousarray(variance, dtype=np.float32)
     records = [Best.empty(n_kept, n_columns) for _ in weights]
-    tasks = [(a, b) for b in range(len(blocks)) for a in range(b + 1)]
+    tasks = [(blocks[a], blocks[b]) for b in range(len(blocks)) for a in range(b + 1)]
 
-    def in_memory(task: Task) -> Found:
-        return search_block(blocks[task[0]], blocks[task[1]], weights, variance, n_kept, records)
+    def work(task: tuple[Block, Block]) -> Found:
+        return search_block(*task, weights, variance, records)
 
-    for done, (task, found) in enumerate(run(tasks, work or in_memory), 1):
-        first, second = blocks[task[0]], blocks[task[1]]
-        for record, (z, i, j, z_first, partner_first, z_second, partner_second) in zip(records, found):
-            record.merge_pairs(z, i, j)
-            record.merge_columns(first.columns, z_first, partner_first)
-            record.merge_columns(second.columns, z_second, partner_second)
-        if progress is not None:
-            progress(done, len(tasks))
+    with threadpool_limits(1, user_api="blas"):
+        for done, ((first, second), found) in enumerate(zip(tasks, in_order(work, tasks, n_threads)), 1):
+            for record, (z, i, j, z_first, partner_first, z_second, partner_second) in zip(records, found):
+                record.merge_pairs(z, i, j)
+                record.merge_columns(first.columns, z_first, partner_first)
+                record.merge_columns(second.columns, z_second, partner_second)
+            if progress is not None:
+                progress(done, len(tasks))
     for record in records:
-        record.sort_pairs()
+        order = np.lexsort((record.j, record.i, -record.z))
+        record.z, record.i, record.j = record.z[order], record.i[order], record.j[order]
     return records

@@ -67,6 +67,11 @@ class ColumnTable:
         """Return the number of inputs of each column."""
         return np.fromiter(map(len, self.members), dtype=np.int64, count=self.n_columns)
 
+    def take(self, rows: np.ndarray) -> ColumnTable:
+        """Return the table of some rows."""
+        values = sp.csc_array(self.values.tocsr()[rows]) if self.is_sparse else self.values[rows]
+        return ColumnTable(values, self.names, self.members, self.is_categorical)
+
     def column(self, index: int) -> np.ndarray:
         """Return the inputs of one column as a dense array of shape (n_samples, n_members)."""
         part = self.values[:, self.members[index]]

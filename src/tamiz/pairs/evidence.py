@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tamiz.pairs.basis import FINER_DEGREE, Basis, extend_polynomials
-from tamiz.pairs.kernels import column_grams, column_leverages, fill_pair_features, weighted_leverages
+from tamiz.pairs.basis import FINER_DEGREE, Basis, finer_functions
 from tamiz.pairs.target import PairResiduals, log_p_values
 
 # Directions that keep less than this share of their variance once both columns are taken out are not tested.
 _SMALLEST_SHARE = 0.02
+_PRODUCT_SHARE = 0.75
 _CACHE_BYTES = 64 * 2**20
 
 
@@ -28,11 +28,14 @@ class PairEvidence:
         Multiple correlation of the residuals with the products, from 0 to 1.
     component : ndarray of int, shape (n_pairs, 2)
         Functions of the two columns whose product explains most, from 0.
+    is_scale : ndarray of bool, shape (n_pairs,), or None, default=None
+        Pairs that are significant only on the given scale of the target; None: not examined.
     """
 
     log_p: np.ndarray
     strength: np.ndarray
     component: np.ndarray
+    is_scale: np.ndarray | None = None
 
 
 class PairJudge:
@@ -52,13 +55,9 @@ class PairJudge:
     def __init__(self, basis: Basis, weights: np.ndarray) -> None:
         self.basis = basis
         self.weights = weights
-        degrees = basis.degrees
-        self._n_finer = np.where(basis.is_polynomial, -1, degrees)  # -1: not known yet
-        largest = int(degrees[~basis.is_polynomial].max(initial=FINER_DEGREE))
-        shape = (basis.n_columns, largest, len(weights))
-        # Finer functions of all columns are kept if there is room for them, and made again each time if not.
-        self._kept = np.empty(shape, dtype=np.float32) if 4 * np.prod(shape, dtype=float) <= _CACHE_BYTES else None
-        self._filled = np.zeros(basis.n_columns, dtype=bool)
+        # Finer functions are needed again for every permutation: those of so many columns are kept.
+        self._finer: dict[int, np.ndarray] = {}
+        self._most_kept = _CACHE_BYTES // (4 * FINER_DEGREE * len(weights))
 
     def judge(self, pairs: np.ndarray, residuals: PairResiduals) -> PairEvidence:
         """Return the evidence of pairs.
@@ -80,42 +79,45 @@ class PairJudge:
             part = pairs[start : start + size]
             columns, place = np.unique(part, return_inverse=True)
             place = place.reshape(part.shape)
-            own, finer = self._gather(columns)
-            shapes = np.stack([degrees[part], self._n_finer[part]], axis=2).reshape(len(part), 4)
-            for shape in np.unique(shapes, axis=0):
+            own = self._stack([self.basis.of_column(column).astype(np.float32) for column in columns])
+            listed = [self._finer_functions(int(column)) for column in columns]
+            n_finer = np.array([len(functions) for functions in listed])
+            shapes = np.stack([degrees[part], n_finer[place]], axis=2).reshape(len(part), 4)
+            finer = self._stack(listed)
+            shapes = np.column_stack([shapes, self.basis.is_polynomial[part].all(axis=1)])
+            for row in np.unique(shapes, axis=0):
+                shape, has_product = row[:4], row[4]
                 if shape[0] == 0 or shape[2] == 0:
                     continue
-                rows = np.flatnonzero((shapes == shape).all(axis=1))
-                found = _judge_batch(own, finer, place[rows], shape, residuals)
+                rows = np.flatnonzero((shapes == row).all(axis=1))
+                found = _judge_batch(own, finer, place[rows], shape, residuals, bool(has_product))
                 log_p[start + rows], strength[start + rows], component[start + rows] = found
         return PairEvidence(log_p, strength, component)
 
-    def _gather(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the functions and the finer functions of some columns, filled up to the largest number of them."""
-        degrees, n_rows = self.basis.degrees[columns], len(self.weights)
-        own = np.zeros((len(columns), int(degrees.max(initial=1)), n_rows), dtype=np.float32)
-        for place, column in enumerate(columns):
-            own[place, : degrees[place]] = self.basis.of_column(int(column))
-        store = self._kept
-        if store is None:
-            largest = int(self.basis.degrees[~self.basis.is_polynomial].max(initial=FINER_DEGREE))
-            store = np.empty((len(columns), largest, n_rows), dtype=np.float32)
-        for place, column in enumerate(columns):
-            row = place if self._kept is None else column
-            if self._kept is not None and self._filled[column]:
-                continue
-            degree = degrees[place]
-            if self.basis.is_polynomial[column]:
-                count = extend_polynomials(own[place, :degree], self.weights, store[row, :FINER_DEGREE])
-                self._n_finer[column] = count
-            else:
-                store[row, :degree] = own[place, :degree]
-            self._filled[column] = True
-        return own, store if self._kept is None else store[columns]
+    def _finer_functions(self, column: int) -> np.ndarray:
+        functions = self._finer.get(column)
+        if functions is None:
+            functions = finer_functions(self.basis, column, self.weights)
+            if len(self._finer) < self._most_kept:
+                self._finer[column] = functions
+        return functions
+
+    @staticmethod
+    def _stack(functions: list[np.ndarray]) -> np.ndarray:
+        """Stack the functions of some columns, filled up with zeros to the largest number of them."""
+        stacked = np.zeros((len(functions), max(map(len, functions)), functions[0].shape[1]), dtype=np.float32)
+        for place, one in enumerate(functions):
+            stacked[place, : len(one)] = one
+        return stacked
 
 
 def _judge_batch(
-    own: np.ndarray, finer: np.ndarray, pairs: np.ndarray, shape: np.ndarray, residuals: PairResiduals
+    own: np.ndarray,
+    finer: np.ndarray,
+    pairs: np.ndarray,
+    shape: np.ndarray,
+    residuals: PairResiduals,
+    has_product: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return log p, strength and the strongest component of pairs of one shape.
 
@@ -129,13 +131,17 @@ def _judge_batch(
         Number of functions and of finer functions of the first, then of the second columns.
     residuals : PairResiduals
         What the pairs are to explain.
+    has_product : bool
+        Whether both columns have an order, so that their product is tested on its own too.
     """
     n_targets, n_rows = residuals.values.shape
     n_products = int(shape[0] * shape[2])
-    n_features = n_products + 1 + int(shape[1] + shape[3])
-    features = np.empty((len(pairs), n_features, n_rows), dtype=np.float32)
-    scales = residuals.scale.astype(np.float32), residuals.main_scale.astype(np.float32)
-    fill_pair_features(own, finer, pairs, shape, *scales, features)
+    i, j = pairs.T
+    products = own[i, : shape[0], None] * own[j, None, : shape[2]]
+    products = products.reshape(len(pairs), n_products, n_rows) * residuals.scale.astype(np.float32)
+    ones = np.ones((len(pairs), 1, n_rows), dtype=np.float32)
+    mains = np.concatenate([ones, finer[i, : shape[1]], finer[j, : shape[3]]], axis=1)
+    features = np.concatenate([products, mains * residuals.main_scale.astype(np.float32)], axis=1)
     gram = (features @ features.transpose(0, 2, 1)).astype(np.float64)
     inner = (features @ residuals.values.T.astype(np.float32)).astype(np.float64)
     # Projection off the constant and the functions of both columns, in the scale in which an error of the additive model shows.
@@ -152,11 +158,21 @@ def _judge_batch(
     whiten = (vectors * inverse[:, None, :]).transpose(0, 2, 1)
     statistic = ((whiten @ inner) ** 2).sum(axis=(1, 2)) / n_rows
     off = np.concatenate([whiten, -whiten @ coefficients.transpose(0, 2, 1)], axis=2).astype(np.float32)
-    leverage = np.empty(len(pairs))
-    weighted_leverages(off @ features, residuals.leverage_weights, leverage)
+    leverage = _leverages(off @ features, residuals.leverage_weights)
     rank = kept.sum(axis=1)
     log_p = log_p_values(statistic, rank, residuals.null_variance(rank, leverage), n_targets, n_rows)
     size = np.einsum("mdd->md", left)
+    if has_product and n_products > 1:
+        # The product of both columns alone, with one degree of freedom: the better of both tests, of which the product, the
+        # commonest joint effect, gets three quarters of the error.
+        first = np.where(size[:, :1] > smallest, 1 / np.sqrt(np.maximum(size[:, :1], 1e-12)), 0.0)
+        product = (
+            features[:, :1] - coefficients[:, :, :1].transpose(0, 2, 1).astype(np.float32) @ features[:, n_products:]
+        )
+        one = (first[:, 0] > 0).astype(int)
+        variance = residuals.null_variance(one, _leverages(first[:, :, None] * product, residuals.leverage_weights))
+        alone = log_p_values((first**2 * inner[:, 0] ** 2).sum(axis=1) / n_rows, one, variance, n_targets, n_rows)
+        log_p = np.minimum(np.minimum(log_p - np.log(1 - _PRODUCT_SHARE), alone - np.log(_PRODUCT_SHARE)), 0.0)
     strongest = ((inner**2).sum(axis=2) / np.where(size > smallest, size, np.inf)).argmax(axis=1)
     component = np.stack([strongest // shape[2], strongest % shape[2]], axis=1)
     return log_p, np.sqrt(np.clip(statistic / n_targets, 0.0, 1.0)), component
@@ -192,16 +208,22 @@ class ColumnTests:
         stacked = values if orders is None else values[:, orders].transpose(1, 0, 2).reshape(-1, n_rows)
         n_orders = 1 if orders is None else len(orders)
         result = np.zeros((self.basis.n_columns, n_orders)) if orders is None else np.zeros((1, n_orders))
-        constant = residuals.main_scale / np.sqrt(residuals.main_scale @ residuals.main_scale)
-        weighted = (stacked * residuals.scale).T.astype(np.float32)
-        level = stacked @ constant
-        for columns, functions, offsets in self._parts():
-            means, whiten, rank, leverage = _whitening(functions, offsets, residuals, constant)
-            inner = np.zeros((len(columns), means.shape[1], len(stacked)))
-            inner[np.arange(means.shape[1]) < np.diff(offsets)[:, None]] = functions @ weighted
-            inner -= means[:, :, None] * level
-            explained = ((whiten @ inner) ** 2).sum(axis=1).reshape(len(columns), n_orders, n_targets).sum(axis=2)
-            variance = residuals.null_variance(rank, leverage)
+        constant = (residuals.main_scale / np.sqrt(residuals.main_scale @ residuals.main_scale)).astype(np.float32)
+        scale = residuals.scale.astype(np.float32)
+        for columns, functions, degrees in self._parts():
+            off = np.zeros((len(columns), int(degrees.max()), n_rows), dtype=np.float32)
+            off[np.arange(off.shape[1]) < degrees[:, None]] = functions * scale
+            off -= (off @ constant)[:, :, None] * constant
+            grams = (off @ off.transpose(0, 2, 1)).astype(np.float64)
+            values, vectors = np.linalg.eigh(grams)
+            total = np.trace(grams, axis1=1, axis2=2) / np.maximum(degrees, 1)
+            kept = values > np.maximum(_SMALLEST_SHARE * total, 1e-9)[:, None]
+            inverse = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
+            white = (vectors * inverse[:, None, :]).transpose(0, 2, 1).astype(np.float32) @ off
+            inner = (white @ stacked.T.astype(np.float32)).astype(np.float64)
+            explained = (inner**2).sum(axis=1).reshape(len(columns), n_orders, n_targets).sum(axis=2)
+            rank = kept.sum(axis=1)
+            variance = residuals.null_variance(rank, _leverages(white, residuals.leverage_weights))
             found = log_p_values(explained / n_rows, rank[:, None], variance[:, None], n_targets, n_rows)
             if orders is None:
                 result[columns] = found
@@ -210,39 +232,19 @@ class ColumnTests:
         return result[:, 0] if orders is None else result[0]
 
     def _parts(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield some columns at a time, their functions and where those of each begin."""
+        """Yield some columns at a time, their functions and the number of each column."""
         basis = self.basis
         size = max(1, 2**21 // len(self.weights))
         for start in range(0, basis.n_columns, size):
             columns = np.arange(start, min(start + size, basis.n_columns))
-            offsets = basis.offsets[start : columns[-1] + 2]
-            rows = slice(offsets[0], offsets[-1])
+            rows = slice(basis.offsets[start], basis.offsets[columns[-1] + 1])
             functions = basis.functions[rows]
             if basis.shift is not None:
                 functions = functions.toarray() + basis.shift[rows, None]
             if len(functions):
-                yield columns, functions, offsets - offsets[0]
+                yield columns, functions, basis.degrees[columns]
 
 
-def _whitening(
-    functions: np.ndarray, offsets: np.ndarray, residuals: PairResiduals, constant: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return what makes the functions of each column orthonormal: means, matrices, ranks and sums of squared leverages."""
-    degrees = np.diff(offsets)
-    largest = int(degrees.max())
-    means = np.zeros((len(degrees), largest))
-    grams = np.zeros((len(degrees), largest, largest))
-    column_grams(functions, offsets, residuals.scale, constant, means, grams)
-    values, vectors = np.linalg.eigh(grams)
-    total = np.trace(grams, axis1=1, axis2=2) / np.maximum(degrees, 1)
-    kept = values > np.maximum(_SMALLEST_SHARE * total, 1e-9)[:, None]
-    inverse = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
-    whiten = (vectors * inverse[:, None, :]).transpose(0, 2, 1)
-    leverage = np.zeros(len(degrees))
-    # Directions beyond the degree of a column have eigenvalue 0 and stand first; its own come last.
-    own = np.zeros_like(whiten)
-    for degree in np.unique(degrees[degrees > 0]):
-        rows = degrees == degree
-        own[rows, :degree] = whiten[rows, largest - degree :]
-    column_leverages(functions, offsets, residuals.scale, constant, means, own, residuals.leverage_weights, leverage)
-    return means, own, kept.sum(axis=1), leverage
+def _leverages(white: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the weighted sum of squared leverages of each test; features are orthonormal, (tests, features, rows)."""
+    return np.einsum("tkn,tkn->tn", white, white) ** 2 @ weights.astype(np.float32)

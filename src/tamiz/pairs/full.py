@@ -1,28 +1,33 @@
-"""Search all pairs and calibrate what is found by permutations."""
+"""Search all pairs, or the likely ones of very many columns, and calibrate what is found by permutations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import special
 
-from tamiz.pairs.basis import Basis
-from tamiz.pairs.blocks import Best, Block, Runner, Task, search_all, split
+from tamiz.pairs.basis import Basis, make_basis
+from tamiz.pairs.blocks import Best, search_all, split
+from tamiz.pairs.columns import ColumnTable
 from tamiz.pairs.evidence import ColumnTests, PairEvidence, PairJudge
 from tamiz.pairs.target import PairResiduals, PairTarget, TailFit, additive_residuals, fit_tail, residuals_of
 
 # Progress is told as (share done, what is being done).
 Progress = Callable[[float, str], None]
-# Makes the function that does one task, from blocks, weights, variance and the number of pairs kept.
-WorkMaker = Callable[[list[Block], np.ndarray, np.ndarray, int], Callable[[Task], Any]]
 
 # So many of the strongest pairs are always judged exactly,
 MIN_JUDGED = 100
 # and all that are kept and of whose strength fewer than so many are expected among all pairs without effect.
 _EXPECTED_JUDGED = 50.0
+# A sketch takes as many rows as can be searched with so many multiplications, and at least so many;
+_SKETCH_PRODUCTS = 4e12
+_SKETCH_ROWS = 64
+# so many of the pairs that it finds are judged on all rows, and the strongest of so many columns are fitted first.
+_SKETCH_PAIRS = 20_000
+_SKETCH_FITTED = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +66,13 @@ class Evidence:
     partner_log_p: np.ndarray
 
 
+def no_evidence(marginal_log_p: np.ndarray, tail: TailFit, fitted: np.ndarray) -> Evidence:
+    """Return the evidence of a search without pairs."""
+    none, n = np.empty((0, 2), dtype=np.int64), len(marginal_log_p)
+    nothing = PairEvidence(np.empty(0), np.empty(0), none)
+    return Evidence(marginal_log_p, tail, none, nothing, TailFit(1.0), fitted, 0, np.full(n, -1), np.zeros(n))
+
+
 def count_pairs(degrees: np.ndarray) -> int:
     """Return the number of pairs of columns that have functions."""
     usable = int((degrees > 0).sum())
@@ -92,9 +104,8 @@ def search_full(
     *,
     random: np.random.Generator,
     n_permutations: Any,
-    run: Runner,
+    n_threads: int = 1,
     progress: Progress | None = None,
-    make_work: WorkMaker | None = None,
 ) -> Evidence:
     """Search all pairs of a basis.
 
@@ -108,76 +119,63 @@ def search_full(
         Draws the permutations.
     n_permutations : "auto" or int
         "auto" begins with 20 and goes on to 100 while the strongest pair is in doubt.
-    run : Runner
-        Works on blocks: in threads or on a cluster.
+    n_threads : int, default=1
+        Threads.
     progress : callable or None, default=None
         Told of what is done.
-    make_work : callable or None, default=None
-        Makes the function that searches one pair of blocks; None searches in memory.
     """
     tests = ColumnTests(basis, target.weights)
     alone = residuals_of(target)
     marginal = tests.log_p(alone)
     column_tail = marginal_tail(tests, alone, random, n_permutations)
-    residuals = additive_residuals(basis, target, tests.log_p, marginal)
-    blocks = split(basis)
+    residuals, rescaled = additive_residuals(basis, target, tests.log_p, marginal)
     n_tests = count_pairs(basis.degrees)
     if n_tests == 0:
-        empty = PairEvidence(np.empty(0), np.empty(0), np.empty((0, 2), dtype=np.int64))
-        none = np.empty((0, 2), dtype=np.int64)
-        partners, weak = np.full(basis.n_columns, -1), np.zeros(basis.n_columns)
-        return Evidence(marginal, column_tail, none, empty, TailFit(1.0), residuals.fitted, 0, partners, weak)
-    search = _Search(basis, target, residuals, blocks, run, progress, make_work)
-    first = 20 if n_permutations == "auto" else n_permutations
-    best = search.run_all([residuals], 0.0, 1.0 / (first + 1), "pairs")[0]
+        return no_evidence(marginal, column_tail, residuals.fitted)
+    blocks, judge = split(basis), PairJudge(basis, target.weights)
+    n_kept = min(kept_pairs(basis.n_columns), n_tests)
+    variance = residuals.scale**2
+
+    def search(replicates: list[PairResiduals], begin: float, end: float, what: str) -> list[Best]:
+        """Search with several residuals at once; they share the blocks."""
+
+        def tell(done: int, total: int) -> None:
+            if progress is not None:
+                progress(begin + (end - begin) * done / total, what)
+
+        weights = np.stack([one.values * residuals.scale for one in replicates])
+        return search_all(blocks, weights, variance, basis.n_columns, n_kept, n_threads, tell)
+
+    wanted = 20 if n_permutations == "auto" else n_permutations
+    best = search([residuals], 0.0, 1.0 / (wanted + 1), "pairs")[0]
     pairs = pairs_to_judge(best, n_tests, residuals.fitted)
-    evidence = search.judge.judge(pairs, residuals)
+    evidence = judge.judge(pairs, residuals)
     smallest: list[float] = []
-    wanted = first
     while len(smallest) < wanted:
         count = min(10, wanted - len(smallest))
         replicates = [residuals.replicate(random) for _ in range(count)]
         begin, end = (len(smallest) + 1) / (wanted + 1), (len(smallest) + count + 1) / (wanted + 1)
-        for replicate, found in zip(replicates, search.run_all(replicates, begin, end, "permutations")):
-            without_effect = search.judge.judge(pairs_to_judge(found, n_tests, residuals.fitted), replicate)
+        for replicate, found in zip(replicates, search(replicates, begin, end, "permutations")):
+            without_effect = judge.judge(pairs_to_judge(found, n_tests, residuals.fitted), replicate)
             smallest.append(float(without_effect.log_p.min(initial=0.0)))
         if n_permutations == "auto" and len(smallest) == wanted < 100:
             corrected = fit_tail(np.array(smallest), n_tests).log_corrected(evidence.log_p.min(initial=0.0))
             if np.log(0.01) < corrected < np.log(0.15):
                 wanted += 20
     tail = fit_tail(np.array(smallest), n_tests)
+    is_scale = np.zeros(len(pairs), dtype=bool)
+    if rescaled is not None:
+        # Two columns of the model may only seem to act together because their effects add up on another scale.
+        both = np.isin(pairs, residuals.fitted).all(axis=1)
+        on_best_scale = evidence.log_p.copy()
+        on_best_scale[both] = np.maximum(evidence.log_p[both], judge.judge(pairs[both], rescaled).log_p)
+        is_scale = (tail.log_corrected(evidence.log_p) < np.log(0.05)) & (
+            tail.log_corrected(on_best_scale) > np.log(0.05)
+        )
+        evidence = replace(evidence, log_p=on_best_scale)
     weak = np.maximum(special.log_ndtr(-best.column_z), -np.log(n_tests))
+    evidence = replace(evidence, is_scale=is_scale)
     return Evidence(marginal, column_tail, pairs, evidence, tail, residuals.fitted, n_tests, best.partner, weak)
-
-
-@dataclass(eq=False)
-class _Search:
-    """Keep what all replicates share."""
-
-    basis: Basis
-    target: PairTarget
-    residuals: PairResiduals
-    blocks: list[Block]
-    run: Runner
-    progress: Progress | None
-    make_work: WorkMaker | None
-
-    def __post_init__(self) -> None:
-        self.judge = PairJudge(self.basis, self.target.weights)
-        self.n_kept = min(kept_pairs(self.basis.n_columns), count_pairs(self.basis.degrees))
-
-    def run_all(self, replicates: list[PairResiduals], begin: float, end: float, what: str) -> list[Best]:
-        """Search with several residuals at once; they share the blocks."""
-        scale = self.residuals.scale
-        weights = np.stack([one.values * scale for one in replicates]).astype(np.float32)
-        variance = (scale**2).astype(np.float32)
-
-        def tell(done: int, total: int) -> None:
-            if self.progress is not None:
-                self.progress(begin + (end - begin) * done / total, what)
-
-        work = None if self.make_work is None else self.make_work(self.blocks, weights, variance, self.n_kept)
-        return search_all(self.blocks, weights, variance, self.basis.n_columns, self.n_kept, self.run, tell, work)
 
 
 def pairs_to_judge(best: Best, n_tests: int, fitted: np.ndarray) -> np.ndarray:
@@ -203,3 +201,86 @@ def pairs_to_judge(best: Best, n_tests: int, fitted: np.ndarray) -> np.ndarray:
     columns = np.flatnonzero(is_strong & (best.partner >= 0))
     own = np.sort(np.stack([columns, best.partner[columns]], axis=1), axis=1)
     return np.unique(np.concatenate([pairs[: max(MIN_JUDGED, n_strong)], own]), axis=0).astype(np.int64)
+
+
+def search_sketch(
+    table: ColumnTable,
+    target: PairTarget,
+    *,
+    degree: int,
+    random: np.random.Generator,
+    n_threads: int = 1,
+    progress: Progress | None = None,
+) -> tuple[Evidence, np.ndarray, str]:
+    """Find strong pairs among very many columns: search products of ranks on some rows, judge the best pairs on all rows.
+
+    The rows are those with the largest residuals; their number falls with the square of the number of columns.
+
+    Parameters
+    ----------
+    table : ColumnTable
+        The columns.
+    target : PairTarget
+        The target.
+    degree : int
+        Degree of the polynomials with which pairs are judged.
+    random : numpy.random.Generator
+        Chooses among rows with equal residuals.
+    n_threads : int, default=1
+        Threads.
+    progress : callable or None, default=None
+        Told of what is done.
+
+    Returns
+    -------
+    tuple
+        The evidence, the number of functions of each column, and what the sketch can miss.
+    """
+    marginal, degrees = np.zeros(table.n_columns), np.zeros(table.n_columns, dtype=np.int64)
+    alone = residuals_of(target)
+    for start in range(0, table.n_columns, 1024):
+        columns = np.arange(start, min(start + 1024, table.n_columns))
+        part = make_basis(table, target.weights, degree=degree, columns=columns, n_threads=n_threads)
+        degrees[columns] = part.degrees
+        marginal[columns] = ColumnTests(part, target.weights).log_p(alone)
+        if progress is not None:
+            progress(0.2 * columns[-1] / table.n_columns, "columns")
+    strong = np.sort(np.argsort(marginal, kind="stable")[:_SKETCH_FITTED])
+    fitted = make_basis(table, target.weights, degree=degree, columns=strong)
+    tests = ColumnTests(fitted, target.weights)
+    residuals, _ = additive_residuals(fitted, target, tests.log_p, n_tests=table.n_columns)
+
+    weighted = residuals.values * residuals.scale
+    n_rows = int(np.clip(_SKETCH_PRODUCTS / table.n_columns**2, _SKETCH_ROWS, table.n_samples))
+    size = (weighted**2).sum(axis=0)
+    rows = np.sort(np.lexsort((random.random(table.n_samples), -size))[:n_rows])
+    weights = target.weights[rows] / target.weights[rows].sum()
+    basis = make_basis(table.take(rows), weights, degree=1, n_threads=n_threads)
+    n_tests = count_pairs(degrees)
+
+    def tell(done: int, total: int) -> None:
+        if progress is not None:
+            progress(0.2 + 0.7 * done / total, "sketch")
+
+    blocks, n_kept = split(basis), max(1, min(_SKETCH_PAIRS, count_pairs(basis.degrees)))
+    variance = residuals.scale[rows] ** 2
+    best = search_all(blocks, weighted[None, :, rows], variance, table.n_columns, n_kept, n_threads, tell)[0]
+    pairs = best.pairs()
+    columns = np.unique(pairs)
+    basis = make_basis(table, target.weights, degree=degree, columns=columns, n_threads=n_threads)
+    evidence = PairJudge(basis, target.weights).judge(np.searchsorted(columns, pairs), residuals)
+    if progress is not None:
+        progress(1.0, "judged")
+    note = (
+        f"Sketch: products of ranks were searched on {n_rows:,} of {table.n_samples:,} rows, and the {len(pairs):,} strongest of "
+        f"{n_tests:,} pairs judged on all; weaker pairs and those of another shape can be missed. P values are corrected for the "
+        "number of all pairs (Bonferroni). method='full' looks at all pairs with all rows."
+    )
+    found = replace(
+        no_evidence(marginal, TailFit(float(max(1, int((degrees > 0).sum())))), strong[residuals.fitted]),
+        pairs=pairs,
+        evidence=evidence,
+        pair_tail=TailFit(float(max(1, n_tests))),
+        n_tests=n_tests,
+    )
+    return found, degrees, note

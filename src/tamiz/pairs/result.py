@@ -366,12 +366,25 @@ class PairSearch:
         """Return the table of pairs as a pandas data frame."""
         return require("pandas", "test", "A data frame").DataFrame(self.pairs_to_dict())
 
-    def _headline(self) -> str:
-        found, columns = len(self.significant_pairs()), len(self.significant_columns())
-        listed = "all listed " if found and found == len(self.pairs) < self.n_tests else ""
+    @property
+    def summary(self) -> str:
+        """Return how many pairs and columns are significant, in two sentences.
+
+        A column counts once: as significant on its own, or as significant in a pair only.
+        """
+        found = len(self.significant_pairs())
+        columns = self.significant_columns()
+        own = self.marginal_p_values[columns]
+        n_own = int((own * (2 - own) < 0.05).sum())
+        many = "at least " if found and found == len(self.pairs) < self.n_tests else ""
+        pairs = (
+            f"{many}{found} pair{' is' if found == 1 else 's are'} significant" if found else "no pair is significant"
+        )
+        pairs += f" (p < 0.05, corrected for {self.n_tests:,} pairs)"
+        split = f": {n_own:,} on their own, {len(columns) - n_own:,} only in a pair" if len(columns) else ""
         return (
-            f"{listed}{found} significant pair{'' if found == 1 else 's'} and {columns} significant columns "
-            f"(corrected p < 0.05) among {len(self.names):,} columns, {self.n_samples:,} rows"
+            f"{pairs[:1].upper()}{pairs[1:]}. {len(columns):,} of {len(self.names):,} columns are significant{split}; "
+            f"{self.n_samples:,} rows."
         )
 
     def _rows(self, limit: int = 10) -> list[tuple[str, str, str, str, str]]:
@@ -381,7 +394,7 @@ class PairSearch:
         ]
 
     def __repr__(self) -> str:
-        lines = [f"PairSearch ({self.method}): {self._headline()}"]
+        lines = [f"PairSearch ({self.method}): {self.summary}"]
         rows = [("first", "second", "strength", "p value", "shape"), *self._rows()]
         if len(rows) > 1:
             widths = [max(len(row[k]) for row in rows) for k in range(5)]
@@ -400,7 +413,7 @@ class PairSearch:
         )
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if body else ""
         note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
-        return f"<div><p><b>Pairs</b>: {html.escape(self._headline())}</p>{table}{note}</div>"
+        return f"<div><p><b>Pairs</b>: {html.escape(self.summary)}</p>{table}{note}</div>"
 
     def index_of(self, column: int | str) -> int:
         """Return the place of a column that is given by name or index.

@@ -10,13 +10,12 @@ from sklearn.utils import check_random_state
 
 from tamiz._utils.names import pick_name
 from tamiz._utils.progress import ProgressBar
-from tamiz.pairs.basis import Basis, make_basis
-from tamiz.pairs.blocks import Runner, count_threads, run_blocks
+from tamiz.pairs.basis import make_basis
+from tamiz.pairs.blocks import count_threads
 from tamiz.pairs.columns import ColumnTable, read_columns
-from tamiz.pairs.full import Evidence, Progress, WorkMaker, search_full
+from tamiz.pairs.full import Evidence, no_evidence, search_full, search_sketch
 from tamiz.pairs.result import Pair, PairSearch
-from tamiz.pairs.sketch import search_sketch
-from tamiz.pairs.target import PairTarget, read_target
+from tamiz.pairs.target import PairTarget, TailFit, read_target
 
 # Fewer rows than these cannot tell a pair from chance.
 MIN_SAMPLES = 20
@@ -38,8 +37,6 @@ def find_pairs(
     method: str = "auto",
     n_permutations: Any = "auto",
     n_pairs: int = 100,
-    device: str | None = None,
-    client: Any = None,
     n_jobs: int | None = None,
     random_state: Any = None,
     verbose: int = 0,
@@ -74,10 +71,6 @@ def find_pairs(
         for the number of tests (Bonferroni). Each costs one more search; the sketch uses none.
     n_pairs : int, default=100
         How many pairs to list at most.
-    device : str or None, default=None
-        Device of PyTorch for the matrix products, for example "cuda"; None uses NumPy.
-    client : dask.distributed.Client or None, default=None
-        Cluster that works on the blocks; a lost worker loses nothing.
     n_jobs : int or None, default=None
         Threads; None and -1 are all processors.
     random_state : int, RandomState or None, default=None
@@ -111,7 +104,8 @@ def find_pairs(
     target = read_target(y, sample_weight, table.n_samples, task)
     if table.n_samples < MIN_SAMPLES:
         note = f"Pairs cannot be judged on {table.n_samples} rows: give at least {MIN_SAMPLES}."
-        return _empty(table, target, note)
+        nothing = no_evidence(np.zeros(table.n_columns), TailFit(1.0), np.empty(0, dtype=np.int64))
+        return _result(table, target, np.ones(table.n_columns, dtype=np.int64), nothing, "full", n_pairs, note)
     threads = count_threads(n_jobs)
     seed = check_random_state(random_state).randint(2**31 - 1)
     random = np.random.default_rng(seed)
@@ -123,20 +117,32 @@ def find_pairs(
         if bar is not None:
             bar.update(int(1e6 * share), 1_000_000, what)
 
+    note = ""
     try:
         if method == "sketch":
-            outcome = search_sketch(table, target, degree=degree, random=random, n_threads=threads, progress=progress)
-            return _result(table, target, outcome.degrees, outcome.evidence, "sketch", n_pairs, outcome.note)
-        basis = make_basis(table, target.weights, degree=degree, n_threads=threads)
-        evidence = _search(basis, target, random, n_permutations, threads, device, client, progress)
+            evidence, degrees, note = search_sketch(
+                table, target, degree=degree, random=random, n_threads=threads, progress=progress
+            )
+        else:
+            basis = make_basis(table, target.weights, degree=degree, n_threads=threads)
+            evidence = search_full(
+                basis, target, random=random, n_permutations=n_permutations, n_threads=threads, progress=progress
+            )
+            degrees = basis.degrees
     finally:
         if bar is not None:
             bar.close()
-    note = ""
+    is_scale = evidence.evidence.is_scale
+    if is_scale is not None and is_scale.any():
+        listed = [f"{table.names[i]} and {table.names[j]}" for i, j in evidence.pairs[is_scale][:3]]
+        note = (
+            f"A matter of scale: {', '.join(listed)}{' and others' if is_scale.sum() > 3 else ''} act together only on the given "
+            "scale of the target; on another monotone scale (or with some wrong labels) their effects add up."
+        )
     if evidence.n_tests == 0:
-        usable = int((basis.degrees > 0).sum())
+        usable = int((degrees > 0).sum())
         note = f"There is no pair to judge: {usable} of {table.n_columns} column(s) can be searched."
-    return _result(table, target, basis.degrees, evidence, "full", n_pairs, note)
+    return _result(table, target, degrees, evidence, method, n_pairs, note)
 
 
 def _check_integer(name: str, value: Any, least: int, most: int | None = None) -> None:
@@ -144,34 +150,6 @@ def _check_integer(name: str, value: Any, least: int, most: int | None = None) -
     if not ok or (most is not None and value > most):
         limits = f"of at least {least}" if most is None else f"from {least} to {most}"
         raise ValueError(f"{name} must be an integer {limits}, got {value!r}.")
-
-
-def _search(
-    basis: Basis,
-    target: PairTarget,
-    random: np.random.Generator,
-    n_permutations: Any,
-    threads: int,
-    device: str | None,
-    client: Any,
-    progress: Progress,
-) -> Evidence:
-    """Run the full search where it was asked for: in threads, on a device or on a cluster."""
-    run: Runner = run_blocks(threads)
-    make_work: WorkMaker | None = None
-    if device is not None and client is not None:
-        raise ValueError("Give device= or client=, not both.")
-    if device is not None:
-        from tamiz.pairs.device import work_on_device
-
-        run, make_work = run_blocks(1), work_on_device(device)
-    elif client is not None:
-        from tamiz.pairs.cluster import run_blocks_on_cluster
-
-        run, make_work = run_blocks_on_cluster(client)
-    return search_full(
-        basis, target, random=random, n_permutations=n_permutations, run=run, progress=progress, make_work=make_work
-    )
 
 
 def _shape(table: ColumnTable, column: int, component: int) -> str:
@@ -209,6 +187,7 @@ def _result(
     scores = np.maximum(
         -evidence.marginal_log_p - np.log(max(1, int((degrees > 0).sum()))), -raw - np.log(max(1, evidence.n_tests))
     )
+    is_scale = np.zeros(len(log_p), dtype=bool) if evidence.evidence.is_scale is None else evidence.evidence.is_scale
     pairs = []
     for place in order[:n_pairs]:
         i, j = (int(column) for column in evidence.pairs[place])
@@ -220,7 +199,8 @@ def _result(
                 (i, j),
                 float(evidence.evidence.strength[place]),
                 float(np.exp(corrected[place])),
-                f"{_shape(table, i, int(k))} x {_shape(table, j, int(m))}",
+                f"{_shape(table, i, int(k))} x {_shape(table, j, int(m))}"
+                + (", a matter of scale" if is_scale[place] else ""),
             )
         )
     unused = {table.names[j]: "constant, or its values but one are too rare" for j in np.flatnonzero(degrees == 0)}
@@ -239,28 +219,6 @@ def _result(
         n_permutations=evidence.pair_tail.n_permutations,
         fitted=[table.names[j] for j in evidence.fitted],
         unused=unused,
-        note=note,
-        _table=table,
-        _target=target,
-    )
-
-
-def _empty(table: ColumnTable, target: PairTarget, note: str) -> PairSearch:
-    """Return a result without pairs, with the reason."""
-    n = table.n_columns
-    return PairSearch(
-        names=table.names,
-        marginal_p_values=np.ones(n),
-        pair_p_values=np.ones(n),
-        partners=np.full(n, -1),
-        p_values=np.ones(n),
-        scores=np.full(n, -np.log(max(1, n))),
-        pairs=[],
-        method="full",
-        n_samples=table.n_samples,
-        n_tests=0,
-        n_effective_tests=1.0,
-        n_permutations=0,
         note=note,
         _table=table,
         _target=target,
@@ -360,16 +318,11 @@ def _evidence_scores(table: ColumnTable, target: PairTarget, seed: int, n_thread
     """Return the scores of all columns for one target."""
     random = np.random.default_rng(seed)
     if table.n_columns > MAX_FULL_COLUMNS:
-        outcome = search_sketch(table, target, degree=2, random=random, n_threads=n_threads)
-        evidence, degrees = outcome.evidence, outcome.degrees
+        evidence, degrees, _ = search_sketch(table, target, degree=2, random=random, n_threads=n_threads)
     else:
         basis = make_basis(table, target.weights, n_threads=n_threads)
-        evidence = search_full(basis, target, random=random, n_permutations=0, run=run_blocks(n_threads))
+        evidence = search_full(basis, target, random=random, n_permutations=0, n_threads=n_threads)
         degrees = basis.degrees
-    return _larger_evidence(evidence, degrees)
-
-
-def _larger_evidence(evidence: Evidence, degrees: np.ndarray) -> np.ndarray:
     scores = -evidence.marginal_log_p - np.log(max(1, int(np.count_nonzero(degrees))))
     of_pairs = -evidence.evidence.log_p - np.log(max(1, evidence.n_tests))
     for side in evidence.pairs.T:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy import special, stats
+from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from tamiz._utils.validation import check_numeric_target
@@ -357,6 +358,11 @@ class PairResiduals:
         target = float((((self.values**2).sum(axis=0) / n_rows) ** 2).sum())
         return permutation_variance(rank, leverage, n_targets, target, n_rows)
 
+    def sizes(self) -> PairResiduals:
+        """Return the sizes of the residuals of a regression as residuals of their own, to test the spread."""
+        values = _whitened(_normal_scores(np.abs(self.values[0])))
+        return PairResiduals(values, self.scale / self.main_scale, np.ones(values.shape[1]), self.fitted)
+
     def replicate(self, random: np.random.Generator) -> PairResiduals:
         """Return residuals as they would be without any pair.
 
@@ -405,7 +411,11 @@ def _class_errors(codes: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
 
 def residuals_of(
-    target: PairTarget, design: np.ndarray | None = None, fitted: np.ndarray | None = None
+    target: PairTarget,
+    design: np.ndarray | None = None,
+    fitted: np.ndarray | None = None,
+    spread: np.ndarray | None = None,
+    any_scale: bool = False,
 ) -> PairResiduals:
     """Return the residuals of an additive model.
 
@@ -417,6 +427,10 @@ def residuals_of(
         Functions of the columns in the model; None is a model without columns.
     fitted : ndarray of int or None, default=None
         Which columns these are.
+    spread : ndarray of shape (n_samples, n_spread_functions) or None, default=None
+        Functions of further columns, which change the spread of a numeric target only.
+    any_scale : bool, default=False
+        Whether the model is additive on the best monotone scale of the target in place of the log odds, or of the numbers.
 
     Examples
     --------
@@ -428,16 +442,16 @@ def residuals_of(
     weights, n_rows = target.weights, len(target.values)
     probabilities = None
     if target.classes is None:
-        values, deviation = _number_errors(target, design)
+        values, deviation = _number_errors(target, design, spread, any_scale)
         # Normal scores of the residuals, so that a few far values do not decide; the model itself is fitted to the numbers.
-        errors = special.ndtri((stats.rankdata(values) - 0.5) / n_rows)[None]
+        errors = _normal_scores(values)
     else:
         codes, n_classes = target.values.astype(int), len(target.classes)
         if design is None:
             shares = np.bincount(codes, weights=weights, minlength=n_classes)
             expected = np.broadcast_to(shares, (n_rows, n_classes))
         else:
-            expected = probabilities = _class_probabilities(design, codes, n_classes, weights * n_rows)
+            expected = probabilities = _class_probabilities(design, codes, n_classes, weights * n_rows, any_scale)
         errors = _class_errors(codes, expected)
         deviation = np.sqrt((expected * (1 - expected)).sum(axis=1) / 2)
     scale = weights * n_rows * deviation
@@ -450,33 +464,64 @@ def residuals_of(
     )
 
 
-def _number_errors(target: PairTarget, design: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _normal_scores(values: np.ndarray) -> np.ndarray:
+    return special.ndtri((stats.rankdata(values) - 0.5) / len(values))[None]
+
+
+def _monotone(predictor: np.ndarray, target: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the monotone function of a predictor that is nearest to the target."""
+    return IsotonicRegression(out_of_bounds="clip").fit_transform(
+        predictor, target, sample_weight=np.maximum(weights, 1e-12)
+    )
+
+
+def _number_errors(
+    target: PairTarget, design: np.ndarray | None, spread_design: np.ndarray | None, any_scale: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the errors of an additive model of numbers, each divided by its expected spread, and the inverse of this spread.
 
     Where a column changes the spread of the target, or where its curve cannot be followed (far values), errors are larger, and
     products of that column with any other would have a larger variance than permutations of the errors have.
     """
     n_rows = len(target.values)
-    if design is None:
+    parts = [part for part in (design, spread_design) if part is not None]
+    if not parts:
         return target.values, np.ones(n_rows)
-    weights = target.weights * n_rows
+    both = np.concatenate(parts, axis=1)
+    values, weights = target.values, target.weights * n_rows
+    fit = np.zeros(n_rows)
+    if any_scale and design is not None:
+        # Turns of fitting the columns to the target and the target, by a monotone function, to the fit (Breiman, Friedman 1985).
+        scaled = _normal_scores(values)[0]
+        for _ in range(5):
+            fit = Ridge(alpha=1.0).fit(design, scaled, sample_weight=weights).predict(design)
+            scaled = stats.zscore(_monotone(values, fit, weights))
     spread = np.ones(n_rows)
     for _ in range(3):
-        mean = Ridge(alpha=1.0).fit(design, target.values, sample_weight=weights / spread**2)
-        errors = target.values - mean.predict(design)
+        precision = weights / spread**2
+        if design is None:
+            errors = values - np.average(values, weights=precision)
+        elif any_scale:
+            errors = values - _monotone(fit, values, precision)
+        else:
+            errors = values - Ridge(alpha=1.0).fit(design, values, sample_weight=precision).predict(design)
         size = np.log(np.abs(errors) + 0.1 * np.median(np.abs(errors)) + 1e-300)
-        spread = np.exp(Ridge(alpha=1.0).fit(design, size, sample_weight=weights).predict(design))
-        middle = np.median(spread)
-        spread = np.clip(spread / middle, *_SPREAD_LIMITS)
+        spread = np.exp(Ridge(alpha=1.0).fit(both, size, sample_weight=weights).predict(both))
+        spread = np.clip(spread / np.median(spread), *_SPREAD_LIMITS)
     return errors / spread, 1.0 / spread
 
 
-def _class_probabilities(design: np.ndarray, codes: np.ndarray, n_classes: int, weights: np.ndarray) -> np.ndarray:
+def _class_probabilities(
+    design: np.ndarray, codes: np.ndarray, n_classes: int, weights: np.ndarray, any_scale: bool
+) -> np.ndarray:
     """Return the probabilities of an additive logistic model with a weak ridge."""
     model = LogisticRegression(C=1.0, solver="newton-cholesky", max_iter=100, tol=1e-5)
     model.fit(design, codes, sample_weight=weights)
-    shares = np.clip(model.predict_proba(design), _SMALLEST_PROBABILITY, 1.0)
+    shares = model.predict_proba(design)
     assert shares.shape[1] == n_classes
+    if any_scale:
+        shares = np.stack([_monotone(shares[:, c], codes == c, weights) for c in range(n_classes)], axis=1)
+    shares = np.clip(shares, _SMALLEST_PROBABILITY, 1.0)
     return shares / shares.sum(axis=1, keepdims=True)
 
 
@@ -486,12 +531,13 @@ def additive_residuals(
     log_p_of: Callable[[PairResiduals], np.ndarray],
     marginal_log_p: np.ndarray | None = None,
     n_tests: int | None = None,
-) -> PairResiduals:
-    """Fit an additive model by forward selection and return its residuals.
+) -> tuple[PairResiduals, PairResiduals | None]:
+    """Fit an additive model by forward selection and return its residuals, on the given and on the best monotone scale.
 
     Columns whose own evidence, given those in the model, is significant after a correction for the number of columns come in,
-    strongest first, as long as there are ten rows for each coefficient. A column gets up to four functions, fewer if rows are
-    few.
+    strongest first, as long as there are ten rows for each coefficient; then, for a numeric target, columns that change
+    its spread (the size of the residuals is tested as the residuals are; Glejser 1969). A column gets up to four functions, fewer
+    if rows are few.
 
     Parameters
     ----------
@@ -505,31 +551,58 @@ def additive_residuals(
         What it returns for residuals without a model, if that is known.
     n_tests : int or None, default=None
         Number of columns to correct for; None is that of the basis.
+
+    Returns
+    -------
+    tuple of PairResiduals
+        The second is None where fewer than two columns are in the model.
     """
     residuals = residuals_of(target)
     n_classes = 2 if target.classes is None else len(target.classes)
     room = target.n_informative / (_ROWS_PER_COEFFICIENT * (n_classes - 1))
     degree = max(1, int(room / _COLUMNS_WITH_ROOM))
-    design: list[np.ndarray] = []
-    fitted: list[int] = []
     limit = np.log(0.05 / max(1, basis.n_columns if n_tests is None else n_tests))
-    while room > len(design):
-        known = marginal_log_p if not fitted else None
-        log_p = log_p_of(residuals) if known is None else known.copy()
-        log_p[fitted] = 0.0
-        chosen: list[int] = []
-        for column in np.argsort(log_p, kind="stable")[:10]:
-            if log_p[column] > limit or len(chosen) == 4:
-                break
-            functions = finer_functions(basis, int(column), target.weights)[:degree]
-            # Of columns that say nearly the same, the first one of this round will do.
-            close = [abs(basis.of_column(other)[0] @ (target.weights * functions[0])) > 0.7 for other in chosen]
-            if any(close) or len(design) + len(functions) > room:
-                continue
-            chosen.append(int(column))
-            design.extend(functions)
-        if not chosen:
+    log_p = log_p_of(residuals) if marginal_log_p is None else marginal_log_p
+    columns: dict[str, list[int]] = {"mean": [], "spread": []}
+    functions: dict[str, list[np.ndarray]] = {"mean": [], "spread": []}
+    part = "mean"
+    while True:
+        taken = columns["mean"] + (columns["spread"] if part == "spread" else [])
+        free = room - len(functions[part])
+        chosen, added = _choose(basis, target.weights, log_p, taken, limit, free, degree)
+        if chosen:
+            columns[part] += chosen
+            functions[part] += added
+        elif part == "spread" or target.classes is not None:
             break
-        fitted.extend(chosen)
-        residuals = residuals_of(target, np.stack(design, axis=1), np.array(fitted))
-    return residuals
+        stacked = [np.stack(functions[name], axis=1) if functions[name] else None for name in ("mean", "spread")]
+        fitted = np.array(columns["mean"], dtype=np.int64)
+        if chosen:
+            residuals = residuals_of(target, stacked[0], fitted, stacked[1])
+        # After a column of the spread the mean is looked at again; without any candidate for the mean, the spread.
+        part = "mean" if chosen else "spread"
+        log_p = log_p_of(residuals if part == "mean" else residuals.sizes())
+    if len(columns["mean"]) < 2:
+        return residuals, None
+    return residuals, residuals_of(target, stacked[0], fitted, stacked[1], any_scale=True)
+
+
+def _choose(
+    basis: Basis, weights: np.ndarray, log_p: np.ndarray, taken: list[int], limit: float, room: float, degree: int
+) -> tuple[list[int], list[np.ndarray]]:
+    """Return up to four of the strongest columns, and their functions."""
+    log_p = log_p.copy()
+    log_p[taken] = 0.0
+    chosen: list[int] = []
+    added: list[np.ndarray] = []
+    for column in np.argsort(log_p, kind="stable")[:10]:
+        if log_p[column] > limit or len(chosen) == 4:
+            break
+        functions = finer_functions(basis, int(column), weights)[:degree]
+        # Of columns that say nearly the same, the first one of this round will do.
+        close = [abs(basis.of_column(other)[0] @ (weights * functions[0])) > 0.7 for other in chosen]
+        if any(close) or len(added) + len(functions) > room:
+            continue
+        chosen.append(int(column))
+        added.extend(functions)
+    return chosen, added

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
         StabilitySelection,
         Training,
     )
+    from tamiz.evaluation.comparison import compare
+    from tamiz.evaluation.cross_validation import evaluate
     from tamiz.pairs import find_pairs
     from tamiz.rows.scaling import ErfScaler
     from tamiz.selection import Selection
+    from tamiz.study import Study, select
 
 __all__ = [
     "Auto",
@@ -33,9 +36,13 @@ __all__ = [
     "Pairs",
     "Selection",
     "StabilitySelection",
+    "Study",
     "Training",
     "__version__",
+    "compare",
+    "evaluate",
     "find_pairs",
+    "select",
 ]
 
 _HOMES = {
@@ -50,7 +57,11 @@ _HOMES = {
     "Pairs": "tamiz.estimators",
     "StabilitySelection": "tamiz.estimators",
     "Training": "tamiz.estimators",
+    "Study": "tamiz.study",
+    "compare": "tamiz.evaluation.comparison",
+    "evaluate": "tamiz.evaluation.cross_validation",
     "find_pairs": "tamiz.pairs",
+    "select": "tamiz.study",
 }
 
 

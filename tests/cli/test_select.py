@@ -13,12 +13,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from tamiz import E2EFSClassifier
-from tamiz.cli.console import Terminal
 from tamiz.cli.errors import EXIT_DATA, EXIT_OUTPUT, EXIT_USAGE
-from tamiz.cli.estimator import ModelOptions, model_maker
-from tamiz.cli.options import TableOptions
-from tamiz.cli.prepare import load_table
-from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, evaluate_selection
 
 
 def read_list(path):
@@ -266,20 +261,6 @@ def test_every_command_has_an_example(tamiz):
         assert all(len(line) <= 80 for line in result.stdout.splitlines())
     assert "Exit codes" in tamiz("--help").stdout
     assert tamiz("--version").stdout.startswith("tamiz ")
-
-
-def test_folds_in_processes_and_in_threads_find_the_same(small_csv):
-    data = load_table(TableOptions(file=small_csv, target=["ill"], n_folds=2), Terminal(quiet=True))
-    arguments = (data.prepare, data.y, model_maker(ModelOptions(), "classification"), 2, data.folds)
-    more = {"task": "classification", "sizes": (1, 2), "n_random": 2, "n_jobs": 2}
-    ticks: list[int] = []
-    apart = evaluate_selection(*arguments, **more, processes=True, tick=lambda: ticks.append(1))
-    together = evaluate_selection(*arguments, **more)
-    assert len(ticks) == 2 * TICKS_PER_FOLD
-    for what in ("kept", "all_features", "random_features", "curve"):
-        assert [getattr(fold, what) for fold in apart.folds] == [getattr(fold, what) for fold in together.folds]
-    assert np.array_equal(apart.fold_share, together.fold_share)
-    assert np.array_equal(apart.predicted, together.predicted)
 
 
 def test_identifiers_are_no_categories(tamiz, small_csv, write_csv):

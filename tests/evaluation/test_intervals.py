@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tamiz.evaluation.intervals import Interval, corrected_interval, exact_interval, mid_p_interval
+from tamiz.evaluation.intervals import Interval, corrected_interval, mean_share_reach, wilson_interval
+from tamiz.evaluation.metrics import SCORINGS
+from tamiz.evaluation.results import interval_of_parts
 
 
 def test_corrected_interval_by_hand_is_wider_than_the_plain_one():
@@ -43,55 +45,60 @@ def test_what_is_not_known_is_nan():
     assert Interval(0.5, 0.4, 0.6).has_ends
 
 
-def test_folds_that_do_not_vary_have_an_exact_bound_on_their_rows():
-    perfect = corrected_interval([1.0] * 5, 0.2, limits=(0.0, 1.0), n_rows=20)
+@pytest.mark.parametrize(("hits", "n_rows"), [(0, 10), (3, 10), (10, 10), (18, 20)])
+def test_wilson_interval_agrees_with_scipy(hits, n_rows):
+    expected = stats.binomtest(hits, n_rows).proportion_ci(method="wilson")
+    assert wilson_interval(hits, n_rows) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_one_share_reaches_as_far_as_wilson_and_a_rare_class_dominates():
+    low, high = wilson_interval(18, 20)
+    assert mean_share_reach([18], [20]) == pytest.approx((0.9 - low, high - 0.9))
+    down, _ = mean_share_reach([95, 5], [95, 5])  # all right: the five rows of the rare class tell little
+    assert down == pytest.approx((1 - wilson_interval(5, 5)[0]) / 2, rel=0.01)
+    assert mean_share_reach([5, 0], [5, 0]) == mean_share_reach([5], [5])
+    assert math.isnan(mean_share_reach([0], [0])[0])
+
+
+def test_repeats_share_rows_and_have_the_degrees_of_freedom_of_the_folds():
+    values = np.tile([0.7, 0.8, 0.9, 0.8, 0.6], 4)
+    found = corrected_interval(values, 0.2, n_folds=5)
+    reach = stats.t.ppf(0.975, 4) * math.sqrt(values.var(ddof=1) * (1 / 20 + 1 / 4))
+    assert found.high - found.value == pytest.approx(reach)
+    assert found.high - found.low > 0.95 * (corrected_interval(values[:5], 0.2).high - found.value)
+
+
+def parts_of(hits_by_fold, n_by_fold):
+    """Parts of the accuracy of folds."""
+    return [(hits / n_by_fold, hits, n_by_fold) for hits in hits_by_fold]
+
+
+def interval_of(hits_by_fold, n_by_fold=4):
+    return interval_of_parts(SCORINGS["accuracy"], parts_of(hits_by_fold, n_by_fold), 0.2, len(hits_by_fold))
+
+
+def test_folds_that_do_not_vary_have_the_interval_of_their_rows():
+    perfect = interval_of([4] * 5)
     assert (perfect.value, perfect.high) == (1.0, 1.0)
-    assert perfect.low == pytest.approx(0.025 ** (1 / 20))
-    even = corrected_interval([0.9] * 5, 0.2, limits=(0.0, 1.0), n_rows=20)
-    assert even.low < 0.75 < 0.9 < even.high < 1
-    same = corrected_interval([0.0] * 5, 0.2, limits=(-1, 1), n_rows=20)
-    assert -same.low == same.high == pytest.approx(1 - 0.025 ** (1 / 20))
+    assert perfect.low == pytest.approx(wilson_interval(20, 20)[0])
+    even = interval_of([3] * 5)
+    assert (even.low, even.high) == pytest.approx(wilson_interval(15, 20))
     assert not corrected_interval([1.0] * 5, 0.2, limits=(-math.inf, 1.0)).has_ends
 
 
-def test_exact_interval_agrees_with_scipy():
-    for hits in (0, 3, 10):
-        expected = stats.binomtest(hits, 10).proportion_ci(method="exact")
-        found = exact_interval(hits / 10, 10)
-        assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
-
-
-@pytest.mark.parametrize("hits", [0, 1, 7, 19, 20])
-def test_mid_p_interval_by_hand(hits):
-    """At each end the tail beyond the observed number and half of its own probability are 2.5 %."""
-    found, exact = mid_p_interval(hits / 20, 20), exact_interval(hits / 20, 20)
-    if hits > 0:
-        assert stats.binom.sf(hits, 20, found.low) + stats.binom.pmf(hits, 20, found.low) / 2 == pytest.approx(0.025)
-    if hits < 20:
-        assert stats.binom.cdf(hits - 1, 20, found.high) + stats.binom.pmf(hits, 20, found.high) / 2 == pytest.approx(
-            0.025
-        )
-    assert exact.low <= found.low <= hits / 20 <= found.high <= exact.high
-
-
-def test_near_a_limit_the_rows_set_the_ends():
-    values = [1.0, 1.0, 0.75, 1.0, 0.75]  # two of 20 rows wrong
-    plain = corrected_interval(values, 0.2, limits=(0.0, 1.0))
-    found = corrected_interval(values, 0.2, limits=(0.0, 1.0), n_rows=20)
+def test_near_a_limit_the_rows_set_the_end_and_elsewhere_the_wider_one():
+    plain = corrected_interval([1.0, 1.0, 0.75, 1.0, 0.75], 0.2, limits=(0.0, 1.0))
+    found = interval_of([4, 4, 3, 4, 3])  # two of 20 rows wrong
     assert plain.high == 1.0  # which two wrong rows exclude
-    assert found.high == pytest.approx(mid_p_interval(0.9, 20).high)
-    assert found.low == min(plain.low, exact_interval(0.9, 20).low)
-    mirrored = corrected_interval([1 - value for value in values], 0.2, limits=(0.0, 1.0), n_rows=20)
+    assert found.high == pytest.approx(wilson_interval(18, 20)[1])
+    assert found.low == min(plain.low, wilson_interval(18, 20)[0])
+    mirrored = interval_of([0, 0, 1, 0, 1])
     assert (mirrored.low, mirrored.high) == pytest.approx((1 - found.high, 1 - found.low))
-
-
-@pytest.mark.parametrize(
-    ("values", "n_rows"), [([0.75, 0.75, 0.5, 1.0, 0.75], 20), ([0.9, 0.925, 0.95, 0.95, 0.95], 200)]
-)
-def test_far_from_a_limit_the_folds_set_the_ends(values, n_rows):
-    """Five of 20 rows wrong, or 13 of 200."""
-    plain = corrected_interval(values, 0.2, limits=(0.0, 1.0))
-    assert corrected_interval(values, 0.2, limits=(0.0, 1.0), n_rows=n_rows) == plain
+    many = interval_of([36, 37, 38, 38, 38], 40)  # 13 of 200 wrong
+    assert (
+        many.high
+        == corrected_interval(np.array([36, 37, 38, 38, 38]) / 40, 0.2, reach=(0, many.high - many.value)).high
+    )
 
 
 @cache
@@ -100,11 +107,11 @@ def _intervals_of_20_rows():
     found = {}
     for hits in combinations_with_replacement(range(5), 5):
         orders = math.factorial(5) // math.prod(math.factorial(n) for n in Counter(hits).values())
-        found[hits] = orders, corrected_interval(np.array(hits) / 4, 0.2, limits=(0.0, 1.0), n_rows=20)
+        found[hits] = orders, interval_of(hits)
     return found
 
 
-@pytest.mark.parametrize("truth", [0.94, 0.95, 0.97, 0.985, 0.99])
+@pytest.mark.parametrize("truth", [0.8, 0.94, 0.95, 0.97, 0.985])
 def test_coverage_near_a_limit_is_neither_low_nor_certain(truth):
     """Exact, over all outcomes of 20 independent rows; a symmetric interval over the folds covers in all of them."""
     chance = stats.binom.pmf(np.arange(5), 4, truth)
@@ -113,4 +120,4 @@ def test_coverage_near_a_limit_is_neither_low_nor_certain(truth):
         for hits, (orders, interval) in _intervals_of_20_rows().items()
         if interval.low <= truth <= interval.high
     )
-    assert 0.95 < covered < 0.99
+    assert 0.92 < covered < 0.995

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tamiz.evaluation.comparison import Comparison
-from tamiz.evaluation.fold_work import HeldOut
 from tamiz.evaluation.intervals import Interval, MethodRank, PairedTest
 from tamiz.evaluation.metrics import BALANCED_ACCURACY
+from tamiz.evaluation.results import HeldOut
 from tamiz.report import CompareReport, SelectReport, select_report
 from tamiz.report.data import Confusion, Curve, CurvePoint, Residuals, Scores
 from tamiz.report.evidence import FoldGrid, KeptSet, Stability

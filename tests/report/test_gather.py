@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tamiz.evaluation.fold_work import HeldOut
+from tamiz.evaluation.results import HeldOut
 from tamiz.report.gather import make_confusion, make_kept_sets, make_residuals
 from tamiz.selection import Selection
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from tamiz.evaluation.fold_work import HeldOut
+from tamiz.evaluation.results import HeldOut
 from tamiz.report.predictions import (
     calibration_chart,
     error_sizes,

@@ -92,7 +92,8 @@ def run_compare(options: CompareOptions, terminal: Terminal) -> dict[str, Any]:
     out = free_folder(options.out, options.force, terminal.say)
     with output_folder(out, options.force, ("report.html", "compare.csv", "compare.json")) as folder:
         data = load_table(options.table, terminal, lambda n_features: _check_all(values, n_features))
-        n_features, task = len(data.features), data.target.task
+        rows, task = data.as_rows(), data.target.task
+        n_features = rows.n_columns
         values = values or [m for m in DEFAULT_K if m < n_features] or [max(1, n_features // 2)]
         m_values = sorted({resolve_k(value, n_features) for value in values})
         metric = find_metric(options.table.scoring, task)
@@ -102,15 +103,12 @@ def run_compare(options: CompareOptions, terminal: Terminal) -> dict[str, Any]:
         warm_up(candidates, task, np.unique(data.y).size if task == "classification" else 2, sparse)
         with terminal.progress("comparing", len(candidates) * len(m_values) * len(data.folds)) as tick:
             found = compare_methods(
-                data.prepare,
-                data.y,
+                rows,
                 candidates,
                 m_values,
                 data.folds,
-                task=task,
-                n_features=n_features,
-                scoring=metric,
-                sample_weight=data.roles.weights,
+                metric,
+                n_folds=len(data.folds) // options.table.n_repeats,
                 seed=options.table.seed,
                 n_jobs=data.n_jobs,
                 tick=tick,

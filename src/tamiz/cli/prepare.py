@@ -21,6 +21,7 @@ from tamiz.tables.memory import available_memory
 
 if TYPE_CHECKING:  # what loads scikit-learn is imported by the functions that need it, so that `parse_k` is quick
     from tamiz.cli.console import Terminal
+    from tamiz.rows.rows import Rows
     from tamiz.tables.encode import Feature, TableEncoder
     from tamiz.tables.table import DataTable
     from tamiz.tables.target import Target
@@ -76,19 +77,28 @@ class Prepared:
         """Class labels or numbers, one per row; a column for each of several targets."""
         return self.target.y
 
-    def prepare(self, train: np.ndarray, test: np.ndarray) -> tuple[Any, Any]:
-        """Return the matrices of one fold; medians and categories come from the training rows."""
+    def as_rows(self, split_categories: bool = False) -> Rows:
+        """Return the rows, encoded inside each fold."""
+        from tamiz.rows.rows import Rows
         from tamiz.tables.encode import TableEncoder
 
-        encoder = TableEncoder(features=self.features, impute=self.impute).fit(self.table, rows=train)
-        return encoder.transform(self.table, rows=train), encoder.transform(self.table, rows=test)
+        labels = [feature.name if split_categories else feature.column_name for feature in self.features]
+        names = list(dict.fromkeys(labels))
+        return Rows(
+            self.table,
+            self.y,
+            sample_weight=self.roles.weights,
+            groups=self.roles.groups,
+            time=self.roles.time,
+            encoder=TableEncoder(features=self.features, impute=self.impute),
+            columns=[names.index(label) for label in labels],
+            names=names,
+        )
 
     def whole(self) -> tuple[TableEncoder, Any]:
         """Return the encoder and the matrix of all rows, for the final model."""
-        from tamiz.tables.encode import TableEncoder
-
-        encoder = TableEncoder(features=self.features, impute=self.impute).fit(self.table)
-        return encoder, encoder.transform(self.table)
+        encoder, part = self.as_rows().whole()
+        return encoder, part.X
 
 
 def parse_k(text: str) -> int | float:

@@ -14,10 +14,10 @@ from tamiz.cli.prepare import Prepared
 from tamiz.cli.several_targets import read_with_targets
 from tamiz.core.losses import names_of
 from tamiz.errors import TableArgumentError, TableError, UnknownNameError
-from tamiz.evaluation.alerts import describe_selection_risks, describe_table_risks
-from tamiz.evaluation.cross_validation import Evaluation, check_test_target, holdout_interval
+from tamiz.evaluation.alerts import find_row_alerts, find_selection_alerts
+from tamiz.evaluation.cross_validation import check_test_target, choose_permutations, score_held_out
 from tamiz.evaluation.metrics import Metric, get_metric
-from tamiz.evaluation.null import N_PERMUTATIONS
+from tamiz.evaluation.results import Evaluation
 from tamiz.persistence import SavedModel
 from tamiz.tables.read import read_table
 
@@ -52,31 +52,25 @@ def check_loss(loss: str | None, task: str) -> str:
 
 def report_table_risks(data: Prepared, terminal: Terminal) -> None:
     """Warn of duplicate rows, and of columns that look like a running number or an identifier."""
-    _, matrix = data.whole()
-    for message in describe_table_risks(matrix, data.y, [feature.name for feature in data.features]):
-        terminal.warn(message.replace("`groups`", "--groups").replace("leave it out", "--ignore it"))
+    for alert in find_row_alerts(data.as_rows()):
+        terminal.warn(alert.message.replace("with groups", "with --groups").replace("leave it out", "--ignore it"))
 
 
 def report_selection_risks(
     data: Prepared, evaluation: Evaluation, support: np.ndarray, X: Any, terminal: Terminal
 ) -> None:
     """Warn of kept columns that few folds kept or that are constant, and of folds without a score."""
-    names = [feature.name for feature in data.features]
-    for message in describe_selection_risks(support, evaluation.fold_share, X, names):
-        terminal.warn(message)
-    if evaluation.n_without_score:
-        terminal.warn(
-            f"In {evaluation.n_without_score} of {len(evaluation.folds)} folds {evaluation.metric.name} is not defined; "
-            "the score is that of the others."
-        )
+    kept = np.isin(np.arange(evaluation.n_features), evaluation.units[support])
+    for alert in find_selection_alerts(evaluation, kept, X, evaluation.units):
+        terminal.warn(alert.message)
 
 
-def choose_permutations(asked: int | None, quick: bool, terminal: Terminal) -> int:
+def count_permutations(asked: int | None, quick: bool, data: Prepared, terminal: Terminal) -> int:
     """Return the number of permutations; networks that take seconds for each fit have none by default."""
     if asked is not None:
         return asked
     if quick:
-        return N_PERMUTATIONS
+        return choose_permutations(data.as_rows())
     terminal.say("Not compared with shuffled targets, which would take many trainings; --permutations 20 does it.")
     return 0
 
@@ -107,7 +101,7 @@ def score_test_file(
     else:
         scores = model.scores(matrix)
         response = scores[:, 0] if scores.shape[1] == 1 else scores
-    score = holdout_interval(metric, found.target.y, response, data.y, seed=options.seed)
+    score = score_held_out(metric, found.target.y, response, data.y, seed=options.seed)
     return {
         "file": str(options.test),
         "n_rows": len(found.target.y),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,14 @@ from tamiz.cli.errors import EXIT_USAGE, CommandError
 from tamiz.cli.estimator import ModelOptions, fit_model, model_maker
 from tamiz.cli.prepare import Prepared, parse_k, resolve_k
 from tamiz.cli.select import SelectOptions
-from tamiz.cli.select_checks import choose_permutations
+from tamiz.cli.select_checks import count_permutations
 from tamiz.estimators.chooser import round_numbers
 from tamiz.estimators.networks import find_network
-from tamiz.evaluation.cross_validation import TICKS_PER_FOLD, Evaluation, curve_sizes, evaluate_selection
+from tamiz.evaluation.cross_validation import cross_validate, curve_sizes
 from tamiz.evaluation.metrics import Metric
+from tamiz.evaluation.results import Evaluation
+from tamiz.evaluation.subjects import Subject
+from tamiz.rows.rows import Rows
 
 #: Rows that every training part of the folds needs to be split once more, to choose M.
 _ROWS_FOR_AUTO, _ROWS_OF_A_CLASS_FOR_AUTO = 8, 3
@@ -91,56 +94,47 @@ def evaluate_final(
 ) -> Evaluation:
     """Select and score in each fold, and with permuted rows."""
     network = find_network(options.network)
-    k, decided = estimator.n_features_to_select_, _decided(estimator)
-    n_permutations = choose_permutations(options.permutations, network.quick, terminal)
+    k = estimator.n_features_to_select_
+    n_permutations = count_permutations(options.permutations, network.quick, data, terminal)
     if not network.quick:
         n_fits = (5 + n_permutations) * len(data.folds) + 1
         terminal.say(
             f"Network {options.network}: {n_fits} trainings of seconds each (longer with wide tables), "
             f"{data.n_jobs} side by side; --network linear takes a fraction of that."
         )
-    total = len(data.folds) * (TICKS_PER_FOLD + n_permutations)
+    rows = data.as_rows(options.split_categories)
+    make = model_maker(_model_options(options, constraints), data.target.task)
+    selector = make("auto" if automatic else k, options.seed).set_params(**_of_columns(constraints, rows))
+    subject = Subject(selector, rows, data.target.task)
+    total = len(data.folds) + n_permutations
     with terminal.progress("cross-validation", total) as tick:
-        return evaluate_selection(
-            data.prepare,
-            data.y,
-            model_maker(_model_options(options, constraints), data.target.task),
-            k,
+        return cross_validate(
+            subject,
             data.folds,
-            task=data.target.task,
+            metric,
+            n_folds=len(data.folds) // options.n_repeats,
             # Where a fit takes seconds instead of milliseconds there is no curve, and there are few random draws.
             sizes=_sizes(constraints, k, automatic) if network.quick else (),
             n_random=5 if network.quick else 3,
-            automatic=automatic,
-            scoring=metric,
-            sample_weight=data.roles.weights,
             n_permutations=n_permutations,
-            groups=data.roles.groups,
-            time=data.roles.time,
+            n_kept=k,
             seed=options.seed,
             n_jobs=data.n_jobs,
-            processes=not network.compiled,
-            tick=tick,
-            units=None if constraints.is_plain else constraints.units,
-            make_plain=_maker(options, data.target.task, {**_only(constraints, "missing"), **decided}),
-            make_null=_maker(options, data.target.task, {**constraints.parameters, **decided}),
+            progress=lambda *_: tick(),
         )
 
 
-def _decided(estimator: Any) -> dict[str, Any]:
-    """Return what the final model took from the data, so that models to compare with need not choose it anew."""
-    copy = estimator.copy_for(1)
-    return {name: getattr(copy, name) for name in ("network", "l2")}
-
-
-def _only(constraints: Constraints, name: str) -> dict[str, Any]:
-    return {name: constraints.parameters[name]} if name in constraints.parameters else {}
-
-
-def _maker(options: SelectOptions, task: str, parameters: dict[str, Any]) -> Callable[[int, int], Any]:
-    """Return what makes a model with further parameters."""
-    chosen = ModelOptions(options.variant, options.network, options.loss or "auto", options.class_weight, parameters)
-    return model_maker(chosen, task)
+def _of_columns(constraints: Constraints, rows: Rows) -> dict[str, Any]:
+    """Return the constraints by names of columns of the file."""
+    found: dict[str, Any] = {"groups": None}
+    names = [rows.names[column] for column in rows.columns]
+    for option in ("keep", "drop"):
+        if option in constraints.parameters:
+            found[option] = list(dict.fromkeys(names[i] for i in constraints.parameters[option]))
+    if "costs" in constraints.parameters:
+        costs = np.bincount(rows.columns, weights=constraints.parameters["costs"])
+        found["costs"] = dict(zip(rows.names, costs.tolist(), strict=True))
+    return found
 
 
 def _sizes(constraints: Constraints, k: int, automatic: bool) -> list[int]:

@@ -35,7 +35,7 @@ from tamiz.cli.select_fit import (
     report_convergence,
 )
 from tamiz.estimators.networks import find_network
-from tamiz.evaluation.cross_validation import Evaluation
+from tamiz.evaluation.results import Evaluation
 from tamiz.persistence import SavedModel
 from tamiz.report.data import SelectReport
 from tamiz.report.evidence import KeptSet
@@ -125,7 +125,7 @@ def _record_of_choices(
             "choices": estimator.selection_.choices,
             "network_chosen": estimator.network_,
             "pairs": _joint_effects(estimator, page.selection),
-            "k_of_folds": [np.unique(constraints.units[fold.support]).size for fold in evaluation.folds],
+            "k_of_folds": [int(fold.support.sum()) for fold in evaluation.folds],
             "curve": page.curve,
         }
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tamiz.evaluation.evaluator import evaluate
+    from tamiz.evaluation.cross_validation import evaluate
 
 __all__ = ["evaluate"]
 
@@ -16,5 +16,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value = globals()[name] = import_module(f"{__name__}.evaluator").evaluate
+    value = globals()[name] = import_module(f"{__name__}.cross_validation").evaluate
     return value

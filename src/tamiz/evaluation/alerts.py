@@ -1,12 +1,18 @@
-"""Checks of a table and of what was kept, for what makes scores look better than they are."""
+"""Alerts about rows, columns and what was kept: what makes scores look better than they are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+
+from tamiz._utils.text import list_some
+from tamiz.rows.rows import Rows
+from tamiz.tables.columns import Alert
+
+if TYPE_CHECKING:
+    from tamiz.evaluation.results import Evaluation
 
 #: Fewer rows are too few to tell a running number from a measurement.
 _LEAST_ROWS = 20
@@ -69,89 +75,79 @@ def find_identifiers(X: Any) -> dict[int, str]:
     return found
 
 
-def describe_table_risks(X: Any, y: Any, names: Sequence[str]) -> list[str]:
-    """Return a warning for duplicate rows and for each kind of suspicious column, with numbers.
+def find_row_alerts(rows: Rows) -> list[Alert]:
+    """Find copies of rows, and columns that look like running numbers or identifiers.
 
     Parameters
     ----------
-    X : ndarray or sparse matrix
-        Table as the selector sees it.
-    y : array-like
-        Target.
-    names : sequence of str
-        Names of the columns.
+    rows : Rows
+        The rows; of large tables the first are looked at.
 
     Examples
     --------
     >>> X = np.column_stack([np.arange(30.0), np.random.default_rng(0).normal(size=30)])
-    >>> describe_table_risks(X, np.zeros(30), ["id", "x"])[0]
+    >>> find_row_alerts(Rows(X, np.zeros(30), names=["id", "x"]))[0].message
     "Column 'id' looks like a running number: leave it out unless it measures something."
     """
-    n_rows = min(X.shape[0], max(1, _MOST_CELLS // max(1, X.shape[1])))
-    part, target = X[:n_rows], np.asarray(y)[:n_rows]
-    messages = []
-    copies = count_copies(part, target)
-    if copies and copies >= _LEAST_SHARE_OF_COPIES * n_rows:
-        messages.append(
-            f"{copies:,} of {n_rows:,} rows are copies of other rows. Copies in the training and the test part of a fold "
-            "make the score too good: remove them, or keep them together with `groups`."
+    n_features = max(1, rows.columns.size)
+    some = rows.used[: max(1, _MOST_CELLS // n_features)]
+    part = rows.fold(some, some[:1])[0]
+    found = []
+    copies = count_copies(part.X, part.y)
+    if copies and copies >= _LEAST_SHARE_OF_COPIES * some.size:
+        message = (
+            f"{copies:,} of {some.size:,} rows are copies of other rows. Copies in the training and the test part of a fold "
+            "make the score too good: remove them, or keep them together with groups."
         )
+        found.append(Alert("repeated rows", (), message))
+    identifiers = {rows.names[rows.columns[j]]: kind for j, kind in find_identifiers(part.X).items()}
     for kind in ("a running number", "an identifier"):
-        columns = [names[j] for j, found in find_identifiers(part).items() if found == kind]
-        if columns:
-            messages.append(f"{_list(columns)} {kind}: leave it out unless it measures something.")
-    return messages
+        names = tuple(name for name, found_kind in identifiers.items() if found_kind == kind)
+        if names:
+            looks = f"Column {list_some(names)} looks like"
+            if len(names) > 1:
+                looks = f"{len(names)} columns ({list_some(names)}) look each like"
+            found.append(Alert("identifier", names, f"{looks} {kind}: leave it out unless it measures something."))
+    return found
 
 
-def describe_selection_risks(
-    support: np.ndarray, fold_share: np.ndarray | None, X: Any, names: Sequence[str]
-) -> list[str]:
-    """Return a warning for kept columns that few folds kept, and for constant ones that were kept.
+def find_selection_alerts(evaluation: Evaluation, support: np.ndarray, X: Any, units: np.ndarray) -> list[Alert]:
+    """Find kept columns that few folds kept, constant ones among them, and folds without a score.
 
     Parameters
     ----------
+    evaluation : Evaluation
+        Scores over folds.
     support : ndarray of bool
-        Columns that were kept.
-    fold_share : ndarray of float or None
-        Share of the folds that kept each column.
+        Columns of the table that were kept.
     X : ndarray or sparse matrix
-        Table.
-    names : sequence of str
-        Names of the columns.
-
-    Examples
-    --------
-    >>> X = np.array([[1.0, 5.0], [2.0, 5.0]])
-    >>> describe_selection_risks(np.array([True, True]), np.array([1.0, 0.2]), X, ["a", "b"])[1]
-    "Kept although constant: 'b'. There are fewer columns of use than were asked for."
+        Encoded rows.
+    units : ndarray of int
+        Column of the table of each column of X.
     """
-    kept = np.flatnonzero(support)
-    messages = []
-    if fold_share is not None:
-        rare = [names[int(j)] for j in kept if fold_share[j] < 0.5]
-        if rare:
-            messages.append(
-                f"{len(rare)} of {kept.size} kept columns {'was' if len(rare) == 1 else 'were'} kept by fewer than half of the "
-                f"folds: {_some(rare)}."
-            )
-    part = X[:, kept]
-    low, high = (part.min(axis=0), part.max(axis=0))
+    names, kept = evaluation.names, np.flatnonzero(support)
+    found = []
+    rare = tuple(names[j] for j in kept if evaluation.fold_share[j] < 0.5)
+    if rare:
+        verb = "was" if len(rare) == 1 else "were"
+        message = (
+            f"{len(rare)} of {kept.size} kept columns {verb} kept by fewer than half of the folds: {list_some(rare)}."
+        )
+        found.append(Alert("unstable", rare, message))
+    columns = np.flatnonzero(np.isin(units, kept))
+    part = X[:, columns]
+    low, high = part.min(axis=0), part.max(axis=0)
     if sp.issparse(part):
         low, high = low.toarray().ravel(), high.toarray().ravel()
-    constant = [names[int(j)] for j, same in zip(kept, np.asarray(low == high).ravel(), strict=True) if same]
+    varies = np.isin(kept, units[columns[np.asarray(low != high).ravel()]])
+    constant = tuple(names[j] for j in kept[~varies])
     if constant:
-        messages.append(
-            f"Kept although constant: {_some(constant)}. There are fewer columns of use than were asked for."
+        message = f"Kept although constant: {list_some(constant)}. There are fewer columns of use than were asked for."
+        found.append(Alert("constant", constant, message))
+    if evaluation.n_without_score:
+        message = (
+            f"In {evaluation.n_without_score} of {len(evaluation.folds)} folds {evaluation.metric.name} is not defined; "
+            "the score is that of the others."
         )
-    return messages
-
-
-def _some(names: Sequence[str], limit: int = 5) -> str:
-    listed = ", ".join(repr(str(name)) for name in names[:limit])
-    return listed + (f" and {len(names) - limit} more" if len(names) > limit else "")
-
-
-def _list(columns: Sequence[str]) -> str:
-    if len(columns) == 1:
-        return f"Column {_some(columns)} looks like"
-    return f"{len(columns)} columns ({_some(columns)}) look each like"
+        found.append(Alert("no score", (), message))
+    return found

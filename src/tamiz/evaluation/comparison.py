@@ -7,30 +7,35 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
+from tamiz._utils.extras import require
 from tamiz.baselines import registry
 from tamiz.baselines.registry import get_method
 from tamiz.estimators.networks import find_network
 from tamiz.estimators.training import Training
-from tamiz.evaluation.folds import Fold, Prepare, count_test_rows, mean_test_share, take_columns
+from tamiz.evaluation.cross_validation import Progress, split_folds
+from tamiz.evaluation.folds import Fold, mean_test_share, take_columns
 from tamiz.evaluation.intervals import (
     FriedmanResult,
     Interval,
     MethodRank,
     PairedTest,
-    corrected_interval,
     corrected_t_tests,
     friedman_ranks,
     rank_against_best,
 )
 from tamiz.evaluation.metrics import Metric, Parts, get_metric
 from tamiz.evaluation.pools import run_in_threads
+from tamiz.evaluation.results import interval_of_parts
 from tamiz.evaluation.stability import nogueira_stability
+from tamiz.evaluation.subjects import Subject, default_judge, rank_for_targets, read_rows, task_of
+from tamiz.rows.rows import Part, Rows
 
 #: Methods of a comparison for which the user names none.
 DEFAULT_METHODS = {
@@ -71,34 +76,6 @@ def pick_methods(names: Iterable[str]) -> tuple[str, ...]:
     ('e2efs', 'fisher', 'svm-rfe')
     """
     return tuple(dict.fromkeys(registry.canonical_name(name) for name in names))
-
-
-def rank_for_targets(make: Callable[[], Any], X: Any, y: np.ndarray) -> np.ndarray:
-    """Return one ranking of the features for several targets, from a selector that takes one at a time.
-
-    The selector is fitted to each target by itself. Features are ordered by their best rank over the targets, so that the
-    first one of every target comes before the second one of any; of equal best ranks, by the mean rank.
-
-    Parameters
-    ----------
-    make : callable
-        Returns a selector with ``fit`` and ``ranking_``, not fitted.
-    X : array or sparse matrix
-        Table.
-    y : ndarray of shape (n_samples, n_targets)
-        Targets.
-
-    Examples
-    --------
-    >>> from tamiz.baselines import ReliefF
-    >>> X = np.random.default_rng(0).normal(size=(60, 4))
-    >>> rank_for_targets(lambda: ReliefF(n_features_to_select=1), X, X[:, [3, 1]])[[3, 1]].tolist() in ([1, 2], [2, 1])
-    True
-    """
-    rankings = np.array([make().fit(X, target).ranking_ for target in y.T])
-    ranking = np.empty(rankings.shape[1], dtype=np.int64)
-    ranking[np.lexsort((rankings.mean(axis=0), rankings.min(axis=0)))] = np.arange(1, ranking.size + 1)
-    return ranking
 
 
 def make_seeded(
@@ -151,7 +128,7 @@ class Candidate:
     Parameters
     ----------
     make : callable
-        ``make(n_features_to_select, seed)`` returns a selector with ``fit`` and ``ranking_``.
+        ``make(n_features_to_select, seed)`` returns a selector.
     nested : {"any", "largest", "smallest", "each"}, default="any"
         M at which one fit serves every M, see :class:`~tamiz.baselines.Method`.
     keeps_all : bool, default=False
@@ -159,12 +136,12 @@ class Candidate:
     in_threads : bool, default=True
         Whether its fits may run in threads; if not, they run one after the other when the rest is done.
     is_reference : bool, default=False
-        Whether it is a line to compare with (all features, random ones) and no competitor: it is neither ranked nor tested.
+        Whether it is a line to compare with (all columns, random ones) and no competitor: it is neither ranked nor tested.
     n_draws : int, default=1
         Fits with other seeds whose scores are averaged, in each fold.
     joint : bool, default=False
         Whether it takes several targets at once; others are fitted to each target, see
-        :func:`~tamiz.evaluation.comparison.rank_for_targets`.
+        :func:`~tamiz.evaluation.subjects.rank_for_targets`.
     """
 
     make: Callable[[int, int], Any]
@@ -175,11 +152,19 @@ class Candidate:
     n_draws: int = 1
     joint: bool = False
 
-    def rank(self, n_features_to_select: int, seed: int, X: Any, y: np.ndarray) -> np.ndarray:
-        """Fit a selector and return its ranking of the features."""
-        if y.ndim > 1 and not self.joint:
-            return rank_for_targets(lambda: self.make(n_features_to_select, seed), X, y)
-        return np.asarray(self.make(n_features_to_select, seed).fit(X, y).ranking_)
+    def rank(self, n_features_to_select: int, seed: int, train: Part, rows: Rows) -> np.ndarray:
+        """Fit a selector and return the ranks of the columns of the table; a column is as good as its best level."""
+        made = self.make(n_features_to_select, seed)
+        if not hasattr(made, "nested") and not (hasattr(made, "copy_for") and rows.is_plain):
+            support = Subject(made, rows).fit(train, seed).support
+            return np.where(support, 1, rows.n_columns + 1)
+        if train.y.ndim > 1 and not self.joint:
+            ranking = rank_for_targets(lambda: self.make(n_features_to_select, seed), train.X, train.y)
+        else:
+            ranking = np.asarray(made.fit(train.X, train.y).ranking_)
+        best = np.full(rows.n_columns, ranking.size + 1)
+        np.minimum.at(best, rows.columns, ranking)
+        return best.argsort(kind="stable").argsort(kind="stable") + 1
 
 
 def make_candidates(names: Sequence[str], task: str, network: str = "linear") -> dict[str, Candidate]:
@@ -267,6 +252,8 @@ class Comparison:
         Numbers of features.
     scores : ndarray, shape (methods, values of M, splits)
         NaN where a method failed.
+    parts : ndarray, shape (methods, values of M, splits, parts), or None
+        What the scores were made of, see :class:`~tamiz.evaluation.metrics.Metric`.
     seconds : ndarray, shape (methods, values of M), or None
         Mean time of one selection.
     supports : ndarray of bool, shape (methods, values of M, splits, features), or None
@@ -279,9 +266,12 @@ class Comparison:
         Level of the tests.
     references : tuple of str
         Methods that are lines to compare with: neither ranked nor tested.
-    n_test_rows : float or None
-        Rows that a bound may count on where the splits do not vary, see
-        :attr:`~tamiz.evaluation.metrics.Metric.count_rows`.
+    n_folds : int or None
+        Splits of one repeat, whose number gives the degrees of freedom; None: all splits are of one.
+    names : tuple of str
+        Names of the columns of the table.
+    judge : str
+        Model that scored what each method kept.
 
     Examples
     --------
@@ -301,7 +291,10 @@ class Comparison:
     failures: dict[str, str] = field(default_factory=dict)
     alpha: float = 0.05
     references: tuple[str, ...] = ()
-    n_test_rows: float | None = None
+    n_folds: int | None = None
+    parts: np.ndarray | None = None
+    names: tuple[str, ...] = ()
+    judge: str = ""
 
     def __post_init__(self) -> None:
         if self.test_share is not None and not 0 < self.test_share < 1:
@@ -316,12 +309,11 @@ class Comparison:
     @cached_property
     def intervals(self) -> tuple[tuple[Interval, ...], ...]:
         """Mean score and corrected interval of each method for each M."""
+        parts = self.scores[..., None] if self.parts is None else self.parts
+        metric = self.metric if self.parts is not None else replace(self.metric, combine_parts=None)
+        n_folds = self.n_folds or self.scores.shape[2]
         return tuple(
-            tuple(
-                corrected_interval(splits, self.test_share, limits=self.metric.limits, n_rows=self.n_test_rows)
-                for splits in by_m
-            )
-            for by_m in self.scores
+            tuple(interval_of_parts(metric, splits, self.test_share, n_folds) for splits in by_m) for by_m in parts
         )
 
     def stability(self, method: int, m: int) -> float:
@@ -358,7 +350,7 @@ class Comparison:
     @cached_property
     def tests(self) -> tuple[PairedTest, ...]:
         """Corrected resampled t tests of all pairs of competitors over the splits, corrected after Holm."""
-        return tuple(corrected_t_tests(self.by_split, self.test_share, self.alpha))
+        return tuple(corrected_t_tests(self.by_split, self.test_share, self.alpha, self.n_folds))
 
     @cached_property
     def friedman(self) -> FriedmanResult:
@@ -378,37 +370,23 @@ class Comparison:
         reach = [(test.high - test.low) / 2 for test in self.tests if math.isfinite(test.high - test.low)]
         return float(np.median(reach)) if reach else math.nan
 
-
-def default_judge(task: str, sparse: bool = False) -> Any:
-    """Return the model that scores every set of features: a linear one on standardised columns.
-
-    Examples
-    --------
-    >>> default_judge("regression").steps[-1][0]
-    'ridge'
-    """
-    from sklearn.linear_model import LogisticRegression, Ridge
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    scaler = StandardScaler(with_mean=not sparse)  # subtracting the mean would make a sparse table dense
-    if task == "regression":
-        return make_pipeline(scaler, Ridge())
-    return make_pipeline(scaler, LogisticRegression(class_weight="balanced", max_iter=2000, tol=1e-3))
-
-
-@dataclass(frozen=True)
-class _Task:
-    """Hold what all folds of a comparison share."""
-
-    prepare: Prepare
-    y: np.ndarray
-    folds: Sequence[Fold]
-    m_values: Sequence[int]
-    task: str
-    metric: Metric
-    seed: int
-    sample_weight: np.ndarray | None = None
+    def to_frame(self) -> Any:
+        """Return one row per method and M as a polars data frame: score, ends of its interval, seconds, stability."""
+        polars = require("polars", "cli", "Comparison.to_frame")
+        records = [
+            {
+                "method": name,
+                "k": m,
+                "score": interval.value,
+                "low": interval.low,
+                "high": interval.high,
+                "seconds": math.nan if self.seconds is None else float(self.seconds[i, j]),
+                "stability": self.stability(i, j),
+            }
+            for i, name in enumerate(self.methods)
+            for j, (m, interval) in enumerate(zip(self.m_values, self.intervals[i], strict=True))
+        ]
+        return polars.DataFrame(records)
 
 
 @dataclass
@@ -419,71 +397,109 @@ class _Record:
     failure: str | None = None
 
 
-def _compare_fold(shared: _Task, number: int, candidate: Candidate, tick: Callable[[], None]) -> list[_Record]:
-    """Run one method on one fold, for every M; the scores of several draws are averaged."""
-    data = shared.prepare(*shared.folds[number])
-    draws = [
-        _compare_draw(shared, number, candidate, data, shared.seed + number + 7919 * draw, tick if draw == 0 else None)
-        for draw in range(candidate.n_draws)
-    ]
-    for position, record in enumerate(draws[0]):
-        known = [parts for parts in (draw[position].parts for draw in draws) if parts is not None]
-        if known:
-            record.parts = tuple(np.mean(np.array(known), axis=0).tolist())
-    return draws[0]
+def compare(
+    selectors: Mapping[str, Any] | Iterable[str],
+    X: Any,
+    y: Any = None,
+    k: int | Sequence[int] = (5, 10, 20),
+    *,
+    groups: Any = None,
+    time: Any = None,
+    cv: Any = 5,
+    repeats: int = 1,
+    scoring: str | Metric | None = None,
+    sample_weight: Any = None,
+    n_jobs: int = 1,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare selectors on the same folds; what each keeps is scored by the same linear model.
+
+    All columns and random ones are added as lines to compare with. A method that fails does not stop the others; its message
+    is in ``failures``.
+
+    Parameters
+    ----------
+    selectors : mapping of str to selector, or iterable of str
+        Selectors or pipelines with one, by the names they get; or names of methods of :mod:`tamiz.baselines`. A selector with
+        a parameter ``n_features_to_select`` or ``k`` is fitted for each number of columns, others once.
+    X, y, groups, time, cv, repeats, scoring, sample_weight, n_jobs, random_state, progress
+        As in :func:`~tamiz.evaluation.evaluate`.
+    k : int or sequence of int, default=(5, 10, 20)
+        Numbers of columns to keep.
+
+    Returns
+    -------
+    Comparison
+        ``to_frame()``, ``ranks``, ``tests``; ``judge`` names the model.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.feature_selection import SelectKBest
+    >>> X, y = load_wine(return_X_y=True)
+    >>> found = compare({"fisher": "fisher", "mine": SelectKBest()}, X, y, k=[2, 4])
+    >>> found.methods, found.m_values, found.judge
+    (('fisher', 'mine', 'random', 'all'), (2, 4), 'LogisticRegression')
+    """
+    rows = read_rows(X, y, sample_weight=sample_weight, groups=groups, time=time)
+    sizes = sorted({int(m) for m in np.atleast_1d(k)})
+    if not sizes or sizes[0] < 1 or sizes[-1] > rows.n_columns:
+        raise ValueError(f"k must hold numbers from 1 to the {rows.n_columns} columns, got {k!r}.")
+    given = dict(selectors) if isinstance(selectors, Mapping) else {name: name for name in selectors}
+    if not given:
+        raise ValueError("There is nothing to compare: name at least one selector.")
+    first = next((one for one in given.values() if not isinstance(one, str)), None)
+    task = task_of(first, rows.y)
+    chosen: dict[str, Candidate] = {}
+    for name, one in {**given, **{name: name for name in REFERENCE_METHODS if name not in given}}.items():
+        if isinstance(one, str):
+            chosen[name] = make_candidates(pick_methods([one]), task)[registry.canonical_name(one)]
+        else:
+            Subject(one, rows, task)  # tells what is wrong with it before anything is fitted
+            chosen[name] = _own_candidate(one)
+    folds, n_folds = split_folds(rows, task, cv, repeats, random_state)
+    total, done = len(chosen) * len(sizes) * len(folds), 0
+
+    def tick() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress("comparing", done, total)
+
+    return compare_methods(
+        rows,
+        chosen,
+        sizes,
+        folds,
+        get_metric(scoring, task),
+        n_folds=n_folds,
+        seed=random_state,
+        n_jobs=n_jobs,
+        tick=tick,
+    )
 
 
-def _compare_draw(
-    shared: _Task,
-    number: int,
-    candidate: Candidate,
-    data: tuple[Any, Any],
-    seed: int,
-    tick: Callable[[], None] | None,
-) -> list[_Record]:
-    (train, test), (train_rows, test_rows) = data, shared.folds[number]
-    y_train, y_test = shared.y[train_rows], shared.y[test_rows]
-    weights = shared.sample_weight
-    records = []
-    ranking: np.ndarray | None = None
-    seconds = math.nan
-    for m in shared.m_values:
-        record = _Record()
-        try:
-            if ranking is None or candidate.nested == "each":
-                started = time.perf_counter()
-                ranking = candidate.rank(fit_size(candidate.nested, m, shared.m_values), seed, train, y_train)
-                seconds = time.perf_counter() - started
-            record.support = np.ones(ranking.size, dtype=bool) if candidate.keeps_all else ranking <= m
-            columns = np.flatnonzero(record.support)
-            judge = default_judge(shared.task, hasattr(train, "tocsr"))
-            last = judge.steps[-1][0]
-            named = {} if weights is None else {f"{last}__sample_weight": weights[train_rows]}
-            judge.fit(take_columns(train, columns), y_train, **named)
-            response = shared.metric.read(judge, take_columns(test, columns))
-            record.parts = shared.metric.measure(
-                y_test, response, y_train, None if weights is None else weights[test_rows]
-            )
-            record.seconds = seconds
-        except FIT_ERRORS as error:
-            record.failure = str(error).splitlines()[0] if str(error) else type(error).__name__
-        records.append(record)
-        if tick is not None:
-            tick()
-    return records
+def _own_candidate(selector: Any) -> Candidate:
+    """Return the candidate of a user's selector, fitted for each M if it has a parameter for it."""
+    names = selector.get_params()
+    wanted = [n for n in names if n.rpartition("__")[2] in ("n_features_to_select", "k")]
+    name = min(wanted, key=lambda n: n.count("__")) if wanted else None
+
+    def make(m: int, seed: int) -> Any:
+        return clone(selector) if name is None else clone(selector).set_params(**{name: m})
+
+    return Candidate(make, nested="largest" if name is None else "each", joint=True)
 
 
 def compare_methods(
-    prepare: Prepare,
-    y: np.ndarray,
+    rows: Rows,
     candidates: Mapping[str, Candidate],
     m_values: Sequence[int],
     folds: Sequence[Fold],
+    metric: Metric,
     *,
-    task: str,
-    n_features: int,
-    scoring: str | Metric | None = None,
-    sample_weight: np.ndarray | None = None,
+    n_folds: int | None = None,
     seed: int = 0,
     n_jobs: int = 1,
     tick: Callable[[], None] = lambda: None,
@@ -492,18 +508,18 @@ def compare_methods(
 
     Parameters
     ----------
-    prepare, y, folds, task
-        As in :func:`~tamiz.evaluation.cross_validation.evaluate_selection`.
+    rows : Rows
+        The rows; weights go to the model that scores and to the score, not to the selectors.
     candidates : mapping of str to Candidate
         Methods by name.
     m_values : sequence of int
-        Numbers of features to keep.
-    n_features : int
-        Number of features of the table.
-    scoring : str, Metric or None, default=None
-        Metric, see :func:`~tamiz.evaluation.metrics.get_metric`.
-    sample_weight : ndarray or None, default=None
-        Weights of the rows for the model that scores and for the score; the selectors do not use them.
+        Numbers of columns to keep.
+    folds : sequence of (train rows, test rows)
+        From :func:`~tamiz.evaluation.cross_validation.split_folds`.
+    metric : Metric
+        Metric of the scores.
+    n_folds : int or None, default=None
+        Folds of one repeat; None: all are of one.
     seed : int, default=0
         Seed of the methods.
     n_jobs : int, default=1
@@ -515,56 +531,109 @@ def compare_methods(
     -------
     Comparison
     """
-    metric = get_metric(scoring, task)
-    shared = _Task(prepare, y, folds, m_values, task, metric, seed, sample_weight)
-    jobs: list[tuple[str, int]] = []
-    results: list[list[_Record]] = []
-    for in_threads in (True, False):
-        some = [
-            (name, i) for name, one in candidates.items() for i in range(len(folds)) if one.in_threads == in_threads
+    task = "regression" if "classification" not in metric.tasks else "classification"
+    if metric.tasks == ("classification", "regression"):
+        task = task_of(None, rows.y)
+    classes = np.unique(rows.y[rows.used]) if task == "classification" else None
+
+    def run(name: str, number: int, step: Callable[[], None]) -> list[_Record]:
+        """Run one method on one fold, for every M; the scores of several draws are averaged."""
+        one, (train, test) = candidates[name], rows.fold(*folds[number])
+        draws = [
+            [_score_kept(one, rows, train, test, m, ranked, task, metric, classes) for m, ranked in ranks]
+            for ranks in (
+                _rank_sizes(one, rows, train, m_values, seed + number + 7919 * draw, step if draw == 0 else None)
+                for draw in range(one.n_draws)
+            )
         ]
-        work = (lambda tick, name=name, i=i: _compare_fold(shared, i, candidates[name], tick) for name, i in some)
-        jobs += some
-        results += run_in_threads(work, n_jobs if in_threads else 1, tick)
-    return _collect(shared, candidates, n_features, jobs, results)
+        for position, record in enumerate(draws[0]):
+            known = [parts for parts in (draw[position].parts for draw in draws) if parts is not None]
+            if known:
+                record.parts = tuple(np.mean(np.array(known), axis=0).tolist())
+        return draws[0]
 
-
-def _collect(
-    shared: _Task,
-    candidates: Mapping[str, Candidate],
-    n_features: int,
-    jobs: Sequence[tuple[str, int]],
-    results: Sequence[Sequence[_Record]],
-) -> Comparison:
-    """Put the records of all folds into tables."""
-    shape = (len(candidates), len(shared.m_values), len(shared.folds))
-    seconds = np.full(shape, np.nan)
-    supports = np.zeros((*shape, n_features), dtype=bool)
-    n_parts = max((len(record.parts) for records in results for record in records if record.parts), default=1)
-    parts = np.full((*shape, n_parts), np.nan)
+    shape = (len(candidates), len(m_values), len(folds))
+    found = np.empty(shape, dtype=object)
+    for in_threads in (True, False):
+        jobs = [
+            (i, name, f)
+            for i, (name, one) in enumerate(candidates.items())
+            if one.in_threads == in_threads
+            for f in range(len(folds))
+        ]
+        work = (lambda step, name=name, f=f: run(name, f, step) for _, name, f in jobs)
+        for (i, _, f), records in zip(jobs, run_in_threads(work, n_jobs if in_threads else 1, tick), strict=True):
+            found[i, :, f] = records
+    n_parts = max((len(record.parts) for record in found.flat if record.parts), default=1)
+    parts, seconds = np.full((*shape, n_parts), np.nan), np.full(shape, np.nan)
+    supports = np.zeros((*shape, rows.n_columns), dtype=bool)
     failures: dict[str, str] = {}
-    order = list(candidates)
-    for (name, number), records in zip(jobs, results, strict=True):
-        for position, record in enumerate(records):
-            place = (order.index(name), position, number)
-            seconds[place] = record.seconds
-            if record.failure is not None:
-                failures.setdefault(name, record.failure)
-            elif record.support is not None and record.parts is not None:
-                supports[place], parts[place] = record.support, record.parts
-    scores = np.array([[shared.metric.combine(splits) for splits in by_m] for by_m in parts])
+    for place in np.ndindex(shape):
+        record: _Record = found[place]  # type: ignore[assignment]
+        seconds[place] = record.seconds
+        if record.failure is not None:
+            failures.setdefault(list(candidates)[place[0]], record.failure)
+        elif record.parts is not None:
+            supports[place], parts[place] = record.support, record.parts
     known = np.isfinite(seconds)
     mean_seconds = np.where(known, seconds, 0).sum(axis=2) / np.maximum(known.sum(axis=2), 1)
     mean_seconds[~known.any(axis=2)] = np.nan
     return Comparison(
-        metric=shared.metric,
-        methods=tuple(order),
-        m_values=tuple(shared.m_values),
-        scores=scores,
+        metric=metric,
+        methods=tuple(candidates),
+        m_values=tuple(m_values),
+        scores=np.array([[metric.combine(splits) for splits in by_m] for by_m in parts]),
         seconds=mean_seconds,
         supports=supports,
-        test_share=mean_test_share(shared.folds),
+        test_share=mean_test_share(folds),
         failures=failures,
         references=tuple(name for name, one in candidates.items() if one.is_reference),
-        n_test_rows=count_test_rows(shared.metric, shared.y, shared.folds),
+        n_folds=n_folds,
+        parts=parts,
+        names=tuple(rows.names),
+        judge=type(default_judge(task).steps[-1][1]).__name__,
     )
+
+
+def _rank_sizes(
+    one: Candidate, rows: Rows, train: Part, m_values: Sequence[int], seed: int, tick: Callable[[], None] | None
+) -> list[tuple[int, Any]]:
+    """Rank the columns for each M: (M, (ranks, seconds) or the error that a fit raised)."""
+    found: list[tuple[int, Any]] = []
+    ranked: Any = None
+    for m in m_values:
+        if ranked is None or one.nested == "each":
+            started = time.perf_counter()
+            try:
+                ranks = one.rank(fit_size(one.nested, m, m_values), seed, train, rows)
+                ranked = ranks, time.perf_counter() - started
+            except FIT_ERRORS as error:
+                ranked = error
+        found.append((m, ranked))
+        if tick is not None:
+            tick()
+    return found
+
+
+def _score_kept(
+    one: Candidate, rows: Rows, train: Part, test: Part, m: int, ranked: Any, task: str, metric: Metric, classes: Any
+) -> _Record:
+    """Score the columns that a method keeps with a linear model."""
+    record = _Record()
+    try:
+        if isinstance(ranked, Exception):
+            raise ranked
+        ranks, record.seconds = ranked
+        record.support = np.ones(rows.n_columns, dtype=bool) if one.keeps_all else ranks <= m
+        columns = np.flatnonzero(record.support[rows.columns])
+        if not columns.size:
+            raise ValueError("it keeps no column")
+        judge = default_judge(task, hasattr(train.X, "tocsr"))
+        last = judge.steps[-1][0]
+        named = {} if train.sample_weight is None else {f"{last}__sample_weight": train.sample_weight}
+        judge.fit(take_columns(train.X, columns), train.y, **named)
+        response = metric.read(judge, take_columns(test.X, columns))
+        record.parts = metric.measure(test.y, response, train.y, test.sample_weight, classes)
+    except FIT_ERRORS as error:
+        record.failure = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return record

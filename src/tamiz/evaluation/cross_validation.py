@@ -1,126 +1,321 @@
-"""Cross-validation without a leak: whatever learns from the rows - imputing, encoding, selecting - learns in each fold.
-
-Nothing here knows of files or of a particular selector: a caller passes how to prepare the rows of a fold and how to make
-a selector, and reads scores, intervals and stability from the result.
-"""
+"""Cross-validation without a leak: whatever learns from the rows - imputing, encoding, selecting - learns in each fold."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tamiz.evaluation.fold_work import FoldTask, FoldWork, MakeModel
-from tamiz.evaluation.folds import Fold, Prepare, count_test_rows, mean_test_share
-from tamiz.evaluation.intervals import Interval, corrected_interval, exact_interval
+from tamiz.evaluation.alerts import find_row_alerts
+from tamiz.evaluation.folds import Fold, make_folds, take_columns
+from tamiz.evaluation.intervals import Interval
 from tamiz.evaluation.metrics import Metric, Parts, get_metric
-from tamiz.evaluation.null import Null, permutation_null
+from tamiz.evaluation.null import permutation_null
 from tamiz.evaluation.pools import run_in_processes, run_in_threads
-from tamiz.evaluation.stability import nogueira_stability
+from tamiz.evaluation.results import (
+    Evaluation,
+    FoldResult,
+    interval_of_parts,
+    linear_weights,
+    measure_moments,
+    model_output,
+)
+from tamiz.evaluation.subjects import Subject, read_rows, table_encoder_of
+from tamiz.rows.rows import Part, Rows
 
-#: Level below which a score counts as better than that of shuffled targets.
-SIGNAL_LEVEL = 0.05
+#: Called with (what is done, parts done, all parts); what it raises ends the evaluation.
+Progress = Callable[[str, int, int], None]
 
 
-def find_verdict(evaluation: Evaluation) -> str:
-    """Return one sentence on an evaluation.
+def evaluate(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    groups: Any = None,
+    time: Any = None,
+    cv: Any = 5,
+    repeats: int = 1,
+    scoring: str | Metric | None = None,
+    sample_weight: Any = None,
+    sizes: Sequence[int] = (),
+    n_random: int = 5,
+    n_permutations: int | None = None,
+    n_jobs: int = 1,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Score a selection against all columns, random ones and shuffled targets, with the selection inside each fold.
 
     Parameters
     ----------
-    evaluation : Evaluation
-        With its null, or without.
+    estimator : estimator or pipeline
+        Anything that selects: an estimator of this package with any of its parameters, a selector of scikit-learn, or a
+        pipeline with one. A selector without a model behind it is judged by logistic or ridge regression on the standardised
+        columns that it keeps; ``Evaluation.model`` says which model was scored. It is cloned.
+    X : array, sparse matrix, data frame or table
+        Data frames may have text and gaps, which are encoded and imputed inside each fold. A feature is a column of the
+        frame, whatever number of levels it has.
+    y : array-like, shape (n_samples,) or (n_samples, n_targets), or None, default=None
+        Target; several numeric ones are predicted together. None: that of a table read with a target.
+    groups, time : array-like or None, default=None
+        Group or time of each row, see :func:`~tamiz.evaluation.folds.make_folds`. Inner folds of the estimator respect them.
+    cv : int, splitter or iterable of (train, test), default=5
+        Number of folds, or folds whose indices refer to the rows of X.
+    repeats : int, default=1
+        How many times the folds are drawn; only for a number of folds.
+    scoring : str, Metric or None, default=None
+        Metric, see :func:`~tamiz.evaluation.metrics.get_metric`.
+    sample_weight : array-like or None, default=None
+        Weights of the rows; rows of weight 0 are left out of each fold.
+    sizes : sequence of int, default=()
+        Further numbers of columns to score.
+    n_random : int, default=5
+        Random sets of columns per fold, as many as the fold keeps, whose scores are averaged.
+    n_permutations : int or None, default=None
+        Most permutations of the null; 0 leaves it out, None takes 99, or fewer for large tables. They end early where the
+        score is not better than that of shuffled targets.
+    n_jobs : int, default=1
+        Fits that run in parallel.
+    random_state : int, default=0
+        Seed of folds, models, random sets and permutations.
+    progress : callable or None, default=None
+        Called with (stage, parts done, all parts); what it raises ends the evaluation.
 
     Returns
     -------
-    str
+    Evaluation
+        ``score`` with its interval, ``verdict`` one sentence, ``difference("all_features")``, ``null``, ``stability``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tamiz.baselines import FisherScore
+    >>> X, y = load_iris(return_X_y=True)
+    >>> patients = np.arange(150) // 3  # three rows of each
+    >>> found = evaluate(FisherScore(n_features_to_select=2), X, y, groups=patients)
+    >>> found.verdict
+    '2 of 4 columns predict as well as all, within 0.03 (at most 0.0... worse; better than shuffled targets, p <= 0.010).'
+    >>> found.score.value > 0.9, found.model
+    (True, 'LogisticRegression')
     """
-    n_kept, n_features = evaluation.n_features_to_select, evaluation.n_features
-    kept = f"{n_kept:,} of {n_features:,} columns"
-    null = evaluation.null
-    if null is not None and null.p_value > SIGNAL_LEVEL and null.p_value * (null.n_permutations + 1) <= 1:
-        return (
-            f"None of {null.n_permutations} shuffled targets does as well, which are too few to tell a signal from chance; "
-            "take 20 or more."
-        )
-    if null is not None and null.p_value > SIGNAL_LEVEL:
-        return f"No sign of signal: shuffled targets do as well (p = {null.p_value:.2f}, {null.n_permutations} permutations)."
-    tested = (
-        f"better than shuffled targets, p = {null.p_value:.3f}"
-        if null is not None and math.isfinite(null.p_value)
-        else "not compared with shuffled targets"
+    rows = read_rows(X, y, sample_weight=sample_weight, groups=groups, time=time, encoder=table_encoder_of(estimator))
+    subject = Subject(estimator, rows)
+    folds, n_folds = split_folds(rows, subject.task, cv, repeats, random_state)
+    for alert in find_row_alerts(rows):
+        warnings.warn(alert.message, UserWarning, stacklevel=2)
+    return cross_validate(
+        subject,
+        folds,
+        get_metric(scoring, subject.task),
+        n_folds=n_folds,
+        sizes=sizes,
+        n_random=n_random,
+        n_permutations=choose_permutations(rows) if n_permutations is None else n_permutations,
+        seed=random_state,
+        n_jobs=n_jobs,
+        progress=progress,
     )
-    if n_kept == n_features:
-        return f"All {n_features:,} columns were kept ({tested})."
-    gap = evaluation.difference("all_features")
-    if not gap.has_ends:
-        return f"{kept} were kept ({tested}); how they compare with all cannot be told."
-    ahead = evaluation.metric.sign * gap.value
-    if gap.low <= 0 <= gap.high:
-        return f"{kept} predict as well as all, as far as these rows can tell ({tested})."
-    return f"{kept} predict {'better' if ahead > 0 else 'worse'} than all, by {abs(gap.value):.3f} ({tested})."
 
 
-def holdout_interval(
+def split_folds(rows: Rows, task: str, cv: Any = 5, repeats: int = 1, seed: int = 0) -> tuple[list[Fold], int]:
+    """Split rows into folds; return them, in numbers of the rows as given, and how many make one repeat.
+
+    Examples
+    --------
+    >>> folds, n_folds = split_folds(Rows(np.zeros((6, 1)), np.arange(6.0)), "regression", 3, repeats=2)
+    >>> len(folds), n_folds
+    (6, 3)
+    """
+    if rows.y is None:
+        raise ValueError("There is no target: hand in y.")
+    if rows.y.ndim > 1 and task == "classification":
+        raise ValueError(f"Several targets must be numbers, but y has shape {rows.y.shape} and holds classes.")
+    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        used = rows.used
+        groups, moments = (None if v is None else v[used] for v in (rows.groups, rows.time))
+        found = make_folds(rows.y[used], task, int(cv), repeats, seed, groups=groups, time=moments)
+        return [(used[train], used[test]) for train, test in found], len(found) // repeats
+    if repeats != 1:
+        raise ValueError("repeats needs a number of folds as cv; folds that are given are used as they are.")
+    given = cv.split(np.zeros((rows.n_rows, 1)), rows.y, rows.groups) if hasattr(cv, "split") else cv
+    folds = [(_numbers(train), _numbers(test)) for train, test in given]
+    if not folds or not all(train.size and test.size for train, test in folds):
+        raise ValueError("cv must give folds of (train rows, test rows), none of them empty.")
+    if max(int(part.max()) for fold in folds for part in fold) >= rows.n_rows:
+        raise ValueError(f"cv names rows beyond the {rows.n_rows} of X.")
+    times_tested = sum(test.size for _, test in folds) / np.unique(np.concatenate([test for _, test in folds])).size
+    return folds, max(1, round(len(folds) / times_tested))
+
+
+def _numbers(part: Any) -> np.ndarray:
+    part = np.asarray(part)
+    return np.flatnonzero(part) if part.dtype == bool else part
+
+
+def choose_permutations(rows: Rows) -> int:
+    """Return how many permutations are afforded: 99 for small tables, at least 20."""
+    cells = rows.used.size * rows.columns.size
+    return 99 if cells <= 20_000 else 39 if cells <= 100_000 else 20
+
+
+@dataclass(frozen=True)
+class FoldTask:
+    """Hold what all folds of an evaluation share."""
+
+    subject: Subject
+    folds: Sequence[Fold]
+    metric: Metric
+    classes: np.ndarray | None
+    sizes: tuple[int, ...]
+    n_random: int
+    seed: int
+
+    def measure(self, model: Any, X: Any, train: Part, test: Part) -> Parts:
+        """Measure a model on the test rows."""
+        response = self.metric.read(model, X)
+        return self.metric.measure(test.y, response, train.y, test.sample_weight, self.classes)
+
+
+def cross_validate(
+    subject: Subject,
+    folds: Sequence[Fold],
+    metric: Metric,
+    *,
+    n_folds: int,
+    sizes: Sequence[int] = (),
+    n_random: int = 5,
+    n_permutations: int = 0,
+    n_kept: int | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Evaluate a subject over given folds; the parameters are those of :func:`evaluate`."""
+    rows, task = subject.rows, subject.task
+    if n_permutations < 0:
+        raise ValueError(f"n_permutations must be at least 0, got {n_permutations}.")
+    classes = np.unique(rows.y[rows.used]) if task == "classification" else None
+    shared = FoldTask(subject, folds, metric, classes, tuple(sizes), n_random, seed)
+    done = 0
+
+    def tick(*_: Any) -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress("cross-validation", done, len(folds))
+
+    if subject.in_threads:
+        work = (lambda tick, number=number: _evaluate_fold(shared, number, tick) for number in range(len(folds)))
+        found = run_in_threads(work, n_jobs, tick)
+    else:
+        found = run_in_processes(_evaluate_fold, shared, [(number,) for number in range(len(folds))], n_jobs, tick)
+    results = [result for result, _ in found]
+    kept = int(np.median([fold.support.sum() for fold in results])) if n_kept is None else n_kept
+    splits = [(rows.weighted(train), rows.weighted(test)) for train, test in folds]
+    evaluation = Evaluation(
+        metric, task, subject.model_name, results, splits, rows.y, subject.unit_names, n_folds, kept, subject.units
+    )
+    if not n_permutations:
+        return evaluation
+    selectors = [selector for _, selector in found]
+    null = permutation_null(shared, selectors, evaluation.score.value, n_permutations, n_jobs=n_jobs, progress=progress)
+    return dataclasses.replace(evaluation, null=null)
+
+
+def _evaluate_fold(shared: FoldTask, number: int, tick: Callable[[], None] = lambda: None) -> tuple[FoldResult, Any]:
+    """Select and score in one fold; return its result and the selector with what the fit chose from the data."""
+    subject, task, seed = shared.subject, shared.subject.task, shared.seed + number
+    train, test = subject.rows.fold(*shared.folds[number])
+    fitted = subject.fit(train, seed)
+    m = int(fitted.support.sum())
+    kept = shared.measure(fitted.model, test.X, train, test)
+    others = [size for size in shared.sizes if size != m]
+    curve = {
+        size: shared.measure(model, test.X, train, test)
+        for size, model in subject.fit_sizes(train, others, seed, fitted)
+    }
+    outputs = {"kept": model_output(fitted.model, test.X, task)}
+
+    every, _ = subject.fit_columns(train, None, seed, fitted)
+    outputs["all_features"] = model_output(every, test.X, task)
+    generator = np.random.default_rng([seed, len(test.y)])
+    drawn = []
+    for draw in range(shared.n_random):
+        units = generator.choice(subject.n_units, m, replace=False)
+        model, columns = subject.fit_columns(train, units, seed, fitted)
+        part = take_columns(test.X, columns)
+        drawn.append(shared.measure(model, part, train, test))
+        if draw == 0:  # one curve, not a mean of curves
+            outputs["random_features"] = model_output(model, part, task)
+
+    proba = getattr(fitted.model, "predict_proba", None) if task == "classification" else None
+    moments = None
+    if np.ndim(test.y) == 1:
+        moments = measure_moments(take_columns(test.X, fitted.features), test.y, task, np.asarray(shared.classes))
+    result = FoldResult(
+        kept=kept,
+        all_features=shared.measure(every, test.X, train, test),
+        random_features=tuple(np.mean(drawn, axis=0).tolist()) if drawn else (np.nan,) * len(kept),
+        support=fitted.support,
+        features=fitted.features,
+        predicted=fitted.model.predict(test.X),
+        seconds=fitted.seconds,
+        converged=fitted.converged,
+        curve={size: kept if size == m else curve[size] for size in shared.sizes},
+        outputs={name: values for name, values in outputs.items() if values is not None},
+        probabilities=None if proba is None else np.asarray(proba(test.X), dtype=np.float64),
+        weights=linear_weights(fitted.selector, fitted.features) if subject.predicts else None,
+        moments=moments,
+    )
+    tick()
+    return result, subject.without_choices(fitted)
+
+
+def score_held_out(
     metric: Metric,
     y_true: np.ndarray,
     response: np.ndarray,
     y_train: np.ndarray,
-    sample_weight: np.ndarray | None = None,
-    n_draws: int = 1000,
+    sample_weight: Any = None,
     seed: int = 0,
 ) -> Interval:
-    """Return the score of held-out rows with its 95 % interval.
+    """Score rows that took no part in a fit, with a 95 % interval.
 
-    The interval is the percentile bootstrap over the rows, within classes; where every draw gives the same score it is the
-    exact bound on the number of rows.
-
-    Parameters
-    ----------
-    metric : Metric
-        Metric.
-    y_true, response : ndarray
-        Targets of the rows, and what the metric reads of the model.
-    y_train : ndarray
-        Targets of the training rows, for R².
-    sample_weight : ndarray or None, default=None
-        Weights of the rows.
-    n_draws : int, default=1000
-        Draws of the bootstrap.
-    seed : int, default=0
-        Seed of the draws.
+    Shares of rows have the interval of :func:`~tamiz.evaluation.intervals.mean_share_reach`, other metrics the percentile
+    bootstrap over the rows.
 
     Examples
     --------
     >>> from tamiz.evaluation.metrics import BALANCED_ACCURACY
     >>> y = np.repeat([0, 1], 10)
-    >>> holdout_interval(BALANCED_ACCURACY, y, y, y)
-    Interval(value=1.0, low=0.83..., high=1.0)
+    >>> score_held_out(BALANCED_ACCURACY, y, y, y)
+    Interval(value=1.0, low=0.8..., high=1.0)
     """
-    generator = np.random.default_rng(seed)
-    strata = _strata(metric, y_true)
-    value = _score(metric, y_true, response, y_train, sample_weight, np.arange(len(y_true)))
-    if len(y_true) < 2 or not math.isfinite(value):
+    classes = np.unique(y_true) if metric.shares is not None else None
+    parts = metric.measure(y_true, response, y_train, sample_weight, classes)
+    value = float(metric.combine([parts])[0])
+    if len(y_true) < 2 or not np.isfinite(value):
         return Interval(value)
-    draws = np.array(
-        [
-            _score(
-                metric, y_true, response, y_train, sample_weight,
-                np.concatenate([generator.choice(rows, rows.size) for rows in strata]),
-            )
-            for _ in range(n_draws)
-        ]
-    )  # fmt: skip
-    known = draws[np.isfinite(draws)]
-    if known.size and np.ptp(known) > 1e-12:
-        low, high = np.quantile(known, [0.025, 0.975])
-        return Interval(value, float(low), float(high))
-    if metric.count_rows is None:
+    if metric.shares is not None:
+        # Two equal halves of one fold: no variance between folds, so that the rows alone tell.
+        found = interval_of_parts(metric, [parts, parts], None, 1)
+        return dataclasses.replace(found, value=value)
+    generator, n = np.random.default_rng(seed), len(y_true)
+    draws = []
+    for _ in range(1000):
+        some = generator.integers(n, size=n)
+        weights = None if sample_weight is None else sample_weight[some]
+        draws.append(metric.combine([metric.measure(y_true[some], response[some], y_train, weights)])[0])
+    known = np.array(draws)[np.isfinite(draws)]
+    if not known.size or np.ptp(known) <= 1e-12:
         return Interval(value)
-    return exact_interval(value, metric.count_rows(y_true))
+    low, high = np.quantile(known, [0.025, 0.975])
+    return Interval(value, float(low), float(high))
 
 
 def check_test_target(y_test: np.ndarray, y_train: np.ndarray, task: str) -> None:
@@ -144,135 +339,8 @@ def check_test_target(y_test: np.ndarray, y_train: np.ndarray, task: str) -> Non
         )
 
 
-def _strata(metric: Metric, y_true: np.ndarray) -> list[np.ndarray]:
-    if metric.tasks != ("classification",):
-        return [np.arange(len(y_true))]
-    return [np.flatnonzero(y_true == label) for label in np.unique(y_true)]
-
-
-def _score(metric: Metric, y_true: Any, response: Any, y_train: Any, weights: Any, rows: np.ndarray) -> float:
-    parts = metric.measure(y_true[rows], response[rows], y_train, None if weights is None else weights[rows])
-    return float(metric.combine([parts])[0])
-
-
-@dataclass(frozen=True)
-class FoldResult:
-    """Hold what one fold measured: parts of scores, see :class:`~tamiz.evaluation.metrics.Metric`.
-
-    ``outputs`` (by the names of ``heldout.COLUMN_SETS``), ``probabilities`` and ``effects`` are what the models of the fold
-    say of the held-out rows and of the kept columns; they are empty or None where a model has none.
-
-    ``curve`` holds those of other numbers of features.
-    """
-
-    kept: Parts
-    all_features: Parts
-    random_features: Parts
-    support: np.ndarray
-    predicted: np.ndarray
-    seconds: float
-    converged: bool
-    curve: Mapping[int, Parts] = field(default_factory=dict)
-    outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
-    probabilities: np.ndarray | None = None
-    effects: np.ndarray | None = None
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Hold the scores of a selection over folds.
-
-    Attributes
-    ----------
-    metric : Metric
-        Metric of the scores.
-    folds : list of FoldResult
-        One record per fold.
-    predicted : ndarray
-        For every row the prediction of the fold (of the first repeat) that had not seen it.
-    test_share : float
-        Mean share of the rows that a fold tests on, for the intervals.
-    tested : ndarray of bool or None
-        Rows that a fold has predicted; None for all of them.
-    n_test_rows : float or None
-        Rows that the interval may count on where the folds do not vary or few rows are wrong.
-    null : Null or None
-        What shuffled targets give over the same folds; None if that was not computed.
-    test_score : Interval or None
-        Score on rows that took no part in the folds, of the model fitted on all others; None if there are none.
-    n_kept, n_units : int or None
-        How many features are kept of how many, where these are groups or each fold chose its own M; None: as the folds did.
-    """
-
-    metric: Metric
-    folds: list[FoldResult]
-    predicted: np.ndarray
-    test_share: float
-    tested: np.ndarray | None = None
-    n_test_rows: float | None = None
-    null: Null | None = None
-    test_score: Interval | None = None
-    n_kept: int | None = None
-    n_units: int | None = None
-
-    def values(self, what: str) -> np.ndarray:
-        """Return one value per fold of "kept", "all_features" or "random_features"; their mean is the score."""
-        return self.metric.combine([getattr(fold, what) for fold in self.folds])
-
-    def interval(self, what: str) -> Interval:
-        """Return score and corrected interval of "kept", "all_features" or "random_features"."""
-        return self._interval(self.values(what))
-
-    def _interval(self, values: np.ndarray) -> Interval:
-        return corrected_interval(values, self.test_share, limits=self.metric.limits, n_rows=self.n_test_rows)
-
-    def difference(self, what: str) -> Interval:
-        """Return the interval of *kept* minus ``what``, paired over the folds."""
-        values = self.values("kept") - self.values(what)
-        if self.n_test_rows is None:
-            return corrected_interval(values, self.test_share)
-        return corrected_interval(values, self.test_share, limits=(-1, 1), n_rows=self.n_test_rows)
-
-    def curve(self) -> list[tuple[int, Interval]]:
-        """Return the score for each number of features."""
-        sizes = sorted(self.folds[0].curve)
-        return [
-            (size, self._interval(self.metric.combine([fold.curve[size] for fold in self.folds]))) for size in sizes
-        ]
-
-    @property
-    def n_features_to_select(self) -> int:
-        """Number of features that are kept."""
-        return int(self.folds[0].support.sum()) if self.n_kept is None else self.n_kept
-
-    @property
-    def n_features(self) -> int:
-        """Number of features of the table."""
-        return int(self.folds[0].support.size) if self.n_units is None else self.n_units
-
-    @property
-    def n_without_score(self) -> int:
-        """Number of folds in which the score of the kept features is not defined."""
-        return int((~np.isfinite(self.values("kept"))).sum())
-
-    @property
-    def verdict(self) -> str:
-        """Return one sentence: is there anything, and do the kept features do as well as all of them."""
-        return find_verdict(self)
-
-    @property
-    def fold_share(self) -> np.ndarray:
-        """Share of folds that kept each feature."""
-        return np.mean([fold.support for fold in self.folds], axis=0)
-
-    @property
-    def stability(self) -> float:
-        """Nogueira's stability of the selections of the folds."""
-        return nogueira_stability([fold.support for fold in self.folds])
-
-
 def curve_sizes(n_features: int, chosen: int, n_points: int = 8) -> list[int]:
-    """Return numbers of features for a curve: from 1 to eight times the chosen one, evenly on a log scale.
+    """Return numbers of columns for a curve: from 1 to eight times the chosen one, evenly on a log scale.
 
     Examples
     --------
@@ -282,191 +350,3 @@ def curve_sizes(n_features: int, chosen: int, n_points: int = 8) -> list[int]:
     top = min(n_features, max(16, 8 * chosen))
     sizes = np.unique(np.rint(np.geomspace(1, top, n_points)).astype(int))
     return sorted({*sizes.tolist(), chosen})
-
-
-#: The parts of a fold, the longest first, and how often each reports.
-_PARTS = {"kept": 2, "all_features": 1, "random_features": 1}
-
-
-def _join_parts(parts: Sequence[Mapping[str, Any]]) -> FoldResult:
-    """Return the result of a fold from those of its parts."""
-    outputs = {name: output for part in parts for name, output in part.get("outputs", {}).items()}
-    found = {name: value for part in parts for name, value in part.items()}
-    return FoldResult(**{**found, "outputs": outputs})
-
-
-def _evaluate_fold(shared: FoldTask, number: int, tick: Callable[[], None]) -> FoldResult:
-    work = FoldWork(shared, number)
-    return _join_parts([getattr(work, part)(tick) for part in _PARTS])
-
-
-def _evaluate_part(shared: FoldTask, number: int, part: str) -> dict[str, Any]:
-    return getattr(FoldWork(shared, number), part)(lambda: None)
-
-
-def _evaluate_in_processes(shared: FoldTask, n_jobs: int, tick: Callable[[], None]) -> list[FoldResult]:
-    """Run every part of every fold by itself, so that no process idles while another finishes a fold."""
-    pieces = [(number, part) for part in _PARTS for number in range(len(shared.folds))]
-
-    def done(piece: int) -> None:
-        for _ in range(_PARTS[pieces[piece][1]]):
-            tick()
-
-    found: list[list[dict[str, Any]]] = [[] for _ in shared.folds]
-    for (number, _), part in zip(pieces, run_in_processes(_evaluate_part, shared, pieces, n_jobs, done), strict=True):
-        found[number].append(part)
-    return [_join_parts(parts) for parts in found]
-
-
-#: How often :func:`evaluate_selection` reports within a fold.
-TICKS_PER_FOLD = sum(_PARTS.values())
-
-
-def evaluate_selection(
-    prepare: Prepare,
-    y: np.ndarray,
-    make_model: MakeModel,
-    n_features_to_select: int,
-    folds: Sequence[Fold],
-    *,
-    task: str,
-    sizes: Sequence[int] = (),
-    n_random: int = 5,
-    automatic: bool = False,
-    scoring: str | Metric | None = None,
-    sample_weight: np.ndarray | None = None,
-    n_permutations: int = 0,
-    groups: np.ndarray | None = None,
-    time: np.ndarray | None = None,
-    seed: int = 0,
-    n_jobs: int = 1,
-    processes: bool = False,
-    tick: Callable[[], None] = lambda: None,
-    units: np.ndarray | None = None,
-    make_plain: MakeModel | None = None,
-    make_null: MakeModel | None = None,
-) -> Evaluation:
-    """Score M selected features against all of them and against M random ones, the selection made in each fold.
-
-    Parameters
-    ----------
-    prepare : callable
-        ``prepare(train_rows, test_rows)`` returns the two matrices.
-    y : ndarray
-        Target.
-    make_model : callable
-        ``make_model(n_features_to_select, seed)`` returns an estimator. With as many features as there are columns it
-        selects nothing, so the same model scores all, random and other sets of features.
-    n_features_to_select : int
-        M.
-    folds : sequence of (train rows, test rows)
-        From :func:`~tamiz.evaluation.folds.make_folds`.
-    task : {"classification", "regression"}
-        Decides the metric, if ``scoring`` does not: balanced accuracy or pooled R².
-    sizes : sequence of int, default=()
-        Further numbers of features to score, each by a fit of its own.
-    n_random : int, default=5
-        Random sets of M features per fold, whose scores are averaged.
-    automatic : bool, default=False
-        Whether each fold chooses its own M from its training rows (``make_model("auto", seed)``), so that the rows which
-        score it did not choose it; ``n_features_to_select`` is then that of the random sets and of the permutations.
-    scoring : str, Metric or None, default=None
-        Metric, see :func:`~tamiz.evaluation.metrics.get_metric`.
-    sample_weight : ndarray or None, default=None
-        Weights of the rows, for the fits and for the score.
-    n_permutations : int, default=0
-        Permutations of the null, see :func:`~tamiz.evaluation.null.permutation_null`; 0 leaves it out.
-    groups, time : ndarray or None, default=None
-        Group or time of each row, as the folds were made with, for the null.
-    seed : int, default=0
-        Seed of models and random sets.
-    n_jobs : int, default=1
-        Folds that run in parallel.
-    processes : bool, default=False
-        Whether they run in processes instead of threads, for models that torch trains. The arguments must pickle then.
-    tick : callable, default=no-op
-        Called ``TICKS_PER_FOLD + n_permutations`` times per fold.
-    units : ndarray of int, shape (n_columns,), or None, default=None
-        Number of the group of each column, where the models select groups: M, ``sizes`` and random sets count groups.
-    make_plain : callable or None, default=None
-        As ``make_model``, for models of given columns, among which nothing is selected; None: ``make_model``.
-    make_null : callable or None, default=None
-        As ``make_model``, for permuted rows; None: ``make_model``.
-
-    Returns
-    -------
-    Evaluation
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from tamiz.baselines import FisherScore
-    >>> from tamiz.evaluation.folds import make_folds
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> class Model:  # any selector and any model
-    ...     def __init__(self, m): self.m = m
-    ...     def fit(self, X, y):
-    ...         self.selector = FisherScore(n_features_to_select=self.m).fit(X, y)
-    ...         self.selection_ = self.selector.selection_
-    ...         self.model = LogisticRegression(max_iter=500).fit(self.selector.transform(X), y)
-    ...         return self
-    ...     def predict(self, X): return self.model.predict(self.selector.transform(X))
-    >>> X, y = load_iris(return_X_y=True)
-    >>> found = evaluate_selection(
-    ...     lambda train, test: (X[train], X[test]), y, lambda m, seed: Model(m), 2,
-    ...     make_folds(y, "classification", 5), task="classification",
-    ... )
-    >>> found.fold_share.tolist(), found.stability, found.interval("kept").value > 0.9
-    ([0.0, 0.0, 1.0, 1.0], 1.0, True)
-    """
-    metric = get_metric(scoring, task)
-    shared = FoldTask(
-        prepare,
-        y,
-        folds,
-        make_model,
-        n_features_to_select,
-        metric,
-        task,
-        sizes,
-        n_random,
-        seed,
-        sample_weight,
-        units,
-        make_plain or make_model,
-        automatic,
-    )
-    if processes:
-        results = _evaluate_in_processes(shared, n_jobs, tick)
-    else:
-        pieces = (lambda tick, number=number: _evaluate_fold(shared, number, tick) for number in range(len(folds)))
-        results = run_in_threads(pieces, n_jobs, tick)
-    first = np.asarray(results[0].predicted)
-    predicted = np.zeros((len(y), *first.shape[1:]), dtype=first.dtype)
-    tested = np.zeros(len(y), dtype=bool)
-    for fold, result in reversed(list(zip(folds, results, strict=True))):  # the first repeat overwrites later ones
-        predicted[fold[1]] = result.predicted
-        tested[fold[1]] = True
-    found = Evaluation(
-        metric,
-        results,
-        predicted,
-        mean_test_share(folds),
-        tested,
-        count_test_rows(metric, y, folds),
-        n_kept=n_features_to_select,
-        n_units=None if units is None else int(np.max(units)) + 1,
-    )
-    if not n_permutations:
-        return found
-    null = permutation_null(
-        dataclasses.replace(shared, automatic=False, make_model=make_null or make_model),
-        float(np.nanmean(found.values("kept"))),
-        n_permutations,
-        groups=groups,
-        time=time,
-        n_jobs=n_jobs,
-        processes=processes,
-        tick=tick,
-    )
-    return dataclasses.replace(found, null=null)

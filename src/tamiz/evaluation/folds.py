@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tamiz.evaluation.metrics import Metric
-
 #: Indices of the training rows and of the test rows.
 Fold = tuple[np.ndarray, np.ndarray]
-#: Training rows, test rows -> the two matrices; whatever is learnt on the way (imputing, encoding) comes from the first.
-Prepare = Callable[[np.ndarray, np.ndarray], tuple[Any, Any]]
 
 
 def make_folds(
@@ -65,7 +61,9 @@ def make_folds(
     if groups is not None and time is not None:
         raise ValueError("Folds follow groups or time, not both. Leave one of them out.")
     if time is not None:
-        return _folds_in_time(y, task, n_folds, n_repeats, np.asarray(time))
+        from tamiz.rows.rows import read_time  # loads scikit-learn
+
+        return _folds_in_time(y, task, n_folds, n_repeats, read_time(time))
     if groups is not None:
         return _folds_of_groups(y, task, n_folds, n_repeats, seed, np.asarray(groups))
     blank = np.zeros((len(y), 1))
@@ -153,20 +151,6 @@ def mean_test_share(folds: Sequence[Fold]) -> float:
     0.25
     """
     return float(np.mean([len(test) / (len(train) + len(test)) for train, test in folds]))
-
-
-def count_test_rows(metric: Metric, y: np.ndarray, folds: Sequence[Fold]) -> float | None:
-    """Return the rows that a bound of the metric may count on, each tested row once; None if it has no such bound.
-
-    Examples
-    --------
-    >>> from tamiz.evaluation.metrics import BALANCED_ACCURACY
-    >>> count_test_rows(BALANCED_ACCURACY, np.array([0, 0, 1, 1]), [(np.arange(2), np.arange(4))] * 3)
-    4.0
-    """
-    if metric.count_rows is None:
-        return None
-    return metric.count_rows(y[np.unique(np.concatenate([test for _, test in folds]))])
 
 
 def take_columns(X: Any, columns: np.ndarray) -> Any:

@@ -10,9 +10,6 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-#: A share of rows is near a limit while fewer rows than these, and less than a quarter of all, are on the wrong side.
-ROWS_NEAR_A_LIMIT, SHARE_NEAR_A_LIMIT = 10, 0.25
-
 
 @dataclass(frozen=True)
 class Interval:
@@ -46,63 +43,48 @@ class Interval:
         return math.isfinite(self.low) and math.isfinite(self.high)
 
 
-def exact_interval(value: float, n_rows: float, confidence: float = 0.95) -> Interval:
-    """Return the exact interval of a share of rows, after Clopper and Pearson.
+def wilson_interval(hits: Any, n_rows: Any, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    """Compute Wilson's score interval of shares of rows.
+
+    Examples
+    --------
+    >>> [round(float(end), 3) for end in wilson_interval(18, 20)]
+    [0.699, 0.972]
+    """
+    hits, n_rows = np.asarray(hits, dtype=np.float64), np.asarray(n_rows, dtype=np.float64)
+    z = float(special.ndtri(0.5 + confidence / 2))
+    centre = (hits + z * z / 2) / (n_rows + z * z)
+    half = z * np.sqrt(hits * (n_rows - hits) / np.maximum(n_rows, 1e-9) + z * z / 4) / (n_rows + z * z)
+    return centre - half, centre + half
+
+
+def mean_share_reach(hits: Any, n_rows: Any, confidence: float = 0.95) -> tuple[float, float]:
+    """Compute how far the interval of a mean of shares (of recalls) reaches below and above it.
+
+    Wilson's intervals of the shares are combined by the method of variance estimates recovery (MOVER, Zou and Donner 2008).
+    Shares of no rows are left out.
 
     Parameters
     ----------
-    value : float
-        Share, in [0, 1].
-    n_rows : float
-        Number of rows; may be a fraction, see :attr:`~tamiz.evaluation.metrics.Metric.count_rows`.
+    hits, n_rows : array-like, shape (n_shares,)
+        Rows that are right, and all rows, of each share.
     confidence : float, default=0.95
         Confidence level.
 
     Examples
     --------
-    >>> exact_interval(1.0, 20)
-    Interval(value=1.0, low=0.83..., high=1.0)
+    >>> [round(reach, 3) for reach in mean_share_reach([36, 4], [36, 4])]
+    [0.25, 0.0]
     """
-    tail = (1 - confidence) / 2
-    hits = value * n_rows
-    low = float(special.betaincinv(hits, n_rows - hits + 1, tail)) if hits > 0 else 0.0
-    high = float(special.betaincinv(hits + 1, n_rows - hits, 1 - tail)) if hits < n_rows else 1.0
-    return Interval(value, low, high)
-
-
-def mid_p_interval(value: float, n_rows: float, confidence: float = 0.95) -> Interval:
-    """Return the mid-p interval of a share of rows: as the exact one, but the observed number counts half in each tail.
-
-    The exact interval covers more often than it says, since the number of rows is whole; this one covers about as often
-    (Agresti and Gottard 2005).
-
-    Parameters
-    ----------
-    value : float
-        Share, in [0, 1].
-    n_rows : float
-        Number of rows; may be a fraction.
-    confidence : float, default=0.95
-        Confidence level.
-
-    Examples
-    --------
-    >>> mid_p_interval(0.9, 20)
-    Interval(value=0.9, low=0.70..., high=0.98...)
-    """
-    from scipy.optimize import brentq
-
-    tail, hits = (1 - confidence) / 2, value * n_rows
-
-    def at_least(share: float) -> float:
-        """Return the probability of more than the observed rows, plus half of that of the observed number."""
-        as_many = float(special.betainc(hits, n_rows - hits + 1, share)) if hits > 0 else 1.0
-        more = float(special.betainc(hits + 1, n_rows - hits, share)) if hits < n_rows else 0.0
-        return (as_many + more) / 2
-
-    low = brentq(lambda share: at_least(share) - tail, 0.0, 1.0) if hits > 0 else 0.0
-    high = brentq(lambda share: at_least(share) - (1 - tail), 0.0, 1.0) if hits < n_rows else 1.0
-    return Interval(value, low, high)
+    hits, n_rows = np.asarray(hits, dtype=np.float64), np.asarray(n_rows, dtype=np.float64)
+    known = n_rows > 0
+    if not known.any():
+        return math.nan, math.nan
+    hits, n_rows = hits[known], n_rows[known]
+    low, high = wilson_interval(hits, n_rows, confidence)
+    share = hits / n_rows
+    down, up = np.square(share - low).sum(), np.square(high - share).sum()
+    return float(np.sqrt(down) / share.size), float(np.sqrt(up) / share.size)
 
 
 def corrected_interval(
@@ -110,37 +92,32 @@ def corrected_interval(
     test_share: float | None,
     confidence: float = 0.95,
     limits: tuple[float, float] = (-math.inf, math.inf),
-    n_rows: float | None = None,
+    n_folds: int | None = None,
+    reach: tuple[float, float] | None = None,
 ) -> Interval:
-    """Return the interval of Nadeau and Bengio (2003) for the mean of scores over splits, or of their differences.
+    """Compute the interval of Nadeau and Bengio (2003) for the mean of scores over folds, or of their differences.
 
     Folds share training rows, so their scores are correlated and Student's t interval is too narrow. The corrected
-    interval multiplies the variance by ``1/n + test_share / (1 - test_share)`` instead of ``1/n``.
+    interval multiplies the variance by ``1/n + test_share / (1 - test_share)`` instead of ``1/n``. Repeats of the folds share
+    all rows: what differs from table to table is common to them, so that the degrees of freedom are those of one repeat.
 
-    Scores that do not vary (every row of every fold right) say nothing through their variance. Then the rows of all folds
-    together give an exact bound, if ``n_rows`` is known; else the interval has no ends.
-
-    A share of rows near a limit (few rows wrong) varies from fold to fold by whole rows, and to one side only: an interval of
-    the same reach to both sides is too wide there, or too narrow. Then the end towards the limit is that of
-    :func:`mid_p_interval`, and the other the farther one of :func:`exact_interval` and of the corrected interval.
+    The variance between folds says little where a class has few rows, or where all folds have the same score. ``reach``, the
+    interval that the number of rows alone would give, widens the interval where it is larger.
 
     Parameters
     ----------
     values : array-like of float
-        One score per split; NaN is left out.
+        One score per fold; NaN is left out.
     test_share : float or None
-        Share of the rows that each split tests on. None gives Student's t interval, for independent scores.
+        Share of the rows that each fold tests on. None gives Student's t interval, for independent scores.
     confidence : float, default=0.95
         Confidence level.
     limits : tuple of float, default=(-inf, inf)
         Limits of the metric; the interval is cut there.
-    n_rows : float or None, default=None
-        Rows of all test folds together, each counted once, for metrics that are shares of rows. With limits of (-1, 1) the
-        values are differences of two shares.
-
-    Returns
-    -------
-    Interval
+    n_folds : int or None, default=None
+        Folds of one repeat; None: all values are of one.
+    reach : (float, float) or None, default=None
+        Least reach below and above the mean, see :func:`mean_share_reach`.
 
     Examples
     --------
@@ -148,23 +125,36 @@ def corrected_interval(
     Interval(value=0.9, low=0.50..., high=1)
     >>> corrected_interval([0.8, 0.9, 1.0], test_share=None)
     Interval(value=0.9, low=0.65..., high=1.14...)
-    >>> corrected_interval([1.0, 1.0, 1.0], test_share=1 / 3, limits=(0, 1), n_rows=20)
-    Interval(value=1.0, low=0.83..., high=1.0)
+    >>> corrected_interval([1.0, 1.0, 1.0], test_share=1 / 3, limits=(0, 1), reach=mean_share_reach([20], [20]))
+    Interval(value=1.0, low=0.83..., high=1)
     """
     array = np.asarray(values, dtype=np.float64).ravel()
     array = array[np.isfinite(array)]
     if array.size == 0:
         return Interval(math.nan)
     mean = float(array.mean())
-    if array.size == 1:
+    down = up = math.nan
+    if array.size > 1 and not do_not_vary(array):
+        down = up = _student(array.size, n_folds, confidence) * corrected_error(array, test_share)
+    if reach is not None and array.size > 1:
+        down, up = float(np.fmax(down, reach[0])), float(np.fmax(up, reach[1]))
+    if not math.isfinite(down):
         return Interval(mean)
-    if do_not_vary(array):
-        return _bound_on_rows(float(array[0]), limits, n_rows, confidence)
+    return Interval(mean, max(limits[0], mean - down), min(limits[1], mean + up))
+
+
+def corrected_error(values: np.ndarray, test_share: float | None) -> float:
+    """Compute the standard error of a mean over folds that share training rows."""
     overlap = 0.0 if test_share is None else test_share / (1 - test_share)
-    variance = float(array.var(ddof=1)) * (1 / array.size + overlap)
-    reach = float(stats.t.ppf(0.5 + confidence / 2, array.size - 1)) * math.sqrt(variance)
-    found = Interval(mean, max(limits[0], mean - reach), min(limits[1], mean + reach))
-    return found if n_rows is None or limits != (0, 1) else _near_a_limit(found, n_rows, confidence)
+    return math.sqrt(float(values.var(ddof=1)) * (1 / values.size + overlap))
+
+
+def _degrees(n_values: int, n_folds: int | None) -> int:
+    return max(1, min(n_values, n_folds or n_values) - 1)
+
+
+def _student(n_values: int, n_folds: int | None, confidence: float) -> float:
+    return float(special.stdtrit(_degrees(n_values, n_folds), 0.5 + confidence / 2))
 
 
 def do_not_vary(values: np.ndarray) -> bool:
@@ -176,27 +166,6 @@ def do_not_vary(values: np.ndarray) -> bool:
     (True, False)
     """
     return bool(np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())))
-
-
-def _near_a_limit(corrected: Interval, n_rows: float, confidence: float) -> Interval:
-    """Return the interval of a share of rows whose folds vary, with the ends of a binomial share where few rows are wrong."""
-    value = corrected.value
-    if min(value, 1 - value) * n_rows >= min(ROWS_NEAR_A_LIMIT, SHARE_NEAR_A_LIMIT * n_rows):
-        return corrected
-    exact, middle = exact_interval(value, n_rows, confidence), mid_p_interval(value, n_rows, confidence)
-    if value > 0.5:
-        return Interval(value, min(corrected.low, exact.low), middle.high)
-    return Interval(value, middle.low, max(corrected.high, exact.high))
-
-
-def _bound_on_rows(value: float, limits: tuple[float, float], n_rows: float | None, confidence: float) -> Interval:
-    if n_rows is None or limits not in ((0, 1), (-1, 1)):
-        return Interval(value)
-    if limits == (0, 1):
-        return exact_interval(value, n_rows, confidence)
-    # No row told the two apart (or each as much as the others): so large a share could still differ unseen.
-    reach = 1 - ((1 - confidence) / 2) ** (1 / n_rows)
-    return Interval(value, max(-1.0, value - reach), min(1.0, value + reach))
 
 
 #: Digits beyond which two scores count as equal: sums in another order must not break a tie.
@@ -263,24 +232,26 @@ def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
     return corrected
 
 
-def corrected_t_test(differences: Any, test_share: float | None) -> tuple[float, Interval]:
-    """Test whether a mean difference over splits is zero: the corrected resampled t test of Nadeau and Bengio (2003).
+def corrected_t_test(differences: Any, test_share: float | None, n_folds: int | None = None) -> tuple[float, Interval]:
+    """Test whether a mean difference over folds is zero: the corrected resampled t test of Nadeau and Bengio (2003).
 
-    Splits share training rows, and repeats share all rows, so that more of them are not more evidence: the variance of the
-    mean is that of one split times ``1/n + test_share / (1 - test_share)``.
+    Folds share training rows, and repeats share all rows: the variance of the mean is that of one fold times
+    ``1/n + test_share / (1 - test_share)``, with the degrees of freedom of one repeat.
 
     Parameters
     ----------
     differences : array-like of float
-        One difference per split; NaN is left out.
+        One difference per fold; NaN is left out.
     test_share : float or None
-        Share of the rows that each split tests on; None for independent differences.
+        Share of the rows that each fold tests on; None for independent differences.
+    n_folds : int or None, default=None
+        Folds of one repeat; None: all differences are of one.
 
     Returns
     -------
     p_value : float
         Two-sided; 1 where there is nothing to test. Differences that are all the same have no variance to test with: then
-        it is that of the sign test.
+        it is that of the sign test over the folds of one repeat.
     interval : Interval
         Mean difference with its 95 % interval.
 
@@ -292,27 +263,31 @@ def corrected_t_test(differences: Any, test_share: float | None) -> tuple[float,
     """
     array = np.round(np.asarray(differences, dtype=np.float64).ravel(), _DIGITS)
     array = array[np.isfinite(array)]
-    interval = corrected_interval(array, test_share)
+    interval = corrected_interval(array, test_share, n_folds=n_folds)
     if array.size < 2 or not array.any():
         return 1.0, interval
+    degrees = _degrees(array.size, n_folds)
     if do_not_vary(array):
-        return min(1.0, 2 * 0.5**array.size), interval
-    overlap = 0.0 if test_share is None else test_share / (1 - test_share)
-    error = math.sqrt(float(array.var(ddof=1)) * (1 / array.size + overlap))
-    return float(2 * stats.t.sf(abs(interval.value) / error, array.size - 1)), interval
+        return min(1.0, 2 * 0.5 ** (degrees + 1)), interval
+    statistic = abs(interval.value) / corrected_error(array, test_share)
+    return float(2 * special.stdtr(degrees, -statistic)), interval
 
 
-def corrected_t_tests(scores: Mapping[str, Any], test_share: float | None, alpha: float = 0.05) -> list[PairedTest]:
-    """Test all pairs of methods over the same splits: :func:`corrected_t_test`, corrected after Holm.
+def corrected_t_tests(
+    scores: Mapping[str, Any], test_share: float | None, alpha: float = 0.05, n_folds: int | None = None
+) -> list[PairedTest]:
+    """Test all pairs of methods over the same folds: :func:`corrected_t_test`, corrected after Holm.
 
     Parameters
     ----------
     scores : mapping of str to array-like of float
-        For each method one score per split, in the same order of splits. Splits where either has NaN are left out.
+        For each method one score per fold, in the same order of folds. Folds where either has NaN are left out.
     test_share : float or None
-        Share of the rows that each split tests on; None for independent scores.
+        Share of the rows that each fold tests on; None for independent scores.
     alpha : float, default=0.05
         Level below which a difference is significant.
+    n_folds : int or None, default=None
+        Folds of one repeat; None: all scores are of one.
 
     Examples
     --------
@@ -321,7 +296,7 @@ def corrected_t_tests(scores: Mapping[str, Any], test_share: float | None, alpha
     True
     """
     pairs = _pair_differences(scores)
-    found = [corrected_t_test(difference, test_share) for _, _, difference in pairs]
+    found = [corrected_t_test(difference, test_share, n_folds) for _, _, difference in pairs]
     corrected = holm([p for p, _ in found]) if found else np.empty(0)
     return [
         PairedTest(first, second, interval.value, float(p), bool(p < alpha), low=interval.low, high=interval.high)

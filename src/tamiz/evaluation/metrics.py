@@ -44,9 +44,9 @@ class Metric:
         ``measure_parts(y_true, response, y_train, sample_weight)`` returns the parts of a fold; None: the score alone.
     combine_parts : callable or None, default=None
         Function of all parts, shape (n_folds, n_parts), that returns one value per fold; None: the first part.
-    count_rows : callable or None, default=None
-        ``count_rows(y_true)`` returns the number of rows that a binomial bound may count on, for metrics that are shares of
-        rows; None where there is no such bound.
+    shares : {"classes", "rows"} or None, default=None
+        What the metric is a mean share of: of the rows of each class (recalls), or of all rows. Parts then hold the hits and
+        the number of rows of each, for intervals of binomial shares; None where there is no such interval.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Metric:
     response: str = "predict"
     measure_parts: Callable[..., Parts] | None = None
     combine_parts: Callable[[np.ndarray], np.ndarray] | None = None
-    count_rows: Callable[[Any], float] | None = None
+    shares: str | None = None
 
     def __call__(self, y_true: Any, response: Any, sample_weight: Any = None) -> float:
         """Return the score of a prediction."""
@@ -93,11 +93,30 @@ class Metric:
         scores = model.predict_proba(X)
         return scores[:, 1] if scores.shape[1] == 2 else scores
 
-    def measure(self, y_true: Any, response: Any, y_train: Any, sample_weight: Any = None) -> Parts:
-        """Return the parts of one fold."""
+    def measure(
+        self, y_true: Any, response: Any, y_train: Any, sample_weight: Any = None, classes: np.ndarray | None = None
+    ) -> Parts:
+        """Measure one fold: its parts, with hits and rows of each of ``classes`` behind the score where they are given."""
         if self.measure_parts is not None:
             return self.measure_parts(y_true, response, y_train, sample_weight)
-        return (float(self(y_true, response, sample_weight)),)
+        score = float(self(y_true, response, sample_weight))
+        if self.shares is None or classes is None:
+            return (score,)
+        truth = np.asarray(y_true)
+        weight = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        members = (
+            [truth == label for label in classes] if self.shares == "classes" else [np.ones(len(truth), dtype=bool)]
+        )
+        # Weighted rows count as many as would vary as much (Kish).
+        rows = [float(weight[m].sum() ** 2 / np.square(weight[m]).sum()) if weight[m].any() else 0.0 for m in members]
+        if self.response == "predict" and self.function is not _f1:
+            hit = np.asarray(response) == truth
+            share = [
+                float(np.average(hit[m], weights=weight[m])) if n else 0.0 for m, n in zip(members, rows, strict=True)
+            ]
+        else:
+            share = [score] * len(rows)
+        return (score, *(x for p, n in zip(share, rows, strict=True) for x in (p * n, n)))
 
     def combine(self, parts: Sequence[Parts] | np.ndarray) -> np.ndarray:
         """Return one value per fold, whose mean is the score; NaN for folds that have none.
@@ -255,16 +274,6 @@ def _nothing(y_true: Any) -> float:
     return 0.0
 
 
-def _number_of_rows(y_true: Any) -> float:
-    return float(len(y_true))
-
-
-def _rows_of_mean_recall(y_true: Any) -> float:
-    """Return the number of rows whose accuracy would vary as much as the mean of the recalls does."""
-    counts = np.unique(np.asarray(y_true), return_counts=True)[1]
-    return float(counts.size**2 / np.sum(1 / counts))
-
-
 # Functions of the module, no lambdas: metrics go to other processes.
 _CLASSES, _NUMBERS = ("classification",), ("regression",)
 BALANCED_ACCURACY = Metric(
@@ -274,7 +283,7 @@ BALANCED_ACCURACY = Metric(
     1.0,
     chance=_chance_of_recall,
     tasks=_CLASSES,
-    count_rows=_rows_of_mean_recall,
+    shares="classes",
 )
 R_SQUARED = Metric(
     "R²",
@@ -290,7 +299,7 @@ METRICS = {"classification": BALANCED_ACCURACY, "regression": R_SQUARED}
 #: Metrics by the name that users type (that of scikit-learn, where it has one).
 SCORINGS: dict[str, Metric] = {
     "balanced_accuracy": BALANCED_ACCURACY,
-    "accuracy": Metric("accuracy", _accuracy, 0.0, 1.0, tasks=_CLASSES, count_rows=_number_of_rows),
+    "accuracy": Metric("accuracy", _accuracy, 0.0, 1.0, tasks=_CLASSES, shares="rows"),
     "roc_auc": Metric(
         "AUC",
         area_under_curve,
@@ -299,9 +308,9 @@ SCORINGS: dict[str, Metric] = {
         chance=_half,
         tasks=_CLASSES,
         response="scores",
-        count_rows=_rows_of_mean_recall,
+        shares="classes",
     ),
-    "f1": Metric("F1 (mean over classes)", _f1, 0.0, 1.0, tasks=_CLASSES, count_rows=_rows_of_mean_recall),
+    "f1": Metric("F1 (mean over classes)", _f1, 0.0, 1.0, tasks=_CLASSES, shares="classes"),
     "r2": R_SQUARED,
     "mae": Metric("mean absolute error", _mean_absolute_error, 0.0, greater_is_better=False, tasks=_NUMBERS),
     "mse": Metric("mean squared error", _mean_squared_error, 0.0, greater_is_better=False, tasks=_NUMBERS),

@@ -8,23 +8,24 @@ training rows, and what they keep of pure noise is more alike than chance.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamiz.evaluation.fold_work import FoldTask, FoldWork
 from tamiz.evaluation.metrics import Parts
 from tamiz.evaluation.pools import run_in_processes, run_in_threads
 from tamiz.evaluation.stability import nogueira_stability
+from tamiz.rows.rows import Rows
 
-#: Permutations, if the user asks for no other number.
-N_PERMUTATIONS = 20
-#: So many permutations that do as well, or fewer, are near the edge; the number is then five times as large.
-_NEAR_EDGE = 3
-#: A score so many standard deviations above the permuted ones is far from the edge.
-_FAR = 4.0
+if TYPE_CHECKING:
+    from tamiz.evaluation.cross_validation import FoldTask
+
+#: So many permutations that do as well end the test: there is no sign of a signal.
+ENOUGH = 10
+#: Permutations that are fitted at a time.
+_BATCH = 10
 #: A permutation that leaves a fold without one of the classes is drawn again, so often.
 _MOST_DRAWS = 50
 
@@ -40,15 +41,15 @@ class Null:
     stabilities : ndarray of float, shape (n_permutations,)
         Nogueira's stability of what the folds kept; NaN where it is not defined.
     always_kept : ndarray of int, shape (n_permutations,)
-        Number of features that every fold kept.
+        Number of columns that every fold kept.
     p_value : float
-        Share of permutations that do better than the targets themselves, which count as one; ties count half.
+        Sequential p value, see :func:`sequential_p_value`.
 
     Examples
     --------
     >>> null = Null(np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.3, 0.4]), np.array([1, 2, 3]), 0.25)
-    >>> null.n_permutations, round(null.stability, 2), null.mean_always_kept
-    (3, 0.3, 2.0)
+    >>> null.n_permutations, round(null.stability, 2), null.p_text
+    (3, 0.3, 'p <= 0.250')
     """
 
     scores: np.ndarray
@@ -60,6 +61,16 @@ class Null:
     def n_permutations(self) -> int:
         """Number of permutations."""
         return len(self.scores)
+
+    @property
+    def is_at_floor(self) -> bool:
+        """Check whether no permutation did as well, so that the p value is only known to be this small."""
+        return self.p_value * (self.n_permutations + 1) <= 1 + 1e-9
+
+    @property
+    def p_text(self) -> str:
+        """Return the p value as text: at its floor, "p <= 0.010"."""
+        return f"p {'<=' if self.is_at_floor else '='} {self.p_value:.3f}"
 
     @property
     def score(self) -> float:
@@ -79,7 +90,7 @@ class Null:
 
     @property
     def mean_always_kept(self) -> float:
-        """Mean number of features that every fold kept, with shuffled targets."""
+        """Mean number of columns that every fold kept, with shuffled targets."""
         return float(self.always_kept.mean())
 
     def as_record(self) -> dict[str, Any]:
@@ -87,6 +98,7 @@ class Null:
         return {
             "n_permutations": self.n_permutations,
             "p_value": self.p_value,
+            "p_text": self.p_text,
             "score": self.score,
             "stability": self.stability,
             "highest_stability": self.highest_stability,
@@ -94,15 +106,41 @@ class Null:
         }
 
 
+def sequential_p_value(scores: np.ndarray, observed: float, enough: int = ENOUGH) -> tuple[float, int]:
+    """Compute the sequential Monte Carlo p value of Besag and Clifford (1991), and how many scores it needed.
+
+    Scores are looked at in their order until ``enough`` of them are at least as good as the observed one; p is then
+    ``enough`` by the number looked at. Otherwise it is (1 + number as good) / (1 + number of scores). It never rises with the
+    observed score. Ties count half.
+
+    Parameters
+    ----------
+    scores : ndarray
+        Scores of permutations in the order in which they were drawn, larger is better.
+    observed : float
+        Score of the targets themselves.
+    enough : int, default=10
+        Number of scores as good that end the test.
+
+    Examples
+    --------
+    >>> sequential_p_value(np.array([0.1, 0.9, 0.2, 0.8]), 0.5, enough=2), sequential_p_value(np.zeros(19), 1.0)
+    ((0.5, 4), (0.05, 19))
+    """
+    if not math.isfinite(observed):
+        return math.nan, len(scores)
+    as_good = np.cumsum((scores > observed + 1e-12) + (np.abs(scores - observed) <= 1e-12) / 2)
+    ended = np.flatnonzero(as_good >= enough)
+    if ended.size:
+        return float(enough / (ended[0] + 1)), int(ended[0]) + 1
+    total = float(as_good[-1]) if len(scores) else 0.0
+    return (1 + total) / (1 + len(scores)), len(scores)
+
+
 Orders = tuple[np.ndarray | None, np.ndarray | None]
 
 
-def permuted_orders(
-    y: np.ndarray,
-    generator: np.random.Generator,
-    groups: np.ndarray | None = None,
-    time: np.ndarray | None = None,
-) -> Orders:
+def permuted_orders(rows: Rows, generator: np.random.Generator) -> Orders:
     """Draw the orders of rows and of targets for one permutation.
 
     Without groups and time the features of whole rows change places, so that every fold keeps its targets. Groups take the
@@ -111,141 +149,114 @@ def permuted_orders(
 
     Parameters
     ----------
-    y : ndarray
-        Target.
+    rows : Rows
+        The rows; those of weight 0 stay where they are.
     generator : numpy Generator
         Source of chance.
-    groups, time : ndarray or None, default=None
-        Group and time of each row.
 
     Returns
     -------
-    rows, targets : ndarray of int or None
-        Rows of the features and of the targets; None: as they are.
+    features, targets : ndarray of int or None
+        Row that each row takes its features, and its target, from; None: its own.
 
     Examples
     --------
-    >>> rows, targets = permuted_orders(np.arange(3), np.random.default_rng(0))
-    >>> sorted(rows.tolist()), targets
+    >>> features, targets = permuted_orders(Rows(np.zeros((3, 1)), np.arange(3)), np.random.default_rng(0))
+    >>> sorted(features.tolist()), targets
     ([0, 1, 2], None)
     """
-    n_rows = len(y)
-    if time is not None:
-        order = np.argsort(time, kind="stable")
-        targets = np.empty(n_rows, dtype=np.int64)
-        targets[order] = np.roll(order, int(generator.integers(1, n_rows)))
-        return None, targets
-    if groups is None:
-        return generator.permutation(n_rows), None
-    codes = np.unique(groups, return_inverse=True)[1]
-    members = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
-    targets = np.empty(n_rows, dtype=np.int64)
+    used, order = rows.used, np.arange(rows.n_rows)
+    if rows.time is not None:
+        by_time = used[np.argsort(rows.time[used], kind="stable")]
+        order[by_time] = np.roll(by_time, int(generator.integers(1, used.size)))
+        return None, order
+    if rows.groups is None:
+        order[used] = generator.permutation(used)
+        return order, None
+    codes = np.unique(rows.groups[used], return_inverse=True)[1]
+    members = [used[codes == code] for code in range(codes.max() + 1)]
     for group, source in zip(members, generator.permutation(len(members)), strict=True):
-        targets[group] = np.resize(generator.permutation(members[source]), group.size)
-    return None, targets
+        order[group] = np.resize(generator.permutation(members[source]), group.size)
+    return None, order
 
 
-def _draw(task: FoldTask, number: int, groups: np.ndarray | None, time: np.ndarray | None) -> Orders:
+def _draw(task: FoldTask, number: int) -> Orders:
     """Draw the orders of one permutation, again if a fold would train without one of the classes."""
+    rows = task.subject.rows
     generator = np.random.default_rng([task.seed, number, 20])
-    n_classes = [np.unique(task.y[train]).size for train, _ in task.folds] if task.task == "classification" else []
+    if task.classes is None:
+        return permuted_orders(rows, generator)
+    n_classes = [np.unique(rows.y[train]).size for train, _ in task.folds]
     for _ in range(_MOST_DRAWS):
-        rows, targets = permuted_orders(task.y, generator, groups, time)
+        features, targets = permuted_orders(rows, generator)
         if targets is None or all(
-            np.unique(task.y[targets[train]]).size >= n for (train, _), n in zip(task.folds, n_classes, strict=False)
+            np.unique(rows.y[targets[train]]).size >= n for (train, _), n in zip(task.folds, n_classes, strict=True)
         ):
-            return rows, targets
+            return features, targets
     raise ValueError(
         "The targets cannot be shuffled without leaving a fold without one of the classes. "
         "Use fewer folds, or no permutations."
     )
 
 
-def _run_permuted_fold(task: FoldTask, number: int, rows: Any, targets: Any) -> tuple[Parts, np.ndarray]:
-    parts, model, _ = FoldWork(task, number, rows, targets).select()
-    return parts, np.asarray(model.selection_.support)
+def _run_permuted_fold(
+    shared: tuple[FoldTask, Sequence[Any]], number: int, features: Any, targets: Any
+) -> tuple[Parts, np.ndarray]:
+    task, selectors = shared
+    train, test = task.subject.rows.reordered(features, targets).fold(*task.folds[number])
+    fitted = task.subject.fit(train, task.seed + number, selectors[number])
+    return task.measure(fitted.model, test.X, train, test), fitted.support
 
 
 def permutation_null(
     task: FoldTask,
+    selectors: Sequence[Any],
     observed: float,
-    n_permutations: int = N_PERMUTATIONS,
+    n_permutations: int,
     *,
-    groups: np.ndarray | None = None,
-    time: np.ndarray | None = None,
     n_jobs: int = 1,
-    processes: bool = False,
-    tick: Callable[[], None] = lambda: None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Null:
-    """Select and score with shuffled targets over the same folds.
-
-    Where at most three permutations do as well as the targets themselves, and these are not far above them all, more
-    are drawn: five times ``n_permutations`` less one.
+    """Select and score with shuffled targets over the same folds, until enough of them do as well.
 
     Parameters
     ----------
     task : FoldTask
         What the folds share.
+    selectors : sequence of estimator
+        Selector of each fold, with what was chosen from its training rows as fixed parameters.
     observed : float
         Score of the selection with the targets themselves.
-    n_permutations : int, default=20
-        Number of permutations.
-    groups, time : ndarray or None, default=None
-        As in :func:`permuted_orders`.
+    n_permutations : int
+        Most permutations.
     n_jobs : int, default=1
         Fits that run in parallel.
-    processes : bool, default=False
-        Whether they run in processes instead of threads.
-    tick : callable, default=no-op
-        Called after each of the first ``n_permutations`` times the number of folds fits.
+    progress : callable or None, default=None
+        Called with ("shuffled targets", permutations done, most permutations).
 
     Returns
     -------
     Null
     """
+    n_folds, sign, shared = len(task.folds), task.metric.sign, (task, selectors)
     found: list[tuple[float, float, int]] = []
-
-    def run(numbers: range, step: Callable[[], None]) -> None:
-        pieces = [
-            (fold, *orders)
-            for orders in (_draw(task, number, groups, time) for number in numbers)
-            for fold in range(len(task.folds))
-        ]
-        if processes:
-            results = run_in_processes(_run_permuted_fold, task, pieces, n_jobs, lambda _: step())
+    p_value, needed = math.nan, 0
+    for start in range(0, n_permutations, _BATCH):
+        numbers = range(start, min(start + _BATCH, n_permutations))
+        pieces = [(fold, *orders) for orders in (_draw(task, number) for number in numbers) for fold in range(n_folds)]
+        if task.subject.in_threads:
+            work = (lambda tick, piece=piece: _run_permuted_fold(shared, *piece) for piece in pieces)
+            results = run_in_threads(work, n_jobs)
         else:
-            results = run_in_threads((_as_work(task, piece) for piece in pieces), n_jobs, step)
-        n_folds = len(task.folds)
-        found.extend(_summarise(task, results[i : i + n_folds]) for i in range(0, len(results), n_folds))
-
-    run(range(n_permutations), tick)
-    sign = task.metric.sign
-    scores = sign * np.array([score for score, _, _ in found])
-    if _count_as_good(scores, sign * observed) <= _NEAR_EDGE and not _is_far(scores, sign * observed):
-        run(range(n_permutations, 5 * n_permutations - 1), lambda: None)
-    table = np.array(found, dtype=np.float64)
-    as_good = _count_as_good(sign * table[:, 0], sign * observed)
-    p_value = (1 + as_good) / (1 + len(table)) if math.isfinite(observed) else math.nan
+            results = run_in_processes(_run_permuted_fold, shared, pieces, n_jobs)
+        found += [_summarise(task, results[i : i + n_folds]) for i in range(0, len(results), n_folds)]
+        if progress is not None:
+            progress("shuffled targets", len(found), n_permutations)
+        p_value, needed = sequential_p_value(sign * np.array([score for score, _, _ in found]), sign * observed)
+        if needed < len(found) or p_value * needed >= ENOUGH:
+            break
+    table = np.array(found[:needed], dtype=np.float64)
     return Null(table[:, 0], table[:, 1], table[:, 2].astype(np.int64), p_value)
-
-
-def _as_work(task: FoldTask, piece: tuple[Any, ...]) -> Callable[[Callable[[], None]], Any]:
-    def work(step: Callable[[], None]) -> Any:
-        result = _run_permuted_fold(task, *piece)
-        step()
-        return result
-
-    return work
-
-
-def _count_as_good(scores: np.ndarray, observed: float) -> float:
-    """Count the permutations that do better, and half of those that do as well: scores of few rows often tie."""
-    return float(np.sum(scores > observed + 1e-12) + np.sum(np.abs(scores - observed) <= 1e-12) / 2)
-
-
-def _is_far(scores: np.ndarray, observed: float) -> bool:
-    known = scores[np.isfinite(scores)]
-    return known.size > 1 and observed > known.mean() + _FAR * known.std(ddof=1)
 
 
 def _summarise(task: FoldTask, results: list[tuple[Parts, np.ndarray]]) -> tuple[float, float, int]:

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tamiz.evaluation.comparison import Comparison
-from tamiz.evaluation.cross_validation import Evaluation
-from tamiz.evaluation.fold_work import HeldOut
 from tamiz.evaluation.intervals import Interval, MethodRank, PairedTest
+from tamiz.evaluation.results import Evaluation, HeldOut
 from tamiz.report.evidence import Correlations, FoldGrid, HeatMap, HeatSets, KeptSet, PairsFound, Projection, Stability
 from tamiz.selection import Selection
 

@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
-from tamiz.evaluation.cross_validation import Evaluation, curve_sizes, evaluate_selection
-from tamiz.evaluation.folds import Fold, make_folds
+from tamiz.evaluation.cross_validation import cross_validate, curve_sizes, split_folds
+from tamiz.evaluation.folds import Fold
+from tamiz.evaluation.metrics import get_metric
+from tamiz.evaluation.results import Evaluation
+from tamiz.evaluation.subjects import Subject
 from tamiz.report.evidence import KeptSet
 from tamiz.report.gather import make_kept_sets
-
-
-def make_clone(estimator: Any, n_features_to_select: int, seed: int) -> Any:
-    """Return the same estimator, not fitted, with another M and seed."""
-    parameters = estimator.get_params(deep=False)
-    changed = {"n_features_to_select": n_features_to_select}
-    if "random_state" in parameters:
-        changed["random_state"] = seed
-    return clone(estimator).set_params(**changed)
-
-
-def make_plain_clone(estimator: Any, n_features_to_select: int, seed: int) -> Any:
-    """Return :func:`make_clone` for given columns, among which nothing is selected."""
-    made = make_clone(estimator, n_features_to_select, seed)
-    options = ("groups", "keep", "drop", "costs", "budget")
-    return made.set_params(**{name: None for name in options if name in made.get_params(deep=False)})
-
-
-def _split_rows(X: Any, train: np.ndarray, test: np.ndarray) -> tuple[Any, Any]:
-    return X[train], X[test]
+from tamiz.rows.rows import Rows
 
 
 def evaluate_estimator(
@@ -62,31 +44,23 @@ def evaluate_estimator(
     """
     if not hasattr(estimator, "predict") or "n_features_to_select" not in getattr(estimator, "get_params", dict)():
         raise ValueError("cv needs an estimator that predicts and has n_features_to_select, such as E2EFSClassifier.")
-    folds = make_folds(y, task, int(cv)) if isinstance(cv, (int, np.integer)) else list(cv.split(X, y))
     selection = estimator.selection_
     m = int(selection.group_support.sum())
     # Only linear models are quick enough to be trained once more for every M of a curve.
     linear = hasattr(estimator, "coef_")
     free = all(getattr(estimator, name, None) is None for name in ("keep", "drop", "budget"))
     sizes = curve_sizes(selection.group_support.size, m) if linear and free else []
-    X = X.tocsr() if hasattr(X, "tocsr") else X
-    make_model = partial(make_clone, estimator)
-    evaluation = evaluate_selection(
-        partial(_split_rows, X),
-        y,
-        make_model,
-        m,
+    subject = Subject(estimator, Rows(X, y), task)
+    folds, n_folds = split_folds(subject.rows, task, cv)
+    evaluation = cross_validate(
+        subject,
         folds,
-        task=task,
+        get_metric(None, task),
+        n_folds=n_folds,
         sizes=sizes,
         n_random=5 if linear else 1,
-        units=selection.groups,
-        make_plain=partial(make_plain_clone, estimator),
-        tick=tick,
+        n_kept=m,
+        progress=lambda *_: tick(),
     )
-
-    def fit(size: int) -> Any:
-        tick()
-        return make_model(size, 0).fit(X, y)
-
-    return evaluation, folds, make_kept_sets((size, fit(size)) for size in sizes if size != m)
+    fits = estimator.fit_copies([size for size in sizes if size != m], X, y) if hasattr(estimator, "fit_copies") else ()
+    return evaluation, folds, make_kept_sets(fits)

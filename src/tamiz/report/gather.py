@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tamiz.evaluation.cross_validation import Evaluation
-from tamiz.evaluation.fold_work import HeldOut, gather_held_out, model_effects
 from tamiz.evaluation.folds import Fold
+from tamiz.evaluation.results import Evaluation, HeldOut, linear_weights
 from tamiz.report.data import Confusion, Curve, Residuals, Scores
 from tamiz.report.describe import group_rows
 from tamiz.report.effects import effect_of_weights, order_by_contribution
@@ -52,7 +51,7 @@ def evaluated_parts(
     targets : sequence of str, default=()
         Names of several targets; without, they are counted.
     """
-    held = gather_held_out(evaluation.folds, folds, y) if y.ndim == 1 else None
+    held = evaluation.held_out if y.ndim == 1 else None
     chance = evaluation.metric.chance(y) if evaluation.metric.chance is not None else None
     found: dict[str, Any] = {
         "scores": Scores.of(evaluation, chance),
@@ -62,7 +61,7 @@ def evaluated_parts(
         "verdict": getattr(evaluation, "verdict", None),
     }
     if held is None:
-        found["residuals_by_target"] = make_residuals_by_target(gather_held_out(evaluation.folds, folds, y), targets)
+        found["residuals_by_target"] = make_residuals_by_target(evaluation.held_out, targets)
         return found
     if task == "classification":
         found["confusion"] = make_confusion(held)
@@ -123,12 +122,12 @@ def fold_effects(evaluation: Evaluation, order: Sequence[int]) -> list[list[floa
     """Return for each kept column its effects in the models of the folds that kept it; None without linear models."""
     found: list[list[float]] = [[] for _ in order]
     for fold in evaluation.folds:
-        if fold.effects is None:
+        if fold.weights is None:
             return None
-        place = {int(column): i for i, column in enumerate(np.flatnonzero(fold.support))}
+        place = {int(column): i for i, column in enumerate(fold.features)}
         for position, column in enumerate(order):
             if int(column) in place:
-                found[position].append(effect_of_weights(fold.effects[:, place[int(column)]]))
+                found[position].append(effect_of_weights(fold.weights[:, place[int(column)]]))
     return found
 
 
@@ -196,7 +195,8 @@ def make_kept_sets(fits: Iterable[tuple[int, Any]]) -> tuple[KeptSet, ...]:
     """
     found = []
     for size, model in fits:
-        kept, weights = model.selection_, model_effects(model)
+        kept = model.selection_
+        weights = linear_weights(model, kept.indices)
         order = order_by_contribution(weights, kept)
         effects: tuple[float | None, ...] = (None,) * len(order)
         if weights is not None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tamiz._utils.extras import require
 from tamiz.core.rule import Phase
-from tamiz.evaluation.cross_validation import Evaluation
+from tamiz.evaluation.results import Evaluation
 from tamiz.report.describe import check_report_table, find_task, group_rows
 from tamiz.report.evidence import Correlations, HeatMap
 from tamiz.report.lines import gamma_paths, has_gamma, has_history, shown_steps

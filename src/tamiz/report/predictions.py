@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tamiz.evaluation.fold_work import HeldOut
+from tamiz.evaluation.results import HeldOut
 from tamiz.report.evidence import Projection
 from tamiz.report.svg import Frame, Scale, axes, element, marker, picture, polyline, series_class
 from tamiz.report.text import format_number, format_score, shorten

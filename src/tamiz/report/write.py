@@ -14,8 +14,8 @@ import numpy as np
 from tamiz._utils.files import write_atomic
 from tamiz._utils.validation import check_target_length
 from tamiz.evaluation.comparison import Comparison
-from tamiz.evaluation.cross_validation import Evaluation
 from tamiz.evaluation.folds import Fold
+from tamiz.evaluation.results import Evaluation
 from tamiz.evaluation.stability import library_versions
 from tamiz.report.data import CompareReport, Confusion, Curve, ImageMask, Residuals, Scalar, Scores, SelectReport
 from tamiz.report.describe import (
@@ -232,9 +232,9 @@ def select_report(
         found = evaluated_parts(evaluation, folds, all_rows, task or "classification", selection, targets)
         parts = {**found, **{key: value for key, value in parts.items() if value is not None}}
         by_fold = fold_effects(evaluation, order.tolist()) if weights is not None and class_effects is None else None
-        fold_share = evaluation.fold_share if fold_share is None else fold_share
+        fold_share = evaluation.fold_share[evaluation.units] if fold_share is None else fold_share
     if table is not None and y is not None and task is not None and selection.n_features_to_select:
-        supports = [] if evaluation is None else [fold.support for fold in evaluation.folds]
+        supports = [] if evaluation is None else list(evaluation.feature_supports)
         parts.update(table_parts(table, y, task, selection, order, parts.get("held_out"), folds, supports, rows))
         if kept_sets and parts.get("heat_map") is not None:
             parts["heat_sets"] = make_heat_sets(table, parts["heat_map"], kept_sets, selection.name_of)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,6 +30,25 @@ _DATE_FORMATS = (
     "%m/%d/%Y %H:%M:%S",
 )
 _ROWS_AT_ONCE = 4_000_000
+
+
+@dataclass(frozen=True)
+class Alert:
+    """Something about columns that a user should know.
+
+    Parameters
+    ----------
+    kind : str
+        "constant", "identifier", "codes", "units", "dates", "spelling", "categories", "running target", ...
+    columns : tuple of str
+        Names of the columns.
+    message : str
+        What was found and what to do.
+    """
+
+    kind: str
+    columns: tuple[str, ...]
+    message: str
 
 
 def is_date(text: str) -> bool:

@@ -1,0 +1,410 @@
+"""What an evaluation measured: scores with intervals, held-out predictions and effects, and one sentence on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from tamiz.evaluation.folds import Fold, mean_test_share
+from tamiz.evaluation.intervals import Interval, corrected_interval, mean_share_reach
+from tamiz.evaluation.metrics import Metric, Parts
+from tamiz.evaluation.stability import nogueira_stability
+
+if TYPE_CHECKING:
+    from tamiz.evaluation.null import Null
+
+#: Level below which a score counts as better than that of shuffled targets.
+SIGNAL_LEVEL = 0.05
+#: Kept columns do "as well" as all where they are worse by less than this (of errors: by less than this share).
+MARGIN = 0.03
+#: Few rows are wrong where there are fewer than these, and less than a quarter of all.
+ROWS_NEAR_A_LIMIT, SHARE_NEAR_A_LIMIT = 10, 0.25
+#: Columns that a model of a fold was trained on.
+COLUMN_SETS = ("kept", "all_features", "random_features")
+
+
+@dataclass(frozen=True, eq=False)
+class FoldResult:
+    """Hold what one fold measured.
+
+    Parameters
+    ----------
+    kept, all_features, random_features : tuple of float
+        Parts of scores, see :class:`~tamiz.evaluation.metrics.Metric`.
+    support : ndarray of bool
+        Columns of the table that were kept.
+    features : ndarray of int
+        Columns of the encoded matrix that were kept.
+    predicted : ndarray
+        Predictions of the held-out rows.
+    seconds : float
+        Time of the selection.
+    converged : bool
+        Whether it ended before its step limit.
+    curve : mapping of int to tuple of float
+        Parts of the scores of other numbers of columns.
+    outputs : mapping of str to ndarray
+        By the names of ``COLUMN_SETS``: values of the decision function for the held-out rows (numbers: predictions).
+    probabilities : ndarray or None
+        Probabilities of the classes, where the model gives them.
+    weights : ndarray or None
+        Weights of a linear model, shape (n_outputs, n_features), fitted on the training rows.
+    moments : ndarray or None
+        Sums over the held-out rows for each of ``features``, see :func:`effect_of_moments`.
+    """
+
+    kept: Parts
+    all_features: Parts
+    random_features: Parts
+    support: np.ndarray
+    features: np.ndarray
+    predicted: np.ndarray
+    seconds: float = 0.0
+    converged: bool = True
+    curve: Mapping[int, Parts] = field(default_factory=dict)
+    outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
+    probabilities: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    moments: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Hold one prediction per row, each by a model that had not seen the row (of the first repeat of the folds).
+
+    Parameters
+    ----------
+    rows : ndarray of int
+        Rows of the table that were held out, rising.
+    fold : ndarray of int
+        Fold that held each row out.
+    truth, predicted : ndarray
+        Target, and prediction from the kept columns.
+    outputs : mapping of str to ndarray
+        By the names of ``COLUMN_SETS``: values of the decision function (numbers: predictions), one column per output
+        where there are more than two classes.
+    probabilities : ndarray of shape (n_rows, n_classes) or None, default=None
+        Probabilities from the kept columns, where the model gives them.
+    """
+
+    rows: np.ndarray
+    fold: np.ndarray
+    truth: np.ndarray
+    predicted: np.ndarray
+    outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
+    probabilities: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Hold the scores of a selection over folds; a feature is a column of the table.
+
+    Attributes
+    ----------
+    metric : Metric
+        Metric of the scores.
+    task : {"classification", "regression"}
+        What the target is.
+    model : str
+        Name of the model whose predictions were scored.
+    folds : list of FoldResult
+        One record per fold.
+    splits : list of (train rows, test rows)
+        The same folds, without rows of weight 0.
+    y : ndarray
+        Target of all rows.
+    names : list of str
+        Names of the columns of the table.
+    n_folds : int
+        Folds of one repeat.
+    n_kept : int
+        Columns that are kept (the median over the folds, where these differ and nothing else is known).
+    units : ndarray of int
+        Column of the table of each column of the encoded matrix.
+    null : Null or None
+        What shuffled targets give over the same folds; None if that was not computed.
+    test_score : Interval or None
+        Score on rows that took no part in the folds, of the model fitted on all others; None if there are none.
+    """
+
+    metric: Metric
+    task: str
+    model: str
+    folds: list[FoldResult]
+    splits: list[Fold]
+    y: np.ndarray
+    names: list[str]
+    n_folds: int
+    n_kept: int
+    units: np.ndarray
+    null: Null | None = None
+    test_score: Interval | None = None
+
+    def values(self, what: str) -> np.ndarray:
+        """Return one value per fold of "kept", "all_features" or "random_features"; their mean is the score."""
+        return self.metric.combine([getattr(fold, what) for fold in self.folds])
+
+    def interval(self, what: str = "kept") -> Interval:
+        """Return score and interval of "kept", "all_features" or "random_features"."""
+        return self._interval([getattr(fold, what) for fold in self.folds])
+
+    def _interval(self, parts: Sequence[Parts]) -> Interval:
+        return interval_of_parts(self.metric, parts, mean_test_share(self.splits), self.n_folds)
+
+    def difference(self, what: str) -> Interval:
+        """Return the interval of *kept* minus ``what``, paired over the folds."""
+        values, reach = self.values("kept") - self.values(what), None
+        if self.metric.shares is not None:
+            # Where no row tells the two apart, so large a share could still differ unseen.
+            n_rows = np.unique(np.concatenate([test for _, test in self.splits])).size
+            reach = (1 - 0.025 ** (1 / max(1, n_rows)),) * 2
+        low, high = self.metric.limits
+        limits = (low - high, high - low) if math.isfinite(high - low) else (-math.inf, math.inf)
+        return corrected_interval(
+            values, mean_test_share(self.splits), limits=limits, n_folds=self.n_folds, reach=reach
+        )
+
+    def curve(self) -> list[tuple[int, Interval]]:
+        """Return the score for each number of columns."""
+        sizes = sorted(self.folds[0].curve)
+        return [(size, self._interval([fold.curve[size] for fold in self.folds])) for size in sizes]
+
+    @property
+    def score(self) -> Interval:
+        """Score of the kept columns."""
+        return self.interval("kept")
+
+    @property
+    def chance(self) -> float | None:
+        """Score of a prediction that knows nothing of the features, where the metric has one."""
+        return None if self.metric.chance is None else self.metric.chance(self.y)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of the table."""
+        return len(self.names)
+
+    @property
+    def n_without_score(self) -> int:
+        """Number of folds in which the score of the kept columns is not defined."""
+        return int((~np.isfinite(self.values("kept"))).sum())
+
+    @property
+    def verdict(self) -> str:
+        """Sum up in one sentence: is there anything, and by how much may the kept columns be worse than all."""
+        return find_verdict(self)
+
+    @property
+    def fold_share(self) -> np.ndarray:
+        """Share of folds that kept each column."""
+        return np.mean([fold.support for fold in self.folds], axis=0)
+
+    @property
+    def feature_supports(self) -> np.ndarray:
+        """Columns of the encoded matrix that each fold kept, shape (n_folds, n_columns of the matrix)."""
+        return np.array([np.isin(np.arange(self.units.size), fold.features) for fold in self.folds])
+
+    @property
+    def stability(self) -> float:
+        """Nogueira's stability of the selections of the folds."""
+        return nogueira_stability([fold.support for fold in self.folds])
+
+    @cached_property
+    def held_out(self) -> HeldOut:
+        """Predictions of the rows by models that had not seen them."""
+        return gather_held_out(self.folds, self.splits, self.y)
+
+    @cached_property
+    def effects(self) -> dict[int, float]:
+        """Effect of each column of the encoded matrix on the held-out rows of the folds that kept it.
+
+        For two classes the mean of the second minus that of the first, in standard deviations; for more classes that of the
+        class that differs most from the rest; for numbers the correlation with the target.
+        """
+        sums: dict[int, np.ndarray] = {}
+        for fold in self.folds:
+            for feature, moments in zip(
+                fold.features.tolist(), () if fold.moments is None else fold.moments, strict=False
+            ):
+                sums[feature] = sums[feature] + moments if feature in sums else moments
+        found = {feature: effect_of_moments(moments, self.task) for feature, moments in sums.items()}
+        return {feature: effect for feature, effect in found.items() if effect is not None}
+
+    @property
+    def effect_name(self) -> str:
+        """Name of what ``effects`` measures."""
+        where = "on held-out rows"
+        if self.task == "regression":
+            return f"correlation with the target {where}"
+        labels = np.unique(self.y)
+        if labels.size == 2:
+            return f"mean of {labels[1]} minus mean of {labels[0]} in standard deviations, {where}"
+        return f"mean of the class that differs most minus mean of the rest in standard deviations, {where}"
+
+
+def interval_of_parts(metric: Metric, parts: Any, test_share: float | None, n_folds: int) -> Interval:
+    """Compute score and interval from the parts of all folds.
+
+    Of metrics that are shares of rows the interval reaches at least as far as the number of rows tells. Where few rows are
+    wrong (or few right) folds differ by single rows and to one side only: the end towards the limit is that of the rows alone.
+    """
+    table = np.asarray(parts, dtype=np.float64)
+    if metric.shares is None or table.shape[1] < 2:
+        return corrected_interval(metric.combine(table), test_share, limits=metric.limits, n_folds=n_folds)
+    hits, n_rows = (np.nansum(table[:, 1:], axis=0).reshape(-1, 2) * (n_folds / len(table))).T
+    reach = mean_share_reach(hits, n_rows)
+    found = corrected_interval(metric.combine(table), test_share, limits=metric.limits, n_folds=n_folds, reach=reach)
+    few = min(ROWS_NEAR_A_LIMIT, SHARE_NEAR_A_LIMIT * n_rows.sum())
+    if n_rows.sum() - hits.sum() < few:
+        return replace(found, high=min(metric.high, found.value + reach[1]))
+    if hits.sum() < few:
+        return replace(found, low=max(metric.low, found.value - reach[0]))
+    return found
+
+
+def find_verdict(evaluation: Evaluation) -> str:
+    """Return one sentence on an evaluation."""
+    n_kept, n_features, null = evaluation.n_kept, evaluation.n_features, evaluation.null
+    kept = f"{n_kept:,} of {n_features:,} columns"
+    sign, chance = evaluation.metric.sign, evaluation.chance
+    score = evaluation.score
+    if chance is not None and sign * (score.value - chance) <= 0:
+        return f"No sign of signal: {evaluation.metric.name} of {score.value:.3f} is not above chance ({chance:.3f})."
+    if null is not None and null.p_value > SIGNAL_LEVEL and null.is_at_floor:
+        return (
+            f"None of {null.n_permutations} shuffled targets does as well, which are too few to tell a signal from chance; "
+            "take 20 or more."
+        )
+    if null is not None and null.p_value > SIGNAL_LEVEL:
+        return f"No sign of signal: shuffled targets do as well (p = {null.p_value:.2f}, {null.n_permutations} permutations)."
+    tested = (
+        f"better than shuffled targets, {null.p_text}"
+        if null is not None and math.isfinite(null.p_value)
+        else "not compared with shuffled targets"
+    )
+    if n_kept == n_features:
+        return f"All {n_features:,} columns were kept ({tested})."
+    gap = evaluation.difference("all_features")
+    if not gap.has_ends:
+        return f"{kept} were kept ({tested}); how they compare with all cannot be told."
+    ahead, worst, best = sign * gap.value, *sorted((sign * gap.low, sign * gap.high))
+    margin = MARGIN if evaluation.metric.greater_is_better else MARGIN * abs(evaluation.interval("all_features").value)
+    if worst > 0:
+        return f"{kept} predict better than all, by {ahead:.3f} (at least {worst:.3f}; {tested})."
+    if best < 0:
+        return f"{kept} predict worse than all, by {-ahead:.3f} (at most {-worst:.3f}; {tested})."
+    if -worst <= margin:
+        return f"{kept} predict as well as all, within {margin:.3g} (at most {-worst:.3f} worse; {tested})."
+    return f"{kept} predict at most {-worst:.3f} worse than all (difference {ahead:+.3f}; {tested})."
+
+
+def model_output(model: Any, X: Any, task: str) -> np.ndarray | None:
+    """Return the values of a model's decision function (numbers: its predictions); None if it has none.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> model_output(Ridge().fit([[0.0], [1.0]], [1.0, 1.0]), [[5.0]], "regression").tolist()
+    [1.0]
+    """
+    if task == "regression":
+        return np.asarray(model.predict(X), dtype=np.float64)
+    decide = getattr(model, "decision_function", None)
+    return None if decide is None else np.asarray(decide(X), dtype=np.float64)
+
+
+def linear_weights(model: Any, features: np.ndarray) -> np.ndarray | None:
+    """Return the weights of a linear model that scales its columns, shape (n_outputs, n_features); None for others."""
+    weights = getattr(model, "coef_", None)
+    if weights is None:
+        return None
+    weights = np.atleast_2d(np.asarray(weights, dtype=np.float64))
+    return weights if weights.ndim == 2 and weights.shape[1] == len(features) else None
+
+
+def measure_moments(X: Any, y: np.ndarray, task: str, classes: np.ndarray) -> np.ndarray:
+    """Sum up rows for :func:`effect_of_moments`: one row of sums for each column of X; missing values are left out."""
+    X = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+    known = np.isfinite(X)
+    X = np.where(known, X, 0.0)
+    if task == "classification":
+        members = (np.asarray(y)[:, None] == classes[None]).astype(np.float64)
+        return np.stack([known.T @ members, X.T @ members, (X**2).T @ members], axis=1)
+    target = np.asarray(y, dtype=np.float64)
+    sums = [known.sum(axis=0), X.sum(axis=0), (X**2).sum(axis=0), known.T @ target, known.T @ target**2, X.T @ target]
+    return np.stack(sums, axis=1)
+
+
+def effect_of_moments(moments: np.ndarray, task: str) -> float | None:
+    """Compute the effect of a column from its sums over rows.
+
+    Parameters
+    ----------
+    moments : ndarray
+        For classes, shape (3, n_classes): number of rows, sum and sum of squares in each class; for numbers, shape (6,):
+        number of rows, sums of x, x², y, y², xy.
+    task : {"classification", "regression"}
+        Task.
+
+    Examples
+    --------
+    >>> x, y = np.array([[1.0], [2.0], [4.0], [5.0]]), np.array([0, 0, 1, 1])
+    >>> effect_of_moments(measure_moments(x, y, "classification", np.array([0, 1]))[0], "classification")
+    6.0
+    >>> round(effect_of_moments(measure_moments(x, y, "regression", y)[0], "regression"), 3)
+    0.949
+    """
+    if task == "regression":
+        n, x, xx, t, tt, xt = moments
+        if n < 3:
+            return None
+        spread = (xx - x * x / n) * (tt - t * t / n)
+        return float((xt - x * t / n) / math.sqrt(spread)) if spread > 1e-24 else None
+    n, s, q = moments
+    found = []
+    for label in range(n.size - 1, -1, -1):
+        rest = n.sum() - n[label]
+        if n[label] == 0 or rest == 0:
+            continue
+        mean, other = s[label] / n[label], (s.sum() - s[label]) / rest
+        within = (q.sum() - n[label] * mean**2 - rest * other**2) / n.sum()
+        if within > 1e-12 * max(1.0, q.sum() / n.sum()):
+            found.append(float((mean - other) / math.sqrt(within)))
+    if not found:
+        return None
+    return found[0] if n.size == 2 else max(found, key=abs)
+
+
+def gather_held_out(results: Sequence[FoldResult], folds: Sequence[Fold], y: np.ndarray) -> HeldOut:
+    """Collect the predictions of all folds by row; of repeated folds the first."""
+    owner = np.full(len(y), -1, dtype=np.int64)
+    place = np.zeros(len(y), dtype=np.int64)
+    for number in reversed(range(len(folds))):  # the first repeat overwrites later ones
+        test = folds[number][1]
+        owner[test] = number
+        place[test] = np.arange(len(test))
+    rows = np.flatnonzero(owner >= 0)
+
+    def collect(values: list[Any]) -> np.ndarray | None:
+        used = [np.asarray(values[number]) for number in np.unique(owner[rows]) if values[number] is not None]
+        if len(used) < np.unique(owner[rows]).size or len({entry.shape[1:] for entry in used}) != 1:
+            return None
+        return np.array([values[owner[row]][place[row]] for row in rows])
+
+    outputs = {name: collect([result.outputs.get(name) for result in results]) for name in COLUMN_SETS}
+    predicted = collect([result.predicted for result in results])
+    assert predicted is not None
+    return HeldOut(
+        rows=rows,
+        fold=owner[rows],
+        truth=np.asarray(y)[rows],
+        predicted=predicted,
+        outputs={name: values for name, values in outputs.items() if values is not None},
+        probabilities=collect([result.probabilities for result in results]),
+    )

@@ -1,0 +1,454 @@
+"""What an evaluation judges: a selector, a model that selects, or a pipeline with either, as fits on parts of the rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier, is_regressor
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from tamiz.core.gates import column_number, read_gates
+from tamiz.estimators.networks import find_network
+from tamiz.evaluation.folds import make_folds, take_columns
+from tamiz.rows.rows import Part, Rows
+from tamiz.rows.targets import decide_task
+from tamiz.tables import TableEncoder, as_table, list_features
+from tamiz.tables.columns import drop_unusable_columns
+
+#: Parameters of a selector that restrict what it may keep.
+CONSTRAINTS = ("groups", "keep", "drop", "costs", "budget")
+#: Parameters that a fit may choose from the data.
+_CHOSEN = ("network", "l2")
+
+
+def default_judge(task: str, sparse: bool = False) -> Any:
+    """Return the model that scores sets of columns: logistic or ridge regression on standardised columns.
+
+    Examples
+    --------
+    >>> default_judge("regression").steps[-1][0]
+    'ridge'
+    """
+    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler(with_mean=not sparse)  # subtracting the mean would make a sparse table dense
+    if task == "regression":
+        return make_pipeline(scaler, Ridge())
+    return make_pipeline(scaler, LogisticRegression(class_weight="balanced", max_iter=2000, tol=1e-3))
+
+
+def rank_for_targets(make: Callable[[], Any], X: Any, y: np.ndarray) -> np.ndarray:
+    """Rank the features for several targets with a selector that takes one at a time.
+
+    The selector is fitted to each target. Features are ordered by their best rank over the targets, ties by the mean rank.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a selector with ``fit`` and ``ranking_``, not fitted.
+    X : array or sparse matrix
+        Table.
+    y : ndarray of shape (n_samples, n_targets)
+        Targets.
+
+    Examples
+    --------
+    >>> from tamiz.baselines import ReliefF
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> rank_for_targets(lambda: ReliefF(n_features_to_select=1), X, X[:, [3, 1]])[[3, 1]].tolist() in ([1, 2], [2, 1])
+    True
+    """
+    rankings = np.array([make().fit(X, target).ranking_ for target in y.T])
+    ranking = np.empty(rankings.shape[1], dtype=np.int64)
+    ranking[np.lexsort((rankings.mean(axis=0), rankings.min(axis=0)))] = np.arange(1, ranking.size + 1)
+    return ranking
+
+
+def read_rows(
+    X: Any,
+    y: Any = None,
+    *,
+    sample_weight: Any = None,
+    groups: Any = None,
+    time: Any = None,
+    encoder: TableEncoder | None = None,
+) -> Rows:
+    """Take arrays, sparse matrices, data frames or tables of :func:`~tamiz.tables.read_table` as rows.
+
+    Data frames and tables are encoded by a :class:`~tamiz.tables.TableEncoder`; its features are those of all rows, its
+    medians and categories those of each training part.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> rows = read_rows(pandas.DataFrame({"age": [5, 6, 7, 8], "colour": ["red", "blue", "green", "red"]}))
+    >>> rows.names, rows.columns.tolist(), rows.is_plain
+    (['age', 'colour'], [0, 1, 1, 1], False)
+    """
+    if isinstance(X, Rows):
+        return X
+    shared = {"sample_weight": sample_weight, "groups": groups, "time": time}
+    if sp.issparse(X) or isinstance(X, (np.ndarray, list, tuple)):
+        return Rows(X, y, **shared)
+    encoder = TableEncoder() if encoder is None else clone(encoder)
+    table = as_table(X, encoder.categorical)
+    if table is not X and encoder.features is None:
+        drop_unusable_columns(table, encoder.max_categories)
+    features = list_features(table) if encoder.features is None else list(encoder.features)
+    names = list(dict.fromkeys(feature.column_name for feature in features))
+    columns = [names.index(feature.column_name) for feature in features]
+    y = table.target.y if y is None and table.target is not None else y
+    return Rows(table, y, **shared, encoder=encoder.set_params(features=features), columns=columns, names=names)
+
+
+class TakeColumns(TransformerMixin, BaseEstimator):
+    """Take some columns of a matrix."""
+
+    def __init__(self, columns: np.ndarray) -> None:
+        self.columns = columns
+
+    def fit(self, X: Any, y: Any = None) -> TakeColumns:
+        """Do nothing."""
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Take the columns."""
+        return take_columns(X, self.columns)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Hold a fit on the rows of a part.
+
+    Parameters
+    ----------
+    model : estimator
+        Predicts from the encoded matrix.
+    selector : estimator or None
+        The fitted selector; None for a model of given columns.
+    features : ndarray of int
+        Columns of the encoded matrix that were kept.
+    support : ndarray of bool
+        Columns of the table (or groups of the user) that were kept.
+    seconds : float
+        Time of the fit.
+    """
+
+    model: Any
+    selector: Any
+    features: np.ndarray
+    support: np.ndarray
+    seconds: float = 0.0
+
+    @property
+    def converged(self) -> bool:
+        """Check whether the selector ended before its step limit."""
+        return bool(getattr(getattr(_inner(self.selector), "selection_", None), "converged", True))
+
+
+class Subject:
+    """Fit a selector, a model that selects, or a pipeline with either, on parts of the rows.
+
+    A pipeline is cut into steps before the selector, the selector and steps behind it. A selector without a model behind it
+    and without ``predict`` is judged by :func:`default_judge` on the columns that it keeps.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Cloned for each fit; one that is fitted tells nothing but its parameters.
+    rows : Rows
+        The rows that it will be fitted on.
+    task : {"classification", "regression"} or None, default=None
+        What the target is; None finds it from the estimator and the target.
+
+    Attributes
+    ----------
+    units : ndarray of int
+        The unit of selection of each column of the encoded matrix: the column of the table, or the group of the user.
+    unit_names : list of str
+        Their names.
+    predicts : bool
+        Whether the estimator predicts by itself.
+    """
+
+    def __init__(self, estimator: Any, rows: Rows, task: str | None = None) -> None:
+        if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+            raise ValueError(f"A selector or a pipeline with one is needed, got {estimator!r:.60}.")
+        self.before, selector, self.after = _cut(estimator)
+        self.task = task or task_of(estimator, rows.y)
+        self.rows = rows
+        self.units, self.unit_names = rows.columns, list(rows.names)
+        parameters = selector.get_params(deep=False) if hasattr(selector, "get_params") else {}
+        self._options = set(parameters)
+        if "groups" in parameters:
+            selector = self._read_constraints(selector, parameters)
+        self.selector = selector
+        self.predicts = not self.after and hasattr(selector, "predict")
+        if self.after and not hasattr(self.after[-1][1], "predict"):
+            self.after = [*self.after, *default_judge(self.task).steps]
+        ours = getattr(selector, "estimator", selector) or selector
+        network = getattr(ours, "network", None)
+        self.in_threads = network is None or find_network(network).compiled
+
+    @property
+    def n_units(self) -> int:
+        """Number of columns of the table, or of groups."""
+        return len(self.unit_names)
+
+    @property
+    def model_name(self) -> str:
+        """Name of the model whose predictions are scored."""
+        if self.predicts:
+            return type(self.selector).__name__
+        last = self.after[-1][1] if self.after else default_judge(self.task).steps[-1][1]
+        return type(last).__name__
+
+    def _read_constraints(self, selector: Any, parameters: dict[str, Any]) -> Any:
+        """Return a selector whose constraints number the columns of the encoded matrix, all of a column in one group."""
+        rows, changed = self.rows, dict[str, Any]()
+        known = {name: number for number, name in enumerate(rows.names)}
+        if parameters["groups"] is not None:
+            gates, labels = read_gates(rows.n_columns, 1, groups=parameters["groups"], names=rows.names)
+            self.units = gates.group[rows.columns]
+            self.unit_names = [str(label) for label in labels] if labels is not None else self.unit_names
+            changed["groups"] = [self.unit_names[unit] for unit in self.units]
+        elif not rows.is_plain:
+            changed["groups"] = [rows.names[column] for column in rows.columns]
+        for option in ("keep", "drop"):
+            value = parameters.get(option)
+            if value is None or (rows.is_plain and not any(isinstance(one, str) for one in value)):
+                continue
+            numbers = [column_number(one, rows.n_columns, known, option) for one in value]
+            changed[option] = np.flatnonzero(np.isin(rows.columns, numbers)).tolist()
+        costs = parameters.get("costs")
+        if costs is not None and (not rows.is_plain or hasattr(costs, "keys")):
+            given = np.ones(rows.n_columns)
+            pairs = costs.items() if hasattr(costs, "keys") else enumerate(costs)
+            for one, cost in pairs:
+                given[column_number(one, rows.n_columns, known, "costs")] = cost
+            changed["costs"] = (given / np.bincount(rows.columns))[rows.columns].tolist()
+        return clone(selector).set_params(**changed) if changed else selector
+
+    def fit(self, part: Part, seed: int, selector: Any = None) -> Fitted:
+        """Select on the rows of a part and fit the model; ``selector`` takes the place of the subject's own."""
+        started = time.perf_counter()
+        chosen = clone(self.selector if selector is None else selector)
+        if "random_state" in self._options:
+            chosen.set_params(random_state=seed)
+        steps, X, origin = self._transform(part, part.X)
+        features = origin[self._fit_selector(chosen, X, part, origin)]
+        kept = np.zeros(self.n_units, dtype=bool)
+        kept[self.units[features]] = True
+        if self.predicts:
+            model: Any = Pipeline([*steps, ("model", chosen)]) if steps else chosen
+        else:
+            model = self._fit_model(steps, X, part, np.searchsorted(origin, features), seed)
+        return Fitted(model, chosen, features, kept, time.perf_counter() - started)
+
+    def fit_columns(self, part: Part, units: np.ndarray | None, seed: int, fitted: Fitted) -> tuple[Any, np.ndarray]:
+        """Fit the model on given columns (None: all) without selecting; return it and the columns of the matrix it reads.
+
+        What ``fitted`` chose from the data (network, weight decay) is kept.
+        """
+        columns = np.arange(self.units.size) if units is None else np.flatnonzero(np.isin(self.units, units))
+        X = part.X if units is None else take_columns(part.X, columns)
+        steps, X, origin = self._transform(part, X, select=False) if columns.size else ([], X, columns)
+        if not self.predicts or not columns.size:
+            return self._fit_model(steps, X, part, np.arange(origin.size), seed), columns
+        plain = self._plain(fitted.selector, X.shape[1], seed)
+        _fit(plain, X, part)
+        return (Pipeline([*steps, ("model", plain)]) if steps else plain), columns
+
+    def fit_sizes(self, part: Part, sizes: Sequence[int], seed: int, fitted: Fitted) -> Iterator[tuple[int, Any]]:
+        """Yield (M, model) of fits with other M; what ``fitted`` chose from the data is kept."""
+        inner = _inner(fitted.selector)
+        if self.predicts and hasattr(inner, "fit_copies"):
+            steps, X, _ = self._transform(part, part.X)
+            weights = {} if part.sample_weight is None else {"sample_weight": part.sample_weight}
+            for m, other in inner.fit_copies(sizes, X, part.y, **weights):
+                yield m, Pipeline([*steps, ("model", other)]) if steps else other
+            return
+        name = next((name for name in ("n_features_to_select", "k") if name in self._options), None)
+        if sizes and name is None:
+            raise ValueError(f"{type(self.selector).__name__} has no number of features to set: leave sizes empty.")
+        for m in sizes:
+            yield m, self.fit(part, seed, clone(self.selector).set_params(**{str(name): m})).model
+
+    def without_choices(self, fitted: Fitted) -> Any:
+        """Return the selector with what a fit chose from the data as fixed parameters, for fits that repeat it."""
+        inner = _inner(fitted.selector)
+        if not hasattr(inner, "copy_for"):
+            return self.selector
+        m = int(fitted.support.sum())
+        copy = inner.copy_for(m).get_params(deep=False)
+        chosen = {name: copy[name] for name in _CHOSEN if name in copy}
+        if inner.get_params(deep=False).get("budget") is None:
+            chosen["n_features_to_select"] = m
+        return clone(inner).set_params(**chosen)
+
+    def _transform(self, part: Part, X: Any, select: bool = True) -> tuple[list[tuple[str, Any]], Any, np.ndarray]:
+        """Fit the steps before the selector; return them, what they make of X, and the column of X each column comes from."""
+        steps, origin = [], np.arange(X.shape[1])
+        for name, step in self.before:
+            if not select and hasattr(step, "get_support"):
+                continue
+            step = clone(step)
+            X = step.fit_transform(X, part.y)
+            steps.append((name, step))
+            if hasattr(step, "get_support"):
+                origin = origin[step.get_support()]
+            elif X.shape[1] != origin.size:
+                raise ValueError(
+                    f"The step {name!r} makes {X.shape[1]} columns of {origin.size}, so that what is kept cannot be told: put "
+                    "the selector before it, or use TableEncoder."
+                )
+        return steps, X, origin
+
+    def _fit_selector(self, selector: Any, X: Any, part: Part, origin: np.ndarray) -> np.ndarray:
+        """Fit a selector; return the columns that it keeps."""
+        joint = hasattr(selector, "predict") or not hasattr(selector, "nested")
+        if part.y is not None and np.ndim(part.y) > 1 and not joint:
+            ranking = rank_for_targets(lambda: clone(selector), X, part.y)
+            return np.flatnonzero(ranking <= selector.n_features_to_select)
+        more = {
+            name: values[part.rows]
+            for name, values in (("groups", self.rows.groups), ("time", self.rows.time))
+            if values is not None and has_fit_parameter(selector, name)
+        }
+        if not more and "cv" in self._options and (self.rows.groups is not None or self.rows.time is not None):
+            selector.set_params(cv=self._inner_folds(selector.get_params(deep=False)["cv"], part))
+        if origin.size < self.units.size and getattr(selector, "groups", None) is not None:
+            selector.set_params(groups=[selector.groups[column] for column in origin])
+        _fit(selector, X, part, **more)
+        return kept_features(selector, origin.size)
+
+    def _inner_folds(self, cv: Any, part: Part) -> Any:
+        """Return inner folds that respect the groups or the time of the rows, where a number of folds was given."""
+        if not isinstance(cv, (int, np.integer)):
+            return cv
+        groups, moments = (None if v is None else v[part.rows] for v in (self.rows.groups, self.rows.time))
+        for n_folds in range(int(cv), 1, -1):
+            try:
+                return make_folds(part.y, self.task, n_folds, groups=groups, time=moments)
+            except ValueError:  # too few groups, or a fold without one of the classes
+                continue
+        return cv
+
+    def _fit_model(self, steps: list[tuple[str, Any]], X: Any, part: Part, features: np.ndarray, seed: int) -> Any:
+        """Fit the model behind the selector on the kept columns; without any, one that knows the target alone."""
+        if not features.size:
+            from sklearn.dummy import DummyClassifier, DummyRegressor
+
+            dummy: Any = DummyRegressor() if self.task == "regression" else DummyClassifier(strategy="prior")
+            return dummy.fit(np.zeros((len(part.y), 1)), part.y, sample_weight=part.sample_weight)
+        behind = self.after or default_judge(self.task, sp.issparse(X)).steps
+        model = Pipeline([(name, clone(step)) for name, step in behind])
+        for name, step in model.steps:
+            if "random_state" in step.get_params(deep=False):
+                model.set_params(**{f"{name}__random_state": seed})
+        _fit(model, take_columns(X, features), part)
+        return Pipeline([*steps, ("columns", TakeColumns(features)), *model.steps])
+
+    def _plain(self, selector: Any, n_columns: int, seed: int) -> Any:
+        """Return the model of a selector that predicts, unfitted, for given columns among which nothing is selected."""
+        inner = _inner(selector)
+        if hasattr(inner, "copy_for"):
+            plain = inner.copy_for(n_columns)
+            names = plain.get_params(deep=False)
+            plain.set_params(**{name: None for name in CONSTRAINTS if name in names})
+        elif hasattr(inner, "estimator"):
+            plain = clone(inner.estimator)
+        elif "n_features_to_select" in self._options:
+            plain = clone(inner).set_params(n_features_to_select=n_columns)
+        else:
+            raise ValueError(f"{type(inner).__name__} predicts, but its model cannot be fitted on given columns.")
+        if "random_state" in plain.get_params(deep=False):
+            plain.set_params(random_state=seed)
+        return plain
+
+
+def task_of(estimator: Any, y: Any) -> str:
+    """Find whether an estimator classifies; of one that says nothing, from the target.
+
+    Examples
+    --------
+    >>> from sklearn.feature_selection import SelectKBest
+    >>> task_of(SelectKBest(), np.array([1.5, 2.5, 3.7]))
+    'regression'
+    """
+    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    inner = getattr(last, "estimator", None)
+    for one in (last, inner):
+        task = getattr(one, "task", "auto")
+        if task in ("classification", "regression"):
+            return task
+        if one is not None and not isinstance(one, str) and hasattr(one, "fit"):
+            if is_regressor(one):
+                return "regression"
+            if is_classifier(one) or getattr(one, "tasks", ()) == ("classification",):
+                return "classification"
+    return decide_task(np.asarray(y))
+
+
+def kept_features(selector: Any, n_features: int) -> np.ndarray:
+    """Return the columns that a fitted selector keeps."""
+    selection = getattr(_inner(selector), "selection_", None)
+    support = selection.support if selection is not None else selector.get_support()
+    if len(support) != n_features:
+        raise ValueError(f"{type(selector).__name__} speaks of {len(support)} columns, there are {n_features}.")
+    return np.flatnonzero(support)
+
+
+def _inner(selector: Any) -> Any:
+    """Return the estimator that a path chose, or the selector itself."""
+    return getattr(selector, "best_estimator_", selector)
+
+
+def _is_selector(step: Any) -> bool:
+    return hasattr(step, "get_support") or hasattr(step, "support_at") or hasattr(step, "selection_")
+
+
+def _cut(estimator: Any) -> tuple[list[tuple[str, Any]], Any, list[tuple[str, Any]]]:
+    """Cut a pipeline into the steps before its last selector, the selector, and the steps behind it."""
+    if not isinstance(estimator, Pipeline):
+        if not _is_selector(estimator):
+            raise ValueError(
+                f"{type(estimator).__name__} selects no features: give a selector (with get_support) or a pipeline with one."
+            )
+        return [], estimator, []
+    steps = [(name, step) for name, step in estimator.steps if step not in (None, "passthrough")]
+    places = [place for place, (_, step) in enumerate(steps) if _is_selector(step)]
+    if not places:
+        raise ValueError(
+            "The pipeline has no step that selects features: put a selector such as E2EFSClassifier or SelectKBest into it."
+        )
+    last = places[-1]
+    before, selector, after = steps[:last], steps[last][1], steps[last + 1 :]
+    if before and isinstance(before[0][1], TableEncoder):  # the rows are encoded by it
+        before = before[1:]
+    return before, selector, after
+
+
+def table_encoder_of(estimator: Any) -> TableEncoder | None:
+    """Return the encoder that a pipeline begins with, if it does."""
+    first = estimator.steps[0][1] if isinstance(estimator, Pipeline) else None
+    return first if isinstance(first, TableEncoder) else None
+
+
+def _fit(model: Any, X: Any, part: Part, **more: Any) -> None:
+    """Fit a model, with the weights of the rows where it takes them."""
+    name, last = model.steps[-1] if isinstance(model, Pipeline) else ("", model)
+    if part.sample_weight is not None and has_fit_parameter(last, "sample_weight"):
+        more[f"{name}__sample_weight" if name else "sample_weight"] = part.sample_weight
+    model.fit(X, part.y, **more)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tamiz._utils.memory import available_memory
 from tamiz.tables import MemoryBudget, ReadOptions, TableMemoryError, read_file
-from tamiz.tables.memory import available_memory
 
 
 def test_a_table_larger_than_memory_raises_from_the_header_alone(tmp_path, read):
@@ -28,6 +28,6 @@ def test_large_needs_are_reported_before(write_csv):
 
 def test_without_the_module_resource(monkeypatch):
     """Windows has none; what else is known still counts."""
-    monkeypatch.setattr("tamiz.tables.memory.resource", None)
+    monkeypatch.setattr("tamiz._utils.memory.resource", None)
     available = available_memory()
     assert available is None or available > 0

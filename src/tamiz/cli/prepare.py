@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tamiz._utils.memory import available_memory
 from tamiz._utils.text import quote
 from tamiz.cli.errors import EXIT_USAGE, CommandError
 from tamiz.cli.fold_options import RowRoles, named_columns, read_row_roles
@@ -17,7 +18,6 @@ from tamiz.cli.options import TableOptions
 from tamiz.cli.several_targets import read_with_targets
 from tamiz.errors import TableError
 from tamiz.evaluation.folds import Fold, make_folds
-from tamiz.tables.memory import available_memory
 
 if TYPE_CHECKING:  # what loads scikit-learn is imported by the functions that need it, so that `parse_k` is quick
     from tamiz.cli.console import Terminal

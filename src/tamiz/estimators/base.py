@@ -35,9 +35,11 @@ from tamiz.estimators.chooser import Choices, InnerRows, choose, cv_results, nee
 from tamiz.estimators.effects import PairEffect, contributions, joint_effects, record_effects
 from tamiz.estimators.gating import GATING_PARAMETERS, Gating, read_gating
 from tamiz.estimators.networks import NETWORKS, Dense, Network, Pairs, TorchNetwork, find_network
+from tamiz.estimators.passes import SELECTION_ROWS, Stream, fit_in_passes
 from tamiz.estimators.training import Auto, NamedParameters, Training, is_auto
 from tamiz.rows.exact import DEVIATIONS
 from tamiz.rows.scaling import MissingValues, ScaledTable, apply_normalization, learn_missing, prepare_table
+from tamiz.rows.sources import as_source, in_blocks
 from tamiz.rows.targets import EncodedTarget, as_target, encode_target
 
 SPARSE_FORMATS = ("csr", "csc")
@@ -185,10 +187,13 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame, shape (n_samples, n_features)
-            Finite numbers, NaN where ``missing="indicator"``. Sparse tables are not densified.
-        y : array-like, shape (n_samples,) or (n_samples, n_outputs)
-            The target.
+        X : array-like, sparse matrix, data frame, or a table to be read in blocks
+            Finite numbers, NaN where ``missing="indicator"``. Sparse tables are not densified. Tables beyond memory may be a
+            ``np.memmap``, an array of HDF5 or Zarr, a path, glob or folder of Parquet, CSV, IPC or NDJSON files, a
+            ``polars.LazyFrame``, a Dask array or data frame, or a :class:`~tamiz.rows.sources.BlockSource`; they, and
+            tables of more than 200,000 rows, are read in passes (``passes_``).
+        y : array-like, shape (n_samples,) or (n_samples, n_outputs), or str
+            The target; the name of a column where ``X`` is read from files or a frame.
         sample_weight : array-like, shape (n_samples,), default=None
             Weights of the samples; a weight of 0 leaves the row out.
         groups : array-like, shape (n_samples,), default=None
@@ -201,6 +206,17 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         self
         """
         self._forget()
+        source = as_source(X, y)
+        if source is None and getattr(X, "ndim", 0) == 2 and X.shape[0] > 2 * SELECTION_ROWS:
+            source = in_blocks(X, as_target(y))
+        if source is not None:
+            self._validate_params()
+            rows = {"sample_weight": sample_weight, "groups": groups, "time": time}
+            return fit_in_passes(self, source, self._get_training().max_memory, seed_of(self.random_state), rows)
+        return self._fit_rows(X, y, sample_weight, groups, time)
+
+    def _fit_rows(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, time: Any = None) -> Any:
+        """Fit on rows that are in memory."""
         data = self._check(X, y, sample_weight)
         seed = seed_of(self.random_state)
         chosen = Choices()
@@ -211,6 +227,49 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         plan = final._plan(data)
         fit = final._run(plan, data.loss, seed)
         return self._store(data, plan, fit, chosen)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
+        """Add a batch of rows to those that were given before; fit anew whenever their number has doubled.
+
+        A uniform sample of all rows is kept, within ``training.max_memory``, so that the fitted model is always one with
+        exactly M features. :meth:`finish` fits it on the sample of all rows.
+
+        Parameters
+        ----------
+        X, y
+            Rows and their targets, in memory.
+        classes : array-like or None, default=None
+            All classes, as in scikit-learn: no model is fitted before a row of each has been seen.
+
+        Returns
+        -------
+        self
+        """
+        checked = check_table(self, X, reset=not hasattr(self, "_stream"), allow_nan=self.missing == "indicator")
+        y = as_target(y)
+        check_target_length(checked, y)
+        if not hasattr(self, "_stream"):
+            self._validate_params()
+            self._stream = Stream(checked.shape[1], self._get_training().max_memory, seed_of(self.random_state))
+        ready = self._stream.add(checked, y)
+        if ready and (classes is None or set(np.asarray(classes).tolist()) <= set(self._stream.reservoir.targets())):
+            self.finish()
+        return self
+
+    def finish(self) -> Any:
+        """Fit the model on a sample of all rows that :meth:`partial_fit` was given.
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "_stream"):
+            raise ValueError("There are no rows to finish with: call partial_fit first.")
+        stream = self._stream
+        stream.n_fitted = stream.n_rows
+        X, y, _ = stream.reservoir.sample()
+        self._forget()
+        return self._fit_rows(X, y)
 
     def choose(
         self,

@@ -86,6 +86,8 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
         Contribution of each column to the outputs of the model (``selection_.contribution``); 0 for those not selected.
     gamma_ : ndarray of float, shape (n_features_in_,)
         The mask at the end: ones and zeros.
+    passes_ : list of PassRecord
+        What each pass read, where the table was read in blocks: columns, rows, rows kept, bytes.
     n_features_to_select_ : int
         Number of groups that were selected: M, or what the budget decided; without groups, of columns.
     model_ : object

@@ -130,6 +130,8 @@ class Training(Options):
         Solver of gamma: Adam, RMSprop, steps of equal length by the sign of the gradient, or plain projected gradient.
     fit_intercept : bool, default=True
         Whether the linear, the additive and the pair network have a constant term.
+    max_memory : float or None, default=None
+        Bytes that the rows of a table may take which is read in blocks; None is a quarter of what is free.
 
     Examples
     --------
@@ -154,6 +156,7 @@ class Training(Options):
         rho: float = 0.75,
         mask_optimizer: str = "adam",
         fit_intercept: bool = True,
+        max_memory: float | None = None,
     ) -> None:
         self.recipe = recipe
         self.learning_rate = learning_rate
@@ -166,6 +169,7 @@ class Training(Options):
         self.rho = rho
         self.mask_optimizer = mask_optimizer
         self.fit_intercept = fit_intercept
+        self.max_memory = max_memory
 
     @classmethod
     def paper(cls, **changes: Any) -> Training:
@@ -206,6 +210,7 @@ class Training(Options):
             "rho": [Interval(numbers.Real, 0, 1, closed="both")],
             "mask_optimizer": [NameOf(lambda: MASK_OPTIMIZERS)],
             "fit_intercept": ["boolean"],
+            "max_memory": [finite_number(0, or_equal=False), None],
         }
 
     @property

@@ -110,12 +110,17 @@ def describe_block(rows: np.ndarray, targets: np.ndarray) -> TableStatistics:
 
     found = np.empty((5, rows.shape[1]))
     column_moments(rows.T, found)
-    values, numbers = np.unique(targets.astype(str) if targets.dtype == object else targets, return_counts=True)
-    missing = int((values != values).sum() and numbers[values != values].sum())
-    few = len(values) <= MAX_CLASSES
-    classes = {v.item(): int(n) for v, n in zip(values, numbers) if v == v} if few else None
+    n_missing, classes = 0, None
+    if targets.ndim == 1:
+        known = targets == targets
+        if targets.dtype == object:
+            known &= np.array([value is not None for value in targets])
+        n_missing = int(len(targets) - known.sum())
+        values, numbers = np.unique(targets[known], return_counts=True)
+        if len(values) <= MAX_CLASSES:
+            classes = dict(zip(values.tolist(), numbers.tolist()))
     count, mean, variance, low, high = found
-    return TableStatistics(len(rows), count, mean, variance, low, high, classes, missing)
+    return TableStatistics(len(rows), count, mean, variance, low, high, classes, n_missing)
 
 
 @dataclass(frozen=True)
@@ -200,23 +205,51 @@ def _read_share(
     what: str,
     progress: Callable[[int], None] | None,
 ) -> Sample:
-    kept: list[tuple[np.ndarray, ...]] = []
-    statistics: TableStatistics | None = None
-    n_kept = n_bytes = 0
+    reservoir, statistics, n_bytes = Reservoir(n_rows), None, 0
     for found, part in source.map_blocks(partial(_sample_block, seed=seed, share=share), columns):
         statistics = found if statistics is None else statistics.merge(found)
-        kept.append(part)
-        n_kept += len(part[2])
+        reservoir.add(*part)
         n_bytes += found.n_rows * len(found.mean) * part[0].itemsize
-        if n_kept > 2 * n_rows:  # rows that can no longer belong to the sample leave before memory fills
-            kept = [_smallest(kept, n_rows)]
-            n_kept = len(kept[0][2])
         if progress is not None:
             progress(found.n_rows)
     if statistics is None or not statistics.n_rows:
         raise SourceError("The table has no rows.")
-    X, y, rows, _ = _smallest(kept, n_rows)
+    X, y, rows = reservoir.sample()
     return Sample(X, y, rows, statistics, PassRecord(what, X.shape[1], statistics.n_rows, len(rows), n_bytes))
+
+
+class Reservoir:
+    """Keep the ``n_rows`` rows with the smallest hashes of all that are added, in any order."""
+
+    def __init__(self, n_rows: int) -> None:
+        self.n_rows = n_rows
+        self._parts: list[tuple[np.ndarray, ...]] = []
+        self._n_kept = 0
+
+    def add(self, X: np.ndarray, y: np.ndarray, rows: np.ndarray, hashes: np.ndarray) -> None:
+        """Add rows with their targets, numbers and hashes."""
+        self._parts.append((X, y, rows, hashes))
+        self._n_kept += len(rows)
+        if self._n_kept > 2 * self.n_rows:  # rows that can no longer belong to the sample leave before memory fills
+            self._trim()
+
+    def _trim(self) -> None:
+        joined = [np.concatenate([part[k] for part in self._parts]) for k in range(4)]
+        if len(joined[2]) > self.n_rows:
+            chosen = np.sort(np.argpartition(joined[3], self.n_rows)[: self.n_rows])
+            joined = [values[chosen] for values in joined]
+        self._parts, self._n_kept = [tuple(joined)], len(joined[2])
+
+    def targets(self) -> list[Any]:
+        """List the values of the targets that are kept."""
+        return sorted({value for part in self._parts for value in part[1].tolist()})
+
+    def sample(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return rows, targets and numbers, in the order of the numbers."""
+        self._trim()
+        X, y, rows, _ = self._parts[0]
+        order = np.argsort(rows, kind="stable")
+        return (X, y, rows) if (order == np.arange(len(rows))).all() else (X[order], y[order], rows[order])
 
 
 def _sample_block(
@@ -226,13 +259,3 @@ def _sample_block(
     hashes = hash_rows(start, len(rows), seed)
     chosen = np.flatnonzero(hashes <= np.uint64(share * (2**64 - 2048))) if share < 1 else np.arange(len(rows))
     return describe_block(rows, targets), (rows[chosen], targets[chosen], start + chosen, hashes[chosen])
-
-
-def _smallest(parts: list[tuple[np.ndarray, ...]], n_rows: int) -> tuple[np.ndarray, ...]:
-    """Join parts and keep the rows with the smallest hashes, in the order of their numbers."""
-    joined = [np.concatenate([part[k] for part in parts]) for k in range(4)]
-    if len(joined[2]) > n_rows:
-        chosen = np.sort(np.argpartition(joined[3], n_rows)[:n_rows])
-        joined = [values[chosen] for values in joined]
-    order = np.argsort(joined[2], kind="stable")
-    return tuple(values[order] for values in joined) if (np.diff(joined[2]) < 0).any() else tuple(joined)

@@ -11,6 +11,7 @@ import sklearn
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -300,3 +301,14 @@ def test_the_progress_bar_goes_to_stderr(table, capsys):
     assert "selecting 2 of 30" in shown.err
     classifier().fit(*table)
     assert capsys.readouterr().err == ""
+
+
+def test_importances_are_of_all_columns(table):
+    X, y = table
+    clf = classifier().fit(X, y)
+    assert clf.feature_importances_.shape == (30,)
+    assert np.flatnonzero(clf.feature_importances_).tolist() == [3, 7]
+    chosen = SelectFromModel(classifier(network="additive"), max_features=2, threshold=-np.inf).fit(X, y)
+    assert chosen.get_support(indices=True).tolist() == [3, 7]
+    best = SelectFromModel(classifier(), max_features=1, threshold=-np.inf, importance_getter="feature_importances_")
+    assert best.fit(X, y).get_support(indices=True).tolist() == [int(clf.feature_importances_.argmax())]

@@ -3,9 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from sklearn.metrics import balanced_accuracy_score, r2_score
 from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from tamiz import E2EFSClassifier, Training
 from tamiz.errors import UnknownNameError
 from tamiz.estimators.chooser import InnerRows, find_scorer, row_scores
 
@@ -113,3 +117,48 @@ def test_scorers(table):
         find_scorer(model, "acuracy", y, "classification")
     with pytest.raises(TypeError, match="scoring must be a name"):
         find_scorer(model, 3, y, "classification")
+
+
+def repeated_patients(seed=0):
+    """40 patients with 5 rows each, nearly copies: folds that split a patient tell by the patient, not by the disease."""
+    rng = np.random.default_rng(seed)
+    patients = np.repeat(np.arange(40), 5)
+    y = rng.integers(0, 2, 40)[patients]
+    return rng.normal(size=(40, 60))[patients] + 0.05 * rng.normal(size=(200, 60)), y, patients
+
+
+def test_m_is_chosen_on_new_patients():
+    X, y, patients = repeated_patients()
+    model = E2EFSClassifier("auto", training=Training(ramp_steps=500, refinement_epochs=10), random_state=0)
+    plain, grouped = model.fit(X, y).cv_results_, model.fit(X, y, groups=patients).cv_results_
+    assert plain["mean_test_score"].max() > 0.9  # noise, known by heart
+    assert grouped["mean_test_score"].max() < 0.75
+    by_time = model.fit(X, y, time=patients).cv_results_
+    assert by_time["mean_test_score"].max() < 0.75
+
+
+def test_groups_reach_the_estimator_through_a_pipeline():
+    X, y, patients = repeated_patients()
+    model = E2EFSClassifier("auto", training=Training(ramp_steps=500, refinement_epochs=10), random_state=0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(StandardScaler(), model.set_fit_request(groups=True)).fit(X, y, groups=patients)
+    direct = E2EFSClassifier("auto", training=model.training, random_state=0)
+    direct.fit(StandardScaler().fit_transform(X), y, groups=patients)
+    np.testing.assert_array_equal(pipeline[-1].cv_results_["mean_test_score"], direct.cv_results_["mean_test_score"])
+
+
+def test_every_inner_fit_is_reported_and_can_end_the_search(monkeypatch):
+    monkeypatch.setattr("tamiz.estimators.chooser.AUTOMATIC_NETWORKS", ("linear", "additive"))
+    X, y, _ = repeated_patients()
+    seen = []
+    model = E2EFSClassifier(3, network="auto", training=Training(ramp_steps=100, refinement_epochs=1), cv=2)
+    chosen = model.choose(X, y, progress=lambda *report: seen.append(report))
+    assert chosen.parameters["network"] in ("linear", "additive")
+    assert seen[-1] == ("network", seen[-1][1], 4)
+    assert sorted(report[1] for report in seen) == [report[1] for report in seen]
+
+    def stop(*_):
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        model.choose(X, y, progress=stop)

@@ -108,6 +108,15 @@ def test_sparse_tables(normalize):
     np.testing.assert_allclose(model.decision_function(sp.csr_matrix(X)), model.decision_function(X), atol=1e-4)
 
 
+def test_a_small_sparse_table_gives_the_same_as_a_dense_one():
+    X, _ = saddle(300, 40)
+    X[np.abs(X) < 0.4] = 0.0
+    y = (X[:, 4] ** 2 - X[:, 11] > 0.5).astype(int)
+    dense, sparse = (clone(CLASSIFIER).fit(table, y) for table in (X, sp.csr_matrix(X)))
+    np.testing.assert_array_equal(dense.ranking_, sparse.ranking_)
+    np.testing.assert_array_equal(dense.decision_function(X), sparse.decision_function(X))
+
+
 def test_how_many_are_screened_can_be_set():
     X, score = saddle()
     model = clone(CLASSIFIER).set_params(network__n_screened=6).fit(X, score > 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tamiz import E2EFSClassifier, E2EFSRegressor, ErfScaler, Pairs, Training
+from tamiz import E2EFSClassifier, E2EFSPath, E2EFSRegressor, ErfScaler, Pairs, StabilitySelection, Training
 
 # As for scikit-learn's SGD estimators: rows are drawn in batches, and one row of weight 2 is drawn together with other rows
 # than two rows of weight 1 are, so the numbers agree only up to that.
@@ -14,6 +14,7 @@ EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": BATCHES,
     "check_sample_weight_equivalence_on_sparse_data": BATCHES,
 }
+SHORT = Training(ramp_steps=300, refinement_epochs=10)
 ESTIMATORS = [
     E2EFSClassifier(training=Training(ramp_steps=1000), random_state=0),
     E2EFSClassifier(training=Training(ramp_steps=1000), loss="logistic", random_state=0),
@@ -24,13 +25,24 @@ ESTIMATORS = [
     E2EFSRegressor(training=Training(ramp_steps=1000), loss="huber", variant="ranking", random_state=0),
     E2EFSClassifier(training=Training(ramp_steps=1000), network="pairs", random_state=0),
     E2EFSRegressor(training=Training(ramp_steps=1000), network=Pairs(n_screened=2), random_state=0),
+    E2EFSPath(estimator=E2EFSClassifier(training=SHORT, random_state=0), cv=2),
+    E2EFSPath(estimator=E2EFSRegressor(training=SHORT, random_state=0), cv=2),
+    StabilitySelection(
+        E2EFSClassifier(1, training=SHORT), n_resamples=3, max_false=9, assumption="none", random_state=0
+    ),
+    StabilitySelection(
+        E2EFSRegressor(1, training=SHORT), n_resamples=3, max_false=9, assumption="none", random_state=0
+    ),
     ErfScaler(),
     ErfScaler(with_mean=False),
 ]
 
 
+WEIGHTED = (E2EFSClassifier, E2EFSRegressor, E2EFSPath)
+
+
 @parametrize_with_checks(
-    ESTIMATORS, expected_failed_checks=lambda estimator: {} if isinstance(estimator, ErfScaler) else EXPECTED
+    ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED if isinstance(estimator, WEIGHTED) else {}
 )
 @pytest.mark.filterwarnings("ignore:The network removes")  # many of the checks fit noise
 def test_scikit_learn_checks(estimator, check):

@@ -236,3 +236,12 @@ def test_an_additive_model_comes_back_the_same():
     wide = np.zeros((150, 6))
     wide[:, clf.selection_.indices] = far
     np.testing.assert_allclose(saved.scores(far)[:, 0], clf.decision_function(wide), atol=1e-4)
+
+
+def test_a_model_file_has_the_normalisation_of_the_fit_not_the_parameter():
+    X = np.random.default_rng(0).normal(size=(80, 6))
+    clf = E2EFSClassifier(2, training=Training(ramp_steps=300), random_state=0).fit(X, X[:, 2] > 0)
+    expected = clf.decision_function(X)
+    clf.set_params(normalize="standard")
+    saved = SavedModel.from_bytes(SavedModel.from_estimator(clf).to_bytes())
+    np.testing.assert_allclose(saved.scores(X[:, clf.get_support()])[:, 0], expected, atol=1e-5)

@@ -72,10 +72,13 @@ def fit_model(
     matrix: Any,
     y: np.ndarray,
     sample_weight: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
+    time: np.ndarray | None = None,
 ) -> Any:
-    """Fit the estimator of all rows."""
+    """Fit the estimator of all rows; what is "auto" is chosen on inner folds that respect groups and time."""
     estimator = model_maker(options, task)(n_features_to_select, seed)
+    given = {"sample_weight": sample_weight, "groups": groups, "time": time}
     if find_network(options.network).compiled:
-        return estimator.fit(matrix, y, sample_weight=sample_weight)
+        return estimator.fit(matrix, y, **given)
     with one_torch_thread():
-        return estimator.fit(matrix, y, sample_weight=sample_weight)
+        return estimator.fit(matrix, y, **given)

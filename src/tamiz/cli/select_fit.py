@@ -68,7 +68,9 @@ def fit_final(
     with terminal.progress("final model on all rows", 1) as tick:
         encoder, matrix = data.whole()
         chosen = _model_options(options, constraints)
-        estimator = fit_model(chosen, data.target.task, k, options.seed, matrix, data.y, data.roles.weights)
+        roles = data.roles
+        given = matrix, data.y, roles.weights, roles.groups, roles.time
+        estimator = fit_model(chosen, data.target.task, k, options.seed, *given)
         tick()
     return encoder, matrix, estimator
 

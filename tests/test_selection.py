@@ -1,9 +1,12 @@
 """The record that every fit returns."""
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 
-from tamiz.selection import Selection
+from tamiz import E2EFSRegressor
+from tamiz.selection import Selection, one_per_cluster
 
 
 def record(**change):
@@ -75,3 +78,56 @@ def test_ranks_by_contribution_keep_the_support_and_the_order_of_elimination():
     assert Selection.from_json(selection.to_json()).elimination is None
     with pytest.raises(ValueError, match="shape"):
         selection.ranked_by([1.0, 2.0, 3.0])
+
+
+def clustered_table(n=120, seed=0):
+    """Columns 0, 3, 6 are nearly the same, so are 1 and 4 (with the other sign)."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 8))
+    X[:, 3], X[:, 6] = X[:, 0] + 0.1 * X[:, 3], 5 * X[:, 0] + 0.5 * X[:, 6]
+    X[:, 4] = -X[:, 1] + 0.1 * X[:, 4]
+    return X
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, pd.DataFrame])
+def test_clusters_begin_with_the_best_kept_column(kind):
+    support = np.array([False, False, True, True, True, False, True, False])
+    selection = Selection(support, np.array([5, 6, 1, 3, 4, 7, 2, 8]))
+    X = clustered_table()
+    assert selection.clusters(kind(X)) == [[6, 3, 0], [4, 1]]
+    assert selection.clusters(kind(X), threshold=0.9999) == []
+    X[:3, 0] = np.nan  # a missing value counts as the mean
+    if kind is np.asarray:
+        assert selection.clusters(X, threshold=0.8) == [[6, 3, 0], [4, 1]]
+
+
+def test_chance_makes_no_clusters():
+    X = np.random.default_rng(0).normal(size=(8, 3000))
+    selection = Selection(np.arange(3000) < 20, np.arange(1, 3001))
+    assert np.abs(np.corrcoef(X.T)[:20, 20:]).max() > 0.9
+    assert selection.clusters(X) == []
+    assert Selection(np.zeros(3000, dtype=bool), np.arange(1, 3001)).clusters(X) == []
+
+
+def test_bad_clusters():
+    with pytest.raises(ValueError, match="X has 8 columns, the selection 4"):
+        record().clusters(clustered_table())
+    with pytest.raises(ValueError, match=r"threshold must be in \(0, 1\]"):
+        record().clusters(clustered_table()[:, :4], threshold=0)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_one_column_of_each_cluster(named):
+    X = clustered_table(300)
+    y = (
+        3 * X[:, [0, 3, 1, 4]] @ [1, 1, 1, -1]
+        + X[:, 5]
+        + 0.5 * X[:, 7]
+        + 0.1 * np.random.default_rng(1).normal(size=300)
+    )
+    table = pd.DataFrame(X, columns=list("abcdefgh")) if named else X
+    drop = ["h"] if named else [7]
+    model = one_per_cluster(E2EFSRegressor(3, drop=drop, random_state=0), table, y)
+    kept = set(model.get_support(indices=True))
+    assert [len(kept & cluster) for cluster in ({0, 3, 6}, {1, 4}, {5})] == [1, 1, 1]
+    assert 7 in model.drop

@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+# Columns beyond the kept ones that are clustered at most, the nearest first.
+_MOST_CLUSTERED = 2000
+
 
 @dataclass(frozen=True, eq=False)
 class Selection:
@@ -215,6 +218,26 @@ class Selection:
         ranking[order] = np.arange(1, order.size + 1)
         return replace(self, ranking=ranking, elimination=self.ranking, contribution=measured)
 
+    def clusters(self, X: Any, threshold: float = 0.9) -> list[list[int]]:
+        """Return clusters of columns that carry the same information as a kept one, see :func:`correlated_clusters`.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            What the selector was fitted on, as numbers.
+        threshold : float, default=0.9
+            Least absolute correlation of two columns of a cluster.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.random.default_rng(0).normal(size=(100, 4))
+        >>> X[:, 3] = -X[:, 1]
+        >>> Selection(support=np.array([True, True, False, False]), ranking=np.array([2, 1, 3, 4])).clusters(X)
+        [[1, 3]]
+        """
+        return correlated_clusters(X, self.support, self.ranking, threshold)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain lists and numbers, ready for JSON."""
         return {
@@ -306,3 +329,129 @@ class Selection:
         from tamiz.report.plots import plot_selection
 
         return plot_selection(self, kind, X, y, **details)
+
+
+def correlated_clusters(X: Any, support: np.ndarray, ranking: np.ndarray, threshold: float = 0.9) -> list[list[int]]:
+    """Cluster the kept columns and those that correlate with them, by complete linkage.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame, shape (n_samples, n_features)
+        Table of numbers; missing values count as the mean of their column.
+    support : ndarray of bool, shape (n_features,)
+        The columns that were kept.
+    ranking : ndarray of int, shape (n_features,)
+        Rank of each column, 1 the best.
+    threshold : float, default=0.9
+        Least absolute correlation of any two columns of a cluster. With few rows and many columns it is raised to what
+        no pair of unrelated columns reaches (with probability 0.95).
+
+    Returns
+    -------
+    list of list of int
+        Clusters of two and more columns, at least one of them kept. The first of each cluster, a kept one, represents it;
+        clusters and their columns are in the order of the ranking.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> X[:, 1], X[:, 4] = X[:, 0] + 0.1 * X[:, 1], -X[:, 2] + 0.1 * X[:, 4]
+    >>> correlated_clusters(X, np.array([False, True, True, True, False]), np.array([4, 2, 1, 3, 5]))
+    [[2, 4], [1, 0]]
+    """
+    from scipy import stats
+    from scipy.cluster import hierarchy
+    from scipy.spatial.distance import squareform
+
+    values = X.tocsc() if hasattr(X, "tocsc") else np.asarray(X, dtype=np.float64)
+    n_rows, n_columns = values.shape
+    kept = np.flatnonzero(support)
+    if n_columns != len(support):
+        raise ValueError(f"X has {n_columns} columns, the selection {len(support)}.")
+    if not 0 < threshold <= 1:
+        raise ValueError(f"threshold must be in (0, 1], got {threshold!r}.")
+    if n_rows < 4 or not kept.size:
+        return []
+    t = float(stats.t.isf(0.025 / max(1, kept.size * n_columns), n_rows - 2))
+    threshold = max(threshold, t / np.sqrt(n_rows - 2 + t**2)) - 1e-9
+
+    def standardised(columns: np.ndarray) -> np.ndarray:
+        part = values[:, columns]
+        part = np.array(part.toarray() if hasattr(part, "toarray") else part, dtype=np.float64)
+        present = np.isfinite(part)
+        count = np.maximum(present.sum(axis=0), 1)
+        part = np.where(present, part - np.where(present, part, 0.0).sum(axis=0) / count, 0.0)
+        length = np.sqrt((part**2).sum(axis=0))
+        return part / np.where(length > 1e-12, length, np.inf)
+
+    wanted = standardised(kept)
+    nearest = np.zeros(n_columns)
+    for start in range(0, n_columns, 2048):  # in pieces, so that a wide table is never copied whole
+        piece = np.arange(start, min(start + 2048, n_columns))
+        nearest[piece] = np.abs(standardised(piece).T @ wanted).max(axis=1)
+    nearest[kept] = np.inf
+    near = np.argsort(-nearest, kind="stable")[: max(_MOST_CLUSTERED, kept.size)]
+    near = np.sort(near[nearest[near] >= threshold])
+    if near.size < 2:
+        return []
+    columns = standardised(near)
+    distance = np.clip(1 - np.abs(columns.T @ columns), 0.0, 1.0)
+    np.fill_diagonal(distance, 0.0)
+    linked = hierarchy.linkage(squareform(distance, checks=False), "complete")
+    labels = hierarchy.fcluster(linked, 1 - threshold, "distance")
+    members: dict[int, list[int]] = {}
+    for column in near[np.argsort(np.asarray(ranking)[near], kind="stable")]:
+        members.setdefault(int(labels[np.searchsorted(near, column)]), []).append(int(column))
+    return [cluster for cluster in members.values() if len(cluster) > 1 and support[cluster[0]]]
+
+
+def one_per_cluster(estimator: Any, X: Any, y: Any, threshold: float = 0.9, **fit_params: Any) -> Any:
+    """Fit a selector so that no two of the columns that it keeps correlate by the threshold or more.
+
+    The selector is fitted; of each cluster of columns that carry the same information (:func:`correlated_clusters`) all
+    but the best are dropped, and it is fitted again, until each kept column stands for a cluster of its own.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Selector with a parameter ``drop`` and a ``selection_``, such as :class:`tamiz.E2EFSClassifier`. It is cloned.
+    X : table of shape (n_samples, n_features)
+        Table of numbers.
+    y : array-like of shape (n_samples,)
+        Target.
+    threshold : float, default=0.9
+        Least absolute correlation of columns that carry the same information.
+    **fit_params
+        Passed on to ``fit``.
+
+    Returns
+    -------
+    estimator
+        The fitted clone; its parameter ``drop`` holds the columns that were left out.
+
+    Examples
+    --------
+    >>> from tamiz import E2EFSRegressor
+    >>> random = np.random.default_rng(0)
+    >>> X = random.normal(size=(200, 8))
+    >>> X[:, 1] = X[:, 0] + 0.05 * random.normal(size=200)
+    >>> y = 3 * (X[:, 0] + X[:, 1]) + X[:, 5] + 0.1 * random.normal(size=200)
+    >>> model = one_per_cluster(E2EFSRegressor(2, random_state=0), X, y)
+    >>> len({0, 1} & set(model.get_support(indices=True))), model.get_support()[5].item()
+    (1, True)
+    """
+    from sklearn.base import clone
+
+    dropped: set[int] = set(_column_numbers(estimator.get_params()["drop"], X))
+    while True:
+        model = clone(estimator).set_params(drop=sorted(dropped) or None).fit(X, y, **fit_params)
+        clusters = model.selection_.clusters(X, threshold)
+        if not any(model.selection_.support[cluster[1:]].any() for cluster in clusters):
+            return model
+        dropped.update(column for cluster in clusters for column in cluster[1:])
+
+
+def _column_numbers(columns: Any, X: Any) -> list[int]:
+    """Return numbers of columns that are given by name or by number."""
+    names = {str(name): number for number, name in enumerate(getattr(X, "columns", []))}
+    return [names[column] if isinstance(column, str) else int(column) for column in columns or []]

@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score
 
 from tamiz.baselines import make_selector
-from tamiz.paper.microarray_table import M_VALUES
+from tamiz.paper.microarray import M_VALUES
 from tamiz.paper.numbers import MICROARRAY
 from tamiz.paper.recipes import GRIDS, N_FOLDS, SVMGrid, erf_pair, fit_svm, load_checked, nonzero_columns, split_rows
 

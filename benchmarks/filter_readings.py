@@ -23,7 +23,7 @@ from sklearn.metrics import balanced_accuracy_score
 
 from tamiz.baselines.infinite import FeatureGraph, path_energy
 from tamiz.baselines.relieff import scale_to_unit_range
-from tamiz.paper.microarray_table import M_VALUES
+from tamiz.paper.microarray import M_VALUES
 from tamiz.paper.numbers import MICROARRAY
 from tamiz.paper.recipes import GRIDS, erf_pair, fit_svm, load_checked, nonzero_columns, split_rows
 

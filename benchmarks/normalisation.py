@@ -17,7 +17,7 @@ from tamiz import E2EFSClassifier, ErfScaler, Training
 from tamiz.evaluation.intervals import wilcoxon_pairs
 from tamiz.evaluation.metrics import balanced_accuracy
 from tamiz.paper import find_data_home
-from tamiz.paper.recipes import SMALL_GRID, erf_pair, fit_svm, load_checked, load_split
+from tamiz.paper.recipes import GRIDS, erf_pair, fit_svm, load_checked, load_split
 
 M_VALUES = (10, 50, 200)
 KINDS = ("erf", "erf2")
@@ -49,7 +49,7 @@ def measure(dataset, n_splits, recipe):
             columns, predicted = fit_joint(parts.train, parts.y_train, parts.test, *way, m, recipe)
             scores[way]["joint"][split, i] = balanced_accuracy(parts.y_test, predicted)
             train, test = erf_pair(parts.train[:, columns], parts.test[:, columns])
-            machine = fit_svm(train, parts.y_train, SMALL_GRID, 0)
+            machine = fit_svm(train, parts.y_train, GRIDS["small"], 0)
             scores[way]["svm"][split, i] = balanced_accuracy(parts.y_test, machine.predict(test))
     return scores
 

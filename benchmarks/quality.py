@@ -19,7 +19,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 
 from tamiz import E2EFSClassifier
 from tamiz.paper import load_dataset
-from tamiz.paper.recipes import SMALL_GRID, erf_pair, fit_svm
+from tamiz.paper.recipes import GRIDS, erf_pair, fit_svm
 
 NUMBERS = (10, 50, 100, 150, 200)
 #: The best of the paper's rows for E2E-FS and E2E-FS-Soft.
@@ -46,7 +46,7 @@ def one_split(X, y, train, test, variant: str, with_svm: bool) -> list[tuple[flo
         if with_svm:
             kept = X[:, model.selection_.indices]
             part, rest = erf_pair(kept[train], kept[test])
-            svm = balanced_accuracy_score(y[test], fit_svm(part, y[train], SMALL_GRID, seed=0).predict(rest))
+            svm = balanced_accuracy_score(y[test], fit_svm(part, y[train], GRIDS["small"], seed=0).predict(rest))
         rows.append((joint, svm, seconds))
     return rows
 

@@ -19,7 +19,7 @@ from tamiz import E2EFSClassifier, Training
 from tamiz.core.rule import MASK_OPTIMIZERS
 from tamiz.evaluation.metrics import balanced_accuracy
 from tamiz.paper import find_data_home
-from tamiz.paper.recipes import SMALL_GRID, erf_pair, fit_svm, load_checked, load_split
+from tamiz.paper.recipes import GRIDS, erf_pair, fit_svm, load_checked, load_split
 
 M_VALUES = (10, 50, 200)
 
@@ -40,7 +40,7 @@ def measure(dataset, splits, optimizer, variant, recipe):
                 clf.fit(parts.train, parts.y_train)
             columns = clf.get_support(indices=True)
             train, test = erf_pair(parts.train[:, columns], parts.test[:, columns])
-            machine = fit_svm(train, parts.y_train, SMALL_GRID, 0)
+            machine = fit_svm(train, parts.y_train, GRIDS["small"], 0)
             found.append(
                 (
                     balanced_accuracy(parts.y_test, clf.predict(parts.test)),

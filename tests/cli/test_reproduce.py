@@ -28,7 +28,7 @@ def run(*words):
     [
         (["microarray", "-d", "colonn"], "Unknown dataset 'colonn'. Did you mean 'colon'?"),
         (["microarray", "-d", "colon", "-m", "fischer"], "Unknown method 'fischer'. Did you mean 'fisher'?"),
-        (["microarray", "-d", "colon", "--learners", "smv"], "Unknown learner 'smv'. Did you mean 'svm'?"),
+        (["microarray", "-d", "colon", "--learners", "smv"], "Unknown learner 'smv'. Did you mean 'SVM'?"),
         (["microarray", "-d", "colon", "--recipe", "authors"], "Unknown recipe 'authors'"),
         (["three-layer", "-m", "e2efs-ranking"], "leave it out, or use --recipe tamiz"),
         (["microarray", "-d", "colon", "-k", "ten"], "'ten' is not a list of whole numbers"),
@@ -36,7 +36,7 @@ def run(*words):
         (["three-layer", "-m", "e2ef"], "Did you mean 'e2efs'?"),
         (["ground-truth", "--problems", "rong"], "Did you mean 'ring'?"),
         (["images", "-d", "colon"], "colon holds no images"),
-        (["images", "-c", "large"], "Unknown configuration 'large'"),
+        (["images", "--depth", "17"], "The depth of a Wide ResNet is 6n + 4"),
         (["madelon", "-m", "svmrfee"], "Did you mean 'svm-rfe'?"),
     ],
 )
@@ -73,14 +73,14 @@ def test_surfaces_and_page(tmp_path):
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["protocol"] == "surfaces"
     files = sorted(path.name for path in (tmp_path / "run").iterdir())
-    assert files == ["figure.png", "results.csv", "results.json", "results.md", "run.json"]
+    assert files == ["cells", "figure.png", "results.csv", "results.json", "results.md", "run.json"]
     done = run("reproduce", "page", tmp_path / "run", "--out", tmp_path / "docs" / "results.md")
     assert done.exit_code == 0, done.output
     assert "Wrote" in done.stderr
     assert "(results/surfaces.md)" in (tmp_path / "docs" / "results.md").read_text()
     text = (tmp_path / "docs" / "results" / "surfaces.md").read_text()
     assert "# Figure 1" in text
-    assert "Made by `tamiz reproduce surfaces`, tamiz" in text
+    assert "Made by `tamiz reproduce surfaces` on " in text
     assert "(../images/surfaces-figure.png)" in text
     assert (tmp_path / "docs" / "images" / "surfaces-figure.png").read_bytes() == (
         tmp_path / "run" / "figure.png"
@@ -110,7 +110,7 @@ def test_microarray_from_the_command_to_the_page(tmp_path):
         "run.json",
         "timing.csv",
     ]
-    assert "fisher / svm" in (tmp_path / "report-colon.html").read_text()
+    assert "fisher / SVM" in (tmp_path / "report-colon.html").read_text()
     before = {name: (tmp_path / name).read_bytes() for name in names if name.startswith("results")}
     done = run(*words)
     assert "0 cells computed, 9 found finished" in done.stderr

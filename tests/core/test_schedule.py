@@ -16,6 +16,15 @@ def test_the_soft_target_is_the_papers_until_the_ramp_ends_and_falls_to_zero_aft
     assert soft_target(np.array([0, 10, 15, 20, 99]), rule).tolist() == [5.0, 5.0, 2.5, 0.0, 0.0]
 
 
+def test_rho_reaches_one_by_a_step_limit_that_comes_before_the_end_of_the_ramp():
+    """The paper's images: 70 epochs of selection, T = 250. With a constant rho the mask would never close in them."""
+    rule = Rule(784, 40, ramp_steps=25_000, max_steps=7_000, warmup_steps=100)
+    assert soft_target(np.array([0, 5_250, 6_125, 7_000, 7_050]), rule).tolist() == [10.0, 10.0, 5.0, 0.0, 0.0]
+    # A limit of four ramps, the default, changes nothing.
+    late = np.array([500, 2_000, 3_000, 4_000, 8_000])
+    assert soft_target(late, Rule(784, 40, ramp_steps=2_000)).tolist() == [10.0, 10.0, 5.0, 0.0, 0.0]
+
+
 def test_the_default_of_rho_is_the_papers():
     assert soft_target(np.array([1]), Rule(50, 10)).tolist() == [2.5]
 

@@ -107,7 +107,7 @@ def make_command(protocol: Any) -> Callable[..., None]:
                     max=option.maximum,
                 ),
             ],
-            option.default,
+            None if isinstance(option.default, tuple) else option.default,
         )
         for option in protocol.options
     ]
@@ -129,9 +129,7 @@ def run_command(
     from tamiz.cli.console import Terminal
     from tamiz.errors import DatasetError
     from tamiz.paper import find_data_home
-    from tamiz.paper.results import command_of
-    from tamiz.paper.runner import ClusterError, run_protocol
-    from tamiz.paper.store import StoreError
+    from tamiz.paper.runner import ClusterError, StoreError, run_protocol
 
     terminal = Terminal(quiet, json)
     folder = out or Path(f"tamiz-reproduce-{protocol.name}")
@@ -145,7 +143,6 @@ def run_command(
             jobs=jobs,
             dask=dask,
             data_home=str(find_data_home().absolute()),
-            command=command_of(protocol, chosen),
             progress=bar.update if bar else (lambda done, total, note: None),
             warn=terminal.warn,
         )
@@ -161,13 +158,13 @@ def run_command(
             f"Interrupted. Finished cells are kept in {folder}; the same command goes on from there.", EXIT_INTERRUPTED
         ) from None
     record = {**run.summary.content, "markdown": run.summary.markdown, "files": files}
-    if run.cells:
-        record["seconds"] = run.cells.seconds
+    if run.results or run.failures:
+        record["seconds"] = run.seconds
         terminal.say(
-            f"{run.cells.n_computed} cells computed, {run.cells.n_reused} found finished, {len(run.cells.failures)} "
-            f"failed, in {format_time(run.cells.seconds)}."
+            f"{run.n_computed} cells computed, {run.n_reused} found finished, {len(run.failures)} "
+            f"failed, in {format_time(run.seconds)}."
         )
-    _show(record, run.cells.failures if run.cells else {}, terminal)
+    _show(record, run.failures, terminal)
 
 
 def _plan(protocol: Any, chosen: dict[str, Any]) -> Any:
@@ -185,20 +182,10 @@ def _write_pages(pages: Any, folder: Path) -> dict[str, str]:
     from tamiz.report.write import compare_report, report
 
     files = {}
-    for page in pages:
-        path = folder / f"report-{page.name}.html"
-        record = compare_report(
-            page.comparison,
-            title=page.title,
-            task="classification",
-            n_rows=page.n_rows,
-            n_features=page.n_features,
-            notes=page.notes,
-            settings=page.settings,
-            seed=page.seed,
-            command=shlex.join(["tamiz", *sys.argv[1:]]),
-        )
-        files[f"report of {page.name}"] = str(report(record, path=path))
+    command = shlex.join(["tamiz", *sys.argv[1:]])
+    for name, comparison, about in pages:
+        record = compare_report(comparison, task="classification", command=command, **about)
+        files[f"report of {name}"] = str(report(record, path=folder / f"report-{name}.html"))
     return files
 
 
@@ -230,7 +217,7 @@ def page(
     """Write a summary of several runs with a chart, and a page of Markdown for each of them."""
     from tamiz.cli.console import Terminal
     from tamiz.paper.results import PageError, write_page
-    from tamiz.paper.store import StoreError
+    from tamiz.paper.runner import StoreError
 
     terminal = Terminal(quiet, json)
     try:
@@ -258,18 +245,18 @@ def add_commands(root: typer.Typer, friendly: Callable[..., Any]) -> None:
         """List the registered protocols and the command that writes their pages."""
 
         def list_commands(self, ctx: Any) -> list[str]:
-            from tamiz.paper.protocol import protocol_names
+            from tamiz.paper.protocol import PROTOCOLS
 
-            return [*protocol_names(), "page"]
+            return [*PROTOCOLS, "page"]
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             if cmd_name == "page":
                 return make(
                     page, "page", "Write the pages of several runs.", "tamiz-reproduce-microarray --out docs/results.md"
                 )
-            from tamiz.paper.protocol import load_protocol, protocol_names
+            from tamiz.paper.protocol import PROTOCOLS, load_protocol
 
-            if cmd_name not in protocol_names():
+            if cmd_name not in PROTOCOLS:
                 return None
             protocol = load_protocol(cmd_name)
             return make(make_command(protocol), cmd_name, protocol.headline, protocol.example)

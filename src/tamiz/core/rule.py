@@ -91,15 +91,21 @@ def soft_target(step: np.ndarray, rule: Rule) -> np.ndarray:
     r"""Return :math:`M_\rho = (1-\rho) M` (eq. 8), the target while more than M features are alive.
 
     With a constant :math:`\rho` more than M features can settle around the sum :math:`(1-\rho)M` and stay. So
-    :math:`\rho` rises from its value at the end of the ramp to 1 one ramp later, and the last ones go.
+    :math:`\rho` rises to 1 within one ramp, from the end of the ramp on or, where the step limit comes sooner, in the
+    last quarter of the steps, and the last ones go.
 
     Examples
     --------
     >>> from tamiz.core import Rule
     >>> soft_target(np.array([50, 100, 150, 900]), Rule(500, 20, ramp_steps=100)).tolist()
     [5.0, 5.0, 2.5, 0.0]
+    >>> soft_target(np.array([60, 75, 90]), Rule(500, 20, ramp_steps=1000, max_steps=80)).tolist()
+    [5.0, 1.25, 0.0]
     """
-    late = np.maximum(0.0, np.asarray(step) / rule.ramp_steps - 1.0)
+    limit = rule.step_limit - rule.warmup_steps
+    begin = min(rule.ramp_steps, 0.75 * limit)
+    length = min(rule.ramp_steps, limit - begin)
+    late = np.maximum(0.0, (np.asarray(step) - begin) / length)
     rho = np.minimum(1.0, rule.rho + (1.0 - rule.rho) * late)
     return (1.0 - rho) * rule.size
 

@@ -12,10 +12,7 @@ _HOMES = {
     "dataset_registry": ("REGISTRY", "DatasetEntry", "find_entry"),
     "datasets": ("Listing", "describe", "find_data_home", "load_dataset"),
     "download": ("DownloadSettings",),
-    "generators": (
-        *("Truth", "make_friedman1", "make_madelon", "make_ring"),
-        *("make_ring_xor", "make_ring_xor_sum", "make_xor"),
-    ),
+    "generators": (*("Truth", "make_ring", "make_ring_xor", "make_ring_xor_sum", "make_xor"),),
     "parsers": ("Dataset",),
 }
 __all__ = sorted(name for names in _HOMES.values() for name in names)

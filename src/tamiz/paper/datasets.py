@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import zipfile
 import zlib
@@ -97,19 +96,18 @@ def read_cached(entry: DatasetEntry, home: Path) -> DatasetArrays:
 
 
 def _from_npz(stored: dict[str, np.ndarray], entry: DatasetEntry) -> DatasetArrays:
-    dtype = np.int64 if entry.task == "classification" else np.float64
     names = stored.get("feature_names")
     if "X_train" in stored:
         data: Any = np.concatenate([stored["X_train"], stored["X_test"]])
         target = np.concatenate([stored["y_train"], stored["y_test"]])
-        return DatasetArrays(data, target.astype(dtype), stored["X_train"].shape[0], names)
+        return DatasetArrays(data, target.astype(np.int64), stored["X_train"].shape[0], names)
     if "indptr" in stored:
         pieces = (stored["data"], stored["indices"], stored["indptr"])
         data = sp.csr_matrix(pieces, shape=tuple(int(n) for n in stored["shape"]))
     else:
         data = stored["X"]
     n_train = int(stored["n_train"]) if "n_train" in stored else None
-    return DatasetArrays(data, stored["y"].astype(dtype), n_train, names)
+    return DatasetArrays(data, stored["y"].astype(np.int64), n_train, names)
 
 
 def _to_npz(arrays: DatasetArrays, entry: DatasetEntry) -> dict[str, Any]:
@@ -174,7 +172,9 @@ def verify_arrays(arrays: DatasetArrays, entry: DatasetEntry) -> None:
         )
     if arrays.target.shape != (entry.shape[0],):
         raise DatasetError(f"it has {arrays.target.size} target values for {entry.shape[0]} rows")
-    _check_target(arrays.target, entry)
+    classes, counts = np.unique(arrays.target, return_counts=True)
+    if classes.tolist() != list(range(len(entry.class_counts))) or counts.tolist() != list(entry.class_counts):
+        raise DatasetError(f"its classes have {counts.tolist()} rows, expected {list(entry.class_counts)}")
     if arrays.n_train not in (None, entry.n_train) or (arrays.n_train is None and entry.image_shape is not None):
         raise DatasetError(f"it has {arrays.n_train} training rows, expected {entry.n_train}")
     if arrays.feature_names is not None and len(arrays.feature_names) != entry.shape[1]:
@@ -182,30 +182,17 @@ def verify_arrays(arrays: DatasetArrays, entry: DatasetEntry) -> None:
     _check_totals(arrays, entry)
 
 
-def _check_target(target: np.ndarray, entry: DatasetEntry) -> None:
-    if entry.class_counts is None:
-        _check_total(_absolute_sum(target), entry.target_total, "target values")
-        return
-    classes, counts = np.unique(target, return_counts=True)
-    if classes.tolist() != list(range(len(entry.class_counts))) or counts.tolist() != list(entry.class_counts):
-        raise DatasetError(f"its classes have {counts.tolist()} rows, expected {list(entry.class_counts)}")
-
-
 def _check_totals(arrays: DatasetArrays, entry: DatasetEntry) -> None:
-    n_train = arrays.n_train or 0
-    split = arrays.n_train is not None
-    parts = [arrays.data[:n_train], arrays.data[n_train:]] if split else [arrays.data]
+    n_train = arrays.n_train
+    parts = [arrays.data] if n_train is None else [arrays.data[:n_train], arrays.data[n_train:]]
     # Without its split a set that has one can only be checked as a whole, and that only if both parts are known.
     expected = entry.totals if len(entry.totals) == len(parts) else (None,) * len(parts)
     for part, total in zip(parts, expected, strict=True):
-        _check_total(_absolute_sum(part), total, "values")
-
-
-def _check_total(found: float, expected: float | None, what: str) -> None:
-    if not np.isfinite(found):
-        raise DatasetError(f"its {what} hold NaN or infinity")
-    if expected is not None and abs(found - expected) > _TOTAL_TOLERANCE * expected:
-        raise DatasetError(f"its absolute {what} sum to {found:.10g}, expected {expected:.10g}")
+        found = _absolute_sum(part)
+        if not np.isfinite(found):
+            raise DatasetError("its values hold NaN or infinity")
+        if total is not None and abs(found - total) > _TOTAL_TOLERANCE * total:
+            raise DatasetError(f"its absolute values sum to {found:.10g}, expected {total:.10g}")
 
 
 def _absolute_sum(data: Any, block: int = 4096) -> float:
@@ -301,7 +288,6 @@ def _as_dataset(arrays: DatasetArrays, entry: DatasetEntry) -> Dataset:
         label=entry.label,
         image_shape=entry.image_shape,
         note=entry.note,
-        task=entry.task,
     )
 
 
@@ -383,44 +369,29 @@ def _download_lock(entry: DatasetEntry, home: Path, timeout: float) -> Iterator[
 def _fetch_from(
     source: Source, entry: DatasetEntry, home: Path, progress: DownloadProgress, settings: DownloadSettings
 ) -> DatasetArrays:
-    """Download and parse the files of one source; remove them, except the parts of a broken download."""
-    folder = home / ".downloads" / entry.name
-    prepare_folder(folder)
-    files = {}
-    for file in source.files:
-        path = folder / file.name
-        # Whole files of an interrupted earlier call are reused only if their checksum was checked.
-        if not (path.exists() and file.checksum):
-            download_file(file.urls, path, checksum=file.checksum, progress=progress, settings=settings)
-        files[file.name] = path
-    try:
-        arrays = source.parser(files, entry)
-        verify_arrays(arrays, entry)
-    except (DatasetError, *PARSE_FAULTS) as fault:
-        _remove_downloads(folder)
-        raise DatasetError(f"the download is not {entry.title}: {fault}. It was not kept.") from fault
-    _remove_downloads(folder)
+    """Download, parse and check the files of one source."""
+    with tempfile.TemporaryDirectory(prefix=f".{entry.name}.", dir=home, ignore_cleanup_errors=True) as folder:
+        files = {file.name: Path(folder) / file.name for file in source.files}
+        for file in source.files:
+            download_file(file.urls, files[file.name], checksum=file.checksum, progress=progress, settings=settings)
+        try:
+            arrays = source.parser(files, entry)
+            verify_arrays(arrays, entry)
+        except (DatasetError, *PARSE_FAULTS) as fault:
+            raise DatasetError(f"the download is not {entry.title}: {fault}. It was not kept.") from fault
     return arrays
-
-
-def _remove_downloads(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    try:
-        folder.parent.rmdir()
-    except OSError:  # another dataset is under way
-        return
 
 
 @dataclass(frozen=True)
 class Listing:
-    """Summary of a dataset, as :func:`describe` returns it.
+    """ProtocolSummary of a dataset, as :func:`describe` returns it.
 
     Parameters
     ----------
     name, title, shape, label, note
         See :class:`~tamiz.paper.DatasetEntry`.
-    n_classes : int or None
-        Number of classes; None for regression.
+    n_classes : int
+        Number of classes.
     origin : str
         Where a download would come from.
     in_data_home : bool
@@ -433,7 +404,7 @@ class Listing:
     name: str
     title: str
     shape: tuple[int, int]
-    n_classes: int | None
+    n_classes: int
     label: str
     origin: str
     in_data_home: bool

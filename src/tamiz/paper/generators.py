@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,8 +34,6 @@ class Truth:
     ----------
     informative : ndarray of int
         Columns that decide the target, in the order of the definition: ``informative[i]`` is the column of the i-th.
-    redundant : ndarray of int, default=empty
-        Columns that are combinations of the informative ones.
 
     Examples
     --------
@@ -45,12 +43,11 @@ class Truth:
     """
 
     informative: np.ndarray
-    redundant: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     @property
     def relevant(self) -> np.ndarray:
-        """Informative and redundant columns, sorted."""
-        return np.sort(np.concatenate([self.informative, self.redundant]))
+        """Informative columns, sorted."""
+        return np.sort(self.informative)
 
     def share_found(self, selected: Iterable[int]) -> float:
         """Return the share of the relevant columns that is among the selected ones."""
@@ -184,118 +181,3 @@ def make_ring_xor_sum(
     ((1000, 8), 6)
     """
     return _make((_ring, _xor, _sum), n_samples, n_features, scale, random_state)
-
-
-def make_madelon(
-    n_samples: int = 2600,
-    n_features: int = 500,
-    *,
-    n_informative: int = 5,
-    n_redundant: int = 15,
-    flip: float = 0.01,
-    class_sep: float = 2.0,
-    random_state: Any = None,
-) -> tuple[np.ndarray, np.ndarray, Truth]:
-    """Generate a table like MADELON with known relevant columns.
-
-    Normal clusters sit on the corners of a hypercube of ``n_informative`` dimensions, half of them in each class, at
-    random; further columns are combinations of these, and all others are noise (Guyon 2003, by way of scikit-learn's
-    ``make_classification``).
-
-    Parameters
-    ----------
-    n_samples : int, default=2600
-        Number of rows; as in MADELON's training and validation part together.
-    n_features : int, default=500
-        Number of columns.
-    n_informative : int, default=5
-        Number of columns that decide the class.
-    n_redundant : int, default=15
-        Number of columns that are combinations of the informative ones.
-    flip : float, default=0.01
-        Share of rows whose class is drawn at random.
-    class_sep : float, default=2.0
-        Half the edge of the hypercube, in standard deviations of a cluster.
-    random_state : int, RandomState or None, default=None
-        Seed.
-
-    Returns
-    -------
-    X : ndarray of float64, shape (n_samples, n_features)
-        Features; rows and columns in random order.
-    y : ndarray of int64, shape (n_samples,)
-        Class, 0 or 1.
-    truth : Truth
-        Informative and redundant columns.
-
-    Examples
-    --------
-    >>> X, y, truth = make_madelon(random_state=0)
-    >>> X.shape, truth.informative.size, truth.redundant.size
-    ((2600, 500), 5, 15)
-    """
-    if n_informative < 2 or n_redundant < 0:
-        raise ValueError(
-            f"n_informative must be at least 2 and n_redundant at least 0, got {n_informative} and {n_redundant}."
-        )
-    _check_size(n_samples, n_features, n_informative + n_redundant)
-    from sklearn.datasets import make_classification
-
-    random = _random_state(random_state)
-    X, y = make_classification(
-        n_samples=n_samples,
-        n_features=n_features,
-        n_informative=n_informative,
-        n_redundant=n_redundant,
-        n_repeated=0,
-        n_clusters_per_class=2 ** (n_informative - 1),
-        flip_y=flip,
-        class_sep=class_sep,
-        shuffle=False,  # our own shuffle below: we have to know where the columns go
-        random_state=random,
-    )
-    rows, order = random.permutation(n_samples), random.permutation(n_features)
-    place = np.argsort(order)
-    truth = Truth(place[:n_informative], place[n_informative : n_informative + n_redundant])
-    return X[rows][:, order], y[rows].astype(np.int64), truth
-
-
-def make_friedman1(
-    n_samples: int = 1000, n_features: int = 64, *, noise: float = 1.0, random_state: Any = None
-) -> tuple[np.ndarray, np.ndarray, Truth]:
-    """Generate Friedman's first regression problem: y = 10 sin(pi a b) + 20 (c - 1/2)^2 + 10 d + 5 e + noise.
-
-    Parameters
-    ----------
-    n_samples : int, default=1000
-        Number of rows.
-    n_features : int, default=64
-        Number of columns, at least five; all but a, b, c, d, e are decoys.
-    noise : float, default=1.0
-        Standard deviation of the normal noise.
-    random_state : int, RandomState or None, default=None
-        Seed.
-
-    Returns
-    -------
-    X : ndarray of float64, shape (n_samples, n_features)
-        Uniform on [0, 1], columns in random order.
-    y : ndarray of float64, shape (n_samples,)
-        Target.
-    truth : Truth
-        Columns of a, b, c, d, e, in this order.
-
-    Examples
-    --------
-    >>> X, y, truth = make_friedman1(n_features=10, noise=0, random_state=0)
-    >>> a, b, c, d, e = X[:, truth.informative].T
-    >>> bool(np.allclose(y, 10 * np.sin(np.pi * a * b) + 20 * (c - 0.5) ** 2 + 10 * d + 5 * e))
-    True
-    """
-    _check_size(n_samples, n_features, 5)
-    from sklearn.datasets import make_friedman1 as make_in_order
-
-    random = _random_state(random_state)
-    X, y = make_in_order(n_samples, n_features, noise=noise, random_state=random)
-    order = random.permutation(n_features)
-    return X[:, order], y, Truth(np.argsort(order)[:5])

@@ -1,77 +1,78 @@
-"""Ground truth: the share of the true features that a method finds, on tables whose truth is known."""
+"""Protocols against known truth: the share of true features found, and MADELON with 20 features.
+
+Both stand beside the numbers of Passemiers et al. 2023.
+"""
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from tamiz._utils.names import pick_name
 from tamiz.baselines.registry import get_method
-from tamiz.evaluation.comparison import make_seeded, pick_methods
-from tamiz.paper import make_ring, make_ring_xor, make_ring_xor_sum, make_xor
-from tamiz.paper.numbers import GROUND_TRUTH
-from tamiz.paper.protocol import METHODS_OPTION, SEED_OPTION, Protocol, ProtocolOption, with_references
-from tamiz.paper.recipes import checksum, method_settings
-from tamiz.paper.store import (
+from tamiz.evaluation.comparison import make_seeded
+from tamiz.paper.generators import make_ring, make_ring_xor, make_ring_xor_sum, make_xor
+from tamiz.paper.numbers import GROUND_TRUTH, MADELON_AUROC
+from tamiz.paper.protocol import (
+    SEED_OPTION,
     Cell,
-    HeadlineScore,
-    ProtocolSummary,
-    difference_lines,
-    failure_section,
-    finite,
-    format_cell,
-    markdown_table,
+    Protocol,
+    ProtocolOption,
+    methods_option,
     seed_from,
+    units_option,
 )
+from tamiz.paper.recipes import checksum, load_checked, parameters_of
+from tamiz.paper.tables import ProtocolSummary, format_cell, markdown_table, summarise
 
-
-@dataclass(frozen=True)
-class TruthProblem:
-    """Describe a problem whose true features are known: how its table is made, and the fewest columns it can have."""
-
-    make: Callable[..., Any]
-    fewest_columns: int = 4
-
-
-PROBLEMS = {
-    "ring": TruthProblem(make_ring),
-    "xor": TruthProblem(make_xor),
-    "ring+xor": TruthProblem(make_ring_xor),
-    "ring+xor+sum": TruthProblem(make_ring_xor_sum, fewest_columns=8),
+#: Problems with the fewest columns that they can have.
+PROBLEMS: dict[str, tuple[Callable[..., Any], int]] = {
+    "ring": (make_ring, 4),
+    "xor": (make_xor, 4),
+    "ring+xor": (make_ring_xor, 4),
+    "ring+xor+sum": (make_ring_xor_sum, 8),
 }
-_METHODS = ("pairs", "pair-search", "e2efs-soft", "e2efs", "random-forest", "mrmr", "relieff")
-REFERENCE = "random"
 SIZES = (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
-N_ROWS, N_FOLDS = 1000, 6
-#: Network of the variants of E2E-FS: a linear model sees neither a ring nor a xor.
+N_ROWS = 1000
+#: Network of the variants of E2E-FS: no single column tells the classes apart.
 _NETWORK = "mlp"
 #: What a method needs for these problems: the F statistic, the default of mRMR, sees no ring whatever its rows.
 PARAMETERS: dict[str, dict[str, Any]] = {"mrmr": {"relevance": "mutual_info"}}
 #: Ours -> the name of the same method in the publication.
-_PUBLISHED = {"random-forest": "random forest", "mrmr": "mRMR", "relieff": "ReliefF"}
-
-
-@dataclass(frozen=True)
-class GroundTruthPlan:
-    """Hold the options of a run, checked."""
-
-    problems: tuple[str, ...]
-    methods: tuple[str, ...]
-    sizes: tuple[int, ...]
-    n_folds: int
-    seed: int
+PUBLISHED = {
+    "random": "random",
+    "mim": "mutual information",
+    "relieff": "ReliefF",
+    "random-forest": "random forest",
+    "mrmr": "mRMR",
+}
 
 
 @lru_cache(maxsize=8)
 def make_truth_table(problem: str, n_features: int, seed: int) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Return the table of a problem and a number of columns: one per seed, shared by all methods and folds."""
-    return PROBLEMS[problem].make(N_ROWS, n_features, random_state=seed_from("ground-truth", problem, n_features, seed))
+    """Make the table of a problem and a number of columns: one per seed, shared by all methods and folds."""
+    return PROBLEMS[problem][0](N_ROWS, n_features, random_state=seed_from("ground-truth", problem, n_features, seed))
+
+
+def _fit(method: str, m: int, seed: int, X: np.ndarray, y: np.ndarray) -> tuple[Any, float]:
+    """Fit a selector; return it and the seconds."""
+    more = PARAMETERS.get(method, {})
+    selector = make_seeded(method, m, seed, task="classification", network=_NETWORK, **more)
+    started = time.perf_counter()
+    selector.fit(X, y)
+    return selector, time.perf_counter() - started
+
+
+def _parameters(method: str) -> dict[str, str]:
+    return parameters_of(make_seeded(method, 1, 0, network=_NETWORK, **PARAMETERS.get(method, {})))
+
+
+def _published_table(rows: Mapping[str, Mapping[str, float]], columns: Sequence[str]) -> str:
+    lines = [[name, *(format_cell(row[column], 3) for column in columns)] for name, row in rows.items()]
+    return "### Published (Passemiers et al. 2023)\n\n" + markdown_table(["method", *columns], lines)
 
 
 class GroundTruth(Protocol):
@@ -83,204 +84,176 @@ class GroundTruth(Protocol):
     example = "--problems xor --sizes 8,64"
     options = (
         ProtocolOption(
-            "problems", ("--problems",), f"Separated by commas: {', '.join(PROBLEMS)}.", "words", shown_default="all"
+            "datasets",
+            ("--problems",),
+            f"Separated by commas: {', '.join(PROBLEMS)}.",
+            "words",
+            tuple(PROBLEMS),
+            "all",
+            choices=tuple(PROBLEMS),
         ),
-        METHODS_OPTION,
+        methods_option(
+            ("pairs", "pair-search", "e2efs-soft", "e2efs", "random-forest", "mrmr", "relieff"), ("random",)
+        ),
         ProtocolOption(
-            "sizes", ("--sizes",), "Numbers of columns p, separated by commas.", "integers", shown_default="8 to 2048"
+            "sizes", ("--sizes",), "Numbers of columns p, separated by commas.", "integers", SIZES, "8 to 2048"
         ),
-        ProtocolOption("n_folds", ("--folds",), "Folds of each table.", "integer", shown_default="6", minimum=2),
+        ProtocolOption("n_folds", ("--folds",), "Folds of each table.", "integer", 6, minimum=2),
         SEED_OPTION,
     )
 
-    def make_plan(
-        self,
-        problems: Sequence[str] = tuple(PROBLEMS),
-        methods: Sequence[str] = _METHODS,
-        sizes: Sequence[int] = SIZES,
-        n_folds: int = N_FOLDS,
-        seed: int = 0,
-    ) -> GroundTruthPlan:
-        """Return a plan with every name checked, and a row for random features.
+    def check_plan(self, plan: Any) -> None:
+        """Raise ValueError for tables that cannot be made, and for all features, which hold every true one.
 
         Examples
         --------
-        >>> GroundTruth().make_plan(["XOR"], ["relieff"], [8]).methods
+        >>> GroundTruth().make_plan(datasets=["XOR"], methods=["relieff"], sizes=[8]).methods
         ('relieff', 'random')
         """
-        names = [pick_name(name, PROBLEMS, "problem") for name in problems]
-        chosen = pick_methods(methods)
-        if any(get_method(method).keeps_all for method in chosen):
+        if any(get_method(method).keeps_all for method in plan.methods):
             raise ValueError("Keeping all features finds every true one: leave 'all' out of this table.")
-        least = max(PROBLEMS[name].fewest_columns for name in names)
-        if not sizes or min(sizes) < least:
-            raise ValueError(f"The numbers of columns p must be at least {least}, got {list(sizes)}.")
-        if n_folds < 2:
-            raise ValueError(f"At least 2 folds are needed, got {n_folds}.")
-        return GroundTruthPlan(
-            tuple(dict.fromkeys(names)),
-            with_references(chosen, [REFERENCE]),
-            tuple(sorted(set(sizes))),
-            n_folds,
-            seed,
-        )
+        least = max(PROBLEMS[name][1] for name in plan.datasets)
+        if min(plan.sizes) < least:
+            raise ValueError(f"The numbers of columns p must be at least {least}, got {list(plan.sizes)}.")
 
-    def make_cells(self, plan: GroundTruthPlan, data_home: str | None = None) -> list[Cell]:
+    def make_cells(self, plan: Any, data_home: str | None = None) -> list[Cell]:
         """Return one cell per table, method and fold, the widest tables first."""
-        parameters = {
-            method: method_settings(method, _NETWORK, **PARAMETERS.get(method, {})) for method in plan.methods
-        }
+        parameters = {method: _parameters(method) for method in plan.methods}
         cells = []
         for size in reversed(plan.sizes):
-            for problem in plan.problems:
-                X, y, _ = make_truth_table(problem, size, plan.seed)
-                data = checksum(X, y)
+            for problem in plan.datasets:
+                data = checksum(*make_truth_table(problem, size, plan.seed)[:2])
                 for method in plan.methods:
-                    shared = {
-                        "problem": problem,
-                        "n_features": size,
+                    settings = {
+                        "dataset": problem,
+                        "sizes": [size],
                         "data": data,
                         "method": method,
                         "parameters": parameters[method],
                         "folds": plan.n_folds,
                         "seed": plan.seed,
                     }
-                    cells += [
-                        Cell(self.name, f"{problem}, p = {size}, fold {fold + 1}, {method}", {**shared, "fold": fold})
-                        for fold in range(plan.n_folds)
-                    ]
+                    cells += self.repeat(f"{problem}, p = {size}, fold {{}}, {method}", settings, plan.n_folds)
         return cells
 
     def run_cell(self, settings: Mapping[str, Any], data_home: str | None) -> dict[str, Any]:
         """Select as many features as are true on the training rows of one fold; return the share of true ones."""
         from sklearn.model_selection import StratifiedKFold
 
-        problem, size, method, seed = (settings[name] for name in ("problem", "n_features", "method", "seed"))
+        problem, method, fold, seed = (settings[name] for name in ("dataset", "method", "unit", "seed"))
+        (size,) = settings["sizes"]
         X, y, truth = make_truth_table(problem, size, seed)
         if checksum(X, y) != settings["data"]:
             raise ValueError(f"the table of {problem}, p = {size}, is not the one that the run was planned with.")
         folds = StratifiedKFold(settings["folds"], shuffle=True, random_state=seed_from("folds", problem, size, seed))
-        rows = list(folds.split(X, y))[settings["fold"]][0]
-        own_seed = seed_from("ground-truth", problem, size, settings["fold"], seed, method)
-        more = PARAMETERS.get(method, {})
-        selector = make_seeded(method, truth.relevant.size, own_seed, task="classification", network=_NETWORK, **more)
-        started = time.perf_counter()
-        selector.fit(X[rows], y[rows])
+        rows = list(folds.split(X, y))[fold][0]
+        own_seed = seed_from("ground-truth", problem, size, fold, seed, method)
+        selector, seconds = _fit(method, truth.relevant.size, own_seed, X[rows], y[rows])
+        share = truth.share_found(selector.get_support(indices=True))
+        converged = bool(selector.selection_.converged)
+        return {"scores": [["", None, [share]]], "seconds": [seconds], "converged": [converged]}
+
+    def summarise(
+        self, plan: Any, cells: Sequence[Cell], results: Mapping[str, Any], failures: Mapping[str, str]
+    ) -> ProtocolSummary:
+        """Make tables of the shares by problem, method and p, and of their means beside the published ones."""
+
+        def published(dataset: str, method: str, detail: str, sizes: Sequence[int]) -> tuple[Any, float | None]:
+            # The published means are over all sizes.
+            known = GROUND_TRUTH.get(PUBLISHED.get(method, "")) if tuple(sizes) == SIZES else None
+            return (), None if known is None else known[dataset]
+
+        return summarise(
+            self,
+            plan,
+            cells,
+            results,
+            failures,
+            title="Ground truth",
+            introduction=f"Share of the true features among the best k, where k is how many there are: mean of {plan.n_folds} "
+            f"folds of {N_ROWS} rows (each selection sees {N_ROWS - N_ROWS // plan.n_folds} of them) and of p = "
+            f"{', '.join(map(str, plan.sizes))} columns. E2E-FS and E2E-FS-Soft train the three-layer network, E2E-FS-Pairs "
+            "curves and products of pairs, all at their defaults; mRMR measures relevance by mutual information. Published "
+            "numbers are means over p = 8 to 2048 on other files: compare trends, not digits. There is no row for all "
+            "features, which hold every true one.",
+            measure="share of the true features found",
+            basis="mean over p = {sizes} and {n} folds",
+            published=published,
+            reasons=lambda row: ["tables, folds and settings of the method are not theirs"],
+            unit="folds",
+            test_share=1 / plan.n_folds,
+            digits=2,
+            sections=[_published_table(GROUND_TRUTH, plan.datasets)],
+        )
+
+
+class Madelon(Protocol):
+    """Score 20 selected features of MADELON by a random forest."""
+
+    name = "madelon"
+    headline = "MADELON with 20 features."
+    description = "MADELON with 20 features: the AUROC of a forest on what each method keeps."
+    options = (
+        methods_option(("e2efs-soft", "e2efs", "random-forest", "relieff", "mim", "fisher", "pair-search")),
+        ProtocolOption("k", ("-k",), "How many features are kept.", "integer", 20, minimum=1),
+        units_option("n_runs", "--runs", "Runs with other seeds.", 5),
+        SEED_OPTION,
+    )
+    n_trees = 500
+
+    def make_cells(self, plan: Any, data_home: str | None = None) -> list[Cell]:
+        """Return one cell per method and run."""
+        _, data = load_checked("madelon", data_home)
+        cells = []
+        for method in plan.methods:
+            about = {"dataset": "madelon", "data": data, "method": method, "parameters": _parameters(method)}
+            settings = {**about, "sizes": [plan.k], "trees": self.n_trees, "seed": plan.seed}
+            cells += self.repeat(f"madelon, run {{}}, {method}", settings, plan.n_runs)
+        return cells
+
+    def run_cell(self, settings: Mapping[str, Any], data_home: str | None) -> dict[str, Any]:
+        """Select on the training part, train a forest on the selection, and score it on the validation part."""
+        from sklearn.ensemble import RandomForestClassifier
+        from sklearn.metrics import roc_auc_score
+
+        dataset, _ = load_checked("madelon", data_home, settings["data"])
+        method, (k,) = settings["method"], settings["sizes"]
+        seed = seed_from("madelon", method, k, settings["unit"], settings["seed"])
+        X, y, train, test = dataset.data, dataset.target, dataset.train, dataset.test
+        selector, seconds = _fit(method, k, seed, X[train], y[train])
+        columns = selector.get_support(indices=True)
+        forest = RandomForestClassifier(settings["trees"], random_state=seed, n_jobs=1)
+        forest.fit(X[train][:, columns], y[train])
+        auroc = roc_auc_score(y[test], forest.predict_proba(X[test][:, columns])[:, 1])
         return {
-            "share": truth.share_found(selector.get_support(indices=True)),
-            "seconds": time.perf_counter() - started,
-            "converged": bool(selector.selection_.converged),
+            "scores": [["", None, [float(auroc)]]],
+            "support": None if get_method(method).keeps_all else [columns.tolist()],
+            "n_features": int(X.shape[1]),
+            "seconds": [seconds],
+            "converged": [bool(selector.selection_.converged)],
         }
 
     def summarise(
-        self, plan: GroundTruthPlan, cells: Sequence[Cell], results: Mapping[str, Any], failures: Mapping[str, str]
+        self, plan: Any, cells: Sequence[Cell], results: Mapping[str, Any], failures: Mapping[str, str]
     ) -> ProtocolSummary:
-        """Make tables of the shares by problem, method and p, and of their means beside the published ones."""
-        shares: dict[tuple[str, str, int], list[float]] = {}
-        seconds: dict[tuple[str, int], list[float]] = {}
-        for cell in cells:
-            result = results.get(cell.key)
-            if result:
-                problem, method, size = (cell.settings[name] for name in ("problem", "method", "n_features"))
-                shares.setdefault((problem, method, size), []).append(result["share"])
-                seconds.setdefault((method, size), []).append(result["seconds"])
-        means = {place: float(np.mean(values)) for place, values in shares.items()}
-        parts = [
-            f"Share of the true features among the best k, where k is how many there are: mean of {plan.n_folds} folds of "
-            f"{N_ROWS} rows (each selection sees {N_ROWS - N_ROWS // plan.n_folds} of them). "
-            "E2E-FS and E2E-FS-Soft train the three-layer network, E2E-FS-Pairs curves and products of pairs, all at their "
-            "defaults; mRMR measures relevance by mutual information. The "
-            "published rows (Passemiers et al. 2023) are the mean over p = 8 to 2048 on their own files: compare trends, not "
-            "digits. There is no row for all features, which hold every true one.",
-            _mean_table(plan, means),
-        ]
-        if plan.sizes == SIZES:  # the published means are over all of them
-            reason = "tables, folds and settings of the method are not theirs"
-            parts += [
-                "### Differences to the published numbers above 0.02",
-                difference_lines(_pairs(plan, means), reason, digits=2),
-            ]
-        for problem in plan.problems:
-            parts += [f"### {problem}, by the number of columns p", _size_table(plan, problem, means)]
-        parts += failure_section(failures)
-        records = [
-            {
-                "problem": problem,
-                "method": method,
-                "p": size,
-                "share": mean,
-                "folds": len(shares[problem, method, size]),
-            }
-            for (problem, method, size), mean in means.items()
-        ]
-        content = {
-            "protocol": self.name,
-            "sizes": list(plan.sizes),
-            "folds": plan.n_folds,
-            "seed": plan.seed,
-            "rows": [
-                {"problem": problem, "method": method, "p": size, "shares": values}
-                for (problem, method, size), values in shares.items()
-            ],
-            "failures": dict(sorted(failures.items())),
-        }
-        timing = [
-            {"method": method, "p": size, "median seconds of one selection": float(np.median(values))}
-            for (method, size), values in seconds.items()
-        ]
-        return ProtocolSummary("Ground truth", "\n\n".join(parts), records, content, timing, _headlines(plan, means))
+        """Make the table of AUROC by method, beside the published ones."""
 
+        def published(dataset: str, method: str, detail: str, sizes: Sequence[int]) -> tuple[Any, float | None]:
+            return (), MADELON_AUROC.get(PUBLISHED.get(method, "")) if plan.k == 20 else None
 
-def _over_sizes(plan: GroundTruthPlan, means: Mapping[Any, float], problem: str, method: str) -> float:
-    values = [means.get((problem, method, size), math.nan) for size in plan.sizes]
-    return float(np.mean(values))
-
-
-def _headlines(plan: GroundTruthPlan, means: Mapping[Any, float]) -> list[HeadlineScore]:
-    """Return the mean share over the numbers of columns; published means are over all of :data:`SIZES`."""
-    sizes = ", ".join(map(str, plan.sizes))
-    published = _PUBLISHED if plan.sizes == SIZES else {}
-    return [
-        HeadlineScore(
-            problem,
-            "share of the true features found",
-            f"mean over p = {sizes} and {plan.n_folds} folds",
-            method,
-            get_method(method).title,
-            _over_sizes(plan, means, problem, method),
-            published=GROUND_TRUTH[published[method]][problem] if method in published else None,
+        return summarise(
+            self,
+            plan,
+            cells,
+            results,
+            failures,
+            title=f"MADELON, {plan.k} features",
+            introduction=f"AUROC on the 600 validation rows of a random forest ({self.n_trees} trees) trained on the {plan.k} "
+            f"columns that each method keeps of the 2000 training rows; mean of {plan.n_runs} run(s).",
+            measure="AUROC",
+            basis="of a random forest on {sizes} features, mean of {n} run(s)",
+            published=published,
+            reasons=lambda row: ["one training and validation part, and the forest's size is not published"],
+            unit="runs",
+            sections=[_published_table({name: {"AUROC": value} for name, value in MADELON_AUROC.items()}, ["AUROC"])],
         )
-        for problem in plan.problems
-        for method in plan.methods
-    ]
-
-
-def _pairs(plan: GroundTruthPlan, means: Mapping[Any, float]) -> Iterator[tuple[str, float | None, float | None]]:
-    """Return name, share here and published share of the methods that are in both."""
-    for problem in plan.problems:
-        for method, name in _PUBLISHED.items():
-            if method in plan.methods:
-                share = finite(_over_sizes(plan, means, problem, method))
-                yield f"{problem}, {get_method(method).title}", share, GROUND_TRUTH[name][problem]
-
-
-def _mean_table(plan: GroundTruthPlan, means: Mapping[Any, float]) -> str:
-    sizes = f"{plan.sizes[0]} to {plan.sizes[-1]}" if len(plan.sizes) > 1 else str(plan.sizes[0])
-    lines = [
-        [f"{get_method(method).title} (here, p = {sizes})"]
-        + [format_cell(finite(_over_sizes(plan, means, problem, method)), 2) for problem in plan.problems]
-        for method in plan.methods
-    ]
-    lines += [
-        [f"{name} (published)", *(format_cell(row[problem], 2) for problem in plan.problems)]
-        for name, row in GROUND_TRUTH.items()
-    ]
-    return markdown_table(["method", *plan.problems], lines)
-
-
-def _size_table(plan: GroundTruthPlan, problem: str, means: Mapping[Any, float]) -> str:
-    lines = [
-        [get_method(method).title, *(format_cell(means.get((problem, method, size)), 2) for size in plan.sizes)]
-        for method in plan.methods
-    ]
-    return markdown_table(["method", *map(str, plan.sizes)], lines)

@@ -36,7 +36,7 @@ class DatasetArrays:
     data : ndarray or scipy.sparse.csr_matrix of shape (n_samples, n_features)
         Features.
     target : ndarray of shape (n_samples,)
-        Classes 0 .. C-1 as int64, or numbers as float64.
+        Classes 0 .. C-1 as int64.
     n_train : int or None, default=None
         Number of rows, counted from the first, that are for training; None without a predefined split.
     feature_names : ndarray of str or None, default=None
@@ -62,7 +62,7 @@ class Dataset:
     data : ndarray or scipy.sparse.csr_matrix of shape (n_samples, n_features)
         float32; uint8 for images, flattened row by row with the colours last.
     target : ndarray of shape (n_samples,)
-        int64 classes 0 .. C-1, or float64 for regression.
+        Classes 0 .. C-1, int64.
     feature_names : ndarray of str or None, default=None
         Names of the columns, where they are known.
     target_names : tuple of str or None, default=None
@@ -75,8 +75,6 @@ class Dataset:
         (height, width, colours) of an image.
     note : str, default=""
         Difference from the set of the paper.
-    task : {"classification", "regression"}, default="classification"
-        Kind of target.
 
     Examples
     --------
@@ -97,7 +95,6 @@ class Dataset:
     label: str = ""
     image_shape: tuple[int, int, int] | None = None
     note: str = ""
-    task: str = "classification"
 
     @property
     def display_name(self) -> str:
@@ -105,14 +102,13 @@ class Dataset:
         return f"{self.title} ({self.label})" if self.label else self.title
 
     @property
-    def n_classes(self) -> int | None:
-        """Number of classes; None for regression."""
-        return int(np.unique(self.target).size) if self.task == "classification" else None
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(np.unique(self.target).size)
 
     def __repr__(self) -> str:
         rows, columns = self.data.shape
-        target = f"{self.n_classes} classes" if self.task == "classification" else self.task
-        return f"Dataset({self.display_name!r}, {rows} x {columns}, {target})"
+        return f"Dataset({self.display_name!r}, {rows} x {columns}, {self.n_classes} classes)"
 
 
 Parser = Callable[[Mapping[str, Path], "DatasetEntry"], DatasetArrays]
@@ -151,13 +147,6 @@ def classes_by_count(labels: np.ndarray, counts: tuple[int, ...]) -> np.ndarray:
     return np.array([counts.index(count) for count in found.tolist()], dtype=np.int64)[codes.reshape(-1)]
 
 
-def target_of_entry(values: np.ndarray, entry: DatasetEntry) -> np.ndarray:
-    """Return the target of an entry: classes 0 .. C-1 by their counts, or float64 numbers for regression."""
-    if entry.class_counts is None:
-        return np.asarray(values, dtype=np.float64).ravel()
-    return classes_by_count(values, entry.class_counts)
-
-
 def _signs_to_classes(labels: np.ndarray) -> np.ndarray:
     labels = np.asarray(labels, dtype=np.float64).ravel()
     if not np.isin(labels, (-1.0, 1.0)).all():
@@ -186,7 +175,7 @@ def parse_mat(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
             f"the file holds {len(matrices)} tables of {entry.shape} and {len(vectors)} target vectors, "
             "expected one each"
         )
-    return DatasetArrays(orient(matrices[0], entry.shape), target_of_entry(vectors[0], entry))
+    return DatasetArrays(orient(matrices[0], entry.shape), classes_by_count(vectors[0], entry.class_counts))
 
 
 def _zip_members(path: Path) -> dict[str, bytes]:
@@ -456,4 +445,15 @@ def parse_rdata(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays
     matrix, names = parts["x"].as_matrix()
     data = orient(matrix, entry.shape)
     known = np.array(names) if names is not None and len(names) == entry.shape[1] else None
-    return DatasetArrays(data, target_of_entry(parts["y"].as_labels(), entry), feature_names=known)
+    return DatasetArrays(data, classes_by_count(parts["y"].as_labels(), entry.class_counts), feature_names=known)
+
+
+#: Parsers by the names that the registry of datasets has for them.
+PARSERS: dict[str, Parser] = {
+    "arff": parse_arff,
+    "challenge": parse_challenge,
+    "cifar": parse_cifar,
+    "idx": parse_idx,
+    "mat": parse_mat,
+    "rdata": parse_rdata,
+}

@@ -1,33 +1,139 @@
-"""Run the missing cells of a protocol in processes or on a Dask cluster, and store each as it is finished."""
+"""Run the missing cells of a protocol in processes or on a Dask cluster, store each result, and write the tables."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import hashlib
+import json
 import multiprocessing
 import os
+import platform
+import shlex
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
-from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from multiprocessing.connection import wait as wait_for_processes
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from tamiz._utils.files import write_atomic
 from tamiz.errors import MissingExtraError, TamizError
 from tamiz.evaluation.stability import library_versions
-from tamiz.paper.protocol import ComparisonPage, Protocol, load_protocol, protocol_path
-from tamiz.paper.results import write_run_record
-from tamiz.paper.store import Cell, CellStore, ProtocolSummary, check_run_folder
+from tamiz.paper.protocol import PROTOCOLS, Cell, Protocol, canonical_json, load_protocol
+
+STORE_FORMAT = 2
+#: Seconds to wait for a Dask scheduler to answer, and how often a cell is tried again when its worker dies.
+CONNECT_TIMEOUT, RETRIES = 10.0, 3
 
 #: Cells with what :func:`execute` returned, in the order in which they are finished.
 Executed = Generator[tuple[Cell, dict[str, Any]], None, None]
+#: Called with (done, total, name of the cell).
+CellProgress = Callable[[int, int, str], None]
+
+
+class StoreError(TamizError):
+    """Raise if the folder of a run cannot be used; the message says what to do."""
+
+
+class ClusterError(TamizError):
+    """Raise if the cluster cannot be reached or was lost; the message says what to do."""
+
+
+@contextlib.contextmanager
+def disk_faults(folder: Path) -> Generator[None, None, None]:
+    """Turn faults of the disk into a :class:`StoreError` that says what to do.
+
+    Examples
+    --------
+    >>> with disk_faults(Path("run")):
+    ...     raise OSError(errno.ENOSPC, "No space left on device")
+    Traceback (most recent call last):
+    tamiz.paper.runner.StoreError: The disk of run is full. Make room and start again: finished cells are kept ...
+    """
+    try:
+        yield
+    except OSError as fault:
+        if fault.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreError(
+                f"The disk of {folder} is full. Make room and start again: finished cells are kept and not computed twice."
+            ) from None
+        raise StoreError(
+            f"{folder} cannot be used ({fault.strerror or fault}). Name another folder with --out."
+        ) from None
+
+
+class CellStore:
+    """Finished cells of a run in a folder, one file each.
+
+    Parameters
+    ----------
+    folder : Path
+        Created if it is missing.
+    warn : callable, default=no-op
+        Called with a sentence if a file is damaged; its cell is computed again.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = CellStore(Path(folder))
+    ...     cell = Cell("microarray", "toy", {"unit": 0})
+    ...     store.write(cell, {"score": 0.1})
+    ...     store.read(cell)["result"], store.read(Cell("microarray", "toy", {"unit": 1}))
+    ({'score': 0.1}, None)
+    """
+
+    def __init__(self, folder: Path, warn: Callable[[str], None] = lambda sentence: None) -> None:
+        self.folder, self.warn = folder, warn
+        with disk_faults(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):  # a folder that cannot be written fails before any work
+                pass
+
+    def path_of(self, cell: Cell) -> Path:
+        """Return the file of a cell; two letters of its key name a folder, so that none gets too large."""
+        return self.folder / cell.key[:2] / f"{cell.key}.json"
+
+    def read(self, cell: Cell) -> Any:
+        """Return the record of a cell (``result``, ``versions``, ``settings``), or None if it is missing or damaged."""
+        path = self.path_of(cell)
+        with disk_faults(path):
+            try:
+                content = path.read_bytes()
+            except FileNotFoundError:
+                return None
+        try:
+            record = json.loads(content)
+            checksum = record.pop("checksum")
+            if (record["format"], record["key"], _checksum(record)) != (STORE_FORMAT, cell.key, checksum):
+                raise ValueError
+            return record if "result" in record else None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            self.warn(f"{path} is damaged; {cell.name} is computed again.")
+            return None
+
+    def write(self, cell: Cell, result: Any, versions: dict[str, str] | None = None) -> None:
+        """Write the result of a cell, with its settings and the versions of what ran."""
+        about = {"protocol": cell.protocol, "name": cell.name, "tamiz": cell.version, "settings": dict(cell.settings)}
+        record = {"format": STORE_FORMAT, "key": cell.key, **about, "versions": versions or {}, "result": result}
+        record["checksum"] = _checksum(record)
+        path = self.path_of(cell)
+        with disk_faults(self.folder):
+            path.parent.mkdir(exist_ok=True)
+            write_atomic(path, canonical_json(record) + "\n")
+
+
+def _checksum(record: dict[str, Any]) -> str:
+    return hashlib.sha256(canonical_json(record).encode()).hexdigest()
 
 
 def execute(cell: Cell, data_home: str | None = None, path: str | None = None) -> dict[str, Any]:
@@ -60,48 +166,67 @@ def execute(cell: Cell, data_home: str | None = None, path: str | None = None) -
         return {"failure": f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__}
 
 
-#: Seconds to wait for a scheduler to answer.
-CONNECT_TIMEOUT = 10.0
-#: How often a cell is tried again elsewhere when a worker that had it dies.
-RETRIES = 3
+def _start_cell_worker() -> None:
+    """End this worker with its parent: one that was killed cannot end its workers."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
-class ClusterError(TamizError):
-    """Raise if the cluster cannot be reached or was lost; the message says what to do."""
+def run_on_this_machine(cells: Sequence[Cell], jobs: int, data_home: str | None) -> Executed:
+    """Run cells in worker processes.
 
-
-def _check_address(address: str) -> None:
-    """Raise a ValueError for an address that no scheduler can have: a client made with it prints a traceback of its own."""
-    from distributed.comm import registry
-    from distributed.comm.addressing import parse_address, parse_host_port
-
-    scheme, place = parse_address(address)
-    registry.get_backend(scheme)
-    if scheme in ("tcp", "tls"):
-        parse_host_port(place)
+    A worker that dies (for want of memory, say) breaks the whole pool, and the cell it had is not known. The cells that are
+    left are then run by one process in their order, so that the next one that breaks it is known and counted as failed.
+    """
+    waiting = {cell.key: cell for cell in cells}
+    n_workers = jobs
+    while waiting:
+        # Not forked: a fork of a process with threads (BLAS, torch, a test's) may hang.
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(n_workers, mp_context=context, initializer=_start_cell_worker)
+        try:
+            futures = {
+                pool.submit(execute, cell, data_home, PROTOCOLS.get(cell.protocol)): key
+                for key, cell in waiting.items()
+            }
+            for future in as_completed(futures):
+                outcome = future.result()
+                yield waiting.pop(futures[future]), outcome
+        except (BrokenProcessPool, OSError):
+            if n_workers == 1:
+                yield (
+                    waiting.pop(next(iter(waiting))),
+                    {"failure": "the process that computed it was killed (out of memory?)"},
+                )
+            n_workers = 1
+        finally:  # also when the caller is interrupted: nothing goes on in the background
+            for process in list((pool._processes or {}).values()):
+                process.terminate()
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def run_on_cluster(cells: Sequence[Cell], address: str, data_home: str | None) -> Executed:
-    """Send all cells to the scheduler at ``address``; a worker that dies loses nothing, its cells go to another.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-        Cells to compute.
-    address : str
-        Address of the scheduler, such as ``tcp://10.0.0.5:8786``.
-    data_home : str or None
-        Folder of the data sets on the workers; a worker that has no such folder looks in its own data home.
-    """
+    """Send all cells to the Dask scheduler at ``address``; cells of a worker that dies go to another."""
     try:
         from distributed import Client, as_completed
+        from distributed.comm import registry
+        from distributed.comm.addressing import parse_address, parse_host_port
         from distributed.scheduler import KilledWorker
     except ImportError:
         raise ClusterError("--dask needs Dask: pip install 'dask[distributed]'.") from None
     from concurrent.futures import CancelledError
 
     try:
-        _check_address(address)
+        scheme, place = parse_address(address)  # a client of a wrong address prints a traceback of its own
+        registry.get_backend(scheme)
+        if scheme in ("tcp", "tls"):
+            parse_host_port(place)
         client = Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except (OSError, TimeoutError, ValueError, TypeError) as fault:
         reason = f" ({fault})" if isinstance(fault, (ValueError, TypeError)) else ""
@@ -113,17 +238,13 @@ def run_on_cluster(cells: Sequence[Cell], address: str, data_home: str | None) -
         # Named by their keys: a second start on the same cluster never shares half-forgotten futures of the first.
         futures = {
             client.submit(
-                execute,
-                cell,
-                data_home,
-                protocol_path(cell.protocol),
+                *(execute, cell, data_home, PROTOCOLS.get(cell.protocol)),
                 key=f"tamiz-{client.id}-{cell.key}",
                 retries=RETRIES,
             ): cell
             for cell in cells
         }
         for future in as_completed(list(futures), loop=client.loop):
-            cell = futures[future]
             try:
                 outcome = future.result()
             except KilledWorker:
@@ -135,17 +256,12 @@ def run_on_cluster(cells: Sequence[Cell], address: str, data_home: str | None) -
             except Exception as fault:  # a worker that cannot load this package, for one
                 outcome = {"failure": f"{type(fault).__name__}: {fault}"}
             future.release()
-            yield cell, outcome
-
-
-#: Called with (done, total, name of the cell).
-CellProgress = Callable[[int, int, str], None]
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+            yield futures[future], outcome
 
 
 @dataclass
-class CellResults:
-    """Hold the results of a run.
+class ProtocolRun:
+    """Results of a run.
 
     Attributes
     ----------
@@ -157,6 +273,14 @@ class CellResults:
         Numbers of cells computed now, and found finished.
     seconds : float
         Wall time of this run.
+    sources : set of str
+        Sources of the package that computed the cells, see :func:`source_of_package`.
+    summary : ProtocolSummary or None
+        Tables.
+    files : dict of str to str
+        Files that were written, by kind.
+    pages : list of dict
+        Arguments of the report pages.
     """
 
     results: dict[str, Any] = field(default_factory=dict)
@@ -164,6 +288,10 @@ class CellResults:
     n_computed: int = 0
     n_reused: int = 0
     seconds: float = 0.0
+    sources: set[str] = field(default_factory=set)
+    summary: Any = None
+    files: dict[str, str] = field(default_factory=dict)
+    pages: list[Any] = field(default_factory=list)
 
 
 def run_cells(
@@ -175,161 +303,108 @@ def run_cells(
     data_home: str | None = None,
     progress: CellProgress = lambda done, total, note: None,
     warn: Callable[[str], None] = lambda sentence: None,
-) -> CellResults:
+) -> ProtocolRun:
     """Compute the cells that are not in the store; a cell that fails is reported and does not stop the rest.
 
-    Parameters
-    ----------
-    cells : sequence of Cell
-        All cells of the run; equal ones are computed once.
-    store : CellStore
-        Finished cells; new ones are added as they are finished.
-    jobs : int, default=1
-        Processes on this machine.
-    dask : str or None, default=None
-        Address of a Dask scheduler, to which the cells go instead.
-    data_home : str or None, default=None
-        Folder of the data sets.
-    progress : callable, default=no-op
-        Called with (done, total, name) after each cell.
-    warn : callable, default=no-op
-        Called with a sentence for each cell that fails.
-
-    Returns
-    -------
-    CellResults
+    Parameters are those of :func:`run_protocol`; equal cells are computed once.
     """
     started = time.perf_counter()
-    report = CellResults()
+    run = ProtocolRun()
     missing: dict[str, Cell] = {}
-    for cell in cells:
-        if cell.key in report.results or cell.key in missing:
-            continue
+    for cell in {cell.key: cell for cell in cells}.values():
         known = store.read(cell)
         if known is None:
             missing[cell.key] = cell
         else:
-            report.results[cell.key] = known
-    report.n_reused = len(report.results)
-    versions = library_versions()
-    if missing:
-        todo = list(missing.values())
-        if dask is None:
-            executed = run_on_this_machine(todo, min(jobs, len(todo)), data_home)
-        else:
-            executed = run_on_cluster(todo, dask, data_home)
+            run.results[cell.key] = known["result"]
+            run.sources.add(known["versions"].get("source", "unknown"))
+    run.n_reused = len(run.results)
+    todo, versions = list(missing.values()), {**library_versions(), "source": source_of_package()}
+    if todo:
+        run.sources.add(versions["source"])
+        executed = (
+            run_on_this_machine(todo, min(jobs, len(todo)), data_home)
+            if dask is None
+            else run_on_cluster(todo, dask, data_home)
+        )
         with contextlib.closing(executed):
             for number, (cell, outcome) in enumerate(executed, start=1):
                 if "failure" in outcome:
-                    report.failures[cell.name] = outcome["failure"]
+                    run.failures[cell.name] = outcome["failure"]
                     warn(f"{cell.name} failed: {outcome['failure']}")
                 else:
                     store.write(cell, outcome["result"], versions)
-                    report.results[cell.key] = outcome["result"]
-                    report.n_computed += 1
+                    run.results[cell.key] = outcome["result"]
+                    run.n_computed += 1
                 progress(number, len(todo), cell.name)
-    report.seconds = time.perf_counter() - started
-    return report
+    run.seconds = time.perf_counter() - started
+    return run
 
 
-def _start_cell_worker() -> None:
-    """End this worker with its parent: one that was killed cannot end its workers."""
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-    sentinel = parent.sentinel
+def source_of_package() -> str:
+    """Return the commit of the source tree with a mark for changes, or a hash of the package's files.
 
-    def watch() -> None:
-        wait_for_processes([sentinel])
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-@contextlib.contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Set the environment of the workers to one thread; libraries read it when they are loaded."""
-    before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+    Examples
+    --------
+    >>> source_of_package().split()[0] in ("commit", "files")
+    True
+    """
+    folder = Path(__file__).parents[1]
     try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        text = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        ).stdout.strip()
+        tracked = subprocess.run(["git", "ls-files", "--error-unmatch", __file__], cwd=folder, capture_output=True)
+        if tracked.returncode == 0:
+            return f"commit {text}"
+    except (OSError, subprocess.SubprocessError):
+        pass
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return f"files {digest.hexdigest()[:12]}"
 
 
-def _make_pool(jobs: int) -> ProcessPoolExecutor:
-    # Not forked: a fork of a process with threads (BLAS, torch, a test's) may hang.
-    return ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_start_cell_worker)
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
-def run_on_this_machine(cells: Sequence[Cell], jobs: int, data_home: str | None) -> Executed:
-    """Run cells in worker processes, a few at a time.
+def command_of(protocol: Protocol, plan: Any) -> str:
+    """Return the command that makes a plan; options at their default are left out.
 
-    A worker that dies (for want of memory, say) breaks the whole pool, and the cell it had is not known: those that were
-    under way are then run one at a time, so that only the cell that ends its worker fails.
+    Examples
+    --------
+    >>> madelon = load_protocol("madelon")
+    >>> command_of(madelon, madelon.make_plan(methods=["fisher", "mim"], n_runs=2))
+    'tamiz reproduce madelon --methods fisher,mim,random,all --runs 2'
     """
-    waiting = deque(cells)
-    retried: deque[Cell] = deque()
-    while waiting or retried:
-        one_by_one = bool(retried)
-        queue = retried if one_by_one else waiting
-        with _one_thread_each():
-            under_way: dict[Future[Any], Cell] = {}
-            pool = _make_pool(1 if one_by_one else jobs)
-            try:
-                while queue or under_way:
-                    while queue and len(under_way) < (1 if one_by_one else 2 * jobs):
-                        cell = queue.popleft()
-                        try:
-                            under_way[pool.submit(execute, cell, data_home, protocol_path(cell.protocol))] = cell
-                        except (BrokenProcessPool, OSError) as fault:
-                            queue.appendleft(cell)
-                            # A pool that breaks while it starts a process finds its own pipes closed.
-                            if isinstance(fault, OSError) and pool._broken:
-                                raise BrokenProcessPool(str(fault)) from fault
-                            raise
-                    done, _ = wait(under_way, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        outcome = future.result()
-                        yield under_way.pop(future), outcome
-            except BrokenProcessPool:
-                if one_by_one:
-                    for cell in under_way.values():
-                        yield cell, {"failure": "the process that computed it was killed (out of memory?)"}
-                else:
-                    retried.extend(under_way.values())
-            finally:
-                # Also when the caller is interrupted: nothing goes on in the background.
-                for process in list((pool._processes or {}).values()):
-                    if under_way:
-                        process.terminate()
-                pool.shutdown(wait=True, cancel_futures=True)
+    words = ["tamiz", "reproduce", protocol.name]
+    for option in protocol.options:
+        value = getattr(plan, option.name)
+        if value != option.check(option.default):
+            words += [option.flags[0], ",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
+    return shlex.join(words)
 
 
-@dataclass(frozen=True)
-class ProtocolRun:
-    """Hold what a run gave.
-
-    Attributes
-    ----------
-    summary : ProtocolSummary
-        Tables.
-    cells : CellResults or None
-        Results and failures; None for a protocol without cells.
-    files : dict of str to str
-        Files that were written, by kind.
-    pages : list of ComparisonPage
-        Comparisons that can be written as report pages.
-    """
-
-    summary: ProtocolSummary
-    cells: CellResults | None
-    files: dict[str, str]
-    pages: list[ComparisonPage] = field(default_factory=list)
+def run_record(protocol: Protocol, plan: Any, sources: Sequence[str]) -> dict[str, Any]:
+    """Describe how a run was made: command, all options, sources, versions, processor and day."""
+    return {
+        "command": command_of(protocol, plan),
+        "options": vars(plan),
+        "sources": list(sources),
+        "versions": library_versions(),
+        "processor": f"{_processor()}, {os.cpu_count()} cores",
+        "date": datetime.now(UTC).date().isoformat(),
+    }
 
 
 def run_protocol(
@@ -340,7 +415,6 @@ def run_protocol(
     jobs: int | None = None,
     dask: str | None = None,
     data_home: str | None = None,
-    command: str | None = None,
     progress: CellProgress = lambda done, total, note: None,
     warn: Callable[[str], None] = lambda sentence: None,
 ) -> ProtocolRun:
@@ -352,7 +426,7 @@ def run_protocol(
     ----------
     protocol : Protocol
         From :func:`~tamiz.paper.protocol.load_protocol`.
-    plan : object
+    plan : SimpleNamespace
         From its ``make_plan``.
     folder : Path
         Folder of the run, created if it is missing.
@@ -362,8 +436,6 @@ def run_protocol(
         Address of a Dask scheduler, to which the cells go instead.
     data_home : str or None, default=None
         Folder of the data sets.
-    command : str or None, default=None
-        Command that made the plan, for ``run.json``.
     progress : callable, default=no-op
         Called with (done, total, name) after each cell.
     warn : callable, default=no-op
@@ -375,27 +447,26 @@ def run_protocol(
 
     Examples
     --------
-    >>> import tempfile
-    >>> from tamiz.paper.protocol import load_protocol
     >>> surfaces = load_protocol("surfaces")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run = run_protocol(surfaces, surfaces.make_plan(n_points=3), Path(folder))
     >>> sorted(run.files)[:3], run.summary.title
     (['csv', 'figure', 'json'], 'Figure 1: the penalties')
     """
-    check_run_folder(folder)
+    store = CellStore(folder / "cells", warn)
     cells = protocol.make_cells(plan, data_home)
-    done = None
-    if cells:
-        store = CellStore(folder / "cells", warn)
-        jobs = jobs or os.cpu_count() or 1
-        done = run_cells(cells, store, jobs=jobs, dask=dask, data_home=data_home, progress=progress, warn=warn)
-    results, failures = (done.results, done.failures) if done else ({}, {})
-    summary = protocol.summarise(plan, cells, results, failures)
-    files = summary.write(folder)
-    files["run"] = str(write_run_record(folder, command))
+    jobs = jobs or os.cpu_count() or 1
+    run = run_cells(cells, store, jobs=jobs, dask=dask, data_home=data_home, progress=progress, warn=warn)
+    run.summary = protocol.summarise(plan, cells, run.results, run.failures)
+    record: Mapping[str, Any] = run_record(protocol, plan, sorted(run.sources) or [source_of_package()])
+    texts = {"run": ("run.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n"), **run.summary.texts()}
+    with disk_faults(folder):
+        for kind, (name, text) in texts.items():
+            write_atomic(folder / name, text)
+            run.files[kind] = str(folder / name)
     try:
-        files.update(protocol.draw(summary, cells, results, folder))
+        run.files.update(protocol.draw(run.summary, cells, run.results, folder))
     except MissingExtraError:
         warn("No figure: matplotlib is not installed (pip install 'tamiz[plot]').")
-    return ProtocolRun(summary, done, files, protocol.comparisons(plan, cells, results))
+    run.pages = protocol.comparisons(plan, run.summary)
+    return run

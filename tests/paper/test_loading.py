@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 import zipfile
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from tamiz._utils.progress import ProgressBar
 from tamiz.errors import DatasetError, DownloadError, UnknownDatasetError
 from tamiz.paper import describe, load_dataset
 from tamiz.paper.dataset_registry import REGISTRY, DatasetEntry, RemoteFile, Source
-from tamiz.paper.datasets import fetch, write_cached
+from tamiz.paper.datasets import fetch, find_data_home, prepare_folder, read_cached, verify_arrays, write_cached
 from tamiz.paper.parsers import DatasetArrays, parse_challenge
 
 X = np.arange(54).reshape(6, 9)
@@ -86,26 +89,6 @@ def test_wrong_content_is_not_kept(server, hasty, tmp_path, register):
 def test_second_source_is_tried(server, hasty, tmp_path, register):
     register(toy_from(server.url("gone.zip"), server.put("bad.zip", b"?"), server.put("good.zip", archive())))
     np.testing.assert_array_equal(load_dataset("toy", tmp_path, settings=hasty).data, X)
-
-
-def test_broken_download_is_resumed_by_the_next_load(server, hasty, tmp_path, register):
-    body = archive()
-    url = server.put("toy.zip", body, cut_after=300, cut_times=1)
-    register(toy_from(url))
-    original, server.answer = server.answer, None
-
-    def answer(handler):
-        server.answer = original
-        original(handler)
-        server.files["toy.zip"].statuses = [503] * 10
-
-    server.answer = answer
-    with pytest.raises(DownloadError, match="503"):
-        load_dataset("toy", tmp_path, settings=hasty)
-    assert not (tmp_path / "toy.npz").exists()
-    server.files["toy.zip"].statuses = []
-    np.testing.assert_array_equal(load_dataset("toy", tmp_path, settings=hasty).data, X)
-    assert server.requests[-1] == ("toy.zip", "bytes=300-")
 
 
 HOLDER = """
@@ -273,37 +256,123 @@ def parse_text(files, entry):
     """A parser of a user's own: the last column of a text file is the target."""
     (path,) = files.values()
     rows = np.loadtxt(path)
-    return DatasetArrays(rows[:, :-1].astype(np.float32), rows[:, -1])
+    return DatasetArrays(rows[:, :-1].astype(np.float32), rows[:, -1].astype(np.int64))
 
 
 def test_a_new_dataset_is_one_entry(server, hasty, tmp_path, register):
-    """A regression set with a parser of its own: registered, listed, downloaded, kept, read back."""
-    dose = np.array([0.5, -1.25, 3.0, 2.0, 0.0, 7.5])
-    text = "\n".join(" ".join(map(str, row)) for row in np.column_stack([X, dose])).encode()
-    source = Source("loopback", (RemoteFile("dose.txt", (server.put("dose.txt", text),)),), parse_text)
-    entry = DatasetEntry("dose", "DOSE", (6, 9), None, "nobody", sources=(source,), target_total=14.25)
-    register(entry)
-    first = load_dataset("Dose", tmp_path, settings=hasty)
-    again = load_dataset("dose", tmp_path, download=False)
-    for dataset in (first, again):
-        np.testing.assert_array_equal(dataset.data, X)
-        assert dataset.target.dtype == np.float64
-        assert dataset.target.tolist() == dose.tolist()
-        assert (dataset.task, dataset.n_classes) == ("regression", None)
-        assert repr(dataset) == "Dataset('DOSE', 6 x 9, regression)"
-    listed = {row.name: row for row in describe(tmp_path)}["dose"]
-    assert (listed.n_classes, listed.in_data_home) == (None, True)
-    with pytest.raises(ValueError, match="Did you mean 'dose'"):
-        load_dataset("doze", tmp_path)
-
-
-def test_a_regression_download_with_another_target_is_not_kept(server, hasty, tmp_path, register):
+    """A set with a parser of its own: registered, listed, downloaded, kept, read back."""
     text = "\n".join(" ".join(map(str, row)) for row in np.column_stack([X, Y])).encode()
     source = Source("loopback", (RemoteFile("dose.txt", (server.put("dose.txt", text),)),), parse_text)
-    register(DatasetEntry("dose", "DOSE", (6, 9), None, "nobody", sources=(source,), target_total=14.25))
-    with pytest.raises(DownloadError, match=r"target values sum to 3, expected 14\.25"):
-        load_dataset("dose", tmp_path, settings=hasty)
-    assert not (tmp_path / "dose.npz").exists()
+    register(DatasetEntry("dose", "DOSE", (6, 9), (3, 3), "nobody", sources=(source,)))
+    for dataset in (load_dataset("Dose", tmp_path, settings=hasty), load_dataset("dose", tmp_path, download=False)):
+        np.testing.assert_array_equal(dataset.data, X)
+        assert dataset.target.tolist() == Y.tolist()
+    listed = {row.name: row for row in describe(tmp_path)}["dose"]
+    assert (listed.n_classes, listed.in_data_home) == (2, True)
+
+
+def test_tables_of_all_kinds_survive_the_data_home(tmp_path):
+    names = np.array([f"gene {j}" for j in range(9)])
+    sparse = DatasetArrays(sp.csr_matrix(X, dtype=np.float32), Y, 4, names)
+    write_cached(sparse, replace(TOY, sparse=True), tmp_path)
+    back = read_cached(replace(TOY, sparse=True), tmp_path)
+    assert (back.data != sparse.data).nnz == 0
+    assert back.feature_names.tolist() == names.tolist()
+    image = replace(TOY, image_shape=(3, 3, 1))
+    write_cached(DatasetArrays(X.astype(np.uint8), Y, 4), image, tmp_path)
+    assert (read_cached(image, tmp_path).data.dtype, read_cached(image, tmp_path).n_train) == (np.uint8, 4)
+
+
+def test_data_home_order(monkeypatch, tmp_path):
+    for variable in ("TAMIZ_DATA_HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert find_data_home() == tmp_path / ".cache" / "tamiz"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert find_data_home() == tmp_path / "xdg" / "tamiz"
+    monkeypatch.setenv("TAMIZ_DATA_HOME", str(tmp_path / "data"))
+    assert find_data_home() == tmp_path / "data"
+    assert find_data_home("~/here") == tmp_path / "here"
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (DatasetArrays(X, Y, 3), "3 training rows, expected 4"),
+        (DatasetArrays(X, Y[:5], 4), "5 target values for 6 rows"),
+        (DatasetArrays(X, 1 - Y * 2, 4), r"classes have \[3, 3\] rows"),
+        (DatasetArrays(X, Y, 4, np.array(["a"])), "1 names for 9 columns"),
+    ],
+)
+def test_arrays_that_are_not_the_registered_ones(arrays, message):
+    with pytest.raises(DatasetError, match=message):
+        verify_arrays(arrays, TOY)
+
+
+def test_a_failed_write_keeps_the_old_file(tmp_path):
+    path = write_cached(DatasetArrays(X.astype(np.float32), Y, 4), TOY, tmp_path)
+    before = path.read_bytes()
+
+    class Broken:
+        shape = X.shape
+
+        def __array__(self, *arguments, **keywords):
+            raise RuntimeError("stopped in the middle")
+
+    with pytest.raises(RuntimeError, match="in the middle"):
+        write_cached(DatasetArrays(Broken(), Y), replace(TOY, n_train=None), tmp_path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["toy.npz"]
+    (tmp_path / "home").write_text("")
+    with pytest.raises(DatasetError, match=r"Cannot write the dataset into .*home.*TAMIZ_DATA_HOME"):
+        prepare_folder(tmp_path / "home")
+
+
+THE_TWELVE = (
+    *("lymphoma", "colon", "leukemia", "leukemia_3571", "lung", "dexter", "madelon", "gina", "gisette"),
+    *("mnist", "fashion_mnist", "cifar10", "cifar100"),
+)
+
+
+def test_entries_are_consistent():
+    assert [name for name in REGISTRY if not REGISTRY[name].label] == list(THE_TWELVE)
+    for name, entry in REGISTRY.items():
+        assert entry.name == name
+        assert sum(entry.class_counts) == entry.shape[0], name
+        assert entry.n_train is None or 0 < entry.n_train < entry.shape[0], name
+        assert len(entry.totals) in (0, 1 if entry.n_train is None else 2), name
+        assert entry.target_names is None or len(entry.target_names) == entry.n_classes, name
+        assert entry.image_shape is None or np.prod(entry.image_shape) == entry.shape[1], name
+        assert bool(entry.label) == bool(entry.stands_in_for) == (not entry.sources), name
+        for file in (file for source in entry.sources for file in source.files):
+            assert file.checksum is None or re.fullmatch(r"md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}", file.checksum)
+            # An address without encryption only where a checksum guards the file.
+            assert all(url.startswith("https:") or file.checksum for url in file.urls), name
+            assert file.checksum or entry.totals or name == "gisette"
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", [name for name in REGISTRY if name not in ("gina", "gisette", "cifar10", "cifar100")])
+def test_real_file(data_home, name):
+    if not (Path(data_home) / f"{name}.npz").exists():
+        pytest.skip(f"{name}.npz is not in TAMIZ_DATA_HOME")
+    entry, dataset = REGISTRY[name], load_dataset(name, data_home, download=False)
+    assert sp.issparse(dataset.data) == entry.sparse == (name == "dexter")
+    assert dataset.data.dtype == (np.uint8 if entry.image_shape else np.float32)
+    assert np.bincount(dataset.target).tolist() == list(entry.class_counts)
+    assert dataset.label == entry.label
+    assert entry.label in dataset.display_name
+    assert (dataset.train is None) == (entry.n_train is None)
+    if entry.n_train is not None:
+        assert np.concatenate([dataset.train, dataset.test]).tolist() == list(range(entry.shape[0]))
+
+
+@pytest.mark.data
+def test_a_genuine_set_is_not_replaced_by_the_rebuilt_one(data_home):
+    if (Path(data_home) / "gina.npz").exists():
+        pytest.skip("the genuine GINA is there")
+    with pytest.raises(DatasetError, match="you can load 'gina_rebuilt'"):
+        load_dataset("gina", data_home, download=False)
 
 
 class Terminal(io.StringIO):

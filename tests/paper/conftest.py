@@ -1,8 +1,7 @@
-"""A real HTTP server on loopback that misbehaves on request, and a small disk."""
+"""A real HTTP server on loopback that misbehaves on request, small disks, and protocols that are quick to run."""
 
 from __future__ import annotations
 
-import hashlib
 import http.server
 import os
 import subprocess
@@ -11,9 +10,16 @@ import threading
 import time
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 
+from tamiz.paper.dataset_registry import REGISTRY, DatasetEntry
+from tamiz.paper.datasets import write_cached
 from tamiz.paper.download import DownloadSettings
+from tamiz.paper.ground_truth import GroundTruth
+from tamiz.paper.parsers import DatasetArrays
+from tamiz.paper.protocol import PROTOCOLS
+from tamiz.paper.recipes import load_checked
 
 
 @dataclass
@@ -26,21 +32,18 @@ class Served:
     cut_is_silent: bool = False  # no Content-Length, so that nothing but a checksum tells
     stall_after: int | None = None
     stall_times: int = 10**9
-    ranges: bool = True
     statuses: list[int] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
     redirect: str | None = None
     delay: float = 0.0
-    wrong_range: bool = False
-    always_416: bool = False
 
 
 class BadServer:
-    """``files`` by path; ``requests`` is what was asked for, with the Range header."""
+    """``files`` by path; ``requests`` is what was asked for."""
 
     def __init__(self) -> None:
         self.files: dict[str, Served] = {}
-        self.requests: list[tuple[str, str | None]] = []
+        self.requests: list[str] = []
         self.stop_stalling = threading.Event()
         outer = self
 
@@ -75,8 +78,8 @@ class BadServer:
         self.server.server_close()
 
     def answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
-        path, asked = handler.path.lstrip("/"), handler.headers.get("Range")
-        self.requests.append((path, asked))
+        path = handler.path.lstrip("/")
+        self.requests.append(path)
         handler.close_connection = True
         served = self.files.get(path)
         if served is None:
@@ -86,7 +89,7 @@ class BadServer:
         if served.redirect is not None:
             return self.plain(handler, 302, {"Location": served.redirect})
         time.sleep(served.delay)
-        return self.send(handler, served, asked)
+        return self.send(handler, served)
 
     @staticmethod
     def plain(handler: http.server.BaseHTTPRequestHandler, status: int, headers: dict[str, str] | None = None) -> None:
@@ -96,33 +99,24 @@ class BadServer:
         handler.send_header("Content-Length", "0")
         handler.end_headers()
 
-    def send(self, handler: http.server.BaseHTTPRequestHandler, served: Served, asked: str | None) -> None:
-        tag = '"' + hashlib.sha256(served.body).hexdigest()[:16] + '"'
-        same = handler.headers.get("If-Range") in (None, tag)
-        start = int(asked.removeprefix("bytes=").rstrip("-")) if asked and served.ranges and same else 0
-        if start and (start >= len(served.body) or served.always_416):
-            return self.plain(handler, 416, {"Content-Range": f"bytes */{len(served.body)}"})
-        body = served.body[start:]
-        handler.send_response(206 if start else 200)
-        handler.send_header("ETag", tag)
-        if start:
-            first = 0 if served.wrong_range else start
-            handler.send_header("Content-Range", f"bytes {first}-{len(served.body) - 1}/{len(served.body)}")
+    def send(self, handler: http.server.BaseHTTPRequestHandler, served: Served) -> None:
+        body = served.body
+        handler.send_response(200)
         if not served.cut_is_silent:
             handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()
         if served.cut_after is not None and served.cut_times > 0:
             served.cut_times -= 1
             handler.wfile.write(body[: served.cut_after])
-            return None
+            return
         if served.stall_after is not None and served.stall_times > 0:
             served.stall_times -= 1
             handler.wfile.write(body[: served.stall_after])
             handler.wfile.flush()
             self.stop_stalling.wait(30)
-            return None
+            return
         handler.wfile.write(body)
-        return None
+        return
 
 
 @pytest.fixture
@@ -146,21 +140,104 @@ def _mount(path, options: str) -> None:
         pytest.skip(f"mounting is not allowed here: {done.stderr.strip()}")
 
 
+def _disk(tmp_path, options):
+    path = tmp_path / "disk"
+    path.mkdir()
+    _mount(path, options)
+    yield path
+    subprocess.run(["umount", str(path)], check=True)
+
+
 @pytest.fixture
 def small_disk(tmp_path):
     """A folder on a disk of 256 kB."""
-    path = tmp_path / "small"
-    path.mkdir()
-    _mount(path, "size=256k")
-    yield path
-    subprocess.run(["umount", str(path)], check=True)
+    yield from _disk(tmp_path, "size=256k")
+
+
+@pytest.fixture
+def tiny_disk(tmp_path):
+    """A folder on a disk of 32 kB: room for a few cells."""
+    yield from _disk(tmp_path, "size=32k")
 
 
 @pytest.fixture
 def read_only_disk(tmp_path):
     """A folder that not even root may write to."""
-    path = tmp_path / "readonly"
-    path.mkdir()
-    _mount(path, "size=256k,ro")
-    yield path
-    subprocess.run(["umount", str(path)], check=True)
+    yield from _disk(tmp_path, "size=256k,ro")
+
+
+@pytest.fixture(scope="session")
+def data_home():
+    """The folder with the data sets of the paper."""
+    home = os.environ.get("TAMIZ_DATA_HOME")
+    if not home:
+        pytest.skip("needs TAMIZ_DATA_HOME")
+    return home
+
+
+@pytest.fixture(scope="session")
+def quick_cells():
+    """Some cells of the ground-truth protocol, a few milliseconds each."""
+    protocol = GroundTruth()
+    return protocol.make_cells(protocol.make_plan(datasets=["xor"], methods=["relieff"], sizes=[8, 16], n_folds=6))
+
+
+@pytest.fixture
+def table(monkeypatch, tmp_path):
+    """A registered data set of two classes, 90 rows and 12 columns, in a data home of its own."""
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(90, 12)).astype(np.float32)
+    y = (X[:, 2] - X[:, 7] + 0.3 * generator.normal(size=90) > 0).astype(np.int64)
+    entry = DatasetEntry("toy", "TOY", X.shape, tuple(np.bincount(y).tolist()), "nobody")
+    monkeypatch.setitem(REGISTRY, "toy", entry)
+    home = tmp_path / "home"
+    home.mkdir()
+    write_cached(DatasetArrays(X, y), entry, home)
+    load_checked.cache_clear()
+    yield str(home)
+    load_checked.cache_clear()
+
+
+TOY = '''
+from tamiz._utils.extras import require
+from tamiz.paper.protocol import SEED_OPTION, Cell, Protocol, ProtocolOption
+from tamiz.paper.tables import ProtocolSummary, markdown_table
+
+
+class Toy(Protocol):
+    """Square some numbers."""
+
+    name = "toy"
+    headline = "Squares."
+    description = "Square some numbers."
+    options = (
+        ProtocolOption("numbers", ("--numbers",), "Separated by commas.", "integers", (1, 2, 3), "1,2,3", minimum=0),
+        SEED_OPTION,
+    )
+
+    def make_cells(self, plan, data_home=None):
+        return [Cell(self.name, f"square of {n}", {"n": n, "seed": plan.seed}) for n in plan.numbers]
+
+    def run_cell(self, settings, data_home):
+        if settings["n"] == 13:
+            raise ArithmeticError("13 brings bad luck")
+        return {"square": settings["n"] ** 2}
+
+    def summarise(self, plan, cells, results, failures):
+        found = {cell.settings["n"]: results[cell.key]["square"] for cell in cells if cell.key in results}
+        table = markdown_table(["n", "square"], [[str(n), str(square)] for n, square in found.items()])
+        content = {"protocol": self.name, "squares": list(found.values()), "failures": dict(failures)}
+        return ProtocolSummary("Squares", table, [{"n": n, "square": square} for n, square in found.items()], content)
+
+    def draw(self, summary, cells, results, folder):
+        require("no_such_drawing_package", "plot", "The figure")
+'''
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """A folder for runs of a protocol whose module and line in the registry are made here."""
+    (tmp_path / "toy_protocol.py").write_text(TOY)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(PROTOCOLS, "toy", "toy_protocol:Toy")
+    return tmp_path / "run"

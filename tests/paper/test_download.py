@@ -1,0 +1,106 @@
+"""Downloads from a server that misbehaves: the right file or a clear error, never a wrong file in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import urllib.request
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tamiz.errors import DownloadError
+from tamiz.paper.download import PermanentError, _SafeRedirects, download, file_checksum
+
+BODY = np.random.default_rng(0).integers(0, 256, 300_000, dtype=np.uint8).tobytes()
+SHA = "sha256:" + hashlib.sha256(BODY).hexdigest()
+MD5 = "md5:" + hashlib.md5(BODY).hexdigest()
+
+
+def leftovers(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+#: Faults of the server that a download gets over, and how often it then asks.
+PASSING = [
+    ({}, 1),
+    ({"cut_after": 70_000, "cut_times": 2}, 3),
+    ({"stall_after": 50_000, "stall_times": 1}, 2),
+    ({"statuses": [503, 429], "headers": {"Retry-After": "0.01"}}, 3),
+    ({"statuses": [503], "headers": {"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}}, 2),
+]
+
+
+@pytest.mark.parametrize(("faults", "n_requests"), PASSING)
+@pytest.mark.parametrize("checksum", [SHA, MD5, SHA[:7] + SHA[7:].upper(), None])
+def test_faults_that_pass(server, hasty, tmp_path, checksum, faults, n_requests):
+    settings = replace(hasty, timeout=1.0) if "stall_after" in faults else hasty
+    faults = {name: list(value) if isinstance(value, list) else value for name, value in faults.items()}
+    download(server.put("a", BODY, **faults), tmp_path / "file.bin", checksum=checksum, settings=settings)
+    assert leftovers(tmp_path) == ["file.bin"]
+    assert file_checksum(tmp_path / "file.bin") == SHA[7:]
+    assert len(server.requests) == n_requests
+
+
+#: Faults that stay: what the error says, and how often it asks.
+LASTING = [
+    ({"cut_after": 70_000}, None, r"cut after 70000 of 300000 bytes \(tried 3 times\)", 3),
+    ({"stall_after": 0}, None, "stalled after 0 bytes", 3),
+    ({"statuses": [503] * 9}, None, r"answered 503 .*tried 3 times", 3),
+    ({"statuses": [404]}, None, r"file\.bin:\n.*answered 404 Not Found", 1),
+    ({"cut_after": 299_999, "cut_is_silent": True}, SHA, "damaged or was changed: its checksum is sha256:", 1),
+    ({"redirect": "/a"}, None, "302", None),
+    ({"redirect": "file:///etc/hostname"}, None, r"not allowed|302", None),
+]
+
+
+@pytest.mark.parametrize(("faults", "checksum", "message", "n_requests"), LASTING)
+def test_faults_that_stay(server, hasty, tmp_path, faults, checksum, message, n_requests):
+    (tmp_path / "file.bin").write_bytes(b"old")
+    settings = replace(hasty, timeout=0.5) if "stall_after" in faults else hasty
+    with pytest.raises(DownloadError, match=message):
+        download(server.put("a", BODY, **faults), tmp_path / "file.bin", checksum=checksum, settings=settings)
+    assert (tmp_path / "file.bin").read_bytes() == b"old"
+    assert leftovers(tmp_path) == ["file.bin"]
+    assert n_requests in (None, len(server.requests))
+
+
+def test_mirrors_and_redirects(server, hasty, tmp_path):
+    good = server.put("good", BODY)
+    urls = [server.url("missing"), server.put("bad", BODY[::-1]), server.put("there", b"", redirect="/good"), good]
+    download(urls, tmp_path / "file.bin", checksum=SHA, settings=hasty)
+    assert server.requests == ["missing", "bad", "there", "good"]
+    redirect = _SafeRedirects().redirect_request
+    request = urllib.request.Request("https://example.org/a")
+    assert redirect(request, None, 302, "", {}, "https://mirror.example.org/a").full_url.startswith("https")
+    with pytest.raises(PermanentError, match="from https to the unprotected http://"):
+        redirect(request, None, 302, "", {}, "http://mirror.example.org/a")
+
+
+def test_no_network(hasty, tmp_path):
+    with pytest.raises(DownloadError, match=r"no connection .*\n?.*Check the network"):
+        download("http://127.0.0.1:9/file", tmp_path / "file.bin", settings=hasty)
+    with pytest.raises(DownloadError, match="only http and https"):
+        download("file:///etc/hostname", tmp_path / "file.bin", settings=hasty)
+
+
+def test_full_disk(server, hasty, small_disk):
+    """With an announced size it is refused at once; without one it is noticed when it happens, and cleaned up."""
+    with pytest.raises(DownloadError, match=r"disk is full.*needs 300\.0 kB.*TAMIZ_DATA_HOME"):
+        download(server.put("a", BODY), small_disk / "file.bin", settings=hasty)
+    server.put("b", BODY, cut_after=len(BODY), cut_is_silent=True)
+    with pytest.raises(DownloadError, match="disk is full"):
+        download(server.url("b"), small_disk / "file.bin", settings=hasty)
+    assert leftovers(small_disk) == []
+
+
+def test_read_only_folder(server, hasty, read_only_disk):
+    with pytest.raises(DownloadError, match=r"Read-only file system.*TAMIZ_DATA_HOME"):
+        download(server.put("a", BODY[:100]), read_only_disk / "file.bin", settings=hasty)
+
+
+def test_progress_counts_up_to_the_size(server, hasty, tmp_path):
+    seen = []
+    download(server.put("a", BODY), tmp_path / "file.bin", progress=lambda *call: seen.append(call), settings=hasty)
+    assert [call[1] for call in seen] == sorted(call[1] for call in seen)
+    assert seen[-1] == ("file.bin", len(BODY), len(BODY))

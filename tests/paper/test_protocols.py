@@ -1,0 +1,320 @@
+"""Wiring of the protocols: which estimator is fitted with which parameters on which rows, by recording every fit."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.svm import LinearSVC
+
+from tamiz import E2EFSClassifier, ErfScaler, Training
+from tamiz.baselines.base import BaselineSelector
+from tamiz.baselines.registry import available
+from tamiz.evaluation.comparison import make_seeded
+from tamiz.paper import recipes
+from tamiz.paper.protocol import load_protocol
+from tamiz.paper.recipes import (
+    GRIDS,
+    checksum,
+    erf_pair,
+    fit_svm,
+    load_checked,
+    load_split,
+    parameters_of,
+    recipe_parameters,
+    select_for_all,
+    split_rows,
+    unit_range,
+)
+from tamiz.paper.runner import execute
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """Every fit of a selector or a learner: class, parameters and rows; the fit itself goes on as it would."""
+    recorded = []
+
+    def record(kind):
+        original = kind.fit
+
+        def fit(self, X, y, *arguments, **keywords):
+            recorded.append((self, X))
+            return original(self, X, y, *arguments, **keywords)
+
+        monkeypatch.setattr(kind, "fit", fit)
+
+    for kind in (E2EFSClassifier, BaselineSelector, LinearSVC):
+        record(kind)
+    return recorded
+
+
+def run_one(protocol, plan, home, method):
+    """Run the first cell of a method; return its settings and its result."""
+    cell = next(cell for cell in protocol.make_cells(plan, home) if cell.settings["method"] == method)
+    outcome = execute(cell, home)
+    assert "failure" not in outcome, outcome
+    return cell.settings, outcome["result"]
+
+
+#: Parameters of every network of the recipe [paper], and of those on columns that were selected before.
+PAPER = recipe_parameters("paper")
+ANEW = {"training": Training.paper(warmup_steps=0)}
+TAMIZ = {name: E2EFSClassifier().get_params()[name] for name in PAPER}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "network", "recipe", "method", "expected"),
+    [
+        # class, M, columns and parameters of each fit, in order
+        ("microarray", "linear", "paper", "e2efs-soft", [(2, 12, PAPER), (4, 12, PAPER), (2, 2, ANEW), (4, 4, ANEW)]),
+        ("microarray", "linear", "tamiz", "e2efs", [(2, 12, TAMIZ), (4, 12, TAMIZ), (2, 2, TAMIZ), (4, 4, TAMIZ)]),
+        ("microarray", "linear", "paper", "fisher", [(2, 2, ANEW), (4, 4, ANEW)]),
+        ("three-layer", "mlp", "paper", "e2efs", [*((m, 12, PAPER) for m in (2, 4)), *((m, m, ANEW) for m in (2, 4))]),
+        ("three-layer", "mlp", "tamiz", "fisher", [(2, 2, TAMIZ), (4, 4, TAMIZ)]),
+        ("three-layer", "mlp", "paper", "fisher", [(2, 2, ANEW), (4, 4, ANEW)]),
+    ],
+)
+def test_every_network_is_trained_by_the_recipe(table, fits, monkeypatch, protocol, network, recipe, method, expected):
+    monkeypatch.setattr("tamiz.paper.three_layer.curve_sizes_of", lambda dataset: (2, 4))
+    plan = {"datasets": ["toy"], "methods": [method], "n_repeats": 1, "recipe": recipe}
+    plan |= {"m_values": [2, 4], "learners": ["NaiveF", "Naive"]} if protocol == "microarray" else {}
+    loaded = load_protocol(protocol)
+    settings, result = run_one(loaded, loaded.make_plan(**plan), table, method)
+    networks = [(fit, X) for fit, X in fits if isinstance(fit, E2EFSClassifier)]
+    found = [(fit.n_features_to_select, X.shape[1]) for fit, X in networks]
+    assert found == [(m, columns) for m, columns, _ in expected]
+    for (fit, X), (_, _, parameters) in zip(networks, expected, strict=True):
+        assert fit.network == network
+        assert {name: fit.get_params()[name] for name in parameters} == parameters
+        assert X.shape[0] == 60
+    details = {detail for detail, _, _ in result["scores"]}
+    joint = {"microarray": "NaiveF", "three-layer": "joint"}[protocol]
+    assert (joint in details) == (method != "fisher")
+    assert len(result["converged"]) == len(result["seconds"]) == 2
+    assert settings["sizes"] == [2, 4]
+    # The network that selects is the variant of the method.
+    variants = {fit.variant for fit, X in networks if X.shape[1] == 12}
+    assert variants <= {{"e2efs": "hard", "e2efs-soft": "soft"}.get(method)}
+
+
+def test_filters_see_unit_ranges_and_networks_the_rows_as_they_are(table, fits):
+    microarray = load_protocol("microarray")
+    plan = microarray.make_plan(datasets=["toy"], methods=["fisher"], m_values=[2], n_repeats=1, learners=["Naive"])
+    run_one(microarray, plan, table, "fisher")
+    parts = load_split("toy", table, load_checked("toy", table)[1], 0)
+    (scored,) = (X for fit, X in fits if isinstance(fit, BaselineSelector))
+    np.testing.assert_array_equal(scored, unit_range(parts.train))
+    assert (scored.min(), scored.max()) == pytest.approx((0.0, 1.0))
+    (trained,) = (X for fit, X in fits if isinstance(fit, E2EFSClassifier))
+    assert all(any(np.array_equal(column, other) for other in parts.train.T) for column in trained.T)
+
+
+def test_the_svm_chooses_c_by_five_folds_on_rows_of_equation_9(table, fits):
+    microarray = load_protocol("microarray")
+    plan = microarray.make_plan(datasets=["toy"], methods=["fisher"], m_values=[3], n_repeats=1, learners=["SVM"])
+    settings, _ = run_one(microarray, plan, table, "fisher")
+    machines = [(fit, X) for fit, X in fits if isinstance(fit, LinearSVC)]
+    sizes = [len(X) for _, X in machines]
+    assert sizes == [48] * 20 + [60], "four values of C in five folds of 60 rows, then all rows"
+    assert [fit.C for fit, _ in machines[:4]] == [0.001, 0.1, 1.0, 100.0]
+    assert {fit.loss for fit, _ in machines} == {"squared_hinge"}
+    parts = load_split("toy", table, load_checked("toy", table)[1], 0)
+    scaled = ErfScaler(kind="erf2").fit_transform(parts.train)
+    last = machines[-1][1]
+    assert all(any(np.allclose(column, other, atol=1e-6) for other in scaled.T) for column in last.T)
+    assert settings["svm"]["folds"] == 5
+
+
+def test_the_recipe_of_the_paper_normalises_by_plain_statistics(table):
+    """Equation 9 weighs no classes: its mean and deviation are those of all rows."""
+    dataset, _ = load_checked("toy", table)
+    rows = np.flatnonzero((dataset.target == 0) | (np.arange(90) % 4 == 0))  # classes of unequal size
+    X, y = dataset.data[rows], dataset.target[rows]
+    fitted = E2EFSClassifier(3, random_state=0, **PAPER).fit(X, y)
+    scaled = ErfScaler(kind="erf2").fit_transform(X)
+    by_hand = scaled[:, fitted.get_support(indices=True)] @ fitted.coef_[0] + fitted.intercept_[0]
+    np.testing.assert_allclose(fitted.decision_function(X), by_hand, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_svm_picks_what_a_grid_search_picks():
+    from sklearn.model_selection import GridSearchCV, StratifiedKFold
+
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(120, 6))
+    y = (X[:, 1] + 0.5 * generator.normal(size=120) > 0).astype(int)
+    grid = {"C": list(GRIDS["small"].values)}
+    search = GridSearchCV(LinearSVC(dual="auto", random_state=0), grid, cv=StratifiedKFold(5), scoring="accuracy")
+    machine = fit_svm(X, y, GRIDS["small"], seed=0)
+    assert search.fit(X, y).best_params_["C"] == machine.C
+    np.testing.assert_array_equal(machine.coef_, search.best_estimator_.coef_)
+    assert len(GRIDS["full"].solvers) * len(GRIDS["full"].values) == 44
+    assert np.mean(fit_svm(X, y, GRIDS["full"], seed=0).predict(X) == y) > 0.8
+    few = np.array([[0.0], [0.1], [1.0], [0.9], [1.1], [1.2]])
+    assert fit_svm(few, np.array([0, 0, 1, 1, 1, 1]), GRIDS["small"], 0).predict([[0.05], [1.0]]).tolist() == [0, 1]
+    assert fit_svm(few, np.array([0, 1, 1, 1, 1, 1]), GRIDS["small"], 0).C == 1.0
+
+
+def test_selections_share_a_ranking_where_the_method_allows_it():
+    generator = np.random.default_rng(0)
+    X = np.abs(generator.normal(size=(80, 30))).astype(np.float32)
+    y = (X[:, 3] > X[:, 7]).astype(int)
+    small, large = select_for_all("fisher", X, y, [2, 10], ("toy", 0))
+    assert set(small.columns) <= set(large.columns)
+    assert small.seconds == large.seconds
+    sparse = select_for_all("fisher", sp.csr_matrix(X), y, [2, 10], ("toy", 0))
+    assert [picked.columns.tolist() for picked in sparse] == [small.columns.tolist(), large.columns.tolist()]
+    assert select_for_all("inffs", sp.csr_matrix(X), y, [2], ("toy", 0))[0].columns.size == 2
+    one, again, other = (select_for_all("random", X, y, [5], ("toy", i))[0].columns.tolist() for i in (0, 0, 1))
+    assert one == again != other
+    assert select_for_all("all", X, y, [5, 9], ("toy", 0))[1].columns.tolist() == list(range(30))
+
+
+@pytest.mark.parametrize("method", available())
+def test_settings_of_every_method_are_its_parameters(method):
+    settings = parameters_of(make_seeded(method, 3, 0))
+    assert "random_state" not in settings
+    assert all(isinstance(value, str) for value in settings.values())
+
+
+def test_other_plans_are_other_cells(table):
+    microarray = load_protocol("microarray")
+    common = {"datasets": ["toy"], "methods": ["e2efs-soft"], "m_values": [2], "n_repeats": 1}
+
+    def keys(**more):
+        return {cell.key for cell in microarray.make_cells(microarray.make_plan(**{**common, **more}), table)}
+
+    first = keys()
+    assert len(first) == 3 * 3
+    for change in ({"m_values": [3]}, {"grid": "full"}, {"seed": 1}, {"learners": ["SVM"]}):
+        assert first.isdisjoint(keys(**change))
+    assert len(first & keys(recipe="tamiz")) == 0 + 3 * 0
+    assert first < keys(n_repeats=2)
+    cell = microarray.make_cells(microarray.make_plan(**common), table)[0]
+    failure = execute(type(cell)(cell.protocol, cell.name, {**cell.settings, "data": "0" * 32}), table)["failure"]
+    assert "not the one that the run was planned with" in failure
+    many = microarray.make_cells(microarray.make_plan(**{**common, "m_values": [5000]}), table)[0]
+    assert "more than the 12 feature(s)" in execute(many, table)["failure"]
+
+
+def test_splits_are_those_of_scikit_learn():
+    from sklearn.model_selection import RepeatedStratifiedKFold
+
+    y = np.repeat([0, 1], [22, 40])
+    expected = list(RepeatedStratifiedKFold(n_splits=3, n_repeats=20, random_state=42).split(np.zeros((62, 1)), y))
+    for split in (0, 1, 17, 59):
+        for mine, theirs in zip(split_rows(y, split), expected[split], strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.data
+def test_parts_of_real_sets(data_home):
+    dexter, found = load_checked("dexter", data_home)
+    parts = load_split("dexter", data_home, found, 1)
+    assert parts.n_features == dexter.data.shape[1] > parts.columns.size == parts.train.shape[1]
+    assert np.asarray((parts.train != 0).sum(axis=0)).min() > 0
+    gina = load_split("gina_rebuilt", data_home, load_checked("gina_rebuilt", data_home)[1], 0)
+    assert gina.y_train.size + gina.y_test.size == 3153, "the rows that the paper counts"
+
+
+def test_checksums_see_values_types_and_shapes():
+    X = np.arange(6.0).reshape(2, 3)
+    others = [X.T, X.astype(np.float32), X.reshape(3, 2), X + 1, sp.csr_matrix(X)]
+    assert len({checksum(X), *map(checksum, others)}) == 6
+    assert checksum(X.T.copy().T) == checksum(X)
+
+
+def test_erf_pair_is_the_scaler_of_the_training_part():
+    train, test = np.random.default_rng(0).normal(size=(2, 40, 5)).astype(np.float32)
+    scaler = ErfScaler().fit(train)
+    for mine, theirs in zip(erf_pair(train, test), (scaler.transform(train), scaler.transform(test)), strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-6)
+    for mine, theirs in zip(erf_pair(sp.csr_matrix(train), sp.csr_matrix(test)), erf_pair(train, test), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+# ---- ground truth and MADELON
+
+
+def run_protocol_cells(protocol, plan, home=None, method=None):
+    cells = [cell for cell in protocol.make_cells(plan, home) if method in (None, cell.settings["method"])]
+    results = {cell.key: execute(cell, home)["result"] for cell in cells}
+    return protocol.summarise(plan, cells, results, {}), results
+
+
+def test_ground_truth_finds_what_a_method_is_known_to_find():
+    """ReliefF sees a xor of two among eight columns, Fisher cannot: no column says anything alone."""
+    truth = load_protocol("ground-truth")
+    plan = truth.make_plan(datasets=["xor"], methods=["relieff", "fisher"], sizes=[8, 32], n_folds=3)
+    summary, _ = run_protocol_cells(truth, plan)
+    means = {(record["method"], record["size"]): record["mean"] for record in summary.records}
+    assert means["relieff", 8] == 1.0
+    assert means["fisher", 32] < 0.5
+    assert "| LassoNet (light budget) | 0.780 |" in summary.markdown
+    assert "Differences" not in summary.markdown, "published means are over all sizes"
+
+
+@pytest.mark.parametrize(("method", "problem", "size", "parameter"), [
+    ("pairs", "ring+xor", 64, ("network", "'pairs'")),
+    ("mrmr", "ring", 16, ("relevance", "'mutual_info'")),
+    ("e2efs-soft", "xor", 8, ("network", "'mlp'")),
+])  # fmt: skip
+def test_methods_get_what_the_problems_need(method, problem, size, parameter):
+    truth = load_protocol("ground-truth")
+    plan = truth.make_plan(datasets=[problem], methods=[method], sizes=[size], n_folds=2)
+    cell = next(cell for cell in truth.make_cells(plan) if cell.settings["method"] == method)
+    assert parameter in cell.settings["parameters"].items()
+    assert execute(cell)["result"]["scores"][0][2][0] >= (0.5 if method == "mrmr" else 1.0)
+
+
+def test_ground_truth_refuses_what_makes_no_sense():
+    truth = load_protocol("ground-truth")
+    for options, message in [
+        ({"datasets": ["ring xor"]}, r"Did you mean 'ring\+xor'"),
+        ({"methods": ["all"]}, "finds every true one"),
+        ({"sizes": [4]}, "at least 8"),
+        ({"n_folds": 1}, "--folds must be at least 2"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            truth.make_plan(**options)
+    with pytest.raises(ValueError, match="-k must be at least 1"):
+        load_protocol("madelon").make_plan(k=0)
+
+
+@pytest.mark.data
+def test_madelon_orders_methods_as_published(data_home, monkeypatch):
+    madelon = load_protocol("madelon")
+    monkeypatch.setattr(type(madelon), "n_trees", 50)
+    plan = madelon.make_plan(methods=["fisher"], n_runs=1)
+    cells = [cell for cell in madelon.make_cells(plan, data_home) if cell.settings["method"] != "all"]
+    results = {cell.key: execute(cell, data_home)["result"] for cell in cells}
+    summary = madelon.summarise(plan, cells, results, {})
+    means = {row.method: row.mean for row in summary.rows}
+    assert means["fisher"] > means["random"] + 0.1
+    assert "| ReliefF | 0.941 |" in summary.markdown
+
+
+def test_surfaces():
+    surfaces = load_protocol("surfaces")
+    summary = surfaces.summarise(surfaces.make_plan(n_points=3), [], {}, {})
+    assert "| (0, 1) | 0.000 | 0.000 |" in summary.markdown
+    assert "| (1, 1) | 0.000 | 2.000 |" in summary.markdown
+    assert all(one <= two for one, two in pairwise(sorted(record["L12+LM"] for record in summary.records)))
+
+
+def test_dead_networks_are_told_from_living_ones(table):
+    dataset, _ = load_checked("toy", table)
+    living = E2EFSClassifier(2, random_state=0).fit(dataset.data, dataset.target)
+    score, dead = recipes.score_fitted(living, dataset.data, dataset.target)
+    assert (score > 0.8, dead) == (True, False)
+
+    class Dead:
+        def decision_function(self, X):
+            return np.full(len(X), -0.3)
+
+        def predict(self, X):
+            return np.zeros(len(X), dtype=int)
+
+    assert recipes.score_fitted(Dead(), dataset.data, dataset.target) == (0.5, True)

@@ -1,0 +1,284 @@
+"""Tables and pages from cells whose scores are known, and the numbers that stand beside them."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from importlib.resources import files
+from itertools import product
+
+import numpy as np
+import pytest
+
+from tamiz.baselines.registry import get_method
+from tamiz.paper import numbers
+from tamiz.paper.images import IMAGE_METHODS, NEW, OWN, PUBLISHED_ORDERS, Images
+from tamiz.paper.microarray import Microarray, scored_by
+from tamiz.paper.protocol import Cell, load_protocol
+from tamiz.paper.recipes import recipes_of
+from tamiz.paper.results import draw_summary, headline_rows, summary_table, write_page
+from tamiz.paper.runner import run_protocol
+from tamiz.paper.tables import behind_rows, bold_rows, collect
+from tamiz.paper.three_layer import ANEW, JOINT, ThreeLayer, curve_sizes_of
+
+
+def microarray_cells(plan, score):
+    """Cells of a plan with results made by ``score(method, learner, recipe, split, m)``."""
+    cells, results = [], {}
+    for dataset, method in product(plan.datasets, plan.methods):
+        for recipe in recipes_of(plan) if get_method(method).trains_model else (None,):
+            for unit in range(3 * plan.n_repeats):
+                about = {"dataset": dataset, "method": method, "recipe": recipe, "unit": unit}
+                cell = Cell("microarray", f"{about}", {**about, "sizes": list(plan.m_values)})
+                cells.append(cell)
+                results[cell.key] = {
+                    "scores": [
+                        [learner, its, [score(method, learner, its, unit, m) for m in plan.m_values]]
+                        for learner, its in scored_by(plan, method, recipe)
+                    ],
+                    "support": None if method == "all" else [list(range(m)) for m in plan.m_values],
+                    "seconds": [0.5 if recipe != "tamiz" else 2.0] * len(plan.m_values),
+                    "converged": [unit != 0] * len(plan.m_values),
+                    "n_features": 2000,
+                }
+    return cells, results
+
+
+def line(markdown, label, number=0):
+    """Return the cells of a line of a table."""
+    found = [text for text in markdown.splitlines() if text.startswith(f"| {label} |")]
+    return [cell.strip() for cell in found[number].strip("|").split("|")][1:]
+
+
+def test_microarray_with_known_scores():
+    protocol = Microarray()
+    plan = protocol.make_plan(datasets=["colon", "gina_rebuilt"], methods=["fisher", "e2efs"], n_repeats=3)
+    level = {"e2efs": 0.9, "fisher": 0.6, "all": 0.99, "random": 0.5}
+    cells, results = microarray_cells(
+        plan,
+        lambda method, learner, recipe, split, m: level[method] + 0.001 * ((split * len(method) + len(learner)) % 5),
+    )
+    lost = next(cell for cell in cells if cell.settings["method"] == "fisher")
+    del results[lost.key]
+    summary = protocol.summarise(plan, cells, results, {lost.name: "ValueError: no"})
+    text = summary.markdown
+    assert line(text, "E2E-FS, SVM [paper]")[0] == "**0.903 ± 0.00** (0.825)"
+    assert line(text, "Fisher, SVM")[0].endswith("↓ (0.828)")
+    assert "**" not in line(text, "all features, SVM")[0] + line(text, "Fisher, SVM")[0]
+    assert "by the paper's rule" in text
+    assert "corrected resampled t test" in text
+    assert "GINA (REBUILT)" in text
+    assert "ValueError: no" in text
+    assert "COLON, Fisher, SVM: 0.602 here, 0.828 published (-0.226); 8 splits here, 60 there; more than" in text
+    assert "the authors' result files have 0.820; the SVM chose from the small grid" in text
+    assert "the data are rebuilt, not the paper's rows" in text
+    assert line(text, "E2E-FS [paper]")[0] == "40 of 45", "one split of nine ended at the step limit"
+    assert line(text, "Fisher", number=-1)[0] == "1.00", "everybody kept the same features"
+    # Every M has a column of its own beside the means.
+    assert line(text, "Fisher, SVM", number=1) == ["0.602"] * 5
+    fisher = next(r for r in summary.records if (r["method"], r["detail"], r["size"]) == ("fisher", "SVM", "mean"))
+    assert (fisher["n"], fisher["published"], fisher["bold"]) == (8, 0.828, False)
+    (name, comparison, about), _ = protocol.comparisons(plan, summary)
+    assert (name, about["title"], about["n_rows"], about["n_features"]) == ("colon", "COLON", 62, 2000)
+    assert comparison.methods[:3] == ("fisher / Naive [paper]", "fisher / SVM", "e2efs / NaiveF [paper]")
+    assert set(comparison.references) == {f"{m} / {x}" for m in ("random", "all") for x in ("Naive [paper]", "SVM")}
+    assert comparison.scores.shape == (9, 5, 9)
+    assert np.isnan(comparison.scores[0]).sum() == 5
+
+
+def test_few_splits_make_nothing_bold_and_both_recipes_are_rows():
+    protocol = Microarray()
+    plan = protocol.make_plan(
+        datasets=["colon"], methods=["fisher", "e2efs"], m_values=[10], n_repeats=1, recipe="both"
+    )
+    cells, results = microarray_cells(
+        plan, lambda method, learner, recipe, split, m: 0.7 if recipe == "tamiz" else 0.9 + 0.01 * split
+    )
+    summary = protocol.summarise(plan, cells, results, {})
+    assert "**" not in summary.markdown
+    assert "No row is bold: 3 splits cannot tell any two rows apart" in summary.markdown
+    assert not any(record.get("bold") for record in summary.records)
+    rows = collect(protocol, plan, cells, results)
+    assert bold_rows(rows) == behind_rows(rows, 1 / 3) == set()
+    assert [row.label for row in rows if row.method == "fisher"] == [
+        "Fisher, Naive [paper]",
+        "Fisher, Naive [tamiz]",
+        "Fisher, SVM",
+    ]
+    assert [row.mean for row in rows if row.label == "E2E-FS, NaiveF [tamiz]"] == [pytest.approx(0.7)]
+    seconds = {row["method"]: row["median seconds of one selection"] for row in summary.timing}
+    assert (seconds["E2E-FS [paper]"], seconds["E2E-FS [tamiz]"]) == (0.5, 2.0)
+    assert "published" not in summary.markdown, "the paper's means are over five numbers of features"
+
+
+def test_nemenyi_is_not_printed_where_no_ranks_can_differ_so_much():
+    plan = Microarray().make_plan(datasets=["colon", "lung"], methods=["fisher", "e2efs"], m_values=[10], n_repeats=1)
+    cells, results = microarray_cells(plan, lambda method, learner, *rest: 0.5 + 0.01 * len(method + learner))
+    words = Microarray().summarise(plan, cells, results, {}).markdown
+    assert "tell no two rows apart by their mean ranks" in words
+    assert "differ by less than" not in words
+
+
+def test_dead_networks_are_counted_and_the_median_is_shown(tmp_path):
+    protocol = ThreeLayer()
+    plan = protocol.make_plan(datasets=["madelon", "gina_rebuilt"], methods=["fisher", "e2efs"], n_repeats=2)
+    cells, results = [], {}
+    for dataset, method, unit in product(plan.datasets, plan.methods, range(6)):
+        sizes = list(curve_sizes_of(dataset))
+        about = {"dataset": dataset, "method": method, "recipe": "paper", "unit": unit, "sizes": sizes}
+        cell = Cell("three-layer", f"{about}", about)
+        cells.append(cell)
+        dead = method == "e2efs" and unit < 2
+        details = (ANEW, JOINT) if method == "e2efs" else (ANEW,)
+        results[cell.key] = {
+            "scores": [[detail, "paper", [0.5 if dead else 0.8] * len(sizes)] for detail in details],
+            "dead": [[detail, "paper", [dead] * len(sizes)] for detail in details],
+            "seconds": [1.0],
+            "converged": [True] * len(sizes),
+        }
+    summary = protocol.summarise(plan, cells, results, {})
+    text = summary.markdown
+    assert line(text, "E2E-FS, anew [paper]", number=1)[0] == "0.700 (0.889)"
+    assert line(text, "*E2E-FS, anew [paper]: median*")[0] == "0.800"
+    assert line(text, "*E2E-FS, joint [paper]: dead networks of 6 splits*") == ["2"] * 4
+    assert "*Fisher" not in text
+    assert "MADELON, E2E-FS, anew [paper]: 0.700 here, 0.827 published (-0.127); 6 splits here, 60 there" in text
+    assert "8 of 24 networks died; the rate of 0.05" in text
+    assert "gamma's own Adam" not in text
+    assert "### GINA (REBUILT)" in text
+    assert protocol.draw(summary, cells, results, tmp_path) == {"figure": str(tmp_path / "figure.png")}
+
+
+def image_results(plan, accuracy):
+    cells, results = [], {}
+    for dataset, method, unit in product(plan.datasets, plan.methods, range(plan.n_runs)):
+        sizes = [39, 78, 196, 392]
+        cell = Cell("images", f"{dataset} {method} {unit}", {"dataset": dataset, "method": method, "recipe": None,
+                                                             "unit": unit, "sizes": sizes})  # fmt: skip
+        cells.append(cell)
+        own = [[OWN, None, [0.9] * 4]] if method.startswith("e2efs") else []
+        results[cell.key] = {
+            "scores": [[NEW, None, [accuracy[method]] * 4], *own],
+            "converged": [method != "e2efs", True, True, True],
+            "support": None if method == "all" else [list(range(m)) for m in sizes],
+            "seconds": [1.0] * 4,
+            "n_features": 784,
+            "shape": [1, 28, 28],
+            "n_rows": [2000, 660],
+        }
+    return cells, results
+
+
+def test_images_say_rows_convergence_and_order(tmp_path):
+    protocol = Images()
+    plan = protocol.make_plan(datasets=["mnist"], methods=["dfs", "sfs", "e2efs", "e2efs-soft"], epochs=11, n_runs=3)
+    accuracy = {"dfs": 0.8, "sfs": 0.7, "e2efs": 0.85, "e2efs-soft": 0.9, "random": 0.95, "all": 0.99}
+    cells, results = image_results(plan, accuracy)
+    summary = protocol.summarise(plan, cells, results, {})
+    text = summary.markdown
+    assert "Training and test images: MNIST: 2,000 and 660." in text
+    assert "No row is bold: 3 runs" in text
+    assert (line(text, "E2E-FS")[0], line(text, "E2E-FS-Soft")[0]) == ("9 of 12", "12 of 12")
+    # The paper's rows of E2E-FS are own networks, so its number stands beside those.
+    assert line(text, f"E2E-FS, {NEW}")[0] == "0.8500 ± 0.00"
+    assert line(text, f"E2E-FS, {OWN}")[0] == "0.9000 ± 0.00 (0.9705)"
+    assert line(text, "MNIST, authors' files")[0] == "0.80"
+    assert line(text, "MNIST, *spread*")[0] == "0.200"
+    assert "CIFAR-100" in text
+    files_ = protocol.draw(summary, cells, results, tmp_path)
+    assert list(files_) == ["masks of mnist"]
+    assert (tmp_path / "masks-mnist.png").read_bytes()[:4] == b"\x89PNG"
+
+
+# ---- pages
+
+
+def headline(method, value, **more):
+    score = {"dataset": "COLON", "measure": "accuracy", "basis": "mean of 3 splits", "method": method, "value": value}
+    return ("microarray", "results/a.md", {**score, "label": method.title(), "recipe": None, "published": None, **more})
+
+
+def test_headlines_take_the_best_row_of_each_kind_and_recipe():
+    scores = [
+        headline("fisher", 0.8),
+        headline("mim", 0.7),
+        headline("e2efs", 0.85, recipe="paper", label="E2E-FS, SVM", published=0.86),
+        headline("e2efs", 0.9, recipe="tamiz"),
+        headline("pairs", 0.95, recipe="tamiz"),
+        headline("all", 1.0),
+        headline("fisher", 0.99, dataset="LUNG"),
+    ]
+    paper, tamiz, lung = headline_rows(scores)
+    assert (paper.label, paper.best["value"], paper.other["method"]) == ("COLON [paper]", 0.85, "fisher")
+    assert (tamiz.best["method"], tamiz.variants["e2efs"]["value"], tamiz.other["value"]) == ("pairs", 0.9, 0.8)
+    assert (lung.label, lung.variants) == ("LUNG", {})
+    assert [kind for kind, _ in tamiz.marks()] == ["other", "own", "e2efs"]
+    table = summary_table([paper, tamiz, lung])
+    assert "| COLON [paper] | E2E-FS, SVM: 0.850 (0.860) | SVM: 0.850 (0.860) | – | Fisher: 0.800 |" in table
+    chart = draw_summary([paper, tamiz, lung])
+    assert chart == draw_summary([paper, tamiz, lung]), "the same scores, the same file"
+    for words in ("microarray: accuracy", "COLON [tamiz]", "E2E-FS-Pairs, pair search", "published"):
+        assert words in chart
+
+
+def test_pages_of_several_runs(tmp_path):
+    folders = [tmp_path / name for name in ("surfaces", "xor", "ring")]
+    surfaces, truth = load_protocol("surfaces"), load_protocol("ground-truth")
+    run_protocol(surfaces, surfaces.make_plan(n_points=3), folders[0])
+    for folder, problem in zip(folders[1:], ("xor", "ring"), strict=True):
+        plan = truth.make_plan(datasets=[problem], methods=["relieff"], sizes=[8], n_folds=2)
+        run_protocol(truth, plan, folder, jobs=1)
+    written = write_page(folders, tmp_path / "docs" / "results.md")
+    assert all(path.exists() for path in written)
+    names = sorted(path.relative_to(tmp_path / "docs").as_posix() for path in written)
+    assert names == [
+        "images/results-chart.svg",
+        "images/surfaces-figure.png",
+        "results.md",
+        *(
+            f"results/{name}.{kind}"
+            for name in ("ground-truth-2", "ground-truth", "surfaces")
+            for kind in ("json.gz", "md")
+        ),
+    ]
+    text = (tmp_path / "docs" / "results.md").read_text()
+    assert "- ground-truth (xor" not in text, "both runs are means over the same"
+    assert "[ground-truth](results/ground-truth-2.md) | ring |" in text
+    page = (tmp_path / "docs" / "results" / "ground-truth.md").read_text()
+    command = "tamiz reproduce ground-truth --problems xor --methods relieff,random --sizes 8 --folds 2"
+    assert f"Made by `{command}` on " in page
+    assert "## Seconds" in page
+    raw = json.loads(gzip.decompress((tmp_path / "docs" / "results" / "ground-truth.json.gz").read_bytes()))
+    assert raw["run"]["options"]["sizes"] == [8]
+    assert raw["rows"][0]["scores"] == [[1.0], [1.0]]
+
+
+# ---- published numbers
+
+
+def test_no_published_number_has_changed():
+    """Every number was compared with the paper and the authors' files; a change has to be meant."""
+    text = files("tamiz.paper").joinpath("numbers.json").read_bytes()
+    assert hashlib.sha256(json.dumps(json.loads(text), sort_keys=True).encode()).hexdigest() == (
+        "b412248f85586242388a187f3ed7c245828c0405f834d3b688249c9f53c0874d"
+    )
+
+
+def test_published_tables_are_whole():
+    assert len(numbers.MICROARRAY) == 16
+    assert {len(row) for row in numbers.MICROARRAY.values()} == {7}
+    assert numbers.MICROARRAY["e2efs-soft", "naive"]["gisette"] == (0.963, 0.02)
+    assert numbers.MICROARRAY_FILES.keys() == numbers.MICROARRAY.keys()
+    for place, row in numbers.MICROARRAY_FILES.items():
+        known = {name: mean for name, mean in row.items() if mean is not None}
+        assert len(known) == (7 if place[0].startswith("e2efs") else 6)
+        # ReliefF on DEXTER is the one row that the files and the paper do not share.
+        off = {name for name, mean in known.items() if abs(mean - numbers.MICROARRAY[place][name][0]) > 0.016}
+        assert off == ({"dexter"} if place[0] == "relieff" else set())
+    for name, rows in numbers.IMAGES.items():
+        assert set(rows) == set(numbers.IMAGES_SECONDS[name]) == set(IMAGE_METHODS)
+        assert {len(row) for row in rows.values()} == {len(numbers.IMAGE_SIZES[name])} == {4}
+        assert set(numbers.IMAGES_DEVIATIONS[name]) == {"e2efs", "e2efs-soft"}
+    for orders in PUBLISHED_ORDERS.values():
+        assert all(set(rows) <= set(IMAGE_METHODS) for rows in orders.values())

@@ -34,7 +34,7 @@ HELPERS = ("errors", "_utils", "_version")
 # Loaded when called only: a picture of a selection, and the methods of the paper that the registry names.
 WHEN_CALLED = {
     ("selection", "tamiz.report.plots"),
-    ("study", "tamiz.report.write"),
+    ("study", "tamiz.report.page"),
     ("study", "tamiz.report.text"),
 }
 REGISTERED = {("baselines", "tamiz.paper.deep")}

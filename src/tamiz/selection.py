@@ -315,12 +315,12 @@ class Selection:
 
         Parameters
         ----------
-        kind : {"sieve", "path", "importance", "heatmap", "correlation", "stability", "effects"}, default="sieve"
+        kind : {"sieve", "loss", "path", "importance", "heatmap", "correlation", "stability", "effects"}, default="sieve"
             What to draw; see :func:`tamiz.report.plots.plot_selection`.
         X, y : table and target, default=None
             What the selector was fitted on, for the kinds that show it.
         **details
-            ``estimator``, ``evaluation`` and ``ax``.
+            ``evaluation`` and ``ax``.
 
         Returns
         -------

@@ -276,7 +276,7 @@ class Study:
 
     def report(self, path: str | os.PathLike[str] = "report.html", **details: Any) -> Path:
         """Write the report, one HTML file that needs nothing else; ``details`` go to :func:`tamiz.report.report`."""
-        from tamiz.report.write import report
+        from tamiz.report.page import report
 
         return report(self, path=path, **details)
 

@@ -1,59 +1,170 @@
-"""Small pictures of single columns."""
+"""Columns of the user's table: levels, distributions, clusters, stand-ins, folds."""
+
+from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from tamiz.report.columns import (
-    class_cells,
-    correlation_chart,
-    effect_bar,
-    effect_range,
-    fold_grid_chart,
-    near_copies,
-    share_dot,
+    Columns,
+    check_report_table,
+    describe_distribution,
+    find_stand_ins,
+    fold_grid,
+    group_rows,
+    image_planes,
+    kept_grids,
+    target_numbers,
 )
-from tamiz.report.evidence import Correlations, FoldGrid
+from tamiz.selection import Selection
+
+ALL = [("all", np.ones(6, dtype=bool))]
 
 
-def test_the_range_holds_zero():
-    assert effect_range([]) == (0.0, 0.0)
-    assert effect_range([2.0, float("nan"), None, -3.0]) == (-3.0, 2.0)
+@pytest.fixture
+def mixed():
+    """A column with three levels, a number with an indicator of missing values, a yes or no of one feature, and a number."""
+    names = ["size", "size is missing", "colour=red", "colour=blue", "colour=green", "sex=m", "other"]
+    groups = np.array([0, 0, 1, 1, 1, 2, 3])
+    selection = Selection(
+        np.array([1, 1, 1, 1, 1, 1, 0], bool), np.array([3, 5, 1, 2, 4, 6, 7]), feature_names=names, groups=groups,
+        group_names=["size", "colour", "sex", "other"],
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    colour = np.array([0, 1, 2, 0, 1, 3])  # the last has none of the levels
+    X = np.column_stack(
+        [
+            [1.0, 2, 3, 4, 5, 6], [0, 0, 0, 1, 0, 0], colour == 0, colour == 1, colour == 2, [0, 1, 0, 1, 0, 1],
+            rng.normal(size=6),
+        ]
+    ).astype(float)  # fmt: skip
+    return Columns(selection), X
 
 
-@pytest.mark.parametrize("value", [None, float("nan"), float("inf")])
-def test_what_is_not_known_has_no_bar(value):
-    assert effect_bar(value, (-1.0, 1.0), "s0") == ""
-    assert share_dot(value) == ""
+def test_columns_count_once_whatever_is_inside(mixed):
+    columns, _ = mixed
+    assert (len(columns), columns.n_kept) == (4, 3)
+    assert [columns.names[i] for i in columns.kept] == ["colour", "size", "sex"]
+    assert columns.levels_of(1) == ["red", "blue", "green"]
+    assert columns.levels_of(3) == []
+    assert columns.of_features(np.arange(7.0)).tolist() == [1, 4, 5, 6]
 
 
-def test_bars_of_opposite_effects_lie_on_opposite_sides():
-    up, down = (effect_bar(value, (-1.0, 1.0), "s0") for value in (0.5, -0.5))
-    assert up != down
-    assert effect_bar(0.5, (0.0, 0.0), "s0") == ""
+def test_values_are_read_as_a_user_knows_them(mixed):
+    columns, X = mixed
+    codes, levels = columns.read(X, 1)
+    assert (codes.tolist(), levels) == ([0, 1, 2, 0, 1, 3], ("red", "blue", "green", "other"))
+    assert columns.read(sp.csc_matrix(X), 2)[1] == ("m", "not m")
+    values, levels = columns.read(X, 0)
+    assert levels == ()
+    assert np.isnan(values).tolist() == [False, False, False, True, False, False]
+    scores = columns.scores(X, [1], np.array([10.0, 0, 5, 20, 4, 7]))
+    assert scores.ravel().tolist() == [15, 2, 5, 15, 2, 7]  # levels stand at the mean of the target
 
 
-def test_dots_below_one_half_are_faint():
-    assert "faint-bar" in share_dot(0.4)
-    assert "faint-bar" not in share_dot(0.5)
+@pytest.mark.parametrize(
+    ("values", "levels", "labels", "counts"),
+    [
+        ([0, 1, 1, 0, 1, 1], (), ("0", "1"), (2, 4)),
+        ([0, 1, 2, 2, 2, 1], ("a", "b", "c"), ("a", "b", "c"), (1, 2, 3)),
+        ([0, 1, 2, 3, 4, 5], (), (), (1, 1, 1, 1, 1, 1)),
+        ([5, 5, 5, 5, 5, 5], (), (), (6,)),
+    ],
+)
+def test_distributions_have_levels_or_bins(values, levels, labels, counts):
+    found = describe_distribution(np.array(values, dtype=float), ALL, levels)
+    assert (found.levels, found.groups[0].counts) == (labels, counts)
 
 
-def test_cells_tell_the_class_and_the_side():
-    drawn = class_cells([0.5, -1.0, 0.0], 1.0, ["a", "b", "c"])
-    assert "down5" in drawn
-    assert "up" in drawn
-    assert "b: −1" in drawn or "b: -1" in drawn
+def test_axes_of_whole_numbers_end_at_the_data():
+    years = np.random.default_rng(0).integers(1880, 2023, 500).astype(float)
+    years[:2] = 1880, 2022
+    found = describe_distribution(years, [("all", np.ones(500, bool))])
+    assert found.ends == (1880, 2022)
+    assert (found.edges[0], found.edges[-1]) == (1879.5, 2022.5)
+    assert sum(found.groups[0].counts) == 500
 
 
-def test_the_grid_says_how_many_folds_kept_a_column():
-    grid = FoldGrid(("kept", "other"), (True, False), np.array([[True, True, False], [False, True, True]]))
-    drawn = fold_grid_chart(grid, 600)
-    assert "kept: 2 of 3 folds" in drawn
-    assert "other: 2 of 3 folds; not in the final fit" in drawn
+def test_far_values_do_not_flatten_the_rest_and_missing_ones_are_counted():
+    values = np.r_[np.random.default_rng(0).normal(size=997), 1e6, np.nan, np.nan]
+    found = describe_distribution(values, [("all", np.ones(1000, bool))])
+    assert found.ends[1] < 10
+    assert (sum(found.groups[0].counts), found.groups[0].n_missing) == (998, 2)
+    assert describe_distribution(np.full(3, np.nan), [("all", np.ones(3, bool))]) is None
 
 
-def test_copies_are_listed_the_nearest_first():
-    values = np.array([[1.0, 0.99, 0.1], [0.99, 1.0, -0.995], [0.1, -0.995, 1.0]])
-    correlations = Correlations(("a", "b", "c"), values)
-    found = near_copies(correlations)
-    assert [set(pair[:2]) for pair in found] == [{"b", "c"}, {"a", "b"}]
-    assert all(name in correlation_chart(correlations, 600) for name in "abc")
+def test_rare_levels_are_counted_together():
+    found = describe_distribution(np.arange(20.0), [("all", np.ones(20, bool))], [f"l{i}" for i in range(20)])
+    assert len(found.levels) == 8
+    assert (found.levels[-1], found.groups[0].counts[-1]) == ("13 others", 13)
+
+
+def test_groups_of_rows():
+    assert [label for label, _ in group_rows(np.arange(9.0), "regression", "price")][2] == "highest third of price"
+    assert len(group_rows(np.zeros((4, 2)), "regression")) == 1
+    assert target_numbers(["a", "b", "a"], "classification").tolist() == [0, 1, 0]
+    assert target_numbers(["a", "b", "c", "c"], "classification").tolist() == [0, 0, 1, 1]
+    assert target_numbers(np.zeros((4, 2)), "regression") is None
+
+
+def test_the_heat_map_clusters_rows_and_correlations_are_exact(table, selection):
+    X, y = table
+    heat, rows, both = kept_grids(Columns(selection), X, y, "classification", group_rows(y, "classification"))
+    assert heat.values.shape == (12, 120)
+    assert sorted(rows.tolist()) == list(range(120))
+    columns = [int(name[5:]) for name in both.rows]
+    assert both.values == pytest.approx(np.corrcoef(X[:, columns].T), abs=1e-5)
+    one = Columns(Selection(np.array([True, False]), np.array([1, 2])))
+    assert kept_grids(one, X[:, :2], y, "classification", group_rows(y, "classification")) is None
+
+
+def test_stand_ins_are_more_than_chance(table, selection):
+    X, y = table
+    found = find_stand_ins(Columns(selection), X, y, "classification")
+    assert sum(map(len, found)) >= 12
+    assert find_stand_ins(Columns(selection), sp.csc_matrix(X), y, "classification") == found
+    noise = np.random.default_rng(0).normal(size=(20, 400))
+    assert find_stand_ins(Columns(selection), noise, y[:20], "classification") == [[]] * 12
+
+
+def test_stand_ins_are_columns_not_levels(mixed):
+    columns, _ = mixed
+    rng = np.random.default_rng(0)
+    X = (rng.random((60, 7)) > 0.5).astype(float)
+    X[:, 6] = X[:, 5]
+    found = find_stand_ins(columns, X, rng.integers(0, 2, 60), "classification")
+    assert [name for name, _ in found[2]] == ["other"]
+
+
+def test_folds_may_hold_features_or_columns(mixed):
+    columns, _ = mixed
+    by_feature = [np.array([0, 0, 1, 1, 1, 0, 1], bool)] * 3
+    by_column = [np.array([0, 1, 0, 1], bool)] * 3
+    for supports in (by_feature, by_column):
+        grid, n_kept = fold_grid(columns, supports)
+        assert (n_kept, grid.rows) == (3, ["colour", "size", "sex", "other"])
+        assert grid.values.sum(axis=1).tolist() == [3, 0, 0, 3]
+    assert fold_grid(columns, by_column[:1]) is None
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.zeros((4, 3)), "X has 3 columns, the selection was made on 400"),
+        ([["a"]], "The report needs X as a table of numbers"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(selection, X, message):
+    with pytest.raises(ValueError, match=message):
+        check_report_table(X, selection)
+
+
+@pytest.mark.parametrize(
+    ("shape", "plane"), [((1, 4, 6), (4, 6)), ((8, 6, 3), (8, 6)), ((3, 8), (3, 8)), ((24,), None), ((1, 24), None)]
+)
+def test_images_are_found_by_their_shape(shape, plane):
+    n = int(np.prod(shape))
+    selection = Selection(np.arange(n) < 2, np.arange(1, n + 1), shape=shape)
+    found = image_planes(selection, np.ones((5, n)))
+    assert (None if found is None else found[0].shape) == plane

@@ -1,4 +1,4 @@
-"""Pictures with matplotlib."""
+"""Pictures with matplotlib, from the same descriptions as the page."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import sys
 import matplotlib
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
 
-from tamiz import E2EFSClassifier, Training
-from tamiz.report import select_report
-from tamiz.report.evaluate import evaluate_estimator
+from tamiz import E2EFSClassifier
+from tamiz._utils.pictures import Lines, Series, draw
 from tamiz.selection import Selection
 
 matplotlib.use("Agg")
@@ -25,68 +23,47 @@ def _close_figures():
     pyplot.close("all")
 
 
-def test_sieve_shows_features_alive_and_loss(selection):
-    ax = selection.plot()
-    alive = ax.get_lines()[0]
-    assert np.array_equal(alive.get_ydata(), selection.history["n_alive"])
-    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_yscale()) == ("training step", "features alive", "log")
-    twin = next(other for other in ax.figure.axes if other is not ax)
-    assert np.array_equal(twin.get_lines()[0].get_ydata(), selection.history["loss"])
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["features alive", "M = 12", "loss"]
-    ax.figure.canvas.draw()
-
-
-def test_gamma_shows_kept_and_dropped_paths(selection):
+def test_how_the_run_went(selection):
+    sieve = selection.plot()
+    assert (sieve.get_xlabel(), sieve.get_ylabel(), sieve.get_yscale()) == ("training step", "features alive", "log")
+    assert sieve.get_lines()[0].get_ydata()[-1] == 12
+    assert selection.plot("loss").get_lines()[0].get_ydata() == pytest.approx(selection.history["loss"])
     _, mine = pyplot.subplots()
-    ax = selection.plot("path", ax=mine)
-    assert ax is mine
-    ends = [line.get_ydata()[-1] for line in ax.get_lines()]
-    assert sorted(ends) == [0.0] * 30 + [1.0] * 12
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["left out", "kept"]
-
-
-def test_what_cannot_be_drawn_is_refused(selection):
-    bare = Selection(np.array([True, False]), np.array([1, 2]))
-    with pytest.raises(ValueError, match="holds no history of features alive"):
-        bare.plot()
-    with pytest.raises(ValueError, match="holds no paths of gamma"):
-        bare.plot(kind="path")
-    with pytest.raises(ValueError, match=r"kind must be one of 'sieve', 'path', .* got 'pie'"):
-        selection.plot(kind="pie")
-
-
-def test_importance_heatmap_and_correlation(selection, table):
-    X, y = table
-    bars = selection.plot("importance", X, y)
-    data = select_report(selection, X, y)
-    assert [patch.get_width() for patch in bars.patches] == pytest.approx([kept.effect for kept in data.kept])
-    assert [t.get_text() for t in bars.get_yticklabels()] == selection.names
-    heat = selection.plot("heatmap", X, y)
-    assert heat.images[0].get_array().shape == (12, 120)
-    both = selection.plot("correlation", X)
-    assert np.allclose(np.diag(both.images[0].get_array()), 1.0)
-    assert {t.get_text() for t in both.get_yticklabels()} == set(selection.names)
-    for ax in (bars, heat, both):
+    paths = selection.plot("path", ax=mine)
+    assert paths is mine
+    assert sorted(line.get_ydata()[-1] for line in paths.get_lines()) == [0.0] * 30 + [1.0] * 12
+    assert [t.get_text() for t in paths.get_legend().get_texts()] == ["left out", "kept"]
+    for ax in (sieve, paths):
         ax.figure.canvas.draw()
 
 
-def test_stability_shows_the_folds():
-    X, y = load_iris(return_X_y=True)
-    clf = E2EFSClassifier(n_features_to_select=2, random_state=0).fit(X, y)
-    evaluation, _, _ = evaluate_estimator(clf, X, y, "classification", 3)
-    ax = clf.selection_.plot("stability", evaluation=evaluation)
-    assert ax.images[0].get_array().shape[1] == 3
-    weights = clf.selection_.plot("importance", estimator=clf)
-    assert len(weights.patches) == 2
+def test_kept_columns(selection, table, genes):
+    X, y = table
+    bars = selection.ranked_by(np.linspace(1, 2, 12)).plot("importance")
+    assert [patch.get_width() for patch in bars.patches] == pytest.approx(np.linspace(2, 1, 12))
+    assert selection.plot("heatmap", X, y).images[0].get_array().shape == (12, 120)
+    both = selection.plot("correlation", X)
+    assert np.allclose(np.diag(both.images[0].get_array()), 1.0)
+    assert {t.get_text() for t in both.get_yticklabels()} == set(selection.names)
+    folds = genes.selection.plot("stability", evaluation=genes.evaluation)
+    assert folds.images[0].get_array().shape[1] == 5
 
 
-def test_what_a_kind_needs_is_named(selection):
-    with pytest.raises(ValueError, match="needs estimator= "):
-        selection.plot("importance")
-    with pytest.raises(ValueError, match="kind='heatmap' needs X"):
-        selection.plot("heatmap")
-    with pytest.raises(ValueError, match="kind='stability' needs evaluation="):
-        selection.plot("stability")
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("sieve", "kind='sieve' needs a recorded history"),
+        ("path", "kind='path' needs recorded paths of gamma"),
+        ("importance", "kind='importance' needs a contribution"),
+        ("heatmap", "kind='heatmap' needs X"),
+        ("stability", "kind='stability' needs evaluation="),
+        ("effects", "fit with network='additive'"),
+        ("pie", r"kind must be one of 'sieve', .* got 'pie'"),
+    ],
+)
+def test_what_a_kind_needs_is_named(kind, message):
+    with pytest.raises(ValueError, match=message):
+        Selection(np.array([True, False]), np.array([1, 2])).plot(kind)
 
 
 def test_without_matplotlib_the_error_says_what_to_install():
@@ -94,7 +71,6 @@ def test_without_matplotlib_the_error_says_what_to_install():
 import sys
 sys.modules["matplotlib"] = None
 import numpy as np
-from tamiz import E2EFSClassifier
 from tamiz.selection import Selection
 history = {"step": np.array([0, 1]), "n_alive": np.array([2, 1])}
 try:
@@ -106,32 +82,43 @@ except ImportError as error:
     assert 'pip install "tamiz[plot]"' in done.stdout
 
 
-@pytest.mark.parametrize("normalize", ["erf", "standard", None])
-def test_effects_shows_a_curve_for_each_kept_column_in_its_own_units(normalize):
+def test_lines_are_drawn_with_all_their_parts():
+    points, ends = np.array([1.0, 2.0]), np.array([0.5, 1.5])
+    series = [
+        Series("a", points, points, ends, points + 1),
+        Series("b", points, points, colour=1, style="points"),
+        Series("c", points, points, style="grey"),
+    ]
+    parts = {
+        "levels": [("chance", 0.5)],
+        "chosen": ("M = 2", 2.0),
+        "diagonal": True,
+        "log_x": True,
+        "log_y": True,
+        "top": 9.0,
+    }
+    ax = draw(Lines("t", "x", "y", series, **parts))
+    assert {t.get_text() for t in ax.get_legend().get_texts()} == {"a", "b", "c", "chance", "M = 2"}
+    assert (ax.get_xscale(), ax.get_yscale(), ax.get_ylim()[1]) == ("log", "log", 9.0)
+    band = draw(Lines("t", "x", "y", series[:1], band=True))
+    assert len(band.collections) == 1
+
+
+def test_effects_shows_a_curve_for_each_kept_column_in_its_own_units():
     rng = np.random.default_rng(0)
     X = rng.uniform(100, 300, size=(300, 6))
     y = np.abs(X[:, 2] - 200) > 50  # matters at both ends
-    options = {"training": Training(ramp_steps=500, refinement_epochs=5), "random_state": 0}
-    if normalize is None:
-        X = X / 100
-    clf = E2EFSClassifier(2, network="additive", normalize=normalize, **options).fit(X, y)
+    clf = E2EFSClassifier(2, network="additive", random_state=0).fit(X, y)
     axes = clf.selection_.plot("effects")
-    assert axes.size == 2
     names = [ax.get_xlabel() for ax in axes.flat]
     assert sorted(names) == [f"x{i}" for i in clf.get_support(indices=True)]
-    (line, _) = axes.flat[names.index("x2")].get_lines()
+    line = axes.flat[names.index("x2")].get_lines()[0]
     grid, curve = line.get_data()
     low, high = X[:, 2].min(), X[:, 2].max()
     assert low * 0.95 <= grid[0] < grid[-1] <= high * 1.05
-    middle = curve[np.argmin(np.abs(grid - (low + high) / 2))]
-    assert min(curve[0], curve[-1]) > middle
-    # What the curve says is what the model adds.
+    # What the curve shows is what the model adds.
     moved = np.repeat(X[:1], 2, axis=0)
     moved[:, 2] = grid[[10, 40]]
-    difference = np.diff(clf.decision_function(moved))[0]
-    assert difference == pytest.approx(curve[40] - curve[10], abs=1e-3)
-
-
-def test_effects_need_curves(selection):
-    with pytest.raises(ValueError, match="no curves; fit with network='additive'"):
-        selection.plot("effects")
+    assert np.diff(clf.decision_function(moved))[0] == pytest.approx(curve[40] - curve[10], abs=1e-3)
+    with pytest.raises(ValueError, match="2 curves to draw, and 1 axes"):
+        clf.selection_.plot("effects", ax=axes.flat[0])

@@ -29,10 +29,9 @@ from tamiz.evaluation.comparison import (
     pick_methods,
     warm_up,
 )
-from tamiz.report.data import CompareReport
+from tamiz.report.page import report
 from tamiz.report.records import to_plain
 from tamiz.report.text import csv_text
-from tamiz.report.write import compare_report, report
 
 DEFAULT_K = (5, 10, 20)
 
@@ -114,9 +113,10 @@ def run_compare(options: CompareOptions, terminal: Terminal) -> dict[str, Any]:
                 tick=tick,
             )
         _report_failures(found, terminal)
-        page = _page(options, data, found, terminal)
-        record = _record(options, page)
-        _write(folder, options, page, record)
+        about = _about(options, data, found, terminal)
+        record = _record(options, found, about)
+        _write(folder, options, record)
+        report(found, path=folder / "report.html", spreadsheet_safe=options.spreadsheet_safe, **about)
     record["files"] = {
         name: str(out / file)
         for name, file in {"report": "report.html", "csv": "compare.csv", "json": "compare.json"}.items()
@@ -158,28 +158,27 @@ def _check_all(values: Sequence[int | float], n_features: int) -> None:
         resolve_k(value, n_features)
 
 
-def _page(options: CompareOptions, data: Prepared, found: Comparison, terminal: Terminal) -> CompareReport:
-    return compare_report(
-        found,
-        title=data.table.path.name,
-        task=data.target.task,
-        n_rows=data.table.n_rows,
-        n_features=len(data.features),
-        target=data.target.name,
-        notes=(
+def _about(options: CompareOptions, data: Prepared, found: Comparison, terminal: Terminal) -> dict[str, Any]:
+    """Collect what the page says about the table and the run."""
+    return {
+        "title": data.table.path.name,
+        "task": data.target.task,
+        "n_rows": data.table.n_rows,
+        "n_features": len(data.features),
+        "target": data.target.name,
+        "notes": (
             *terminal.notes,
             "The same folds for all methods; imputing, encoding and selecting happen inside each fold; every selection is "
             "scored by the same linear model on the kept features (logistic or ridge regression, standardised).",
         ),
-        settings={"folds": found.scores.shape[2], "network of e2efs": options.network, "seed": options.table.seed},
-        seed=options.table.seed,
-        command=options.command,
-        created=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-    )
+        "settings": {"folds": found.scores.shape[2], "network of e2efs": options.network, "seed": options.table.seed},
+        "seed": options.table.seed,
+        "command": options.command,
+        "created": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
 
 
-def _record(options: CompareOptions, page: CompareReport) -> dict[str, Any]:
-    found = page.comparison
+def _record(options: CompareOptions, found: Comparison, about: dict[str, Any]) -> dict[str, Any]:
     assert found.seconds is not None
     results = [
         {
@@ -199,31 +198,30 @@ def _record(options: CompareOptions, page: CompareReport) -> dict[str, Any]:
         {
             "tamiz": __version__,
             "file": str(options.table.file),
-            "task": page.task,
-            "n_rows": page.n_rows,
-            "n_features": page.n_features,
-            "target": page.target,
-            "metric": page.metric,
+            "task": about["task"],
+            "n_rows": about["n_rows"],
+            "n_features": about["n_features"],
+            "target": about["target"],
+            "metric": found.metric.name,
             "higher_is_better": found.metric.greater_is_better,
             "results": results,
             "references": found.references,
-            "ranks": page.ranks,
-            "tests": page.tests,
+            "ranks": found.ranks,
+            "tests": found.tests,
             "test": "corrected resampled t test over folds (mean over k in each), p after Holm, interval of each pair",
             "smallest_visible_difference": found.smallest_visible_difference,
             "friedman_p_value": found.friedman.p_value if found.competitors else None,
             "failures": found.failures,
             "seed": options.table.seed,
-            "notes": list(page.notes),
+            "notes": list(about["notes"]),
             "command": options.command,
         }
     )
 
 
-def _write(folder: Path, options: CompareOptions, page: CompareReport, record: dict[str, Any]) -> None:
+def _write(folder: Path, options: CompareOptions, record: dict[str, Any]) -> None:
     columns = ("method", "k", "score", "low", "high", "seconds", "stability")
     rows = [[result[column] for column in columns] for result in record["results"]]
     text = csv_text(columns, rows, spreadsheet_safe=options.spreadsheet_safe)
     (folder / "compare.csv").write_text(text, encoding="utf-8", newline="")
     (folder / "compare.json").write_text(json_text(record), encoding="utf-8")
-    report(page, path=folder / "report.html", spreadsheet_safe=options.spreadsheet_safe)

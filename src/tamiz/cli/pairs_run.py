@@ -18,10 +18,9 @@ from tamiz.cli.output import free_folder, output_folder
 from tamiz.cli.pairs import PairsOptions
 from tamiz.cli.prepare import in_percent
 from tamiz.pairs import PairSearch, find_pairs
-from tamiz.report.pairs_data import pairs_report
+from tamiz.report.page import report
 from tamiz.report.records import to_plain
 from tamiz.report.text import csv_text, shorten
-from tamiz.report.write import report
 from tamiz.tables.encode import TableEncoder, list_features
 from tamiz.tables.read import read_table
 from tamiz.tables.table import DataTable
@@ -62,8 +61,12 @@ def run_pair_search(options: PairsOptions, terminal: Terminal, command: str | No
         if found.unused:
             terminal.say(f"Not searched (constant, or all values but one too rare): {_listed(list(found.unused))}.")
         assert table.target is not None
-        page = pairs_report(
+        record = _record(options, table, found, terminal, seconds, command)
+        _write(folder, options, found, record)
+        report(
             found,
+            path=folder / _FILES["report"],
+            spreadsheet_safe=options.spreadsheet_safe,
             title=table.path.name,
             task=table.target.task,
             target=table.target.name,
@@ -80,9 +83,6 @@ def run_pair_search(options: PairsOptions, terminal: Terminal, command: str | No
             command=command,
             created=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         )
-        record = _record(options, table, found, terminal, seconds, command)
-        _write(folder, options, found, record)
-        report(page, path=folder / _FILES["report"], spreadsheet_safe=options.spreadsheet_safe)
     record["files"] = {name: str(out / file) for name, file in _FILES.items()}
     return record
 

@@ -179,13 +179,13 @@ def _plan(protocol: Any, chosen: dict[str, Any]) -> Any:
 
 
 def _write_pages(pages: Any, folder: Path) -> dict[str, str]:
-    from tamiz.report.write import compare_report, report
+    from tamiz.report.page import report
 
     files = {}
     command = shlex.join(["tamiz", *sys.argv[1:]])
     for name, comparison, about in pages:
-        record = compare_report(comparison, task="classification", command=command, **about)
-        files[f"report of {name}"] = str(report(record, path=folder / f"report-{name}.html"))
+        path = folder / f"report-{name}.html"
+        files[f"report of {name}"] = str(report(comparison, path=path, task="classification", command=command, **about))
     return files
 
 

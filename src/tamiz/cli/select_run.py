@@ -37,20 +37,18 @@ from tamiz.cli.select_fit import (
 from tamiz.estimators.networks import find_network
 from tamiz.evaluation.results import Evaluation
 from tamiz.persistence import SavedModel
-from tamiz.report.data import SelectReport
-from tamiz.report.evidence import KeptSet
-from tamiz.report.gather import make_kept_sets
+from tamiz.report.columns import Columns
+from tamiz.report.page import report
 from tamiz.report.records import to_plain
+from tamiz.report.select_view import Shown
 from tamiz.report.text import csv_text
-from tamiz.report.write import report, select_report
 from tamiz.selection import Selection
 from tamiz.tables.columns import identifier_columns
-from tamiz.tables.encode import collect_values
+from tamiz.tables.encode import TableEncoder
 from tamiz.tables.formats import get_format, write_columns
 
 #: Cells that the report looks at; of larger tables it takes a sample of the rows.
 _CELLS_IN_REPORT = 8_000_000
-_SIZE_OF_WEIGHTS = "size of the weights of the standardised feature over the targets"
 #: Files that the command writes.
 _RESULTS = ("report.html", "selected.csv", "selected.json", "reduced.*", "model.tamiz")
 
@@ -104,11 +102,13 @@ def run_select(
         )
         report_selection_risks(data, evaluation, estimator.selection_.support, matrix, terminal)
         test = score_test_file(options, data, model, evaluation.metric, terminal)
-        sets = make_kept_sets(fit_other_sizes(estimator, matrix, data, sorted(evaluation.folds[0].curve)))
-        page = _page(options, command, data, evaluation, estimator, encoder.uncentre(matrix), model, sets, terminal)
-        record = _record(options, command, data, evaluation, page, constraints, test)
-        record |= _record_of_choices(evaluation, estimator, page, constraints)
-        files = _write(folder, options, data, page, model, record)
+        others = fit_other_sizes(estimator, matrix, data, sorted(evaluation.folds[0].curve))
+        page = _page(data, evaluation, estimator, constraints, list(others), terminal)
+        about = _about(options, command, data, evaluation, terminal)
+        record = _record(options, data, evaluation, page, about, test)
+        record |= _record_of_choices(evaluation, estimator, page)
+        files = _write(folder, options, data, model, record)
+        report(page, path=folder / files["report"], spreadsheet_safe=options.spreadsheet_safe, **about)
         for path in copies:
             shutil.copy(path, folder / path.name)
         report_convergence(evaluation, estimator, terminal)
@@ -116,9 +116,7 @@ def run_select(
     return record
 
 
-def _record_of_choices(
-    evaluation: Evaluation, estimator: Any, page: SelectReport, constraints: Constraints
-) -> dict[str, Any]:
+def _record_of_choices(evaluation: Evaluation, estimator: Any, page: Shown) -> dict[str, Any]:
     """Collect what was chosen from the data, joint effects of the model, and the curve of scores against M."""
     return to_plain(
         {
@@ -126,7 +124,7 @@ def _record_of_choices(
             "network_chosen": estimator.network_,
             "pairs": _joint_effects(estimator, page.selection),
             "k_of_folds": [int(fold.support.sum()) for fold in evaluation.folds],
-            "curve": page.curve,
+            "curve": {"points": [{"n_features": m, "score": score} for m, score in evaluation.curve()]},
         }
     )
 
@@ -144,62 +142,51 @@ def _joint_effects(estimator: Any, selection: Selection) -> list[dict[str, Any]]
 
 
 def _page(
-    options: SelectOptions,
-    command: str | None,
     data: Prepared,
     evaluation: Evaluation,
     estimator: Any,
-    matrix: Any,
-    model: SavedModel,
-    sets: Sequence[KeptSet],
+    constraints: Constraints,
+    others: Sequence[tuple[int, Any]],
     terminal: Terminal,
-) -> SelectReport:
+) -> Shown:
     """Collect everything the report shows."""
-    rows = np.arange(matrix.shape[0])
-    most = max(1, _CELLS_IN_REPORT // matrix.shape[1])
-    if rows.size > most and not hasattr(matrix, "tocsr"):
+    rows = np.arange(data.table.n_rows)
+    most = max(1, _CELLS_IN_REPORT // len(data.features))
+    if rows.size > most:
         rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
-        matrix = matrix[rows]
         terminal.say(f"The pictures in the report show a sample of {most:,} rows.")
-    names = [feature.name for feature in data.features]
-    kept = [data.features[i] for i in estimator.selection_.indices]
-    several = len(data.targets) > 1
-    notes = [*terminal.notes, _interval_note(evaluation)]
-    if several:
-        notes.append(
-            "Several targets: the score is over all of them; the pictures of the columns, which show one, are left out."
-        )
-    weights = model.layers[0].weights[:, : len(kept)] if model.is_linear else None
-    page = select_report(
-        estimator.selection_.with_names(names),
-        matrix,
-        None if several else data.y[rows],
-        title=data.table.path.name,
-        task=data.target.task,
-        target=data.target.name,
-        targets=data.targets if several else (),
-        evaluation=evaluation,
-        folds=data.folds,
-        y_evaluated=data.y,
-        rows=rows,
-        weights=None if several else weights,
-        effects=_size_over_targets(weights, data.y, estimator.selection_) if several and weights is not None else None,
-        effect_name=None if weights is None else _SIZE_OF_WEIGHTS if several else "weight of the standardised feature",
-        values=collect_values(data.table, kept, rows),
-        columns=[feature.column + 1 for feature in data.features],
-        kept_sets=sets,
-        notes=notes,
-        settings=_settings(options, data, evaluation),
-        command=command,
-        created=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-    )
-    return dataclasses.replace(page, n_rows=data.table.n_rows, seed=options.seed)
+    encoder = TableEncoder(features=data.features, impute=False).fit(data.table)
+    matrix = encoder.uncentre(encoder.transform(data.table, rows=rows))
+    selection = estimator.selection_.with_names([feature.name for feature in data.features])
+    if constraints.n_units != selection.n_features:
+        names = np.array(evaluation.names, dtype=object)
+        selection = dataclasses.replace(selection, groups=constraints.units, group_names=names)
+    columns = Columns(selection, [feature.column + 1 for feature in data.features])
+    sets = []
+    for m, model in others:
+        order = list(dict.fromkeys(constraints.units[model.selection_.ordered].tolist()))
+        sizes = [[evaluation.effects.get(int(i)) for i in columns.members[unit]] for unit in order]
+        sets.append((m, order, [max((v for v in s if v is not None), key=abs, default=None) for s in sizes]))
+    return Shown(columns, matrix, data.y[rows], estimator, evaluation, sets, (), evaluation.verdict, rows)
 
 
-def _size_over_targets(weights: np.ndarray, y: np.ndarray, selection: Selection) -> list[float]:
-    """Return the size of the weights over several targets, each in its standard deviations, in the order of the ranks."""
-    size = np.linalg.norm(weights / y.std(axis=0)[:, None], axis=0)
-    return size[np.searchsorted(selection.indices, selection.ordered)].tolist()
+def _about(
+    options: SelectOptions, command: str | None, data: Prepared, evaluation: Evaluation, terminal: Terminal
+) -> dict[str, Any]:
+    """Collect what the report says about the table and the run."""
+    return {
+        "title": data.table.path.name,
+        "task": data.target.task,
+        "target": data.target.name,
+        "targets": data.targets,
+        "n_rows": data.table.n_rows,
+        "n_features": len(evaluation.names),
+        "notes": [*terminal.notes, _interval_note(evaluation)],
+        "settings": _settings(options, data, evaluation),
+        "seed": options.seed,
+        "command": command,
+        "created": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
 
 
 def _interval_note(evaluation: Evaluation) -> str:
@@ -229,25 +216,29 @@ def _settings(options: SelectOptions, data: Prepared, evaluation: Evaluation) ->
 
 def _record(
     options: SelectOptions,
-    command: str | None,
     data: Prepared,
     evaluation: Evaluation,
-    page: SelectReport,
-    constraints: Constraints,
+    page: Shown,
+    about: dict[str, Any],
     test: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """Collect the results for scripts."""
-    kept = [
-        {
-            "rank": feature.rank,
-            "feature": feature.name,
-            "column": data.features[feature.index].column_name,
-            "category": data.features[feature.index].category,
-            "weight": feature.effect,
-            "fold_share": feature.fold_share,
-        }
-        for feature in page.kept
-    ]
+    columns, effects = page.columns, page.effects
+    shares = evaluation.fold_share
+    kept: list[dict[str, Any]] = []
+    for place, unit in enumerate(columns.kept.tolist()):
+        levels = [None] if effects is None else effects.levels[place] or [effects.values[place]]
+        for feature, effect in zip(columns.members[unit].tolist(), levels, strict=False):
+            kept.append(
+                {
+                    "rank": len(kept) + 1,
+                    "feature": data.features[feature].name,
+                    "column": data.features[feature].column_name,
+                    "category": data.features[feature].category,
+                    "weight": effect,
+                    "fold_share": float(shares[unit]),
+                }
+            )
     return to_plain(
         {
             "tamiz": __version__,
@@ -256,30 +247,41 @@ def _record(
             "targets": data.targets,
             "task": data.target.task,
             "n_rows": data.table.n_rows,
-            "n_features": constraints.n_units,
-            "k": len({constraints.units[feature.index] for feature in page.kept}),
+            "n_features": len(columns),
+            "k": columns.n_kept,
             "variant": options.variant,
             "network": options.network,
             "seed": options.seed,
-            "effect_name": page.effect_name,
+            "effect_name": None if effects is None else effects.name,
             "selected": kept,
-            "scores": page.scores,
+            "scores": {
+                "metric": evaluation.metric.name,
+                "kept": evaluation.score,
+                "all_features": evaluation.interval("all_features"),
+                "random_features": evaluation.interval("random_features"),
+                "difference": evaluation.difference("all_features"),
+                "difference_random": evaluation.difference("random_features"),
+                "n_folds": len(evaluation.folds),
+                "higher_is_better": evaluation.metric.greater_is_better,
+                "chance": evaluation.chance,
+                "p_value": None if evaluation.null is None else evaluation.null.p_value,
+            },
             "stability": evaluation.stability,
             "verdict": evaluation.verdict,
             "null": None if evaluation.null is None else evaluation.null.as_record(),
             "test": test,
-            "notes": list(page.notes),
+            "notes": list(about["notes"]),
             "seconds": {
                 "reading": data.seconds_reading,
                 "selection": float(np.median([fold.seconds for fold in evaluation.folds])),
             },
-            "command": command,
+            "command": about["command"],
         }
     )
 
 
 def _write(
-    folder: Path, options: SelectOptions, data: Prepared, page: SelectReport, model: SavedModel, record: dict[str, Any]
+    folder: Path, options: SelectOptions, data: Prepared, model: SavedModel, record: dict[str, Any]
 ) -> dict[str, str]:
     """Write all files of the run; return their names."""
     files = {
@@ -295,8 +297,8 @@ def _write(
     (folder / files["selected_csv"]).write_text(text, encoding="utf-8", newline="")
     (folder / files["selected_json"]).write_text(json_text(record), encoding="utf-8")
     others = {data.table.names.index(name) for name in data.targets[1:]}
-    used = sorted({*others, *identifier_columns(data.table), *(data.features[kept.index].column for kept in page.kept)})
+    kept = {data.table.names.index(one["column"]) for one in record["selected"]}
+    used = sorted({*others, *identifier_columns(data.table), *kept})
     write_columns(data.table, used, folder / files["reduced"])
     (folder / files["model"]).write_bytes(model.to_bytes())
-    report(page, path=folder / files["report"], spreadsheet_safe=options.spreadsheet_safe)
     return files

@@ -1,190 +1,416 @@
-"""Marks of single columns: effect bars with whiskers, dots for folds, cells by class, the grid of folds, heat maps."""
+"""Describe columns of the user's table: distributions by class, heat map, correlations, folds, columns that stand in."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from scipy import stats
+from sklearn.utils import check_array
 
-from tamiz.report.evidence import Correlations, FoldGrid, HeatMap
-from tamiz.report.raster import label_room, quantise, raster_chart
-from tamiz.report.svg import Frame, element, number, picture, series_class, text
-from tamiz.report.text import format_number, shorten
+from tamiz._utils.pictures import Grid
+from tamiz.selection import Selection
 
-#: Correlations above this size are outlined.
-NEAR_COPY = 0.8
-#: Classes drawn as cells beside a column; the effects of more are in the table of classes alone.
-MOST_CELLS = 12
-_REACH = 176.0
+#: Largest heat map: kept columns by rows; pictures are drawn of so many columns.
+MOST_COLUMNS, MOST_ROWS, N_PICTURED = 50, 400, 48
+#: Stand-ins are sought for so many kept columns, over at most so many rows.
+N_WITH_STAND_INS, N_ROWS_SAMPLED = 200, 5000
+#: Levels of a column that are drawn; the others are counted together.
+MOST_LEVELS = 8
+_N_BINS = 24
+Groups = Sequence[tuple[str, np.ndarray]]
 
 
-def effect_range(effects: Sequence[float | None]) -> tuple[float, float]:
-    """Return the smallest and the largest of some effects, with 0 between them.
+@dataclass(frozen=True)
+class Group:
+    """Describe one class in the distribution of a column: quantiles (5, 25, 50, 75, 95 %), counts by bin or level."""
+
+    label: str
+    n_rows: int
+    quantiles: tuple[float, ...]
+    counts: tuple[int, ...]
+    n_missing: int = 0
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Describe a column by class: ``edges`` of bins with the lowest and highest value, or ``levels``."""
+
+    groups: tuple[Group, ...]
+    edges: tuple[float, ...] = ()
+    ends: tuple[float, float] = (0.0, 0.0)
+    levels: tuple[str, ...] = ()
+
+
+class Columns:
+    """Columns of the user's table behind the features of a selection.
+
+    A column of text is several features, one for each level, and so is a number with an indicator of missing values; the
+    groups of the selection say which belong together. Without groups each feature is a column.
+
+    Parameters
+    ----------
+    selection : Selection
+        Selection of features.
+    numbers : sequence of int, default=()
+        Number of the column of each feature as its file counts; without, they count from 0 as in an array.
 
     Examples
     --------
-    >>> effect_range([0.5, None, 2.0]), effect_range([-1.0])
-    ((0.0, 2.0), (-1.0, 0.0))
+    >>> selection = Selection(
+    ...     np.array([True, False, True]), np.array([1, 3, 2]), feature_names=["sex=f", "age", "sex=m"],
+    ...     groups=np.array([1, 0, 1]), group_names=["age", "sex"])
+    >>> columns = Columns(selection)
+    >>> columns.n_kept, columns.names[int(columns.kept[0])], columns.levels_of(1)
+    (1, 'sex', ['f', 'm'])
     """
-    finite = _finite(effects)
-    return min(0.0, *finite, 0.0), max(0.0, *finite, 0.0)
+
+    def __init__(self, selection: Selection, numbers: Sequence[int] = ()) -> None:
+        self.selection = selection
+        if selection.groups is None:
+            self.names = [selection.name_of(i) for i in range(selection.n_features)]
+            self.members = [np.array([i]) for i in range(selection.n_features)]
+        else:
+            assert selection.group_names is not None
+            self.names = [str(name) for name in selection.group_names]
+            order = np.argsort(selection.groups, kind="stable")
+            borders = np.cumsum(np.bincount(selection.groups))[:-1]
+            self.members = np.split(order, borders)
+        self.support, self.ranking = selection.group_support, selection.group_ranking
+        self.order = np.argsort(self.ranking, kind="stable")
+        self.n_kept = int(self.support.sum())
+        self.kept = self.order[: self.n_kept]
+        firsts = [int(members[0]) for members in self.members]
+        self.numbers = [int(numbers[i]) for i in firsts] if len(numbers) else firsts
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def levels_of(self, column: int) -> list[str]:
+        """Return the names of the features of a column without the name of the column; empty if it is one number."""
+        name, members = self.names[column], self.members[column]
+        shown = [self.selection.name_of(int(i)) for i in members]
+        return [] if shown == [name] else [one.removeprefix(f"{name}=") for one in shown]
+
+    def of_features(self, values: np.ndarray) -> np.ndarray:
+        """Return the largest value of the features of each column."""
+        if self.selection.groups is None:
+            return np.asarray(values)
+        found = np.full(len(self), -np.inf)
+        np.maximum.at(found, self.selection.groups, values)
+        return found
+
+    def read(self, X: Any, column: int) -> tuple[np.ndarray, tuple[str, ...]]:
+        """Return the values of a column, NaN where missing; if it has levels, the number of the level and their names."""
+        members = self.members[column]
+        block = np.asarray(X[:, members].toarray() if sp.issparse(X) else X[:, members], dtype=np.float64)
+        shown = [self.selection.name_of(int(i)) for i in members]
+        name = self.names[column]
+        coded = [place for place, one in enumerate(shown) if one.startswith(f"{name}=")]
+        if coded:
+            levels = [shown[place].removeprefix(f"{name}=") for place in coded]
+            hits = block[:, coded] > 0.5
+            codes = np.where(hits.any(axis=1), hits.argmax(axis=1), len(levels)).astype(np.float64)
+            if (codes == len(levels)).any():
+                levels.append(f"not {levels[0]}" if len(levels) == 1 else "other")
+            return codes, tuple(levels)
+        lacking = [place for place, one in enumerate(shown) if one == f"{name} is missing"]
+        numeric = [place for place in range(len(members)) if place not in lacking]
+        best = min(numeric or lacking, key=lambda place: self.selection.ranking[members[place]])
+        values = block[:, best]
+        return (np.where(block[:, lacking[0]] > 0.5, np.nan, values) if lacking and numeric else values), ()
+
+    def scores(self, X: Any, columns: Sequence[int] | np.ndarray, target: np.ndarray | None) -> np.ndarray:
+        """Return one number per row and column; a level is placed by the mean of the target over its rows."""
+        found = np.empty((X.shape[0], len(columns)))
+        for place, column in enumerate(columns):
+            values, levels = self.read(X, int(column))
+            if levels:
+                codes = values.astype(np.int64)
+                known = np.arange(codes.size) if target is None else np.nan_to_num(target)
+                sums = np.bincount(codes, weights=known, minlength=len(levels))
+                means = sums / np.maximum(np.bincount(codes, minlength=len(levels)), 1)
+                values = means[codes] if target is not None else codes.astype(np.float64)
+            found[:, place] = values
+        return found
 
 
-def effect_bar(
-    value: float | None, span: tuple[float, float], colour: str, folds: Sequence[float | None] = (), faint: bool = False
-) -> str:
-    """Draw an effect from the zero line, which stands in one place for all bars of a range, with the range of the folds."""
-    low, high = span
-    if value is None or not math.isfinite(value) or high <= low:
-        return ""
-    middle = 2 - _REACH * low / (high - low)
-    at = [2 + _REACH * (max(low, min(high, v)) - low) / (high - low) for v in (value, *_finite(folds))]
-    bar = element(
-        "rect",
-        x=min(middle, at[0]),
-        y=2.0,
-        width=max(abs(at[0] - middle), 0.8),
-        height=10.0,
-        rx=1.5,
-        class_=f"column {colour}",
-    )
-    parts = [bar]
-    if len(at) > 1:
-        low, high = min(at[1:]), max(at[1:])
-        parts.append(element("path", d=f"M{number(low)} 7H{number(high)}M{number(low)} 4V10M{number(high)} 4V10"))
-    parts.append(element("line", x1=middle, x2=middle, y1=0, y2=14, class_="axis"))
-    size = _REACH + 4
-    class_ = "bar effect faint-bar" if faint else "bar effect"
-    return element("svg", *parts, viewBox=f"0 0 {number(size)} 14", class_=class_, aria_hidden="true")
-
-
-def _finite(values: Sequence[float | None]) -> list[float]:
-    return [v for v in values if v is not None and math.isfinite(v)]
-
-
-def class_cells(effects: Sequence[float], largest: float, labels: Sequence[str]) -> str:
-    """Draw the effects of one column on more than two classes as cells, blue below zero and red above."""
-    cells = []
-    for i, (effect, label) in enumerate(zip(effects[:MOST_CELLS], labels, strict=False)):
-        step = round(5 * max(-1.0, min(1.0, effect / largest))) if largest > 0 else 0
-        tip = f"{shorten(label, 40)}: {format_number(effect, signed=True)}"
-        side = "up" if step > 0 else "down"
-        place = {"x": 18.0 * i + 1, "y": 1.0, "width": 16.0, "height": 12.0, "rx": 2}
-        cells.append(element("rect", **place, class_=f"class-cell {side}{abs(step)}", data_tip=tip))
-    size = 18 * min(len(effects), MOST_CELLS)
-    return element(
-        "svg", *cells, viewBox=f"0 0 {size} 14", width=size, height=14, class_="bar cells", aria_hidden="true"
-    )
-
-
-def share_dot(share: float | None) -> str:
-    """Draw the share of folds as a dot in a ring; faint below one half."""
-    if share is None or not math.isfinite(share):
-        return ""
-    share = min(max(share, 0.0), 1.0)
-    parts = [element("circle", cx=7, cy=7, r=5.6, class_="ring"), element("circle", cx=7, cy=7, r=5.2 * share**0.5)]
-    class_ = "bar dot-share faint-bar" if share < 0.5 else "bar dot-share"
-    return element("svg", *parts, viewBox="0 0 14 14", width=14, height=14, class_=class_, aria_hidden="true")
-
-
-def fold_grid_chart(grid: FoldGrid, width: int) -> str:
-    """Draw columns by folds: a filled cell where the fold kept the column; below a line those that the fit did not keep."""
-    left, cell = label_room(width), 15.0
-    n_columns, n_folds = grid.chosen.shape
-    side = min(26.0, (width - left - 64.0) / n_folds)
-    gap = 10.0 if not all(grid.kept) else 0.0
-    frame = Frame(width, round(26 + cell * n_columns + gap + 6))
-    every = max(1, math.ceil(20 / side))
-    parts = [text("fold", left - 6, 14, text_anchor="end", class_="label")]
-    parts += [
-        text(str(fold + 1), left + side * (fold + 0.5), 14, text_anchor="middle", class_="tick")
-        for fold in range(0, n_folds, every)
-    ]
-    limit = max(6, int(left / 6.6))
-    for i, name in enumerate(grid.names):
-        at = 20 + cell * i + (0.0 if grid.kept[i] else gap)
-        parts.append(text(shorten(name, limit), left - 6, at + 11.5, text_anchor="end", class_="cell-name"))
-        n_chosen = int(grid.chosen[i].sum())
-        for state, wanted in (("chosen", True), ("not-chosen", False)):
-            shape = "".join(
-                f"M{number(left + side * f + 1)} {number(at + 1)}h{number(side - 2)}v{number(cell - 2)}h-{number(side - 2)}z"
-                for f in np.flatnonzero(grid.chosen[i] == wanted)
-            )
-            if shape:
-                faint = " faint-bar" if wanted and n_chosen < n_folds / 2 else ""
-                kind = "" if grid.kept[i] else " left-out"
-                parts.append(element("path", d=shape, class_=f"fold-cell {state}{kind}{faint}"))
-        tip = f"{shorten(name, 60)}: {n_chosen} of {n_folds} folds" + ("" if grid.kept[i] else "; not in the final fit")
-        place = {"x": left, "y": at, "width": side * n_folds, "height": cell}
-        parts.append(element("rect", **place, class_="hit", data_tip=tip))
-        parts.append(text(f"{n_chosen}/{n_folds}", left + side * n_folds + 8, at + 11.5, class_="tick"))
-    if gap and any(grid.kept):
-        at = 20 + cell * sum(grid.kept) + gap / 2
-        parts.append(element("line", x1=2, x2=left + side * n_folds, y1=at, y2=at, class_="chosen"))
-    return picture(frame, "columns that each fold kept", *parts)
-
-
-def heat_map_chart(heat: HeatMap, width: int) -> str:
-    """Draw z scores as one picture, with a strip of classes and marks of held-out errors on top."""
-    left = label_room(width)
-    wide = (width - left - 4.0) / len(heat.rows)
-    parts, start = [], 0
-    borders = [*(np.flatnonzero(np.diff(heat.groups)) + 1).tolist(), len(heat.groups)]
-    for stop in borders:
-        group = int(heat.groups[start])
-        place = {"x": left + wide * start, "y": 12.0, "width": wide * (stop - start), "height": 9.0}
-        parts.append(element("rect", **place, class_=f"strip {series_class(group)}"))
-        start = stop
-    if heat.wrong is not None:
-        marks = "".join(
-            f"M{number(left + wide * (i + 0.5) - 3)} 2h6l-3 7z" for i in np.flatnonzero(np.asarray(heat.wrong))
+def check_report_table(X: Any, selection: Selection) -> Any:
+    """Check that a table has one column of numbers per feature of the selection; return it as an array or CSC matrix."""
+    if not sp.issparse(X) and selection.shape is not None and np.ndim(X) == len(selection.shape) + 1:
+        X = np.asarray(X).reshape(len(X), -1)
+    try:
+        table = check_array(X, accept_sparse="csc", dtype=np.float64, ensure_all_finite=False, ensure_min_features=1)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"The report needs X as a table of numbers, as the selector saw it: {error}") from error
+    if table.shape[1] != selection.n_features:
+        raise ValueError(
+            f"X has {table.shape[1]} columns, the selection was made on {selection.n_features}. "
+            "Give the table that the selector was fitted on."
         )
-        parts.append(element("path", d=marks, class_="wrong") if marks else "")
-    height = 14.0 if len(heat.names) > 24 else 18.0
-    title = f"z scores of {len(heat.names)} kept columns in {len(heat.rows)} rows, clustered"
-    return raster_chart(
-        quantise(heat.z, 3.0),
-        heat.names,
-        title,
-        key="heat",
-        width=width,
-        cell_height=height,
-        top=24.0,
-        above="".join(parts),
-    )
+    return table
 
 
-def correlation_chart(correlations: Correlations, width: int) -> str:
-    """Draw the correlations of kept columns; pairs above ``NEAR_COPY`` are outlined."""
-    n_columns = len(correlations.names)
-    cell = min(22.0, (width - label_room(width) - 8) / n_columns)
-    near = np.argwhere((np.abs(correlations.values) > NEAR_COPY) & ~np.eye(n_columns, dtype=bool))
-    outline = "".join(f"M{j} {i}h1v1h-1z" for i, j in near.tolist())
-    return raster_chart(
-        quantise(correlations.values, 1.0),
-        correlations.names,
-        f"correlations of {n_columns} kept columns",
-        key="correlations",
-        width=width,
-        cell_height=cell,
-        over=element("path", d=outline, class_="outline") if outline else "",
-        square=True,
-    )
-
-
-def near_copies(correlations: Correlations) -> list[tuple[str, str, float]]:
-    """Return the pairs of kept columns that correlate above ``NEAR_COPY``, closest first.
+def group_rows(y: Any, task: str, target: str | None = None) -> list[tuple[str, np.ndarray]]:
+    """Return the classes with their rows; for a numeric target its lower, middle and upper third.
 
     Examples
     --------
-    >>> near_copies(Correlations(("a", "b"), np.array([[1.0, -0.9], [-0.9, 1.0]])))
-    [('a', 'b', -0.9)]
+    >>> [(label, rows.tolist()) for label, rows in group_rows(["b", "a", "b"], "classification")]
+    [('a', [False, True, False]), ('b', [True, False, True])]
+    >>> group_rows([1.0, 2.0, 3.0], "regression", "price")[0][0]
+    'lowest third of price'
     """
-    found = [
-        (correlations.names[i], correlations.names[j], float(correlations.values[i, j]))
-        for i in range(len(correlations.names))
-        for j in range(i + 1, len(correlations.names))
-        if abs(correlations.values[i, j]) > NEAR_COPY
-    ]
-    return sorted(found, key=lambda pair: -abs(pair[2]))
+    values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values.ravel()
+    if values.ndim != 1:
+        return [("all rows", np.ones(values.shape[0], dtype=bool))]
+    if task == "classification":
+        labels, codes = np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)
+        return [(str(label), codes == i) for i, label in enumerate(labels)]
+    values = values.astype(np.float64)
+    low, high = np.nanquantile(values, [1 / 3, 2 / 3])
+    of = f" of {target}" if target else ""
+    thirds = [("lowest", values <= low), ("middle", (values > low) & (values <= high)), ("highest", values > high)]
+    return [(f"{label} third{of}", rows) for label, rows in thirds if rows.any()]
+
+
+def target_numbers(y: Any, task: str) -> np.ndarray | None:
+    """Return one number per row to place levels by: the target, the second of two classes, or the commonest of more."""
+    values = np.asarray(y)
+    if values.ndim != 1:
+        return None
+    if task == "regression":
+        return values.astype(np.float64)
+    labels, codes = np.unique(values.astype(str), return_inverse=True)
+    return (codes == (1 if labels.size == 2 else np.bincount(codes).argmax())).astype(np.float64)
+
+
+def describe_distribution(values: np.ndarray, groups: Groups, levels: Sequence[str] = ()) -> Distribution | None:
+    """Count one column by class: levels, or bins whose outermost hold the 0.5 % tails where these are long.
+
+    Examples
+    --------
+    >>> shown = describe_distribution(np.array([0.0, 1.0, 2.0]), [("all", np.ones(3, dtype=bool))])
+    >>> shown.groups[0].quantiles[2], sum(shown.groups[0].counts), shown.ends
+    (1.0, 3, (0.0, 2.0))
+    """
+    finite = np.isfinite(values)
+    if not finite.any():
+        return None
+    named: list[str] = list(levels)
+    if not levels and np.isin(values[finite], (0.0, 1.0)).all():
+        named = ["0", "1"]
+    edges, ends = (np.arange(len(named) + 1) - 0.5, (0.0, 0.0)) if named else _bins(values[finite], len(groups))
+    described = []
+    for label, rows in groups:
+        held, n_missing = values[rows & finite], int((rows & ~finite).sum())
+        counts = np.histogram(np.clip(held, edges[0], edges[-1]), bins=edges)[0]
+        quantiles = np.quantile(held, [0.05, 0.25, 0.5, 0.75, 0.95]) if held.size else np.full(5, np.nan)
+        described.append(Group(label, held.size, tuple(quantiles.tolist()), tuple(counts.tolist()), n_missing))
+    if len(named) > MOST_LEVELS:
+        by_size = np.argsort([-sum(g.counts[i] for g in described) for i in range(len(named))], kind="stable")
+        first, rest = by_size[: MOST_LEVELS - 1].tolist(), by_size[MOST_LEVELS - 1 :].tolist()
+        described = [
+            Group(g.label, g.n_rows, g.quantiles, (*(g.counts[i] for i in first), sum(g.counts[i] for i in rest)), g.n_missing)
+            for g in described
+        ]  # fmt: skip
+        named = [*(named[i] for i in first), f"{len(rest)} others"]
+    if named:
+        return Distribution(tuple(described), levels=tuple(named))
+    return Distribution(tuple(described), tuple(edges.tolist()), ends)
+
+
+def _bins(values: np.ndarray, n_groups: int) -> tuple[np.ndarray, tuple[float, float]]:
+    """Return the edges of bins, and the values at both ends; bins of whole numbers hold equally many of them."""
+    low, high = float(values.min()), float(values.max())
+    near, far = np.quantile(values, [0.005, 0.995])
+    if high - low > 1.5 * (far - near) > 0:  # a few values far away would flatten all else
+        low, high = float(near), float(far)
+    n_bins = int(np.clip(np.sqrt(values.size / max(n_groups, 1)) * 2, 8, _N_BINS))
+    if bool(np.all(np.floor(values) == values)) and high - low < 1e6:
+        low, high = np.floor(low), np.ceil(high)
+        width = max(1.0, np.ceil((high - low + 1) / n_bins))
+        return np.append(np.arange(low - 0.5, high + 0.5, width), high + 0.5), (low, high)
+    if low == high:
+        return np.array([low - 0.5, high + 0.5]), (low, high)
+    return np.linspace(low, high, n_bins + 1), (low, high)
+
+
+def standardise(block: np.ndarray) -> np.ndarray:
+    """Scale columns to mean 0 and length 1; missing entries count as the mean, constant columns become zeros."""
+    known = np.isfinite(block)
+    mean = np.where(known, block, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    dense = np.where(known, block - mean, 0.0)
+    # Scaled by the largest entry first: squares of 1e200 would be infinite, those of 1e-200 nothing.
+    dense /= np.maximum(np.abs(dense).max(axis=0, initial=0.0), np.finfo(float).tiny)
+    return dense / np.maximum(np.linalg.norm(dense, axis=0), 1e-12)
+
+
+def cluster_order(values: np.ndarray) -> np.ndarray:
+    """Return an order of the rows in which like rows are neighbours (average linkage).
+
+    Examples
+    --------
+    >>> cluster_order(np.array([[0.0, 0.0], [9.0, 9.0], [0.1, 0.0]])).tolist()
+    [1, 0, 2]
+    """
+    from scipy.cluster.hierarchy import leaves_list, linkage
+
+    values = np.nan_to_num(np.asarray(values, dtype=np.float64))
+    return np.arange(len(values)) if len(values) < 3 else leaves_list(linkage(values, method="average"))
+
+
+def draw_rows(groups: Groups, n_rows: int, most: int) -> np.ndarray:
+    """Draw at most ``most`` rows, of each group its share and at least one.
+
+    Examples
+    --------
+    >>> draw_rows([("a", np.arange(10) < 8), ("b", np.arange(10) >= 8)], 10, 5).size
+    5
+    """
+    if n_rows <= most:
+        return np.arange(n_rows)
+    random = np.random.default_rng(0)
+    drawn = []
+    for _, members in groups:
+        rows = np.flatnonzero(members)
+        drawn.append(random.choice(rows, min(rows.size, max(1, int(most * rows.size / n_rows))), replace=False))
+    return np.sort(np.concatenate(drawn))[:most]
+
+
+def kept_grids(columns: Columns, X: Any, y: Any, task: str, groups: Groups) -> tuple[Grid, np.ndarray, Grid] | None:
+    """Return the heat map of the first kept columns, its rows, and their correlations; columns and rows clustered.
+
+    Returns
+    -------
+    tuple of (Grid, ndarray of int, Grid) or None
+        None with fewer than two kept columns or three rows.
+    """
+    shown = columns.kept[:MOST_COLUMNS]
+    if shown.size < 2 or X.shape[0] < 3:
+        return None
+    unit = standardise(columns.scores(X, shown, None if y is None else target_numbers(y, task)))
+    rows = draw_rows(groups, X.shape[0], MOST_ROWS)
+    z = unit[rows].T * np.sqrt(X.shape[0])
+    by_column, by_row = cluster_order(z), cluster_order(z.T)
+    names = [columns.names[int(shown[i])] for i in by_column]
+    rows, z = rows[by_row], z[by_column][:, by_row]
+    title = f"z scores of {len(names)} kept columns in {rows.size} rows, clustered"
+    heat = Grid(title, names, [], z, -3.0, 3.0, "z", "rows, clustered")
+    r = np.clip(np.round(unit.T @ unit, 6), -1, 1)[np.ix_(by_column, by_column)]
+    return heat, rows, Grid(f"correlations of {len(names)} kept columns", names, names, r, -1.0, 1.0, "r")
+
+
+def fold_grid(columns: Columns, supports: Sequence[np.ndarray]) -> tuple[Grid, int] | None:
+    """Return which folds kept which columns: the kept ones, then those that half of the folds chose and the fit did not.
+
+    Parameters
+    ----------
+    columns : Columns
+        Columns of the fit on all rows.
+    supports : sequence of ndarray of bool
+        Features, or columns, that each fold kept.
+
+    Returns
+    -------
+    tuple of (Grid, int) or None
+        Cells and how many of the rows were kept; None with fewer than two folds.
+
+    Examples
+    --------
+    >>> columns = Columns(Selection(np.array([True, False, False]), np.array([1, 2, 3])))
+    >>> grid, n_kept = fold_grid(columns, [np.array([1, 1, 0], bool), np.array([0, 1, 1], bool)])
+    >>> grid.rows, n_kept
+    (['x0', 'x1', 'x2'], 1)
+    """
+    if len(supports) < 2:
+        return None
+    chosen = np.array([s if len(s) == len(columns) else columns.of_features(s) for s in supports], dtype=bool)
+    share = chosen.mean(axis=0)
+    others = np.flatnonzero((share >= 0.5) & ~columns.support)
+    others = others[np.argsort(-share[others], kind="stable")][:20]
+    kept = columns.kept[:MOST_COLUMNS]
+    shown = [int(c) for c in (*kept, *others)]
+    numbers = [str(i + 1) for i in range(len(supports))]
+    names = [columns.names[c] for c in shown]
+    return Grid("columns that each fold kept", names, numbers, chosen[:, shown].T, 0, 1, "", "fold"), len(kept)
+
+
+def chance_correlation(n_rows: int, n_pairs: int, level: float = 0.05) -> float:
+    """Return the correlation that the largest of so many pairs of unrelated columns exceeds with probability ``level``.
+
+    Examples
+    --------
+    >>> round(chance_correlation(30, 1000), 2), round(chance_correlation(1000, 1000), 2)
+    (0.67, 0.13)
+    """
+    if n_rows < 4:
+        return 1.0
+    t = float(stats.t.isf(level / 2 / max(1, n_pairs), n_rows - 2))
+    return t / float(np.sqrt(n_rows - 2 + t**2))
+
+
+def find_stand_ins(columns: Columns, X: Any, y: Any, task: str, n_best: int = 3) -> list[list[tuple[str, float]]]:
+    """Find for each kept column the columns left out that correlate with it most.
+
+    Among many columns and few rows the best correlation is large by chance alone, so that a stand-in must correlate more
+    than the best of so many pairs of unrelated columns would, and at least by 0.5.
+
+    Returns
+    -------
+    list of list of (str, float)
+        Names and correlations, the strongest first.
+
+    Examples
+    --------
+    >>> columns = Columns(Selection(support=np.array([True, False, False]), ranking=np.array([1, 2, 3])))
+    >>> X = np.random.default_rng(0).normal(size=(30, 3))
+    >>> X[:, 1] = X[:, 0] + 0.1 * X[:, 1]
+    >>> [name for name, _ in find_stand_ins(columns, X, None, "classification")[0]]
+    ['x1']
+    """
+    rows = np.arange(X.shape[0])
+    if rows.size > N_ROWS_SAMPLED:
+        rows = np.sort(np.random.default_rng(0).choice(rows, N_ROWS_SAMPLED, replace=False))
+    table = X if rows.size == X.shape[0] else (X.tocsr()[rows].tocsc() if sp.issparse(X) else X[rows])
+    kept = columns.kept[:N_WITH_STAND_INS]
+    selection = columns.selection
+    others = np.flatnonzero(~selection.support)
+    found: list[dict[str, float]] = [{} for _ in kept]
+    if others.size and rows.size > 2:
+        target = None if y is None else target_numbers(np.asarray(y)[rows], task)
+        wanted = standardise(columns.scores(table, kept, target))
+        threshold = max(0.5, chance_correlation(rows.size, kept.size * others.size))
+        owner = np.arange(selection.n_features) if selection.groups is None else selection.groups
+        for start in range(0, others.size, 2048):  # in pieces, so that a wide table is never copied whole
+            piece = others[start : start + 2048]
+            block = table[:, piece].toarray() if sp.issparse(table) else table[:, piece]
+            r = np.clip(np.round(wanted.T @ standardise(block), 12), -1.0, 1.0)
+            for i, j in np.argwhere(np.abs(r) >= threshold):
+                name = columns.names[int(owner[piece[j]])]
+                if abs(r[i, j]) > abs(found[i].get(name, 0.0)):
+                    found[i][name] = float(r[i, j])
+    return [sorted(entry.items(), key=lambda e: -abs(e[1]))[:n_best] for entry in found]
+
+
+def image_planes(selection: Selection, X: Any) -> tuple[np.ndarray, np.ndarray | None] | None:
+    """Return the mask and the mean of the rows as images; None where the inputs have no image shape.
+
+    Channels come first or last; a pixel is kept if one of its channels is.
+    """
+    shape = selection.shape or ()
+    axis = None
+    if len(shape) == 3 and min(shape[0], shape[2]) <= 4:
+        axis = 0 if shape[0] <= 4 else 2
+    elif len(shape) != 2 or min(shape) < 2:
+        return None
+    mask: np.ndarray = selection.support.reshape(shape)
+    mean = None if X is None else np.asarray(X.mean(axis=0)).reshape(shape)
+    if axis is None:
+        return mask, mean
+    return np.asarray(mask.any(axis=axis)), None if mean is None else mean.mean(axis=axis)

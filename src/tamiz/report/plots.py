@@ -1,36 +1,27 @@
-"""Draw a selection with matplotlib, which is loaded only when it is needed."""
+"""Pictures of a selection: how the run went, its kept columns, and `Selection.plot` with matplotlib."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
 from typing import Any
 
 import numpy as np
 
 from tamiz._utils.extras import require
+from tamiz._utils.pictures import Bars, Grid, Lines, Series, draw
 from tamiz.core.rule import Phase
-from tamiz.evaluation.results import Evaluation
-from tamiz.report.describe import check_report_table, find_task, group_rows
-from tamiz.report.evidence import Correlations, HeatMap
-from tamiz.report.lines import gamma_paths, has_gamma, has_history, shown_steps
-from tamiz.report.together import make_correlations, make_fold_grid, make_heat_map
-from tamiz.report.write import select_report
+from tamiz.report.columns import Columns, check_report_table, fold_grid, group_rows, kept_grids
+from tamiz.report.text import format_number
+from tamiz.rows.targets import decide_task
 from tamiz.selection import Selection
 
-_KEPT, _DROPPED, _LOSS = "#0b6e70", "#8a8f96", "#b5511d"
-#: Curves that are drawn at most.
-_MOST_CURVES = 12
+#: Points of a line: enough for the eye at any width; paths of gamma, of kept and of other features; curves of effects.
+N_POINTS, N_PATHS, N_CURVES = 180, 40, 12
+KINDS = ("sieve", "loss", "path", "importance", "heatmap", "correlation", "stability", "effects")
 
 
 def plot_selection(
-    selection: Selection,
-    kind: str = "sieve",
-    X: Any = None,
-    y: Any = None,
-    *,
-    estimator: Any = None,
-    evaluation: Evaluation | None = None,
-    ax: Any = None,
+    selection: Selection, kind: str = "sieve", X: Any = None, y: Any = None, *, evaluation: Any = None, ax: Any = None
 ) -> Any:
     """Draw a selection, or how it came about.
 
@@ -38,14 +29,13 @@ def plot_selection(
     ----------
     selection : Selection
         What was kept.
-    kind : {"sieve", "path", "importance", "heatmap", "correlation", "stability", "effects"}, default="sieve"
-        "sieve": features alive, and the loss on a second axis; "path": gamma of single features by step; "importance": a bar
-        per kept column; "heatmap": kept columns by rows, clustered; "correlation": of the kept columns; "stability": columns
-        by folds; "effects": the curve of each kept column of an additive network, at most twelve, the best first.
+    kind : {"sieve", "loss", "path", "importance", "heatmap", "correlation", "stability", "effects"}, default="sieve"
+        "sieve": features alive by step; "loss": training loss; "path": gamma of single features; "importance": contribution
+        of each kept column to the outputs of the model; "heatmap": kept columns by rows, clustered; "correlation": of the
+        kept columns; "stability": columns by folds; "effects": the curve of each kept column of an additive network, at most
+        twelve, the best first.
     X, y : table and target, default=None
-        What the selector was fitted on, for "importance" (unless the estimator is linear), "heatmap" and "correlation".
-    estimator : fitted estimator, default=None
-        Gives the effects of "importance" where it is linear.
+        What the selector was fitted on, for "heatmap" and "correlation".
     evaluation : Evaluation, default=None
         Folds of "stability".
     ax : matplotlib axes, or an array of them for "effects", default=None
@@ -65,130 +55,146 @@ def plot_selection(
     >>> plot_selection(selection).get_ylabel()
     'features alive'
     """
-    if kind not in (*PLOTS, "effects"):
-        raise ValueError(f"kind must be one of {', '.join(map(repr, (*PLOTS, 'effects')))}, got {kind!r}.")
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {kind!r}.")
     if kind == "effects":
         return _plot_effects(selection, ax)
-    if kind == "sieve" and not has_history(selection, "n_alive"):
-        raise ValueError("This selection holds no history of features alive, so there is no sieve to draw.")
-    if kind == "path" and not has_gamma(selection):
-        raise ValueError("This selection holds no paths of gamma; try kind='sieve'.")
-    require("matplotlib", "plot", "Drawing")
-    from matplotlib import pyplot
-
-    draw = PLOTS[kind](selection, X, y, estimator, evaluation)
-    if ax is None:
-        _, ax = pyplot.subplots(figsize=(7, 4), layout="constrained")
-    draw(ax)
-    return ax
-
-
-def _steps(draw: Callable[[Any, Selection, int], None], column: str, selection: Selection) -> Callable[[Any], None]:
-    """Return what draws against the training step, with the phases behind it."""
-    n_shown = shown_steps(selection, column)
-
-    def on(ax: Any) -> None:
-        _shade_phases(ax, selection, n_shown)
-        draw(ax, selection, n_shown)
-        ax.set_xlabel("training step")
-
-    return on
-
-
-def _importance(selection: Selection, X: Any, y: Any, estimator: Any, evaluation: Any) -> Callable[[Any], None]:
-    if estimator is None and (X is None or y is None):
-        raise ValueError("kind='importance' needs estimator= (a fitted linear model), or X and y.")
-    data = select_report(selection if estimator is None else estimator, X, y)
-    if all(kept.effect is None for kept in data.kept):
-        raise ValueError("This model has no weights to draw; give X and y, and leave out the estimator.")
-
-    def draw(ax: Any) -> None:
-        effects = [0.0 if kept.effect is None else kept.effect for kept in data.kept]
-        colours = [_LOSS if effect > 0 else _KEPT for effect in effects]
-        ax.barh(range(len(effects)), effects, color=colours)
-        ax.set_yticks(range(len(effects)), [kept.name for kept in data.kept])
-        ax.invert_yaxis()
-        ax.axvline(0, color="black", linewidth=0.8)
-        ax.set_xlabel(data.effect_name)
-
-    return draw
+    found: Lines | Bars | Grid | None
+    if kind in ("sieve", "loss"):
+        found = history_lines(selection, "n_alive" if kind == "sieve" else "loss")
+        need = "a recorded history, which this selection does not hold"
+    elif kind == "path":
+        found, need = gamma_lines(selection), "recorded paths of gamma, which this selection does not hold"
+    elif kind == "importance":
+        found, need = importance_bars(Columns(selection)), "a contribution of each column: a fit of E2E-FS records it"
+    elif kind == "stability":
+        need = "evaluation= with two folds or more, as tamiz.evaluate returns it"
+        grid = None if evaluation is None else fold_grid(Columns(selection), [f.support for f in evaluation.folds])
+        found = None if grid is None else grid[0]
+    else:
+        need = "X, the table the selector was fitted on, with two kept columns and three rows at least"
+        grids = None
+        if X is not None:
+            table = check_report_table(X, selection)
+            task = "classification" if y is None else decide_task(y)
+            groups = [("all rows", np.ones(table.shape[0], dtype=bool))] if y is None else group_rows(y, task)
+            grids = kept_grids(Columns(selection), table, y, task, groups)
+        found = None if grids is None else grids[0] if kind == "heatmap" else grids[2]
+    if found is None:
+        raise ValueError(f"kind={kind!r} needs {need}.")
+    return draw(found, ax)
 
 
-def _image(ax: Any, values: np.ndarray, largest: float, names: Sequence[str], label: str) -> None:
-    drawn = ax.imshow(values, aspect="auto", cmap="RdBu_r", vmin=-largest, vmax=largest, interpolation="nearest")
-    ax.set_yticks(range(len(names)), names)
-    ax.figure.colorbar(drawn, ax=ax, label=label)
+def importance_bars(columns: Columns) -> Bars | None:
+    """Describe what each kept column contributes to the outputs of the model, on its training rows."""
+    contribution = columns.selection.contribution
+    if contribution is None:
+        return None
+    sizes = columns.of_features(contribution)[columns.kept]
+    names = [columns.names[int(i)] for i in columns.kept]
+    return Bars("", names, sizes.tolist(), "contribution to the outputs, on the training rows")
 
 
-def _heatmap(selection: Selection, X: Any, y: Any, estimator: Any, evaluation: Any) -> Callable[[Any], None]:
-    heat = _of_table("heatmap", selection, X, y)[0]
-
-    def draw(ax: Any) -> None:
-        _image(ax, heat.z, 3.0, heat.names, "z")
-        ax.set_xlabel("rows, clustered")
-        ax.set_xticks([])
-
-    return draw
-
-
-def _correlation(selection: Selection, X: Any, y: Any, estimator: Any, evaluation: Any) -> Callable[[Any], None]:
-    found = _of_table("correlation", selection, X, y)[1]
-
-    def draw(ax: Any) -> None:
-        _image(ax, found.values, 1.0, found.names, "r")
-        ax.set_xticks(range(len(found.names)), found.names, rotation=90)
-
-    return draw
-
-
-def _of_table(kind: str, selection: Selection, X: Any, y: Any) -> tuple[HeatMap, Correlations]:
-    """Return the heat map and the correlations of the kept columns."""
-    if X is None:
-        raise ValueError(f"kind={kind!r} needs X, the table the selector was fitted on.")
-    table = check_report_table(X, selection)
-    order = selection.ordered.tolist()
-    names = [selection.name_of(i) for i in order]
-    groups = [("all rows", np.ones(table.shape[0], dtype=bool))] if y is None else group_rows(y, find_task(y))
-    heat = make_heat_map(table, order, names, groups)
-    if heat is None:
-        raise ValueError(f"kind={kind!r} needs two kept columns and three rows at least.")
-    found = make_correlations(table, order, names, heat.names)
-    assert found is not None
-    return heat, found
+def history_lines(selection: Selection, column: str) -> Lines | None:
+    """Describe one column of the history against the training step: ``n_alive`` (with M) or ``loss``; None without it."""
+    history = selection.history
+    steps = np.asarray(history.get("step", ()), dtype=np.float64)
+    values = np.asarray(history.get(column, ()), dtype=np.float64)
+    if steps.size < 2 or values.shape != steps.shape or not np.isfinite(values).any():
+        return None
+    alive = column == "n_alive"
+    n_shown = shown_steps(selection) if alive else steps.size
+    rows = np.unique(np.linspace(0, n_shown - 1, min(n_shown, N_POINTS)).round().astype(np.int64))
+    tips = [f"step {steps[i]:,.0f}: {format_number(float(values[i]))}{' alive' if alive else ''}" for i in rows]
+    label = "features alive" if alive else "loss"
+    n_kept = selection.n_features_to_select
+    return Lines(
+        f"{label} against the training step",
+        "training step",
+        label,
+        [Series("", steps[rows], values[rows], colour=int(not alive), style="line", tips=tips)],
+        log_y=alive and selection.n_features / max(n_kept, 1) >= 20,
+        levels=[(f"M = {n_kept:,}", float(n_kept))] if alive and n_kept else (),
+        phases=_phases(selection, n_shown),
+        top=None if alive else _robust_top(values),
+    )
 
 
-def _stability(selection: Selection, X: Any, y: Any, estimator: Any, evaluation: Any) -> Callable[[Any], None]:
-    if evaluation is None:
-        raise ValueError("kind='stability' needs evaluation=, as tamiz.evaluation.cross_validation returns it.")
-    grid = make_fold_grid(selection, selection.ordered.tolist(), [fold.support for fold in evaluation.folds])
-    if grid is None:
-        raise ValueError("kind='stability' needs two folds at least.")
+def gamma_lines(selection: Selection) -> Lines | None:
+    """Describe gamma of some features against the training step: kept ones end at 1, the others at 0; None without it."""
+    history = selection.history
+    path, features = history.get("gamma_path"), history.get("gamma_path_features")
+    steps = np.asarray(history.get("step", ()), dtype=np.float64)
+    if path is None or features is None or steps.size < 2 or np.shape(path) != (steps.size, len(features)):
+        return None
+    path, features = np.asarray(path, dtype=np.float64), np.asarray(features, dtype=np.int64)
+    n_shown = shown_steps(selection)
+    rows = np.unique(np.linspace(0, n_shown - 1, min(n_shown, N_POINTS)).round().astype(np.int64))
+    order = np.argsort(selection.ranking[features], kind="stable")
+    kept = selection.support[features[order]]
+    columns = Columns(selection)
+    names, ranks = columns.names, columns.ranking
+    series = []
+    for places, style in ((order[~kept][:N_PATHS], "grey"), (order[kept][:N_PATHS], "thin")):
+        name = "kept" if style == "thin" else "left out"
+        for i in places[::-1]:
+            column = int(features[i] if selection.groups is None else selection.groups[features[i]])
+            tip = f"{names[column]}: {name}, rank {ranks[column]:,}"
+            series.append(Series(name, steps[rows], path[rows, i], style=style, tips=[tip]))
+    title = "gamma of single features against the training step"
+    return Lines(title, "training step", "gamma", series, phases=_phases(selection, n_shown))
 
-    def draw(ax: Any) -> None:
-        ax.imshow(grid.chosen, aspect="auto", cmap="Greens", vmin=0, vmax=1.4, interpolation="nearest")
-        ax.set_yticks(
-            range(len(grid.names)), [n + ("" if k else " *") for n, k in zip(grid.names, grid.kept, strict=True)]
-        )
-        ax.set_xticks(range(grid.chosen.shape[1]), [str(i + 1) for i in range(grid.chosen.shape[1])])
-        ax.set_xlabel("fold" + ("" if all(grid.kept) else " (*: not in the final fit)"))
 
-    return draw
+def shown_steps(selection: Selection) -> int:
+    """Return how many recorded steps a chart shows: a little more than the selection takes.
+
+    Refinement often takes most of a run; drawn whole it would leave little room for the selection.
+    """
+    steps = np.asarray(selection.history["step"], dtype=np.float64)
+    if not 0 < selection.closed_at < 0.7 * steps[-1]:
+        return len(steps)
+    return min(len(steps), max(2, int(np.searchsorted(steps, 1.3 * selection.closed_at)) + 1))
+
+
+def _phases(selection: Selection, n_shown: int) -> list[tuple[str, float, float]]:
+    steps = np.asarray(selection.history["step"], dtype=np.float64)
+    phases = np.asarray(selection.history.get("phase", ()), dtype=np.int64)
+    if phases.shape != steps.shape:
+        return []
+    steps, phases = steps[:n_shown], phases[:n_shown]
+    borders = [0, *(np.flatnonzero(np.diff(phases)) + 1).tolist(), n_shown - 1]
+    return [
+        (Phase(int(phases[first])).label, float(steps[first]), float(steps[last]))
+        for first, last in itertools.pairwise(borders)
+        if 0 <= phases[first] < len(Phase)
+    ]
+
+
+def _robust_top(values: np.ndarray) -> float:
+    """Return where an axis may end so that a few spikes do not flatten all else: the maximum, unless it is far away.
+
+    Examples
+    --------
+    >>> _robust_top(np.array([1.0, 2.0, 3.0])), _robust_top(np.r_[np.ones(99), 500.0])
+    (3.0, 1.375)
+    """
+    finite = values[np.isfinite(values)]
+    usual, low, high = float(np.quantile(finite, 0.97)), float(finite.min()), float(finite.max())
+    reach = max(usual - low, 0.25 * abs(usual))
+    return high if high <= low + 3 * reach else low + 1.5 * reach
 
 
 def _plot_effects(selection: Selection, axes: Any) -> Any:
     """Draw one small picture for each of the best kept columns, all of the same height."""
-    if selection.effects is None:
-        raise ValueError("This selection holds no curves; fit with network='additive'.")
-    require("matplotlib", "plot", "Drawing")
-    from matplotlib import pyplot
-
     effects = selection.effects
-    n_curves = min(_MOST_CURVES, len(effects["feature"]))
+    if effects is None:
+        raise ValueError("kind='effects' needs curves: fit with network='additive'.")
+    pyplot = require("matplotlib.pyplot", "plot", "Drawing")
+    n_curves = min(N_CURVES, len(effects["feature"]))
     if axes is None:
-        n_wide = min(4, n_curves)
-        shape = (-(-n_curves // n_wide), n_wide)
+        shape = (-(-n_curves // 4), min(4, n_curves))
         size = (2.4 * shape[1] + 0.6, 2.1 * shape[0] + 0.4)
-        _, axes = pyplot.subplots(*shape, figsize=size, layout="constrained", sharey=True, squeeze=False)
+        axes = pyplot.subplots(*shape, figsize=size, layout="constrained", sharey=True, squeeze=False)[1]
     axes = np.atleast_1d(axes)
     if axes.size < n_curves:
         raise ValueError(f"There are {n_curves} curves to draw, and {axes.size} axes.")
@@ -196,74 +202,12 @@ def _plot_effects(selection: Selection, axes: Any) -> Any:
         if place >= n_curves:
             ax.set_visible(False)
             continue
-        curves = np.asarray(effects["curve"][place])
-        for number, curve in enumerate(curves):
-            color = _KEPT if len(curves) == 1 else None
-            ax.plot(effects["grid"][place], curve, color=color, linewidth=1.6, label=f"output {number}")
-        ax.axhline(0.0, color="black", linewidth=0.6, alpha=0.5)
-        ax.set_xlabel(selection.name_of(int(effects["feature"][place])), fontsize=8)
-        ax.tick_params(labelsize=7)
-    if len(effects["curve"][0]) > 1:
-        axes.flat[0].legend(frameon=False, fontsize=7)
-    axes.flat[0].set_ylabel("added to the score")
+        grid, curves = effects["grid"][place], np.asarray(effects["curve"][place])
+        several = len(curves) > 1
+        series = [
+            Series(f"output {i}" if several else "", grid, curve, colour=i, style="line")
+            for i, curve in enumerate(curves)
+        ]
+        name = selection.name_of(int(effects["feature"][place]))
+        draw(Lines("", name, "added to the score" if place == 0 else "", series, levels=[("", 0.0)]), ax)
     return axes
-
-
-def _shade_phases(ax: Any, selection: Selection, n_shown: int) -> None:
-    """Shade every second phase, and write the names of the phases above."""
-    steps, phases = np.asarray(selection.history["step"]), np.asarray(selection.history.get("phase", ()))
-    if phases.shape != steps.shape:
-        return
-    steps, phases = steps[:n_shown], phases[:n_shown]
-    borders = np.flatnonzero(np.diff(phases)) + 1
-    for first, last in zip([0, *borders], [*borders, len(steps) - 1], strict=True):
-        if phases[first] % 2:
-            ax.axvspan(steps[first], steps[last], color="black", alpha=0.045, linewidth=0)
-        if 0 <= phases[first] < len(Phase) and steps[last] - steps[first] > 0.08 * np.ptp(steps):
-            middle = (steps[first] + steps[last]) / 2
-            place = ax.get_xaxis_transform()
-            ax.text(
-                middle, 1.01, Phase(int(phases[first])).label, transform=place, ha="center", va="bottom", fontsize=8
-            )
-
-
-def _draw_sieve(ax: Any, selection: Selection, n_shown: int) -> None:
-    history, n_kept = selection.history, selection.n_features_to_select
-    ax.plot(history["step"], history["n_alive"], color=_KEPT, linewidth=2, label="features alive")
-    ax.axhline(n_kept, color="black", linewidth=0.8, linestyle="--", label=f"M = {n_kept}")
-    if selection.n_features / max(n_kept, 1) >= 20:
-        ax.set_yscale("log")
-    ax.set_ylabel("features alive")
-    drawn, labels = ax.get_legend_handles_labels()
-    if has_history(selection, "loss"):
-        other = ax.twinx()
-        other.plot(history["step"], history["loss"], color=_LOSS, linewidth=1, alpha=0.8, label="loss")
-        other.set_ylabel("loss")
-        more, names = other.get_legend_handles_labels()
-        drawn, labels = drawn + more, labels + names
-    ax.legend(drawn, labels, loc="upper right", frameon=False)
-
-
-def _draw_path(ax: Any, selection: Selection, n_shown: int) -> None:
-    named: set[bool] = set()
-    for _, kept, path in gamma_paths(selection):
-        label = None if kept in named else "kept" if kept else "left out"
-        named.add(kept)
-        color, width = (_KEPT, 1.4) if kept else (_DROPPED, 0.8)
-        ax.plot(
-            selection.history["step"][:n_shown], path[:n_shown], color=color, linewidth=width, alpha=0.8, label=label
-        )
-    ax.set_ylabel("gamma")
-    ax.legend(loc="center right", frameon=False)
-
-
-#: What draws each kind: selection, X, y, estimator and evaluation in, a function of the axes out.
-PLOTS: dict[str, Callable[..., Callable[[Any], None]]] = {
-    # The loss of the sieve is worth seeing to the end; gamma stands still once the mask is closed.
-    "sieve": lambda selection, *_: _steps(_draw_sieve, "loss", selection),
-    "path": lambda selection, *_: _steps(_draw_path, "gamma_path", selection),
-    "importance": _importance,
-    "heatmap": _heatmap,
-    "correlation": _correlation,
-    "stability": _stability,
-}

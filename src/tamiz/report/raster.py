@@ -1,4 +1,4 @@
-"""Pictures of many cells as one embedded PNG, with what the script needs to name the cell under the pointer."""
+"""Cells as one embedded PNG, and what the script needs to name the cell under the pointer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tamiz.report.svg import Frame, element, number, picture, text
+from tamiz._utils.pictures import Grid
 from tamiz.report.text import shorten
 
 #: Index of a missing value in the palette; 0 to 254 hold the values.
@@ -24,7 +24,7 @@ def _chunk(kind: bytes, body: bytes) -> bytes:
 
 
 def png_address(pixels: np.ndarray, palette: np.ndarray | None = None) -> str:
-    """Return a PNG as a data address; written by hand because it takes ten lines and no imaging library.
+    """Write a PNG as a data address; by hand because it takes ten lines and no imaging library.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def diverging_palette() -> np.ndarray:
 
 
 def quantise(values: np.ndarray, largest: float) -> np.ndarray:
-    """Return values of -largest to largest as 0 to 254; others at the border, missing ones as ``MISSING_CODE``.
+    """Code values of -largest to largest as 0 to 254; others at the border, missing ones as ``MISSING_CODE``.
 
     Examples
     --------
@@ -70,78 +70,13 @@ def quantise(values: np.ndarray, largest: float) -> np.ndarray:
     return np.where(np.isfinite(values), scaled.round(), MISSING_CODE).astype(np.uint8)
 
 
-def grid_payload(
-    codes: np.ndarray, largest: float, rows: Sequence[str], columns: Sequence[str], unit: str, columns_in: str = ""
-) -> dict[str, Any]:
+def grid_payload(grid: Grid, columns: Sequence[str], between: str = "") -> dict[str, Any]:
     """Return what the script needs to name a cell: names of both axes and the quantised values."""
     return {
-        "rows": [shorten(name, 60) for name in rows],
+        "rows": [shorten(name, 60) for name in grid.rows],
         "columns": [shorten(name, 80) for name in columns],
-        "between": columns_in,
-        "codes": base64.b64encode(codes.tobytes()).decode("ascii"),
-        "largest": largest,
-        "unit": unit,
+        "between": between,
+        "codes": base64.b64encode(quantise(grid.values, grid.high).tobytes()).decode("ascii"),
+        "largest": grid.high,
+        "unit": grid.label,
     }
-
-
-def raster_chart(
-    codes: np.ndarray,
-    rows: Sequence[str],
-    title: str,
-    *,
-    key: str,
-    width: int,
-    cell_height: float,
-    top: float = 6.0,
-    above: str = "",
-    over: str = "",
-    square: bool = False,
-) -> str:
-    """Draw quantised values as one picture with the names of its rows at the left.
-
-    Parameters
-    ----------
-    codes : ndarray of uint8, shape (n_rows, n_columns)
-        From :func:`quantise`.
-    rows : sequence of str
-        Names of the rows.
-    title : str
-        Name for screen readers.
-    key : str
-        Which grid of the data block belongs to the picture.
-    width : int
-        Width of the drawing.
-    cell_height : float
-        Height of a row; where the cells are square also their width.
-    top : float, default=6.0
-        Room above the picture.
-    above, over : str, default=""
-        Markup above and over the picture. Coordinates in ``over`` are cells.
-    square : bool, default=False
-        Whether cells are as wide as they are high.
-    """
-    left = label_room(width)
-    n_rows, n_columns = codes.shape
-    wide = cell_height * n_columns if square else width - left - 4.0
-    frame = Frame(width if not square else round(left + wide + 4), round(top + cell_height * n_rows + 6))
-    parts = [above]
-    limit = max(6, int(left / 6.6))
-    tight = " tight" if cell_height < 11 else ""
-    size = min(12.0, cell_height * 0.95)
-    for i, row in enumerate(rows):
-        at = top + cell_height * (i + 0.5) + size * 0.35
-        parts.append(text(shorten(row, limit), left - 6, at, text_anchor="end", class_=f"cell-name{tight}"))
-    place = {"x": left, "y": top, "width": wide, "height": cell_height * n_rows}
-    image = {"href": png_address(codes, diverging_palette()), "preserveAspectRatio": "none", "class_": "diverging"}
-    parts.append(element("image", **place, **image))
-    if over:
-        turn = f"translate({number(left)} {number(top)}) scale({wide / n_columns:.4f} {cell_height:.4f})"
-        parts.append(element("g", over, transform=turn, class_="over-cells"))
-    parts.append(element("rect", x=left, y=top, width=1.0, height=1.0, class_="cursor", visibility="hidden"))
-    parts.append(element("rect", **place, class_="cells", data_grid=key))
-    return picture(frame, title, *parts, class_="natural" if square else "")
-
-
-def label_room(width: int) -> float:
-    """Return the room for the names of the rows in a picture of some width."""
-    return 150.0 if width > 500 else 96.0

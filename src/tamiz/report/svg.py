@@ -94,7 +94,7 @@ class Scale:
             return [format_number(tick, digits=2) for tick in ticks]
         step = min(b - a for a, b in itertools.pairwise(sorted(ticks)))
         decimals = next((d for d in range(7) if abs(round(step, d) - step) < 1e-9 * max(1.0, step)), 7)
-        return [f"{tick:,.{decimals}f}".replace("-", "−") for tick in ticks]
+        return [f"{tick:,.{decimals}f}" for tick in ticks]
 
     def ticks(self, n_ticks: int = 5) -> list[float]:
         """Round values inside the range.

@@ -43,13 +43,24 @@ def shorten(value: Any, n_characters: int) -> str:
     return f"{text[:head]}…{text[head + 1 - n_characters :]}"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is one.
+
+    Examples
+    --------
+    >>> counted(1, "column"), counted(1200, "column")
+    ('1 column', '1,200 columns')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def format_number(value: float | None, digits: int = 3, signed: bool = False) -> str:
-    """Format a number: ``digits`` significant digits, a true minus sign, thousands set apart, a dash for none.
+    """Format a number: ``digits`` significant digits, thousands set apart, a dash for none.
 
     Examples
     --------
     >>> format_number(12345.6), format_number(0.012345), format_number(-1.5, signed=True), format_number(None)
-    ('12,346', '0.0123', '−1.50', '–')
+    ('12,346', '0.0123', '-1.50', '–')
     """
     if value is None or not math.isfinite(value):
         return "–"
@@ -59,13 +70,12 @@ def format_number(value: float | None, digits: int = 3, signed: bool = False) ->
     elif size >= 1e7 or size < 1e-4:
         text = f"{size:.{digits - 1}e}"
         mantissa, exponent = text.split("e")
-        text = f"{mantissa}e{int(exponent)}".replace("e-", "e−")
+        text = f"{mantissa}e{int(exponent)}"
     elif float(size).is_integer() and size < 1e7:
         text = f"{size:,.0f}"
     else:
         text = f"{size:,.{max(0, digits - 1 - math.floor(math.log10(size)))}f}"
-    sign = "−" if value < 0 else "+" if signed and value > 0 else ""
-    return sign + text
+    return _with_sign(value, text, signed)
 
 
 def format_value(value: float | None) -> str:
@@ -74,12 +84,12 @@ def format_value(value: float | None) -> str:
     Examples
     --------
     >>> format_value(1987.0), format_value(0.5), format_value(12345.678), format_value(-2.25)
-    ('1987', '0.5', '12,346', '−2.25')
+    ('1987', '0.5', '12,346', '-2.25')
     """
     if value is None or not math.isfinite(value):
         return "–"
     if float(value).is_integer() and abs(value) < 10_000:
-        return f"{value:.0f}".replace("-", "−")
+        return f"{value:.0f}"
     text = format_number(value)
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
@@ -89,13 +99,19 @@ def format_score(value: float | None, signed: bool = False) -> str:
 
     Examples
     --------
-    >>> format_score(0.9), format_score(-0.004, signed=True), format_score(1234.5)
-    ('0.900', '−0.004', '1,234')
+    >>> format_score(0.9), format_score(-0.004, signed=True), format_score(-0.0001), format_score(1234.5)
+    ('0.900', '-0.004', '0.000', '1,234')
     """
-    if value is None or not 5e-4 <= abs(value) < 10:
-        return "0.000" if value == 0 else format_number(value, digits=4, signed=signed)
-    sign = "−" if value < 0 else "+" if signed else ""
-    return f"{sign}{abs(value):.3f}"
+    if value is None or not abs(value) < 10:
+        return format_number(value, digits=4, signed=signed)
+    return _with_sign(value, f"{abs(value):.3f}", signed)
+
+
+def _with_sign(value: float, shown: str, signed: bool) -> str:
+    """Put the sign before a number, unless it is shown as zero."""
+    if not shown.strip("0.,"):
+        return shown
+    return f"-{shown}" if value < 0 else f"+{shown}" if signed else shown
 
 
 def format_column(values: Sequence[float | None], signed: bool = False) -> list[str]:
@@ -104,7 +120,7 @@ def format_column(values: Sequence[float | None], signed: bool = False) -> list[
     Examples
     --------
     >>> format_column([1.426, -0.07, None], signed=True)
-    ['+1.43', '−0.07', '–']
+    ['+1.43', '-0.07', '–']
     """
     largest = max((abs(v) for v in values if v is not None and math.isfinite(v)), default=0.0)
     if largest == 0 or not 1e-3 <= largest < 1e7:
@@ -115,8 +131,7 @@ def format_column(values: Sequence[float | None], signed: bool = False) -> list[
         if value is None or not math.isfinite(value):
             shown.append("–")
             continue
-        sign = "−" if value < 0 else "+" if signed and value > 0 else ""
-        shown.append(f"{sign}{abs(value):,.{decimals}f}")
+        shown.append(_with_sign(value, f"{abs(value):,.{decimals}f}", signed))
     return shown
 
 

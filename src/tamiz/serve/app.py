@@ -11,7 +11,6 @@ import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib import resources
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import unquote
 
@@ -22,10 +21,9 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
 from tamiz.errors import TamizError
-from tamiz.report.evaluate import evaluate_estimator
+from tamiz.report.page import render
 from tamiz.report.records import to_plain
 from tamiz.report.text import clean_text
-from tamiz.report.write import report
 from tamiz.serve.code import python_code
 from tamiz.serve.fits import LIVE_NETWORKS, fit_wish, read_wish
 from tamiz.serve.guard import Guard
@@ -191,18 +189,11 @@ class LiveApp:
             data = table.with_target(wish.target)
             fitted = fit_wish(data, wish, check)
             fitted.selection_ = fitted.selection_.with_names([feature.name for feature in data.features])
-            found: dict[str, Any] = {}
-            if data.folds:
-                names = ("evaluation", "folds", "kept_sets")
-                parts = evaluate_estimator(fitted, data.X, data.y, data.task, len(data.folds), tick=check)
-                found = dict(zip(names, parts, strict=True))
             check()
-            with TemporaryDirectory(prefix="tamiz-serve-") as folder:
-                path = report(
-                    fitted, data.X, data.y, path=Path(folder) / "report.html", title=table.name, target=data.target,
-                    task=data.task, notes=data.notes, **found,
-                )  # fmt: skip
-                return path.read_text(encoding="utf-8")
+            return render(
+                fitted, data.X, data.y, cv=len(data.folds) or None, title=table.name, target=data.target, task=data.task,
+                notes=data.notes,
+            )  # fmt: skip
 
         page = await self._run_while_connected(request, write)
         headers = {"content-disposition": 'attachment; filename="report.html"'}

@@ -10,13 +10,11 @@ import numpy as np
 
 from tamiz.estimators.networks import NETWORKS
 from tamiz.evaluation.metrics import Parts, get_metric
-from tamiz.report.describe import group_rows
-from tamiz.report.effects import effect_of_weights, read_weights
-from tamiz.report.together import make_heat_map
+from tamiz.report.columns import Columns, group_rows, kept_grids
 from tamiz.serve.session import LiveError, TargetData
 
-#: Columns of the heat map, and columns that are listed below the kept ones.
-HEAT_COLUMNS, N_NEXT = 30, 8
+#: Columns that are listed below the kept ones.
+N_NEXT = 8
 #: What a page asks for where the data shall tell.
 AUTO = "auto"
 #: Networks that the page offers, and at last the choice among them.
@@ -160,7 +158,7 @@ def describe_fit(data: TargetData, wish: Wish, fitted: Any) -> dict[str, Any]:
     """Return what the page lists: the kept columns by contribution, and those that would come next."""
     selection = fitted.selection_
     order = np.argsort(selection.ranking, kind="stable")
-    weights = read_weights(fitted, selection)
+    weights = np.atleast_2d(fitted.coef_) if hasattr(fitted, "coef_") else None
     place = {int(column): i for i, column in enumerate(selection.indices)}
     contribution = selection.contribution
     kept: dict[str, dict[str, Any]] = {}
@@ -197,24 +195,25 @@ def _direction(data: TargetData, weights: np.ndarray | None, place: int) -> str:
     """Return what a large value of a column speaks for, where the model is linear and has one output."""
     if weights is None or len(data.classes) > 2 or len(weights) != 1:
         return ""
-    effect = effect_of_weights(weights[:, place])
+    effect = float(weights[0, place])
     if data.task == "regression":
         return f"higher → more {data.target}" if effect > 0 else f"higher → less {data.target}"
     return f"higher → {data.classes[int(effect > 0)]}"
 
 
 def describe_heat(data: TargetData, fitted: Any) -> dict[str, Any] | None:
-    """Return the clustered heat map of the first kept features: z scores in tenths, clipped at 3."""
-    order = fitted.selection_.ordered[:HEAT_COLUMNS]
-    names = [data.features[int(column)].name for column in order]
-    found = make_heat_map(data.X, order.tolist(), names, group_rows(data.y, data.task))
+    """Return the clustered heat map of the first kept columns: z scores in tenths, clipped at 3."""
+    groups = group_rows(data.y, data.task)
+    selection = fitted.selection_.with_names([feature.name for feature in data.features])
+    found = kept_grids(Columns(selection), data.X, data.y, data.task, groups)
     if found is None:
         return None
+    heat, rows, _ = found
     return {
-        "names": list(found.names),
-        "z": np.rint(np.clip(found.z, -3, 3) * 10).astype(int).tolist(),
-        "groups": found.groups.tolist(),
-        "labels": list(found.labels),
+        "names": list(heat.rows),
+        "z": np.rint(np.clip(heat.values, -3, 3) * 10).astype(int).tolist(),
+        "groups": [int(np.argmax([members[row] for _, members in groups])) for row in rows],
+        "labels": [label for label, _ in groups],
     }
 
 

@@ -6,6 +6,7 @@
   const PAGE = 200;
   root.classList.add("js");
 
+  const counted = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
   function say(words) { find("said").textContent = words; }
 
   /* Theme: what the system prefers, until somebody switches. */
@@ -34,7 +35,7 @@
     const cell = row.cells[column];
     if (cell.dataset.v === undefined) {
       const text = cell.textContent.trim();
-      const plain = Number(text.replace("−", "-").replaceAll(",", ""));
+      const plain = Number(text.replaceAll(",", ""));
       return text !== "" && !Number.isNaN(plain) ? plain : text;
     }
     return cell.dataset.v === "" || Number.isNaN(Number(cell.dataset.v)) ? null : Number(cell.dataset.v);
@@ -140,15 +141,17 @@
       };
       const cells = [...row.cells];
       put(cells.shift(), rank + 1, rank + 1);
-      cells.shift().firstElementChild.textContent = data.names[i];
+      const name = cells.shift();
+      name.replaceChildren(name.firstElementChild);
+      name.firstElementChild.textContent = data.names[i];
       put(cells.shift(), data.columns[i], data.columns[i]);
       for (const cell of cells) {
         if (cell.dataset.kind === "bar") {
           fillBar(cell, effect, span);
         } else if (cell.dataset.kind === "direction") {
-          cell.textContent = effect && data.classes.length === 2 ? `higher → ${data.classes[effect > 0 ? 1 : 0]}` : "";
+          cell.textContent = effect && data.signed && data.classes.length === 2 ? `higher → ${data.classes[effect > 0 ? 1 : 0]}` : "";
         } else if (cell.dataset.kind === "effect") {
-          put(cell, effect, show(effect, (v) => String(Number(v.toPrecision(3))).replace("-", "−")));
+          put(cell, effect, show(effect, (v) => Number(v.toPrecision(3)).toString()));
         } else {
           const share = i < data.shares.length ? data.shares[i] : null;
           put(cell, share, show(share, (v) => `${Math.round(100 * v)}%`));
@@ -156,7 +159,7 @@
       }
       return row;
     }
-    /* The bar of an effect, as tamiz.report.columns draws it. */
+    /* The bar of an effect, as tamiz.report.charts draws it. */
     function fillBar(cell, effect, [low, high]) {
       cell.replaceChildren();
       if (effect === null || effect === undefined || high <= low) return;
@@ -170,7 +173,7 @@
       const zero = place(0), at = place(effect);
       const svg = make("svg", { viewBox: "0 0 180 14", class: "bar effect", "aria-hidden": "true" });
       const size = { x: Math.min(zero, at), y: 2, width: Math.max(0.8, Math.abs(at - zero)), height: 10, rx: 1.5 };
-      svg.append(make("rect", { ...size, class: `column s${effect > 0 ? 1 : 0}` }), make("line", { x1: zero, x2: zero, y1: 0, y2: 14, class: "axis" }));
+      svg.append(make("rect", { ...size, class: `column s${low < 0 && effect > 0 ? 1 : 0}` }), make("line", { x1: zero, x2: zero, y1: 0, y2: 14, class: "axis" }));
       cell.append(svg);
     }
     function makeRows() {
@@ -195,8 +198,8 @@
       }
       more.hidden = found <= limit;
       find("count").textContent = wanted
-        ? `${found.toLocaleString("en")} of ${data.nKept.toLocaleString("en")} kept features match`
-        : `${(other ?? data.nKept).toLocaleString("en")} kept features`;
+        ? `${found.toLocaleString("en")} of ${counted(data.nKept, "kept column")} match`
+        : counted(Number(other ?? data.nKept), "kept column");
       showOthers(wanted);
     }
     function showOthers(wanted) {
@@ -225,7 +228,7 @@
     all.hidden = data.names.length < data.nFeatures;
     all.addEventListener("click", () => download("ranking.csv", HEADER, rows(data.names.length)));
     // Rows that were not written are made when they are first asked for, so that the page opens at once.
-    find("count").textContent = `${data.nKept.toLocaleString("en")} kept features`;
+    find("count").textContent = counted(data.nKept, "kept column");
     more.hidden = nRows <= body.rows.length;
   }
 
@@ -267,7 +270,7 @@
     function move() {
       const m = sizes[Number(slider.value)];
       find("m-value").textContent = m.toLocaleString("en");
-      slider.setAttribute("aria-valuetext", `${m} features`);
+      slider.setAttribute("aria-valuetext", counted(m, "column"));
       for (const mark of document.querySelectorAll("#curve [data-m]")) mark.classList.toggle("ring", Number(mark.dataset.m) === m);
       showList(m);
       notice.hidden = m === data.nKept;
@@ -276,7 +279,7 @@
         refresh(null);
         return;
       }
-      find("other-m-said").textContent = `Shown: the ${m.toLocaleString("en")} features that are kept with M = ${m.toLocaleString("en")}, instead of ${data.nKept.toLocaleString("en")}.`;
+      find("other-m-said").textContent = `Shown: the ${counted(m, "column")} kept with M = ${m.toLocaleString("en")}, instead of ${data.nKept.toLocaleString("en")}.`;
       if (!stored) stored = [...body.rows];
       const span = spanOf(data.sets[m].map((entry) => entry[1]));
       body.replaceChildren(...data.sets[m].map(([i, effect], rank) => makeRow(i, rank, effect, span)));
@@ -285,7 +288,6 @@
     function moveAll() {
       move();
       const m = sizes[Number(slider.value)];
-      showHeat(m === data.nKept ? null : m);
       showChosen(m);
     }
     slider.addEventListener("input", moveAll);
@@ -295,7 +297,6 @@
 
   /* Pictures that belong to the selection say so while the slider stands at another M. */
   function showChosen(m) {
-    const followed = Boolean(data.heatSets && data.heatSets.orders[m]);
     for (const section of document.querySelectorAll("section[data-of-selection]")) {
       let note = section.querySelector(".of-selection");
       if (!note) {
@@ -304,66 +305,8 @@
         note.textContent = `Shown here: the selection, M = ${data.nKept.toLocaleString("en")}.`;
         section.querySelector("h2").after(note);
       }
-      note.hidden = m === data.nKept || (section.id === "heat" && followed);
+      note.hidden = m === data.nKept;
     }
-  }
-
-  /* The heat map of the set that is kept with another M (null: that of the selection), in the place of the written one. */
-  const written = new Map();
-  function showHeat(m) {
-    const sets = data.heatSets, grid = grids.get("heat");
-    if (!sets || !grid) return;
-    const order = sets.orders[m];
-    if (sets.cells === undefined) sets.cells = decode(sets.codes);
-    if (!written.has(grid)) written.set(grid, { rows: grid.rows, codes: grid.codes });
-    const nColumns = grid.columns.length;
-    const first = written.get(grid);
-    grid.rows = order ? order.map((i) => sets.names[i]) : first.rows;
-    grid.codes = order ? new Uint8Array(order.flatMap((i) => [...sets.cells.subarray(i * nColumns, (i + 1) * nColumns)])) : first.codes;
-    const href = order ? paint(grid, sets.colours) : null;
-    for (const svg of document.querySelectorAll("#heat svg.chart")) drawHeat(svg, grid, href);
-  }
-  function paint(grid, colours) {
-    const canvas = document.createElement("canvas");
-    canvas.width = grid.columns.length;
-    canvas.height = grid.rows.length;
-    const context = canvas.getContext("2d");
-    const pixels = context.createImageData(canvas.width, canvas.height);
-    grid.codes.forEach((code, i) => {
-      const share = Math.abs(code - 127) / 127, end = colours[code < 127 ? 0 : 2];
-      const colour = code === 255 ? colours[3] : colours[1].map((middle, c) => (1 - share) * middle + share * end[c]);
-      pixels.data.set([...colour, 255], 4 * i);
-    });
-    context.putImageData(pixels, 0, 0);
-    return canvas.toDataURL("image/png");
-  }
-  /* As tamiz.report.raster draws it. */
-  function drawHeat(svg, grid, href) {
-    const image = svg.querySelector("image"), cells = svg.querySelector(".cells");
-    if (!written.has(svg)) {
-      const kept = { box: svg.getAttribute("viewBox"), label: svg.getAttribute("aria-label"), href: image.getAttribute("href") };
-      written.set(svg, { ...kept, height: cells.getAttribute("height"), names: [...svg.querySelectorAll(".cell-name")] });
-    }
-    const first = written.get(svg), plot = svg.closest(".plot");
-    for (const name of svg.querySelectorAll(".cell-name")) name.remove();
-    const n = grid.rows.length, high = n > 24 ? 14 : 18, top = Number(cells.getAttribute("y")), left = Number(cells.getAttribute("x"));
-    const height = href ? high * n : Number(first.height);
-    const names = href ? grid.rows.map((name, i) => {
-      const made = document.createElementNS("http://www.w3.org/2000/svg", "text");
-      const at = { x: left - 6, y: top + high * (i + 0.5) + Math.min(12, high * 0.95) * 0.35, "text-anchor": "end", class: "cell-name" };
-      for (const [key, value] of Object.entries(at)) made.setAttribute(key, value);
-      const most = Math.max(6, Math.floor(left / 6.6)), head = Math.floor(most / 2);
-      made.textContent = name.length > most ? `${name.slice(0, head)}…${name.slice(head + 1 - most)}` : name;
-      return made;
-    }) : first.names;
-    image.before(...names);
-    image.setAttribute("href", href || first.href);
-    for (const part of [image, cells]) part.setAttribute("height", height);
-    svg.setAttribute("viewBox", href ? first.box.replace(/\S+$/, Math.round(top + height + 6)) : first.box);
-    const label = href ? first.label.replace(/\d+ kept/, `${n} kept`) : first.label;
-    svg.setAttribute("aria-label", label);
-    plot.setAttribute("aria-label", `${label}; arrow keys read the cells`);
-    svg.querySelector(".cursor").setAttribute("visibility", "hidden");
   }
 
   /* Pictures of many cells: the cell under the pointer, or the one that the arrow keys reach. */
@@ -381,7 +324,7 @@
       let at = [0, -1];
       const words = ([row, column]) => {
         const code = grid.codes[row * nColumns + column];
-        const value = code === 255 ? "missing" : `${grid.unit} = ${(((code - 127) / 127) * grid.largest).toFixed(2).replace("-", "−")}`;
+        const value = code === 255 ? "missing" : `${grid.unit} = ${(((code - 127) / 127) * grid.largest).toFixed(2)}`;
         return `${grid.rows[row]}${grid.between ? ` ${grid.between} ` : ", "}${grid.columns[column]}: ${value}`;
       };
       const place = ([row, column]) => {

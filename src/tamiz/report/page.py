@@ -1,0 +1,407 @@
+"""Write a study, an estimator, a comparison or a search for pairs as one HTML file."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import dataclasses
+import functools
+import hashlib
+import inspect
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tamiz._utils.extras import require
+from tamiz._utils.files import write_atomic
+from tamiz._utils.validation import check_target_length
+from tamiz.evaluation.comparison import Comparison
+from tamiz.evaluation.cross_validation import curve_sizes, evaluate
+from tamiz.evaluation.stability import library_versions
+from tamiz.evaluation.subjects import task_of
+from tamiz.report.columns import Columns, check_report_table
+from tamiz.report.compare_view import compare_view
+from tamiz.report.pairs_view import pairs_view
+from tamiz.report.select_view import Shown, select_view
+from tamiz.report.text import clean_text, format_value, json_for_script
+from tamiz.rows.targets import decide_task
+from tamiz.selection import Selection
+from tamiz.study import Study
+
+#: Cells of the encoded table that the page looks at; of larger tables it takes a sample of the rows.
+_MOST_CELLS = 8_000_000
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """What every page says about its table and its run.
+
+    Parameters
+    ----------
+    title : str
+        Heading, usually the name of the table.
+    task : str
+        "classification" or "regression" (shown as it is).
+    target : str or None, default=None
+        Name of the target.
+    targets : sequence of str, default=()
+        Names of several targets.
+    n_rows, n_features : int, default=0
+        Shape of the table.
+    notes : sequence of str, default=()
+        What was decided automatically.
+    settings, versions : mapping, default={}
+        Shown as two small tables.
+    seed : int or None, default=None
+        Seed of the run.
+    command : str or None, default=None
+        Command that repeats the run.
+    created : str or None, default=None
+        Date and time in ISO format.
+    level_names : mapping, default={}
+        For a search for pairs the names of categories, by name of the column and code.
+    """
+
+    title: str = "Selection"
+    task: str = "selection"
+    target: str | None = None
+    targets: Sequence[str] = ()
+    n_rows: int = 0
+    n_features: int = 0
+    notes: Sequence[str] = ()
+    settings: Mapping[str, Scalar] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=library_versions)
+    seed: int | None = None
+    command: str | None = None
+    created: str | None = None
+    level_names: Mapping[str, Mapping[float, str]] = field(default_factory=dict)
+
+
+def report(
+    source: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    path: str | os.PathLike[str] = "report.html",
+    cv: Any = None,
+    image_shape: tuple[int, ...] | None = None,
+    spreadsheet_safe: bool = True,
+    **about: Any,
+) -> Path:
+    """Write a report as one HTML file that needs nothing else.
+
+    Parameters
+    ----------
+    source : Study, fitted estimator or pipeline, Selection, Comparison or PairSearch
+        What to show.
+    X, y : table and target, default=None
+        What an estimator was fitted on. With them the page shows distributions and correlations.
+    path : path-like, default="report.html"
+        Where to write; a file of that name is replaced.
+    cv : int, cross-validation splitter or None, default=None
+        Folds in which the estimator selects anew, for scores on held-out rows; None measures none.
+    image_shape : tuple of int or None, default=None
+        Shape of the inputs where they are images, such as (28, 28): the page shows the mask over the mean image.
+    spreadsheet_safe : bool, default=True
+        Whether CSV downloads from the page start out with cells such as ``=1+1`` made harmless; the page has a switch.
+    **about
+        What the page says about the run: ``title``, ``task``, ``target``, ``n_rows``, ``n_features``, ``notes``,
+        ``settings``, ``seed``, ``command``, ``created``.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> selection = Selection(support=np.array([False, True]), ranking=np.array([2, 1]), feature_names=["a", "b"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = report(selection, path=pathlib.Path(folder) / "report.html")
+    ...     written.read_text(encoding="utf-8").startswith("<!doctype html>")
+    True
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; give the name of a file, such as {target / 'report.html'}.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {target.parent} to write the report to; create it first.")
+    page = render(source, X, y, cv=cv, image_shape=image_shape, spreadsheet_safe=spreadsheet_safe, **about)
+    write_atomic(target, page)
+    return target
+
+
+def render(
+    source: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    cv: Any = None,
+    image_shape: tuple[int, ...] | None = None,
+    spreadsheet_safe: bool = True,
+    **about: Any,
+) -> str:
+    """Return the page that :func:`report` writes.
+
+    Parameters
+    ----------
+    source, X, y, cv, image_shape, spreadsheet_safe, **about
+        As for :func:`report`.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> selection = Selection(np.array([True, False]), np.array([1, 2]), feature_names=["<script>", "b"])
+    >>> "&lt;script&gt;" in render(selection, title="toy")
+    True
+    """
+    from tamiz.pairs.result import PairSearch
+
+    if isinstance(source, (Comparison, PairSearch)):
+        if X is not None or y is not None or cv is not None or image_shape is not None:
+            raise ValueError("A comparison or a search for pairs holds all the page shows: leave out X, y and cv.")
+        said = About(**about)
+        if isinstance(source, Comparison):
+            name, view = "compare.html.j2", compare_view(source, said)
+        else:
+            name, view = "pairs.html.j2", pairs_view(source, said)
+    else:
+        shown, said = gather(source, X, y, cv=cv, image_shape=image_shape, **about)
+        name, view = "select.html.j2", select_view(shown, said)
+    style, script = _asset("report.css"), _asset("report.js")
+    payload = {**view.pop("payload"), "spreadsheetSafe": spreadsheet_safe}
+    return (
+        _environment()
+        .get_template(name)
+        .render(
+            **view,
+            about=said,
+            spreadsheet_safe=spreadsheet_safe,
+            created=_moment(said.created),
+            settings=[(str(key), "none" if value is None else str(value)) for key, value in said.settings.items()],
+            style=_markup(style),
+            script=_markup(script),
+            payload=_markup(json_for_script(payload)),
+            policy=_policy(style, script),
+        )
+    )
+
+
+def gather(
+    source: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    cv: Any = None,
+    image_shape: tuple[int, ...] | None = None,
+    **about: Any,
+) -> tuple[Shown, About]:
+    """Collect what the page and the summary of one selection show.
+
+    Parameters
+    ----------
+    source, X, y, cv, image_shape, **about
+        As for :func:`report`.
+
+    Returns
+    -------
+    shown : Shown
+    about : About
+    """
+    if isinstance(source, Shown):
+        return source, About(**about)
+    if isinstance(source, Study):
+        if X is not None or y is not None or cv is not None:
+            raise ValueError("A study holds its table and its evaluation: leave out X, y and cv.")
+        return _of_study(source, about)
+    selection, model, before = find_selection(source)
+    given = X
+    if before is not None and X is not None:
+        X = before.transform(X)
+    if image_shape is not None:
+        if math.prod(image_shape) != selection.n_features:
+            pixels = math.prod(image_shape)
+            raise ValueError(f"image_shape {image_shape} holds {pixels} pixels, the selection {selection.n_features}.")
+        selection = dataclasses.replace(selection, shape=tuple(image_shape))
+    if y is not None and X is None:
+        raise ValueError("y was given without X; give both, or neither.")
+    table = None if X is None else check_report_table(X, selection)
+    if y is not None:
+        check_target_length(table, y)
+    task = about.pop("task", None)
+    if task not in (None, "classification", "regression"):
+        raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
+    if task is None and y is not None:
+        task = decide_task(y) if model is None else task_of(model, y)
+    evaluation = None
+    if cv is not None:
+        if table is None or y is None:
+            raise ValueError("cv needs X and y: the folds are made of their rows.")
+        # Only linear models are quick enough to be trained once more for every M of a curve.
+        m = int(selection.group_support.sum())
+        sizes = curve_sizes(selection.group_support.size, m) if hasattr(model, "coef_") and before is None else []
+        evaluation = evaluate(source, given, y, cv=cv, sizes=sizes)
+    if model is not None and hasattr(model, "get_params") and "settings" not in about:
+        usual = {name: one.default for name, one in inspect.signature(type(model)).parameters.items()}
+        given_parameters = sorted(model.get_params(deep=False).items())
+        about["settings"] = {key: _as_scalar(value) for key, value in given_parameters if value is not usual.get(key)}
+    columns = Columns(selection)
+    known = {
+        "title": "Selection" if model is None else type(model).__name__,
+        "task": task or "selection",
+        "n_rows": 0 if table is None else table.shape[0],
+        "n_features": len(columns),
+        "seed": selection.seed,
+    }
+    verdict = None if evaluation is None else evaluation.verdict
+    shown = Shown(columns, table, None if y is None else np.asarray(y), model, evaluation, verdict=verdict)
+    return shown, About(**{**known, **about})
+
+
+def _of_study(study: Study, about: dict[str, Any]) -> tuple[Shown, About]:
+    """Collect what the page of a study shows; of a large table a sample of its rows."""
+    rows, encoder, evaluation = study.rows, study.encoder, study.evaluation
+    drawn = rows.used
+    most = max(1, _MOST_CELLS // max(1, study.units.size))
+    if drawn.size > most:
+        drawn = np.sort(np.random.default_rng(0).choice(drawn, most, replace=False))
+    selection, numbers = study.model.selection_, list[int]()
+    if encoder is None:
+        X = rows.source[drawn]
+        names = np.array(rows.names, dtype=object)
+    else:
+        gaps = copy.copy(encoder)
+        gaps.impute = False  # a missing value is shown as one
+        X = encoder.uncentre(gaps.transform(rows.source, rows=drawn))
+        numbers = [feature.column + 1 for feature in encoder.features_]
+        names = encoder.get_feature_names_out()
+    if selection.n_features == len(names):  # otherwise missing indicators stand behind the columns
+        selection = dataclasses.replace(selection, feature_names=names)
+    if not (rows.is_plain and len(evaluation.names) == selection.n_features):
+        unit_names = np.array(evaluation.names, dtype=object)
+        selection = dataclasses.replace(selection, groups=study.units, group_names=unit_names)
+    columns = Columns(selection, numbers)
+    effects = evaluation.effects
+    sets = []
+    for m, model in study.models.items():
+        kept = study.selection_of(model).ordered
+        sizes = [[effects.get(int(i)) for i in columns.members[int(c)]] for c in kept]
+        sets.append((m, kept.tolist(), [max((v for v in s if v is not None), key=abs, default=None) for s in sizes]))
+    settings = {name: _as_scalar(value) for name, value in study.settings.items() if value is not None}
+    known = {
+        "title": study.title,
+        "task": study.task,
+        "target": ", ".join(study.targets),
+        "targets": study.targets,
+        "n_rows": rows.n_rows,
+        "n_features": len(columns),
+        "notes": study.notes,
+        "settings": settings,
+        "seed": study.settings.get("seed"),
+    }
+    alerts = [(alert.kind.capitalize(), alert.message) for alert in study.alerts]
+    shown = Shown(columns, X, rows.y[drawn], study.model, evaluation, sets, alerts, study.verdict, drawn)
+    return shown, About(**{**known, **about})
+
+
+def find_selection(source: Any) -> tuple[Selection, Any, Any]:
+    """Return the selection of a source, the estimator that holds it, and what comes before it in a pipeline.
+
+    Examples
+    --------
+    >>> selection = Selection(np.array([False, True]), np.array([2, 1]))
+    >>> find_selection(selection)[0] is selection
+    True
+    """
+    if isinstance(source, Selection):
+        return source, None, None
+    if hasattr(source, "steps"):  # a pipeline
+        places = [place for place, (_, step) in enumerate(source.steps) if hasattr(step, "get_support")]
+        if not places:
+            raise TypeError("The pipeline has no step that selects features.")
+        before = source[: places[-1]] if places[-1] else None
+        selection, model, _ = find_selection(source.steps[places[-1]][1])
+        if before is not None and selection.feature_names is None and hasattr(before, "get_feature_names_out"):
+            selection = selection.with_names(before.get_feature_names_out())
+        features = getattr(source.steps[0][1], "features_", None)  # of a TableEncoder
+        if before is not None and selection.groups is None and features and len(features) == selection.n_features:
+            names = list(dict.fromkeys(feature.column_name for feature in features))
+            groups = np.array([names.index(feature.column_name) for feature in features])
+            if not set(groups[selection.support]) & set(groups[~selection.support]):
+                selection = dataclasses.replace(selection, groups=groups, group_names=np.array(names, dtype=object))
+        return selection, model, before
+    inner = getattr(source, "best_estimator_", source)  # of a path the estimator that was chosen
+    if isinstance(getattr(inner, "selection_", None), Selection):
+        return inner.selection_, inner, None
+    if not hasattr(source, "get_support"):
+        raise TypeError(f"report needs a Study, a Selection or a fitted selector, got {type(source).__name__}.")
+    support = source.get_support()  # raises NotFittedError before fit
+    ranking = np.asarray(getattr(source, "ranking_", np.arange(support.size)), dtype=np.float64)
+    order = np.lexsort((ranking, ~support))
+    ranks = np.empty(support.size, dtype=np.int64)
+    ranks[order] = np.arange(1, support.size + 1)
+    given = getattr(source, "feature_names_in_", None)
+    return Selection(support, ranks, variant=type(source).__name__, engine="own", feature_names=given), source, None
+
+
+def _as_scalar(value: Any) -> Scalar:
+    return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)
+
+
+def _moment(created: str | None) -> str | None:
+    """Format a date and time in ISO format; return anything else as it is."""
+    try:
+        moment = datetime.fromisoformat(created or "")
+    except ValueError:
+        return created
+    return f"{moment:%Y-%m-%d %H:%M} {moment:%Z}".strip() if "T" in (created or "") else created
+
+
+def _asset(name: str) -> str:
+    return resources.files("tamiz.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """Return the Content-Security-Policy: our style and script by their hash, pictures inside the page, nothing else."""
+
+    def source(content: str) -> str:
+        return "'sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode("ascii") + "'"
+
+    return (
+        f"default-src 'none'; style-src {source(style)}; script-src {source(script)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _markup(content: str) -> Any:
+    from markupsafe import Markup
+
+    return Markup(content)  # only for text that was made or escaped here
+
+
+@functools.cache
+def _environment() -> Any:
+    jinja2 = require("jinja2", "cli", "The report")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("tamiz.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: clean_text(value) if type(value) is str else value,
+    )
+    environment.filters["plain"] = format_value
+    environment.filters["markup"] = _markup
+    return environment

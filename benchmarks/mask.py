@@ -1,6 +1,6 @@
 """What the mask costs, as ratios measured side by side in one run.
 
-    python benchmarks/mask.py [--busy] [step] [cnn] [shrink] [memory] [prune] [xor] [madelon]
+    python benchmarks/mask.py [--busy] [step] [states] [cnn] [shrink] [memory] [prune] [xor] [madelon]
 
 Without arguments everything but ``madelon`` (which needs TAMIZ_DATA_HOME). The two sides of a ratio take turns, many times;
 printed is the median of the ratios of the turns, so that a busy machine disturbs both sides alike. With ``--busy`` one
@@ -108,7 +108,7 @@ def part_step() -> None:
     """masked step / plain step, all features alive."""
     print("masked step / plain step, three-layer network, batch 128, Adam")
     loss = squared_hinge
-    for n_features, target in ((500, 1.10), (5_000, 1.15), (50_000, 1.20)):
+    for n_features, target in ((500, 1.08), (5_000, 1.10), (50_000, 1.10)):
         x, y = torch.randn(BATCH, n_features), torch.randn(BATCH, 1).sign()
         for fused in (False, True):
             sides = {
@@ -121,6 +121,32 @@ def part_step() -> None:
             print(
                 f"  F={n_features:6d} {kind:10s}: mask {found['mask']:.3f} (target {target:.2f}), x*g {found['x * g']:.3f}"
             )
+
+
+def part_states() -> None:
+    """A moving and a closed mask in front of two layers over no mask."""
+    print("step with a moving and with a closed mask / no mask, two layers, batch 128, fused Adam")
+    loss = nn.functional.mse_loss
+    for n_features, hidden, moving, closed in (
+        (50, 64, 1.20, 1.08),
+        (1_000, 128, 1.12, 1.04),
+        (20_000, 64, 1.10, 1.03),
+    ):
+        x, y = torch.randn(BATCH, n_features), torch.randn(BATCH, 1)
+        sides: dict[str, Step] = {}
+        for name in ("plain", "moving", "closed"):
+            torch.manual_seed(0)
+            layers = [nn.Linear(n_features, hidden), nn.ReLU(), nn.Linear(hidden, 1)]
+            masks = [] if name == "plain" else [still(n_features)]
+            sides[name] = training_step(nn.Sequential(*masks, *layers), x, y, loss, fused=True)
+            if name == "closed":
+                sides[name]()
+                masks[0].finalize()
+        found = ratios(sides, SECONDS / 2)
+        print(
+            f"  F={n_features:6d}: moving {found['moving']:.3f} (target {moving:.2f}), "
+            f"closed {found['closed']:.3f} (target {closed:.2f})"
+        )
 
 
 def small_cnn() -> list[nn.Module]:
@@ -282,6 +308,7 @@ def part_madelon() -> None:
 
 PARTS = {
     "step": part_step,
+    "states": part_states,
     "cnn": part_cnn,
     "shrink": part_shrink,
     "memory": part_memory,

@@ -1,9 +1,10 @@
-"""A small problem with known truth, and the loop that everyone writes."""
+"""A small problem with known truth, the loop that everyone writes, and masks that are closed from the start."""
 
 import pytest
 import torch
 from torch import nn
 
+from tamiz.core import Slot
 from tamiz.torch import FeatureMask
 
 TRUE_FEATURES = [2, 7, 11]
@@ -51,3 +52,24 @@ def run_steps():
         return torch.stack(path)
 
     return run
+
+
+@pytest.fixture
+def chosen():
+    """A function that makes a mask that has closed with the given entries of its flattened shape."""
+
+    def make(shape, kept, **options):
+        mask = FeatureMask(shape, len(kept), **options)
+        inside = torch.zeros(mask.n_features, dtype=torch.bool)
+        inside[kept] = True
+        order = torch.cat([inside.nonzero().flatten(), (~inside).nonzero().flatten()])
+        with torch.no_grad():
+            mask.gamma.copy_(inside.reshape(mask.shape))
+            mask.rank[order] = torch.arange(1, mask.n_features + 1, dtype=torch.int32)
+            mask.counters[Slot.OPEN], mask.counters[Slot.CLOSED] = 0, 1
+        state = mask.state_dict()
+        mask.load_state_dict(state)
+        assert mask.closed
+        return mask
+
+    return make

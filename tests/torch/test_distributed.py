@@ -1,4 +1,4 @@
-"""DistributedDataParallel over two real processes."""
+"""Two real processes: data parallel, sharded weights, a Parquet stream, and one process that is killed."""
 
 import importlib.util
 import os
@@ -6,37 +6,93 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import distributed, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
 
-SCRIPT = Path(__file__).with_name("joined_batches.py")
+from tamiz.torch import FeatureMask, ParquetRows, Standardize, prune, train
+
+polars = pytest.importorskip("polars")
+SCRIPT = Path(__file__).with_name("distributed_jobs.py")
+N_ROWS, TRUE = 301, [3, 8]
 
 
-def test_two_processes_hold_one_gamma_that_equals_the_joined_batch(tmp_path):
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    command += ["--master-addr", "127.0.0.1", "--master-port", "0", "--rdzv-backend", "c10d"]
-    command += ["--rdzv-endpoint", "127.0.0.1:0", str(SCRIPT), str(tmp_path)]
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A Parquet file with an odd number of rows; the target is a sum of two of twelve columns."""
+    folder = tmp_path_factory.mktemp("stream")
+    X = np.random.default_rng(0).normal(5.0, 3.0, size=(N_ROWS, 12))
+    frame = polars.DataFrame({f"x{i}": X[:, i] for i in range(12)})
+    y = (X[:, TRUE[0]] - X[:, TRUE[1]]) / 3
+    frame.with_columns(y=polars.Series(y)).write_parquet(folder / "table.parquet", row_group_size=100)
+    return folder
+
+
+def torchrun(folder, job, restarts=0):
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--max-restarts", str(restarts)]
+    command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", str(SCRIPT), job, str(folder)]
     run = subprocess.run(
         command, capture_output=True, text=True, timeout=1200, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )
     assert run.returncode == 0, run.stderr[-3000:]
-    first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in (0, 1))
-    assert torch.equal(first["path"], second["path"]), "the ranks parted"
-    for name, value in first["state"].items():
-        assert torch.equal(value, second["state"][name]), name
+    return [torch.load(folder / f"{job}{rank}.pt", weights_only=True) for rank in (0, 1)]
 
-    spec = importlib.util.spec_from_file_location("joined_batches", SCRIPT)
+
+@pytest.fixture(scope="module")
+def both(folder):
+    """What two processes found."""
+    return torchrun(folder, "all")
+
+
+def test_one_gamma_that_equals_that_of_the_joined_batch(both):
+    first, second = (found["joined"] for found in both)
+    assert torch.equal(first["path"], second["path"]), "the processes parted"
+    spec = importlib.util.spec_from_file_location("distributed_jobs", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    threads = torch.get_num_threads()
-    alone = module.train()
-    torch.set_num_threads(threads)
+    alone = module.joined()
     assert (alone["path"][-1] < 1).any()
     torch.testing.assert_close(first["path"], alone["path"], rtol=1e-3, atol=1e-3)
-    assert torch.equal(first["state"]["counters"], alone["state"]["counters"])
+    assert torch.equal(first["counters"], alone["counters"])
+
+
+def test_weights_sharded_around_a_whole_gamma(both):
+    first, second = (found["sharded"] for found in both)
+    assert torch.equal(first["path"], second["path"])
+    assert first["closed"]
+    assert first["path"][-1].nonzero().flatten().tolist() == [2, 7]
+    assert torch.equal(first["path"][-1], first["path"][-20]), "training went on after the mask had closed"
+
+
+def test_each_process_reads_its_rows_and_all_share_the_statistics(both, folder):
+    first, second = (found["streamed"] for found in both)
+    assert {first["n_seen"], second["n_seen"]} == {150, 151}
+    X = polars.read_parquet(folder / "table.parquet").drop("y").to_numpy()
+    for found in (first, second):
+        np.testing.assert_allclose(found["mean"], X.mean(axis=0), rtol=1e-5)
+        np.testing.assert_allclose(found["scale"], X.std(axis=0), rtol=1e-5)
+        assert found["indices"] == TRUE
+    for name, value in first["state"].items():
+        assert torch.equal(value, second["state"][name]), name
+    assert torch.equal(first["weight"], second["weight"])
+
+
+def test_a_killed_process_is_restarted_and_the_mask_is_the_same(both, folder):
+    found = torchrun(folder, "killed", restarts=1)
+    assert (folder / "died").exists()
+    whole = both[0]["streamed"]
+    for part in found:
+        assert part["n_steps"] == whole["n_steps"]
+        assert torch.equal(part["weight"], whole["weight"])
+        assert all(torch.equal(value, whole["state"][name]) for name, value in part["state"].items())
+
+
+# ---- one process --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -49,50 +105,55 @@ def process_group(monkeypatch):
 
 
 @pytest.mark.usefixtures("process_group")
-def test_training_goes_on_after_the_mask_has_closed_and_with_another_optimizer(build, run_steps, table, true_features):
+def test_the_trainer_takes_a_wrapped_model(build, table, true_features):
+    _, model = build(hidden=8)
+    wrapped = DistributedDataParallel(nn.Sequential(model, nn.Flatten(0)))
+    selection = train(wrapped, table, nn.functional.mse_loss, ramp_steps=60, refinement_steps=10)
+    assert selection.indices.tolist() == true_features
+
+
+@pytest.mark.usefixtures("process_group")
+def test_a_sharded_gamma_raises_with_what_to_do(build):
     mask, model = build(hidden=8)
-    wrapped = nn.parallel.DistributedDataParallel(model)
-    optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.05)
-    mask.attach(optimizer, warmup_steps=5, ramp_steps=60)
-    run_steps(mask, wrapped, optimizer, table)
-    run_steps(mask, wrapped, optimizer, table, n_steps=5)
-    mask.detach()
-    again = nn.parallel.DistributedDataParallel(model)
-    run_steps(mask, again, torch.optim.AdamW(again.parameters(), lr=0.1, weight_decay=0.1), table, n_steps=5)
-    again(table[0])
-    assert mask.gamma.detach().nonzero().flatten().tolist() == true_features
-    assert int(mask.gamma.sum()) == 3
-
-
-@pytest.fixture
-def shard(process_group):
-    """Shards a model over the one process there is."""
-    mesh = init_device_mesh("cpu", (1,))
-    return lambda model, **options: fully_shard(model, mesh=mesh, **options)
-
-
-def test_a_sharded_gamma_raises_with_what_to_do(build, shard):
-    mask, model = build(hidden=8)
-    shard(model)
+    fully_shard(model, mesh=init_device_mesh("cpu", (1,)))
     with pytest.raises(ValueError, match=r"gamma is sharded .*ignored_params=\{mask.gamma\}"):
         mask.attach(torch.optim.SGD(model.parameters(), lr=0.05))
     assert mask._handle is None
 
 
-def test_layers_are_sharded_around_a_whole_gamma(build, run_steps, table, true_features, shard):
-    mask, model = build(hidden=8)
-    shard(model, ignored_params={mask.gamma})
-    averaged = []
+def test_workers_of_a_loader_share_the_rows(folder):
+    rows = ParquetRows(folder / "table.parquet", target="y", columns=["x3", "x8"], batch_size=40, block_rows=50)
+    loader = DataLoader(rows, batch_size=None, num_workers=2, multiprocessing_context="spawn")
+    seen = torch.cat([x for x, _ in loader])
+    whole = torch.tensor(polars.read_parquet(folder / "table.parquet")[["x3", "x8"]].to_numpy(), dtype=torch.float32)
+    assert torch.equal(seen[seen[:, 0].argsort()], whole[whole[:, 0].argsort()])
+    torch.manual_seed(0)
+    first = [x for x, _ in rows]
+    again = [x for x, _ in rows]
+    torch.manual_seed(0)
+    repeated = [x for x, _ in rows]
+    assert all(torch.equal(a, b) for a, b in zip(first, repeated))
+    assert not torch.equal(first[0], again[0])
 
-    def average(gamma):
-        distributed.all_reduce(gamma.grad)
-        gamma.grad /= distributed.get_world_size()
-        averaged.append(1)
 
-    mask.gamma.register_post_accumulate_grad_hook(average)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    mask.attach(optimizer, warmup_steps=5, ramp_steps=60)
-    run_steps(mask, model, optimizer, table)
-    assert mask.closed
-    assert averaged
-    assert mask.support().nonzero().flatten().tolist() == true_features
+def test_streams_refuse_what_does_not_fit(folder):
+    path = folder / "table.parquet"
+    with pytest.raises(ValueError, match="there is no column 'z' in"):
+        ParquetRows(path, target="z")
+    with pytest.raises(ValueError, match="batch_size=9 must be at least 1 and at most block_rows=3"):
+        ParquetRows(path, target="y", batch_size=9, block_rows=3)
+    with pytest.raises(ValueError, match="column 1 has no values"):
+        Standardize(2).fit([torch.tensor([[1.0, torch.nan]])])
+
+
+def test_a_standardised_stream_is_pruned_with_its_statistics(folder):
+    rows = ParquetRows(folder / "table.parquet", target="y")
+    scaler = Standardize(12).fit(rows)
+    model = nn.Sequential(scaler, FeatureMask(12, 12), nn.Linear(12, 1)).eval()
+    masked = nn.Sequential(scaler, FeatureMask(12, 2, mask_learning_rate=0.05), nn.Linear(12, 1), nn.Flatten(0))
+    train(masked, rows, nn.functional.mse_loss, ramp_steps=60, refinement_steps=5)
+    small = prune(masked)
+    assert small.network[0].mean.shape == (2,)
+    x = next(iter(rows))[0]
+    torch.testing.assert_close(small(x[:, TRUE]), masked(x), rtol=1e-4, atol=1e-4)
+    assert model(x).shape == (64, 1)

@@ -13,6 +13,12 @@ from tamiz.torch import FeatureMask, folded_linear
 from tamiz.torch.fold import BLOCK, SMALL, DeferredProduct, masked, watched
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_tiny(monkeypatch):
+    """The small inputs here are folded too."""
+    monkeypatch.setattr("tamiz.torch.fold.TINY", 0)
+
+
 def parts(n_features=6, n_outputs=3, leading=(4,), dtype=torch.float64, bias=True):
     torch.manual_seed(0)
     x = torch.randn(*leading, n_features, dtype=dtype)

@@ -123,15 +123,6 @@ def test_state_goes_on_where_it_was():
     torch.testing.assert_close(copied(X), model(X))
 
 
-def test_a_state_of_the_first_format_is_read():
-    mask = FeatureMask(4, 2)
-    state = mask.state_dict()
-    state["counters"] = state["counters"][:5]
-    again = FeatureMask(4, 2)
-    again.load_state_dict(state)
-    assert torch.equal(again.counters, mask.counters)
-
-
 def test_changes_from_outside_are_undone():
     mask = FeatureMask(12, 2, groups=np.arange(12) // 3, mask_learning_rate=0.05)
     close(mask)

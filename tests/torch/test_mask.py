@@ -1,6 +1,7 @@
 """What a mask promises in a plain loop: exactly M, always, and by nothing but the loss."""
 
 import math
+import warnings
 from itertools import pairwise
 
 import pytest
@@ -122,17 +123,6 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_optimizer_gives_exactly_m(build, run_steps, table, true_features, name):
-    mask, model = build(hidden=8)
-    optimizer = OPTIMIZERS[name](model.parameters())
-    mask.attach(optimizer, **SCHEDULE)
-    run_steps(mask, model, optimizer, table)
-    assert_closed_with(mask, 3)
-    assert mask.support().nonzero().flatten().tolist() == true_features
-    assert mask.gamma not in optimizer.state, "the optimizer keeps moments for gamma"
-
-
 def frozen_path(build, run_steps, table, make_optimizer, n_steps=150, around=None):
     """gamma's path while the weights stay where they are."""
     mask, model = build(hidden=8)
@@ -247,3 +237,141 @@ def test_reset_goes_back_to_the_start(build, run_steps, table):
     run_steps(mask, model, optimizer, table, n_steps=80)
     mask.reset()
     assert all(torch.equal(value, fresh[name]) for name, value in mask.state_dict().items())
+
+
+def test_a_forward_alone_does_not_warn(build, table):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, model = build()
+        model(table[0])
+        model.eval()
+        nn.functional.mse_loss(model(table[0]).squeeze(1), table[1]).backward()
+
+
+def test_a_gamma_moved_between_two_steps_raises(build, run_steps, table):
+    mask, model = build()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    mask.attach(optimizer, warmup_steps=5, ramp_steps=60)
+    run_steps(mask, model, optimizer, table, n_steps=10)
+    with torch.no_grad():
+        mask.gamma.add_(0.5)
+    with pytest.raises(RuntimeError, match="gamma was changed between two steps by something other than the mask"):
+        run_steps(mask, model, optimizer, table, n_steps=1)
+
+
+def test_nothing_is_selected_in_the_warm_up(build, run_steps, table):
+    mask, model = build()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    mask.attach(optimizer, warmup_steps=5, ramp_steps=60)
+    run_steps(mask, model, optimizer, table, n_steps=4)
+    for ask in (mask.support, mask.finalize):
+        with pytest.raises(
+            RuntimeError, match=r"nothing is selected yet: gamma has not moved in 4 steps \(warm-up: 5\)"
+        ):
+            ask()
+    run_steps(mask, model, optimizer, table, n_steps=2)
+    assert int(mask.support().sum()) == 3
+
+
+def test_finalize_closes_at_once_by_the_present_order(build, run_steps, table):
+    mask, model = build()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    mask.attach(optimizer, warmup_steps=5, ramp_steps=60)
+    run_steps(mask, model, optimizer, table, n_steps=20)
+    ranking, support = mask.ranking(), mask.support()
+    assert not mask.closed
+    mask.finalize()
+    assert mask.closed
+    assert float(mask.penalty()) == 0
+    assert torch.equal(mask.ranking(), ranking)
+    assert torch.equal(mask.gamma, support.float())
+    run_steps(mask, model, optimizer, table, n_steps=3)
+    assert torch.equal(mask.gamma, support.float())
+    assert mask.step == 23
+    mask.finalize()  # nothing more to do
+
+
+def test_a_mask_frozen_in_mid_selection_names_the_reason(build, run_steps, table):
+    mask, model = build()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    mask.attach(optimizer, warmup_steps=5, ramp_steps=60)
+    run_steps(mask, model, optimizer, table, n_steps=8)
+    mask.gamma.requires_grad_(False)
+    with pytest.raises(
+        RuntimeError, match=r"gamma was frozen before the mask closed; call mask\.gamma\.requires_grad_"
+    ):
+        run_steps(mask, model, optimizer, table, n_steps=1)
+
+
+def attached(build, make_optimizer=lambda p: torch.optim.SGD(p, lr=0.05), **options):
+    mask, model = build(**options)
+    optimizer = make_optimizer(model.parameters())
+    mask.attach(optimizer, warmup_steps=5, ramp_steps=60)
+    return mask, model, optimizer
+
+
+@pytest.mark.parametrize("max_norm", [1e-3, 1e3])
+def test_clipping_by_norm_changes_the_weights_but_not_the_path_of_gamma(build, table, max_norm):
+    """The network rests, so that the only thing that clipping could change is gamma."""
+    paths = []
+    for clip in (None, max_norm):
+        mask, model, optimizer = attached(build, lambda p: torch.optim.SGD(p, lr=0.0), hidden=8)
+        path = []
+        for _ in range(25):
+            optimizer.zero_grad()
+            nn.functional.mse_loss(model(table[0]).squeeze(1), table[1]).backward()
+            if clip is not None:
+                nn.utils.clip_grad_norm_(model.parameters(), clip)
+            optimizer.step()
+            path.append(mask.gamma.detach().clone())
+        paths.append(torch.stack(path))
+    assert (paths[0][-1] < 1).any()
+    torch.testing.assert_close(*paths, rtol=1e-4, atol=1e-5)
+
+
+def test_a_closure_without_a_loss_does_not_advance_the_schedule(build):
+    """As Lightning does when a training step returns None: no gradient came into being, no step is counted."""
+    mask, _, optimizer = attached(build)
+    optimizer.step(lambda: None)
+    assert mask.step == 0
+
+
+def test_evaluation_between_steps_changes_nothing(build, run_steps, table):
+    mask, model, optimizer = attached(build, hidden=8)
+    expected = run_steps(mask, model, optimizer, table, n_steps=15)
+    mask, model, optimizer = attached(build, hidden=8)
+    path = []
+    for _ in range(15):
+        path.append(run_steps(mask, model, optimizer, table, n_steps=1)[0])
+        model.eval()
+        with torch.no_grad():
+            plain = model[1:](table[0] * mask.gamma)
+            torch.testing.assert_close(model(table[0]), plain)
+        with torch.inference_mode():
+            torch.testing.assert_close(model(table[0]), plain)
+        model.train()
+    assert torch.equal(torch.stack(path), expected)
+
+
+def test_exported_and_traced_models_multiply(build, table):
+    mask, model = build(hidden=8)
+    with torch.no_grad():
+        mask.gamma.copy_(torch.rand(16))
+    expected = model(table[0])
+    program = torch.export.export(model.eval(), (table[0],))
+    torch.testing.assert_close(program.module()(table[0]), expected)
+
+
+def test_a_mask_behind_a_learned_layer_sends_the_gradient_on(table):
+    torch.manual_seed(0)
+    mask = FeatureMask(8, 2, mask_learning_rate=0.05)
+    model = nn.Sequential(nn.Linear(16, 8), mask, nn.Linear(8, 1))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    mask.attach(optimizer, ramp_steps=60)
+    while not mask.closed:
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(table[0]).squeeze(1), table[1]).backward()
+        assert model[0].weight.grad.abs().sum() > 0
+        optimizer.step()
+        assert mask.step < 400
+    assert int(mask.gamma.sum()) == 2

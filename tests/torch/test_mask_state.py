@@ -130,18 +130,17 @@ def test_a_state_of_a_newer_format_raises():
     state = FeatureMask(16, 3).state_dict()
     about = json.loads(bytes(state["_extra_state"].tolist()))
     assert about == {
-        "format": 2,
+        "format": 3,
         "shape": [16],
         "n_features_to_select": 3,
         "variant": "soft",
         "gates": None,
         "strength": None,
+        "schedule": None,
     }
-    newer = json.dumps({**about, "format": 3, "more": "things"}).encode()
+    newer = json.dumps({**about, "format": 4, "more": "things"}).encode()
     state["_extra_state"] = torch.tensor(list(newer), dtype=torch.uint8)
-    with pytest.raises(
-        ValueError, match="saved in format 3, this version of tamiz reads formats up to 2; upgrade tamiz"
-    ):
+    with pytest.raises(ValueError, match="saved in format 4, this version of tamiz reads format 3"):
         FeatureMask(16, 3).load_state_dict(state)
     state["_extra_state"] = torch.tensor([1, 2, 3], dtype=torch.uint8)
     with pytest.raises(ValueError, match="its description cannot be read"):
@@ -265,6 +264,7 @@ def test_a_gamma_put_into_another_layout_by_hand_is_moved_all_the_same():
     mask.gamma.data = mask.gamma.data.to(memory_format=torch.channels_last)
     twin = FeatureMask((1, 3, 2, 2), 4)
     gradient = torch.randn(1, 3, 2, 2)
+    mask.attach(torch.optim.SGD(mask.parameters(), lr=0.1))
     mask.gamma.grad = gradient.to(memory_format=torch.channels_last)
     mask.take_step()
     Stepper(twin._tensors(), twin.rule).step_by_tensors(gradient.reshape(-1))

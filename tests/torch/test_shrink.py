@@ -8,7 +8,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from tamiz.torch import FeatureMask, prune, train
-from tamiz.torch.shrink import Probe, Shrinker, find_folded_layer, reads_first
+from tamiz.torch.trainer import Probe, Shrinker, reads_first
 
 
 def three_layer_net(n_inputs, n_outputs):
@@ -135,7 +135,9 @@ def test_a_model_that_reads_its_input_elsewhere_is_trained_the_same(monkeypatch)
 
 def layer_of(model, n_features=60):
     mask = next(module for module in model.modules() if isinstance(module, FeatureMask))
-    return find_folded_layer(model, mask, torch.zeros(2, n_features))
+    with Probe() as probe:
+        model.eval()(torch.zeros(2, n_features))
+    return probe.layer_behind(mask, model)
 
 
 def test_the_layer_is_found_only_where_it_alone_takes_the_masked_input():

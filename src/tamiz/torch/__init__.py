@@ -5,20 +5,23 @@ from tamiz._utils.extras import require
 
 require("torch", "torch", "tamiz.torch")
 
+from tamiz.torch.batches import ParquetRows, Standardize
 from tamiz.torch.export import export_onnx, load_pruned, save_pruned
 from tamiz.torch.fold import folded_linear
-from tamiz.torch.handle import MaskHandle
-from tamiz.torch.mask import FeatureMask
-from tamiz.torch.pruning import PrunedModel, prune
+from tamiz.torch.mask import FeatureMask, MaskSummary, log_mask
+from tamiz.torch.pruning import PrunedModel, PrunedNetwork, prune
 from tamiz.torch.run import StepReport
+from tamiz.torch.stepping import MaskHandle
 from tamiz.torch.trainer import train, train_weights
-from tamiz.torch.watching import MaskSummary, log_mask
 
 __all__ = [
     "FeatureMask",
     "MaskHandle",
     "MaskSummary",
+    "ParquetRows",
     "PrunedModel",
+    "PrunedNetwork",
+    "Standardize",
     "StepReport",
     "export_onnx",
     "folded_linear",

@@ -1,16 +1,33 @@
-"""Batches of the trainer, from tensors in memory or from any iterable; both can be put back to where they stood."""
+"""Where batches come from: tensors in memory, any iterable, Parquet files; each process of several reads its own rows."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from torch import distributed, nn
+from torch.utils.data import IterableDataset, get_worker_info
 
+from tamiz._utils.extras import require
 from tamiz._utils.validation import check_finite
 
 State = dict[str, Any]
+
+
+def processes() -> tuple[int, int]:
+    """Return the number of this process and how many there are, by ``torch.distributed``.
+
+    Examples
+    --------
+    >>> processes()
+    (0, 1)
+    """
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return 0, 1
 
 
 def equal_sizes(n_rows: int, batch_size: int) -> list[int]:
@@ -45,6 +62,8 @@ def full_sizes(n_rows: int, batch_size: int) -> list[int]:
 class TensorBatches:
     """Iterate over batches out of tensors in memory, in a new order every epoch.
 
+    Of several processes each takes its share of every batch, so that together they train as one.
+
     Parameters
     ----------
     parts : sequence of tensors
@@ -74,6 +93,9 @@ class TensorBatches:
         self.parts = list(parts)
         self.n_rows = len(self.parts[0])
         self.sizes = sizes(self.n_rows, batch_size)
+        self._rank, self._world = processes()
+        if min(self.sizes) < self._world:
+            raise ValueError(f"batches of {min(self.sizes)} rows cannot be shared by {self._world} processes")
         self._generator = torch.Generator().manual_seed(seed)
         self._position = 0
         self._begin_epoch()
@@ -87,7 +109,7 @@ class TensorBatches:
         if self._position == len(self.sizes):
             self._position = 0
             self._begin_epoch()
-        rows = self._order[self._position]
+        rows = self._order[self._position][self._rank :: self._world]
         self._position += 1
         return [part.index_select(0, rows) for part in self.parts]
 
@@ -159,6 +181,166 @@ class LoaderBatches:
             next(self._iterator)
         self._position = state["position"]
         torch.random.set_rng_state(now)
+
+
+class ParquetRows(IterableDataset[Any]):
+    """Batches of the rows of Parquet files, read in blocks by polars; any number of rows fits.
+
+    Each process of ``torch.distributed`` and each worker of a ``DataLoader`` reads its own part of the rows. Hand it to
+    ``DataLoader(rows, batch_size=None, num_workers=2, multiprocessing_context="spawn")``, or use it as it is.
+
+    Parameters
+    ----------
+    source : path
+        A file, or a pattern such as ``"table/*.parquet"``.
+    target : str or sequence of str
+        Columns of the target.
+    columns : sequence of str or None, default=None
+        Columns of the input; None: all others.
+    batch_size : int, default=64
+        Rows per batch.
+    block_rows : int, default=65536
+        Rows that are read, and shuffled, at a time.
+    shuffle : bool, default=True
+        Whether blocks, and rows inside them, come in random order, by torch's random numbers.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import polars as pl
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pl.DataFrame({"a": [1.0, 2.0, 3.0], "b": [4.0, 5.0, 6.0], "y": [0, 1, 1]}).write_parquet(folder + "/t.parquet")
+    ...     rows = ParquetRows(folder + "/t.parquet", target="y", batch_size=2, shuffle=False)
+    ...     [(x.tolist(), y.tolist()) for x, y in rows]
+    [([[1.0, 4.0], [2.0, 5.0]], [0, 1]), ([[3.0, 6.0]], [1])]
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str],
+        target: str | Sequence[str],
+        columns: Sequence[str] | None = None,
+        *,
+        batch_size: int = 64,
+        block_rows: int = 65536,
+        shuffle: bool = True,
+    ) -> None:
+        super().__init__()
+        polars = require("polars", "cli", "ParquetRows")
+        self.source, self.target = os.fspath(source), target
+        scan = polars.scan_parquet(self.source)
+        present, targets = scan.collect_schema().names(), [target] if isinstance(target, str) else list(target)
+        missing = [name for name in (*targets, *(columns or ())) if name not in present]
+        if missing:
+            raise ValueError(
+                f"there is no column {missing[0]!r} in {self.source}; there are {', '.join(present[:8])}, ..."
+            )
+        if batch_size < 1 or block_rows < batch_size:
+            raise ValueError(f"batch_size={batch_size} must be at least 1 and at most block_rows={block_rows}")
+        self.columns = [name for name in present if name not in targets] if columns is None else list(columns)
+        self.n_rows = int(scan.select(polars.len()).collect().item())
+        self.batch_size, self.block_rows, self.shuffle = batch_size, block_rows, shuffle
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        import polars
+
+        (rank, world), worker = processes(), get_worker_info()
+        n_workers, number = (1, 0) if worker is None else (worker.num_workers, worker.id)
+        part, parts = rank * n_workers + number, world * n_workers
+        begin, end = self.n_rows * part // parts, self.n_rows * (part + 1) // parts
+        if begin == end:
+            raise ValueError(f"{self.n_rows} rows cannot be shared by {parts} processes and workers")
+        generator = torch.Generator().manual_seed(int(torch.empty((), dtype=torch.int64).random_()))
+        starts = torch.arange(begin, end, self.block_rows)
+        if self.shuffle:
+            starts = starts[torch.randperm(len(starts), generator=generator)]
+        scan = polars.scan_parquet(self.source)
+        rest: list[torch.Tensor] = []
+        for start in starts.tolist():
+            frame = scan.slice(start, min(self.block_rows, end - start)).collect()
+            target = (
+                frame.select(self.target).to_numpy()
+                if not isinstance(self.target, str)
+                else frame[self.target].to_numpy()
+            )
+            block = [torch.from_numpy(frame.select(self.columns).to_numpy().astype(np.float32)), torch.tensor(target)]
+            if block[1].is_floating_point():
+                block[1] = block[1].float()
+            if self.shuffle:
+                order = torch.randperm(len(block[0]), generator=generator)
+                block = [values[order] for values in block]
+            if rest:
+                block = [torch.cat(pair) for pair in zip(rest, block)]
+            whole = len(block[0]) // self.batch_size * self.batch_size
+            yield from zip(*(values[:whole].split(self.batch_size) for values in block))
+            rest = [values[whole:] for values in block]
+        # A single row cannot go through batch normalisation.
+        if len(rest[0]) > 1 or end - begin == 1 or (len(rest[0]) == 1 and self.batch_size == 1):
+            yield rest[0], rest[1]
+
+
+class Standardize(nn.Module):
+    """Subtract the mean of each column and divide by its standard deviation; missing values (NaN) become the mean.
+
+    Parameters
+    ----------
+    num_features : int
+        Number of columns, the last dimension of the input.
+
+    Examples
+    --------
+    >>> scaler = Standardize(2).fit([torch.tensor([[0.0, 5.0], [2.0, 5.0]]), torch.tensor([[4.0, 5.0]])])
+    >>> scaler.mean.tolist(), scaler(torch.tensor([[2.0, torch.nan]])).tolist()
+    ([2.0, 5.0], [[0.0, 0.0]])
+    """
+
+    mean: torch.Tensor
+    scale: torch.Tensor
+
+    def __init__(self, num_features: int) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.register_buffer("mean", torch.zeros(num_features))
+        self.register_buffer("scale", torch.ones(num_features))
+
+    def fit(self, batches: Iterable[Any]) -> Standardize:
+        """Take mean and deviation from one pass over batches; several processes put theirs together.
+
+        Parameters
+        ----------
+        batches : iterable of tensors, or of tuples whose first part is one
+            The rows of this process.
+        """
+        moments = torch.zeros(3, self.num_features, dtype=torch.float64)  # number, mean, sum of squared differences
+        for batch in batches:
+            x = (batch if isinstance(batch, torch.Tensor) else batch[0]).reshape(-1, self.num_features).double().cpu()
+            number = (~x.isnan()).sum(0).double()
+            mean = x.nansum(0) / number.clamp(min=1)
+            moments = _pooled(moments, torch.stack([number, mean, (x - mean).square().nansum(0)]))
+        _, world = processes()
+        if world > 1:
+            all_moments: list[Any] = [None] * world
+            distributed.all_gather_object(all_moments, moments)
+            moments = torch.zeros_like(moments)
+            for part in all_moments:
+                moments = _pooled(moments, part)
+        if bool((moments[0] == 0).any()):
+            raise ValueError(f"column {int((moments[0] == 0).nonzero()[0])} has no values")
+        deviation = (moments[2] / moments[0]).sqrt()
+        self.mean.copy_(moments[1])
+        self.scale.copy_(torch.where(deviation > 0, deviation, 1.0))
+        return self
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the standardised columns."""
+        return torch.where(x.isnan(), 0.0, (x - self.mean) / self.scale)
+
+
+def _pooled(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Pool number, mean and sum of squares of two sets of rows (Chan, Golub and LeVeque 1983)."""
+    number = a[0] + b[0]
+    share, gap = b[0] / number.clamp(min=1), b[1] - a[1]
+    return torch.stack([number, a[1] + gap * share, a[2] + b[2] + gap.square() * a[0] * share])
 
 
 def make_batches(data: Any, like: torch.Tensor, batch_size: int, seed: int) -> TensorBatches | LoaderBatches:

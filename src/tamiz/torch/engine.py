@@ -147,15 +147,16 @@ class TorchEngine:
             network = build_checked(self.build, problem.n_columns, problem.n_outputs, seed + start)
             masked = nn.Sequential(_mask_of(rule, problem), network).to(self.device)
             selection = _train_once(masked, tensors, weighted, rule, schedule, seed + start, progress)
-            model = NetworkModel(prune(masked).eval(), loss.name)
-            outputs = model.outputs(rows[:, selection.indices])
-            if not np.isfinite(outputs).all():
+            with torch.no_grad():
+                outputs = torch.cat([masked(part) for part in tensors[0].split(ROWS_AT_ONCE)])
+            if not bool(outputs.isfinite().all()):
                 raise DivergenceError(
                     "The network's outputs became infinite or NaN. Normalise the features (normalize='erf' or "
                     "'standard') or lower learning_rate."
                 )
-            final = float(weighted(torch.as_tensor(outputs, dtype=torch.float32, device=self.device), *tensors[1:]))
+            final = float(weighted(outputs, *tensors[1:]))
             if best is None or final < best[0]:
+                model = NetworkModel(prune(masked, tensors[0][:64]).eval(), loss.name)
                 best = final, Fit(_of_features(selection, problem), model)
         assert best is not None
         return best[1]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -15,9 +17,9 @@ from torch import nn
 from tamiz._utils.extras import require
 from tamiz._utils.files import write_atomic
 from tamiz.errors import MissingExtraError
-from tamiz.torch.pruning import PrunedModel, PrunedNetwork, PruneSpec, assemble, prune
+from tamiz.torch.pruning import MaskPlan, PrunedModel, PrunedNetwork, assemble, prune
 
-FORMAT = "tamiz.pruned"
+FORMAT, VERSION = "tamiz.pruned", 2
 
 
 def save_pruned(
@@ -30,9 +32,9 @@ def save_pruned(
     path : path
         File of the weights; the JSON has the same name with ``.json``.
     model : nn.Module
-        A :class:`PrunedModel`, or a model with a closed mask, which is pruned first.
+        What :func:`prune` returned, or a model with one closed mask, which is pruned first.
     names : sequence of str or None, default=None
-        Names of all features, or of the selected ones only, in the order of the columns.
+        Names of all features, or of the selected ones only, in the order of the columns; of the first mask.
 
     Returns
     -------
@@ -54,20 +56,27 @@ def save_pruned(
     (['age', 'dose', 'weight'], True)
     """
     save = require("safetensors.torch", "torch", "save_pruned").save
-    pruned = _as_pruned(model)
+    pruned = model if isinstance(model, PrunedNetwork) else prune(model)
     weights = Path(path)
     if weights.suffix == ".json":
         raise ValueError("path is that of the weights; give it another ending than .json, for example .safetensors")
-    about = {"format": FORMAT, "version": 1, **asdict(pruned.spec), "names": _chosen_names(pruned.spec, names)}
     tensors = {key: value.detach().cpu().clone().contiguous() for key, value in pruned.state_dict().items()}
+    content = save(tensors)
+    about = {
+        "format": FORMAT,
+        "version": VERSION,
+        "single": isinstance(pruned, PrunedModel),
+        "plans": [asdict(plan) for plan in pruned.plans],
+        "names": _chosen_names(pruned.plans[0], names),
+    }
     weights.parent.mkdir(parents=True, exist_ok=True)
     description = weights.with_suffix(".json")
-    write_atomic(weights, save(tensors))
-    write_atomic(description, json.dumps(about, indent=1))
+    write_atomic(weights, content)
+    write_atomic(description, json.dumps({**about, "digest": _digest(about, content)}, indent=1))
     return weights, description
 
 
-def load_pruned(path: str | os.PathLike[str], model: nn.Module) -> tuple[PrunedModel, list[str] | None]:
+def load_pruned(path: str | os.PathLike[str], model: nn.Module) -> tuple[PrunedNetwork, list[str] | None]:
     """Read a model that :func:`save_pruned` wrote.
 
     Parameters
@@ -79,30 +88,37 @@ def load_pruned(path: str | os.PathLike[str], model: nn.Module) -> tuple[PrunedM
 
     Returns
     -------
-    tuple of PrunedModel and list of str or None
+    tuple of PrunedNetwork and list of str or None
         The model in evaluation mode, and the names of the inputs it reads.
     """
     weights = Path(path)
     description = weights.with_suffix(".json")
     if not description.exists():
         raise FileNotFoundError(f"{description} is missing: it says which inputs the weights in {weights} are for")
-    about = json.loads(description.read_text(encoding="utf-8"))
+    try:
+        about = json.loads(description.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{description} is no JSON: {error}") from error
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise ValueError(f"{description} does not describe a pruned model of tamiz")
-    spec = PruneSpec(
-        indices=tuple(about["indices"]),
-        mask_shape=tuple(about["mask_shape"]),
-        sample_shape=tuple(about["sample_shape"]),
-        layer=about["layer"],
-        keeps_mask=bool(about["keeps_mask"]),
-    )
-    load_file = require("safetensors.torch", "torch", "load_pruned").load_file
+    if about.get("version") != VERSION:
+        raise ValueError(f"{description} has version {about.get('version')!r}, this version of tamiz reads {VERSION}")
+    content, digest = weights.read_bytes(), about.pop("digest", None)
+    if digest != _digest(about, content):
+        raise ValueError(f"{weights} and {description} do not belong together, or one of them was changed")
+    load = require("safetensors.torch", "torch", "load_pruned").load
     try:
-        pruned = assemble(model, spec)
-        pruned.load_state_dict(load_file(str(weights)))
-    except (AttributeError, AssertionError, StopIteration, RuntimeError, IndexError) as error:
+        pruned = assemble(model, [MaskPlan.from_dict(plan) for plan in about["plans"]], about["single"])
+        pruned.load_state_dict(load(content))
+    except (AttributeError, AssertionError, RuntimeError, IndexError, ValueError) as error:
         raise ValueError(f"the model is not built as the one saved in {weights}: {error}") from error
     return pruned.eval(), about["names"]
+
+
+def _digest(about: Mapping[str, Any], content: bytes) -> str:
+    """Return a number that changes with every change of the weights or of their description."""
+    text = json.dumps(about, sort_keys=True).encode()
+    return hashlib.sha256(text + content).hexdigest()
 
 
 def export_onnx(path: str | os.PathLike[str], model: nn.Module, example: torch.Tensor | None = None) -> Path:
@@ -115,7 +131,7 @@ def export_onnx(path: str | os.PathLike[str], model: nn.Module, example: torch.T
     model : nn.Module
         A :class:`PrunedModel`, or a model with a closed mask, which is pruned first.
     example : tensor or None, default=None
-        Batch of inputs, see :func:`prune`.
+        Batch of whole inputs, see :func:`prune`.
 
     Returns
     -------
@@ -126,10 +142,17 @@ def export_onnx(path: str | os.PathLike[str], model: nn.Module, example: torch.T
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("ONNX export needs onnxscript. Install it with: pip install onnx onnxscript") from error
-    pruned = _as_pruned(model, example)
+    pruned = model if isinstance(model, PrunedNetwork) else prune(model, example)
+    if not isinstance(pruned, PrunedModel):
+        raise TypeError("a network of several arguments is exported by torch.onnx.export with those of select()")
     training = pruned.training
-    device, dtype = _kind_of(pruned)
-    values = torch.zeros(2, pruned.n_values, device=device, dtype=dtype)
+    tensor = next((t for t in (*pruned.parameters(), *pruned.buffers()) if t.is_floating_point()), torch.zeros(()))
+    if example is None:
+        plan = next(plan for plan in pruned.plans if plan.arguments)
+        entry = plan.arguments[0]
+        whole = torch.zeros(2, *plan.shape) if len(plan.shape) > len(entry.core) else torch.zeros(2, *entry.core)
+        example = whole
+    values = pruned.select(example.to(tensor.device, tensor.dtype))
     pruned.eval()
     try:
         torch.onnx.export(
@@ -148,31 +171,12 @@ def export_onnx(path: str | os.PathLike[str], model: nn.Module, example: torch.T
     return Path(path)
 
 
-def _as_pruned(model: nn.Module, example: torch.Tensor | None = None) -> PrunedModel:
-    if isinstance(model, PrunedNetwork):
-        raise TypeError(
-            "a PrunedNetwork takes its arguments as the whole model does: hand it to torch.onnx.export with those of "
-            "select(), or save its state_dict()"
-        )
-    pruned = model if isinstance(model, PrunedModel) else prune(model, example)
-    assert isinstance(pruned, PrunedModel)
-    return pruned
-
-
-def _chosen_names(spec: PruneSpec, names: Sequence[str] | None) -> list[str] | None:
+def _chosen_names(plan: MaskPlan, names: Sequence[str] | None) -> list[str] | None:
     if names is None:
         return None
-    texts = [str(name) for name in names]
-    n_features = math.prod(spec.mask_shape)
-    if len(texts) == len(spec.indices):
+    texts, n_features = [str(name) for name in names], math.prod(plan.shape)
+    if len(texts) == len(plan.kept):
         return texts
     if len(texts) == n_features:
-        return [texts[i] for i in spec.indices]
-    raise ValueError(f"there are {len(texts)} names for {n_features} features, {len(spec.indices)} of them selected")
-
-
-def _kind_of(model: nn.Module) -> tuple[torch.device, torch.dtype]:
-    for tensor in (*model.parameters(), *model.buffers()):
-        if tensor.is_floating_point():
-            return tensor.device, tensor.dtype
-    return torch.device("cpu"), torch.float32
+        return [texts[i] for i in plan.kept]
+    raise ValueError(f"there are {len(texts)} names for {n_features} features, {len(plan.kept)} of them selected")

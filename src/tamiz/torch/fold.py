@@ -12,16 +12,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
+from numba import njit
 from torch.utils._pytree import tree_map_only
 
-from tamiz.torch.stepping import fold_gradients
+from tamiz.core.compiled import FAST
 
 #: Columns handled at a time: the folded weights of a block stay in the cache, and no second copy of W is ever held.
 BLOCK = 4096
 
 #: Weights of at most so many numbers are multiplied as a whole: the time goes into calls, not into memory.
 SMALL = 1 << 16
+
+#: Inputs of at most so many numbers are multiplied at once: to put the product off takes longer.
+TINY = 1 << 13
 
 #: What only asks how a tensor is built; answered without computing the product.
 _OUTLINE = {
@@ -68,6 +73,36 @@ def watched() -> Iterator[list[torch.Tensor | None]]:
 def _note(fate: torch.Tensor | None) -> None:
     if _fates is not None:
         _fates.append(fate)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _split(both, weight, gamma, gamma_gradient):
+    """Sum the gradient of ``g * W`` over its rows for gamma and scale it in place for W, in one pass."""
+    outputs, width = both.shape
+    block = 2048
+    for begin in range(0, width, block):
+        # Slices counted from zero: with an offset in the index LLVM does not vectorise.
+        sums, factors = gamma_gradient[begin : begin + block], gamma[begin : begin + block]
+        sums[:] = np.float32(0.0)
+        for i in range(outputs):
+            b, w = both[i, begin : begin + block], weight[i, begin : begin + block]
+            for j in range(sums.shape[0]):
+                value = b[j]
+                sums[j] += value * w[j]
+                b[j] = value * factors[j]
+
+
+def fold_gradients(both: torch.Tensor, weight: torch.Tensor, gamma: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the gradients of ``g`` and of ``W`` from that of the product ``g * W``.
+
+    Where the backward pass is itself to be differentiated, only tensor operations are used.
+    """
+    plain = both.device.type == "cpu" and both.dtype == torch.float32 and not torch.is_grad_enabled()
+    if plain and both.is_contiguous() and weight.is_contiguous():
+        gamma_gradient = torch.empty_like(gamma)
+        _split(both.numpy(), weight.detach().numpy(), gamma.detach().numpy(), gamma_gradient.numpy())
+        return gamma_gradient, both
+    return (both * weight).sum(0), both * gamma
 
 
 class _FoldedLinear(torch.autograd.Function):
@@ -122,13 +157,14 @@ class DeferredProduct(torch.Tensor):
 
     _x: torch.Tensor
     _gamma: torch.Tensor
+    _kept: torch.Tensor | None
     _product: torch.Tensor | None
     _versions: tuple[int, int]
 
     @staticmethod
-    def __new__(cls, x: torch.Tensor, gamma: torch.Tensor) -> DeferredProduct:
+    def __new__(cls, x: torch.Tensor, gamma: torch.Tensor, kept: torch.Tensor | None = None) -> DeferredProduct:
         self = torch.Tensor._make_wrapper_subclass(cls, x.shape, dtype=x.dtype, device=x.device)
-        self._x, self._gamma, self._product = x, gamma, None
+        self._x, self._gamma, self._kept, self._product = x, gamma, kept, None
         self._versions = (x._version, gamma._version)
         return self
 
@@ -175,8 +211,10 @@ class _Defer(torch.autograd.Function):
         return None, (grad_outputs[0] * x).sum_to_size(gamma.shape)
 
 
-def masked(x: torch.Tensor, gamma: torch.Tensor) -> torch.Tensor:
+def masked(x: torch.Tensor, gamma: torch.Tensor, kept: torch.Tensor | None = None) -> torch.Tensor:
     """Return ``x * gamma``, deferred where a linear layer that follows can make use of it.
+
+    Of a gamma of zeros and ones that does not move, ``kept`` are the places of the ones.
 
     Examples
     --------
@@ -188,8 +226,13 @@ def masked(x: torch.Tensor, gamma: torch.Tensor) -> torch.Tensor:
     """
     plain = type(x) is torch.Tensor and not x.requires_grad and not x.is_inference()
     fits = gamma.dim() == 1 and x.dim() > 1 and x.shape[-1] == gamma.shape[0] and x.dtype == gamma.dtype
+    if _fates is None and x.numel() <= TINY:
+        return x * gamma
     if plain and fits and torch.is_grad_enabled() and not torch._C._are_functorch_transforms_active():
-        return _Defer.apply(x, gamma)
+        if kept is None:
+            return _Defer.apply(x, gamma)
+        if _fates is not None or 4 * kept.numel() <= gamma.numel() or kept.numel() == gamma.numel():
+            return DeferredProduct(x, gamma, kept)
     _note(None)
     return x * gamma
 
@@ -205,7 +248,12 @@ def _fold(input: Any, weight: Any, bias: Any = None) -> torch.Tensor | None:
     if torch.is_autocast_enabled(x.device.type) or torch._C._are_functorch_transforms_active():
         return None
     _note(weight)
-    return folded_linear(x, gamma, weight, bias)
+    kept = input._kept
+    if kept is None:
+        return folded_linear(x, gamma, weight, bias)
+    if kept.numel() < gamma.numel():
+        x, weight = x.index_select(-1, kept), weight.index_select(1, kept)
+    return _linear(x, weight, bias)
 
 
 def _parts(deferred: DeferredProduct) -> tuple[torch.Tensor, torch.Tensor]:

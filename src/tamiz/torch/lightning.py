@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
+
+import torch
 
 from tamiz._utils.extras import require
 
 require("lightning.pytorch", "lightning", "tamiz.torch.lightning")
 
 from lightning.pytorch import Callback, LightningModule, Trainer  # noqa: E402
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint  # noqa: E402
 
-from tamiz.torch.adapters import AttachedMasks, MaskSchedule, all_closed, labelled_masks  # noqa: E402
+from tamiz.torch.callbacks import AttachedMasks, all_closed, holds, labelled_masks  # noqa: E402
 
 
 class LightningMaskCallback(Callback):
     """Attach every :class:`~tamiz.torch.FeatureMask` of the model to its optimizer for the length of a fit.
 
     ``n_alive`` is logged at each step (``<name>.n_alive`` where there are several masks). The masks keep their state in the
-    model, so a fit that is resumed from a checkpoint goes on where it stopped. A fit that ends with an open mask warns.
+    model, so a fit that is resumed from a checkpoint goes on where it stopped. Evaluations of an open mask count neither
+    for ``EarlyStopping`` nor for the best checkpoint. A fit that ends with an open mask warns.
 
     Parameters
     ----------
@@ -31,10 +36,13 @@ class LightningMaskCallback(Callback):
         What these are counted in. Steps are steps of the optimizer: batches divided by ``accumulate_grad_batches``.
     stop_when_closed : bool, default=False
         Whether to end the fit when all masks are closed; otherwise the weights are trained on.
+    held_out : iterable of batches or None, default=None
+        Rows that move gamma and do not train the weights, for example a second ``DataLoader``: a batch of them goes through
+        ``training_step`` before each step of the optimizer, see :meth:`FeatureMask.held_out`.
 
     Examples
     --------
-    >>> LightningMaskCallback(warmup=5, ramp=60, unit="epochs").schedule.in_steps(10)
+    >>> LightningMaskCallback(warmup=5, ramp=60, unit="epochs").masks.in_steps(10)
     {'warmup_steps': 50, 'ramp_steps': 600, 'max_steps': None}
     """
 
@@ -46,15 +54,34 @@ class LightningMaskCallback(Callback):
         *,
         unit: str = "steps",
         stop_when_closed: bool = False,
+        held_out: Iterable[Any] | None = None,
     ) -> None:
-        self.schedule = MaskSchedule(warmup, ramp, limit, unit)
+        self.masks = AttachedMasks(warmup, ramp, limit, unit, held_out)
         self.stop_when_closed = stop_when_closed
-        self._attached = AttachedMasks()
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Attach; by now the optimizers are there and a checkpoint has been read."""
-        schedule = self.schedule.in_steps(trainer.num_training_batches / trainer.accumulate_grad_batches)
-        self._attached.attach(pl_module, trainer.optimizers, schedule)
+        steps = trainer.num_training_batches / trainer.accumulate_grad_batches
+        self.masks.attach(pl_module, trainer.optimizers, steps)
+
+    def on_before_optimizer_step(self, trainer: Trainer, pl_module: LightningModule, optimizer: Any) -> None:
+        """Send the gradient of held-out rows to gamma."""
+        if not any(holds(optimizer, mask) for mask in labelled_masks(pl_module).values()):
+            return
+
+        def loss_of(batch: Any) -> torch.Tensor:
+            batch = trainer.strategy.batch_to_device(batch, pl_module.device)
+            # What training_step logs is about the rows that train the weights.
+            silent = {"log": lambda *args, **kwargs: None, "log_dict": lambda *args, **kwargs: None}
+            pl_module.__dict__.update(silent)
+            try:
+                found: Any = pl_module.training_step(batch, 0)
+            finally:
+                for name in silent:
+                    del pl_module.__dict__[name]
+            return found["loss"] if isinstance(found, dict) else found
+
+        self.masks.move_by_held_out_rows(pl_module, loss_of)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -65,14 +92,35 @@ class LightningMaskCallback(Callback):
         if self.stop_when_closed and all_closed(pl_module):
             trainer.should_stop = True
 
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Forget the best evaluation of open masks."""
+        self._forget(trainer, pl_module)
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Forget the best evaluation of open masks."""
+        if self.masks:
+            self._forget(trainer, pl_module)
+
+    def _forget(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if not self.masks.must_forget(pl_module):
+            return
+        for callback in trainer.callbacks:  # type: ignore[attr-defined]
+            worst = torch.tensor(float("inf") if getattr(callback, "mode", "min") == "min" else -float("inf"))
+            if isinstance(callback, EarlyStopping):
+                callback.wait_count, callback.best_score = 0, worst
+            elif isinstance(callback, ModelCheckpoint) and callback.monitor is not None and callback.best_k_models:
+                # Their files give way to those of the next evaluations.
+                callback.best_k_models = dict.fromkeys(callback.best_k_models, worst)
+                callback.kth_value = callback.best_model_score = worst
+
+    def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Detach, after all callbacks have ended; warn if a mask is still open."""
+        self.masks.end(pl_module)
+
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Detach, also after an error."""
-        self._attached.detach()
-
-    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Detach; warn if a mask is still open."""
-        self._attached.end(pl_module)
+        self.masks.detach()
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Detach: the same model may be fitted again."""
-        self._attached.detach()
+        self.masks.detach()

@@ -3,21 +3,64 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
-from torch import nn
+from torch import distributed, nn
+from torch.overrides import TorchFunctionMode
 
+from tamiz._utils.extras import require
 from tamiz._utils.validation import resolve_n_features_to_select
 from tamiz.core import Rule, Slot
+from tamiz.core.step import check_strength
 from tamiz.torch.fold import masked
-from tamiz.torch.handle import MaskHandle, find_stepping_optimizer
-from tamiz.torch.state import Rest, StatefulMask, check_alone, check_shape, gather_gradient, mask_gates
-from tamiz.torch.stepping import Stepper
+from tamiz.torch.state import SCHEDULE, StatefulMask, check_shape, gather_gradient, mask_gates
+from tamiz.torch.stepping import MaskHandle, Stepper, find_stepping_optimizer
 
-if TYPE_CHECKING:
-    from tamiz.torch.watching import MaskSummary
+#: Steps without a gradient of gamma after which a warning asks whether the model uses the mask at all.
+MANY_IDLE_STEPS = 100
+
+
+class Rest(torch.autograd.Function):
+    """Hand gamma on with a place in the graph but without a gradient.
+
+    With a mask as second argument, its first backward pass warns that the mask is not attached.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, gamma: torch.Tensor, mask: Any) -> torch.Tensor:
+        ctx.mask = mask
+        return gamma.view_as(gamma)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: torch.Tensor) -> Any:
+        mask, ctx.mask = ctx.mask, None
+        if mask is not None and not mask._warned:
+            mask._warned = True
+            warnings.warn(
+                "a FeatureMask is trained without an optimizer: gamma does not move. Call mask.attach(optimizer) before "
+                "training, also after copying or loading the model, or mask.finalize() to close it",
+                UserWarning,
+                stacklevel=2,
+            )
+        return None, None
+
+
+class _GammaOnly(TorchFunctionMode):
+    """Let ``backward()`` reach gamma of the masks inside ``held_out`` and nothing else."""
+
+    masks: ClassVar[list[FeatureMask]] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.Tensor.backward and kwargs.get("inputs") is None:
+            moving = [mask.gamma for mask in self.masks if mask._moving]
+            return func(*args, **{**kwargs, "inputs": moving}) if moving else None
+        return func(*args, **kwargs)
 
 
 class FeatureMask(StatefulMask):
@@ -26,8 +69,7 @@ class FeatureMask(StatefulMask):
     Multiplies its input by gamma, element by element. Once attached to the optimizer that trains the model, gamma moves by
     the paper's rule in every step: it keeps its own moments, so that neither the optimizer nor its weight decay,
     learning-rate schedule, gradient clipping or scaler changes what is selected. A mask that is closed, or not attached,
-    sends no gradient to gamma; a closed gamma that was changed from outside (by averaging the weights, for example) is
-    set back to the selected features at the next forward.
+    sends no gradient to gamma; what others write to it (averages of the weights, for example) is undone.
 
     Parameters
     ----------
@@ -121,7 +163,17 @@ class FeatureMask(StatefulMask):
         n_entries = math.prod(shape)
         options = {"groups": groups, "costs": costs, "budget": budget, "keep": keep, "drop": drop}
         if strength is not None:
-            check_alone(strength, n_features_to_select, options)
+            check_strength(strength)
+            given = [name for name, value in options.items() if value is not None]
+            if n_features_to_select is not None:
+                raise ValueError(
+                    f"strength={strength!r} leaves the number of features to the loss: leave n_features_to_select at None, "
+                    f"got {n_features_to_select!r}"
+                )
+            if given:
+                raise ValueError(
+                    f"strength={strength!r} prices single entries: it cannot be combined with {', '.join(given)}"
+                )
         gates, group_names = mask_gates(n_entries, n_features_to_select, options)
         if gates is None:
             m = 0 if strength is not None else resolve_n_features_to_select(n_features_to_select, n_entries)
@@ -145,46 +197,87 @@ class FeatureMask(StatefulMask):
         self._seen = False  # forward ran in training since the last step
         self._warned = False
         self._stepper: Stepper | None = None
-
-    def summary(self, names: Sequence[str] | None = None, n_best: int = 10) -> MaskSummary:
-        """Return where the mask stands: phase, features alive, sum of gamma, and the best features; ``print`` shows it."""
-        from tamiz.torch.watching import summarize_mask
-
-        return summarize_mask(self, names, n_best)
-
-    def plot(self, names: Sequence[str] | None = None, ax: Any = None, n_shown: int = 50) -> Any:
-        """Draw gamma with matplotlib: an image where the mask has rows and columns, else bars, the best first."""
-        from tamiz.torch.watching import plot_mask
-
-        return plot_mask(self, names, ax, n_shown)
+        self._checked = -1  # version of gamma after the last step
+        self._idle = 0  # steps without a gradient of gamma, since the last one with
+        self._held_out = False  # only what is inside held_out() moves gamma
+        self._inside = False  # inside held_out()
+        self._averaged: torch.Tensor | None = None
 
     # ---- forward ---------------------------------------------------------------------------------------------------
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return ``x * gamma``."""
-        gamma: torch.Tensor = self.gamma
+        own = self.__dict__  # attributes of modules are slow to look up and to set
+        gamma: torch.Tensor = own["_parameters"]["gamma"]
         mine, theirs = gamma.shape, x.shape
         if theirs[-1:] != mine and (
             len(theirs) < len(mine) or any(a not in (1, b) for a, b in zip(mine[::-1], theirs[::-1]))
         ):
             raise ValueError(f"a mask of shape {tuple(mine)} does not fit an input of shape {tuple(theirs)}")
-        compiling = torch.compiler.is_compiling()
-        if not self._moving:
-            gamma = gamma.detach() if compiling else self._resting_gamma()
+        compiling, kept = torch.compiler.is_compiling(), None
+        if not own["_moving"] or (own["_held_out"] and not own["_inside"]):
+            gamma, kept = self._resting_gamma(gamma, compiling)
         if gamma.dtype != x.dtype and (x.is_floating_point() or x.is_complex()):
             gamma = gamma.to(x.dtype)
         if compiling or not torch.is_grad_enabled() or torch.jit.is_tracing():
             return x * gamma
-        self.__dict__["_seen"] = True  # nn.Module.__setattr__ is slow
-        return masked(x, gamma)
+        own["_seen"] = True
+        return masked(x, gamma, kept)
 
-    def _resting_gamma(self) -> torch.Tensor:
-        """Return gamma without a gradient: the mask is closed or not attached."""
-        self._undo_changes()
-        if not torch.is_grad_enabled() or torch._C._are_functorch_transforms_active():
-            return self.gamma.detach()
-        # Not detached: data-parallel wrappers, and a loop that trains nothing but the mask, need gamma in the graph.
-        return Rest.apply(self.gamma, self if self.training and not self._warned and not self.closed else None)
+    def _resting_gamma(self, gamma: torch.Tensor, compiling: bool) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Return gamma without a gradient and, of a closed mask, the numbers of its ones."""
+        # A data-parallel wrapper waits for the gradient of every parameter, so gamma has to stay in the graph.
+        anchored = gamma.requires_grad and torch.is_grad_enabled() and distributed.is_available()
+        anchored = anchored and distributed.is_initialized()
+        if compiling:
+            fixed = gamma.detach() if self._decided is None else self._decided.gamma
+            return (fixed + 0.0 * gamma if anchored else fixed), None
+        if gamma is not self._home or torch._C._are_functorch_transforms_active():
+            return gamma.detach(), None
+        self._settle()
+        decided, handle = self._decided, self._handle
+        if not torch.is_grad_enabled():
+            return (gamma.detach() if decided is None else decided.gamma), None
+        # A loop that trains nothing but the mask must still find a graph after the mask has closed.
+        if decided is not None and not anchored and (handle is None or handle.trains_weights()):
+            return decided.gamma, decided.kept
+        unattached = self.training and not self._warned and decided is None and not self._moving
+        return Rest.apply(gamma, self if unattached else None), None
+
+    @contextmanager
+    def held_out(self) -> Iterator[None]:
+        """Move gamma by the loss of other rows than those that train the weights.
+
+        Inside, ``loss.backward()`` reaches gamma alone. From the first use on, everything outside trains the weights alone,
+        so that gamma is judged on rows that the weights have not fitted. A step without such rows does not move gamma.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from torch import nn
+        >>> mask, layer = FeatureMask(3, 1), nn.Linear(3, 1)
+        >>> handle = mask.attach(torch.optim.SGD([*mask.parameters(), *layer.parameters()], lr=0.1))
+        >>> with mask.held_out():
+        ...     layer(mask(torch.ones(2, 3))).mean().backward()
+        >>> mask.gamma.grad is None, layer.weight.grad is None
+        (False, True)
+        >>> mask.gamma.grad = None
+        >>> layer(mask(torch.ones(2, 3))).mean().backward()
+        >>> mask.gamma.grad is None, layer.weight.grad is None
+        (True, False)
+        """
+        if self._inside:
+            raise RuntimeError("held_out() is entered already")
+        if not self._held_out:
+            self.gamma.grad = None  # of rows that came before the first held-out ones
+        self._held_out = self._inside = True
+        _GammaOnly.masks.append(self)
+        try:
+            with _GammaOnly():
+                yield
+        finally:
+            _GammaOnly.masks.remove(self)
+            self._inside = False
 
     # ---- attaching -------------------------------------------------------------------------------------------------
 
@@ -192,8 +285,8 @@ class FeatureMask(StatefulMask):
         self,
         optimizer: torch.optim.Optimizer,
         *,
-        warmup_steps: int = 0,
-        ramp_steps: int = 2000,
+        warmup_steps: int | None = None,
+        ramp_steps: int | None = None,
         max_steps: int | None = None,
     ) -> MaskHandle:
         """Let gamma move with every step of ``optimizer``; the training loop stays as it is.
@@ -204,10 +297,10 @@ class FeatureMask(StatefulMask):
             The optimizer of the model that holds the mask; ``model.parameters()`` may be handed to it whole. The gradient
             of gamma is taken away before the optimizer's own step, so the optimizer never moves it. Of an optimizer that
             wraps another (SAM, Accelerate), the one that steps is followed.
-        warmup_steps : int, default=0
-            Steps during which only the weights are trained.
-        ramp_steps : int, default=2000
-            The paper's T: steps until the penalty alone decides.
+        warmup_steps : int, default=None
+            Steps during which only the weights are trained; None: 0.
+        ramp_steps : int, default=None
+            The paper's T: steps until the penalty alone decides; None: 2000.
         max_steps : int or None, default=None
             Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; None: four ramps. Must be
             None with a strength, whose selection ends with the ramp.
@@ -216,16 +309,30 @@ class FeatureMask(StatefulMask):
         -------
         MaskHandle
             ``remove()`` does the same as :meth:`detach`.
+
+        Notes
+        -----
+        The schedule is part of the state: a mask that is in mid-selection, for example after ``load_state_dict``, goes on
+        with its own. Another one raises ValueError.
         """
-        rule = Rule(**self._options, warmup_steps=warmup_steps, ramp_steps=ramp_steps, max_steps=max_steps)
         if self._handle is not None:
             raise RuntimeError("this mask is attached already; call detach() first")
+        given: dict[str, Any] = {"warmup_steps": warmup_steps, "ramp_steps": ramp_steps, "max_steps": max_steps}
+        given = {name: value for name, value in given.items() if value is not None}
+        rule = Rule(**self._options, **given)
+        running = self.step > 0 and not self.closed
+        if running and given and self._schedule() != {name: getattr(rule, name) for name in SCHEDULE}:
+            raise ValueError(
+                f"this mask has taken {self.step} steps of the schedule {self._schedule()}: attach it with the same one or "
+                "without any, or call mask.reset() to select anew"
+            )
         inner = find_stepping_optimizer(optimizer, self.gamma)
         if not self.gamma.requires_grad:
             raise ValueError("gamma does not require a gradient: call mask.gamma.requires_grad_() before attach")
-        self._undo_changes()
-        self.rule = rule
-        self._handle = MaskHandle(inner, self.gamma, self.take_step, self._release)
+        self._settle(by_value=True)
+        self.rule = self.rule if running else rule
+        self._handle = MaskHandle(inner, self)
+        self._held_out, self._idle, self._averaged = False, 0, None
         self._update()
         return self._handle
 
@@ -235,50 +342,275 @@ class FeatureMask(StatefulMask):
             self._handle.remove()
 
     def _release(self) -> None:
-        self._handle = None
-        self._moving = False
+        self._handle, self._held_out, self._moving = None, False, False
+        self._remember()
+
+    def average_gradient(self, group: Any = None) -> None:
+        """Average the gradient of gamma over the processes of a group, where nothing else does (FSDP2, ``no_sync``).
+
+        Call it on every process after ``backward()`` and, where gradients are clipped, before that: gamma is put aside
+        until the step, so that clipping sees the other parameters only.
+        """
+        if not self._moving:
+            return
+        gradient = torch.zeros_like(self.gamma) if self.gamma.grad is None else self.gamma.grad.detach()
+        distributed.all_reduce(gradient, group=group)
+        self._averaged = gradient.div_(distributed.get_world_size(group))
+        self.gamma.grad = None
 
     def take_step(self) -> None:
-        """Move gamma by its gradient and take the gradient away; ``attach`` calls this before each optimizer step."""
-        own = self.__dict__  # attributes of modules are slow to look up and to set
-        tensors = self._tensors()
+        """Move gamma by its gradient and take the gradient away; ``attach`` calls this with each optimizer step."""
+        own = self.__dict__
         gamma = own["_parameters"]["gamma"]
         gradient = gamma.grad
-        if not own["_moving"] and self.closed:
-            self.counters[Slot.STEP] += 1
+        if own["_averaged"] is not None:
+            gradient, own["_averaged"] = own["_averaged"], None
+        gamma.grad = None
+        if not own["_moving"]:
+            if own["_decided"] is not None:
+                self.counters[Slot.STEP] += 1
+                self._remember()
         elif gradient is None:
-            raise RuntimeError(f"gamma has no gradient: {self._why_no_gradient()}")
+            self._skip_step()
         else:
+            tensors = self._tensors()
             stepper = own["_stepper"]
             if stepper is None or not stepper.serves(tensors, self.rule):
                 stepper = own["_stepper"] = Stepper(tensors, self.rule)
-                own["_gamma_version"] = None
-            if gamma._version != own["_gamma_version"]:
+                own["_checked"] = -1
+            if gamma._version != own["_checked"]:
                 self._check_gamma()
             flat = gradient.detach().reshape(-1)
             if self.gates is not None:
                 flat = gather_gradient(flat, self.place, self.rule.n_features)
-            if stepper.step(flat):
-                own["_moving"] = False
+            closed = stepper.step(flat)
             if self.gates is not None:
                 self._spread()
-            own["_gamma_version"] = gamma._version
-        gamma.grad = None
+            if closed:
+                self._update()
+            own["_checked"], own["_idle"] = gamma._version, 0
         own["_seen"] = False
 
-    def _why_no_gradient(self) -> str:
+    def _skip_step(self) -> None:
+        """Leave gamma where it is in a step whose loss does not involve the mask."""
         if not self.gamma.requires_grad:
-            return (
-                "it was frozen before the mask closed; call mask.gamma.requires_grad_(), or mask.finalize() to close it"
+            raise RuntimeError(
+                "gamma was frozen before the mask closed; call mask.gamma.requires_grad_(), or mask.finalize() to close it"
             )
-        if self._seen:
-            return "the loss does not depend on the mask's output, or the gradients were cleared before the step"
-        return "the mask has not seen any data: its forward did not run in training since the last step"
+        if self._seen and not self._held_out:
+            raise RuntimeError(
+                "gamma has no gradient: the loss does not depend on the mask's output, or the gradients were cleared "
+                "before the step"
+            )
+        self._idle += 1
+        if self._idle == MANY_IDLE_STEPS:
+            warnings.warn(
+                f"gamma had no gradient in the last {self._idle} steps: the mask has not seen any data in training. Does "
+                "the forward of the model call it?",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy is not attached: the optimizer that it would step with is not copied along.
-        bound = {"_handle": None, "_stepper": None, "_gamma_version": None, "_moving": False, "_warned": False}
-        return {**super().__getstate__(), **bound}
+        bound = {"_stepper": None, "_checked": -1, "_warned": False, "_held_out": False, "_inside": False}
+        return {**super().__getstate__(), **bound, "_averaged": None}
+
+    # ---- looking at it ---------------------------------------------------------------------------------------------
+
+    def _labels(self, names: Sequence[str] | None) -> list[str]:
+        if names is None:
+            return [f"feature {index}" for index in range(self.n_features)]
+        if len(names) != self.n_features:
+            raise ValueError(f"names must name all {self.n_features} features, got {len(names)}")
+        return [str(name) for name in names]
+
+    def summary(self, names: Sequence[str] | None = None, n_best: int = 10) -> MaskSummary:
+        """Return phase, features alive, sum of gamma, penalty and the best features; ``print`` shows it.
+
+        Parameters
+        ----------
+        names : sequence of str or None, default=None
+            Names of all features; None numbers them.
+        n_best : int, default=10
+            How many of the best features to list.
+
+        Examples
+        --------
+        >>> print(FeatureMask(3, 1).summary())
+        warm-up, step 0: 3 of 3 features alive, 1 to select
+        sum of gamma 3, penalty 4
+        """
+        labels, value, closed = self._labels(names), float(self.penalty()), self.closed
+        gamma, has_moved = self.gamma.detach().reshape(-1).cpu(), bool(int(self.counters[Slot.AGE]))
+        phase = "selection" if int(self.counters[Slot.OPEN]) else "closing"
+        if closed:
+            phase = "closed"
+        elif self.step <= self.rule.warmup_steps and not has_moved:
+            phase = "warm-up"
+        order = self.ranking().reshape(-1).cpu().argsort()[:n_best].tolist() if closed or has_moved else []
+        return MaskSummary(
+            phase=phase,
+            step=self.step,
+            n_features=self.n_features,
+            n_alive=self.n_alive,
+            n_features_to_select=self.n_features_to_select,
+            gamma_sum=float(gamma.sum()),
+            penalty=value,
+            best=[(labels[index], float(gamma[index])) for index in order],
+            strength=self.rule.strength,
+        )
+
+    def plot(self, names: Sequence[str] | None = None, ax: Any = None, n_shown: int = 50) -> Any:
+        """Draw gamma with matplotlib: an image where the mask has rows and columns, else bars, the best first.
+
+        Parameters
+        ----------
+        names : sequence of str or None, default=None
+            Names of all features, for the bars; None numbers them.
+        ax : matplotlib axes, default=None
+            Axes to draw on; None makes a new figure.
+        n_shown : int, default=50
+            How many bars to draw.
+
+        Returns
+        -------
+        matplotlib axes
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("Agg")
+        >>> FeatureMask((1, 4, 4), 2).plot().get_title()
+        'gamma: 16 of 16 alive, 2 to select'
+        """
+        require("matplotlib", "plot", "Drawing")
+        from matplotlib import pyplot
+
+        labels, n_alive = self._labels(names), self.n_alive
+        gamma = self.gamma.detach().cpu().float()
+        if ax is None:
+            _, ax = pyplot.subplots(figsize=(7, 4), layout="constrained")
+        strength = self.rule.strength
+        aim = f"{self.n_features_to_select:,} to select" if strength is None else f"strength {strength:g}"
+        ax.set_title(f"gamma: {n_alive:,} of {self.n_features:,} alive, {aim}")
+        if len(self.shape) > 1 and min(self.shape[-2:]) > 1:
+            image = gamma.reshape(-1, *gamma.shape[-2:]).mean(dim=0)  # the mean over channels
+            ax.imshow(image.numpy(), vmin=0.0, vmax=1.0, cmap="Greys")
+            ax.set_xticks([])
+            ax.set_yticks([])
+            return ax
+        order = self.ranking().reshape(-1).cpu().argsort()[:n_shown]
+        ax.barh(range(order.numel()), gamma.reshape(-1)[order].numpy(), color="#0b6e70")
+        ax.set_yticks(range(order.numel()), [labels[index] for index in order.tolist()], fontsize=7)
+        ax.invert_yaxis()
+        ax.set_xlim(0.0, 1.05)
+        ax.set_xlabel("gamma")
+        return ax
+
+
+@dataclass(frozen=True)
+class MaskSummary:
+    """Hold where a mask stands; printed as a short table.
+
+    Parameters
+    ----------
+    phase : {"warm-up", "selection", "closing", "closed"}
+        What happens to gamma now.
+    step : int
+        Optimizer steps since the start of the warm-up.
+    n_features, n_alive, n_features_to_select : int
+        All features, those not eliminated, and M; with a strength, M is 0 until the closing begins.
+    gamma_sum : float
+        Sum of gamma; M once the mask is closed.
+    penalty : float
+        ``L_12 + L_M``; 0 once the mask is closed.
+    best : list of tuple of (str, float)
+        Names and gamma of the features that are best now; empty as long as nothing tells them apart.
+    strength : float or None, default=None
+        Price of a feature, where the loss decides how many are kept.
+    """
+
+    phase: str
+    step: int
+    n_features: int
+    n_alive: int
+    n_features_to_select: int
+    gamma_sum: float
+    penalty: float
+    best: list[tuple[str, float]]
+    strength: float | None = None
+
+    def __str__(self) -> str:
+        aim = f"{self.n_features_to_select:,} to select"
+        if self.strength is not None:
+            aim = f"strength {self.strength:g}"
+        lines = [
+            f"{self.phase}, step {self.step:,}: {self.n_alive:,} of {self.n_features:,} features alive, {aim}",
+            f"sum of gamma {self.gamma_sum:.4g}, penalty {self.penalty:.4g}",
+        ]
+        width = max((len(name) for name, _ in self.best), default=0)
+        lines += [f"{rank:>5}  {name:<{width}}  {gamma:.3f}" for rank, (name, gamma) in enumerate(self.best, start=1)]
+        return "\n".join(lines)
+
+
+def log_mask(
+    mask: FeatureMask, optimizer: torch.optim.Optimizer, writer: Any, *, every: int = 100, tag: str = "mask"
+) -> Any:
+    """Write how the mask moves to TensorBoard: features alive, the sum of gamma, and gamma as a histogram.
+
+    Parameters
+    ----------
+    mask : FeatureMask
+        A mask that is attached to the optimizer.
+    optimizer : torch.optim.Optimizer
+        Its steps are counted.
+    writer : SummaryWriter
+        Anything with ``add_scalar`` and ``add_histogram``, such as ``torch.utils.tensorboard.SummaryWriter``.
+    every : int, default=100
+        Write at each multiple of so many steps, and when the mask closes.
+    tag : str, default="mask"
+        What the names begin with.
+
+    Returns
+    -------
+    handle
+        ``remove()`` ends it.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tamiz.torch import FeatureMask
+    >>> class Writer:
+    ...     def add_scalar(self, name, value, step):
+    ...         print(name, value, step)
+    ...     def add_histogram(self, name, values, step):
+    ...         print(name, tuple(values.shape), step)
+    >>> mask = FeatureMask(3, 1)
+    >>> optimizer = torch.optim.SGD(mask.parameters(), lr=0.1)
+    >>> _ = mask.attach(optimizer, warmup_steps=10)
+    >>> handle = log_mask(mask, optimizer, Writer(), every=1)
+    >>> mask(torch.ones(2, 3)).sum().backward()
+    >>> optimizer.step()
+    mask/alive 3 1
+    mask/sum 3.0 1
+    mask/gamma (3,) 1
+    """
+    if every < 1:
+        raise ValueError(f"every must be at least 1, got {every}")
+    was_closed = mask.closed
+
+    def write(*_: Any) -> None:
+        nonlocal was_closed
+        closes, was_closed = mask.closed and not was_closed, mask.closed
+        step = mask.step
+        if step % every and not closes:
+            return
+        gamma = mask.gamma.detach().reshape(-1)
+        writer.add_scalar(f"{tag}/alive", mask.n_alive, step)
+        writer.add_scalar(f"{tag}/sum", float(gamma.sum()), step)
+        writer.add_histogram(f"{tag}/gamma", gamma, step)
+
+    return optimizer.register_step_post_hook(torch.compiler.disable(write))
 
 
 def find_masks(model: nn.Module) -> dict[str, FeatureMask]:

@@ -1,4 +1,4 @@
-"""Devices of torch by name, and random numbers that leave those of the caller as they were."""
+"""One training run: steps, learning rates, averages, history and checkpoints; alone or as one of several processes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from tamiz._utils.files import open_atomic
 from tamiz._utils.progress import ProgressBar
 from tamiz.core.history import HistorySlot, history_to_dict, is_line_due, new_history, write_line
 from tamiz.core.rule import Phase
-from tamiz.torch.batches import TensorBatches, make_batches
+from tamiz.torch.batches import TensorBatches, make_batches, processes
 
 
 def checked_device(name: Any) -> torch.device:
@@ -48,6 +49,8 @@ def checked_device(name: Any) -> torch.device:
 def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
     """Draw all random numbers inside from ``seed``; restore the random state of the caller afterwards.
 
+    Each process of ``torch.distributed`` draws its own.
+
     Examples
     --------
     >>> before = torch.random.get_rng_state()
@@ -60,7 +63,7 @@ def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
     """
     devices = [device] if device is not None and device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
+        torch.manual_seed(seed + processes()[0])
         yield
 
 
@@ -159,7 +162,7 @@ def make_optimizer(model: nn.Module, make: MakeOptimizer | None, learning_rate: 
 
 
 #: Changes when a checkpoint of an earlier version cannot be read any more.
-CHECKPOINT_FORMAT = 2
+CHECKPOINT_FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -215,6 +218,10 @@ class Run:
     ) -> None:
         self.started = time.perf_counter()
         self.model, self.loss, self.settings = model, loss, settings
+        self.rank, self.n_processes = processes()
+        wrapped = any(isinstance(module, DistributedDataParallel) for module in model.modules())
+        self.is_shared = wrapped or self.n_processes > 1
+        self.runner = DistributedDataParallel(model) if self.is_shared and not wrapped else model
         self.refinement_steps, self.rates = n_steps, rates
         self.optimizer = make_optimizer(model, optimizer, settings["learning_rate"])
         self.base_rates = [float(group["lr"]) for group in self.optimizer.param_groups]
@@ -238,7 +245,7 @@ class Run:
         self, checkpoint: Any, every: int, callbacks: list[Callable[[StepReport], Any]], progress: bool
     ) -> None:
         """Take all steps that are left."""
-        bar = ProgressBar("training") if progress else None
+        bar = ProgressBar("training") if progress and self.rank == 0 else None
         done = self.is_done()
         while not done:
             phase = self.phase()
@@ -290,7 +297,7 @@ class Run:
 
     def forward(self, inputs: torch.Tensor, targets: Sequence[Any]) -> torch.Tensor:
         """Return the loss of a batch, with its graph."""
-        return self.loss(self.model(inputs), *targets)
+        return self.loss(self.runner(inputs), *targets)
 
     def set_refinement_rate(self) -> None:
         """Set the learning rates of the part of the refinement that the next step belongs to."""
@@ -364,9 +371,7 @@ class Run:
             "settings": self.fingerprint(),
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
-            "batches": self.batches.state(),
-            "random": torch.random.get_rng_state(),
-            "random_cuda": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
+            "processes": self.positions(),
             "history": [torch.from_numpy(part) for part in self.history],
             "loss_sum": self.loss_sum,
             "counts": [self.n_steps, self.refined],
@@ -374,9 +379,28 @@ class Run:
             "averages": self.averages,
         }
 
+    def positions(self) -> list[dict[str, Any]]:
+        """Return where batches and random numbers stand, of every process."""
+        own = {
+            "batches": self.batches.state(),
+            "random": torch.random.get_rng_state(),
+            "random_cuda": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
+        }
+        found: list[Any] = [own] * self.n_processes
+        if self.n_processes > 1:
+            distributed.all_gather_object(found, own)
+        return found
+
+    def write(self, path: str | os.PathLike[str], content: dict[str, Any]) -> None:
+        """Write a checkpoint, by the first process; the others wait until it is there."""
+        if self.rank == 0:
+            write_checkpoint(path, content)
+        if self.n_processes > 1:
+            distributed.barrier()
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a checkpoint."""
-        write_checkpoint(path, self.content())
+        self.write(path, self.content())
 
     def resume(self, path: str | os.PathLike[str]) -> None:
         """Go on from a checkpoint, if there is one."""
@@ -385,10 +409,11 @@ class Run:
             return
         check_same_run(path, content.get("settings", {}), self.fingerprint())
         self.load(content)
-        self.batches.load(content["batches"])
-        torch.random.set_rng_state(content["random"])
-        if content["random_cuda"] is not None:
-            torch.cuda.set_rng_state(content["random_cuda"], self.device)
+        own = content["processes"][self.rank % len(content["processes"])]  # there may be fewer than before, or more
+        self.batches.load(own["batches"])
+        torch.random.set_rng_state(own["random"])
+        if own["random_cuda"] is not None:
+            torch.cuda.set_rng_state(own["random_cuda"], self.device)
 
     def load(self, content: dict[str, Any]) -> None:
         """Take over a stored state, all but batches and random numbers."""

@@ -1,13 +1,15 @@
-"""A mask whose number of features is left to the loss and one strength."""
+"""State of a mask: gamma, its moments, ranks and counters; saved, loaded, and kept from the writes of others."""
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import math
-import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any
+import weakref
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,76 +18,13 @@ from torch import nn
 from tamiz.core import Rule, Slot, binary_penalty, current_ranking, fill_budget, penalty
 from tamiz.core.gates import KEPT, Gates, read_gates
 from tamiz.core.rule import N_SLOTS
-from tamiz.core.step import check_strength, decide_by_price
-from tamiz.torch.handle import MaskHandle
-from tamiz.torch.stepping import MaskTensors, mask_state, spread_by_place, sum_by_place
-
-
-def check_alone(strength: Any, n_features_to_select: Any, others: Mapping[str, Any]) -> None:
-    """Raise ValueError if a strength is none, or if a count, groups, costs, keep or drop are given beside it.
-
-    Examples
-    --------
-    >>> check_alone(0.1, None, {"groups": None})
-    >>> check_alone(0.1, 5, {"groups": None})
-    Traceback (most recent call last):
-    ValueError: strength=0.1 leaves the number of features to the loss: leave n_features_to_select at None, got 5
-    """
-    check_strength(strength)
-    if n_features_to_select is not None:
-        raise ValueError(
-            f"strength={strength!r} leaves the number of features to the loss: leave n_features_to_select at None, "
-            f"got {n_features_to_select!r}"
-        )
-    given = [name for name, value in others.items() if value is not None]
-    if given:
-        raise ValueError(f"strength={strength!r} prices single entries: it cannot be combined with {', '.join(given)}")
-
-
-def is_undecided(tensors: MaskTensors, rule: Rule) -> bool:
-    """Check whether the number of features of a mask with a strength is still open."""
-    return rule.strength is not None and int(tensors.counters[Slot.OPEN]) > 0
-
-
-def ranking_by_strength(tensors: MaskTensors, rule: Rule) -> tuple[torch.Tensor, int]:
-    """Return the ranks as of now, and how many of the first would be kept: those whose gamma is above one half."""
-    decided = decide_by_price(mask_state(tensors), rule)
-    return decided.rank, int(decided.kept)
-
-
-def open_penalty(tensors: MaskTensors) -> torch.Tensor:
-    """Return the penalty while the number of features is open: it is that of gamma's not being binary."""
-    penalty: torch.Tensor = binary_penalty(tensors.gamma.detach().reshape(-1))
-    return penalty
-
+from tamiz.core.step import decide_by_price
+from tamiz.torch.stepping import MaskHandle, MaskTensors, mask_state, spread_by_place, sum_by_place
 
 #: Number of the format of a saved mask; raise it whenever the meaning of a buffer changes.
-MASK_FORMAT = 2
+MASK_FORMAT = 3
 
-
-class Rest(torch.autograd.Function):
-    """Hand gamma on with a place in the graph but without a gradient.
-
-    With a mask as second argument, its first backward pass warns that the mask is not attached.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, gamma: torch.Tensor, mask: Any) -> torch.Tensor:
-        ctx.mask = mask
-        return gamma.view_as(gamma)
-
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: torch.Tensor) -> Any:
-        mask, ctx.mask = ctx.mask, None
-        if mask is not None and not mask._warned:
-            mask._warned = True
-            warnings.warn(
-                "a FeatureMask is trained without an optimizer: gamma does not move. Call mask.attach(optimizer) before "
-                "training, also after copying or loading the model, or mask.finalize() to close it",
-                UserWarning,
-                stacklevel=2,
-            )
-        return None, None
+SCHEDULE = ("warmup_steps", "ramp_steps", "max_steps")
 
 
 def check_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
@@ -106,77 +45,8 @@ def check_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
     return tuple(int(n) for n in sizes)
 
 
-def describe_mask(
-    shape: Sequence[int],
-    n_features_to_select: int,
-    variant: str,
-    gates: str | None = None,
-    strength: float | None = None,
-) -> torch.Tensor:
-    """Return the description of a saved mask as a tensor of bytes, which every format of weights can hold.
-
-    Examples
-    --------
-    >>> bytes(describe_mask((3,), 1, "soft").tolist()).decode()
-    '{"format": 2, "shape": [3], "n_features_to_select": 1, "variant": "soft", "gates": null, "strength": null}'
-    """
-    about = {
-        "format": MASK_FORMAT,
-        "shape": list(shape),
-        "n_features_to_select": n_features_to_select,
-        "variant": variant,
-        "gates": gates,
-        "strength": strength,
-    }
-    return torch.tensor(list(json.dumps(about).encode()), dtype=torch.uint8)
-
-
-def check_description(
-    description: Any,
-    shape: Sequence[int],
-    n_features_to_select: int,
-    variant: str,
-    gates: str | None = None,
-    strength: float | None = None,
-) -> None:
-    """Raise ValueError if a saved state does not belong to a mask of this shape, M, variant, gates and strength.
-
-    Examples
-    --------
-    >>> check_description(describe_mask((3,), 2, "soft"), (3,), 1, "soft")
-    Traceback (most recent call last):
-    ValueError: this state belongs to a mask with n_features_to_select=2, this mask has n_features_to_select=1; ...
-    """
-    try:
-        about = json.loads(bytes(description.tolist()))
-        found = int(about["format"])
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError("this state does not belong to a FeatureMask: its description cannot be read") from error
-    if found > MASK_FORMAT:
-        raise ValueError(
-            f"this state was saved in format {found}, this version of tamiz reads formats up to {MASK_FORMAT}; upgrade tamiz"
-        )
-    if about.get("gates") != gates:
-        raise ValueError(
-            "this state belongs to a mask with other groups, costs, budget, keep or drop; build the mask as the saved one "
-            "was built"
-        )
-    mine = {
-        "shape": list(shape),
-        "strength": strength,
-        "n_features_to_select": n_features_to_select,
-        "variant": variant,
-    }
-    for name, value in mine.items():
-        if about.get(name) != value:
-            raise ValueError(
-                f"this state belongs to a mask with {name}={about.get(name)!r}, this mask has {name}={value!r}; "
-                "build the mask as the saved one was built"
-            )
-
-
 def mask_gates(n_entries: int, n_features_to_select: Any, options: dict[str, Any]) -> tuple[Gates | None, Any]:
-    """Return the gates that the options of a mask ask for, with the names of groups; None if every entry is a feature.
+    """Return the gates for the options of a mask, with the names of groups; None if every entry is a feature.
 
     Examples
     --------
@@ -193,15 +63,8 @@ def mask_gates(n_entries: int, n_features_to_select: Any, options: dict[str, Any
     return read_gates(n_entries, n_features_to_select, **plain)
 
 
-def entry_places(gates: Gates) -> torch.Tensor:
-    """Return where each entry finds its value behind all features: a one for what is kept, a zero for what is dropped."""
-    feature = gates.column_feature
-    n = gates.n_features
-    return torch.from_numpy(np.where(feature >= 0, feature, np.where(feature == KEPT, n, n + 1)))
-
-
 def spread_gamma(feature_gamma: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
-    """Return gamma of each entry.
+    """Return gamma of each entry; the two places behind the features are a one and a zero.
 
     Examples
     --------
@@ -214,11 +77,6 @@ def spread_gamma(feature_gamma: torch.Tensor, place: torch.Tensor) -> torch.Tens
         return gamma
     ends = feature_gamma.new_tensor([1.0, 0.0])
     return torch.cat([feature_gamma, ends]).index_select(0, place)
-
-
-def _is_plain(tensor: torch.Tensor) -> bool:
-    """Check whether compiled loops can work on the memory of a tensor."""
-    return tensor.device.type == "cpu" and tensor.dtype == torch.float32 and tensor.is_contiguous()
 
 
 def gather_gradient(gradient: torch.Tensor, place: torch.Tensor, n_features: int) -> torch.Tensor:
@@ -236,17 +94,24 @@ def gather_gradient(gradient: torch.Tensor, place: torch.Tensor, n_features: int
     return gradient.new_zeros(n_features + 2).index_add_(0, place, gradient)[:n_features].contiguous()
 
 
-def gates_digest(gates: Gates | None) -> str | None:
-    """Return a short text that differs for masks with other groups, kept or dropped entries, costs or budget."""
-    if gates is None:
-        return None
-    parts = [gates.group.astype(np.int64), gates.feature.astype(np.int64), np.array(gates.budget or 0.0)]
-    parts += [] if gates.costs is None else [gates.costs]
-    return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:16]
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether compiled loops can work on the memory of a tensor."""
+    return tensor.device.type == "cpu" and tensor.dtype == torch.float32 and tensor.is_contiguous()
+
+
+class Decision(NamedTuple):
+    """What a closed mask has selected, out of the reach of optimizers and averages."""
+
+    gamma: torch.Tensor
+    """Zeros and ones, in the shape of the mask."""
+    kept: torch.Tensor
+    """Numbers of the ones."""
+    rank: torch.Tensor
+    counters: torch.Tensor
 
 
 class StatefulMask(nn.Module):
-    """Hold the state of :class:`~tamiz.torch.FeatureMask`, which lets it take part in a training.
+    """State of :class:`~tamiz.torch.FeatureMask`.
 
     Parameters
     ----------
@@ -284,11 +149,17 @@ class StatefulMask(nn.Module):
         self.register_buffer("rank", torch.empty(n_features, device=device, dtype=torch.int32))
         self.register_buffer("counters", torch.empty(N_SLOTS, device=device, dtype=torch.int64))
         if gates is not None:
+            feature = gates.column_feature
+            place = np.where(feature >= 0, feature, gates.n_features + (feature != KEPT))
             self.register_buffer("feature_gamma", torch.empty(n_features, device=device, dtype=dtype))
-            self.register_buffer("place", entry_places(gates).to(device), persistent=False)
+            self.register_buffer("place", torch.from_numpy(place).to(device), persistent=False)
         self._handle: MaskHandle | None = None
         self._moving = False  # attached and not closed, in Python: a look at the counters would wait for the device
-        self._gamma_version: int | None = None  # version of gamma after the last change of our own
+        self._decided: Decision | None = None
+        self._source: weakref.ref[StatefulMask] | None = None  # of a copy: the mask that it was copied from
+        self._copied: torch.Tensor | None = None  # of a copy: gamma as it was copied
+        self._versions: tuple[int, ...] = ()  # of gamma, rank and counters after the last change of our own
+        self.__dict__["_home"] = self.gamma  # functional_call puts another tensor in its place
         self.reset()
 
     @property
@@ -323,11 +194,13 @@ class StatefulMask(nn.Module):
     @property
     def closed(self) -> bool:
         """Check whether gamma is binary with exactly M ones; it does not move any more."""
-        return bool(self.counters[Slot.CLOSED])
+        self._settle(by_value=True)
+        return self._decided is not None if not self._moving else bool(self.counters[Slot.CLOSED])
 
     @property
     def n_alive(self) -> int:
         """Return how many features (groups, where there are groups) have not been eliminated."""
+        self._settle(by_value=True)
         return self._n_forced + int((self.rank <= self.counters[Slot.KEPT]).sum())
 
     def ranking(self) -> torch.Tensor:
@@ -336,25 +209,6 @@ class StatefulMask(nn.Module):
         The entries of a group follow each other; what is always kept comes first, what is dropped last.
         """
         return self._ranks()[0]
-
-    def _ranks(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return rank and support of every entry, in the shape of the mask."""
-        ranking, n_kept = self._feature_ranking()
-        if self.gates is None:
-            return ranking.reshape(self.shape), (ranking <= n_kept).reshape(self.shape)
-        parts = self.gates.rank_columns(ranking.cpu().numpy(), n_kept)
-        ranks, support = (torch.from_numpy(part).to(self.gamma.device).reshape(self.shape) for part in parts)
-        return ranks, support
-
-    def _feature_ranking(self) -> tuple[torch.Tensor, int]:
-        """Return the ranks of the features as of now, and how many of the first would be kept."""
-        if is_undecided(self._tensors(), self.rule):
-            return ranking_by_strength(self._tensors(), self.rule)
-        ranking, n_kept = current_ranking(mask_state(self._tensors()), self.rule), int(self.counters[Slot.KEPT])
-        if self.rule.costs is None or n_kept > 0:
-            return ranking, n_kept
-        filled, n_kept = fill_budget(ranking.cpu().numpy(), 0, self.rule.costs, self.rule.limit)
-        return torch.from_numpy(filled).to(ranking.device), n_kept
 
     def support(self) -> torch.Tensor:
         """Return True for the M features that are kept; before the mask is closed, for those that are best now.
@@ -367,15 +221,41 @@ class StatefulMask(nn.Module):
         self._check_order()
         return self._ranks()[1]
 
+    def _ranks(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return rank and support of every entry, in the shape of the mask."""
+        ranking, n_kept = self._feature_ranking()
+        if self.gates is None:
+            return ranking.reshape(self.shape), (ranking <= n_kept).reshape(self.shape)
+        parts = self.gates.rank_columns(ranking.cpu().numpy(), n_kept)
+        ranks, support = (torch.from_numpy(part).to(self.gamma.device).reshape(self.shape) for part in parts)
+        return ranks, support
+
+    def _is_undecided(self) -> bool:
+        """Whether the number of features of a mask with a strength is still open."""
+        return self.rule.strength is not None and int(self.counters[Slot.OPEN]) > 0
+
+    def _feature_ranking(self) -> tuple[torch.Tensor, int]:
+        """Return the ranks of the features as of now, and how many of the first would be kept."""
+        self._settle(by_value=True)
+        state = mask_state(self._tensors())
+        if self._is_undecided():
+            decided = decide_by_price(state, self.rule)
+            return decided.rank, int(decided.kept)
+        ranking, n_kept = current_ranking(state, self.rule), int(self.counters[Slot.KEPT])
+        if self.rule.costs is None or n_kept > 0:
+            return ranking, n_kept
+        filled, n_kept = fill_budget(ranking.cpu().numpy(), 0, self.rule.costs, self.rule.limit)
+        return torch.from_numpy(filled).to(ranking.device), n_kept
+
     def penalty(self) -> torch.Tensor:
         r"""Return :math:`L_{1-2} + L_M` for M, over the features that gamma decides; zero once the mask is closed.
 
         Until the closing begins, :math:`L_B` takes the place of :math:`L_M` with a budget, and nothing with a strength.
         """
-        self._undo_changes()
-        if is_undecided(self._tensors(), self.rule):
-            return open_penalty(self._tensors())
+        self._settle(by_value=True)
         gamma, n_kept = self._tensors().gamma.detach().reshape(-1), int(self.counters[Slot.KEPT])
+        if self._is_undecided():
+            return binary_penalty(gamma)
         if self.rule.costs is None or n_kept > 0:
             return penalty(gamma, n_kept, self.rule.mu)
         costs = torch.from_numpy(self.rule.costs).to(gamma)
@@ -407,22 +287,14 @@ class StatefulMask(nn.Module):
                 self.counters[slot] = value
         self._update()
 
-    def _spread(self) -> None:
-        """Write gamma of the features to the entries of the mask."""
-        if self.gates is not None:
-            with torch.no_grad():
-                self.gamma.copy_(spread_gamma(self.feature_gamma, self.place).reshape(self.gamma.shape))
-
     def reset(self) -> None:
         """Go back to the start: gamma all ones, nothing decided, no step taken."""
         m, n = self.rule.n_features_to_select, self.rule.n_features
         with torch.no_grad():
             self._tensors().gamma.fill_(1.0)
             self._spread()
-            self.first.zero_()
-            self.second.zero_()
-            self.counters.zero_()
-            self.rank.zero_()
+            for buffer in (self.first, self.second, self.counters, self.rank):
+                buffer.zero_()
             if m == n:
                 self.rank.copy_(torch.arange(1, n + 1))
             self.counters[Slot.OPEN] = 0 if m == n else n
@@ -453,6 +325,12 @@ class StatefulMask(nn.Module):
             buffers["counters"],
         )
 
+    def _spread(self) -> None:
+        """Write gamma of the features to the entries of the mask."""
+        if self.gates is not None:
+            with torch.no_grad():
+                self.gamma.copy_(spread_gamma(self.feature_gamma, self.place).reshape(self.gamma.shape))
+
     def _check_order(self) -> None:
         n, m = self.rule.n_features, int(self.counters[Slot.KEPT])
         if int(self.counters[Slot.OPEN]) == n != m and not int(self.counters[Slot.AGE]):
@@ -461,33 +339,84 @@ class StatefulMask(nn.Module):
                 f"{self.rule.warmup_steps}); attach the mask to the optimizer and train on"
             )
 
-    def _update(self) -> None:
-        """Take over a state that was written by something other than a step."""
-        if not self.gamma.is_meta:
-            self._moving = self._handle is not None and not self.closed
-            self._gamma_version = self.gamma._version
+    # ---- what others write -----------------------------------------------------------------------------------------
 
-    def _undo_changes(self) -> None:
-        """Set gamma back to what was decided, if something other than the mask has written to it."""
-        gamma = self.gamma
-        if self._moving or gamma.is_meta or gamma.is_inference() or gamma._version == self._gamma_version:
+    def _update(self) -> None:
+        """Take over a state that the mask itself, or a checkpoint, has written."""
+        if self.gamma.is_meta:
             return
-        n_kept, state = int(self.counters[Slot.KEPT]), self._tensors().gamma
-        kept = (self.rank <= n_kept).reshape(state.shape)
-        with torch.no_grad():
-            if not self.closed:
-                state.mul_(kept)
-                self._spread()
-            elif int(kept.sum()) == n_kept:
-                state.copy_(kept)
-                self._spread()
-            else:
+        self.__dict__["_home"], self._source, self._copied, self._decided = self.gamma, None, None, None
+        counters = self.counters.clone()
+        if bool(counters[Slot.CLOSED]):
+            kept = self.rank <= counters[Slot.KEPT]
+            if int(kept.sum()) != int(counters[Slot.KEPT]):
                 raise RuntimeError(
                     f"the state of this mask is not consistent: it is closed with {int(kept.sum())} features instead of "
-                    f"{n_kept}. If its buffers were averaged, copy them instead (AveragedModel with "
-                    "use_buffers=False)"
+                    f"{int(counters[Slot.KEPT])}; were its buffers averaged? Copy them instead"
                 )
-        self._gamma_version = gamma._version
+            gamma = kept.to(self.gamma.dtype)
+            if self.gates is not None:
+                gamma = spread_gamma(gamma, self.place)
+            self._decided = Decision(gamma.reshape(self.shape), gamma.nonzero().flatten(), self.rank.clone(), counters)
+        self._moving = self._handle is not None and self._decided is None
+        self._remember()
+
+    def _remember(self) -> None:
+        self._versions = (self.gamma._version, self.rank._version, self.counters._version)
+
+    def _settle(self, by_value: bool = False) -> None:
+        """Undo what others wrote to the state of a mask that does not move: weight decay, averages, exchanged weights.
+
+        Writes through ``.data`` leave the version of a tensor as it was; they are found only ``by_value``.
+        """
+        gamma = self.gamma
+        if self._moving or gamma.is_meta or gamma.is_inference():
+            return
+        written = (gamma._version, self.rank._version, self.counters._version) != self._versions
+        source = None if self._source is None else self._source()
+        if not written and not by_value and source is None:
+            return
+        with torch.no_grad():
+            if self._decided is not None:
+                decided = self._decided
+                if not (torch.equal(self.rank, decided.rank) and torch.equal(self.counters[1:], decided.counters[1:])):
+                    self.rank.copy_(decided.rank)
+                    self.counters.copy_(decided.counters)
+                if not torch.equal(gamma, decided.gamma):
+                    self._tensors().gamma.copy_(
+                        (self.rank <= decided.counters[Slot.KEPT]).reshape(self._tensors().gamma.shape)
+                    )
+                    self._spread()
+            elif source is not None and self._copied is not None:
+                if written or not torch.equal(gamma, self._copied):
+                    self._follow(source)
+            elif source is None:
+                if int((self.rank == 0).sum()) != int(self.counters[Slot.OPEN]):
+                    raise RuntimeError(
+                        "the ranks and counters of this open mask do not fit together: something has averaged its "
+                        "buffers; load a checkpoint, or copy the buffers instead (use_buffers=False)"
+                    )
+                if written:
+                    state = self._tensors().gamma
+                    state.mul_((self.rank <= self.counters[Slot.KEPT]).reshape(state.shape))
+                    self._spread()
+        self._remember()
+
+    def _follow(self, source: StatefulMask) -> None:
+        """Take over the decisions of the mask that this one is an average of; gamma of the living stays averaged."""
+        source._settle(by_value=True)
+        averaged = self._tensors().gamma.clone()
+        for mine, theirs in zip(self.buffers(), source.buffers()):
+            mine.copy_(theirs)
+        alive = (self.rank <= self.counters[Slot.KEPT]).reshape(averaged.shape)
+        self._tensors().gamma.copy_(averaged * alive)
+        self._spread()
+        tie = self._source
+        self._update()
+        if self._decided is None:
+            self._source, self._copied = tie, self.gamma.detach().clone()
+        else:
+            self._settle(by_value=True)
 
     def _check_gamma(self) -> None:
         """Raise if something other than the mask has moved gamma to where the rule never leaves it."""
@@ -501,6 +430,23 @@ class StatefulMask(nn.Module):
                 "wraps another one: attach the mask to the optimizer whose step() moves the weights"
             )
 
+    # ---- copies, devices, checkpoints ------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy is not attached: the optimizer that it would step with is not copied along.
+        bound = {"_handle": None, "_moving": False, "_versions": (), "_source": None, "_copied": None}
+        return {**super().__getstate__(), **bound}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> StatefulMask:
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        if not self.gamma.is_meta:
+            made._remember()
+            if made._decided is None:
+                made._source, made._copied = weakref.ref(self), self.gamma.detach().clone()
+        return made
+
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         def moved(tensor: torch.Tensor) -> torch.Tensor:
             result = fn(tensor)
@@ -509,33 +455,81 @@ class StatefulMask(nn.Module):
                 result = tensor.to(result.device)
             return result.contiguous()  # the compiled step writes into the memory, in the order of the features
 
-        self._gamma_version = None
-        return super()._apply(moved, recurse)
+        super()._apply(moved, recurse)
+        self.__dict__["_home"], self._versions = self.gamma, ()
+        if self._decided is not None:
+            self._decided = Decision(*(moved(part) for part in self._decided))
+        if self._copied is not None:
+            self._copied = moved(self._copied)
+        return self
+
+    def _about(self) -> dict[str, Any]:
+        """Describe what a saved state belongs to."""
+        rule, digest = self.rule, None
+        if self.gates is not None:
+            parts = [self.gates.group.astype(np.int64), self.gates.feature.astype(np.int64)]
+            parts += [np.array(self.gates.budget or 0.0)] + ([] if self.gates.costs is None else [self.gates.costs])
+            digest = hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:16]
+        return {
+            "shape": list(self.shape),
+            "strength": rule.strength,
+            "n_features_to_select": rule.n_features_to_select,
+            "variant": rule.variant,
+            "gates": digest,
+        }
+
+    def _schedule(self) -> dict[str, Any]:
+        return {name: getattr(self.rule, name) for name in SCHEDULE}
 
     def get_extra_state(self) -> torch.Tensor:
-        """Return what the state belongs to (format, shape, M and variant by name) as the bytes of a JSON text."""
-        return describe_mask(*self._description())
-
-    def _description(self) -> tuple[Any, ...]:
-        rule = self.rule
-        return self.shape, rule.n_features_to_select, self.variant, gates_digest(self.gates), rule.strength
+        """Return what the state belongs to, with the schedule, as the bytes of a JSON text, which every format can hold."""
+        about = {"format": MASK_FORMAT, **self._about(), "schedule": self._schedule() if self.step else None}
+        return torch.tensor(list(json.dumps(about).encode()), dtype=torch.uint8)
 
     def set_extra_state(self, state: torch.Tensor) -> None:
-        """Do nothing: the description is checked before anything is loaded."""
+        """Do nothing: the description is read before anything is loaded."""
+
+    def _read_about(self, description: Any, is_running: bool) -> None:
+        """Raise ValueError if a saved state does not belong to this mask; take over its schedule."""
+        try:
+            about = json.loads(bytes(description.tolist()))
+            found, schedule = int(about["format"]), about.get("schedule")
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError("this state does not belong to a FeatureMask: its description cannot be read") from error
+        if found != MASK_FORMAT:
+            raise ValueError(
+                f"this state was saved in format {found}, this version of tamiz reads format {MASK_FORMAT}"
+            )
+        mine = self._about()
+        if about.get("gates") != mine["gates"]:
+            raise ValueError(
+                "this state belongs to a mask with other groups, costs, budget, keep or drop; build the mask as the saved "
+                "one was built"
+            )
+        for name, value in mine.items():
+            if about.get(name) != value:
+                raise ValueError(
+                    f"this state belongs to a mask with {name}={about.get(name)!r}, this mask has {name}={value!r}; "
+                    "build the mask as the saved one was built"
+                )
+        if is_running and schedule is not None and schedule != self._schedule():
+            if self._handle is not None:
+                raise ValueError(
+                    f"this state was saved in mid-selection with {schedule}, the mask is attached with {self._schedule()}; "
+                    "attach with the same schedule, or load before attach"
+                )
+            self.rule = replace(self.rule, **schedule)
 
     def _save_to_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        self._undo_changes()
+        self._settle(by_value=True)
         super()._save_to_state_dict(*args, **kwargs)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any, **kwargs: Any) -> None:
-        description = state_dict.get(prefix + "_extra_state")
+        description, counters = state_dict.get(prefix + "_extra_state"), state_dict.get(prefix + "counters")
         if description is not None:
-            check_description(description, *self._description())
-        counters = state_dict.get(prefix + "counters")
-        if counters is not None and counters.numel() == N_SLOTS - 1:  # format 1 did not count what is kept
-            kept = counters.new_tensor([self.rule.n_features_to_select])
-            state_dict[prefix + "counters"] = torch.cat([counters, kept])
+            is_running = counters is not None and bool(counters[Slot.STEP]) and not bool(counters[Slot.CLOSED])
+            self._read_about(description, is_running)
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
         self._update()
-        self._gamma_version = None
-        self._undo_changes()
+        self._versions = ()  # what is loaded may be an average
+        self._settle()

@@ -1,11 +1,12 @@
-"""Compiled loops over the memory of tensors on the CPU; elsewhere the same sums as tensor operations."""
+"""How gamma moves: the step itself, compiled for tensors on the CPU, and the hooks that take it with the optimizer."""
 
 from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from numba import njit
 from sklearn.exceptions import ConvergenceWarning
 
 from tamiz.core import MaskState, Rule, Slot, advance, fill_budget, is_closed, selection_schedule
-from tamiz.core.compiled import FAST, NOT_FINITE, advance_in_place
+from tamiz.core.compiled import NOT_FINITE, advance_in_place
 from tamiz.core.rule import RuleNumbers
 from tamiz.core.step import advance_with_price, decide_by_price
 from tamiz.errors import DivergenceError
@@ -59,36 +60,6 @@ def spread_by_place(values, place, out):
     n = values.shape[0]
     for j in range(place.shape[0]):
         out[j] = values[place[j]] if place[j] < n else np.float32(n + 1 - place[j])
-
-
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _split(both, weight, gamma, gamma_gradient):
-    """Sum the gradient of ``g * W`` over its rows for gamma and scale it in place for W, in one pass."""
-    outputs, width = both.shape
-    block = 2048
-    for begin in range(0, width, block):
-        # Slices counted from zero: with an offset in the index LLVM does not vectorise.
-        sums, factors = gamma_gradient[begin : begin + block], gamma[begin : begin + block]
-        sums[:] = np.float32(0.0)
-        for i in range(outputs):
-            b, w = both[i, begin : begin + block], weight[i, begin : begin + block]
-            for j in range(sums.shape[0]):
-                value = b[j]
-                sums[j] += value * w[j]
-                b[j] = value * factors[j]
-
-
-def fold_gradients(both: torch.Tensor, weight: torch.Tensor, gamma: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the gradients of ``g`` and of ``W`` from that of the product ``g * W``.
-
-    Where the backward pass is itself to be differentiated, only tensor operations are used.
-    """
-    plain = both.device.type == "cpu" and both.dtype == torch.float32 and not torch.is_grad_enabled()
-    if plain and both.is_contiguous() and weight.is_contiguous():
-        gamma_gradient = torch.empty_like(gamma)
-        _split(both.numpy(), weight.detach().numpy(), gamma.detach().numpy(), gamma_gradient.numpy())
-        return gamma_gradient, both
-    return (both * weight).sum(0), both * gamma
 
 
 #: Steps whose alpha and target are computed at once.
@@ -313,3 +284,144 @@ def _limit_decides(old: MaskState, loss_gradient: torch.Tensor, step: int, rule:
         return False
     free = advance(old, loss_gradient, step, replace(rule, max_steps=step + 1))
     return bool((free.rank == 0).any())
+
+
+def find_stepping_optimizer(optimizer: Any, gamma: torch.Tensor) -> Any:
+    """Return the optimizer whose ``step`` moves the weights; raise if there is none or it does not hold ``gamma``.
+
+    Wrappers keep it in an attribute: ``optimizer`` (Accelerate) or ``base_optimizer`` (SAM). One that is no
+    ``torch.optim.Optimizer`` itself, as ``ScheduleFreeWrapper``, steps the one inside with work of its own around it.
+    """
+    inner = optimizer
+    for name in ("optimizer", "base_optimizer"):
+        wrapped = getattr(inner, name, None)
+        inner = wrapped if isinstance(wrapped, torch.optim.Optimizer) else inner
+    groups = getattr(inner, "param_groups", None)
+    if not isinstance(inner, torch.optim.Optimizer) and not (groups and callable(getattr(inner, "step", None))):
+        raise TypeError(f"attach needs a torch.optim.Optimizer, got {type(optimizer).__name__}")
+    if not any(p is gamma for group in inner.param_groups for p in group["params"]):
+        raise ValueError(
+            "gamma is not among the parameters of this optimizer: put the mask into the model first, then build the "
+            "optimizer from model.parameters()"
+        )
+    if hasattr(gamma, "full_tensor"):
+        raise ValueError(
+            "gamma is sharded over processes (FSDP2), but the largest M are found from all of it: leave it whole, "
+            "fully_shard(model, ignored_params={mask.gamma}), and call mask.average_gradient() after backward()"
+        )
+    return inner
+
+
+class MaskHandle:
+    """Handle that :meth:`FeatureMask.attach` returns; ``remove()`` takes the hooks off again.
+
+    Parameters
+    ----------
+    optimizer : torch.optim.Optimizer, or a wrapper with ``step`` and ``param_groups``
+        The optimizer whose step is hooked.
+    mask : FeatureMask
+        Its ``take_step`` is called once for each step of the optimizer, when the gradients are complete.
+    """
+
+    def __init__(self, optimizer: Any, mask: Any) -> None:
+        self._mask, self._gamma, self._optimizer = mask, mask.gamma, optimizer
+        self._kept: torch.Tensor | None = None
+        self._late: torch.Tensor | None = None
+        # Optimizers of torch pass over a parameter without a gradient; others may apply weight decay to it.
+        self._guards = not type(optimizer).__module__.startswith("torch.optim.")
+        self._is_lbfgs = isinstance(optimizer, torch.optim.LBFGS)
+        # A training step that is compiled as a whole must not trace the hooks: they run compiled code of their own.
+        self._hooks: list[Any] = []
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            self._wrap_step()
+            return
+        self._hooks.append(optimizer.register_step_pre_hook(torch.compiler.disable(self._before_step)))
+        if self._guards or self._is_lbfgs:
+            self._hooks.append(optimizer.register_step_post_hook(torch.compiler.disable(self._after_step)))
+
+    def _wrap_step(self) -> None:
+        """Put the hooks around the ``step`` of a wrapper that has no hooks of its own."""
+        inner = self._optimizer.step
+
+        def step(*args: Any, **kwargs: Any) -> Any:
+            changed = self._before_step(self._optimizer, (self._optimizer, *args), kwargs)
+            (_, *args), kwargs = ((None, *args), kwargs) if changed is None else changed  # type: ignore[assignment]
+            result = inner(*args, **kwargs)
+            self._after_step(self._optimizer, args, kwargs)
+            return result
+
+        self._optimizer.step = step
+
+    def trains_weights(self) -> bool:
+        """Whether the optimizer has something else to train than gamma."""
+        for group in self._optimizer.param_groups:
+            for p in group["params"]:
+                if p is not self._gamma and p.requires_grad:
+                    return True
+        return False
+
+    def remove(self) -> None:
+        """Take the hooks off the optimizer; gamma stays as it is."""
+        for hook in self._hooks:
+            hook.remove()
+        if "step" in vars(self._optimizer) and not self._hooks:
+            del self._optimizer.step
+        self._hooks = []
+        if self._mask._handle is self:
+            self._mask._release()
+
+    def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
+        # GradScaler leaves both the skipping and the unscaling to optimizers that can do it themselves (fused ones).
+        found, scale = getattr(optimizer, "found_inf", None), getattr(optimizer, "grad_scale", None)
+        if found is not None and bool(found > 0):
+            self._gamma.grad = None
+            return None
+        if scale is not None and self._gamma.grad is not None:
+            self._gamma.grad.div_(scale)
+        closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
+        if closure is None:
+            self._step_once()
+            return None
+        # The gradients come into being inside the closure, so that is where gamma has to step; once, even if the optimizer
+        # calls the closure several times.
+        wrapped = self._stepping_closure(closure)
+        if "closure" in kwargs:
+            return args, {**kwargs, "closure": wrapped}
+        return (args[0], wrapped, *args[2:]), kwargs
+
+    def _step_once(self) -> None:
+        gradient = self._gamma.grad
+        late = self._is_lbfgs or (self._guards and gradient is not None and gradient.requires_grad)
+        if late and gradient is not None and self._mask._moving:
+            # Second-order optimizers go back through the graph that made the gradients, and L-BFGS evaluates the loss
+            # several times in a step: gamma has to stay as it is until the step is over.
+            self._late, self._gamma.grad = gradient.detach(), None
+        else:
+            self._mask.take_step()
+        if self._guards:
+            self._kept = self._gamma.detach().clone()
+
+    def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        kept, self._kept = self._kept, None
+        if kept is not None and not torch.equal(self._gamma, kept):
+            with torch.no_grad():
+                self._gamma.copy_(kept)
+        if self._late is not None:
+            self._gamma.grad, self._late = self._late, None
+            self._mask.take_step()
+
+    def _stepping_closure(self, closure: Callable[[], Any]) -> Callable[[], Any]:
+        taken = False
+
+        def run() -> Any:
+            nonlocal taken
+            with torch.enable_grad():
+                result = closure()
+            if taken:
+                self._gamma.grad = None
+            elif self._gamma.grad is not None or result is not None:
+                self._step_once()
+                taken = True
+            return result
+
+        return run

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
+
+import torch
 
 from tamiz._utils.extras import require
 
@@ -12,7 +15,7 @@ require("transformers", "transformers", "tamiz.torch.transformers")
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments  # noqa: E402
 from transformers.trainer_utils import has_length  # noqa: E402
 
-from tamiz.torch.adapters import AttachedMasks, MaskSchedule, all_closed, labelled_masks  # noqa: E402
+from tamiz.torch.callbacks import AttachedMasks, all_closed, labelled_masks  # noqa: E402
 
 
 class TransformersMaskCallback(TrainerCallback):
@@ -36,10 +39,13 @@ class TransformersMaskCallback(TrainerCallback):
         batches divided by ``gradient_accumulation_steps``.
     stop_when_closed : bool, default=False
         Whether to end the training when all masks are closed; otherwise the weights are trained on.
+    held_out : iterable of batches or None, default=None
+        Rows that move gamma and do not train the weights, for example a second ``DataLoader``; ``model(**batch)`` returns
+        their loss. One batch goes with each step, see :meth:`FeatureMask.held_out`.
 
     Examples
     --------
-    >>> TransformersMaskCallback(warmup=5, ramp=60, limit=None, unit="epochs").schedule.in_steps(10)
+    >>> TransformersMaskCallback(warmup=5, ramp=60, limit=None, unit="epochs").masks.in_steps(10)
     {'warmup_steps': 50, 'ramp_steps': 600, 'max_steps': None}
     """
 
@@ -51,15 +57,10 @@ class TransformersMaskCallback(TrainerCallback):
         *,
         unit: str = "fraction",
         stop_when_closed: bool = False,
+        held_out: Iterable[Any] | None = None,
     ) -> None:
-        if unit not in ("fraction", "steps", "epochs"):
-            raise ValueError(f"unit must be 'fraction', 'steps' or 'epochs', got {unit!r}")
-        self.unit = unit
-        # A fraction is counted as an epoch that lasts the whole training.
-        self.schedule = MaskSchedule(warmup, ramp, limit, "epochs" if unit == "fraction" else unit)
+        self.masks = AttachedMasks(warmup, ramp, limit, unit, held_out, ("fraction", "steps", "epochs"))
         self.stop_when_closed = stop_when_closed
-        self._attached = AttachedMasks()
-        self._was_open = False
 
     def on_train_begin(
         self,
@@ -69,23 +70,32 @@ class TransformersMaskCallback(TrainerCallback):
         **kwargs: Any,
     ) -> None:
         """Attach; by now the optimizer is there and a checkpoint has been read."""
-        self._attached.detach()  # the Trainer does not tell its callbacks about a training that ended with an error
+        self.masks.detach()  # the Trainer does not tell its callbacks about a training that ended with an error
         length: float = state.max_steps
-        if self.unit == "epochs":
+        if self.masks.unit == "epochs":
             batches = kwargs["train_dataloader"]
             n_batches = len(batches) if has_length(batches) else math.inf
             length = n_batches / args.gradient_accumulation_steps
-        self._attached.attach(kwargs["model"], [kwargs["optimizer"]], self.schedule.in_steps(length))
-        self._was_open = not all_closed(kwargs["model"])
+        self.masks.attach(kwargs["model"], [kwargs["optimizer"]], length)
+
+    def on_pre_optimizer_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Send the gradient of held-out rows to gamma."""
+        model = kwargs["model"]
+
+        def loss_of(batch: Any) -> torch.Tensor:
+            device = next(model.parameters()).device
+            found = model(**{name: part.to(device) for name, part in batch.items()})
+            return found["loss"] if isinstance(found, dict) else found[0]
+
+        self.masks.move_by_held_out_rows(model, loss_of)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Forget the best evaluation of open masks, and stop if that was asked for."""
-        is_open = not all_closed(kwargs["model"])
-        if self._was_open:
-            # Evaluations come between two ends of a step, so all of them so far were made with an open mask.
+        if self.masks.must_forget(kwargs["model"]):
             state.best_metric = state.best_model_checkpoint = state.best_global_step = None
-        self._was_open = is_open
-        if self.stop_when_closed and not is_open:
+        if self.stop_when_closed and all_closed(kwargs["model"]):
             control.should_training_stop = True
 
     def on_log(
@@ -96,7 +106,7 @@ class TransformersMaskCallback(TrainerCallback):
         **kwargs: Any,
     ) -> None:
         """Add features alive and the sum of gamma to what is logged."""
-        if not self._attached:
+        if not self.masks:
             return
         for label, mask in labelled_masks(kwargs["model"]).items():
             numbers = {f"{label}n_alive": mask.n_alive, f"{label}gamma_sum": float(mask.gamma.detach().sum())}
@@ -108,4 +118,4 @@ class TransformersMaskCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Detach; warn if a mask is still open."""
-        self._attached.end(kwargs["model"])
+        self.masks.end(kwargs["model"])

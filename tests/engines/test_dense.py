@@ -1,6 +1,7 @@
 """The compiled dense network as its callers see it: exactly M, the start that is kept, warnings, bad input."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from tamiz.core import HISTORY_COLUMNS, VARIANTS, Rule
 from tamiz.core.losses import LOSSES, get_loss
 from tamiz.engines import Problem, Schedule, network_schedule
-from tamiz.engines import dense as dense_engine
 from tamiz.engines.dense import DenseEngine, Start, constant_loss
+from tamiz.engines.memory import rows_in_parts
 
 SMALL = (8, 4)
 pytestmark = pytest.mark.filterwarnings("ignore:The network removes")
@@ -89,7 +90,7 @@ def test_the_callers_table_is_left_alone():
 def test_same_seed_same_result_whatever_the_threads(monkeypatch):
     X, targets = xor(n=100)
     one = fit_dense(X, targets, Rule(10, 2, **QUICK), n_init=3)
-    monkeypatch.setattr(dense_engine.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr("tamiz.engines.dense.os.cpu_count", lambda: 1)
     two = fit_dense(X, targets, Rule(10, 2, **QUICK), n_init=3)
     other = fit_dense(X, targets, Rule(10, 2, **QUICK), n_init=3, seed=1)
     np.testing.assert_array_equal(one.selection.ranking, two.selection.ranking)
@@ -97,50 +98,25 @@ def test_same_seed_same_result_whatever_the_threads(monkeypatch):
     assert not np.array_equal(one.model.output_weights, other.model.output_weights)
 
 
-def single_starts(problem, rule, plan, n, rows):
-    """Train each start alone."""
-    starts = [Start(SMALL, problem, rule, get_loss("logistic"), plan, (0, i), rows, False) for i in range(n)]
+@pytest.mark.parametrize("gamma_rows", ["auto", "joint"])
+def test_networks_are_chosen_on_rows_that_they_did_not_train_on(gamma_rows):
+    problem, rule, plan = Problem(*xor(n=300)), Rule(10, 2, **QUICK), replace(schedule(), gamma_rows=gamma_rows)
+    rows = rows_in_parts(problem.targets, 4, 0)
+    parts = [np.sort(rows[part::4]) for part in range(4)]
+    assert sorted(np.concatenate(parts)) == list(range(300))
+    halves = [np.concatenate([parts[i], parts[i - 1]]) for i in range(4)]
+    tried = [halves] if gamma_rows == "auto" else [[part] for part in parts]
+    starts = [
+        Start(SMALL, problem, rule, get_loss("logistic"), plan, (0, number), left_out, False)
+        for number, left_out in enumerate(tried)
+    ]
     for start in starts:
         start.train(threading.Event())
-    return starts
-
-
-def test_of_few_rows_the_start_with_the_lowest_training_loss_is_kept():
-    X, targets = xor(n=80)
-    problem, rule, plan, rows = Problem(X, targets), Rule(10, 2, **QUICK), schedule(), np.arange(80)
-    starts = single_starts(problem, rule, plan, 4, rows)
-    best = min(starts, key=lambda start: start.loss_on(rows))
+    best = max(starts, key=lambda start: start.removed)
     fit = DenseEngine(SMALL, n_init=4).fit(problem, rule, get_loss("logistic"), plan)
     np.testing.assert_array_equal(fit.model.output_weights, best.network().output_weights)
-    assert fit.selection.indices.tolist() == sorted(best.memory.feature[:2])
-
-
-def test_of_many_rows_the_start_is_chosen_on_rows_held_out_and_trained_on_all():
-    problem, rule, plan = Problem(*xor(n=1000, seed=2)), Rule(10, 2, **QUICK), schedule()
-    rows, judged = dense_engine._split(1000, 0, 3)
-    assert sorted([*rows, *judged]) == list(range(1000))
-    assert judged.size == 200
-    losses = [start.loss_on(judged) for start in single_starts(problem, rule, plan, 3, rows)]
-    again = single_starts(problem, rule, plan, 3, np.arange(1000))[int(np.argmin(losses))]
-    again.refine_on(np.sort(rows))
-    assert again.loss_on(judged) < min(losses)
-    again.refine_on(np.arange(1000))
-    fit = DenseEngine(SMALL, n_init=3).fit(problem, rule, get_loss("logistic"), plan)
-    assert fit.selection.indices.tolist() == sorted(again.memory.feature[:2])
-    np.testing.assert_array_equal(fit.model.output_weights, again.network().output_weights)
-
-
-@pytest.mark.parametrize("refinement_steps", [0, 100])
-@pytest.mark.parametrize("held_out_loss", [0.0, 10.0])
-def test_a_start_that_loses_an_input_on_all_rows_stays_as_it_was_chosen(refinement_steps, held_out_loss):
-    problem, rule, plan = Problem(*xor(n=1000)), Rule(10, 2, **QUICK), schedule(refinement_steps)
-    rows, judged = dense_engine._split(1000, 0, 2)
-    (chosen,) = single_starts(problem, rule, plan, 1, rows)
-    before = chosen.network().output_weights.copy()
-    again = Start(SMALL, problem, rule, get_loss("logistic"), plan, (0, 1), np.arange(1000), False)
-    kept = dense_engine._with_all_rows(chosen, again, judged, held_out_loss, None)
-    assert kept is (chosen if held_out_loss == 0.0 else again)
-    assert np.array_equal(chosen.network().output_weights, before) == (kept is again or refinement_steps == 0)
+    assert fit.selection.indices.tolist() == sorted(best.memory.feature[:2]) == [2, 5]
+    assert best.removed > 0.1
 
 
 @pytest.mark.parametrize("n", [300, 1200])
@@ -149,8 +125,7 @@ def test_a_network_near_chance_is_reported(n):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 10)).astype(np.float32)
     targets = np.where(rng.random((n, 1)) > 0.5, 1.0, -1.0)
-    where = "its own training rows" if n < 1000 else "rows held out"
-    with pytest.warns(ConvergenceWarning, match=f"of the loss of a constant on {where}.*network='pairs'.*raise n_init"):
+    with pytest.warns(ConvergenceWarning, match=r"of a constant on rows held out.*network='pairs'.*raise n_init"):
         fit_dense(X, targets, Rule(10, 1, **QUICK), hidden=(2,))
 
 

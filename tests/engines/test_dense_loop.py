@@ -10,7 +10,7 @@ from tamiz.engines import Schedule
 from tamiz.engines.dense import trained_model
 from tamiz.engines.dense_loop import drop_eliminated, most_rows, new_dense_memory, run_dense
 from tamiz.engines.design import Design
-from tamiz.engines.layers import Row, batch_memory, first_layer_products, views
+from tamiz.engines.layers import Row, batch_memory, first_layer_products, network_of, views
 from tamiz.engines.loop import LoopSlot, Status
 from tamiz.engines.record import training_numbers
 
@@ -49,21 +49,21 @@ class Compiled:
         self.functions = (*first_layer_products(self.design), get_loss(loss).compiled)
         n_rows = most_rows(X.shape[0], schedule.batch_size)
         self.memory = new_dense_memory(
-            np.arange(X.shape[0]), HIDDEN, targets.shape[1], X.shape[1], self.m, n_rows, [3, 0]
+            [(np.arange(X.shape[0]), np.arange(0))], HIDDEN, targets.shape[1], X.shape[1], self.m, n_rows, [3, 0]
         )  # fmt: skip
-        self.batch = batch_memory(self.design, n_rows, self.memory.weights.shape[1])
+        self.batch = batch_memory(self.design, n_rows, self.memory.weights.shape[2])
         self.n_features = X.shape[1]
 
     def step(self):
         """Take one step; return the rows of its batch and the status."""
         memory = self.memory
-        before = int(memory.loop_counters[LoopSlot.POSITION]) % memory.rows.size
+        before = int(memory.positions[0, 0]) % memory.rows.size
         alphas, mask_targets = selection_schedule(self.rule, int(memory.counters[Slot.STEP]) + 1, 1)
         status = run_dense(
             *self.functions, self.design.matrix, self.batch, self.targets, self.weights, memory, self.rule.numbers,
             training_numbers(self.rule, self.schedule), np.array(self.schedule.refinement_rates), alphas, mask_targets,
         )  # fmt: skip
-        rows = memory.rows[before : memory.loop_counters[LoopSlot.POSITION]].copy()
+        rows = memory.rows[0, before : memory.positions[0, 0]].copy()
         if status == Status.COMPACT:
             self.design.keep(memory.order, drop_eliminated(memory, self.m))
         assert status != Status.DIVERGED
@@ -81,14 +81,14 @@ class Compiled:
         memory = self.memory
         first = {Row.VALUE: memory.weights, Row.FIRST: memory.weights_first, Row.SECOND: memory.weights_second}[row]
         sizes = (*HIDDEN, self.targets.shape[1])
-        found = [self.spread(first)[:, : HIDDEN[0]].T]
-        for i, (scale, shift, weights, _, _) in enumerate(views(memory.layers, row, 0)):
+        found = [self.spread(first[0])[:, : HIDDEN[0]].T]
+        for i, (scale, shift, weights, _, _) in enumerate(views(network_of(memory.layers, 0), row, 0)):
             found += [scale[: sizes[i]], shift[: sizes[i]], weights[: sizes[i], : sizes[i + 1]].T]
-        return [*found, memory.layers.parameters[row][-sizes[-1] :]]
+        return [*found, memory.layers.parameters[0, row][-sizes[-1] :]]
 
     def statistics(self):
         found = []
-        for size, (_, _, _, mean, variance) in zip(HIDDEN, views(self.memory.layers, Row.VALUE, 0)):
+        for size, (_, _, _, mean, variance) in zip(HIDDEN, views(network_of(self.memory.layers, 0), Row.VALUE, 0)):
             found += [mean[:size], variance[:size]]
         return found
 

@@ -47,7 +47,7 @@ class Compiled:
         self.functions = (*self.design.products, get_loss(loss).compiled)
         self.training = training_numbers(rule, schedule)
         m = rule.n_features_to_select
-        self.memory = new_memory(X.shape[0], targets.shape[1], X.shape[1], m, schedule.batch_size, seed=3)
+        self.memory = new_memory(np.arange(X.shape[0]), targets.shape[1], X.shape[1], m, schedule.batch_size, seed=3)
         self.n_features = X.shape[1]
 
     def step(self):

@@ -78,7 +78,7 @@ def test_gradients_are_those_of_finite_differences(loss):
     np.testing.assert_allclose(gate, gates_of(gamma), rtol=1e-6)
     gradient, of_gamma = np.zeros((2, n), np.float32), np.zeros(N_FEATURES, np.float32)
     pair_gradient(table, rows, value(weights, gamma)[1], n, N_FEATURES, CURVES, FUNCTIONS, gradient)
-    gamma_gradients(weights, gradient, n, N_FEATURES, CURVES, FUNCTIONS, gamma, of_gamma)
+    gamma_gradients(weights, gradient, n, N_FEATURES, CURVES, FUNCTIONS, gamma, False, of_gamma)
 
     small = 1e-2
     for i in range(N_FEATURES):
@@ -154,7 +154,7 @@ def test_same_batches_same_path(variant, n_outputs, n_always):
     rule = Rule(N_FEATURES - n_always, m, variant=variant, warmup_steps=warmup, ramp_steps=400, mask_learning_rate=0.02)
     plan = Schedule(5e-3, 0.02, 7, warmup, 400, refinement_steps=0, refinement_l2=0.02, refinement_rates=(5e-3,))
     reference = Reference(n_outputs, rule, plan)
-    memory = new_pair_memory(48, n_outputs, m, plan.batch_size, 3, CURVES, FUNCTIONS, n_always)
+    memory = new_pair_memory(np.arange(48), n_outputs, m, plan.batch_size, 3, CURVES, FUNCTIONS, n_always)
     first = np.concatenate([OF_CURVE, OF_FUNCTION[LEFT]])
     second = np.concatenate([OF_CURVE, OF_FUNCTION[RIGHT]])
     for _ in range(3000):

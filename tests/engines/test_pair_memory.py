@@ -17,15 +17,15 @@ def test_coefficients_are_curves_and_products_of_different_features():
 
 @pytest.mark.parametrize("m", [2, 3])
 def test_a_run_starts_with_open_gates(m):
-    memory = new_pair_memory(10, 2, m, 4, 0, CURVES, FUNCTIONS)
+    memory = new_pair_memory(np.arange(10), 2, m, 4, 0, CURVES, FUNCTIONS)
     assert memory.weights.shape == (2, count_coefficients(CURVES, FUNCTIONS))
     assert not memory.weights.any()
     assert (memory.gamma == 1).all()
-    assert memory.scores.shape == (4, 2)
+    assert memory.batch.scores.shape == (4, 2)
 
 
 def test_what_belongs_to_living_features_moves_to_the_front():
-    memory = new_pair_memory(10, 1, 2, 4, 0, CURVES, FUNCTIONS)
+    memory = new_pair_memory(np.arange(10), 1, 2, 4, 0, CURVES, FUNCTIONS)
     memory.weights[0] = np.arange(memory.weights.shape[1])
     memory.rank[:] = [0, 3, 0]  # the second feature is eliminated
     stay = drop_features(memory, 2)

@@ -73,6 +73,11 @@ class Problem:
         """
         return self.n_columns if self.groups is None else int(np.max(self.groups, initial=-1)) + 1
 
+    @property
+    def has_wide_groups(self) -> bool:
+        """Return whether a feature has several columns."""
+        return self.groups is not None and np.bincount(self.groups[self.groups >= 0]).max(initial=0) > 1
+
     def check_groups(self, n_features: int) -> None:
         """Raise ValueError unless the columns and groups are those of a rule with ``n_features`` features.
 

@@ -24,10 +24,11 @@ from tamiz.engines.compilation import announce_compilation, call_loop
 from tamiz.engines.contract import Fit, Problem, Progress
 from tamiz.engines.dense_loop import DenseMemory, drop_eliminated, most_rows, new_dense_memory, run_dense
 from tamiz.engines.design import Design
-from tamiz.engines.layers import EPSILON, Row, batch_memory, first_layer_products, views
+from tamiz.engines.layers import EPSILON, Row, batch_memory, first_layer_products, network_of, views
 from tamiz.engines.loop import Status
-from tamiz.engines.memory import LoopSlot
+from tamiz.engines.memory import LoopSlot, rows_in_parts
 from tamiz.engines.record import (
+    count_parts,
     final_ranking,
     numbers_of_working_set,
     raise_diverged,
@@ -159,8 +160,10 @@ class DenseModel:
         return nn.Sequential(*parts, output).eval()
 
 
-def trained_model(memory: DenseMemory, hidden: tuple[int, ...], width: int, averaged: bool) -> DenseModel:
-    """Return the network of a finished run, without the padding of its layers.
+def trained_model(
+    memory: DenseMemory, hidden: tuple[int, ...], width: int, averaged: bool, number: int = 0
+) -> DenseModel:
+    """Return a network of a run, without the padding of its layers.
 
     Parameters
     ----------
@@ -172,26 +175,29 @@ def trained_model(memory: DenseMemory, hidden: tuple[int, ...], width: int, aver
         Number of columns that the network reads.
     averaged : bool
         Whether to take the averages over the last part of the refinement.
+    number : int, default=0
+        Which of the networks that share gamma.
 
     Returns
     -------
     DenseModel
         With as many outputs as there are targets.
     """
-    weights = (memory.weights_average if averaged else memory.weights[:width])[:, : hidden[0]].copy()
+    weights = (memory.weights_average if averaged else memory.weights[number, :width])[:, : hidden[0]].copy()
+    network = network_of(memory.layers, number)
     row, which = (Row.AVERAGE, 1) if averaged else (Row.VALUE, 0)
-    n_outputs = int(memory.layers.units[-1])
+    n_outputs = int(network.units[-1])
     layers = []
-    for size, n_next, parts in zip(hidden, (*hidden[1:], n_outputs), views(memory.layers, row, which)):
+    for size, n_next, parts in zip(hidden, (*hidden[1:], n_outputs), views(network, row, which)):
         scale, shift, behind, mean, variance = parts
         layers.append(HiddenLayer(weights, *(part[:size].copy() for part in (scale, shift, mean, variance))))
         weights = behind[:size, :n_next].copy()
-    constants = memory.layers.parameters[row, -n_outputs:].copy()
+    constants = network.parameters[row, -n_outputs:].copy()
     return DenseModel(tuple(layers), np.ascontiguousarray(weights.T), constants)
 
 
 class Start:
-    """Hold one start of a network and train it.
+    """Hold a network, or several that share gamma until it is closed, and train it.
 
     Parameters
     ----------
@@ -201,8 +207,10 @@ class Start:
         As for an engine.
     seed : tuple of int
         Decides the weights and the order of the rows.
-    rows : ndarray of int
-        The rows to train on.
+    parts : list of ndarray of int
+        Rows that each network does not train on before the mask is closed. Several networks share gamma, which is trained on
+        these rows; a single one trains gamma with its weights. The network with the lowest loss on its part is then refined on
+        all rows.
     owned : bool
         Whether the table may be overwritten.
     starts : ndarray of int, shape (n_features + 1,), or None, default=None
@@ -217,13 +225,15 @@ class Start:
         loss: Loss,
         schedule: Schedule,
         seed: tuple[int, ...],
-        rows: np.ndarray,
+        parts: list[np.ndarray],
         owned: bool,
         starts: np.ndarray | None = None,
     ) -> None:
         self.hidden, self.problem, self.rule, self.loss, self.schedule = hidden, problem, rule, loss, schedule
-        # Of any part: the refinement may be repeated on other rows.
         self.n_rows = most_rows(problem.n_samples, schedule.batch_size)
+        rows = [(np.setdiff1d(np.arange(problem.n_samples), part), part) for part in parts]
+        self.removed: float | None = None
+        """Share of the loss of the best constant scores that the networks remove on their own parts, in the mean."""
         self.memory = new_dense_memory(
             rows, hidden, problem.n_outputs, problem.n_columns, rule.n_features_to_select, self.n_rows, seed, starts
         )
@@ -244,14 +254,27 @@ class Start:
             self._run(stop)
         self._drop_eliminated()
 
-    def refine_on(self, rows: np.ndarray) -> None:
-        """Repeat the refinement of a trained network on other rows, from where its weights are."""
-        if self.schedule.refinement_steps == 0:
-            return
-        self.memory.loop_counters[LoopSlot.REFINED] = 0
-        self.memory.loop_counters[LoopSlot.POSITION] = rows.size
-        self.memory = self.memory._replace(rows=rows.astype(np.int64))
-        self._run(threading.Event())
+    def _choose_network(self) -> None:
+        """Keep the network with the lowest loss on the rows that it did not train on, and go on with all rows."""
+        memory, everything = self.memory, np.arange(self.problem.n_samples)
+        held_out = [rows[rows.size - n :].copy() for rows, n in zip(memory.rows, memory.n_held_out)]
+        losses = [self.loss_on(rows, number) for number, rows in enumerate(held_out)]
+        best = int(np.argmin(losses))
+        constants = [constant_loss(self.loss, self.problem, rows) for rows in held_out]
+        self.removed = 1.0 - float(np.sum(losses) / np.sum(constants))
+        one = slice(best, best + 1)
+        layers = memory.layers._replace(
+            parameters=memory.layers.parameters[one].copy(), statistics=memory.layers.statistics[one].copy()
+        )
+        self.memory = memory._replace(
+            layers=layers,
+            weights=memory.weights[one].copy(),
+            weights_first=memory.weights_first[one].copy(),
+            weights_second=memory.weights_second[one].copy(),
+            rows=everything[None],
+            n_held_out=np.zeros(1, dtype=np.int64),
+            positions=np.array([[everything.size, 0]]),
+        )
 
     def _drop_eliminated(self) -> None:
         memory = self.memory
@@ -259,8 +282,10 @@ class Start:
         self.design.keep(memory.order, width)
         self.numbers = numbers_of_working_set(self.rule, memory.feature, memory.loop_counters, memory.counters)
         if memory.counters[Slot.OPEN] == 0 and memory.weights_average.shape[0] != width:
-            averages = np.zeros((width, memory.weights.shape[1]), dtype=np.float32)
+            averages = np.zeros((width, memory.weights.shape[2]), dtype=np.float32)
             self.memory = memory._replace(weights_average=averages)
+        if memory.counters[Slot.CLOSED] and memory.n_held_out[0] > 0:
+            self._choose_network()
 
     def _run(self, stop: threading.Event) -> None:
         problem, rule, schedule = self.problem, self.rule, self.schedule
@@ -274,7 +299,7 @@ class Start:
         while not stop.is_set():
             # Pieces of about ten milliseconds: an interrupt is heard, and the cost of coming back to Python is not seen.
             memory = self.memory
-            cells = (int(memory.loop_counters[LoopSlot.WIDTH]) + units) * units * self.n_rows
+            cells = (int(memory.loop_counters[LoopSlot.WIDTH]) + units) * units * self.n_rows * memory.rows.shape[0]
             piece = min(max(8, min(1024, 100_000_000 // cells)), room_for_steps(memory.history))
             status = call_loop(
                 run_dense, *functions, self.design.matrix, batch, targets, weights, memory, self.numbers, self.training,
@@ -287,18 +312,18 @@ class Start:
             if status == Status.COMPACT:
                 self._drop_eliminated()
 
-    def network(self) -> DenseModel:
-        """Return the trained network, with as many outputs as there are targets."""
-        averaged = self.training.average_from < self.training.refinement_steps
-        return trained_model(self.memory, self.hidden, int(self.memory.loop_counters[LoopSlot.WIDTH]), averaged)
+    def network(self, number: int = 0) -> DenseModel:
+        """Return a trained network, with as many outputs as there are targets."""
+        averaged = self.training.average_from < self.memory.loop_counters[LoopSlot.REFINED]
+        return trained_model(self.memory, self.hidden, int(self.memory.loop_counters[LoopSlot.WIDTH]), averaged, number)
 
-    def loss_on(self, rows: np.ndarray) -> float:
-        """Return the mean loss of the trained network on some rows."""
+    def loss_on(self, rows: np.ndarray, number: int = 0) -> float:
+        """Return the mean loss of a network on some rows."""
         values, data, indices, indptr, offset = self.design.matrix
         table: Any = values
         if self.design.sparse:
             table = sp.csr_matrix((data, indices, indptr), shape=(indptr.size - 1, offset.size))
-        scores = self.network().scores(table[rows], offset if self.design.sparse else None)
+        scores = self.network(number).scores(table[rows], offset if self.design.sparse else None)
         return mean_loss(self.loss, self.problem, scores, rows)[0]
 
 
@@ -338,8 +363,6 @@ def constant_loss(loss: Loss, problem: Problem, rows: np.ndarray) -> float:
 _N_FUNCTIONS = 42
 #: Seconds between two reports of progress.
 _POLL = 0.05
-#: Rows from which on some are held out to choose among starts, and the share of them.
-ROWS_TO_HOLD_OUT, SHARE_HELD_OUT = 1000, 0.2
 #: A network is near chance if it removes less than this share of the loss of the best constant scores: on the rows that it
 #: was trained on, of which it learns some by heart, and on rows held out.
 NEAR_CHANCE, NEAR_CHANCE_HELD_OUT = 0.25, 0.1
@@ -356,11 +379,11 @@ class DenseEngine:
     hidden_layer_sizes : sequence of int, default=(50, 25, 10)
         Units of the hidden layers; the default is the paper's three-layer network.
     n_init : int, default=4
-        Starts from different weights, trained side by side in threads. From 1,000 rows on, a fifth of them is held out, the
-        start with the lowest loss on these is kept, and trained once more, from its first weights, on all rows, unless it
-        then keeps columns that tell less about the rows held out. Of fewer rows none can be spared: the start with the
-        lowest loss on the training rows is kept. A network that lost an input it needs cannot make up for it, so either
-        loss tells which start chose well.
+        Networks with different first weights, and parts of the rows. Each network trains on half of the parts; gamma, which
+        they share, is trained on the rows that each of them leaves out. The network with the lowest loss on these is then
+        refined on all rows. If the networks are near chance, or with ``gamma_rows="joint"``, each is trained with a gamma of
+        its own on all parts but one, and the one that does best on that part is kept. With 1 there are no parts: one network
+        and gamma train on all rows.
 
     Examples
     --------
@@ -412,22 +435,29 @@ class DenseEngine:
         started = time.perf_counter()
         announce_compilation(run_dense, _N_FUNCTIONS)
         problem, order, group_starts = problem.side_by_side()
-        n_starts = self.n_init if rule.n_features_to_select < rule.n_features else 1
-        rows, judged = _split(problem.n_samples, seed, n_starts)
-        hidden, owned = tuple(self.hidden_layer_sizes), problem.owned and n_starts == 1
+        n_parts = self.n_init if rule.n_features_to_select < rule.n_features else 1
+        n_parts = n_parts if problem.n_samples >= 2 * n_parts else 1
+        rows = rows_in_parts(problem.targets, n_parts, seed)
+        parts = [np.sort(rows[part::n_parts]) for part in range(n_parts)] if n_parts > 1 else [rows[:0]]
+        hidden, owned = tuple(self.hidden_layer_sizes), problem.owned and n_parts == 1
 
-        def start(number: int, rows: np.ndarray) -> Start:
-            return Start(hidden, problem, rule, loss, schedule, (seed, number), rows, owned, group_starts)
+        def start(number: int, parts: list[np.ndarray]) -> Start:
+            return Start(hidden, problem, rule, loss, schedule, (seed, number), parts, owned, group_starts)
 
-        starts = [start(number, rows) for number in range(n_starts)]
-        _run_side_by_side(starts, progress)
-        losses = [start.loss_on(judged) for start in starts]
-        number = int(np.argmin(losses))
-        best = starts[number]
-        del starts  # each holds columns of the table
-        _warn_near_chance(1.0 - losses[number] / constant_loss(loss, problem, judged), held_out=judged is not rows)
-        if judged is not rows:
-            best = _with_all_rows(best, start(number, np.arange(problem.n_samples)), judged, losses[number], progress)
+        best: Start | None = None
+        if n_parts > 1 and count_parts(schedule, rule, problem.n_samples, overfits=True) > 1:
+            # Each network leaves out half of the parts: with more rows it would learn more of the noise by heart.
+            halves = [np.concatenate([parts[i - j] for j in range(n_parts // 2)]) for i in range(n_parts)]
+            best = start(0, halves)
+            _run_side_by_side([best], progress)
+        if best is None or _share(best) < NEAR_CHANCE_HELD_OUT:
+            # Networks that share gamma may all lose an input that one of them alone would find.
+            starts = [start(number, [part]) for number, part in enumerate(parts)]
+            _run_side_by_side(starts, progress)
+            alone = max(starts, key=_share)
+            best = alone if best is None or _share(alone) >= NEAR_CHANCE_HELD_OUT else best
+            del starts, alone  # each holds columns of the table
+        _warn_near_chance(best.removed, 1.0 - best.loss_on(rows) / constant_loss(loss, problem, rows))
         memory = best.memory
         m = int(memory.counters[Slot.KEPT])
         ranking = final_ranking(memory.feature, memory.rank[:m])
@@ -439,32 +469,6 @@ class DenseEngine:
         if order is not None:
             model = model.reordered(np.argsort(order[problem.columns_of(selection.support)]))
         return Fit(selection, model)
-
-
-def _split(n_samples: int, seed: int, n_starts: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows to train on and the rows that choose among the starts; the same array if none can be spared."""
-    rows = np.arange(n_samples)
-    if n_starts == 1 or n_samples < ROWS_TO_HOLD_OUT:
-        return rows, rows
-    order = np.random.default_rng((seed, n_starts)).permutation(n_samples)
-    n_held_out = int(SHARE_HELD_OUT * n_samples)
-    return order[n_held_out:], order[:n_held_out]
-
-
-def _with_all_rows(
-    chosen: Start, again: Start, held_out: np.ndarray, held_out_loss: float, progress: Progress | None
-) -> Start:
-    """Train the chosen start once more, so that all rows take part in the selection.
-
-    If the columns that it keeps then tell less about the rows held out, with weights refined on the others, it took another
-    way and lost an input that it needs: what was chosen stays. Either is refined on all rows in the end.
-    """
-    _run_side_by_side([again], progress)
-    rows = np.arange(again.problem.n_samples)
-    again.refine_on(np.setdiff1d(rows, held_out))
-    better = again if again.loss_on(held_out) <= held_out_loss else chosen
-    better.refine_on(rows)
-    return better
 
 
 def _run_side_by_side(starts: list[Start], progress: Progress | None) -> None:
@@ -491,12 +495,16 @@ def _run_side_by_side(starts: list[Start], progress: Progress | None) -> None:
     report()
 
 
-def _warn_near_chance(removed: float, held_out: bool) -> None:
-    """Warn if the network tells hardly more than a constant does; ``removed`` is the share of the loss that it removes."""
-    if removed < (NEAR_CHANCE_HELD_OUT if held_out else NEAR_CHANCE):
+def _share(start: Start) -> float:
+    return 1.0 if start.removed is None else start.removed
+
+
+def _warn_near_chance(held_out: float | None, trained: float) -> None:
+    """Warn if the network tells hardly more than a constant does, by the shares of the loss that it removes."""
+    if trained < NEAR_CHANCE or (held_out is not None and held_out < NEAR_CHANCE_HELD_OUT):
         warn_near_chance(
-            removed,
-            "rows held out" if held_out else "its own training rows",
-            "Use network='pairs', which finds columns that act together, 'additive' or 'linear', raise n_init to try more "
-            "starts, or raise n_features_to_select.",
+            trained if held_out is None else held_out,
+            "its own training rows" if held_out is None else "rows held out",
+            "Use network='pairs', which finds columns that act together, 'additive' or 'linear', raise n_init to train more "
+            "networks, or raise n_features_to_select.",
         )

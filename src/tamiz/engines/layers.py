@@ -296,6 +296,15 @@ class Layers(NamedTuple):
     """Scratch for one layer of weights."""
 
 
+@register_jitable(**INLINED)
+def network_of(layers, number):
+    """Return the layers of one of several networks, whose parameters and statistics lie one behind the other."""
+    return Layers(
+        layers.units, layers.parameters[number], layers.statistics[number], layers.moments, layers.normalised,
+        layers.active, layers.delta, layers.transposed,
+    )  # fmt: skip
+
+
 def padded(units: int) -> int:
     """Return the number of units with padding.
 

@@ -17,8 +17,9 @@ from tamiz.engines.compilation import announce_compilation, call_loop
 from tamiz.engines.contract import Fit, Problem, Progress
 from tamiz.engines.design import Design
 from tamiz.engines.loop import Status
-from tamiz.engines.memory import LoopSlot, Memory, compact_vectors, copy_memory, new_memory
+from tamiz.engines.memory import LoopSlot, Memory, compact_vectors, copy_memory, merge_parts, new_memory, rows_in_parts
 from tamiz.engines.record import (
+    count_parts,
     final_ranking,
     numbers_of_working_set,
     raise_diverged,
@@ -67,8 +68,12 @@ class _Run:
 
     @classmethod
     def start(cls, problem: Problem, rule: Rule, schedule: Schedule, seed: int, starts: np.ndarray | None) -> _Run:
-        sizes = problem.n_samples, problem.n_outputs, problem.n_columns, rule.n_features_to_select
-        memory = new_memory(*sizes, schedule.batch_size, seed, starts)
+        n_parts = count_parts(schedule, rule, problem.n_samples, overfits=problem.has_wide_groups)
+        if n_parts > 1 and starts is None:
+            starts = np.arange(problem.n_columns + 1)
+        rows = rows_in_parts(problem.targets, n_parts, seed)
+        sizes = problem.n_outputs, problem.n_columns, rule.n_features_to_select, schedule.batch_size
+        memory = new_memory(rows, *sizes, seed, starts, n_parts)
         return cls(memory, Design(problem.X, problem.offset, problem.owned))
 
     def copy(self) -> _Run:
@@ -108,11 +113,12 @@ class _Result(NamedTuple):
 
 
 def _read_result(memory: Memory) -> _Result:
-    m = int(memory.counters[Slot.KEPT])
+    m, n_outputs = int(memory.counters[Slot.KEPT]), memory.gradient.shape[0]
     width = compact_vectors(memory, m)
+    merge_parts(memory)
     return _Result(
-        coef=memory.weights[:, :width].astype(np.float64),
-        intercept=memory.intercept[0].astype(np.float64),
+        coef=memory.weights[:n_outputs, :width].astype(np.float64),
+        intercept=memory.intercept[0, :n_outputs].astype(np.float64),
         counters=memory.counters,
         closed_at=int(memory.loop_counters[LoopSlot.CLOSED_AT]),
         history=memory.history,
@@ -322,6 +328,8 @@ class LinearEngine:
                 return
             if status == Status.COMPACT:
                 width = compact_vectors(memory, int(counters[Slot.KEPT]))
+                if counters[Slot.CLOSED]:
+                    merge_parts(memory)
                 design.keep(memory.order, width)
                 numbers = numbers_of_working_set(rule, memory.feature, memory.loop_counters, counters)
             if progress is not None:

@@ -7,6 +7,9 @@ Python looks in between for an interrupt, for progress, and for eliminated colum
 Columns may share an entry of gamma: the columns of a group lie side by side, and the gradient of its gamma is the sum over
 them. "Features" are then the groups, "columns" those of the table. Without groups every column is a feature, and gamma
 moves in the same pass as the weights.
+
+With several parts each has a set of weights of its own, trained on the rows of all other parts, and the gradient of gamma,
+which the sets share, is the sum of their gradients over the rows of their own parts (:mod:`tamiz.engines.memory`).
 """
 
 from __future__ import annotations
@@ -51,40 +54,58 @@ class Status(IntEnum):
 
 
 @register_jitable(**INLINED)
-def shuffle(rows, state):
-    """Shuffle in place (Fisher and Yates) by SplitMix64, so that a seed means the same on every machine and thread.
+def shuffle(rows, state, n_parts):
+    """Shuffle each part in place (Fisher and Yates) by SplitMix64: a seed means the same on every machine and thread.
 
-    The bias of the remainder is below 1e-9 for any number of rows that fits in memory.
+    Every ``n_parts``-th entry belongs to the same part. The bias of the remainder is below 1e-9 for any number of rows that
+    fits in memory.
     """
-    for i in range(rows.shape[0] - 1, 0, -1):
+    for i in range(rows.shape[0] - 1, n_parts - 1, -1):
         state[0] += np.uint64(0x9E3779B97F4A7C15)
         z = state[0]
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z = z ^ (z >> np.uint64(31))
-        j = np.int64(z % np.uint64(i + 1))
+        j = i % n_parts + n_parts * np.int64(z % np.uint64(i // n_parts + 1))
         rows[i], rows[j] = rows[j], rows[i]
 
 
 @register_jitable(**INLINED)
-def copy_batch(rows, begin, end, targets, weights, batch_targets, batch_weights):
-    """Copy targets and weights of the rows from ``begin`` to ``end``."""
-    # Entry by entry: the compiler takes four seconds longer over the assignment of a row.
-    for i in range(begin, end):
-        for c in range(targets.shape[1]):
-            batch_targets[i - begin, c] = targets[rows[i], c]
-        batch_weights[i - begin] = weights[rows[i]]
+def next_batch(rows, random, position, batch_size, n_parts, targets, weights, batch):
+    """Copy the next batch, part by part; return where its rows end. The last one of an epoch may be smaller."""
+    if position >= rows.shape[0]:
+        shuffle(rows, random, n_parts)
+        position = 0
+    end = min(rows.shape[0], position + batch_size)
+    n = 0
+    for part in range(n_parts):
+        batch.bounds[part] = n
+        for i in range(position + (part - position) % n_parts, end, n_parts):
+            copy_row(rows[i], n, targets, weights, batch)
+            n += 1
+    batch.bounds[n_parts] = n
+    return end
 
 
 @register_jitable(**INLINED)
-def next_batch(rows, random, position, batch_size, targets, weights, batch_targets, batch_weights):
-    """Copy targets and weights of the next batch; return where its rows begin and end. The last of an epoch may be smaller."""
-    if position >= rows.shape[0]:
-        shuffle(rows, random)
-        position = 0
-    end = min(rows.shape[0], position + batch_size)
-    copy_batch(rows, position, end, targets, weights, batch_targets, batch_weights)
-    return position, end
+def copy_row(row, place, targets, weights, batch):
+    """Copy number, targets and weight of a row into a batch."""
+    batch.rows[place] = row
+    # Entry by entry: the compiler takes four seconds longer over the assignment of a row.
+    for c in range(targets.shape[1]):
+        batch.targets[place, c] = targets[row, c]
+    batch.weights[place] = weights[row]
+
+
+@register_jitable(**INLINED)
+def leave_out(score_gradient, begin, end):
+    """Turn the gradient of the mean loss over all rows of a batch into that over the rows outside of ``begin`` to ``end``."""
+    n, zero = score_gradient.shape[0], np.float32(0.0)
+    n_left = n - (end - begin)
+    factor = np.float32(n / n_left) if n_left > 0 else zero
+    for i in range(n):
+        for c in range(score_gradient.shape[1]):
+            score_gradient[i, c] = zero if begin <= i < end else factor * score_gradient[i, c]
 
 
 @register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
@@ -99,16 +120,32 @@ def _gamma_gradient(weights, gradient, out):
             out[j] = (out[j] if c > 0 else np.float32(0.0)) + w[j] * g[j]
 
 
+@register_jitable(**INLINED)
+def size_factor(n_weights):
+    """Return what the gradient of gamma on held-out rows is divided by, for a feature with so many weights.
+
+    Of noise that gradient is a sum of as many terms: its deviation, by which a feature may survive, grows with their root,
+    its mean, which eliminates it, with their number. By the fourth root large and small features of noise are kept equally
+    often (``benchmarks/honest_gamma.py``).
+    """
+    return np.float32(np.sqrt(np.sqrt(n_weights)))
+
+
 @register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
-def sum_groups(of_columns, starts, out):
-    """Write the sum over the columns of each group."""
+def sum_groups(of_columns, starts, out, held_out, add):
+    """Write the sum over the columns of each group, or add it.
+
+    ``held_out``: divide by :func:`size_factor`.
+    """
     begin = 0
     for i in range(out.shape[0]):
         total = np.float32(0.0)
         end = starts[i + 1]
         for j in range(begin, end):
             total += of_columns[j]
-        out[i] = total
+        if held_out:
+            total /= size_factor(end - begin)
+        out[i] = total + (out[i] if add else np.float32(0.0))
         begin = end
 
 
@@ -180,14 +217,14 @@ def _update_with_gamma(
 
 
 @register_jitable(**INLINED)
-def update_intercept(intercept, score_gradient, constants):
-    """Take a step of Adam on the constant terms."""
-    for c in range(intercept.shape[1]):
-        total = np.float32(0.0)
+def update_intercept(intercept, first, score_gradient, constants):
+    """Take a step of Adam on the constant terms from ``first`` on."""
+    for c in range(score_gradient.shape[1]):
+        total, k = np.float32(0.0), first + c
         for i in range(score_gradient.shape[0]):
             total += score_gradient[i, c]
-        intercept[1, c], intercept[2, c], step = adam(intercept[1, c], intercept[2, c], total, True, constants)
-        intercept[0, c] -= step
+        intercept[1, k], intercept[2, k], step = adam(intercept[1, k], intercept[2, k], total, True, constants)
+        intercept[0, k] -= step
 
 
 @register_jitable(**INLINED)
@@ -239,51 +276,68 @@ def run(
     ``memory`` is a :class:`~tamiz.engines.memory.Memory`.
     """
     (
-        weights, folded, gradient, weights_first, weights_second, gamma, gamma_first, gamma_second, gamma_gradient, gate,
-        starts, rank, order, feature, intercept, all_rows, random, counters, loop_counters, history, all_scores,
-        all_score_gradients, batch_targets, batch_weights,
+        all_weights, all_folded, gradient, all_first, all_second, gamma, gamma_first, gamma_second, gamma_gradient, gate,
+        starts, rank, order, feature, intercept, all_rows, random, counters, loop_counters, history, batch,
     ) = memory  # fmt: skip
     values, data, indices, indptr, offset = matrix
     k, n, m = loop_counters[LoopSlot.WIDTH], loop_counters[LoopSlot.FEATURES], rule.n_features_to_select
+    n_parts, n_outputs = loop_counters[LoopSlot.PARTS], targets.shape[1]
     gamma, gamma_first, gamma_second, rank, order = gamma[:n], gamma_first[:n], gamma_second[:n], rank[:n], order[:n]
     gamma_gradient, gate = gamma_gradient[:n], gate[:k]
     grouped = starts.shape[0] > 0
     for i in range(alphas.shape[0]):
         counters[Slot.STEP] += 1
         step = counters[Slot.STEP]
-        begin, end = next_batch(
-            all_rows, random, loop_counters[LoopSlot.POSITION], training.batch_size, targets, sample_weights,
-            batch_targets, batch_weights,
-        )  # fmt: skip
-        loop_counters[LoopSlot.POSITION] = end
-        rows, size = all_rows[begin:end], end - begin
-        scores, score_gradient = all_scores[:size], all_score_gradients[:size]
-        scores_product(values, data, indices, indptr, offset, rows, folded, k, intercept[0], scores)
-        loss_value = loss(scores, batch_targets[:size], batch_weights[:size], score_gradient)
-        if not np.isfinite(loss_value):
-            return Status.DIVERGED.value
-        history.loss_sum[0] += loss_value
-        gradient_product(values, data, indices, indptr, offset, rows, score_gradient, gradient, k)
-
+        loop_counters[LoopSlot.POSITION] = next_batch(
+            all_rows,
+            random,
+            loop_counters[LoopSlot.POSITION],
+            training.batch_size,
+            n_parts,
+            targets,
+            sample_weights,
+            batch,
+        )
+        size = batch.bounds[n_parts]
+        rows, scores, score_gradient = batch.rows[:size], batch.scores[:size], batch.score_gradient[:size]
         resting = counters[Slot.CLOSED] == 1 and step > training.warmup_steps
         refining = resting and step > training.refinement_from
         constants, decay = weight_constants(loop_counters, refining, training, refinement_rates)
-        if training.fit_intercept:
-            update_intercept(intercept, score_gradient, constants)
-
         moving = step > training.warmup_steps and not resting
         selecting = moving and counters[Slot.OPEN] > 0
         alpha = alphas[i] if counters[Slot.OPEN] > 0 else 1.0
-        if moving:
+        for part in range(n_parts):
+            first, last = part * n_outputs, (part + 1) * n_outputs
+            weights, folded = all_weights[first:last], all_folded[first:last]
+            scores_product(
+                values, data, indices, indptr, offset, rows, folded, k, intercept[0][first:last], scores
+            )  # fmt: skip
+            loss_value = loss(scores, batch.targets[:size], batch.weights[:size], score_gradient)
+            if not np.isfinite(loss_value):
+                return Status.DIVERGED.value
+            history.loss_sum[0] += loss_value / n_parts
             # The first row of ``folded`` is free until it is folded anew.
-            _gamma_gradient(weights, gradient, folded[0][:k])
-            if grouped:
-                sum_groups(folded[0], starts, gamma_gradient)
-        # Without groups the first row of weights moves together with gamma, below.
-        _update_weights(
-            1 if moving and not grouped else 0, weights, folded, gradient, weights_first, weights_second, gate, constants,
-            decay,
-        )  # fmt: skip
+            if n_parts > 1:
+                begin, end = batch.bounds[part], batch.bounds[part + 1]
+                if moving:
+                    gradient_product(
+                        values, data, indices, indptr, offset, rows[begin:end], score_gradient[begin:end], gradient, k
+                    )  # fmt: skip
+                    _gamma_gradient(weights, gradient, folded[0][:k])
+                    sum_groups(folded[0], starts, gamma_gradient, True, part > 0)
+                leave_out(score_gradient, begin, end)
+            gradient_product(values, data, indices, indptr, offset, rows, score_gradient, gradient, k)
+            if training.fit_intercept:
+                update_intercept(intercept, first, score_gradient, constants)
+            if moving and n_parts == 1:
+                _gamma_gradient(weights, gradient, folded[0][:k])
+                if grouped:
+                    sum_groups(folded[0], starts, gamma_gradient, False, False)
+            # Without groups the first row of weights moves together with gamma, below.
+            _update_weights(
+                1 if moving and not grouped else 0, weights, folded, gradient, all_first[first:last],
+                all_second[first:last], gate, constants, decay,
+            )  # fmt: skip
         if moving:
             mask_target = mask_targets[i] if selecting else float(m)
             below = True
@@ -293,7 +347,7 @@ def run(
                 )
             else:
                 n_low, below = _update_with_gamma(
-                    weights[0][:k], gamma_gradient, gradient[0][:k], weights_first[0][:k], weights_second[0][:k],
+                    all_weights[0][:k], gamma_gradient, gradient[0][:k], all_first[0][:k], all_second[0][:k],
                     gamma, gamma_first, gamma_second, rank, constants, decay, counters, alpha, mask_target, rule,
                 )  # fmt: skip
             if n_low == NOT_FINITE:
@@ -307,7 +361,10 @@ def run(
             if grouped:
                 spread_to_columns(gamma, starts, gate)
             # The step that ends the selection sorts with the first row as scratch, which is then folded anew.
-            _fold(0 if grouped or (selecting and counters[Slot.OPEN] == 0) else 1, weights, folded, gate)
+            _fold(
+                0 if grouped or (selecting and counters[Slot.OPEN] == 0) else 1, all_weights[: n_parts * n_outputs],
+                all_folded, gate,
+            )  # fmt: skip
         status = end_step(
             history, counters, loop_counters, step, moving, selecting, resting, refining, alpha, gamma, feature, m,
             training,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -31,8 +31,46 @@ class LoopSlot(IntEnum):
     """Steps that the moments of the weights have seen."""
     FEATURES = 5
     """Features of the working set: its columns or, with groups, its groups."""
+    PARTS = 7
+    """Sets of weights that are trained, one for each part of the rows; 1: gamma is trained on the rows of the weights."""
     TARGET_MATTERS = 6
     """1 once a step of the selection has depended on its target, and with it on M (always with groups)."""
+
+
+class Batch(NamedTuple):
+    """A batch of rows, those of each part side by side."""
+
+    rows: np.ndarray
+    bounds: np.ndarray
+    """(n_parts + 1,) int64: where the rows of each part begin, and the end."""
+    targets: np.ndarray
+    weights: np.ndarray
+    scores: np.ndarray
+    score_gradient: np.ndarray
+
+
+def new_batch(size: int, n_outputs: int, n_parts: int = 1) -> Batch:
+    """Return room for a batch of at most ``size`` rows."""
+    targets, scores, gradient = (np.zeros((size, n_outputs), dtype=np.float32) for _ in range(3))
+    rows, bounds = np.zeros(size, dtype=np.int64), np.zeros(n_parts + 1, dtype=np.int64)
+    return Batch(rows, bounds, targets, np.zeros(size, dtype=np.float32), scores, gradient)
+
+
+def rows_in_parts(targets: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
+    """Return the rows in an order in which every ``n_parts``-th one belongs to the same part.
+
+    Each part has its share of every class, or of small and large targets.
+
+    Examples
+    --------
+    >>> rows = rows_in_parts(np.float32([[1], [-1], [1], [-1]]), 2, seed=0)
+    >>> sorted(rows[[0, 2]] % 2), sorted(rows[[1, 3]] % 2)  # odd rows are of class -1
+    ([np.int64(0), np.int64(1)], [np.int64(0), np.int64(1)])
+    """
+    if n_parts == 1:
+        return np.arange(targets.shape[0])
+    order = np.random.default_rng(seed).permutation(targets.shape[0])
+    return order[np.lexsort(targets[order].T)]
 
 
 class Memory(NamedTuple):
@@ -43,10 +81,10 @@ class Memory(NamedTuple):
     """
 
     weights: np.ndarray
-    """(n_outputs, n_columns): w."""
+    """(n_parts * n_outputs, n_columns): w."""
     folded: np.ndarray
-    """(n_outputs, n_columns): v = gamma * w. Without groups its first row holds, between the scores and the update of a step,
-    the gradient of the loss with respect to gamma instead."""
+    """(n_parts * n_outputs, n_columns): v = gamma * w. Without groups its first row holds, between the scores and the update of
+    a step, the gradient of the loss with respect to gamma instead."""
     gradient: np.ndarray
     """(n_outputs, n_columns): g."""
     weights_first: np.ndarray
@@ -67,9 +105,9 @@ class Memory(NamedTuple):
     feature: np.ndarray
     """Original number of each feature of the working set; behind them those of the dropped ones, by rank."""
     intercept: np.ndarray
-    """(3, n_outputs): value and moments."""
+    """(3, n_parts * n_outputs): value and moments."""
     rows: np.ndarray
-    """Order of the samples in this epoch."""
+    """Order of the samples in this epoch, see :func:`rows_in_parts`."""
     random: np.ndarray
     """State of the generator."""
     counters: np.ndarray
@@ -77,13 +115,12 @@ class Memory(NamedTuple):
     loop_counters: np.ndarray
     """By :class:`LoopSlot`."""
     history: History
-    scores: np.ndarray
-    score_gradient: np.ndarray
-    batch_targets: np.ndarray
-    batch_weights: np.ndarray
+    batch: Batch
 
 
-def new_counters(n_features: int, m: int, width: int, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def new_counters(
+    n_features: int, m: int, width: int, n_rows: int, n_parts: int = 1
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return counters, loop counters and ranks before the first step; if all features are kept, the mask is closed.
 
     Parameters
@@ -94,6 +131,8 @@ def new_counters(n_features: int, m: int, width: int, n_rows: int) -> tuple[np.n
         Columns of the working set.
     n_rows : int
         Rows to train on.
+    n_parts : int, default=1
+        Sets of weights.
 
     Examples
     --------
@@ -108,41 +147,47 @@ def new_counters(n_features: int, m: int, width: int, n_rows: int) -> tuple[np.n
     loop_counters = np.zeros(len(LoopSlot), dtype=np.int64)
     loop_counters[LoopSlot.WIDTH] = width
     loop_counters[LoopSlot.FEATURES] = n_features
+    loop_counters[LoopSlot.PARTS] = n_parts
     loop_counters[LoopSlot.POSITION] = n_rows  # the first batch begins an epoch
     rank = np.arange(1, n_features + 1, dtype=np.int32) if decided else np.zeros(n_features, dtype=np.int32)
     return counters, loop_counters, rank
 
 
 def new_memory(
-    n_samples: int,
+    rows: np.ndarray,
     n_outputs: int,
     n_columns: int,
     m: int,
     batch_size: int,
     seed: int,
     starts: np.ndarray | None = None,
+    n_parts: int = 1,
 ) -> Memory:
     """Return the memory of a run before its first step.
 
     Parameters
     ----------
-    n_samples, n_outputs, n_columns, m, batch_size, seed : int
+    rows : ndarray of int, shape (n_samples,)
+        The rows to train on (:func:`rows_in_parts`).
+    n_outputs, n_columns, m, batch_size, seed : int
         Sizes and seed of the run; ``m`` is M, or 0 with a budget.
     starts : ndarray of int, shape (n_groups + 1,), or None, default=None
         First column of each group, and the end; None: every column is a feature of its own. Columns behind the end are
         always read.
+    n_parts : int, default=1
+        Sets of weights; several need ``starts``.
 
     Examples
     --------
-    >>> new_memory(10, 1, 5, 2, 4, seed=0).gamma.tolist()
+    >>> new_memory(np.arange(10), 1, 5, 2, 4, seed=0).gamma.tolist()
     [1.0, 1.0, 1.0, 1.0, 1.0]
-    >>> new_memory(10, 1, 5, 1, 4, seed=0, starts=np.array([0, 2, 5])).gamma.tolist()
+    >>> new_memory(np.arange(10), 1, 5, 1, 4, seed=0, starts=np.array([0, 2, 5])).gamma.tolist()
     [1.0, 1.0]
     """
     n_features = n_columns if starts is None else starts.size - 1
-    counters, loop_counters, rank = new_counters(n_features, m, n_columns, n_samples)
-    size = min(batch_size, n_samples)
-    weights, folded, gradient, first, second = (np.zeros((n_outputs, n_columns), np.float32) for _ in range(5))
+    counters, loop_counters, rank = new_counters(n_features, m, n_columns, rows.size, n_parts)
+    weights, folded, first, second = (np.zeros((n_parts * n_outputs, n_columns), np.float32) for _ in range(4))
+    gradient = np.zeros((n_outputs, n_columns), np.float32)
     gamma = np.ones(n_features, dtype=np.float32)
     return Memory(
         weights=weights,
@@ -159,17 +204,22 @@ def new_memory(
         rank=rank,
         order=gradient[0].view(np.int32),
         feature=np.arange(n_features, dtype=np.int32),
-        intercept=np.zeros((3, n_outputs), dtype=np.float32),
-        rows=np.arange(n_samples, dtype=np.int64),
+        intercept=np.zeros((3, n_parts * n_outputs), dtype=np.float32),
+        rows=rows.astype(np.int64),
         random=np.array([seed], dtype=np.uint64),
         counters=counters,
         loop_counters=loop_counters,
         history=new_history(n_features),
-        scores=np.zeros((size, n_outputs), dtype=np.float32),
-        score_gradient=np.zeros((size, n_outputs), dtype=np.float32),
-        batch_targets=np.zeros((size, n_outputs), dtype=np.float32),
-        batch_weights=np.zeros(size, dtype=np.float32),
+        batch=new_batch(min(batch_size, rows.size), n_outputs, n_parts),
     )
+
+
+def merge_parts(memory: Any) -> None:
+    """Average the sets of weights into one, which goes on with all rows; ``memory`` is that of curves, pairs or lines."""
+    n_parts = int(memory.loop_counters[LoopSlot.PARTS])
+    for table in (memory.weights, memory.folded, memory.weights_first, memory.weights_second, memory.intercept.T):
+        table[: table.shape[0] // n_parts] = table.reshape(n_parts, -1, table.shape[1]).mean(axis=0)
+    memory.loop_counters[LoopSlot.PARTS] = 1
 
 
 def copy_memory(memory: Memory) -> Memory:
@@ -177,18 +227,19 @@ def copy_memory(memory: Memory) -> Memory:
 
     Examples
     --------
-    >>> memory = new_memory(10, 1, 5, 2, 4, seed=0)
+    >>> memory = new_memory(np.arange(10), 1, 5, 2, 4, seed=0)
     >>> copied = copy_memory(memory)
     >>> copied.gamma[0] = 0
     >>> memory.gamma[0], copied.gate[0]
     (np.float32(1.0), np.float32(0.0))
     """
-    copied = {name: vector.copy() for name, vector in memory._asdict().items() if name != "history"}
+    copied = {name: vector.copy() for name, vector in memory._asdict().items() if name not in ("history", "batch")}
     shared = {  # what lies in the place of something else, see new_memory
         "gamma_gradient": copied["folded"][0],
         "gate": copied["gamma"],
         "order": copied["gradient"][0].view(np.int32),
         "history": History(*(array.copy() for array in memory.history)),
+        "batch": Batch(*(array.copy() for array in memory.batch)),
     }
     return Memory(**{**copied, **shared})
 

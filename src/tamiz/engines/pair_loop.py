@@ -20,8 +20,16 @@ from numba.extending import register_jitable
 from tamiz.core.compiled import FAST, IN_PLACE, INLINED, NOT_FINITE, adam, advance_in_place
 from tamiz.core.history import History, new_history
 from tamiz.core.rule import Slot
-from tamiz.engines.loop import Status, end_step, next_batch, update_intercept, weight_constants
-from tamiz.engines.memory import LoopSlot, new_counters
+from tamiz.engines.loop import (
+    Status,
+    end_step,
+    leave_out,
+    next_batch,
+    size_factor,
+    update_intercept,
+    weight_constants,
+)
+from tamiz.engines.memory import Batch, LoopSlot, new_batch, new_counters
 
 
 @register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
@@ -82,26 +90,38 @@ def pair_gradient(table, rows, score_gradient, width, n_features, curve_starts, 
                     place = end
 
 
+@register_jitable(**INLINED)
+def factor_of(feature, n_functions, curve_starts, function_starts, held_out):
+    """Return what the gradient of a feature's gamma is multiplied by."""
+    if not held_out:
+        return np.float32(1.0)
+    own = function_starts[feature + 1] - function_starts[feature]
+    curves = curve_starts[feature + 1] - curve_starts[feature]
+    return np.float32(1.0) / size_factor(curves + own * (n_functions - own))
+
+
 @njit(**IN_PLACE)
-def gamma_gradients(weights, gradient, width, n_features, curve_starts, function_starts, gamma, out):
-    """Write the gradient with respect to gamma, by the product rule."""
-    for i in range(n_features):
-        out[i] = np.float32(0.0)
+def gamma_gradients(weights, gradient, width, n_features, curve_starts, function_starts, gamma, held_out, out):
+    """Add the gradient with respect to gamma, by the product rule; ``held_out``: divided by ``size_factor``."""
+    n_functions = function_starts[n_features]
     for c in range(weights.shape[0]):
         w, g = weights[c][:width], gradient[c][:width]
         for i in range(n_features):
+            factor = factor_of(i, n_functions, curve_starts, function_starts, held_out)
             for j in range(curve_starts[i], curve_starts[i + 1]):
-                out[i] += w[j] * g[j]
+                out[i] += factor * w[j] * g[j]
         place = curve_starts[n_features]
         for i in range(n_features):
+            factor = factor_of(i, n_functions, curve_starts, function_starts, held_out)
             for _a in range(function_starts[i], function_starts[i + 1]):
                 for other in range(i + 1, n_features):
                     both = np.float32(0.0)
                     for _b in range(function_starts[other], function_starts[other + 1]):
                         both += w[place] * g[place]
                         place += 1
-                    out[i] += gamma[other] * both
-                    out[other] += gamma[i] * both
+                    out[i] += factor * gamma[other] * both
+                    other_factor = factor_of(other, n_functions, curve_starts, function_starts, held_out)
+                    out[other] += other_factor * gamma[i] * both
 
 
 @njit(**IN_PLACE)
@@ -144,46 +164,57 @@ def run_pair_loop(loss, table, targets, sample_weights, memory, rule, training, 
     gamma, rank, feature, all_gamma = memory.gamma[:n], memory.rank[:n], memory.feature[:n], memory.gamma[:n_all]
     gamma_first, gamma_second = memory.gamma_first[:n], memory.gamma_second[:n]
     gamma_gradient, order, gate = memory.gamma_gradient[:n], memory.order[:n], memory.gate[:k]
+    n_parts, n_outputs, batch = loop_counters[LoopSlot.PARTS], targets.shape[1], memory.batch
     for i in range(alphas.shape[0]):
         counters[Slot.STEP] += 1
         step = counters[Slot.STEP]
-        begin, end = next_batch(
-            memory.rows, memory.random, loop_counters[LoopSlot.POSITION], training.batch_size, targets, sample_weights,
-            memory.batch_targets, memory.batch_weights,
+        loop_counters[LoopSlot.POSITION] = next_batch(
+            memory.rows, memory.random, loop_counters[LoopSlot.POSITION], training.batch_size, n_parts, targets,
+            sample_weights, batch,
         )  # fmt: skip
-        loop_counters[LoopSlot.POSITION] = end
-        rows, size = memory.rows[begin:end], end - begin
-        scores, score_gradient = memory.scores[:size], memory.score_gradient[:size]
-        pair_scores(table, rows, memory.folded, n_all, curve_starts, function_starts, memory.intercept[0], scores)
-        loss_value = loss(scores, memory.batch_targets[:size], memory.batch_weights[:size], score_gradient)
-        if not np.isfinite(loss_value):
-            return Status.DIVERGED.value
-        memory.history.loss_sum[0] += loss_value
-        pair_gradient(table, rows, score_gradient, k, n_all, curve_starts, function_starts, memory.gradient)
-
-        refining = counters[Slot.CLOSED] == 1 and step > training.warmup_steps
-        moving = step > training.warmup_steps and not refining
+        size = batch.bounds[n_parts]
+        rows, scores, score_gradient = batch.rows[:size], batch.scores[:size], batch.score_gradient[:size]
+        resting = counters[Slot.CLOSED] == 1 and step > training.warmup_steps
+        refining = resting and step > training.refinement_from
+        moving = step > training.warmup_steps and not resting
         selecting = moving and counters[Slot.OPEN] > 0
         alpha = alphas[i] if counters[Slot.OPEN] > 0 else 1.0
         constants, decay = weight_constants(loop_counters, refining, training, refinement_rates)
-        if training.fit_intercept:
-            update_intercept(memory.intercept, score_gradient, constants)
-        if moving:
-            gamma_gradients(
-                memory.weights,
-                memory.gradient,
-                k,
-                n_all,
-                curve_starts,
-                function_starts,
-                all_gamma,
-                memory.gamma_gradient,
+        for j in range(n_all):
+            memory.gamma_gradient[j] = np.float32(0.0)
+        for part in range(n_parts):
+            first, last = part * n_outputs, (part + 1) * n_outputs
+            begin, end = (batch.bounds[part], batch.bounds[part + 1]) if n_parts > 1 else (0, size)
+            weights, folded = memory.weights[first:last], memory.folded[first:last]
+            pair_scores(
+                table, rows, folded, n_all, curve_starts, function_starts, memory.intercept[0][first:last], scores
             )
-        for c in range(memory.weights.shape[0]):
-            _update_row(
-                memory.weights[c][:k], memory.gradient[c][:k], memory.weights_first[c][:k],
-                memory.weights_second[c][:k], gate, constants, decay,
-            )  # fmt: skip
+            loss_value = loss(scores, batch.targets[:size], batch.weights[:size], score_gradient)
+            if not np.isfinite(loss_value):
+                return Status.DIVERGED.value
+            memory.history.loss_sum[0] += loss_value / n_parts
+            if moving or n_parts == 1:
+                pair_gradient(
+                    table, rows[begin:end], score_gradient[begin:end], k, n_all, curve_starts, function_starts,
+                    memory.gradient,
+                )  # fmt: skip
+            if moving:
+                gamma_gradients(
+                    weights, memory.gradient, k, n_all, curve_starts, function_starts, all_gamma, n_parts > 1,
+                    memory.gamma_gradient,
+                )  # fmt: skip
+            if n_parts > 1:
+                leave_out(score_gradient, begin, end)
+                pair_gradient(
+                    table, rows, score_gradient, k, n_all, curve_starts, function_starts, memory.gradient
+                )  # fmt: skip
+            if training.fit_intercept:
+                update_intercept(memory.intercept, first, score_gradient, constants)
+            for c in range(n_outputs):
+                _update_row(
+                    weights[c][:k], memory.gradient[c][:k], memory.weights_first[first + c][:k],
+                    memory.weights_second[first + c][:k], gate, constants, decay,
+                )  # fmt: skip
         if moving:
             n_eliminated = advance_in_place(
                 gamma, gamma_first, gamma_second, rank, gamma_gradient, order, counters, alpha, mask_targets[i],
@@ -192,10 +223,10 @@ def run_pair_loop(loss, table, targets, sample_weights, memory, rule, training, 
             if n_eliminated == NOT_FINITE:
                 return Status.DIVERGED.value
             open_gates(all_gamma, n_all, curve_starts, function_starts, gate)
-        for c in range(memory.weights.shape[0]):
+        for c in range(n_parts * n_outputs):
             _fold_row(memory.weights[c][:k], memory.folded[c][:k], gate)
         status = end_step(
-            memory.history, counters, loop_counters, step, moving, selecting, refining, refining, alpha, gamma, feature, m,
+            memory.history, counters, loop_counters, step, moving, selecting, resting, refining, alpha, gamma, feature, m,
             training,
         )  # fmt: skip
         if status != Status.RUNNING.value:
@@ -207,9 +238,9 @@ class PairMemory(NamedTuple):
     """Everything that the loop changes, allocated once; the working set is at the front of every array."""
 
     weights: np.ndarray
-    """(n_outputs, n_coefficients): w."""
+    """(n_parts * n_outputs, n_coefficients): w."""
     folded: np.ndarray
-    """(n_outputs, n_coefficients): v = gate * w."""
+    """(n_parts * n_outputs, n_coefficients): v = gate * w."""
     gradient: np.ndarray
     """(n_outputs, n_coefficients): g."""
     weights_first: np.ndarray
@@ -232,9 +263,9 @@ class PairMemory(NamedTuple):
     feature: np.ndarray
     """(n_features,): original number of each feature of the working set; behind them those of the dropped ones, by rank."""
     intercept: np.ndarray
-    """(3, n_outputs): value and moments."""
+    """(3, n_parts * n_outputs): value and moments."""
     rows: np.ndarray
-    """Order of the samples in this epoch."""
+    """Order of the samples in this epoch, see :func:`~tamiz.engines.memory.rows_in_parts`."""
     random: np.ndarray
     """State of the generator."""
     counters: np.ndarray
@@ -242,10 +273,7 @@ class PairMemory(NamedTuple):
     loop_counters: np.ndarray
     """By :class:`~tamiz.engines.memory.LoopSlot`."""
     history: History
-    scores: np.ndarray
-    score_gradient: np.ndarray
-    batch_targets: np.ndarray
-    batch_weights: np.ndarray
+    batch: Batch
 
 
 def count_coefficients(curve_starts: np.ndarray, function_starts: np.ndarray) -> int:
@@ -261,7 +289,7 @@ def count_coefficients(curve_starts: np.ndarray, function_starts: np.ndarray) ->
 
 
 def new_pair_memory(
-    n_samples: int,
+    rows: np.ndarray,
     n_outputs: int,
     m: int,
     batch_size: int,
@@ -269,32 +297,36 @@ def new_pair_memory(
     curve_starts: np.ndarray,
     function_starts: np.ndarray,
     n_always: int = 0,
+    n_parts: int = 1,
 ) -> PairMemory:
     """Return the memory of a run before its first step: all weights are 0, all gates open.
 
     Parameters
     ----------
-    n_samples, n_outputs, m, batch_size, seed : int
+    rows : ndarray of int, shape (n_samples,)
+        The rows to train on (:func:`~tamiz.engines.memory.rows_in_parts`).
+    n_outputs, m, batch_size, seed : int
         Sizes and seed of the run; ``m`` is M, or 0 with a budget.
     curve_starts, function_starts : ndarray of int, shape (n_all_features + 1,)
         First curve column and first function of each feature, and the ends.
     n_always : int, default=0
         How many features, the last ones, are always read.
+    n_parts : int, default=1
+        Sets of weights.
 
     Examples
     --------
-    >>> new_pair_memory(10, 1, 1, 4, 0, np.array([0, 7, 14]), np.array([0, 2, 4])).weights.shape
+    >>> new_pair_memory(np.arange(10), 1, 1, 4, 0, np.array([0, 7, 14]), np.array([0, 2, 4])).weights.shape
     (1, 18)
     """
     n_all, n = curve_starts.size - 1, count_coefficients(curve_starts, function_starts)
     n_features = n_all - n_always
-    counters, loop_counters, rank = new_counters(n_features, m, n, n_samples)
-    size = min(batch_size, n_samples)
-    weights, folded, gradient, first, second = (np.zeros((n_outputs, n), np.float32) for _ in range(5))
+    counters, loop_counters, rank = new_counters(n_features, m, n, rows.size, n_parts)
+    weights, folded, first, second = (np.zeros((n_parts * n_outputs, n), np.float32) for _ in range(4))
     return PairMemory(
         weights=weights,
         folded=folded,
-        gradient=gradient,
+        gradient=np.zeros((n_outputs, n), np.float32),
         weights_first=first,
         weights_second=second,
         gate=np.ones(n, dtype=np.float32),
@@ -307,16 +339,13 @@ def new_pair_memory(
         rank=rank,
         order=np.zeros(n_features, dtype=np.int32),
         feature=np.arange(n_features, dtype=np.int32),
-        intercept=np.zeros((3, n_outputs), dtype=np.float32),
-        rows=np.arange(n_samples, dtype=np.int64),
+        intercept=np.zeros((3, n_parts * n_outputs), dtype=np.float32),
+        rows=rows.astype(np.int64),
         random=np.array([seed], dtype=np.uint64),
         counters=counters,
         loop_counters=loop_counters,
         history=new_history(n_features),
-        scores=np.zeros((size, n_outputs), dtype=np.float32),
-        score_gradient=np.zeros((size, n_outputs), dtype=np.float32),
-        batch_targets=np.zeros((size, n_outputs), dtype=np.float32),
-        batch_weights=np.zeros(size, dtype=np.float32),
+        batch=new_batch(min(batch_size, rows.size), n_outputs, n_parts),
     )
 
 

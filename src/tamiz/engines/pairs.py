@@ -18,9 +18,10 @@ from tamiz.engines.compilation import announce_compilation, call_loop
 from tamiz.engines.contract import Engine, Fit, Problem, Progress
 from tamiz.engines.dense import constant_loss, mean_loss
 from tamiz.engines.loop import Status
-from tamiz.engines.memory import LoopSlot
+from tamiz.engines.memory import LoopSlot, merge_parts, rows_in_parts
 from tamiz.engines.pair_loop import PairMemory, drop_features, new_pair_memory, run_pair_loop
 from tamiz.engines.record import (
+    count_parts,
     final_ranking,
     numbers_of_working_set,
     raise_diverged,
@@ -680,13 +681,15 @@ class PairEngine:
         groups[groups < 0] = small_rule.n_features + np.arange(n_always)
         order = np.argsort(groups, kind="stable")  # the columns of a group lie side by side
         basis = pair_basis(small.X[:, order], small.unit_weights(), groups[order], screened.best[:MOST_PAIRED])
+        n_parts = count_parts(schedule, small_rule, small.n_samples, overfits=True)
         memory = new_pair_memory(
-            small.n_samples, small.n_outputs, small_rule.n_features_to_select, schedule.batch_size, seed,
-            *basis.starts(small_rule.n_features + n_always), n_always,
+            rows_in_parts(small.targets, n_parts, seed), small.n_outputs, small_rule.n_features_to_select,
+            schedule.batch_size, seed, *basis.starts(small_rule.n_features + n_always), n_always, n_parts,
         )  # fmt: skip
         self._train(small, basis.table, small_rule, loss, schedule, memory, progress)
         m = int(memory.counters[Slot.KEPT])
         drop_features(memory, m)
+        merge_parts(memory)
 
         ranking = final_ranking(memory.feature, memory.rank[:m])
         selection = record_selection(
@@ -731,6 +734,8 @@ class PairEngine:
             if status == Status.COMPACT:
                 table = np.ascontiguousarray(table[:, drop_features(memory, int(counters[Slot.KEPT]))])
                 numbers = numbers_of_working_set(rule, memory.feature, memory.loop_counters, counters)
+                if counters[Slot.CLOSED]:
+                    merge_parts(memory)
             if progress is not None:
                 refined = int(memory.loop_counters[LoopSlot.REFINED])
                 progress(int(counters[Slot.STEP]), int(counters[Slot.OPEN]) or int(counters[Slot.KEPT]), refined)
@@ -743,8 +748,9 @@ def _trained_model(
     kept = np.concatenate([support, np.ones(memory.gamma.size - memory.feature.size, dtype=bool)])
     n = int(kept.sum())
     width, n_curves = int(memory.loop_counters[LoopSlot.WIDTH]), int(memory.curve_starts[n])
-    coef = loss.decision(memory.folded[:, :width].astype(np.float64).T).T
-    intercept = loss.decision(memory.intercept[0].astype(np.float64)[None])[0]
+    n_outputs = memory.gradient.shape[0]
+    coef = loss.decision(memory.folded[:n_outputs, :width].astype(np.float64).T).T
+    intercept = loss.decision(memory.intercept[0, :n_outputs].astype(np.float64)[None])[0]
 
     columns = np.flatnonzero(kept[basis.column_features])  # side by side, not in the order of the table
     knots, heights, constants = zip(*basis.hats.heights(coef[:, :n_curves], columns), strict=True)

@@ -64,6 +64,35 @@ def training_numbers(rule: Rule, schedule: Schedule, fit_intercept: bool = True)
     )
 
 
+#: Parts of the rows where gamma is trained on rows that did not train the weights, and the fewest rows for it.
+N_PARTS, ROWS_FOR_PARTS = 4, 16
+
+
+def count_parts(schedule: Schedule, rule: Rule, n_samples: int, *, overfits: bool) -> int:
+    """Return how many sets of weights a run trains: 1 if gamma is trained on the same rows as the weights.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        With ``gamma_rows``.
+    rule : Rule
+        If it has nothing to eliminate, one set is enough.
+    n_samples : int
+        Rows to train on.
+    overfits : bool
+        Whether features of the model have several weights, so that noise can gain by their number; what "auto" follows.
+
+    Examples
+    --------
+    >>> from tamiz.engines import linear_schedule
+    >>> count_parts(linear_schedule(200, 2, "regression"), Rule(10, 2), 200, overfits=True)
+    4
+    """
+    held_out = overfits if schedule.gamma_rows == "auto" else schedule.gamma_rows == "held-out"
+    decided = rule.n_features_to_select == rule.n_features
+    return N_PARTS if held_out and not decided and n_samples >= ROWS_FOR_PARTS else 1
+
+
 def raise_diverged() -> NoReturn:
     """Raise the error of a training loss that is not finite.
 

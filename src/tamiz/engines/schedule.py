@@ -54,6 +54,9 @@ class Schedule:
         Learning rate of gamma.
     beta1, beta2, epsilon : float, default=0.9, 0.999, 1e-7
         Adam of the weights.
+    gamma_rows : {"auto", "held-out", "joint"}, default="auto"
+        Rows that train gamma: those that did not train the weights, or the same ones, as in the paper. "auto": held-out where
+        a feature has several weights (groups, curves, pairs, hidden layers).
     """
 
     learning_rate: float
@@ -71,6 +74,7 @@ class Schedule:
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-7
+    gamma_rows: str = "auto"
 
 
 def refinement_part(refined: int, refinement_steps: int, n_parts: int) -> int:

@@ -35,8 +35,8 @@ def test_predicts_new_rows_as_the_estimator_does(tamiz, model, small_csv, small_
     with open(tmp_path / "tamiz-apply-new" / "predictions.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["predicted ill"] for row in rows] == estimator.predict(fresh).tolist()
-    scores = np.array([float(row["score of yes"]) for row in rows])
-    np.testing.assert_allclose(scores, estimator.decision_function(fresh), rtol=1e-6, atol=1e-6)
+    scores = np.array([float(row["probability of yes"]) for row in rows])
+    np.testing.assert_allclose(scores, estimator.predict_proba(fresh)[:, 1], rtol=1e-6, atol=1e-6)
     reduced = (tmp_path / "tamiz-apply-new" / "reduced.csv").read_text().splitlines()
     assert reduced[0] == "gene 5,gene 2"
     assert len(reduced) == 26
@@ -59,12 +59,6 @@ def test_probabilities_of_each_class_where_the_loss_has_them(tamiz, tmp_path, sm
     record = json.loads(result.stdout)
     assert record["loss"] == loss
     assert list(record["outputs"]) == header
-
-
-def test_scores_are_named_where_the_loss_has_no_probabilities(tamiz, model, small_csv):
-    said = " ".join(tamiz("apply", model, small_csv).stderr.split())
-    assert "The loss squared_hinge gives no probabilities" in said
-    assert "above 0 it predicts 'yes'" in said
 
 
 def test_several_targets_have_a_column_each(tamiz, tmp_path, small_table):

@@ -59,9 +59,9 @@ def test_probabilities_of_two_classes_are_logistic_and_others_raise():
     expected = [[1.0, 0.0], [0.5, 0.5], [0.25, 0.75]]
     for name in ("logistic", "softmax"):
         np.testing.assert_allclose(get_loss(name).class_probabilities(scores), expected)
-    for name in ("squared_hinge", "squared_error"):
-        with pytest.raises(ValueError, match="gives no probabilities; these do: logistic, softmax"):
-            get_loss(name).class_probabilities(scores)
+    np.testing.assert_allclose(get_loss("squared_hinge").class_probabilities(scores / 2), expected)
+    with pytest.raises(ValueError, match="gives no probabilities; these do: squared_hinge, logistic, softmax"):
+        get_loss("squared_error").class_probabilities(scores)
 
 
 def test_regression_losses_by_hand():

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from joblib import Parallel, delayed
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectFromModel
@@ -88,11 +89,17 @@ def test_softmax_of_two_classes_is_the_logistic_function_of_its_score(table):
     np.testing.assert_allclose(clf.predict_proba(X)[:, 1], 1 / (1 + np.exp(-clf.decision_function(X))))
 
 
-def test_the_hinge_has_no_probabilities(table):
-    clf = classifier().fit(*table)
-    assert not hasattr(clf, "predict_proba")
-    with pytest.raises(AttributeError, match="predict_proba"):
-        clf.predict_proba(table[0])
+def test_the_hinge_has_probabilities_that_beat_a_constant_on_new_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 20))
+    y = rng.random(1200) < expit(2 * X[:, 3] - X[:, 7])
+    scores = cross_val_score(classifier(l2="auto"), X, y, cv=3, scoring="neg_log_loss")
+    assert scores.min() > -0.6 > np.log(0.5)
+    clf = classifier(l2="auto").fit(X[:600], y[:600])
+    probability = clf.predict_proba(X[600:])[:, 1]
+    bins = np.digitize(probability, [0.2, 0.4, 0.6, 0.8])
+    seen = [y[600:][bins == i].mean() - probability[bins == i].mean() for i in range(5)]
+    assert np.abs(seen).max() < 0.15
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])

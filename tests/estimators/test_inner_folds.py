@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import sklearn
 from sklearn.metrics import balanced_accuracy_score, r2_score
 from sklearn.model_selection import KFold
@@ -11,62 +10,45 @@ from sklearn.preprocessing import StandardScaler
 
 from tamiz import E2EFSClassifier, Training
 from tamiz.errors import UnknownNameError
-from tamiz.estimators.chooser import InnerRows, find_scorer, row_scores
-
-
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix, sp.coo_matrix, lambda X: X.tolist()])
-def test_rows_of_any_table(make):
-    X = np.arange(8.0).reshape(4, 2)
-    rows = InnerRows(make(X), ["a", "b", "a", "b"], [1, 0, 1, 2])
-    assert rows.counted.tolist() == [0, 2, 3]
-    taken, y, weights = rows.take(np.array([0, 3]))
-    taken = taken.toarray() if sp.issparse(taken) else np.asarray(taken)
-    np.testing.assert_array_equal(taken, X[[0, 3]])
-    assert y.tolist() == ["a", "b"]
-    assert weights.tolist() == [1, 2]
-
-
-def test_names_of_a_data_frame_stay():
-    pd = pytest.importorskip("pandas")
-    rows = InnerRows(pd.DataFrame({"u": [1.0, 2.0], "v": [3.0, 4.0]}), [0, 1])
-    assert rows.take([1])[0].columns.tolist() == ["u", "v"]
+from tamiz.estimators.chooser import find_scorer, inner_folds, row_scores
+from tamiz.rows.rows import Rows
 
 
 def test_classes_are_stratified_with_as_many_folds_as_the_smallest_has_rows():
     y = np.repeat([0, 1], [12, 3])
-    splits = InnerRows(np.zeros((15, 1)), y).split("classification", 5, 0, "auto")
+    splits = inner_folds(Rows(np.zeros((15, 1)), y), "classification", 5, 0, "auto")
     assert len(splits) == 3
     assert all((y[test] == 1).sum() == 1 for _, test in splits)
 
 
 def test_one_row_of_a_class():
-    rows = InnerRows(np.zeros((5, 1)), ["b", "b", "b", "b", "lonely"])
+    rows = Rows(np.zeros((5, 1)), ["b", "b", "b", "b", "lonely"])
     with pytest.raises(ValueError, match="Class 'lonely' has 1 row, but n_features_to_select='auto' needs at least 2"):
-        rows.split("classification", 5, 0, "n_features_to_select='auto'")
+        inner_folds(rows, "classification", 5, 0, "n_features_to_select='auto'")
 
 
 def test_other_folds():
-    rows = InnerRows(np.zeros((9, 1)), np.arange(9.0))
-    assert len(rows.split("regression", None, 0, "auto")) == 4
-    given = rows.split("regression", KFold(3), 0, "auto")
+    rows = Rows(np.zeros((9, 1)), np.arange(9.0))
+    assert len(inner_folds(rows, "regression", None, 0, "auto")) == 4
+    given = inner_folds(rows, "regression", KFold(3), 0, "auto")
     assert given[0][1].tolist() == [0, 1, 2]
-    assert len(rows.split("regression", [given[1]], 0, "auto")) == 1
+    assert len(inner_folds(rows, "regression", [given[1]], 0, "auto")) == 1
     with pytest.raises(ValueError, match="at least 2 folds"):
-        rows.split("regression", 1, 0, "auto")
+        inner_folds(rows, "regression", 1, 0, "auto")
     with pytest.raises(ValueError, match="at least 4 rows"):
-        InnerRows(np.zeros((3, 1)), np.arange(3.0)).split("regression", 5, 0, "auto")
+        inner_folds(Rows(np.zeros((3, 1)), np.arange(3.0)), "regression", 5, 0, "auto")
     with pytest.raises(ValueError, match="cv gives no split"):
-        rows.split("regression", [], 0, "auto")
+        inner_folds(rows, "regression", [], 0, "auto")
 
 
 def test_indices_of_cv_refer_to_the_rows_as_given_and_rows_of_weight_0_are_in_no_part():
     y = np.arange(6) % 2
-    rows = InnerRows(np.zeros((6, 1)), y, sample_weight=[0, 1, 1, 1, 1, 1])
+    rows = Rows(np.zeros((6, 1)), y, sample_weight=[0, 1, 1, 1, 1, 1])
     given = [(np.array([0, 1, 2, 3]), np.array([4, 5])), (np.array([2, 3, 4, 5]), np.array([0, 1]))]
-    splits = rows.split("classification", given, 0, "auto")
+    splits = inner_folds(rows, "classification", given, 0, "auto")
     assert [[part.tolist() for part in split] for split in splits] == [[[1, 2, 3], [4, 5]], [[2, 3, 4, 5], [1]]]
     with pytest.raises(ValueError, match="without rows of a weight above 0"):
-        rows.split("classification", [(np.array([1, 2]), np.array([0]))], 0, "auto")
+        inner_folds(rows, "classification", [(np.array([1, 2]), np.array([0]))], 0, "auto")
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -74,19 +56,19 @@ def test_groups_stay_together_and_time_runs_forward(task):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 60) if task == "classification" else rng.normal(size=60)
     groups = np.repeat(np.arange(12), 5)
-    splits = InnerRows(np.zeros((60, 1)), y, groups=groups).split(task, 4, 0, "auto")
+    splits = inner_folds(Rows(np.zeros((60, 1)), y, groups=groups), task, 4, 0, "auto")
     assert len(splits) == 4
     assert not any(np.isin(groups[test], groups[train]).any() for train, test in splits)
     time = rng.permutation(60) // 3
-    splits = InnerRows(np.zeros((60, 1)), y, time=time).split(task, 4, 0, "auto")
+    splits = inner_folds(Rows(np.zeros((60, 1)), y, time=time), task, 4, 0, "auto")
     assert len(splits) == 4
     assert all(time[train].max() < time[test].min() for train, test in splits)
-    with pytest.raises(ValueError, match="one entry for each of the 60 rows"):
-        InnerRows(np.zeros((60, 1)), y, groups=groups[:-1])
+    with pytest.raises(ValueError, match="one value for each of the 60 rows"):
+        Rows(np.zeros((60, 1)), y, groups=groups[:-1])
     with pytest.raises(ValueError, match="groups or time, not both"):
-        InnerRows(np.zeros((60, 1)), y, groups=groups, time=time)
+        inner_folds(Rows(np.zeros((60, 1)), y, groups=groups, time=time), task, 4, 0, "auto")
     with pytest.raises(ValueError, match=r"group of rows|2 groups"):
-        InnerRows(np.zeros((60, 1)), y, groups=np.zeros(60)).split(task, 4, 0, "auto")
+        inner_folds(Rows(np.zeros((60, 1)), y, groups=np.zeros(60)), task, 4, 0, "auto")
 
 
 def test_scores_of_rows_average_to_the_score():

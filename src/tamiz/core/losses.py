@@ -40,6 +40,9 @@ class Loss:
         ``gain(outputs, targets)`` for torch: large where the loss is small, for the saliency of inputs (SFS).
     probabilities : callable or None, default=None
         Scores (n_samples, n_outputs) to probabilities of as many outputs, for several classes; None: the loss has none.
+    slope : float, default=1.0
+        Factor of a single score before the logistic function. Scores of the squared hinge tend to 2 p - 1, so that with a
+        factor of 2 the function has their slope at p = 1/2.
     exclusive : bool, default=False
         Whether the outputs compete (softmax): one output per class also for two classes, no multi-label targets.
     robust : bool, default=False
@@ -52,6 +55,7 @@ class Loss:
     torch: Callable[[Any, Any], Any]
     gain: Callable[[Any, Any], Any]
     probabilities: Callable[[np.ndarray], np.ndarray] | None = None
+    slope: float = 1.0
     exclusive: bool = False
     robust: bool = False
 
@@ -115,6 +119,7 @@ class Loss:
             return self.probabilities(scores)
         from scipy.special import expit  # when it is used: the command line starts without scipy
 
+        scores = self.slope * scores
         return np.concatenate([expit(-scores), expit(scores)], axis=1)
 
 
@@ -262,6 +267,8 @@ LOSSES: dict[str, Loss] = {
         squared_hinge,
         torch=lambda outputs, targets: (1.0 - targets * outputs).relu().square().mean(1),
         gain=_hinge_gain,
+        probabilities=lambda scores: _one_against_rest(2.0 * scores),
+        slope=2.0,
     ),
     "logistic": Loss(
         "logistic",

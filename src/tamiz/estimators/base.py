@@ -31,18 +31,20 @@ from tamiz.core.gates import possible_counts
 from tamiz.core.losses import Loss, get_loss
 from tamiz.engines.contract import Fit, PathEngine, Problem, Progress, fit_with_rule
 from tamiz.engines.schedule import Schedule, SelectionL2
-from tamiz.estimators.chooser import Choices, InnerRows, choose, cv_results, needs_choice, network_parameters
+from tamiz.estimators.chooser import Choices, choose, cv_results, needs_choice, network_parameters
 from tamiz.estimators.effects import PairEffect, contributions, joint_effects, record_effects
 from tamiz.estimators.gating import GATING_PARAMETERS, Gating, read_gating
 from tamiz.estimators.networks import NETWORKS, Dense, Network, Pairs, TorchNetwork, find_network
 from tamiz.estimators.passes import SELECTION_ROWS, Stream, fit_in_passes
-from tamiz.estimators.training import Auto, NamedParameters, Training, is_auto
+from tamiz.estimators.training import Auto, NamedParameters, Options, Training, is_auto
 from tamiz.rows.exact import DEVIATIONS
+from tamiz.rows.rows import Rows
 from tamiz.rows.scaling import MissingValues, ScaledTable, apply_normalization, learn_missing, prepare_table
 from tamiz.rows.sources import as_source, in_blocks
 from tamiz.rows.targets import EncodedTarget, as_target, encode_target
 
 SPARSE_FORMATS = ("csr", "csc")
+_USUAL = Training()
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +223,7 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         seed = seed_of(self.random_state)
         chosen = Choices()
         if needs_choice(self, data.target.values.shape[0], data.n_outputs):
-            rows = InnerRows(X, y, sample_weight, groups, time)
+            rows = Rows(X, y, sample_weight=sample_weight, groups=groups, time=time)
             chosen = choose(self, rows, self._possible_counts(data), data.n_outputs, seed)
         final = clone(self).set_params(**chosen.parameters) if chosen.parameters else self
         plan = final._plan(data)
@@ -307,7 +309,7 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         data = clone(self)._check(X, y, sample_weight)
         if not needs_choice(self, data.target.values.shape[0], data.n_outputs):
             return Choices()
-        rows, seed = InnerRows(X, y, sample_weight, groups, time), seed_of(self.random_state)
+        rows, seed = Rows(X, y, sample_weight=sample_weight, groups=groups, time=time), seed_of(self.random_state)
         return choose(self, rows, self._possible_counts(data), data.n_outputs, seed, progress=progress)
 
     def _forget(self) -> None:
@@ -319,8 +321,9 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         """Check parameters, table, target and weights; encode the target."""
         self._validate_params()
         network, training = self._find_network(), self._get_training()
-        network.check()
-        training.check()
+        for given in (self.network, self.training):
+            if isinstance(given, Options):
+                given.check()
         loss = self._find_loss()
         allow_nan = self.missing == "indicator"
         X = check_table(self, X, reset=True, accept_sparse=list(SPARSE_FORMATS), min_samples=2, allow_nan=allow_nan)
@@ -479,7 +482,7 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         return find_network(self.network)
 
     def _get_training(self) -> Training:
-        return Training() if self.training is None else self.training
+        return _USUAL if self.training is None else self.training
 
     def _find_loss(self) -> Loss:
         automatic = isinstance(self.loss, str) and self.loss == "auto"

@@ -11,21 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from joblib import Parallel, delayed
 from scipy.special import stdtrit
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, check_cv
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _check_sample_weight
 
 from tamiz._utils.names import pick_name
 from tamiz.engines.schedule import SelectionL2
 from tamiz.estimators.networks import AUTOMATIC_NETWORKS, NETWORKS, find_network
 from tamiz.estimators.training import Auto, Training, is_auto
-from tamiz.rows.targets import as_target
+from tamiz.rows.rows import Rows
 
 #: A rule by name, or the tolerance below the best score.
 SelectionRule = str | float
@@ -194,123 +191,72 @@ Split = tuple[np.ndarray, np.ndarray]
 Scorer = Callable[[Any, Any, Any], float]
 
 
-class InnerRows:
-    """The rows of a fit, to be split into inner folds.
-
-    The table stays what it was, an array, sparse matrix or data frame. Indices refer to the rows as given; rows of weight 0
-    are in no part of a split.
+def inner_folds(rows: Rows, task: str, cv: Any, seed: int, purpose: str) -> list[Split]:
+    """Split the rows of a fit into inner folds that respect their groups or their time.
 
     Parameters
     ----------
-    X : array-like, sparse matrix or data frame
-        The table, checked already.
-    y : array-like
-        The target.
-    sample_weight : array-like or None, default=None
-        Weights of the rows.
-    groups, time : array-like or None, default=None
-        Groups that inner folds keep together; times that they respect.
+    rows : Rows
+        The rows; those of weight 0 are in no part of a split.
+    task : {"classification", "regression"}
+        Classes are stratified.
+    cv : int, splitter, iterable of splits or None
+        A number of folds, shuffled by ``seed`` (at most the rows, or groups, of the smallest class); None is 5; else as in
+        scikit-learn's ``check_cv``, for the rows as given.
+    seed : int
+        Seed of the shuffle.
+    purpose : str
+        The parameter that needs the folds, for messages.
 
     Examples
     --------
-    >>> rows = InnerRows(np.arange(6).reshape(3, 2), [0, 1, 1], [1.0, 0.0, 2.0])
-    >>> rows.counted.tolist(), [part.tolist() for part in rows.take([2])]
-    ([0, 2], [[[4, 5]], [1], [2.0]])
+    >>> splits = inner_folds(Rows(np.zeros((4, 1)), [0, 0, 1, 1]), "classification", 5, 0, "l2='auto'")
+    >>> len(splits), sorted(np.concatenate([test for _, test in splits]).tolist())
+    (2, [0, 1, 2, 3])
+    >>> rows = Rows(np.zeros((6, 1)), np.arange(6.0), time=[3, 1, 2, 6, 5, 4])
+    >>> [(train.tolist(), test.tolist()) for train, test in inner_folds(rows, "regression", 2, 0, "l2='auto'")]
+    [([1, 2], [0, 5]), ([0, 1, 2, 5], [3, 4])]
     """
-
-    def __init__(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, time: Any = None) -> None:
-        if sp.issparse(X):
-            X = X.tocsr()
-        elif not hasattr(X, "shape"):
-            X = np.asarray(X)
-        self.X, self.y = X, as_target(y)
-        #: Rows with a weight above 0.
-        self.counted = np.arange(len(self.y))
-        self.sample_weight: np.ndarray | None = None
-        if sample_weight is not None:
-            weights = self.sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-            self.counted = np.flatnonzero(weights)
-        self.groups, self.time = (None if one is None else np.asarray(one) for one in (groups, time))
-        for name, values in (("groups", self.groups), ("time", self.time)):
-            if values is not None and values.shape != (len(self.y),):
-                raise ValueError(
-                    f"{name} must hold one entry for each of the {len(self.y)} rows, got shape {values.shape}."
-                )
-        if groups is not None and time is not None:
-            raise ValueError("inner folds follow groups or time, not both: leave one of them out.")
-
-    def take(self, rows: Sequence[int] | np.ndarray) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """Return table, target and weights of some rows."""
-        weights = None if self.sample_weight is None else self.sample_weight[rows]
-        return _safe_indexing(self.X, rows), self.y[rows], weights
-
-    def split(self, task: str, cv: Any, seed: int, purpose: str) -> list[Split]:
-        """Split the rows into inner folds.
-
-        Parameters
-        ----------
-        task : {"classification", "regression"}
-            Classes are stratified.
-        cv : int, splitter, iterable of splits or None
-            A number of folds, shuffled by ``seed`` (at most the rows, or groups, of the smallest class); None is 5; else as
-            in scikit-learn's ``check_cv``, for the rows as given.
-        seed : int
-            Seed of the shuffle.
-        purpose : str
-            The parameter that needs the folds, for messages.
-
-        Examples
-        --------
-        >>> splits = InnerRows(np.zeros((4, 1)), [0, 0, 1, 1]).split("classification", 5, 0, "l2='auto'")
-        >>> len(splits), sorted(np.concatenate([test for _, test in splits]).tolist())
-        (2, [0, 1, 2, 3])
-        >>> rows = InnerRows(np.zeros((6, 1)), np.arange(6.0), time=[3, 1, 2, 6, 5, 4])
-        >>> [(train.tolist(), test.tolist()) for train, test in rows.split("regression", 2, 0, "l2='auto'")]
-        [([1, 2], [0, 5]), ([0, 1, 2, 5], [3, 4])]
-        """
-        n_folds = 5 if cv is None else cv
-        if not isinstance(n_folds, numbers.Integral):
-            folds = check_cv(cv, self.y, classifier=task == "classification").split(self.X, self.y, self.groups)
-            weighted = np.isin(np.arange(len(self.y)), self.counted)
-            splits = [(train[weighted[train]], test[weighted[test]]) for train, test in folds]
-            if not splits or any(part.size == 0 for fold in splits for part in fold):
-                raise ValueError(
-                    f"cv gives no split, or one without rows of a weight above 0; {purpose} needs both parts."
-                )
-            return splits
-        if n_folds < 2:
-            raise ValueError(f"cv must be at least 2 folds, got {cv!r}.")
-        y, counted = self.y[self.counted], self.counted
-        groups = None if self.groups is None else self.groups[counted]
-        if self.time is not None:
-            found = _forward_folds(self.time[counted], y, task, int(n_folds))
-        elif not has_classes(y, task):
-            units = y.shape[0] if groups is None else 2 * np.unique(groups).size
-            if units < 4:
-                raise ValueError(
-                    f"{purpose} needs at least 4 rows, or 2 groups of rows, to split into folds, got {y.shape[0]}; give a value."
-                )
-            n_folds = min(int(n_folds), units // 2)
-            kind: Any = KFold if groups is None else GroupKFold
-            found = list(kind(n_folds, shuffle=True, random_state=seed).split(y, groups=groups))
-        else:
-            label, count = smallest_class(y, groups)
-            if count < 2:
-                what = "row" if groups is None else "group of rows"
-                raise ValueError(
-                    f"Class {label!r} has 1 {what}, but {purpose} needs at least 2 of each class, one to learn from and one to "
-                    "score. Leave that class out, join it with another, or give a value."
-                )
-            kind = StratifiedKFold if groups is None else StratifiedGroupKFold
-            folds = kind(min(int(n_folds), count), shuffle=True, random_state=seed)
-            found = list(folds.split(np.zeros(y.shape[0]), y.ravel(), groups))
-            if groups is not None:
-                found = [fold for fold in found if fold[1].size and np.unique(y[fold[0]]).size == np.unique(y).size]
-        if not found:
+    n_folds = 5 if cv is None else cv
+    if not isinstance(n_folds, numbers.Integral):
+        folds = check_cv(cv, rows.y, classifier=task == "classification").split(rows.source, rows.y, rows.groups)
+        splits = [(rows.weighted(train), rows.weighted(test)) for train, test in folds]
+        if not splits or any(part.size == 0 for fold in splits for part in fold):
+            raise ValueError(f"cv gives no split, or one without rows of a weight above 0; {purpose} needs both parts.")
+        return splits
+    if n_folds < 2:
+        raise ValueError(f"cv must be at least 2 folds, got {cv!r}.")
+    if rows.groups is not None and rows.time is not None:
+        raise ValueError("inner folds follow groups or time, not both: leave one of them out.")
+    y, counted = rows.y[rows.used], rows.used
+    groups = None if rows.groups is None else rows.groups[counted]
+    if rows.time is not None:
+        found = _forward_folds(rows.time[counted], y, task, int(n_folds))
+    elif not has_classes(y, task):
+        units = y.shape[0] if groups is None else 2 * np.unique(groups).size
+        if units < 4:
             raise ValueError(
-                f"{purpose} needs inner folds, and no split of the rows trains on every class; give a value."
+                f"{purpose} needs at least 4 rows, or 2 groups of rows, to split into folds, got {y.shape[0]}; give a value."
             )
-        return [(counted[train], counted[test]) for train, test in found]
+        n_folds = min(int(n_folds), units // 2)
+        kind: Any = KFold if groups is None else GroupKFold
+        found = list(kind(n_folds, shuffle=True, random_state=seed).split(y, groups=groups))
+    else:
+        label, count = smallest_class(y, groups)
+        if count < 2:
+            what = "row" if groups is None else "group of rows"
+            raise ValueError(
+                f"Class {label!r} has 1 {what}, but {purpose} needs at least 2 of each class, one to learn from and one to "
+                "score. Leave that class out, join it with another, or give a value."
+            )
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        folds = kind(min(int(n_folds), count), shuffle=True, random_state=seed)
+        found = list(folds.split(np.zeros(y.shape[0]), y.ravel(), groups))
+        if groups is not None:
+            found = [fold for fold in found if fold[1].size and np.unique(y[fold[0]]).size == np.unique(y).size]
+    if not found:
+        raise ValueError(f"{purpose} needs inner folds, and no split of the rows trains on every class; give a value.")
+    return [(counted[train], counted[test]) for train, test in found]
 
 
 def _forward_folds(time: np.ndarray, y: np.ndarray, task: str, n_folds: int) -> list[Split]:
@@ -521,7 +467,7 @@ def round_numbers(n_features: int, least: int = 1, most: int = MOST_FEATURES) ->
 def choose_n_features(
     base: Any,
     values: Sequence[int],
-    rows: InnerRows,
+    rows: Rows,
     splits: Sequence[Split],
     rule: SelectionRule = "one_se",
     watch: Watch | None = None,
@@ -535,7 +481,7 @@ def choose_n_features(
         With everything but M decided; its ``scoring`` is used.
     values : sequence of int
         Values of M, ascending.
-    rows : InnerRows
+    rows : Rows
         The rows of the fit.
     splits : sequence of (train rows, test rows)
         The inner folds.
@@ -556,19 +502,19 @@ def choose_n_features(
 
 
 def _score_path(
-    base: Any, values: Sequence[int], rows: InnerRows, split: Split, scorer: Scorer, watch: Watch
+    base: Any, values: Sequence[int], rows: Rows, split: Split, scorer: Scorer, watch: Watch
 ) -> list[float]:
     """Score each M on the held-out rows of a split; the table is normalised once for all of them."""
-    X, y, _ = rows.take(split[1])
+    X, y = rows.take(split[1])[:2]
     scores = {}
-    data = clone(base).set_params(n_features_to_select=None)._check(*rows.take(split[0]))
+    data = clone(base).set_params(n_features_to_select=None)._check(*rows.take(split[0])[:3])
     for m, fitted in base._fit_sizes(values, data, watch if watch.progress is not None else None):
         scores[m] = scorer(fitted, X, y)
         watch.count()
     return [scores[m] for m in values]
 
 
-def choose_l2(base: Any, candidates: Sequence[float], rows: InnerRows, splits: Sequence[Split], watch: Watch) -> Choice:
+def choose_l2(base: Any, candidates: Sequence[float], rows: Rows, splits: Sequence[Split], watch: Watch) -> Choice:
     """Choose the weight decay of the linear model; the first candidate stays unless another is better beyond doubt."""
     training = Training() if base.training is None else clone(base.training)
     short = {"ramp_steps": L2_RAMP_STEPS, "refinement_epochs": L2_REFINEMENT_EPOCHS}
@@ -578,10 +524,10 @@ def choose_l2(base: Any, candidates: Sequence[float], rows: InnerRows, splits: S
     predicted: list[list[Any]] = [[] for _ in candidates]
     for train, test in splits:
         X_test = rows.take(test)[0]
-        data = clone(base)._check(*rows.take(train))
+        data = clone(base)._check(*rows.take(train)[:3])
         for place, l2 in enumerate(candidates):
             # As in the rule, the fewer rows there are, the stronger is the decay.
-            candidate = clone(base).set_params(l2=SelectionL2(l2 * rows.counted.size / len(train)))
+            candidate = clone(base).set_params(l2=SelectionL2(l2 * rows.used.size / len(train)))
             predicted[place].append(candidate._fit_data(data, watch).predict(X_test))
             del candidate  # its record has several vectors of the width of the table
             watch.count()
@@ -593,7 +539,7 @@ def choose_l2(base: Any, candidates: Sequence[float], rows: InnerRows, splits: S
     return Choice(list(candidates), by_fold, choose_guarded(by_row[:, np.argsort(order)]), "guarded", scoring)
 
 
-def choose_network(base: Any, rows: InnerRows, splits: Sequence[Split], l2_of_linear: Any, watch: Watch) -> Choice:
+def choose_network(base: Any, rows: Rows, splits: Sequence[Split], l2_of_linear: Any, watch: Watch) -> Choice:
     """Choose the simplest network that is within one standard error of the best, or that the best does not clearly beat.
 
     The simplest comes first. A later one is left when no score on its remaining folds could make it the best: it would not be
@@ -613,7 +559,7 @@ def choose_network(base: Any, rows: InnerRows, splits: Sequence[Split], l2_of_li
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 for number, (train, test) in enumerate(splits):
                     model = clone(candidate)
-                    model._fit_data(model._check(*rows.take(train)), watch)
+                    model._fit_data(model._check(*rows.take(train)[:3]), watch)
                     scores[place, number] = scorer(model, *rows.take(test)[:2])
                     watch.count()
                     done = number + 1
@@ -635,7 +581,7 @@ def network_parameters(name: str, l2_of_linear: Any) -> dict[str, Any]:
 
 def choose(
     estimator: Any,
-    rows: InnerRows,
+    rows: Rows,
     counts: tuple[int, int],
     n_outputs: int,
     seed: int,
@@ -649,7 +595,7 @@ def choose(
     ----------
     estimator : E2EFSClassifier or E2EFSRegressor
         Its parameters; it is not changed.
-    rows : InnerRows
+    rows : Rows
         The rows of its fit.
     counts : (int, int)
         The least and the largest M that are possible.
@@ -676,14 +622,14 @@ def choose(
         values = round_numbers(counts[1], max(counts[0], auto.minimum))
     if values is not None:  # one M for decay and network, in the middle of the path
         base.set_params(n_features_to_select=values[len(values) // 2])
-    candidates = candidates_of_l2(base, rows.counted.size, n_outputs)
+    candidates = candidates_of_l2(base, rows.used.size, n_outputs)
     l2 = base.l2
     if len(candidates) > 1 and _can_split(rows, base._task):
-        choice = choose_l2(base, candidates, rows, rows.split(base._task, L2_FOLDS, seed, "l2='auto'"), watch)
+        choice = choose_l2(base, candidates, rows, inner_folds(rows, base._task, L2_FOLDS, seed, "l2='auto'"), watch)
         chosen.choices["l2"] = choice
         l2 = SelectionL2(choice.chosen)
     if is_auto(base.network):
-        splits = rows.split(base._task, base.cv, seed, "network='auto'")
+        splits = inner_folds(rows, base._task, base.cv, seed, "network='auto'")
         network = chosen.choices["network"] = choose_network(base, rows, splits, l2, watch)
         chosen.parameters |= network_parameters(network.chosen, l2)
     elif isinstance(l2, SelectionL2):
@@ -691,17 +637,17 @@ def choose(
     if automatic:
         assert values is not None
         base.set_params(**chosen.parameters)
-        splits = rows.split(base._task, base.cv, seed, "n_features_to_select='auto'")
+        splits = inner_folds(rows, base._task, base.cv, seed, "n_features_to_select='auto'")
         choice = choose_n_features(base, values, rows, splits, auto.rule, watch)
         chosen.choices["n_features_to_select"] = choice
         chosen.parameters["n_features_to_select"] = int(choice.chosen)
     return chosen
 
 
-def _can_split(rows: InnerRows, task: str) -> bool:
+def _can_split(rows: Rows, task: str) -> bool:
     """Tell whether every class can be learnt and scored; if not, the rule decides about the weight decay."""
-    groups = None if rows.groups is None else rows.groups[rows.counted]
-    y = rows.y[rows.counted]
+    groups = None if rows.groups is None else rows.groups[rows.used]
+    y = rows.y[rows.used]
     if has_classes(y, task):
         return smallest_class(y, groups)[1] >= 2
     return groups is None or np.unique(groups).size >= 2

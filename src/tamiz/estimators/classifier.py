@@ -48,7 +48,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     variant : {"soft", "hard", "ranking"}, default="soft"
         E2E-FS-Soft, E2E-FS, or the variant that orders all features in one fit.
     loss : {"auto", "squared_hinge", "logistic", "softmax"}, default="auto"
-        "auto" is the paper's squared hinge. The other two give probabilities.
+        "auto" is the paper's squared hinge.
     class_weight : {"balanced"}, dict or None, default="balanced"
         "balanced": each class has the same total weight. Not used for indicator tables.
     l2 : float or "auto", default="auto"
@@ -257,7 +257,8 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return probabilities of the classes (of each label, for an indicator table).
 
-        Only for losses that give them, such as "logistic" and "softmax".
+        Classes count as ``class_weight`` says: with "balanced", probabilities are those of classes that are equally
+        frequent. For the squared hinge they are the logistic function of twice the score.
 
         Parameters
         ----------
@@ -270,7 +271,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         """
         scores = self.decision_function(X)
         if self.multilabel_:
-            return expit(scores)
+            return expit(get_loss(self.loss_).slope * scores)
         return get_loss(self.loss_).class_probabilities(scores.reshape(len(scores), -1))
 
     def __sklearn_tags__(self) -> Any:

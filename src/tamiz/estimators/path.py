@@ -20,16 +20,17 @@ from tamiz._utils.extras import require
 from tamiz._utils.validation import finite_number, resolve_n_features_to_select
 from tamiz.estimators.base import BaseE2EFS, Data, seed_of
 from tamiz.estimators.chooser import (
-    InnerRows,
     choose,
     choose_n_features,
     cv_results,
+    inner_folds,
     round_numbers,
     standard_errors,
 )
 from tamiz.estimators.classifier import E2EFSClassifier
 from tamiz.estimators.networks import find_network
 from tamiz.estimators.training import is_auto
+from tamiz.rows.rows import Rows
 
 
 def _has(name: str) -> Any:
@@ -150,12 +151,12 @@ class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         free = clone(base).set_params(keep=None, drop=None)
         counts = free._possible_counts(data)
         values = self._values(counts[1])
-        rows, seed = InnerRows(X, y, sample_weight, groups, time), seed_of(base.random_state)
+        rows, seed = Rows(X, y, sample_weight=sample_weight, groups=groups, time=time), seed_of(base.random_state)
         chosen = choose(base, rows, counts, data.n_outputs, seed, values=values)
         base.set_params(**chosen.parameters)
         choice = None
         if self.cv is not None:
-            splits = rows.split(base._task, self.cv, seed, "E2EFSPath")
+            splits = inner_folds(rows, base._task, self.cv, seed, "E2EFSPath")
             scored = clone(base).set_params(random_state=seed, verbose=0)
             choice = choose_n_features(scored, values, rows, splits, self.rule, n_jobs=self.n_jobs)
             chosen.choices["n_features_to_select"] = choice

@@ -25,6 +25,8 @@ PAPER, STEP, RULE = "tests/core/test_paper.py", "tests/core/test_step.py", "test
 PRICE = "tests/core/test_price.py"
 SCHEDULE, COMPILED, LOOP = "tests/core/test_schedule.py", "tests/core/test_compiled.py", "tests/engines/test_loop.py"
 
+PROTOCOLS, IMAGES, TABLES = (f"tests/paper/test_{name}.py" for name in ("protocols", "images", "tables"))
+
 
 @dataclass(frozen=True)
 class Mutation:
@@ -245,6 +247,98 @@ MUTATIONS = (
         '"ramp_steps": PAPER_RAMP_EPOCHS[variant] * epoch,',
         '"ramp_steps": PAPER_RAMP_EPOCHS[variant],',
         ("tests/engines/test_schedule.py::test_the_papers_schedule_is_counted_in_epochs",),
+    ),
+    Mutation(
+        "rho does not rise before a step limit inside the ramp",
+        "core/rule.py",
+        "begin = min(rule.ramp_steps, 0.75 * limit)",
+        "begin = rule.ramp_steps",
+        (SCHEDULE,),
+    ),
+    # The wiring of the protocols.
+    Mutation(
+        "networks on selected columns are trained by the defaults",
+        "paper/recipes.py",
+        'training = Training.paper(warmup_steps=0) if recipe == "paper" else None',
+        "training = None",
+        (f"{PROTOCOLS}::test_every_network_is_trained_by_the_recipe",),
+    ),
+    Mutation(
+        "the recipe of the paper is the defaults",
+        "paper/recipes.py",
+        '{"training": Training.paper()},',
+        '{"training": Training()},',
+        (f"{PROTOCOLS}::test_the_recipe_of_the_paper_normalises_by_plain_statistics",),
+    ),
+    Mutation(
+        "filters see rows that are not scaled",
+        "paper/recipes.py",
+        "train = unit_range(train.toarray()",
+        "train = (train.toarray()",
+        (f"{PROTOCOLS}::test_filters_see_unit_ranges_and_networks_the_rows_as_they_are",),
+    ),
+    Mutation(
+        "C of the SVM by three folds",
+        "paper/recipes.py",
+        'SVM_FOLDS, SVM_NORMALIZATION = 5, "erf2"',
+        'SVM_FOLDS, SVM_NORMALIZATION = 3, "erf2"',
+        (f"{PROTOCOLS}::test_the_svm_chooses_c_by_five_folds_on_rows_of_equation_9",),
+    ),
+    Mutation(
+        "SVM normalised with the square root of two",
+        "paper/recipes.py",
+        'SVM_FOLDS, SVM_NORMALIZATION = 5, "erf2"',
+        'SVM_FOLDS, SVM_NORMALIZATION = 5, "erf"',
+        (f"{PROTOCOLS}::test_the_svm_chooses_c_by_five_folds_on_rows_of_equation_9",),
+    ),
+    Mutation(
+        "three-layer: networks anew by the defaults",
+        "paper/three_layer.py",
+        "network_for(picked.columns.size, recipe, seed_from",
+        "network_for(picked.columns.size, None, seed_from",
+        (f"{PROTOCOLS}::test_every_network_is_trained_by_the_recipe",),
+    ),
+    Mutation(
+        "images: the mask is always soft",
+        "paper/images.py",
+        "mask = FeatureMask(pictures.train.shape[1], m, variant,",
+        'mask = FeatureMask(pictures.train.shape[1], m, "soft",',
+        (f"{IMAGES}::test_e2efs_is_trained_selected_and_refined_as_the_paper_says",),
+    ),
+    Mutation(
+        "images: no pretraining",
+        "paper/images.py",
+        "pretraining = train_network(start, pictures.train, pictures, configuration.recipe, seed)",
+        "pretraining = 0.0",
+        (f"{IMAGES}::test_e2efs_is_trained_selected_and_refined_as_the_paper_says",),
+    ),
+    Mutation(
+        "images: the refinement does not wait for the epochs of the selection",
+        "paper/images.py",
+        "**configuration.phases(variant, n_rows),",
+        '**{**configuration.phases(variant, n_rows), "selection_steps": 0},',
+        (f"{IMAGES}::test_e2efs_is_trained_selected_and_refined_as_the_paper_says",),
+    ),
+    Mutation(
+        "a number of the paper's table changed by 0.01",
+        "paper/numbers.json",
+        '"colon": [0.848, 0.06]',
+        '"colon": [0.838, 0.06]',
+        (f"{TABLES}::test_no_published_number_has_changed",),
+    ),
+    Mutation(
+        "bold rows with few splits",
+        "paper/tables.py",
+        "SPLITS_TO_TEST = 6",
+        "SPLITS_TO_TEST = 2",
+        (f"{TABLES}::test_few_splits_make_nothing_bold_and_both_recipes_are_rows",),
+    ),
+    Mutation(
+        "dead networks are not counted",
+        "paper/recipes.py",
+        "dead = bool(np.ptp(outputs, axis=0).max() <=",
+        "dead = bool(np.ptp(outputs, axis=0).max() < -1 +",
+        (f"{PROTOCOLS}::test_dead_networks_are_told_from_living_ones",),
     ),
 )
 

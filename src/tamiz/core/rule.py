@@ -242,7 +242,7 @@ class Rule:
     r"""Hold the settings of a selection.
 
     The paper's :math:`\beta`, the length of the mixed gradient, is no parameter: gamma is moved by Adam, which divides the
-    length of its gradient out.
+    length of its gradient out (with ``mask_optimizer="sgd"``, which does not, ``mask_learning_rate`` has its place).
 
     Parameters
     ----------

@@ -208,8 +208,8 @@ def record_selection(
     m = int(counters[Slot.KEPT])
     if counters[Slot.FORCED]:
         warnings.warn(
-            f"The selection did not settle within {rule.max_steps} steps; the {m} largest were kept. "
-            "Raise max_steps or ramp_steps, or use variant='soft'.",
+            f"The selection did not settle within {rule.max_steps} steps; the {m} largest were kept. Raise max_steps"
+            + ("." if rule.variant == "soft" else ", or use variant='soft'."),
             ConvergenceWarning,
             stacklevel=3,
         )

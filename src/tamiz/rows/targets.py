@@ -236,7 +236,8 @@ def class_weights(class_weight: Any, classes: np.ndarray, codes: np.ndarray, sam
     Parameters
     ----------
     class_weight : "balanced", dict or None
-        "balanced": N / n_c, as in the paper; a dict of class to weight, classes it leaves out weigh 1; None: 1 each.
+        "balanced": N / n_c, as in the released code of the paper's authors (the paper gives no formula); a dict of class to
+        weight, classes it leaves out weigh 1; None: 1 each.
     classes : ndarray of shape (n_classes,)
         Classes.
     codes : ndarray of shape (n_samples,)

@@ -272,7 +272,8 @@ class Stepper:
         self.tensors.counters[Slot.FORCED] = 2
         warnings.warn(
             f"The mask did not settle within {self.rule.max_steps} steps of selection; the "
-            f"{int(self.tensors.counters[Slot.KEPT])} largest were kept. Raise ramp_steps or max_steps, or use variant='soft'.",
+            f"{int(self.tensors.counters[Slot.KEPT])} largest were kept. Raise max_steps"
+            + ("." if self.rule.variant == "soft" else ", or use variant='soft'."),
             ConvergenceWarning,
             stacklevel=2,
         )

@@ -22,7 +22,7 @@ from tamiz.core.gates import possible_counts
 from tamiz.errors import TableArgumentError, TableError
 from tamiz.estimators.chooser import round_numbers
 from tamiz.estimators.networks import find_network
-from tamiz.evaluation.alerts import find_row_alerts, find_selection_alerts
+from tamiz.evaluation.alerts import find_leaks, find_row_alerts, find_selection_alerts, find_target_alerts
 from tamiz.evaluation.cross_validation import (
     Progress,
     check_test_target,
@@ -449,11 +449,14 @@ def select(
     weighted = {} if whole.sample_weight is None else {"sample_weight": whole.sample_weight}
     others = [size for size in sizes if size != m]
     models = dict(model.fit_copies(others, whole.X, whole.y, **weighted)) if others else {}
-    alerts = [
+    found = [
         *getattr(rows.source, "alerts", ()),
+        *find_leaks(evaluation, rows, whole.X),
         *find_row_alerts(rows),
+        *find_target_alerts(rows, found_task),
         *find_selection_alerts(evaluation, fitted.support, whole.X, subject.units),
     ]
+    alerts = tuple({(alert.kind, alert.columns): alert for alert in reversed(found)}.values())[::-1]
     late = sum(not fold.converged for fold in evaluation.folds) + (not fitted.converged)
     if late:
         note(f"In {late} of {len(evaluation.folds) + 1} fits the step limit had to decide which columns to keep.")
@@ -472,7 +475,7 @@ def select(
         **{name: value for name, value in reading.items() if isinstance(value, (str, int, float, list, tuple))},
     }
     study = Study(
-        rows, targets, found_task, model, encoder, subject.units, evaluation, models, tuple(alerts), settings, None,
+        rows, targets, found_task, model, encoder, subject.units, evaluation, models, alerts, settings, None,
         tuple(notes), seconds,
     )  # fmt: skip
     if test is None:

@@ -6,16 +6,20 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas
 import pytest
+from sklearn.feature_selection import SelectKBest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from tamiz import E2EFSClassifier, compare
 from tamiz.baselines import FisherScore, registry
-from tamiz.evaluation.comparison import Candidate, Comparison, compare_methods, default_judge, make_candidates, warm_up
+from tamiz.evaluation.comparison import Candidate, Comparison, compare_methods, make_candidates, warm_up
 from tamiz.evaluation.folds import make_folds
-from tamiz.evaluation.metrics import BALANCED_ACCURACY, R_SQUARED, Metric
-
-
-def slices(X):
-    return lambda train, test: (X[train], X[test])
+from tamiz.evaluation.metrics import BALANCED_ACCURACY, METRICS, R_SQUARED, Metric
+from tamiz.evaluation.subjects import default_judge
+from tamiz.rows.rows import Rows
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +47,7 @@ def test_comparison_of_methods(signal):
     chosen["random"] = Candidate(
         lambda m, seed: registry.make_selector("random", n_features_to_select=m, random_state=seed), in_threads=False
     )
-    found = compare_methods(slices(X), y, chosen, [2, 5], folds, task="classification", n_features=30, n_jobs=2)
+    found = compare_methods(Rows(X, y), chosen, [2, 5], folds, METRICS["classification"], n_jobs=2)
     assert found.scores.shape == (3, 2, 12)
     assert not found.failures
     assert found.supports.sum(axis=3)[0].tolist() == [[2] * 12, [5] * 12]
@@ -70,7 +74,7 @@ def test_for_which_numbers_a_method_is_fitted(signal):
 
     chosen = {nested: Candidate(maker(nested), nested=nested) for nested in asked}
     folds = make_folds(y, "classification", 2)
-    found = compare_methods(slices(X), y, chosen, [2, 5], folds, task="classification", n_features=30)
+    found = compare_methods(Rows(X, y), chosen, [2, 5], folds, METRICS["classification"])
     assert asked == {"any": [5, 5], "largest": [5, 5], "smallest": [2, 2], "each": [2, 5, 2, 5]}
     assert np.array_equal(found.supports[0], found.supports[1])
     assert np.array_equal(found.supports[0], found.supports[2])
@@ -86,7 +90,7 @@ def test_a_method_that_fails_does_not_stop_the_others(signal):
 
     chosen = {**candidates("fisher"), "broken": Candidate(lambda m, seed: Broken(), nested="each")}
     folds = make_folds(y, "classification", 3)
-    found = compare_methods(slices(X), y, chosen, [2], folds, task="classification", n_features=30)
+    found = compare_methods(Rows(X, y), chosen, [2], folds, METRICS["classification"])
     assert found.failures == {"broken": "no luck today"}
     assert [rank.method for rank in found.ranks] == ["fisher"]
     assert np.isnan(found.scores[1]).all()
@@ -137,7 +141,7 @@ def test_random_features_are_averaged_over_draws(signal):
         return inner(m, seed)
 
     chosen = {"random": replace(chosen["random"], make=make)}
-    found = compare_methods(slices(X), y, chosen, [2], folds, task="classification", n_features=30)
+    found = compare_methods(Rows(X, y), chosen, [2], folds, METRICS["classification"])
     assert len(asked) == len(set(asked)) == 3 * chosen["random"].n_draws > 3
     assert found.references == ("random",)
 
@@ -161,7 +165,7 @@ def test_regression_scores_are_pooled_over_the_folds():
     y = X[:, 0] + generator.normal(size=20)
     folds = make_folds(y, "regression", 10)
     chosen = make_candidates(["all"], "regression")
-    found = compare_methods(slices(X), y, chosen, [1], folds, task="regression", n_features=3)
+    found = compare_methods(Rows(X, y), chosen, [1], folds, METRICS["regression"])
     error = around = 0.0
     for train, test in folds:
         judge = default_judge("regression").fit(X[train], y[train])
@@ -209,3 +213,37 @@ def test_candidates_follow_the_descriptions_of_the_methods():
     assert make_candidates(["e2efs"], "classification", "mlp")["e2efs"].in_threads  # compiled
     with pytest.raises(ValueError, match="'fisher' needs classes"):
         make_candidates(["fisher"], "regression")
+
+
+def test_own_selectors_and_pipelines_are_compared_in_columns_of_a_frame(signal):
+    X, y = signal
+    frame = pandas.DataFrame(X[:, :10], columns=list("abcdefghij"))
+    frame["colour"] = np.random.default_rng(0).choice(["red", "green", "blue"], 80)
+    mine = make_pipeline(StandardScaler(), SelectKBest(k=2), LogisticRegression())
+    seen = []
+    found = compare(
+        {"fisher": "fisher", "e2efs": E2EFSClassifier(), "mine": mine, "broken": SelectKBest(k=3, score_func=len)},
+        frame,
+        y,
+        k=[1, 2],
+        cv=3,
+        repeats=2,
+        progress=lambda *step: seen.append(step),
+    )
+    assert found.methods == ("fisher", "e2efs", "mine", "broken", "random", "all")
+    assert found.names[-1] == "colour"
+    assert list(found.failures) == ["broken"]
+    for method in (0, 1, 4):
+        assert found.supports[method].sum(axis=2).tolist() == [[1] * 6, [2] * 6]
+    assert found.supports[5].all()
+    assert (found.judge, found.n_folds, found.references) == ("LogisticRegression", 3, ("random", "all"))
+    assert found.to_frame().shape == (12, 7)
+    assert seen[-1] == ("comparing", 72, 72)
+    for call, message in (
+        (lambda: compare({}, X, y), "nothing to compare"),
+        (lambda: compare(["fisher"], X, y, k=[0]), "k must hold numbers from 1 to the 30 columns"),
+        (lambda: compare({"x": LogisticRegression()}, X, y, k=2), "selects no features"),
+        (lambda: compare(["fischer"], X, y, k=2), "Did you mean 'fisher'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()

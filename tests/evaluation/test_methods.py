@@ -7,7 +7,8 @@ import pytest
 
 from tamiz.baselines.registry import available, canonical_name, get_method
 from tamiz.errors import UnknownNameError
-from tamiz.evaluation.comparison import DEFAULT_METHODS, make_seeded, pick_methods, rank_for_targets
+from tamiz.evaluation.comparison import DEFAULT_METHODS, make_seeded, pick_methods
+from tamiz.evaluation.subjects import rank_for_targets
 
 
 @pytest.mark.parametrize("method", available())

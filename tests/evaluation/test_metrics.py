@@ -87,6 +87,10 @@ def test_pooled_r2_is_one_number_for_all_folds():
     assert np.isfinite(metrics.R_SQUARED.combine([metrics.R_SQUARED.measure([2.0, 2.0], [1.0, 2.0], [0.0, 1.0])])).all()
 
 
-def test_the_number_of_rows_of_a_bound():
-    assert metrics.BALANCED_ACCURACY.count_rows(np.repeat([0, 1], 10)) == 20
-    assert metrics.BALANCED_ACCURACY.count_rows(np.repeat([0, 1], [2, 98])) < 8  # few rows of one class tell little
+def test_parts_hold_the_hits_and_rows_of_each_class():
+    y, guess = np.repeat([0, 1], [6, 2]), np.array([0, 0, 0, 1, 1, 1, 1, 1])
+    assert metrics.BALANCED_ACCURACY.measure(y, guess, y, None, np.array([0, 1, 2])) == (0.75, 3, 6, 2, 2, 0, 0)
+    assert metrics.SCORINGS["accuracy"].measure(y, guess, y, None, np.array([0, 1])) == (0.625, 5, 8)
+    weighted = metrics.BALANCED_ACCURACY.measure(y, guess, y, np.array([2.0] * 6 + [1.0, 3.0]), np.array([0, 1]))
+    assert weighted[3:] == pytest.approx((1.6, 1.6))  # 4² / (1 + 9) rows
+    assert metrics.SCORINGS["roc_auc"].measure(y, guess, y, None, np.array([0, 1]))[1:] == (4.5, 6, 1.5, 2)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from tamiz._utils.text import list_some
+from tamiz._utils.text import list_some, quote
+from tamiz.evaluation.metrics import get_metric
 from tamiz.rows.rows import Rows
 from tamiz.tables.columns import Alert
 
@@ -18,8 +19,13 @@ if TYPE_CHECKING:
 _LEAST_ROWS = 20
 #: A smaller share of rows that are copies changes no score that one could see.
 _LEAST_SHARE_OF_COPIES = 0.01
+#: Rows that nearly repeat another are told of from this share on: in few dimensions rows lie unevenly, and a third may seem so.
+_LEAST_SHARE_OF_NEAR_COPIES = 0.4
+#: A class of fewer rows is rare; a column with a higher score on held-out rows is suspected to be a leak.
+_FEW_ROWS, _LEAK = 10, 0.95
 #: Cells that are looked at; of larger tables the first rows.
 _MOST_CELLS = 20_000_000
+_CELLS_AT_ONCE = 4_000_000
 
 
 def count_copies(X: Any, y: Any) -> int:
@@ -100,6 +106,14 @@ def find_row_alerts(rows: Rows) -> list[Alert]:
             "make the score too good: remove them, or keep them together with groups."
         )
         found.append(Alert("repeated rows", (), message))
+    elif rows.groups is None and rows.time is None:
+        share = share_of_near_copies(part.X)
+        if share >= _LEAST_SHARE_OF_NEAR_COPIES:
+            message = (
+                f"{share:.0%} of the rows nearly repeat another row, as those of one patient or machine do. In the training and "
+                "the test part of a fold they make the score too good: keep them together with groups, or name the time."
+            )
+            found.append(Alert("near-repeated rows", (), message))
     identifiers = {rows.names[rows.columns[j]]: kind for j, kind in find_identifiers(part.X).items()}
     for kind in ("a running number", "an identifier"):
         names = tuple(name for name, found_kind in identifiers.items() if found_kind == kind)
@@ -109,6 +123,172 @@ def find_row_alerts(rows: Rows) -> list[Alert]:
                 looks = f"{len(names)} columns ({list_some(names)}) look each like"
             found.append(Alert("identifier", names, f"{looks} {kind}: leave it out unless it measures something."))
     return found
+
+
+def find_target_alerts(rows: Rows, task: str) -> list[Alert]:
+    """Find a target that is a running number, and classes of few rows.
+
+    Examples
+    --------
+    >>> find_target_alerts(Rows(np.zeros((30, 1)), np.arange(30.0)), "regression")[0].kind
+    'running target'
+    >>> find_target_alerts(Rows(np.zeros((30, 1)), np.arange(30) < 4), "classification")[0].message
+    "Class 'True' of the target has 4 rows: its scores rest on few rows, see the interval."
+    """
+    y = rows.y[rows.used]
+    if y.ndim > 1:
+        return []
+    if task == "regression":
+        steps = np.diff(y)
+        if y.size >= _LEAST_ROWS and steps[0] != 0 and np.all(steps == steps[0]):
+            message = "The target goes up or down by the same step from row to row, as a running number does: name another one."
+            return [Alert("running target", (), message)]
+        return []
+    labels, counts = np.unique(y, return_counts=True)
+    rare = [(label, count) for label, count in zip(labels, counts, strict=True) if count < _FEW_ROWS]
+    if not rare:
+        return []
+    if len(rare) == 1:
+        message = f"Class {quote(rare[0][0])} of the target has {rare[0][1]} rows: its scores rest on few rows, see the interval."
+    else:
+        message = f"{len(rare)} classes of the target have fewer than {_FEW_ROWS} rows each: {list_some([r[0] for r in rare])}."
+    return [Alert("rare class", (), message)]
+
+
+def share_of_near_copies(X: Any, seed: int = 0) -> float:
+    """Estimate the share of rows that have a neighbour much nearer than rows drawn one by one would have.
+
+    The distances to the 6th to 15th neighbour give the dimension of the rows (Levina and Bickel 2004), and with it the
+    distance to the first that is expected. Of many rows, those are compared that a sample of 2,000 holds.
+
+    Examples
+    --------
+    >>> generator = np.random.default_rng(0)
+    >>> patients = np.repeat(generator.normal(size=(40, 20)), 3, axis=0)
+    >>> bool(share_of_near_copies(patients + 0.1 * generator.normal(size=patients.shape)) > 0.9)
+    True
+    >>> share_of_near_copies(generator.normal(size=(120, 20)))
+    0.0
+    """
+    generator, far, near = np.random.default_rng(seed), 15, 5
+    rows = np.arange(X.shape[0])
+    if rows.size > 2000:
+        rows = np.sort(generator.choice(rows, 2000, replace=False))
+    columns = np.arange(X.shape[1])
+    if columns.size > 1000:
+        columns = np.sort(generator.choice(columns, 1000, replace=False))
+    part = X[rows][:, columns]
+    Z = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
+    Z = np.where(np.isfinite(Z), Z, 0.0)
+    Z = (Z - Z.mean(axis=0)) / np.where(Z.std(axis=0) > 0, Z.std(axis=0), 1.0)
+    if rows.size < 2 * far:
+        return 0.0
+    squares = np.square(Z).sum(axis=1)
+    distances = squares[:, None] + squares[None] - 2 * Z @ Z.T
+    np.fill_diagonal(distances, np.inf)
+    distances = np.sqrt(np.maximum(np.partition(distances, far - 1, axis=1)[:, :far], 0.0))
+    distances.sort(axis=1)
+    fine = distances[:, 0] > 1e-5 * np.median(distances[:, -1])  # equal rows are counted elsewhere
+    if fine.sum() < far:
+        return 0.0
+    logs = np.log(distances[fine, -1:] / distances[fine])
+    dimension = 1 / max(float(logs[:, near:-1].mean()), 1e-9)
+    expected = float(np.sum(1 / np.arange(1, far))) / dimension
+    # Three times the expected ratio is five deviations away.
+    return float(np.mean(logs[:, 0] > max(3 * expected, 0.5)))
+
+
+def find_leaks(evaluation: Evaluation, rows: Rows, X: Any) -> list[Alert]:
+    """Find columns that alone predict the target nearly perfectly on held-out rows, as well as all columns together.
+
+    Columns whose ranks separate a class (or follow the numbers of the target) are judged by a small tree over the folds.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Its folds, units and score of all columns are used.
+    rows : Rows
+        The rows.
+    X : ndarray
+        Encoded rows; sparse ones are not searched.
+    """
+    from scipy.stats import rankdata
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    if sp.issparse(X) or np.ndim(rows.y) > 1 or rows.used.size < _LEAST_ROWS:
+        return []
+    y, used = rows.y[rows.used], rows.used
+    classes = evaluation.task == "classification"
+    targets = [y == label for label in np.unique(y)] if classes else [rankdata(y)]
+    suspects = set()
+    step = max(1, _CELLS_AT_ONCE // max(1, X.shape[0]))
+    for start in range(0, X.shape[1], step):
+        ranks = rankdata(np.nan_to_num(X[:, start : start + step]), axis=0)
+        for target in targets:
+            if classes:
+                n = int(target.sum())
+                area = (ranks[target].sum(axis=0) - n * (n + 1) / 2) / n / max(1, y.size - n)
+                found = np.abs(area - 0.5) > 0.45
+            else:
+                centred = ranks - ranks.mean(axis=0)
+                spread = np.sqrt(np.square(centred).sum(axis=0) * np.square(target - target.mean()).sum())
+                found = np.abs(centred.T @ (target - target.mean())) > 0.95 * np.maximum(spread, 1e-12)
+            suspects.update(evaluation.units[start : start + step][found].tolist())
+    sizes = np.bincount(evaluation.units)
+    suspects.update(
+        np.flatnonzero(sizes > 1).tolist() if classes else []
+    )  # levels may tell together what none tells alone
+    if not suspects:
+        return []
+    place = np.full(rows.n_rows, -1)
+    place[used] = np.arange(used.size)
+    metric = evaluation.metric if evaluation.metric.response == "predict" else get_metric(None, evaluation.task)
+    if not metric.greater_is_better:
+        metric = get_metric(None, evaluation.task)
+    everything = evaluation.interval("all_features").value if metric is evaluation.metric else 1.0
+    leaks = []
+    for unit in sorted(suspects):
+        own, parts = np.nan_to_num(np.asarray(X[:, evaluation.units == unit], dtype=np.float64)), []
+        for train, test in evaluation.splits[: evaluation.n_folds]:
+            tree: Any = DecisionTreeClassifier(max_depth=4, class_weight="balanced", random_state=0)
+            tree = tree if classes else DecisionTreeRegressor(max_leaf_nodes=50, random_state=0)
+            tree.fit(own[place[train]], rows.y[train])
+            parts.append(metric.measure(rows.y[test], tree.predict(own[place[test]]), rows.y[train]))
+        score = float(np.nanmean(metric.combine(parts)))
+        if score > _LEAK and score > everything - 0.03:
+            leaks.append((unit, score))
+    return [
+        Alert(
+            "leak",
+            (evaluation.names[unit],),
+            f"Column {quote(evaluation.names[unit])} alone predicts the target ({metric.name} {score:.3f} on held-out rows): "
+            "is it known at the time of the prediction? If not, leave it out.",
+        )
+        for unit, score in leaks
+    ]
+
+
+def find_copied_columns(evaluation: Evaluation, support: np.ndarray, X: Any) -> list[Alert]:
+    """Find kept columns that are copies of another kept one, exact or in another unit."""
+    alone = np.flatnonzero(np.bincount(evaluation.units) == 1)
+    columns = np.flatnonzero(np.isin(evaluation.units, np.intersect1d(alone, np.flatnonzero(support))))[:1000]
+    if columns.size < 2:
+        return []
+    part = X[:, columns]
+    Z = np.nan_to_num(np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64))
+    Z -= Z.mean(axis=0)
+    norms = np.linalg.norm(Z, axis=0)
+    Z /= np.where(norms > 0, norms, 1.0)
+    same = np.triu(np.abs(Z.T @ Z) > 1 - 1e-6, 1)
+    names = [evaluation.names[unit] for unit in evaluation.units[columns]]
+    return [
+        Alert(
+            "copy",
+            (names[i], names[j]),
+            f"Columns {quote(names[i])} and {quote(names[j])} are copies, up to their unit: drop one.",
+        )
+        for i, j in np.argwhere(same)[:20]
+    ]
 
 
 def find_selection_alerts(evaluation: Evaluation, support: np.ndarray, X: Any, units: np.ndarray) -> list[Alert]:
@@ -144,6 +324,7 @@ def find_selection_alerts(evaluation: Evaluation, support: np.ndarray, X: Any, u
     if constant:
         message = f"Kept although constant: {list_some(constant)}. There are fewer columns of use than were asked for."
         found.append(Alert("constant", constant, message))
+    found += find_copied_columns(evaluation, support, X)
     if evaluation.n_without_score:
         message = (
             f"In {evaluation.n_without_score} of {len(evaluation.folds)} folds {evaluation.metric.name} is not defined; "

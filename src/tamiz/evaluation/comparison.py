@@ -155,9 +155,8 @@ class Candidate:
     def rank(self, n_features_to_select: int, seed: int, train: Part, rows: Rows) -> np.ndarray:
         """Fit a selector and return the ranks of the columns of the table; a column is as good as its best level."""
         made = self.make(n_features_to_select, seed)
-        if not hasattr(made, "nested") and not (hasattr(made, "copy_for") and rows.is_plain):
-            support = Subject(made, rows).fit(train, seed).support
-            return np.where(support, 1, rows.n_columns + 1)
+        if hasattr(made, "copy_for") and not rows.is_plain:
+            return _ranks_of_support(made, train, rows, seed)
         if train.y.ndim > 1 and not self.joint:
             ranking = rank_for_targets(lambda: self.make(n_features_to_select, seed), train.X, train.y)
         else:
@@ -165,6 +164,19 @@ class Candidate:
         best = np.full(rows.n_columns, ranking.size + 1)
         np.minimum.at(best, rows.columns, ranking)
         return best.argsort(kind="stable").argsort(kind="stable") + 1
+
+
+@dataclass(frozen=True)
+class OwnCandidate(Candidate):
+    """A selector or pipeline of the user, of which only the columns that it keeps are read."""
+
+    def rank(self, n_features_to_select: int, seed: int, train: Part, rows: Rows) -> np.ndarray:
+        """Fit the selector; kept columns rank first, all others behind every M."""
+        return _ranks_of_support(self.make(n_features_to_select, seed), train, rows, seed)
+
+
+def _ranks_of_support(selector: Any, train: Part, rows: Rows, seed: int) -> np.ndarray:
+    return np.where(Subject(selector, rows).fit(train, seed).support, 1, rows.n_columns + 1)
 
 
 def make_candidates(names: Sequence[str], task: str, network: str = "linear") -> dict[str, Candidate]:
@@ -489,7 +501,7 @@ def _own_candidate(selector: Any) -> Candidate:
     def make(m: int, seed: int) -> Any:
         return clone(selector) if name is None else clone(selector).set_params(**{name: m})
 
-    return Candidate(make, nested="largest" if name is None else "each", joint=True)
+    return OwnCandidate(make, nested="largest" if name is None else "each", joint=True)
 
 
 def compare_methods(

@@ -145,7 +145,8 @@ def permuted_orders(rows: Rows, generator: np.random.Generator) -> Orders:
 
     Without groups and time the features of whole rows change places, so that every fold keeps its targets. Groups take the
     targets of another group, in a shuffled order and as many as they need, so that targets that are the same within each
-    group stay so. In time the targets are shifted in a circle, which keeps what follows on each other.
+    group stay so. In time the targets, followed by themselves in reverse, are shifted in a circle: what follows on each other
+    stays so, and no shift has a jump that the targets themselves do not have.
 
     Parameters
     ----------
@@ -168,7 +169,8 @@ def permuted_orders(rows: Rows, generator: np.random.Generator) -> Orders:
     used, order = rows.used, np.arange(rows.n_rows)
     if rows.time is not None:
         by_time = used[np.argsort(rows.time[used], kind="stable")]
-        order[by_time] = np.roll(by_time, int(generator.integers(1, used.size)))
+        there_and_back = np.concatenate([by_time, by_time[::-1]])
+        order[by_time] = np.roll(there_and_back, int(generator.integers(1, 2 * used.size)))[: used.size]
         return None, order
     if rows.groups is None:
         order[used] = generator.permutation(used)

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tamiz._version import __version__
+
 
 def _as_supports(supports: Any) -> np.ndarray:
     array = np.asarray(supports, dtype=bool)
@@ -87,7 +89,7 @@ def library_versions(
     found = {"python": platform.python_version()}
     for package in packages:
         try:
-            found[package] = metadata.version(package)
+            found[package] = __version__ if package == "tamiz" else metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
     return found

@@ -1,0 +1,99 @@
+"""Alerts of what makes scores look better than they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas
+import pytest
+import scipy.sparse as sp
+
+from tamiz import select
+from tamiz.evaluation.alerts import (
+    count_copies,
+    find_identifiers,
+    find_row_alerts,
+    find_target_alerts,
+    share_of_near_copies,
+)
+from tamiz.rows.rows import Rows
+
+
+def kinds(alerts):
+    return [alert.kind for alert in alerts]
+
+
+def test_copies_are_counted_but_not_where_chance_makes_them():
+    generator = np.random.default_rng(0)
+    X = np.tile(generator.normal(size=(15, 10)), (4, 1))
+    y = np.tile(generator.integers(0, 2, 15), 4)
+    assert count_copies(X, y) == count_copies(sp.csr_matrix(X), y) == 45
+    (alert,) = find_row_alerts(Rows(X, y))
+    assert "45 of 60 rows are copies" in alert.message
+    survey = generator.integers(0, 2, size=(200, 5)).astype(float)
+    assert find_row_alerts(Rows(survey, np.zeros(200))) == []
+
+
+@pytest.mark.parametrize(("n_columns", "noise"), [(20, 0.1), (20, 0.3), (200, 0.4)])
+def test_rows_that_nearly_repeat_are_found_without_groups(n_columns, noise):
+    generator = np.random.default_rng(0)
+    patients = np.repeat(np.arange(40), 3)
+    X = generator.normal(size=(40, n_columns))[patients] + noise * generator.normal(size=(120, n_columns))
+    assert kinds(find_row_alerts(Rows(X, patients % 2))) == ["near-repeated rows"]
+    assert find_row_alerts(Rows(X, patients % 2, groups=patients)) == []
+    assert find_row_alerts(Rows(X, patients % 2, time=np.arange(120))) == []
+
+
+@pytest.mark.parametrize("shape", [(60, 2), (200, 5), (100, 20), (60, 2000), (1000, 8)])
+@pytest.mark.parametrize("kind", ["normal", "heavy", "factors"])
+def test_rows_drawn_one_by_one_are_not_called_repeats(shape, kind):
+    generator = np.random.default_rng(0)
+    X = generator.standard_t(3, size=shape) if kind == "heavy" else generator.normal(size=shape)
+    if kind == "factors":
+        X = X[:, :2] @ generator.normal(size=(2, shape[1])) + 0.3 * X
+    assert share_of_near_copies(X) < 0.35
+    assert find_row_alerts(Rows(X, np.zeros(len(X)))) == []
+
+
+def test_running_numbers_and_identifiers_are_found():
+    generator = np.random.default_rng(0)
+    ticket = generator.permutation(100_000)[:50]
+    age = generator.integers(20, 90, 50)
+    X = np.column_stack([np.arange(50) + 1, ticket, age, generator.normal(size=50), np.ones(50)])
+    assert find_identifiers(X) == {0: "a running number", 1: "an identifier"}
+    assert find_identifiers(X[:10]) == find_identifiers(sp.csr_matrix(X)) == {}
+    words = [alert.message for alert in find_row_alerts(Rows(X, age, names=["row", "ticket", "age", "x", "one"]))]
+    assert words[0].startswith("Column 'row' looks like a running number")
+    assert words[1].startswith("Column 'ticket' looks like an identifier")
+
+
+def test_targets_that_count_rows_and_rare_classes():
+    X = np.zeros((40, 1))
+    assert kinds(find_target_alerts(Rows(X, np.arange(100.0, 140.0)), "regression")) == ["running target"]
+    assert find_target_alerts(Rows(X, np.arange(40.0) ** 2), "regression") == []
+    assert find_target_alerts(Rows(X, np.resize([0, 1], 40)), "classification") == []
+    (alert,) = find_target_alerts(Rows(X, np.arange(40) // 8 + (np.arange(40) == 0)), "classification")
+    assert alert.kind == "rare class"
+
+
+def test_leaks_and_copies_among_kept_columns_are_told_and_strong_columns_are_not():
+    generator = np.random.default_rng(0)
+    y = np.resize(["no", "yes"], 200)
+    frame = pandas.DataFrame(generator.normal(size=(200, 6)), columns=list("abcdef"))
+    frame["b"] += 1.5 * (y == "yes")
+    frame["refund"] = np.where(y == "yes", np.exp(generator.normal(size=200)), 0.0)
+    frame["inches"] = 2.54 * frame["b"] + 1
+    frame["status"] = np.where(y == "yes", generator.choice(["p", "q"], 200), generator.choice(["r", "s"], 200))
+    study = select(frame, y, 4, keep=["b", "inches"], permutations=0)
+    found = {(alert.kind, alert.columns) for alert in study.alerts}
+    assert {("leak", ("refund",)), ("leak", ("status",)), ("copy", ("b", "inches"))} <= found
+    assert ("leak", ("b",)) not in found
+    assert "is it known at the time of the prediction?" in study.alerts[0].message
+
+
+def test_a_number_that_nearly_is_the_target_is_a_leak():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(150, 5))
+    y = X[:, 0] + X[:, 1]
+    X[:, 4] = np.exp(y / 2)  # in another unit
+    study = select(X, y, 2, permutations=0)
+    assert [alert.columns for alert in study.alerts if alert.kind == "leak"] == [("x4",)]

@@ -30,7 +30,7 @@ class PairsOptions(ResultOptions, TargetOptions):
         typer.Option(
             "--degree",
             metavar="N",
-            help="Degree of the curves of each column: 1 finds products, 2 also rings. The time grows with its square.",
+            help="Degree of the curves of each column: 1 finds products, 2 also other shapes. The time grows with its square.",
             min=1,
             max=4,
         ),

@@ -360,28 +360,23 @@ def _block_functions(
     table: ColumnTable, weights: np.ndarray, columns: np.ndarray, degree: int, out: np.ndarray
 ) -> np.ndarray:
     """Write the functions of a few columns one after the other into ``out``; return how many each has."""
-    single = table.is_single[columns]
-    inputs = table.first_inputs[columns[single]]
-    together = len(inputs) > 0 and inputs[-1] - inputs[0] == len(inputs) - 1 and (np.diff(inputs) == 1).all()
-    part = table.values[:, inputs[0] : inputs[-1] + 1] if together else table.values[:, inputs]
-    values = np.ascontiguousarray((part.toarray() if sp.issparse(part) else part).T)
     highest = 1 if table.is_sparse else degree
+    single = table.is_single[columns]
     if single.all():
+        part = table.values[:, table.first_inputs[columns]]
+        values = np.ascontiguousarray((part.toarray() if sp.issparse(part) else part).T)
         return write_polynomials(values, weights, highest, out)
     degrees = np.zeros(len(columns), dtype=np.int64)
-    ranked = np.empty((highest * len(inputs), table.n_samples), dtype=np.float32)
-    degrees[single] = counts = write_polynomials(values, weights, highest, ranked)
-    ends = np.cumsum(counts)
-    place = n_ranked = 0
+    place = 0
     for index, column in enumerate(columns):
         if single[index]:
-            found = ranked[ends[n_ranked] - counts[n_ranked] : ends[n_ranked]]
-            n_ranked += 1
+            values = np.ascontiguousarray(table.column(column)[:, 0].astype(table.values.dtype))
+            degrees[index] = polynomials(values, np.argsort(values), weights, highest, out[place:])
         else:
             found = _special_functions(table, weights, int(column))
             degrees[index] = len(found)
-        out[place : place + len(found)] = found
-        place += len(found)
+            out[place : place + len(found)] = found
+        place += degrees[index]
     return degrees
 
 

@@ -111,32 +111,21 @@ def _totals_of_row(
 
 @njit(cache=True, nogil=True)
 def scan(
-    products,
-    variances,
-    has_variances,
-    factor,
-    columns_i,
-    offsets_i,
-    columns_j,
-    offsets_j,
-    same,
-    offset,
-    slope,
-    floor,
-    heap_z,
-    heap_i,
-    heap_j,
-    best_i,
-    partner_i,
-    best_j,
-    partner_j,
+    products, variances, has_variances, factor, first, second, same, tables, floor, heap, best_first, best_second
 ):  # pragma: no cover - compiled
     """Update the heap and the best partners with a block of inner products, shape (n_targets, n_functions, n_functions).
 
-    Of a block with itself (``same``) only what is above the diagonal is read.
+    ``first`` and ``second`` are columns and offsets of the blocks, ``heap`` (z, i, j), ``best_first`` and ``best_second``
+    (z, partner). Of a block with itself (``same``) only what is above the diagonal is read.
     Pairs below ``floor`` do not enter the heap. Of equally good partners the one with the lower index stays, so that the order
     of the blocks does not matter.
     """
+    columns_i, offsets_i = first
+    columns_j, offsets_j = second
+    offset, slope = tables
+    heap_z, heap_i, heap_j = heap
+    best_i, partner_i = best_first
+    best_j, partner_j = best_second
     n_i, n_j = columns_i.shape[0], columns_j.shape[0]
     totals = np.empty(n_j, dtype=np.float32)
     degree_i, degree_j = offsets_i[1] - offsets_i[0], offsets_j[1] - offsets_j[0]
@@ -312,19 +301,12 @@ class Best:
     def merge_pairs(self, z: np.ndarray, i: np.ndarray, j: np.ndarray) -> None:
         """Take in other pairs, in no order; that of the calls does not change the result."""
         stronger = z >= self.z.min(initial=np.inf)
-        z, i, j = z[stronger], i[stronger], j[stronger]
-        if len(z) == 0:
-            return
-        n_kept = len(self.z)
-        self.i, self.j = np.concatenate([self.i, i]), np.concatenate([self.j, j])
-        z = np.concatenate([self.z, z])
-        strongest = np.argpartition(-z, n_kept - 1)[:n_kept]
-        weakest = z[strongest].min()
-        if (z == weakest).sum() > (
-            z[strongest] == weakest
-        ).sum():  # of pairs that are equally strong the first ones stay
-            strongest = np.lexsort((self.j, self.i, -z))[:n_kept]
-        self.z, self.i, self.j = z[strongest], self.i[strongest], self.j[strongest]
+        if stronger.any():
+            z, i, j = (
+                np.concatenate(both) for both in ((self.z, z[stronger]), (self.i, i[stronger]), (self.j, j[stronger]))
+            )
+            order = np.lexsort((j, i, -z))[: len(self.z)]  # of pairs that are equally strong the first ones stay
+            self.z, self.i, self.j = z[order], i[order], j[order]
 
     def merge_columns(self, columns: np.ndarray, z: np.ndarray, partner: np.ndarray) -> None:
         """Take in best partners of some columns; -1 is none."""
@@ -377,7 +359,7 @@ def search_block(
         factor = np.float32(1.0)
     tables = transform_tables(int(np.diff(first.offsets).max() * np.diff(second.offsets).max()) * n_targets)
     same = bool(first.columns[0] == second.columns[0])
-    layout = (first.columns, first.offsets, second.columns, second.offsets, same, *tables)
+    layout = ((first.columns, first.offsets), (second.columns, second.offsets), same, tables)
     none = np.iinfo(np.int64).max
     found: Found = []
     for replicate, so_far in zip(weights, known):
@@ -385,14 +367,15 @@ def search_block(
             inner_products(first, second, weight, products[target])
         best = Best.empty(min(len(so_far.z), len(first.columns) * len(second.columns)), 0)
         floor = so_far.z.min(initial=np.inf)
-        columns = []
-        for block in (first, second):
-            columns += [so_far.column_z[block.columns], np.full(len(block.columns), none)]
-        scan(products, variances, uses_variances, factor, *layout, floor, best.z, best.i, best.j, *columns)
-        for partner in columns[1::2]:
+        of_first, of_second = (
+            (so_far.column_z[block.columns], np.full(len(block.columns), none)) for block in (first, second)
+        )
+        heap = (best.z, best.i, best.j)
+        scan(products, variances, uses_variances, factor, *layout, floor, heap, of_first, of_second)
+        for _, partner in (of_first, of_second):
             partner[partner == none] = -1
         filled = np.isfinite(best.z)
-        found.append((best.z[filled], best.i[filled], best.j[filled], *columns))
+        found.append((best.z[filled], best.i[filled], best.j[filled], *of_first, *of_second))
     return found
 
 
@@ -417,7 +400,7 @@ def search_all(
     n_columns: int,
     n_kept: int,
     n_threads: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[float], None] = lambda share: None,
 ) -> list[Best]:
     """Search all pairs of all blocks.
 
@@ -433,8 +416,8 @@ def search_all(
         Number of pairs to keep for each replicate.
     n_threads : int, default=1
         Threads.
-    progress : callable or None, default=None
-        Called with the blocks done and their number.
+    progress : callable
+        Called with the share of the blocks that is done.
 
     Returns
     -------
@@ -455,9 +438,5 @@ def search_all(
                 record.merge_pairs(z, i, j)
                 record.merge_columns(first.columns, z_first, partner_first)
                 record.merge_columns(second.columns, z_second, partner_second)
-            if progress is not None:
-                progress(done, len(tasks))
-    for record in records:
-        order = np.lexsort((record.j, record.i, -record.z))
-        record.z, record.i, record.j = record.z[order], record.i[order], record.j[order]
+            progress(done / len(tasks))
     return records

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,15 @@ from tamiz.pairs.target import PairResiduals, PairTarget, TailFit, additive_resi
 # Progress is told as (share done, what is being done).
 Progress = Callable[[float, str], None]
 
+
+def _silent(share: float, what: str) -> None:
+    """Show no progress."""
+
+
+def _part_of(progress: Progress, begin: float, end: float, what: str, share: float) -> None:
+    progress(begin + (end - begin) * share, what)
+
+
 # So many of the strongest pairs are always judged exactly,
 MIN_JUDGED = 100
 # and all that are kept and of whose strength fewer than so many are expected among all pairs without effect.
@@ -26,7 +36,7 @@ _EXPECTED_JUDGED = 50.0
 _SKETCH_PRODUCTS = 4e12
 _SKETCH_ROWS = 64
 # so many of the pairs that it finds are judged on all rows, and the strongest of so many columns are fitted first.
-_SKETCH_PAIRS = 20_000
+_SKETCH_PAIRS = 5_000
 _SKETCH_FITTED = 200
 
 
@@ -105,7 +115,7 @@ def search_full(
     random: np.random.Generator,
     n_permutations: Any,
     n_threads: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = _silent,
 ) -> Evidence:
     """Search all pairs of a basis.
 
@@ -121,8 +131,8 @@ def search_full(
         "auto" begins with 20 and goes on to 100 while the strongest pair is in doubt.
     n_threads : int, default=1
         Threads.
-    progress : callable or None, default=None
-        Told of what is done.
+    progress : callable
+        Called with the share that is done, and with what is being done.
     """
     tests = ColumnTests(basis, target.weights)
     alone = residuals_of(target)
@@ -138,12 +148,8 @@ def search_full(
 
     def search(replicates: list[PairResiduals], begin: float, end: float, what: str) -> list[Best]:
         """Search with several residuals at once; they share the blocks."""
-
-        def tell(done: int, total: int) -> None:
-            if progress is not None:
-                progress(begin + (end - begin) * done / total, what)
-
         weights = np.stack([one.values * residuals.scale for one in replicates])
+        tell = partial(_part_of, progress, begin, end, what)
         return search_all(blocks, weights, variance, basis.n_columns, n_kept, n_threads, tell)
 
     wanted = 20 if n_permutations == "auto" else n_permutations
@@ -210,7 +216,7 @@ def search_sketch(
     degree: int,
     random: np.random.Generator,
     n_threads: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = _silent,
 ) -> tuple[Evidence, np.ndarray, str]:
     """Find strong pairs among very many columns: search products of ranks on some rows, judge the best pairs on all rows.
 
@@ -228,8 +234,8 @@ def search_sketch(
         Chooses among rows with equal residuals.
     n_threads : int, default=1
         Threads.
-    progress : callable or None, default=None
-        Told of what is done.
+    progress : callable
+        Called with the share that is done, and with what is being done.
 
     Returns
     -------
@@ -243,8 +249,7 @@ def search_sketch(
         part = make_basis(table, target.weights, degree=degree, columns=columns, n_threads=n_threads)
         degrees[columns] = part.degrees
         marginal[columns] = ColumnTests(part, target.weights).log_p(alone)
-        if progress is not None:
-            progress(0.2 * columns[-1] / table.n_columns, "columns")
+        progress(0.2 * columns[-1] / table.n_columns, "columns")
     strong = np.sort(np.argsort(marginal, kind="stable")[:_SKETCH_FITTED])
     fitted = make_basis(table, target.weights, degree=degree, columns=strong)
     tests = ColumnTests(fitted, target.weights)
@@ -257,11 +262,7 @@ def search_sketch(
     weights = target.weights[rows] / target.weights[rows].sum()
     basis = make_basis(table.take(rows), weights, degree=1, n_threads=n_threads)
     n_tests = count_pairs(degrees)
-
-    def tell(done: int, total: int) -> None:
-        if progress is not None:
-            progress(0.2 + 0.7 * done / total, "sketch")
-
+    tell = partial(_part_of, progress, 0.2, 0.9, "sketch")
     blocks, n_kept = split(basis), max(1, min(_SKETCH_PAIRS, count_pairs(basis.degrees)))
     variance = residuals.scale[rows] ** 2
     best = search_all(blocks, weighted[None, :, rows], variance, table.n_columns, n_kept, n_threads, tell)[0]
@@ -269,8 +270,7 @@ def search_sketch(
     columns = np.unique(pairs)
     basis = make_basis(table, target.weights, degree=degree, columns=columns, n_threads=n_threads)
     evidence = PairJudge(basis, target.weights).judge(np.searchsorted(columns, pairs), residuals)
-    if progress is not None:
-        progress(1.0, "judged")
+    progress(1.0, "judged")
     note = (
         f"Sketch: products of ranks were searched on {n_rows:,} of {table.n_samples:,} rows, and the {len(pairs):,} strongest of "
         f"{n_tests:,} pairs judged on all; weaker pairs and those of another shape can be missed. P values are corrected for the "

@@ -55,8 +55,8 @@ def find_pairs(
     task : {"auto", "classification", "regression"}, default="auto"
         What y is; "auto" takes text, booleans and few integers for classes.
     degree : int from 1 to 4, default=2
-        Degree of the polynomials of the ranks of each column. 1 finds products and exclusive ors, 2 rings and
-        saddles too. The time grows with its square.
+        Degree of the polynomials of the ranks of each column. 1 finds products and exclusive ors, 2 also effects that
+        turn around. The time grows with its square.
     categorical : None, "auto" or sequence, default=None
         Columns without an order: names, indices or a mask; "auto" takes text, boolean and category columns of a data frame.
     groups : array-like of shape (n_features,) or None, default=None

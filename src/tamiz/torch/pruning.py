@@ -503,7 +503,7 @@ def _cuts_behind(lab: _Laboratory, name: str, dead: torch.Tensor, normal: _Run) 
         layer = lab.names[other]
         if isinstance(layer, FeatureMask) or other not in missing.seen or other not in alone.seen:
             continue
-        gone = missing.seen[other].all_nan & ~alone.seen[other].any_nan & seen.constant
+        gone = missing.seen[other].any_nan & ~alone.seen[other].any_nan & seen.constant
         if not bool(gone.any()) or bool(gone.all()):
             continue
         keep = tuple((~gone).nonzero().flatten().tolist())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import threading
 import time
 from pathlib import Path
@@ -66,6 +67,19 @@ def test_a_name_that_points_here_is_not_answered(ask, host):
     assert ask("", Host=host)[0] == 403
 
 
+@pytest.mark.parametrize("line", ["OPTIONS *", "GET x", "CONNECT h:443", "GET ", "BREW /"])
+def test_odd_request_lines_are_refused_without_a_traceback(server, capfd, line):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
+        connection.sendall(f"{line} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode())
+        assert connection.recv(100).split()[1] in (b"400", b"403", b"405")
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_header_of_brackets_is_answered_with_a_message(ask):
+    status, _, body = ask("tables", "POST", b"a,b", X_Reading="[" * 20_000)
+    assert (status, json.loads(body)["error"]) == (422, "The request is not understood.")
+
+
 def test_localhost_is_answered(ask, server):
     assert ask("", Host=f"localhost:{server.port}")[0] == 200
 
@@ -107,7 +121,7 @@ def test_a_file_name_does_not_leave_the_folder(ask, server, small_file, tmp_path
 
 
 def test_a_file_above_the_limit_is_not_stored(ask, server):
-    folder = Path(server.app.tables._folder)
+    folder = Path(server.app.tables.folder)
     before = len(list(folder.iterdir()))
     status, _, body = ask("tables", "POST", b"1,2\n" * 5_000_001, X_File_Name="large.csv")
     assert status == 422
@@ -116,7 +130,7 @@ def test_a_file_above_the_limit_is_not_stored(ask, server):
 
 
 def test_a_broken_file_is_removed(ask, server):
-    folder = Path(server.app.tables._folder)
+    folder = Path(server.app.tables.folder)
     before = len(list(folder.iterdir()))
     broken = {
         "empty.csv": b"",
@@ -146,10 +160,10 @@ def test_a_broken_file_is_removed(ask, server):
 def test_the_parts_of_a_fit_are_streamed_in_order(ask, uploaded):
     wish = {"page": "p", "table": uploaded["table"], "target": "ill", "m": 2}
     status, headers, body = ask("fit", "POST", json.dumps(wish))
-    events = events_of(body)
+    events = [event for event in events_of(body) if event[0] != "progress"]
     assert status == 200
     assert headers["content-type"].startswith("text/event-stream")
-    assert [kind for kind, _ in events] == ["fit", "heat", *["fold"] * 5, "done", "end"]
+    assert [kind for kind, _ in events] == ["fit", "heat", "score", "curve", "done", "end"]
     assert {one["name"] for one in events[0][1]["kept"]} == {"gene 2", "gene 5"}
 
 
@@ -190,12 +204,12 @@ def test_a_wish_that_the_table_cannot_fulfil_is_a_problem(ask, uploaded, change,
 
 def test_m_is_lowered_to_the_columns_that_there_are(ask, uploaded):
     wish = {"page": "p", "table": uploaded["table"], "target": "ill", "m": 99, "drop": ["gene 1"]}
-    events = events_of(ask("fit", "POST", json.dumps(wish))[2])
+    events = [event for event in events_of(ask("fit", "POST", json.dumps(wish))[2]) if event[0] != "progress"]
     assert (events[0][0], events[0][1]["m"], events[0][1]["columns"]) == ("fit", 11, 12)
 
 
 def test_nonsense_is_answered_with_a_message(ask):
-    for body in (b"", b"{", b"[1]", b"\xff\xfe", b"null"):
+    for body in (b"", b"{", b"[1]", b"\xff\xfe", b"null", b"[" * 100_000):
         status, _, answer = ask("fit", "POST", body)
         assert status == 422
         assert json.loads(answer)["error"]
@@ -231,7 +245,7 @@ def test_fifty_wishes_of_one_page_leave_no_fit_running(ask, server, uploaded):
     assert len(kinds) == 50
     assert all(found[-1] == "end" for found in kinds)
     complete = [found for found in kinds if "done" in found]
-    assert 1 <= len(complete) < 25
+    assert 1 <= len(complete) < 50
 
 
 GERMAN = "Messung vom Montag\ngen;masse;ill\n" + "".join(
@@ -251,10 +265,11 @@ def test_a_file_is_read_as_the_page_says(ask):
     again = json.loads(body)
     assert (status, again["table"], again["reading"]["missing"], again["target"]) == (200, found["table"], None, "ill")
     wish = {"page": "p", "table": found["table"], "target": "ill", "m": 1}
-    events = events_of(ask("fit", "POST", json.dumps(wish))[2])
+    events = [event for event in events_of(ask("fit", "POST", json.dumps(wish))[2]) if event[0] == "fit"]
     assert [one["name"] for one in events[0][1]["kept"]] == ["masse"]
     code = json.loads(ask("code", "POST", json.dumps(wish))[2])["code"]
-    assert "read_table('g.csv', target='ill', encoding='iso8859-1', delimiter=';', decimal=',', skip_rows=1" in code
+    for words in ("'g.csv',", "target='ill'", "encoding='iso8859-1'", "delimiter=';'", "decimal=','", "skip_rows=1"):
+        assert words in code
 
 
 @pytest.mark.parametrize(
@@ -278,22 +293,16 @@ def test_a_wrong_way_of_reading_is_answered_with_a_message_and_the_table_stays(a
 
 def test_m_and_network_are_chosen_on_inner_folds(ask, uploaded):
     wish = {"page": "p", "table": uploaded["table"], "target": "ill", "m": "auto", "network": "auto"}
-    events = events_of(ask("fit", "POST", json.dumps(wish))[2])
-    assert [kind for kind, _ in events] == [
-        "chosen",
-        "fit",
-        *["heat"] * (events[1][1]["m"] > 1),
-        *["fold"] * 5,
-        "done",
-        "end",
-    ]
+    events = [event for event in events_of(ask("fit", "POST", json.dumps(wish))[2]) if event[0] != "progress"]
+    assert [kind for kind, _ in events[:2]] == ["chosen", "fit"]
+    assert [kind for kind, _ in events[-2:]] == ["done", "end"]
     chosen = events[0][1]
     assert (chosen["network"], chosen["m"]) == ("linear", events[1][1]["m"])
     assert chosen["m"] in (1, 2, 3)
     assert "the simplest that the best on inner folds does not clearly beat" in chosen["words"]
     assert "the fewest within one standard error" in chosen["words"]
-    status, _, body = ask("code", "POST", json.dumps(wish))
-    assert (status, "chosen first" in json.loads(body)["error"]) == (422, True)
+    code = json.loads(ask("code", "POST", json.dumps(wish))[2])["code"]
+    assert "k='auto'" in code
 
 
 def test_a_page_that_goes_away_ends_its_export(server, ask, csv_of):

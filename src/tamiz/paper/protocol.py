@@ -264,7 +264,7 @@ class Protocol(ABC):
         return {}
 
     def comparisons(self, plan: Any, summary: Any) -> list[Any]:
-        """Return keyword arguments of the report pages of the run, see :func:`tamiz.report.write.compare_report`."""
+        """Return keyword arguments of the report pages of the run, see :func:`tamiz.report.report`."""
         return []
 
 

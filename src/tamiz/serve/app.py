@@ -24,13 +24,11 @@ from tamiz.errors import TamizError
 from tamiz.report.page import render
 from tamiz.report.records import to_plain
 from tamiz.report.text import clean_text
-from tamiz.serve.code import python_code
-from tamiz.serve.fits import LIVE_NETWORKS, fit_wish, read_wish
+from tamiz.serve.fits import LIVE_NETWORKS, python_code, read_request, run_request
 from tamiz.serve.guard import Guard
 from tamiz.serve.jobs import JobCancelled, LiveJob, LiveJobs
-from tamiz.serve.reading import describe_reading, read_reading
-from tamiz.serve.run import run_wish
-from tamiz.serve.session import LiveError, LiveTable, LiveTables
+from tamiz.serve.tables import LiveError, LiveTable, LiveTables, read_options
+from tamiz.study import select
 
 #: Bytes of a request other than an upload.
 _MOST_BYTES = 4_000_000
@@ -106,25 +104,23 @@ class LiveApp:
 
     @staticmethod
     def _description(key: str, table: LiveTable) -> Response:
-        return JSONResponse(to_plain({**table.describe(key), "reading": describe_reading(table.reading)}))
+        return JSONResponse(to_plain(table.describe(key)))
 
     async def _read_again(self, request: Request) -> Response:
         """Read a table anew with the options of the page."""
         key = request.path_params["key"]
-        reading = read_reading(await _read_record(request))
+        options = read_options(await _read_record(request))
         try:
-            table = await run_in_threadpool(self.tables.read_again, key, reading)
+            key, table = await run_in_threadpool(self.tables.read_again, key, options)
         except (TamizError, ValueError) as error:
             raise LiveError(self.tables.plain_message(error)) from None
         return self._description(key, table)
 
     async def _upload(self, request: Request) -> Response:
         """Write the body to a file, up to the limit, and read it as a table."""
-        try:
-            reading = read_reading(json.loads(unquote(request.headers.get("x-reading", "{}"))))
-        except ValueError:
-            raise LiveError("The request is not understood.") from None
-        path = self.tables.new_file(unquote(request.headers.get("x-file-name", "table")))
+        options = read_options(_parse(unquote(request.headers.get("x-reading", "{}"))))
+        name = unquote(request.headers.get("x-file-name", "table"))
+        path = self.tables.new_file(name)
         size = 0
         try:
             with path.open("wb") as file:
@@ -140,7 +136,7 @@ class LiveApp:
             self.tables.discard(path)
             raise
         try:
-            key, table = await run_in_threadpool(self.tables.add, path, reading)
+            key, table = await run_in_threadpool(self.tables.add, path, name, options)
         except (TamizError, ValueError) as error:
             raise LiveError(self.tables.plain_message(error)) from None
         return self._description(key, table)
@@ -148,12 +144,12 @@ class LiveApp:
     async def _read(self, request: Request) -> tuple[dict[str, Any], Any, Any]:
         """Return the body of a request, the table that it names and what it asks for."""
         record = await _read_record(request)
-        wish = read_wish(record)
-        return record, self.tables.get(str(record.get("table"))), wish
+        asked = read_request(record)
+        return record, self.tables.get(str(record.get("table"))), asked
 
     async def _fit(self, request: Request) -> Response:
         """Start a fit, which ends an older one of the same page, and stream its parts as server-sent events."""
-        record, table, wish = await self._read(request)
+        record, table, asked = await self._read(request)
         queue: asyncio.Queue[Any] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
@@ -163,7 +159,7 @@ class LiveApp:
 
         def work(job: LiveJob) -> None:
             try:
-                run_wish(table.with_target(wish.target), wish, job)
+                run_request(table.with_target(asked.target), asked, job)
             except JobCancelled:
                 raise
             except Exception as error:
@@ -183,28 +179,26 @@ class LiveApp:
         return StreamingResponse(stream(), media_type="text/event-stream")
 
     async def _report(self, request: Request) -> Response:
-        _, table, wish = await self._read(request)
+        _, table, asked = await self._read(request)
 
         def write(check: Callable[..., None]) -> str:
-            data = table.with_target(wish.target)
-            fitted = fit_wish(data, wish, check)
-            fitted.selection_ = fitted.selection_.with_names([feature.name for feature in data.features])
-            check()
-            return render(
-                fitted, data.X, data.y, cv=len(data.folds) or None, title=table.name, target=data.target, task=data.task,
-                notes=data.notes,
+            study = select(
+                table.path, target=None if table.has_target else asked.target, k=asked.n_features_to_select,
+                network=asked.network, keep=asked.keep or None, drop=asked.drop or None, permutations=0, n_jobs=1,
+                progress=check, **table.options,
             )  # fmt: skip
+            check()
+            return render(study, title=table.name)
 
         page = await self._run_while_connected(request, write)
         headers = {"content-disposition": 'attachment; filename="report.html"'}
         return Response(page, media_type="text/html", headers=headers)
 
     async def _code(self, request: Request) -> Response:
-        _, table, wish = await self._read(request)
+        _, table, asked = await self._read(request)
 
         def write(check: Callable[..., None]) -> str:
-            data = table.with_target(wish.target)
-            return python_code(table, data, wish, fit_wish(data, wish, check))
+            return python_code(table, table.with_target(asked.target), asked)
 
         return JSONResponse({"code": await self._run_while_connected(request, write)})
 
@@ -251,9 +245,14 @@ async def _read_record(request: Request) -> Any:
         body += chunk
         if len(body) > _MOST_BYTES:
             raise LiveError("The request is too large.")
+    return _parse(body)
+
+
+def _parse(text: str | bytes) -> Any:
+    """Read JSON; a hundred thousand brackets are no more understood than nonsense."""
     try:
-        return json.loads(body)
-    except ValueError:
+        return json.loads(text)
+    except (ValueError, RecursionError):
         raise LiveError("The request is not understood.") from None
 
 
@@ -263,7 +262,7 @@ def _answer(route: Callable[[Request], Awaitable[Response]]) -> Callable[[Reques
     async def answer(request: Request) -> Response:
         try:
             return await route(request)
-        except ClientDisconnect:
+        except (ClientDisconnect, asyncio.CancelledError):  # the page has gone, or the server ends
             return Response(status_code=400)
         except TamizError as error:
             return JSONResponse({"error": clean_text(str(error))}, status_code=422)

@@ -46,7 +46,9 @@ class Guard:
             return False
         if headers.get("origin", f"http://{host}") != f"http://{host}":
             return False
-        given = scope["path"].split("/")[1]
+        given = (scope["path"].split("/") + [""])[
+            1
+        ]  # "*" of OPTIONS and the host of CONNECT have no part behind a slash
         return secrets.compare_digest(given.encode(), self.token.encode())
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:

@@ -57,7 +57,7 @@ class LiveServer:
         uvicorn = require("uvicorn", "serve", "tamiz serve")
         require("starlette", "serve", "tamiz serve")
         from tamiz.serve.app import LiveApp
-        from tamiz.serve.session import LiveTables
+        from tamiz.serve.tables import LiveTables
 
         self._socket = _listen(port)
         try:

@@ -3,7 +3,7 @@
   const $ = (id) => document.getElementById(id);
   const page = crypto.randomUUID();  // one for each load: fits of other tabs are not disturbed
   const state = {table: null, columns: [], m: 10, target: null, network: "linear", keep: [], drop: []};
-  let sizes = [1], running = null, wanted = false, folds = [], timings = [], forcedLast = null;
+  let sizes = [1], running = null, wanted = false, timings = [], forcedLast = null, clock = null;
   const say = (text) => { $("said").textContent = text; };
 
   function problem(text) {
@@ -26,7 +26,6 @@
   function showTheme() {
     $("theme").textContent = isDark() ? "Light" : "Dark";
     $("theme").setAttribute("aria-label", `Switch to the ${isDark() ? "light" : "dark"} theme`);
-    drawHeat();
   }
   $("theme").addEventListener("click", () => {
     document.documentElement.dataset.theme = isDark() ? "light" : "dark";
@@ -54,11 +53,42 @@
   }
 
   // A newer wish ends the older fit, but not before its list is there: otherwise a steady drag would show nothing.
-  const remember = () => sessionStorage.setItem("state", JSON.stringify({...state, columns: undefined}));
+  // The address holds what was chosen: a reload, or a link that somebody copied, shows the same.
+  function remember() {
+    const {table, target, m, network, keep, drop} = state;
+    const said = new URLSearchParams({table, m, network});
+    if (target !== null) said.set("target", target);
+    for (const [key, names] of [["keep", keep], ["drop", drop]]) for (const name of names) said.append(key, name);
+    history.replaceState(null, "", `#${said}`);
+  }
+  function recall() {
+    const said = new URLSearchParams(location.hash.slice(1));
+    if (!said.has("table")) return null;
+    const m = said.get("m") === "auto" ? "auto" : Math.max(1, Math.round(Number(said.get("m"))) || 10);
+    const found = {table: said.get("table"), m, network: said.get("network") || "linear", keep: said.getAll("keep"), drop: said.getAll("drop")};
+    return said.has("target") ? {...found, target: said.get("target")} : found;
+  }
+
+  // What runs, and for how long.
+  function busy(words, done = null, total = null) {
+    const since = clock ? clock.since : performance.now();
+    if (clock) clearInterval(clock.timer);
+    clock = null;
+    $("status").hidden = !words;
+    if (!words) return;
+    if (total) { $("bar").max = total; $("bar").value = done; } else $("bar").removeAttribute("value");
+    const tell = () => {
+      const seconds = Math.round((performance.now() - since) / 1000);
+      $("status-words").textContent = `${words}${total ? `: ${done} of ${total}` : " …"}${seconds ? ` (${seconds} s)` : ""}`;
+    };
+    tell();
+    clock = {since, timer: setInterval(tell, 1000)};
+  }
   function refit() {
     remember();
     const open = state.m === "auto" || state.network === "auto";
     $("chosen").textContent = open ? "Choosing on inner folds …" : "";
+    if (!clock) busy("Fitting");
     $("kept").dataset.done = "";
     if (running && !running.answered && performance.now() - running.started < 400) { wanted = true; return; }
     if (running) running.abort.abort();
@@ -90,6 +120,7 @@
     }
     if (running === mine) {
       running = null;
+      busy();
       document.body.classList.remove("stale");
       if (wanted) start();
     }
@@ -110,8 +141,12 @@
       mine.answered = true;
       timings.push(performance.now() - mine.started);
       if (wanted) { mine.abort.abort(); start(); }
-    } else if (kind === "heat") { heat = data; drawHeat(); }
-    else if (kind === "fold") showFold(data);
+    } else if (kind === "progress") busy(data.stage[0].toUpperCase() + data.stage.slice(1), data.done, data.total);
+    else if (kind === "heat") {
+      draw("heat", data);
+      $("heat-legend").replaceChildren(...data.legend.map(([swatch, name]) => make("li", {}, picture(swatch), make("bdi", {}, name))));
+    } else if (kind === "score") showScore(data);
+    else if (kind === "curve") draw("curve", data);
     else if (kind === "problem") { problem(data.message); mine.answered = true; }
     else if (kind === "done") finish(data);
   }
@@ -121,7 +156,7 @@
   async function upload(file, reading = {}) {
     if (!file) return;
     problem();
-    say(`Reading ${file.name}`);
+    clear(file.name);
     const headers = {"X-File-Name": encodeURIComponent(file.name), "X-Reading": encodeURIComponent(JSON.stringify(reading))};
     try {
       const answer = await ask("tables", {method: "POST", body: file, headers});
@@ -129,13 +164,34 @@
       opened(await answer.json());
     } catch (error) {
       unread = file;
+      busy();
       $("reading-part").hidden = false;
       problem(error.message);
       say("");
     }
   }
 
+  // A new table: nothing of the old one stays on the page.
+  function clear(name) {
+    if (running) running.abort.abort();
+    running = null;
+    wanted = false;
+    busy();
+    $("work").hidden = true;
+    $("title").textContent = name;
+    $("headline").textContent = "";
+    for (const id of ["verdict", "score-words", "chosen", "more"]) $(id).textContent = "";
+    for (const id of ["alerts", "next", "notes", "heat", "curve", "heat-legend"]) $(id).replaceChildren();
+    $("kept").tBodies[0].replaceChildren();
+    $("score").textContent = "–";
+    for (const id of ["code-part", "alerts-part", "heat-part", "curve-part"]) $(id).hidden = true;
+    busy(`Reading ${name}`);
+    say(`Reading ${name}`);
+  }
+
   function opened(table, kept = null) {
+    clear(table.name);
+    busy();
     Object.assign(state, {table: table.table, columns: table.columns, target: table.target, keep: [], drop: [], m: 10}, kept || {});
     $("title").textContent = table.name;
     $("headline").textContent = `${table.rows.toLocaleString("en")} rows, ${table.columns.length.toLocaleString("en")} columns`;
@@ -145,11 +201,6 @@
     $("target").value = state.target || "";
     $("network").value = state.network;
     showReading(table.reading);
-    $("kept").tBodies[0].replaceChildren();
-    $("code-part").hidden = true;
-    heat = null;
-    $("folds").replaceChildren();
-    $("score-words").textContent = "";
     setSizes(Math.max(1, table.columns.length - (table.hasTarget ? 0 : 1)));
     showForced();
     refit();
@@ -195,7 +246,7 @@
     let place = 0;
     sizes.forEach((size, i) => { if (size <= state.m) place = i; });
     $("slider").value = place;
-    $("slider").setAttribute("aria-valuetext", `${state.m} columns`);
+    $("slider").setAttribute("aria-valuetext", `${state.m} column${state.m === 1 ? "" : "s"}`);
     $("m").value = state.m;
   }
 
@@ -267,7 +318,6 @@
 
   // ---- Results -----------------------------------------------------------------------------------------------------
   function showList(mine, data) {
-    folds = [];
     const largest = Math.max(1e-12, ...data.kept.map((one) => one.contribution));
     const focused = document.activeElement && document.activeElement.dataset.key;
     const rows = data.kept.map((one) => {
@@ -290,8 +340,11 @@
     if (data.m < mine.m && !wanted) state.m = data.m;  // there are no more columns
     if (Number($("m").max) !== data.columns) setSizes(data.columns); else showM();
     $("more").textContent = data.kept.length < data.m ? `The first ${data.kept.length} are listed; the report holds all.` : "";
-    for (const item of $("folds").children) { item.textContent = "…"; item.className = ""; }
+    $("alerts").replaceChildren(...data.alerts.map((alert) => make("li", {}, alert)));
+    $("alerts-part").hidden = !data.alerts.length;
     $("score").textContent = "–";
+    $("score-words").textContent = "";
+    $("verdict").textContent = "";
     $("heat-part").hidden = data.m < 2;
     $("kept").dataset.m = data.m;
     $("kept").dataset.done = "";
@@ -309,17 +362,15 @@
 
   const number = (value, digits) => (value === null ? "–" : value.toFixed(digits));
 
-  function showFold(data) {
-    folds.push(new Set(data.kept));
-    const items = [];
-    for (let i = 0; i < data.folds; i += 1) {
-      items.push(i < data.scores.length ? make("li", {class: "there"}, number(data.scores[i], 2)) : make("li", {}, "…"));
-    }
-    $("folds").replaceChildren(...items);
-    $("score").textContent = number(data.mean, 3);
-    $("score-words").textContent = `${data.metric} on held-out rows; chance ${number(data.chance, 2)}, standard deviation ${number(data.deviation, 3)} over ${folds.length} of ${data.folds} folds`;
+  function showScore(data) {
+    $("score").textContent = number(data.score, 3);
+    const others = data.others.filter((one) => one[1] !== null).map(([name, value]) => `${name} ${number(value, 3)}`);
+    const parts = [`${data.metric} on held-out rows, ${data.shown}`, ...(data.chance === null ? [] : [`chance ${number(data.chance, 3)}`]), ...others];
+    if (data.stability !== null) parts.push(`stability ${number(data.stability, 2)}`);
+    $("score-words").textContent = parts.join("; ");
+    $("verdict").textContent = data.verdict;
     for (const row of $("kept").tBodies[0].rows) {
-      row.cells[3].textContent = `${folds.filter((fold) => fold.has(row.dataset.name)).length}/${folds.length}`;
+      row.cells[3].textContent = `${Math.round(data.shares[row.dataset.name] * data.folds)}/${data.folds}`;
     }
   }
 
@@ -329,59 +380,14 @@
     say(`${$("headline").textContent}. ${data.folds ? `${$("score").textContent} ${$("score-words").textContent}` : ""}`);
   }
 
-  // ---- Heat map ----------------------------------------------------------------------------------------------------
-  let heat = null;
-  const CELL = 14, STRIP = 10;
-  const labelRoom = () => ($("heat").parentElement.clientWidth > 420 ? 140 : 80);
-
-  function colour(text) {  // of a CSS variable, as three numbers
-    const value = getComputedStyle(document.documentElement).getPropertyValue(text).trim();
-    return [1, 3, 5].map((i) => parseInt(value.slice(i, i + 2), 16));
+  // ---- Pictures, which the server draws ----------------------------------------------------------------------------
+  function picture(markup) {
+    return document.importNode(new DOMParser().parseFromString(markup.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"'), "image/svg+xml").documentElement, true);
   }
-  const mixed = (from, to, share) => `rgb(${from.map((one, i) => Math.round(one + (to[i] - one) * share)).join(",")})`;
-
-  function drawHeat() {
-    const canvas = $("heat");
-    if (!heat || $("heat-part").hidden) return;
-    const width = Math.max(240, canvas.parentElement.clientWidth), height = STRIP + 4 + CELL * heat.names.length;
-    const scale = devicePixelRatio || 1;
-    canvas.width = width * scale;
-    canvas.height = height * scale;
-    canvas.style.height = `${height}px`;
-    const pen = canvas.getContext("2d"), room = labelRoom();
-    pen.scale(scale, scale);
-    const [paper, low, high, ink] = ["--raised", "--blue", "--red", "--ink"].map(colour);
-    const step = (width - room) / heat.groups.length;
-    heat.groups.forEach((group, i) => {
-      pen.fillStyle = mixed(colour(`--s${group % 8}`), paper, 0);
-      pen.fillRect(room + i * step, 0, step + .5, STRIP);
-    });
-    pen.font = "11px system-ui, sans-serif";
-    pen.textBaseline = "middle";
-    heat.z.forEach((row, j) => {
-      const top = STRIP + 4 + j * CELL;
-      row.forEach((value, i) => {
-        pen.fillStyle = mixed(paper, value < 0 ? low : high, Math.min(1, Math.abs(value) / 25));
-        pen.fillRect(room + i * step, top, step + .5, CELL - 1);
-      });
-      pen.fillStyle = mixed(ink, paper, 0);
-      let name = heat.names[j];
-      while (name.length > 1 && pen.measureText(name).width > room - 8) name = name.slice(0, -2) + "…";
-      pen.fillText(name, 0, top + CELL / 2);
-    });
-    const legend = heat.labels.map((label, i) => { const box = make("span", {class: `series s${i % 8}`, "aria-hidden": "true"}, "■"); box.style.color = `var(--s${i % 8})`; return make("span", {}, box, ` ${label} `); });
-    $("heat-legend").replaceChildren(...legend, "Red is above the mean of a column, blue below; like rows and columns stand together.");
-    canvas.setAttribute("aria-label", `Heat map: ${heat.names.length} kept columns by ${heat.groups.length} rows, ordered by clustering. Columns: ${heat.names.join(", ")}.`);
+  function draw(id, data) {
+    $(id).replaceChildren(make("div", {class: "plot wide-only"}, picture(data.wide)), make("div", {class: "plot narrow-only"}, picture(data.narrow)));
+    $(`${id}-part`).hidden = false;
   }
-
-  $("heat").addEventListener("mousemove", (event) => {
-    if (!heat) return;
-    const box = $("heat").getBoundingClientRect(), room = labelRoom();
-    const j = Math.floor((event.clientY - box.top - STRIP - 4) / CELL), i = Math.floor((event.clientX - box.left - room) / ((box.width - room) / heat.groups.length));
-    const there = heat.z[j] && i >= 0 && i < heat.groups.length;
-    $("heat-cell").textContent = there ? `${heat.names[j]}: ${(heat.z[j][i] / 10).toFixed(1)} standard deviations, ${heat.labels[heat.groups[i]]}` : "";
-  });
-  addEventListener("resize", drawHeat);
 
   // ---- Export ------------------------------------------------------------------------------------------------------
   $("report").addEventListener("click", async () => {
@@ -409,7 +415,22 @@
     say("Copied");
   });
 
-  // ---- Start: what this tab worked on before, or the file of the command -------------------------------------------
+  $("link").addEventListener("click", async () => {
+    await navigator.clipboard.writeText(location.href);
+    say("The link is copied; it works while tamiz serve runs");
+    $("link").textContent = "Link copied";
+    setTimeout(() => { $("link").textContent = "Copy a link to this"; }, 1600);
+  });
+
+  // ---- Start: what the address holds, or the file of the command ---------------------------------------------------
+  async function openAddress() {
+    const kept = recall();
+    if (!kept || (kept.table === state.table && JSON.stringify(kept) === JSON.stringify(recall.last))) return false;
+    recall.last = kept;
+    try { opened(await (await ask(`tables/${encodeURIComponent(kept.table)}`)).json(), kept); return true; }
+    catch (error) { problem(error.message); return false; }
+  }
+  addEventListener("hashchange", openAddress);  // a link that is pasted into an open page
   (async () => {
     const theme = sessionStorage.getItem("theme");
     if (theme) document.documentElement.dataset.theme = theme;
@@ -417,12 +438,7 @@
     try {
       const settings = await (await ask("start")).json();
       $("network").replaceChildren(...settings.networks.map((name) => make("option", {value: name}, name)));
-      const kept = JSON.parse(sessionStorage.getItem("state") || "null");
-      if (kept && kept.table) {
-        delete kept.columns;
-        try { opened(await (await ask(`tables/${encodeURIComponent(kept.table)}`)).json(), kept); return; }
-        catch { sessionStorage.removeItem("state"); }
-      }
+      if (await openAddress()) return;
       if (settings.table) opened(await (await ask(`tables/${settings.table}`)).json());
     } catch (error) { problem(error.message); }
   })();

@@ -1,0 +1,296 @@
+"""Tables that pages work on: files in a folder of their own, read once per target."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import shutil
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from tamiz.errors import TableError, TamizError
+from tamiz.evaluation.alerts import find_row_alerts
+from tamiz.evaluation.cross_validation import split_folds
+from tamiz.study import load_rows
+from tamiz.tables import read_table
+from tamiz.tables.names import find_column
+
+#: Tables that are held at a time, and targets of each of them.
+MOST_TABLES, MOST_TARGETS = 8, 2
+N_FOLDS = 5
+#: Separators that the page offers; None: found.
+SEPARATORS = (None, ",", ";", "\t", " ", "|")
+#: Names of columns that are taken for the target at first; otherwise it is the last column.
+_TARGET_NAMES = ("target", "class", "label", "y", "outcome", "diagnosis", "response")
+
+
+class LiveError(TamizError):
+    """Raise if a request of the page cannot be answered; the message is shown on the page."""
+
+
+def guess_target(names: list[str]) -> str | None:
+    """Return the column that is probably the target: one of a usual name, or the last.
+
+    Examples
+    --------
+    >>> guess_target(["id", "Class", "age"]), guess_target(["a", "b"])
+    ('Class', 'b')
+    """
+    found = [name for wanted in _TARGET_NAMES for name in names if name.lower() == wanted]
+    return found[0] if found else names[-1] if names else None
+
+
+def last_part(name: str) -> str:
+    """Return the last part of a file name that a browser sent, as it is shown and written into code.
+
+    Examples
+    --------
+    >>> last_part("../../etc/data (1).csv"), last_part("C:\\\\my table.csv"), last_part("..")
+    ('data (1).csv', 'my table.csv', 'table')
+    """
+    last = PurePosixPath(name.replace("\\", "/")).name
+    return last if last.strip(". ") else "table"
+
+
+def read_options(record: Any) -> dict[str, Any]:
+    """Check how a page wants its file to be read; return arguments of :func:`tamiz.tables.read_table`.
+
+    Examples
+    --------
+    >>> read_options({"delimiter": ";", "decimal": ",", "missing": "-, ?"})
+    {'delimiter': ';', 'decimal': ',', 'na_values': ['-', '?']}
+    >>> read_options({"decimal": "'"})
+    Traceback (most recent call last):
+    tamiz.serve.tables.LiveError: The decimal mark must be . or ,
+    """
+    if not isinstance(record, Mapping):
+        raise LiveError("The request is not understood.")
+    delimiter, decimal, skip = record.get("delimiter"), record.get("decimal", "."), record.get("skipRows", 0)
+    header, encoding, missing = record.get("header"), record.get("encoding"), record.get("missing")
+    if delimiter not in SEPARATORS:
+        raise LiveError("The separator must be one that the page offers.")
+    if decimal not in (".", ","):
+        raise LiveError("The decimal mark must be . or ,")
+    if not isinstance(skip, int) or isinstance(skip, bool) or not 0 <= skip <= 1_000_000:
+        raise LiveError("The number of lines to skip must be a whole number from 0 on.")
+    if header not in (None, True, False) or not all(one is None or isinstance(one, str) for one in (encoding, missing)):
+        raise LiveError("The request is not understood.")
+    if encoding:
+        try:
+            encoding = codecs.lookup(encoding.strip()).name
+        except LookupError:
+            known = "latin1 and utf-8 are common ones"
+            raise LiveError(f"There is no encoding {encoding.strip()[:40]!r}; {known}.") from None
+    words = [word.strip() for word in missing.split(",")] if missing and missing.strip() else None
+    found = {
+        "encoding": encoding or None,
+        "delimiter": delimiter,
+        "decimal": None if decimal == "." else decimal,
+        "skip_rows": skip or None,
+        "header": header,
+        "na_values": words,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def describe_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Invert :func:`read_options`.
+
+    Examples
+    --------
+    >>> describe_options({"na_values": ["-", "?"]})["missing"]
+    '-, ?'
+    """
+    words = options.get("na_values")
+    return {
+        "delimiter": options.get("delimiter"),
+        "decimal": options.get("decimal", "."),
+        "skipRows": options.get("skip_rows", 0),
+        "header": options.get("header"),
+        "encoding": options.get("encoding"),
+        "missing": None if words is None else ", ".join(words),
+    }
+
+
+class TargetData:
+    """Rows of a table with one target, and what all fits on them share.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    target : str or None
+        Column to predict; None for a file that has its own.
+    options : mapping
+        Arguments of :func:`tamiz.tables.read_table`.
+    """
+
+    def __init__(self, path: Path, target: str | None, options: Mapping[str, Any]) -> None:
+        self.notes: list[str] = []
+        self.rows, targets, self.task = load_rows(path, target, report=self.notes.append, reading=dict(options))
+        self.target = targets[0]
+        if not self.rows.names:
+            raise TableError("There is no column to select from.")
+        self.encoder, self.whole = self.rows.whole()
+        self.alerts = [*getattr(self.rows.source, "alerts", ()), *find_row_alerts(self.rows)]
+        self.classes = [] if self.task == "regression" else [str(label) for label in np.unique(self.rows.y)]
+        most = self.rows.used.size // 2
+        if self.classes:
+            most = int(np.unique(self.rows.y[self.rows.used], return_counts=True)[1].min())
+        #: Folds; none if a class has one row only.
+        self.folds = split_folds(self.rows, self.task, min(N_FOLDS, most))[0] if most >= 2 else []
+        #: What was chosen on inner folds, by request.
+        self.choices: dict[Any, dict[str, Any]] = {}
+        self._prepared: Any = None
+        self._lock = threading.Lock()
+
+    def prepared(self, estimator: Any) -> Any:
+        """Return all rows, prepared once for all fits."""
+        with self._lock:
+            if self._prepared is None:
+                self._prepared = estimator.prepare(self.whole.X, self.whole.y)
+            return self._prepared
+
+
+class LiveTable:
+    """A file that a page works on.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    name : str or None, default=None
+        Its name as the user knows it.
+    target : str or None, default=None
+        Column that is proposed as the target.
+    options : mapping or None, default=None
+        Arguments of :func:`tamiz.tables.read_table`.
+    """
+
+    def __init__(
+        self, path: Path, name: str | None = None, target: str | None = None, options: Mapping[str, Any] | None = None
+    ) -> None:
+        self.path, self.name, self.options = path, name or path.name, dict(options or {})
+        first = read_table(path, **self.options)
+        self.has_target = first.target is not None
+        self.n_rows, self.names = first.n_rows, first.names
+        self.target: str | None = None
+        if not self.has_target:
+            named = None if target is None else first.names[find_column(target, first.names, "target")]
+            self.target = named or guess_target(first.names)
+        self._by_target: OrderedDict[str | None, TargetData] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def describe(self, key: str) -> dict[str, Any]:
+        """Return what the page shows of the table."""
+        return {
+            "table": key,
+            "name": self.name,
+            "rows": self.n_rows,
+            "columns": self.names,
+            "hasTarget": self.has_target,
+            "target": self.target,
+            "reading": describe_options(self.options),
+        }
+
+    def with_target(self, target: str | None) -> TargetData:
+        """Return the table with one of its columns as the target, read when it is first asked for."""
+        target = None if self.has_target else target
+        with self._lock:
+            if target not in self._by_target:
+                self._by_target[target] = TargetData(self.path, target, self.options)
+            self._by_target.move_to_end(target)
+            while len(self._by_target) > MOST_TARGETS:
+                self._by_target.popitem(last=False)
+            return self._by_target[target]
+
+
+class LiveTables:
+    """Hold the tables of all pages; what was not used for longest goes first.
+
+    Parameters
+    ----------
+    file : Path or None, default=None
+        A table that every page starts with.
+    target : str or None, default=None
+        Its target.
+    options : mapping or None, default=None
+        Arguments of :func:`tamiz.tables.read_table` for it.
+    """
+
+    def __init__(
+        self, file: Path | None = None, target: str | None = None, options: Mapping[str, Any] | None = None
+    ) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="tamiz-serve-"))
+        self._tables: OrderedDict[str, LiveTable] = OrderedDict()
+        self._lock = threading.Lock()
+        self.first = None if file is None else "first"
+        self._first = None if file is None else LiveTable(file, target=target, options=options)
+        if self._first is not None:
+            self._first.with_target(self._first.target)  # a wrong file or target is told before the page is opened
+
+    def new_file(self, name: str) -> Path:
+        """Return a path for an upload: a folder of its own, a name without anything that a path could be made of."""
+        folder = self.folder / uuid4().hex
+        folder.mkdir()
+        return folder / (re.sub(r"[^\w. +-]", "_", last_part(name)).strip(". -")[-120:] or "table")
+
+    def add(self, path: Path, name: str, options: Mapping[str, Any] | None = None) -> tuple[str, LiveTable]:
+        """Read an uploaded file; it is removed again if it is no table."""
+        try:
+            table = LiveTable(path, last_part(name), options=options)
+        except BaseException:
+            self.discard(path)
+            raise
+        key = path.parent.name
+        with self._lock:
+            self._tables[key] = table
+            gone = [self._tables.popitem(last=False)[1] for _ in range(len(self._tables) - MOST_TABLES)]
+        for old in gone:
+            self.discard(old.path)
+        return key, table
+
+    def get(self, key: str) -> LiveTable:
+        """Return a table by its key; raise LiveError if it is not held any more."""
+        with self._lock:
+            if key == self.first and self._first is not None:
+                return self._first
+            if key not in self._tables:
+                raise LiveError("The table is not there any more. Open the file again.")
+            self._tables.move_to_end(key)
+            return self._tables[key]
+
+    def read_again(self, key: str, options: Mapping[str, Any]) -> tuple[str, LiveTable]:
+        """Read a table with other options; it stays as it was if that fails, and for other pages in any case."""
+        old = self.get(key)
+        target = old.target if old.target in old.names else None
+        try:
+            table = LiveTable(old.path, old.name, target, options)
+        except TableError:
+            table = LiveTable(old.path, old.name, None, options)  # the target has another name now
+        with self._lock:
+            if key == self.first:  # other pages start with the file as the command read it
+                key = uuid4().hex
+            self._tables[key] = table
+        return key, table
+
+    def discard(self, path: Path) -> None:
+        """Remove an uploaded file; that of the command is no upload."""
+        if self.folder in path.parents:
+            shutil.rmtree(path.parent, ignore_errors=True)
+
+    def close(self) -> None:
+        """Remove all uploads."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def plain_message(self, error: Exception) -> str:
+        """Return the message of an error for the page: no folders of this machine, no marks for options."""
+        text = re.sub(re.escape(str(self.folder)) + r"/[0-9a-f]*/?", "", str(error))
+        return text.replace("`", "")

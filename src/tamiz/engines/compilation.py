@@ -103,8 +103,14 @@ def call_loop(loop: Any, *arguments: Any) -> Any:
     """Call a compiled loop that takes functions; raise KeyboardInterrupt for a Ctrl-C while numba reads them.
 
     numba overwrites that exception with the TypeError of a call that it makes without the argument that it could not read.
+    A cache on disk that an earlier version wrote may name types that are no longer there: it is emptied.
     """
     try:
+        return loop(*arguments)
+    except AttributeError as error:
+        if "Can't get attribute" not in str(error):
+            raise
+        loop._cache.flush()
         return loop(*arguments)
     except TypeError as error:
         if "_get_wrapper_address() missing" in str(error):

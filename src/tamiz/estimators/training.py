@@ -110,8 +110,8 @@ class Training(Options):
         Learning rate of the weights (Adam); "auto" is 0.003 for the linear, the additive and the pair network,
         0.01 for others.
     batch_size : int or "auto", default="auto"
-        Rows per step; "auto" is the paper's max(2, N / 50), at least 16 for the pair network, and N / 4 within 16 and 64 for
-        networks with hidden layers.
+        Rows per step; "auto" is the paper's max(2, N / 50) (512 from 100,000 rows on), at least 16 for
+        the pair network, and N / 4 within 16 and 64 for networks with hidden layers.
     warmup_steps : int or "auto", default="auto"
         Steps before gamma moves; "auto" is 500 for the linear, the additive and the pair network, 0 for others.
     ramp_steps : int or "auto", default="auto"
@@ -119,9 +119,13 @@ class Training(Options):
         additive, 8,000 for the pair network, 2,000 for others. The selection is closed long before that.
     refinement_epochs : int or "auto", default="auto"
         Passes over the data after the selection is closed; "auto" is the paper's 150 for the linear, the additive and
-        the pair network, about 2,000 steps for others.
+        the pair network (from 100,000 rows on as many as 7,500 steps take), about 2,000 steps for others.
     max_steps : int or "auto", default="auto"
         Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; "auto" is four ramps.
+    gamma_rows : {"auto", "held-out", "joint"}, default="auto"
+        Rows that train gamma: rows that did not train the weights, or the same rows, as in the paper. "auto" is "held-out"
+        where a feature has several weights (groups, categories, curves, pairs, hidden layers), and "joint" for the linear
+        network of single columns and for networks of PyTorch. See :doc:`honest-gamma`.
     mu : float, default=1.0
         Weight of the count penalty beyond 1 (the paper's mu).
     rho : float, default=0.75
@@ -152,6 +156,7 @@ class Training(Options):
         ramp_steps: int | str = "auto",
         refinement_epochs: int | str = "auto",
         max_steps: int | str = "auto",
+        gamma_rows: str = "auto",
         mu: float = 1.0,
         rho: float = 0.75,
         mask_optimizer: str = "adam",
@@ -165,6 +170,7 @@ class Training(Options):
         self.ramp_steps = ramp_steps
         self.refinement_epochs = refinement_epochs
         self.max_steps = max_steps
+        self.gamma_rows = gamma_rows
         self.mu = mu
         self.rho = rho
         self.mask_optimizer = mask_optimizer
@@ -177,7 +183,8 @@ class Training(Options):
 
         Rate 0.001, and 0.05 for "mlp" until the refinement; l2 of 100 / N throughout; 5 epochs of warm-up; 300 epochs for
         "hard" and 200 for "soft" until the refinement, T of 300 and 250 epochs; 150 epochs of refinement; max(2, N / 50)
-        rows per step; one start. With ``normalize="auto"`` columns are normalised as in its equation 9: the error function
+        rows per step; one start; gamma is trained on the same rows as the weights. With ``normalize="auto"`` columns are
+        normalised as in its equation 9: the error function
         with two standard deviations, and statistics that do not count classes by their weights.
 
         Parameters
@@ -206,6 +213,7 @@ class Training(Options):
             "ramp_steps": [AUTO, whole_number(1)],
             "refinement_epochs": [AUTO, whole_number(0)],
             "max_steps": [AUTO, whole_number(1)],
+            "gamma_rows": [StrOptions({"auto", "held-out", "joint"})],
             "mu": [finite_number(1e-6)],
             "rho": [Interval(numbers.Real, 0, 1, closed="both")],
             "mask_optimizer": [NameOf(lambda: MASK_OPTIMIZERS)],
@@ -221,7 +229,15 @@ class Training(Options):
     @property
     def lengths(self) -> dict[str, Any]:
         """Return the parameters that make a schedule, "auto" or a number."""
-        names = ("learning_rate", "batch_size", "warmup_steps", "ramp_steps", "refinement_epochs", "max_steps")
+        names = (
+            "learning_rate",
+            "batch_size",
+            "warmup_steps",
+            "ramp_steps",
+            "refinement_epochs",
+            "max_steps",
+            "gamma_rows",
+        )
         return {name: getattr(self, name) for name in names}
 
 

@@ -136,6 +136,10 @@ class TorchEngine:
         Parameters are those of every :class:`~tamiz.engines.contract.Engine`. Sparse tables are made dense; ``seed`` is that
         of the first start, further ones count up from it, and the steps that ``progress`` is told begin anew with each.
         """
+        if schedule.gamma_rows == "held-out":
+            raise ValueError(
+                "gamma_rows='held-out' is not available for networks of PyTorch: use network='mlp', or 'auto' or 'joint'"
+            )
         problem.check_groups(rule.n_features)
         rows = problem.dense()
         tensors = tuple(

@@ -1,0 +1,123 @@
+"""Gamma trained on rows that did not train the weights: noise gains nothing by the number of its weights."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tamiz.core import Rule
+from tamiz.core.losses import get_loss
+from tamiz.engines import Problem, additive_schedule, linear_schedule, network_schedule, pair_schedule
+from tamiz.engines.additive import AdditiveEngine
+from tamiz.engines.dense import DenseEngine
+from tamiz.engines.linear import LinearEngine
+from tamiz.engines.pairs import PairEngine
+from tamiz.engines.record import count_parts
+
+pytestmark = pytest.mark.filterwarnings("ignore:The network removes")
+
+ENGINES = {
+    "linear": (LinearEngine(), linear_schedule),
+    "additive": (AdditiveEngine(), additive_schedule),
+    "pairs": (PairEngine(), pair_schedule),
+    "dense": (DenseEngine((8, 4)), network_schedule),
+}
+N_NUMBERS = 20
+
+
+def make_table(n_levels, seed, task="regression", effect=0.0, n_true=0, n=400):
+    """Twenty numbers, of which the first are true, and a category as a group of indicators."""
+    rng = np.random.default_rng((n_levels, seed))
+    numbers, level = rng.normal(size=(n, N_NUMBERS)), rng.integers(0, n_levels, n)
+    means = rng.normal(size=n_levels)
+    means = (means - means.mean()) / means.std()
+    y = 0.15 * numbers[:, :n_true].sum(axis=1) + effect * means[level] + rng.normal(size=n)
+    indicators = np.eye(n_levels)[level]
+    X = np.hstack([numbers, (indicators - indicators.mean(axis=0)) / indicators.std(axis=0)]).astype(np.float32)
+    targets = (y - y.mean()) / y.std() if task == "regression" else np.where(y > np.median(y), 1.0, -1.0)
+    groups = np.concatenate([np.arange(N_NUMBERS), np.full(n_levels, N_NUMBERS)])
+    return Problem(X, targets[:, None].astype(np.float32), groups=groups)
+
+
+def fit(name, problem, m, task="regression", seed=0, **changes):
+    engine, schedule = ENGINES[name]
+    plan = schedule(problem.n_samples, m, task, refinement_epochs=1)
+    plan = replace(plan, **changes)
+    rule = Rule(N_NUMBERS + 1, m, ramp_steps=plan.ramp_steps, warmup_steps=plan.warmup_steps)
+    loss = get_loss("squared_error" if task == "regression" else "squared_hinge")
+    return engine.fit(problem, rule, loss, plan, seed=seed)
+
+
+def count_kept(name, n_levels, m, task, n_runs, **changes):
+    tables = [make_table(n_levels, seed, task) for seed in range(n_runs)]
+    return sum(
+        bool(fit(name, table, m, task, seed, **changes).selection.support[-1]) for seed, table in enumerate(tables)
+    )
+
+
+@pytest.mark.parametrize("m", [1, 5])
+@pytest.mark.parametrize("n_levels", [5, 25])
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_a_category_of_noise_is_kept_at_the_rate_of_chance(task, n_levels, m):
+    """60 runs of the linear engine; standard error 1.7 at M = 1 and 3.3 at M = 5."""
+    n_runs, share = 60, m / (N_NUMBERS + 1)
+    error = np.sqrt(n_runs * share * (1 - share))
+    assert abs(count_kept("linear", n_levels, m, task, n_runs) - n_runs * share) <= 3 * error
+
+
+@pytest.mark.parametrize("name", ["additive", "pairs", "dense"])
+def test_so_it_is_with_curves_pairs_and_hidden_layers(name):
+    """20 runs, M = 5; standard error 1.9. Trained on the rows of the weights gamma keeps more of the noise."""
+    held_out = count_kept(name, 20, 5, "regression", 20)
+    joint = count_kept(name, 20, 5, "regression", 20, gamma_rows="joint")
+    assert held_out <= 20 * 5 / 21 + 3 * 1.9
+    assert joint >= held_out
+
+
+def test_the_joint_gradient_keeps_it_for_its_size():
+    """20 runs; this is what the held-out rows are for."""
+    assert count_kept("linear", 20, 1, "regression", 20, gamma_rows="joint") >= 18
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_a_true_category_is_found(task):
+    """20 runs, effect 0.3 of one standard deviation, beside three true numbers; by chance 3.8 of 20."""
+    tables = [make_table(5, seed, task, effect=0.3, n_true=3) for seed in range(20)]
+    kept = [fit("linear", table, 4, task, seed).selection.support[-1] for seed, table in enumerate(tables)]
+    assert sum(kept) >= 15
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("gamma_rows", ["held-out", "joint"])
+def test_exactly_m_and_the_same_result_for_the_same_seed(name, gamma_rows):
+    problem = make_table(4, 0, n=90)
+    one, two, other = (fit(name, problem, 3, seed=seed, gamma_rows=gamma_rows) for seed in (1, 1, 2))
+    assert one.selection.support.sum() == 3
+    assert sorted(one.selection.ranking) == list(range(1, N_NUMBERS + 2))
+    np.testing.assert_array_equal(one.selection.ranking, two.selection.ranking)
+    X = problem.X[:, problem.columns_of(one.selection.support)]
+    np.testing.assert_array_equal(one.model.scores(X), two.model.scores(X))
+    assert other.selection.seed == 2
+
+
+def test_who_trains_gamma_on_held_out_rows():
+    rule, plan = Rule(10, 2), linear_schedule(200, 2, "regression")
+    assert count_parts(plan, rule, 200, overfits=True) == 4
+    assert count_parts(plan, rule, 200, overfits=False) == 1
+    assert count_parts(replace(plan, gamma_rows="held-out"), rule, 200, overfits=False) == 4
+    assert count_parts(replace(plan, gamma_rows="joint"), rule, 200, overfits=True) == 1
+    assert count_parts(plan, Rule(10, 10), 200, overfits=True) == 1  # nothing to select
+    assert count_parts(plan, rule, 15, overfits=True) == 1  # too few rows for parts
+
+
+def test_columns_of_their_own_are_the_paper_s_joint_fit():
+    problem = make_table(2, 0)
+    single = replace(problem, groups=None)
+    rule, plan = Rule(22, 3, ramp_steps=500), linear_schedule(400, 3, "regression", refinement_epochs=1)
+    auto, joint, held_out = (
+        LinearEngine().fit(single, rule, get_loss("squared_error"), replace(plan, gamma_rows=rows))
+        for rows in ("auto", "joint", "held-out")
+    )
+    np.testing.assert_array_equal(auto.model.coef, joint.model.coef)
+    assert held_out.selection.support.sum() == 3
+    assert not np.array_equal(held_out.selection.history["loss"], joint.selection.history["loss"])

@@ -41,6 +41,7 @@ from tamiz.errors import TableError, TamizError
 from tamiz.rows.exact import DEVIATIONS, normalize_exact
 from tamiz.tables.encode import Feature, TableEncoder, collect_values
 from tamiz.tables.frames import as_table
+from tamiz.tables.names import ReadOptions
 from tamiz.tables.target import TARGET_TASKS
 
 __all__ = ["DenseLayer", "ModelFileError", "SavedModel", "load_model", "save_model"]
@@ -396,9 +397,11 @@ class SavedModel:
         -------
         ndarray of float64, shape (n_rows, M)
         """
-        table = as_table(X, self.text_columns)
-        matrix = collect_values(table, self.features)
+        table = as_table(X, options=ReadOptions(texts=self.text_columns))
         position = {name: index for index, name in enumerate(table.names)}
+        spelt = {position[name]: known for name, known in self.categories.items() if name in position}
+        table = replace(table, texts={i: text.align(spelt.get(i, ())) for i, text in table.texts.items()})
+        matrix = collect_values(table, self.features)
         for name in self.text_columns:
             known = set(self.categories.get(name, ()))
             text = table.texts.get(position[name])  # None for a column without any value
@@ -583,7 +586,9 @@ class SavedModel:
                 check_claim(isinstance(column, str) and (category is None or isinstance(category, str)), "features")
                 missing = entry.get("missing", False)
                 check_claim(isinstance(missing, bool) and not (missing and category is not None), "features")
-                features.append(Feature(-1, column, category, missing))
+                origin = entry.get("origin")
+                check_claim(origin is None or (isinstance(origin, float) and abs(origin) < 4e6), "features")
+                features.append(Feature(-1, column, category, missing, origin))
             activations = _texts(header["activations"], "activations")
             target = header["target"]
             check_claim(isinstance(target, str) or len(target) > 1, "target")
@@ -616,8 +621,12 @@ def _name_targets(target: str | Sequence[str], n_targets: int) -> list[str]:
 
 
 def _describe(feature: Feature) -> dict[str, Any]:
-    about = {"column": feature.column_name, "category": feature.category}
-    return {**about, "missing": True} if feature.missing else about
+    about: dict[str, Any] = {"column": feature.column_name, "category": feature.category}
+    if feature.missing:
+        about["missing"] = True
+    if feature.origin is not None:
+        about["origin"] = feature.origin
+    return about
 
 
 def _texts(values: Any, what: str) -> list[str]:

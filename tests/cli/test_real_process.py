@@ -96,7 +96,7 @@ def test_a_table_beyond_the_limit_is_refused_at_once_with_the_reason(tmp_path):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     result = run("select", path, "-t", "y", "-k", 10, cwd=tmp_path, preexec_fn=limited(1_100_000_000), env=environment)
     assert result.returncode == EXIT_MEMORY, result.stderr
-    assert "4,000 rows, 5,001 columns" in result.stderr
+    assert "rows, 5,001 columns" in result.stderr
     assert "are available" in result.stderr
     assert "Traceback" not in result.stderr
     assert [entry.name for entry in tmp_path.iterdir()] == ["large.csv"]

@@ -5,16 +5,15 @@ from __future__ import annotations
 import gzip
 import io
 import pickle
-import warnings
 from functools import cache
 
 import numpy as np
-import openpyxl
 import pandas
+import polars
 import pytest
 
 from tamiz.tables import TableError, read_table, write_columns
-from tamiz.tables.formats import FORMATS, get_format
+from tamiz.tables.formats import FORMATS, get_format, output_suffix
 
 pytestmark = pytest.mark.timeout(3600)
 SNIPPETS = [
@@ -37,7 +36,7 @@ def original(name):
         return frame.to_csv(index=False, sep="," if name == "csv" else "\t").encode()
     if name == "arff":
         lines = [*(f"@attribute {c} numeric" for c in "abcd"), "@attribute colour string", "@attribute y {yes,no}"]
-        rows = frame.fillna("?").to_csv(index=False, header=False, quotechar="'")
+        rows = frame.to_csv(index=False, header=False, quotechar="'", na_rep="?")
         return ("@relation r\n" + "\n".join(lines) + "\n@data\n" + rows).encode()
     if name == "svmlight":
         return "".join(f"{int(y == 'yes')} 1:{a} 3:{d} # note\n" for a, d, y in zip(frame.a, frame.d, frame.y)).encode()
@@ -50,10 +49,9 @@ def original(name):
     elif name == "arrow":
         frame.to_feather(file)
     elif name == "xlsx":
-        book = openpyxl.Workbook()
-        for row in [list(frame.columns), *frame.astype(object).where(frame.notna(), None).values.tolist()]:
-            book.active.append(row)
-        book.save(file)
+        polars.from_pandas(frame).write_excel(file)
+    elif name == "ndjson":
+        polars.from_pandas(frame).write_ndjson(file)
     return file.getvalue()
 
 
@@ -92,7 +90,9 @@ def check_case(name, number, folder):
         options["encoding"] = ["latin1", "utf-16", "cp1252"][rng.integers(3)]
     try:
         table = read_table(path, **options)
-        write_columns(table, [int(column) for column in table.number_columns[:2]], folder / f"out{path.suffix}")
+        write_columns(
+            table, [int(column) for column in table.number_columns[:2]], folder / f"out{output_suffix(table)}"
+        )
     except TableError as error:
         if "\n" in str(error).strip():
             raise AssertionError("the message has more than one line") from error
@@ -101,11 +101,9 @@ def check_case(name, number, folder):
 @pytest.mark.parametrize("name", list(FORMATS))
 def test_altered_tables_are_read_or_refused(name, cases, tmp_path):
     failures = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # openpyxl warns of what it does not know
-        for number in cases(25, 500):
-            try:
-                check_case(name, number, tmp_path)
-            except Exception as error:
-                failures.append(f"case {number}: {type(error).__name__}: {str(error)[:200]}")
+    for number in cases(25, 500):
+        try:
+            check_case(name, number, tmp_path)
+        except BaseException as error:  # a panic of a reader is no Exception
+            failures.append(f"case {number}: {type(error).__name__}: {str(error)[:200]}")
     assert not failures, "\n".join([f"{len(failures)} failures", *failures[:20]])

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
-import decimal
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
@@ -40,30 +37,8 @@ def table_of():
         numbers = numbers if sp.issparse(numbers) else np.asarray(numbers, dtype=np.float32)
         texts = {numbers.shape[1] + i: TextColumn.from_values(values) for i, values in enumerate(texts or [])}
         names = [f"n{i}" for i in range(numbers.shape[1])] + [f"t{i}" for i in range(len(texts))]
-        columns = np.arange(numbers.shape[1])
-        return DataTable(
-            *(Path("t.csv"), "csv", names, numbers.shape[0], numbers, columns, texts),
-            target_column=target,
-            target_name="goal",
-        )
+        table = DataTable(Path("t.csv"), "csv", names, numbers.shape[0], numbers, np.arange(numbers.shape[1]), texts)
+        table.target_column, table.target_name = target, "goal"
+        return table
 
     return make
-
-
-@pytest.fixture
-def arrow_table():
-    """Three rows of columns of many types."""
-    return pa.table(
-        {
-            "size": pa.array([1.5, None, 3.0]),
-            "count": pa.array([1, 2, None], pa.int64()),
-            "price": pa.array([decimal.Decimal("1.10"), None, decimal.Decimal("2.20")]),
-            "old": pa.array([True, False, None]),
-            "kind": pa.array(["a", None, "b"]),
-            "shade": pa.array(["x", "y", "x"]).dictionary_encode(),
-            "when": pa.array([datetime.date(2024, 1, 1)] * 3),
-            "many": pa.array([[1], [2], [3]]),
-            "void": pa.nulls(3),
-            "ill": pa.array([0, 1, 0]),
-        }
-    )

@@ -1,33 +1,149 @@
-"""Columns of no use are left out and named."""
+"""What columns mean: numbers in any spelling, dates, categories, the target; which are left out, and what is said."""
 
 from __future__ import annotations
 
 import numpy as np
+import pandas
 import pytest
 
-from tamiz.tables import TableError
-from tamiz.tables.columns import drop_unusable_columns, report_encoding
+from tamiz.errors import TableMemoryError
+from tamiz.tables import Alert, TableArgumentError, TableError, TextColumn, read_table
+from tamiz.tables.columns import drop_unusable_columns, parse_dates, report_encoding, spelt_numbers
+from tamiz.tables.target import resolve_target
+
+NUMBERS = [  # cells, whether commas are decimal marks elsewhere in the file, numbers, unit
+    (["-0,064", "1,234"], False, [-0.064, 1.234], ""),
+    (["1,5", "2,75"], False, [1.5, 2.75], ""),
+    (["1,234", "12,500"], False, [1234, 12500], ""),
+    (["1,234", "12,500"], True, [1.234, 12.5], ""),
+    (["1,234,567", "1,000"], True, [1234567, 1000], ""),
+    (["1.234.567", "1.000"], False, [1234567, 1000], ""),
+    (["1.234,5", "0,5"], False, [1234.5, 0.5], ""),
+    (["1,234.5", "0.5"], False, [1234.5, 0.5], ""),
+    (["1'234.5", "12 000", "3\u202f000"], False, [1234.5, 12000, 3000], ""),
+    (["0.298", "0.126 kg"], False, None, ""),  # a unit that is mostly left out
+    (["-0.298", "0.126", "0.640", "abc"], False, None, ""),
+    (["12.34 EUR", "EUR 5", "-3"], False, [12.34, 5, -3], "EUR"),
+    (["$5", "-$1,200.50", "$ 7"], False, [5, -1200.5, 7], "$"),
+    (["12.34€", "1.200,00€"], False, None, ""),  # two decimal marks
+    (["12%", "3.5 %", "0"], False, [12, 3.5, 0], "%"),
+    (["12%", "3.5"], False, None, ""),
+    (["3.2 kg", "70 kg"], False, [3.2, 70], "kg"),
+    (["3 kg", "500 g"], False, None, ""),
+    (["1e3 m/s", "2 m/s"], False, [1000, 2], "m/s"),
+    (["1.", "a"], False, None, ""),
+    (["ID12", "ID13"], False, None, ""),
+    (["1-2", "3-4"], False, None, ""),
+    (["v1"], False, None, ""),
+    (["."], False, None, ""),
+    (["10:30", "11:45"], False, None, ""),
+]
 
 
-def test_useless_columns_are_left_out_and_named(write_csv, read):
-    rows = "".join(f"{i},2024-01-{i + 1:02d},{i % 7 + 1}/12/1999,,id{i},{'<1' if i == 3 else i},a\n" for i in range(12))
-    table = read(write_csv("x,day,odd day,void,id,level,kind\n" + rows))
-    said = []
-    drop_unusable_columns(table, 5, said.append)
-    assert table.number_columns.tolist() == [0]
-    assert list(table.texts) == [6]
-    text = "\n".join(said)
-    assert "'day', 'odd day' (dates)" in text
+@pytest.mark.parametrize(("cells", "comma", "numbers", "unit"), NUMBERS)
+def test_numbers_in_any_spelling(cells, comma, numbers, unit):
+    found = spelt_numbers(cells, comma)
+    assert found == (None if numbers is None else (numbers, unit))
+
+
+@pytest.mark.parametrize(
+    ("cells", "days", "ambiguous"),
+    [
+        (["1970-01-02", "1970-02-01"], [1, 31], False),
+        (["1970-01-02 12:00:00", "1970-01-02T00:00:00Z"], [1.5, 1], False),
+        (["02.01.1970", "13.01.1970"], [1, 12], False),
+        (["02/01/1970", "03/01/1970"], [1, 2], True),
+        (["01/13/1970", "01/02/1970"], [12, 1], False),
+        (["2 Jan 1970"], [1], False),
+        (["19700102"], None, False),
+        (["1970-01-02", "soon"], None, False),
+    ],
+)
+def test_dates(cells, days, ambiguous):
+    assert parse_dates(cells) == (None if days is None else (days, ambiguous))
+
+
+def test_a_table_of_many_troubles_is_read_and_each_is_named(tmp_path):
+    """A table as a business has it: every column is used or left out with a reason, without an option."""
+    rng = np.random.default_rng(0)
+    n = 200
+    frame = pandas.DataFrame(
+        {
+            "customer": [f"C-{i:04d}" for i in range(n)],
+            "schema": "v1",
+            "zero": 0.0,
+            "fee": [f"{v:.2f} €" for v in rng.uniform(5, 90, n)],
+            "price": [f"${v:,.2f}" for v in rng.uniform(500, 9000, n)],
+            "discount": [f"{v:.1f}%" for v in rng.uniform(0, 30, n)],
+            "weight": [f"{v:.1f} kg" for v in rng.uniform(40, 90, n)],
+            "signup": pandas.date_range("2024-01-01", periods=n).strftime("%d.%m.%Y"),
+            "active": rng.choice(["True", "FALSE"], n),
+            "sex": rng.choice([" F", "f", "F", "M", "m"], n),
+            "city": [f"city {v}" for v in rng.integers(0, 80, n)],
+            "zip": rng.choice([10115, 20095, 50667, 80331, 60311], n),
+            "rooms": rng.integers(1, 9, n),
+            "half": [None if i % 2 else f"{i / 7:.3f}" for i in range(n)],
+            "row": np.arange(n),
+        }
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    table = read_table(tmp_path / "t.csv", target="row")
+    assert table.column_values("discount")[0] == pytest.approx(float(frame["discount"][0][:-1]))
+    assert table.column_values("price")[3] == pytest.approx(float(frame["price"][3][1:].replace(",", "")))
+    assert table.column_values("signup").tolist() == list(range(n))
+    assert set(table.column_values("active")) == {0.0, 1.0}
+    assert len(table.texts[table.names.index("sex")].categories) == 2
+    alerts = {(alert.kind, column): alert.message for alert in table.alerts for column in alert.columns}
+    assert {
+        *(("identifier", "customer"), ("constant", "schema"), ("constant", "zero"), ("dates", "signup")),
+        *(("units", name) for name in ("fee", "price", "discount", "weight")),
+        *(("spelling", "sex"), ("categories", "city"), ("codes", "zip"), ("running target", "row")),
+    } == set(alerts)
+    assert "`max_categories`" in alerts["categories", "city"]
+    assert "`categorical` 'zip'" in alerts["codes", "zip"]
+    assert "days since the first, 2024-01-01" in alerts["dates", "signup"]
+    assert "'€'" in alerts["units", "fee"]
+    assert isinstance(table.alerts[0], Alert)
+    # Named in `categorical`, values are taken as they are spelt.
+    exact = read_table(tmp_path / "t.csv", target="row", categorical=["sex", "zip"])
+    assert len(exact.texts[exact.names.index("sex")].categories) == 4
+    assert exact.texts[exact.names.index("zip")].categories == ["10115", "20095", "50667", "60311", "80331"]
+
+
+def test_columns_of_odd_cells_are_left_out_and_named(write_csv):
+    rows = "".join(f"{i},{i}.125,,{'<1' if i == 3 else i + 0.125},{i % 2}a\n" for i in range(12))
+    messages = []
+    table = read_table(
+        write_csv("x,code,void,level,kind\n" + rows), max_categories=5, categorical=["code"], report=messages.append
+    )
+    assert [table.names[i] for i in table.number_columns] == ["x", "kind"]
+    text = "\n".join(messages)
     assert "'void' (no values at all)" in text
-    assert "'id' (a different text in every row, as identifiers have)" in text
-    assert "'level' (numbers mixed with text (such as '<1' in data row 4))" in text
+    assert "'level' (numbers mixed with text, such as '<1' in data row 4; correct it, or name it in `na_values`" in text
+    assert "'code' (named in `categorical`, but it holds more than 5 different numbers)" in text
 
 
-def test_categories_that_are_measurements_are_named(write_csv, read):
-    said = []
-    table = read(write_csv("a,b\n" + "".join(f"{i}.5,{i % 2}\n" for i in range(9))), categorical=["a"])
-    drop_unusable_columns(table, 5, said.append)
-    assert "named in `categorical`, but it holds more than 5 different numbers" in said[0]
+def test_a_target_in_a_foreign_spelling(write_csv):
+    table = read_table(write_csv("a,y\n" + "".join(f"{i},{i * 3} kg\n" for i in range(30))), target="y")
+    assert table.task == "regression"
+    assert table.y[:3].tolist() == [0, 3, 6]
+    assert [alert.kind for alert in table.alerts] == ["units"]
+    table = read_table(write_csv("a,y\n" + "1,Yes\n2,no\n3,yes\n" * 5), target="y")
+    assert sorted(set(table.y)) == ["Yes", "no"]
+
+
+def test_columns_rows_and_target_are_ready_for_use(write_csv):
+    path = write_csv("a,void,late,ill\n1,,,no\n2,,7,\n3,,,yes\n,,,no\n")
+    messages = []
+    table = read_table(path, target="ill", report=messages.append)
+    assert table.y.tolist() == ["no", "yes", "no"]
+    assert table.task == "classification"
+    assert table.target.rows.tolist() == [0, 2, 3]
+    # The only value of 'late' stood in the row without a target.
+    assert [table.names[i] for i in table.number_columns] == ["a"]
+    np.testing.assert_array_equal(table.numbers, np.array([[1], [3], [np.nan]], dtype=np.float32))
+    assert any(message.startswith("Left out: 1 row(s)") for message in messages)
+    assert any("1 missing numbers" in message for message in messages)
 
 
 def test_a_table_without_any_column_left_raises(write_csv, read):
@@ -46,3 +162,122 @@ def test_encoding_and_imputing_are_reported(table_of):
     report_encoding(table_of([[1.0, np.nan], [2.0, 3.0]], [["a", "b"]]), said.append)
     assert any("'t0'" in sentence and "one-hot" in sentence for sentence in said)
     assert any("1 missing numbers in 1 column(s)" in sentence for sentence in said)
+
+
+def test_without_a_target(write_csv):
+    path = write_csv("a,b\n1,2\n3,4\n")
+    table = read_table(str(path))
+    assert table.task is None
+    with pytest.raises(AttributeError, match="without a target"):
+        _ = table.y
+    with pytest.raises(TableArgumentError, match="`target`"):
+        read_table(path, need_target=True)
+
+
+def test_named_columns_are_all_kept(write_csv):
+    table = read_table(write_csv("a,void,c\n1,,2\n3,,4\n"), columns=["c", "void"])
+    assert [table.names[i] for i in table.number_columns] == ["void", "c"]
+
+
+def test_a_first_row_of_numbers_is_reported(write_csv):
+    messages = []
+    read_table(write_csv("1,2\n3,4\n"), report=messages.append)
+    assert messages[0].startswith("Warning: the first row holds only numbers")
+
+
+def test_errors_are_value_errors(tmp_path):
+    with pytest.raises(ValueError, match="There is no file"):
+        read_table(tmp_path / "none.csv")
+    assert issubclass(TableArgumentError, TableError)
+    assert issubclass(TableMemoryError, TableError)
+
+
+def test_target_by_name_number_and_from_the_end(write_csv, read):
+    path = write_csv("a,2,c\n1,2,3\n4,5,6\n7,8,9\n")
+    assert read(path, target="c").target_name == "c"
+    assert read(path, target="1").target_name == "a"
+    assert read(path, target="2").target_name == "2"  # the name wins
+    assert read(path, target="-1").target_name == "c"
+    assert read(path, target="c").number_columns.tolist() == [0, 1]
+    with pytest.raises(TableArgumentError, match=r"no target 'C1'"):
+        read(path, target="C1")
+    with pytest.raises(TableArgumentError, match="`target`"):
+        read(path, need_target=True)
+
+
+def test_columns_to_ignore_by_name_range_and_pattern(write_csv, read):
+    path = write_csv("id,g1,g2,g3,h\n1,2,3,4,5\n")
+    assert read(path, ignore=["id", "g*"]).number_columns.tolist() == [4]
+    assert read(path, ignore=["2-4"]).number_columns.tolist() == [0, 4]
+    with pytest.raises(TableArgumentError, match="No column matches"):
+        read(path, ignore=["z*"])
+    with pytest.raises(TableArgumentError, match="cannot be ignored"):
+        read(path, target="h", ignore=["h"])
+
+
+def test_only_the_named_columns_are_read(write_csv, read):
+    path = write_csv("a,b,c\n1,x,3\n")
+    table = read(path, columns=["c", "b"], categorical=["b"])
+    assert table.number_columns.tolist() == [2]
+    assert list(table.texts) == [1]
+    with pytest.raises(TableError, match=r"lacks 2 column\(s\) that the model needs: 'd', 'e'"):
+        read(path, columns=["a", "d", "e"])
+
+
+@pytest.mark.parametrize(
+    ("values", "task", "labels"),
+    [
+        ([0.0, 1.0] * 10, "classification", ["0", "1"]),
+        ([0.25, 0.75] * 10, "regression", None),  # a fractional part: numbers
+        ([1.0, 2.0, 3.0] * 10, "classification", ["1", "2", "3"]),
+        (np.arange(30.0), "regression", None),
+        (np.linspace(0, 1, 30), "regression", None),
+        ([1.0, 2.0, 3.0, 4.0], "regression", None),  # too few rows for four classes
+    ],
+)
+def test_the_task_of_numbers(values, task, labels, table_of):
+    said = []
+    found = resolve_target(table_of(np.ones((len(values), 1)), target=np.asarray(values)), None, said.append)
+    assert found.task == task
+    assert said[-1].startswith(f"Task: {task}")
+    if labels is not None:
+        assert sorted(set(found.y)) == labels
+
+
+def test_text_of_numbers_is_numbers_and_rows_without_target_go(table_of):
+    target = TextColumn.from_values(["1.5", None, "2.5", "3.5"])
+    said = []
+    found = resolve_target(table_of(np.ones((4, 1)), target=target), None, said.append)
+    assert found.task == "regression"
+    assert found.y.tolist() == [1.5, 2.5, 3.5]
+    assert found.rows.tolist() == [0, 2, 3]
+    assert "1 row(s) without" in said[0]
+
+
+def test_the_task_can_be_overruled(table_of):
+    table = table_of(np.ones((4, 1)), target=np.array([0.0, 1.0, 0.0, 1.0]))
+    assert resolve_target(table, "regression", lambda sentence: None).y.dtype == np.float64
+    mixed = table_of(np.ones((4, 1)), target=TextColumn.from_values(["1", "2", "high", "high"]))
+    assert set(resolve_target(mixed, "classification", lambda sentence: None).y) == {"1", "2", "high"}
+
+
+@pytest.mark.parametrize(
+    ("values", "task", "message"),
+    [
+        (["1", "2", "high"], None, "mixes numbers and text .*'high'"),
+        (["a", "a", "a"], None, "is constant"),
+        ([1.0, 1.0], None, "is constant"),
+        ([1.0, 1.0], "regression", "is constant"),
+        ([np.nan, np.nan], None, "no values at all"),
+        ([1.0, np.inf], None, "infinity"),
+        (["1", "inf"], None, "infinity"),
+        (["2024-01-01", "2024-01-02"], None, "dates"),
+        (["a", "b"], "regression", "holds text"),
+        ([1.0, 2.0], "ranking", "Unknown task"),
+        ([f"name{i}" for i in range(50)], None, "50 classes for 50 rows"),
+    ],
+)
+def test_targets_that_cannot_be_used(values, task, message, table_of):
+    target = np.array(values) if isinstance(values[0], float) else TextColumn.from_values(values)
+    with pytest.raises(TableError, match=message):
+        resolve_target(table_of(np.ones((len(values), 1)), target=target), task, lambda sentence: None)

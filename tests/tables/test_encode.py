@@ -66,7 +66,7 @@ def frame():
     numbers[generator.random(numbers.shape) < 0.1] = np.nan
     frame = pandas.DataFrame(numbers, columns=list("abcd"))
     frame["colour"] = generator.choice(["red", "green", "blue"], 60)
-    frame["when"] = pandas.date_range("2024-01-01", periods=60)
+    frame["when"] = pandas.date_range("2024-01-01", periods=60)[generator.permutation(60)]
     return frame, ill
 
 
@@ -77,9 +77,9 @@ def test_data_frames_of_any_library_give_the_same(frame, convert):
     expected = SimpleImputer(strategy="median").fit_transform(data[list("abcd")])
     found = encoder.transform(convert(data))
     np.testing.assert_allclose(found[:, :4], expected, rtol=1e-6)
-    assert encoder.get_feature_names_out().tolist() == [*"abcd", "colour=blue", "colour=green", "colour=red"]
-    np.testing.assert_array_equal(found[:, 4:], np.array(["blue", "green", "red"]) == data[["colour"]].to_numpy())
-    assert encoder.left_out_ == {"when": "dates"}
+    assert encoder.get_feature_names_out().tolist() == [*"abcd", "when", "colour=blue", "colour=green", "colour=red"]
+    assert found[:, 4].tolist() == (data["when"] - data["when"].min()).dt.days.tolist()
+    np.testing.assert_array_equal(found[:, 5:], np.array(["blue", "green", "red"]) == data[["colour"]].to_numpy())
 
 
 def test_columns_of_a_frame_are_found_by_name(frame):
@@ -93,7 +93,7 @@ def test_columns_of_a_frame_are_found_by_name(frame):
         encoder.transform(data.assign(a="high"))
     with pytest.raises(TableError, match="needs text in 'colour'"):
         encoder.transform(data.assign(colour=1.5))
-    assert not encoder.transform(data.assign(colour=None))[:, 4:].any()
+    assert not encoder.transform(data.assign(colour=None))[:, 5:].any()
 
 
 def test_a_pipeline_encodes_inside_the_folds(frame):
@@ -132,3 +132,18 @@ def test_a_gap_in_a_column_that_was_complete_when_fitted_is_filled_with_its_medi
     encoder = TableEncoder().fit(pandas.DataFrame({"age": [50.0, 60.0, 71.0, 80.0], "dose": [1.0, None, 3.0, 9.0]}))
     encoded = encoder.transform(pandas.DataFrame({"age": [None, 10.0], "dose": [None, 2.0]}))
     assert encoded.tolist() == [[65.5, 3.0], [10.0, 2.0]]
+
+
+def test_dates_and_spellings_mean_the_same_in_other_rows():
+    days = pandas.to_datetime(["2024-01-01", "2024-01-05", "2024-01-09", "2024-01-02"])
+    frame = pandas.DataFrame({"day": days, "sex": ["F", "M", "F", "M"]})
+    encoder = TableEncoder().fit(frame)
+    other = pandas.DataFrame({"day": days[1:], "sex": ["m", "f", "m"]})
+    np.testing.assert_array_equal(encoder.transform(other), encoder.transform(frame)[1:])
+    assert encoder.transform(other)[:, 0].tolist() == [4, 8, 1]
+
+
+def test_features_never_share_a_name():
+    frame = pandas.DataFrame({"t": ["u", "v", "w", "w"], "t=u": [1.0, 2.0, 3.0, 4.0]})
+    encoder = TableEncoder().fit(frame)
+    assert encoder.get_feature_names_out().tolist() == ["t=u", "t=u (category)", "t=v", "t=w"]

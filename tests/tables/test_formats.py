@@ -1,23 +1,36 @@
-"""The registry of formats."""
+"""The registry of formats, and every format but text: polars frames, Excel, NPZ and svmlight."""
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import io
+import zipfile
+
 import numpy as np
+import polars
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
 import pytest
+import scipy.sparse as sp
+import xlsxwriter
+from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
 from tamiz.cli.main import app
 from tamiz.tables import (
-    DataTable,
     Format,
     TableArgumentError,
-    choose_columns,
-    list_formats,
+    TableError,
+    TableMemoryError,
+    as_table,
     read_table,
     register_format,
+    scan_table,
     write_columns,
 )
-from tamiz.tables.formats import FORMATS, add_target, guess_format
+from tamiz.tables.formats import FORMATS, guess_format, output_suffix
 
 
 def test_missing_file_folder_and_unknown_ending(tmp_path, write_csv, read):
@@ -38,6 +51,7 @@ def test_each_format_knows_its_own_files_and_no_other(tmp_path):
         "xlsx": b"PK\x03\x04\x14\0\0\0[Content_Types].xml",
         "parquet": b"PAR1\x15\x04\0\0",
         "arrow": b"ARROW1\0\0\xff\xff\xff\xff",
+        "ndjson": b'{"a": 1, "b": 2}\n',
         "npz": b"PK\x03\x04\0\0",
         "arff": b"% a comment, with commas\n@RELATION x\n",
         "svmlight": b"-1 3:0.5 7:1.2 # note\n",
@@ -50,7 +64,7 @@ def test_each_format_knows_its_own_files_and_no_other(tmp_path):
 
 
 def test_suffixes_belong_to_one_format():
-    suffixes = [suffix for format in list_formats() for suffix in format.suffixes]
+    suffixes = [suffix for format in FORMATS.values() for suffix in format.suffixes]
     assert len(suffixes) == len(set(suffixes))
     assert all(suffix == suffix.lower() and suffix.startswith(".") for suffix in suffixes)
 
@@ -60,31 +74,27 @@ def test_an_unknown_format_names_the_nearest(write_csv, read):
         read(write_csv("a,b\n1,2\n"), format="parqet")
 
 
-def read_fixed(path, options, budget, on_rows):
+def frame_of_fixed(path):
     """Two digits per number, one line per row, names on the first line: a format that nobody else knows."""
     names, *lines = path.read_text().splitlines()
-    values = np.array([[float(line[i : i + 2]) for i in range(0, len(line), 2)] for line in lines], dtype=np.float32)
-    choice = choose_columns(list(names), options)
-    columns = np.flatnonzero(choice.wanted)
-    table = DataTable(path, "fixed", list(names), len(lines), values[:, columns], columns)
-    if choice.target is not None:
-        table.target_column, table.target_name = values[:, choice.target].astype(float), names[choice.target]
-    return table
+    return polars.DataFrame(
+        [[float(line[i : i + 2]) for i in range(0, len(line), 2)] for line in lines], names, orient="row"
+    )
 
 
-def write_fixed(table, columns, path):
-    chosen = add_target(table, columns)
-    lines = table.path.read_text().splitlines()
-    kept = ["".join(lines[0][i] for i in chosen)]
-    kept += ["".join(line[2 * i : 2 * i + 2] for i in chosen) for line in lines[1:]]
-    path.write_text("\n".join(kept) + "\n")
+def read_fixed(path, options, budget):
+    return as_table(frame_of_fixed(path), options=options, path=path, format="fixed", budget=budget)
+
+
+def load_fixed(table, columns):
+    return frame_of_fixed(table.path)[:, columns]
 
 
 @pytest.fixture
 def fixed_file(tmp_path, monkeypatch):
     """A file of the toy format, which is registered."""
     monkeypatch.setattr("tamiz.tables.formats.FORMATS", dict(FORMATS))
-    register_format(Format("fixed", "fixed width", (".fix",), lambda head: False, read_fixed, write_fixed))
+    register_format(Format("fixed", "fixed width", (".fix",), lambda head: False, read_fixed, load_fixed))
     generator = np.random.default_rng(0)
     X = generator.integers(10, 60, size=(40, 4))
     y = np.repeat([10, 20], 20)
@@ -95,19 +105,312 @@ def fixed_file(tmp_path, monkeypatch):
     return path
 
 
-def test_a_toy_format_is_read_and_written_by_the_library(fixed_file, tmp_path):
-    table = read_table(fixed_file, target="y")
-    assert table.shape == (40, 4)
-    assert table.task == "classification"
-    write_columns(table, [2], tmp_path / "out.fix")
-    again = read_table(tmp_path / "out.fix", target="y")
-    np.testing.assert_array_equal(again.numbers, table.numbers[:, [2]])
-    np.testing.assert_array_equal(again.y, table.y)
-
-
 @pytest.mark.parametrize("options", [[], ["--format", "fixed"]])
 def test_a_toy_format_is_read_and_written_by_the_command(fixed_file, tmp_path, monkeypatch, options):
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["select", str(fixed_file), "-t", "y", "-k", "1", "--folds", "2", *options])
     assert result.exit_code == 0, result.output
-    assert (tmp_path / "tamiz-table" / "reduced.fix").read_text().startswith("cy\n")
+    assert (tmp_path / "tamiz-table" / "reduced.csv").read_text().startswith("c,y\n")
+
+
+ARROW = pa.table(
+    {
+        "size": pa.array([1.5, None, 3.0]),
+        "count": pa.array([1, 2, None], pa.int64()),
+        "price": pa.array([decimal.Decimal("1.10"), None, decimal.Decimal("2.20")]),
+        "old": pa.array([True, False, None]),
+        "kind": pa.array(["a", None, "b"]),
+        "shade": pa.array(["x", "y", "x"]).dictionary_encode(),
+        "when": pa.array([datetime.datetime(2024, 1, 1, 12), datetime.datetime(2024, 1, 1), None]),
+        "many": pa.array([[1], [2], [3]]),
+        "void": pa.nulls(3),
+        "ill": pa.array([0, 1, 0]),
+    }
+)
+
+
+def write_arrow(table, path):
+    """Writes a table of pyarrow, so that another library than ours has made the file."""
+    if path.suffix == ".parquet":
+        pq.write_table(table, path)
+    elif path.suffix == ".feather":
+        pyarrow.feather.write_feather(table, path)
+    elif path.suffix == ".ndjson":
+        polars.DataFrame(table).write_ndjson(path)
+    else:
+        with pa.ipc.new_stream(str(path), table.schema) as writer:
+            writer.write_table(table)
+    return path
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather", "t.arrow"])
+def test_types_of_columns(tmp_path, name, read):
+    table = read(write_arrow(ARROW, tmp_path / name), target="ill")
+    nan = np.nan
+    expected = [[1.5, 1, 1.1, 1, 0.5, nan], [nan, 2, nan, 0, 0, nan], [3, nan, 2.2, nan, nan, nan]]
+    np.testing.assert_array_equal(table.numbers, np.array(expected, dtype=np.float32))
+    assert [table.names[i] for i in table.number_columns] == ["size", "count", "price", "old", "when", "void"]
+    assert {table.names[i]: column.values() for i, column in table.texts.items()} == {
+        "kind": ["a", None, "b"],
+        "shade": ["x", "y", "x"],
+    }
+    assert [table.names[i] for i in table.left_out] == ["many"]
+    assert table.origins == {6: 19723.0}
+    np.testing.assert_array_equal(table.target_column, [0, 1, 0])
+    with pytest.raises(TableError, match="neither classes nor numbers"):
+        read(tmp_path / name, target="when")
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "t.ndjson", "t.npz", "t.xlsx"])
+def test_files_that_are_something_else(tmp_path, name, read):
+    (tmp_path / name).write_bytes(b"this is no such file at all, is it")
+    with pytest.raises(TableError, match="cannot be read as"):
+        read(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather", "t.ndjson"])
+def test_reduced_files_keep_types(tmp_path, name, read):
+    source = pa.table({"a": pa.array([1, 2], pa.int64()), "b": ["x", "y"], "c": [1.0, None], "y": [0, 1]})
+    table = read(write_arrow(source, tmp_path / name), target="y")
+    assert output_suffix(table) == (".csv" if name == "t.ndjson" else ".parquet")
+    write_columns(table, [2, 0], tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet").equals(source.select(["a", "c", "y"]))
+
+
+def test_empty_and_cut_off_files(tmp_path, read):
+    write_arrow(ARROW.slice(0, 0), tmp_path / "e.parquet")
+    with pytest.raises(TableError, match="no rows"):
+        read(tmp_path / "e.parquet")
+    path = write_arrow(ARROW, tmp_path / "t.parquet")
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(TableError, match="cannot be read as parquet"):
+        read(path)
+
+
+@pytest.mark.parametrize("target", ["word", "other"])
+def test_offsets_that_point_outside_of_the_file(tmp_path, target):
+    source = pa.table({"size": [1.0, 2.0, 3.0], "word": ["aa", "bb", "aa"], "other": ["x", "y", "x"]})
+    with pa.OSFile(str(tmp_path / "t.arrow"), "wb") as file, pa.ipc.new_file(file, source.schema) as writer:
+        writer.write_table(source)
+    content = (tmp_path / "t.arrow").read_bytes()
+    offsets, wild = (np.array(ends, np.int32).tobytes() for ends in ([0, 2, 4, 6], [0, 2, 2**30, 2**30 + 2]))
+    assert content.count(offsets) == 1
+    (tmp_path / "t.arrow").write_bytes(content.replace(offsets, wild))
+    with pytest.raises(TableError, match=r"t\.arrow (is damaged|cannot be read)"):
+        read_table(tmp_path / "t.arrow", target=target)
+
+
+def test_scans_have_the_columns_of_a_table(tmp_path):
+    frame = polars.DataFrame({"a": [1.5, None, 3.0], "b": ["x", "y", "x"], "c": [1, 2, 3]})
+    for number in range(2):
+        frame.write_parquet(tmp_path / f"{number}.parquet")
+        frame.write_ipc(tmp_path / f"{number}.arrow")
+        frame.write_ndjson(tmp_path / f"{number}.ndjson")
+        frame.write_csv(tmp_path / f"{number}.csv", null_value="NA")
+        frame.write_csv(tmp_path / f"{number}.tsv", separator="\t", null_value="?")
+    for ending in ("parquet", "arrow", "ndjson", "csv", "tsv"):
+        for pattern, n_rows in (("0", 3), ("*", 6)):
+            lazy = scan_table(tmp_path / f"{pattern}.{ending}")
+            assert isinstance(lazy, polars.LazyFrame)
+            found = lazy.select("c", "a").collect()
+            assert found.to_dict(as_series=False) == {
+                "c": [1, 2, 3] * (n_rows // 3),
+                "a": [1.5, None, 3.0] * (n_rows // 3),
+            }
+        assert read_table(lazy, target="b").y.tolist() == ["x", "y", "x"] * 2
+    with pytest.raises(TableArgumentError, match="No file matches"):
+        scan_table(tmp_path / "none*.csv")
+    (tmp_path / "t.svm").write_text("1 1:2\n")
+    with pytest.raises(TableArgumentError, match="cannot be read in parts"):
+        scan_table(tmp_path / "t.svm")
+
+
+@pytest.fixture
+def write_sheet(tmp_path):
+    """Writes rows to an Excel file and gives its path."""
+
+    def write(rows, name="table.xlsx", far=None):
+        with xlsxwriter.Workbook(tmp_path / name, {"default_date_format": "yyyy-mm-dd"}) as book:
+            sheet = book.add_worksheet()
+            for number, row in enumerate(rows):
+                sheet.write_row(number, 0, row)
+            if far is not None:
+                sheet.write(*far, 1)
+        return tmp_path / name
+
+    return write
+
+
+SHEET = [
+    ["age", "colour", "when", "old", "ill"],
+    [50, "red", datetime.date(2024, 1, 1), True, "yes"],
+    [61.5, "blue, dark", datetime.date(2024, 1, 2), False, "no"],
+    [None, "red", datetime.date(2024, 1, 3), True, "yes"],
+]
+
+
+def test_cells_of_a_sheet(write_sheet, tmp_path):
+    table = read_table(write_sheet(SHEET), target="ill")
+    assert table.column_values("age")[:2].tolist() == [50, 61.5]
+    assert table.column_values("when").tolist() == [0, 1, 2]
+    assert table.column_values("old").tolist() == [1, 0, 1]
+    assert table.texts[1].values() == ["red", "blue, dark", "red"]
+    assert table.y.tolist() == ["yes", "no", "yes"]
+    write_columns(table, [0, 1], tmp_path / "reduced.csv")
+    assert (tmp_path / "reduced.csv").read_text() == 'age,colour,ill\n50.0,red,yes\n61.5,"blue, dark",no\n,red,yes\n'
+
+
+def test_lines_above_empty_rows_and_short_rows(write_sheet):
+    rows = [["Table 1: patients"], [], SHEET[0], *SHEET[1:3], [], [70, "red"]]
+    table = read_table(write_sheet(rows), skip_rows=2)
+    assert table.names == SHEET[0]
+    assert table.n_rows == 3
+    with pytest.raises(TableError, match="first sheet holds no cells"):
+        read_table(write_sheet([]))
+
+
+def test_sheets_without_an_end_and_without_a_workbook(write_sheet, tmp_path):
+    with pytest.raises(TableMemoryError, match="1,048,576 rows x 16,384 columns"):
+        read_table(write_sheet(SHEET, far=(1048575, 16383)))
+    with zipfile.ZipFile(tmp_path / "none.xlsx", "w") as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+    for content in (None, b"PK\x03\x04abc", b"PK\x05\x06" + bytes(18)):
+        if content is not None:
+            (tmp_path / "none.xlsx").write_bytes(content)
+        with pytest.raises(TableError, match="cannot be read as xlsx"):
+            read_table(tmp_path / "none.xlsx")
+
+
+def test_npz(tmp_path, read):
+    path = tmp_path / "t.npz"
+    np.savez(path, X=np.arange(6.0).reshape(3, 2), y=np.array(["a", "b", "a"]), names=np.array(["one", "two"]))
+    table = read(path, need_target=True)
+    assert table.names == ["one", "two"]
+    assert table.numbers.dtype == np.float32
+    assert table.target_column.values() == ["a", "b", "a"]
+    assert read(path, ignore=["one"]).number_columns.tolist() == [1]
+    with pytest.raises(TableError, match="leave `target` out"):
+        read(path, target="one")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"X": np.ones((2, 2))}, "must hold arrays X and y"),
+        ({"X": np.ones(3), "y": np.ones(3)}, "must be a matrix of numbers"),
+        ({"X": np.ones((3, 2)), "y": np.ones(2)}, "y in .* has shape"),
+        ({"X": np.ones((3, 2)), "y": np.ones(3), "names": np.array(["a"])}, "names in .* has shape"),
+        ({"X": np.array([["a"], ["b"]]), "y": np.ones(2)}, "must be a matrix of numbers"),
+        ({"X": np.ones((2, 1)), "y": np.array([1j, 2])}, "neither classes nor numbers"),
+        ({"X": np.ones((0, 2)), "y": np.ones(0)}, "no rows"),
+    ],
+)
+def test_broken_npz(tmp_path, arrays, message, read):
+    np.savez(tmp_path / "t.npz", **arrays)
+    with pytest.raises(TableError, match=message):
+        read(tmp_path / "t.npz", need_target=True)
+
+
+def test_npz_with_pickled_objects_raises(tmp_path, read):
+    np.savez(tmp_path / "t.npz", X=np.ones((2, 2)), y=np.array([{}, []], dtype=object))
+    with pytest.raises(TableError, match="cannot be read"):
+        read(tmp_path / "t.npz", need_target=True)
+
+
+def test_a_target_of_one_column(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.arange(12.0).reshape(6, 2), y=np.array([[0], [1]] * 3))
+    assert read_table(tmp_path / "t.npz").y.tolist() == ["0", "1"] * 3
+
+
+def rewrite(path, change):
+    """Changes the bytes of a file."""
+    content = bytearray(path.read_bytes())
+    change(content)
+    path.write_bytes(content)
+
+
+def encrypt(content):
+    for sign, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        place = content.find(sign)
+        while place >= 0:
+            content[place + offset] |= 1
+            place = content.find(sign, place + 4)
+
+
+def unknown_packing(content):
+    for sign, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        place = content.find(sign)
+        while place >= 0:
+            content[place + offset] = 77
+            place = content.find(sign, place + 4)
+
+
+def damage(content):
+    content[len(content) // 3 : len(content) // 3 + 20] = bytes(20)
+
+
+@pytest.mark.parametrize("change", [encrypt, unknown_packing, damage])
+def test_members_that_cannot_be_read(tmp_path, change):
+    path = tmp_path / "t.npz"
+    np.savez_compressed(path, X=np.random.default_rng(0).normal(size=(50, 4)), y=np.arange(50) % 2)
+    rewrite(path, change)
+    with pytest.raises(TableError, match=r"t\.npz cannot be read as NPZ: "):
+        read_table(path)
+
+
+@pytest.mark.parametrize("name", ["y", "names"])
+def test_target_and_names_count_in_the_memory_budget(tmp_path, name):
+    arrays = {"X": np.ones((2, 1)), "y": np.zeros(2), "names": np.array(["a"])}
+    with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
+        for member, array in arrays.items():
+            claimed = (10**13,) if member == name else array.shape  # more than there is on any machine
+            header = {"descr": array.dtype.str, "fortran_order": False, "shape": claimed}
+            content = io.BytesIO()
+            np.lib.format.write_array_header_1_0(content, header)
+            archive.writestr(f"{member}.npy", content.getvalue() + array.tobytes())
+    with pytest.raises(TableMemoryError, match="needs about"):
+        read_table(tmp_path / "t.npz")
+
+
+def test_columns_of_a_matrix_are_written(tmp_path, read):
+    np.savez(tmp_path / "t.npz", X=np.arange(6).reshape(2, 3), y=np.array([0, 1]))
+    write_columns(read(tmp_path / "t.npz"), [2, 0], tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == "x0,x2,y\n0,2,0\n3,5,1\n"
+    (tmp_path / "t.svm").write_text("1 1:0.5 3:2 # note\n-1 2:1 3:4\n")
+    write_columns(read(tmp_path / "t.svm"), [0, 2], tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == "1,3,y\n0.5,2.0,1.0\n0.0,4.0,-1.0\n"
+
+
+@pytest.mark.parametrize("zero_based", [True, False])
+def test_svmlight(tmp_path, zero_based, read):
+    X = sp.random(20, 30, density=0.3, random_state=0, format="lil", dtype=np.float64)
+    X[0, 0] = X[1, 29] = 1.0
+    X = X.tocsr()
+    y = np.arange(20) % 2
+    path = tmp_path / "t.svm"
+    dump_svmlight_file(X, y, str(path), zero_based=zero_based)
+    table = read(path)
+    np.testing.assert_allclose(table.numbers.toarray(), X.toarray(), rtol=1e-6)
+    assert table.names[0] == ("0" if zero_based else "1")
+    np.testing.assert_array_equal(table.target_column, y)
+
+
+def test_svmlight_columns_without_an_entry_are_zero(tmp_path, read):
+    (tmp_path / "t.svm").write_text("1 2:0.5\n0 1:1.5\n")
+    table = read(tmp_path / "t.svm", columns=["2", "9"])
+    np.testing.assert_array_equal(table.numbers.toarray(), [[0.5, 0], [0, 0]])
+    (tmp_path / "b.svm").write_text("hello world\n")
+    with pytest.raises(TableError, match="svmlight"):
+        read(tmp_path / "b.svm")
+
+
+def test_a_large_column_number_raises_before_memory_is_taken(tmp_path):
+    (tmp_path / "t.svm").write_text("1 2147483647:1\n0 1:1\n")
+    with pytest.raises(TableMemoryError, match="columns up to number 2,147,483,647"):
+        read_table(tmp_path / "t.svm")
+
+
+def test_nan_is_called_nan(tmp_path):
+    (tmp_path / "t.svm").write_text("1 1:nan\n0 1:1\n")
+    with pytest.raises(TableError, match="Column '1' holds NaN in data row 1"):
+        read_table(tmp_path / "t.svm")

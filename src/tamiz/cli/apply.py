@@ -57,7 +57,7 @@ def run_apply(options: ApplyOptions, terminal: Terminal) -> dict[str, Any]:
     from tamiz.report.records import to_plain
     from tamiz.report.text import csv_text
     from tamiz.tables import write_columns
-    from tamiz.tables.formats import get_format
+    from tamiz.tables.formats import output_suffix
 
     model = load_model(options.model)
     out = free_folder(options.folder(options.file, "tamiz-apply-"), options.force, terminal.say)
@@ -69,7 +69,7 @@ def run_apply(options: ApplyOptions, terminal: Terminal) -> dict[str, Any]:
         header, columns = _prediction_columns(model, table, identifiers, predicted, outputs)
         text = csv_text(header, zip(*columns, strict=True), spreadsheet_safe=options.spreadsheet_safe)
         (folder / "predictions.csv").write_text(text, encoding="utf-8", newline="")
-        reduced = "reduced" + get_format(table.format).suffixes[0]
+        reduced = "reduced" + output_suffix(table)
         read = [*identifiers, *model.columns]
         write_columns(table, [table.names.index(name) for name in read], folder / reduced)
     record = {

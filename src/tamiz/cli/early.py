@@ -9,8 +9,8 @@ from tamiz.cli.errors import EXIT_USAGE, CommandError
 from tamiz.cli.prepare import parse_k
 from tamiz.errors import MissingExtraError
 from tamiz.estimators.networks import find_network
+from tamiz.tables.files import is_stream
 from tamiz.tables.formats import check_file
-from tamiz.tables.spool import is_stream
 
 
 def check_k(text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -124,9 +124,9 @@ def read_row_roles(options: TableOptions, table: DataTable) -> RowRoles:
 
     They are read as text, since numbers of a table are float32, in which dates such as 20240131 would fall together.
     """
+    from tamiz.tables.files import is_stream
     from tamiz.tables.names import find_column
     from tamiz.tables.read import read_table
-    from tamiz.tables.spool import is_stream
 
     named = named_columns(options)
     if not named:
@@ -156,14 +156,9 @@ def read_row_roles(options: TableOptions, table: DataTable) -> RowRoles:
 def _known_values(read: DataTable, column: str, rows: np.ndarray, option: str) -> np.ndarray:
     import numpy as np
 
-    text = read.texts.get(read.names.index(column))
-    if text is None:  # a format without text
-        place = read.number_columns.tolist().index(read.names.index(column))
-        taken = read.numbers[:, [place]]
-        numbers = np.asarray(taken.toarray() if hasattr(taken, "toarray") else taken).ravel()[rows]
-        values: Any = [None if number != number else repr(float(number)) for number in numbers]
-    else:
-        values = text.take(rows).values()
+    found = read.column_values(column)[rows]
+    # Text, or numbers of a format without text.
+    values = [None if value is None or value != value else str(value) for value in found.tolist()]
     missing = sum(value is None for value in values)
     if missing:
         raise CommandError(

@@ -45,7 +45,7 @@ from tamiz.report.text import csv_text
 from tamiz.selection import Selection
 from tamiz.tables.columns import identifier_columns
 from tamiz.tables.encode import TableEncoder
-from tamiz.tables.formats import get_format, write_columns
+from tamiz.tables.formats import output_suffix, write_columns
 
 #: Cells that the report looks at; of larger tables it takes a sample of the rows.
 _CELLS_IN_REPORT = 8_000_000
@@ -288,7 +288,7 @@ def _write(
         "report": "report.html",
         "selected_csv": "selected.csv",
         "selected_json": "selected.json",
-        "reduced": "reduced" + get_format(data.table.format).suffixes[0],
+        "reduced": "reduced" + output_suffix(data.table),
         "model": "model.tamiz",
     }
     columns = ("rank", "feature", "column", "category", "weight", "fold_share")

@@ -120,17 +120,12 @@ def _numbers(read: DataTable, name: str, rows: np.ndarray, decimal: str) -> np.n
     from tamiz._utils.text import quote
     from tamiz.errors import TableError
 
-    position = read.names.index(name)
-    text = read.texts.get(position)
-    if text is None:  # a format without text, or a column without any value
-        place = read.number_columns.tolist().index(position)
-        values = np.asarray(read.numbers[:, [place]], dtype=np.float64).ravel()[rows]
-    else:
-        try:
-            cells = text.take(rows).values()
-            values = np.array([np.nan if cell is None else float(cell.replace(decimal, ".")) for cell in cells])
-        except ValueError:
-            raise TableError(f"The target {quote(name)} holds text; several targets must be numbers.") from None
+    try:
+        found = read.column_values(name)[rows]
+        cells = [cell.replace(decimal, ".") if isinstance(cell, str) else cell for cell in found.tolist()]
+        values = np.array([np.nan if cell is None else float(cell) for cell in cells])
+    except ValueError:
+        raise TableError(f"The target {quote(name)} holds text; several targets must be numbers.") from None
     missing = int((~np.isfinite(values)).sum())
     if missing:
         raise TableError(

@@ -21,7 +21,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from tamiz.errors import DatasetError
-from tamiz.tables.arff import read_arff_header
+from tamiz.tables.text import read_arff_header
 
 if TYPE_CHECKING:
     from tamiz.paper.dataset_registry import DatasetEntry

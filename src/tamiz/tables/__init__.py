@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tamiz.errors import TableArgumentError, TableError, TableMemoryError
+    from tamiz.tables.columns import Alert
     from tamiz.tables.encode import Feature, TableEncoder, list_features
-    from tamiz.tables.formats import Format, list_formats, read_file, register_format, write_columns
+    from tamiz.tables.formats import Format, read_file, register_format, scan_table, write_columns
     from tamiz.tables.frames import as_table
     from tamiz.tables.memory import MemoryBudget
     from tamiz.tables.names import ReadOptions, choose_columns
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tamiz.tables.table import DataTable, TextColumn
 
 __all__ = [
+    "Alert",
     "DataTable",
     "Feature",
     "Format",
@@ -29,14 +31,15 @@ __all__ = [
     "as_table",
     "choose_columns",
     "list_features",
-    "list_formats",
     "read_file",
     "read_table",
     "register_format",
+    "scan_table",
     "write_columns",
 ]
 
 _HOMES = {
+    "Alert": "tamiz.tables.columns",
     "DataTable": "tamiz.tables.table",
     "Feature": "tamiz.tables.encode",
     "Format": "tamiz.tables.formats",
@@ -50,10 +53,10 @@ _HOMES = {
     "as_table": "tamiz.tables.frames",
     "choose_columns": "tamiz.tables.names",
     "list_features": "tamiz.tables.encode",
-    "list_formats": "tamiz.tables.formats",
     "read_file": "tamiz.tables.formats",
     "read_table": "tamiz.tables.read",
     "register_format": "tamiz.tables.formats",
+    "scan_table": "tamiz.tables.formats",
     "write_columns": "tamiz.tables.formats",
 }
 

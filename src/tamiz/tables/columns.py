@@ -1,9 +1,10 @@
-"""Leave out columns of no use (empty ones, dates, free text), report which, and raise on infinities."""
+"""What the cells of a column mean: numbers in any spelling, dates, categories; which columns are of no use."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,25 +12,32 @@ import scipy.sparse as sp
 
 from tamiz._utils.text import WARNING, discard, list_some, quote
 from tamiz.errors import TableError
-from tamiz.tables.cells import describe_foreign_numbers, is_number
 from tamiz.tables.table import DataTable, TextColumn
 
-_DATE_FORMATS = (
-    "%d/%m/%Y",
-    "%m/%d/%Y",
-    "%d.%m.%Y",
-    "%d-%m-%Y",
-    "%Y/%m/%d",
-    "%d/%m/%y",
-    "%m/%d/%y",
-    "%d %b %Y",
-    "%b %d, %Y",
-    "%d/%m/%Y %H:%M",
-    "%m/%d/%Y %H:%M",
-    "%d/%m/%Y %H:%M:%S",
-    "%m/%d/%Y %H:%M:%S",
+_CURRENCY = r"[A-Z]{0,2}[$€£¥₹₩₽]|USD|EUR|GBP|CHF|JPY|CAD|AUD|CNY|INR|SEK|NOK|DKK|PLN|BRL|MXN"
+#: A number with a currency before it, or a currency, a percent sign or a unit behind it.
+_SPELT = re.compile(
+    rf"(?P<sign>[-+]?)(?P<before>{_CURRENCY})?\s*(?P<number>[-+]?[0-9.,][0-9.,'’ \u00a0\u202f]*(?:[eE][-+]?[0-9]+)?)"
+    r"\s*(?P<after>[%‰°$€£¥₹₩₽]|[^\W\d_][\w/%°²³^.*-]{0,11}|[°%][\w/]{1,4})?"
 )
+#: Numbers of which the other mark separates thousands: groups of three digits, the first of which is not 0.
+_POINT = re.compile(r"[-+]?(?:[0-9]+|[1-9][0-9]{0,2}(?:,[0-9]{3})+)?(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?")
+_COMMA = re.compile(r"[-+]?(?:[0-9]+|[1-9][0-9]{0,2}(?:\.[0-9]{3})+)?(?:,[0-9]*)?(?:[eE][-+]?[0-9]+)?")
+_BLANKS = re.compile(r"(?<=[0-9])['’ \u00a0\u202f](?=[0-9]{3}(?![0-9]))")
+_DATE_FORMATS = (
+    *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d/%m/%y", "%m/%d/%y", "%d.%m.%y"),
+    *("%d %b %Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M", "%d.%m.%Y %H:%M"),
+    *("%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%d.%m.%Y %H:%M:%S"),
+)
+_EPOCH = datetime.datetime(1970, 1, 1)
 _ROWS_AT_ONCE = 4_000_000
+#: Why a column that names the rows is left out of the selection.
+IDENTIFIER = "a different text in every row, as identifiers have"
+CONSTANT = "the same value in every row"
+#: Longer texts are remarks, not names.
+_LONGEST_IDENTIFIER = 64
+#: Fewer rows are too few to tell codes or running numbers from measurements.
+_LEAST_ROWS = 20
 
 
 @dataclass(frozen=True)
@@ -51,68 +59,163 @@ class Alert:
     message: str
 
 
-def is_date(text: str) -> bool:
-    """Check whether a text is a date, with or without a time.
+def is_number(cell: str) -> bool:
+    """Check whether a cell reads as a number.
 
     Examples
     --------
-    >>> is_date("2024-02-29"), is_date("29.02.2024"), is_date("2024-02-29T10:00:00Z"), is_date("20240229")
-    (True, True, True, False)
+    >>> is_number(" 1.5e3"), is_number("high"), is_number(""), is_number("1_0")
+    (True, False, False, False)
     """
-    if text.isdigit():
-        return False
     try:
-        datetime.datetime.fromisoformat(text)
-        return True
+        float(cell)
     except ValueError:
-        pass
-    for form in _DATE_FORMATS:
-        try:
-            datetime.datetime.strptime(text, form)
-            return True
-        except ValueError:
-            continue
-    return False
+        return False
+    return "_" not in cell and cell.isascii()
 
 
-def holds_dates(column: TextColumn) -> bool:
-    """Check whether all values of a column (or the first hundred of them) are dates."""
-    return bool(column.categories) and all(is_date(value) for value in column.categories[:100])
+def needs_comma(cell: str) -> bool:
+    """Check whether a cell is a number only if its comma is a decimal mark.
+
+    Examples
+    --------
+    >>> needs_comma("-0,064"), needs_comma("1,5"), needs_comma("1,500"), needs_comma("1.5")
+    (True, True, False, False)
+    """
+    return bool(any(map(str.isdigit, cell)) and _COMMA.fullmatch(cell) and not _POINT.fullmatch(cell))
 
 
-#: Why a column that names the rows is left out of the selection.
-IDENTIFIER = "a different text in every row, as identifiers have"
-#: Longer texts are remarks, not names.
-_LONGEST_IDENTIFIER = 64
+def spelt_numbers(cells: Sequence[str], comma: bool = False) -> tuple[list[float], str] | None:
+    """Read cells as numbers in one spelling: decimal commas, thousands, a currency, percent signs or a unit.
+
+    Parameters
+    ----------
+    cells : sequence of str
+        Different values of a column of text.
+    comma : bool, default=False
+        Whether "1,500" has a decimal comma rather than thousands; other cells may decide.
+
+    Returns
+    -------
+    numbers : list of float
+    unit : str
+        Currency, percent sign or unit; empty if there is none.
+
+    None is returned unless all cells are numbers and their unit is the same; a currency may be left out, a unit only at 0.
+
+    Examples
+    --------
+    >>> spelt_numbers(["12.34 EUR", "1,200.00 EUR"]), spelt_numbers(["12%", "0"])
+    (([12.34, 1200.0], 'EUR'), ([12.0, 0.0], '%'))
+    >>> spelt_numbers(["-0,064", "1,234"]), spelt_numbers(["3 kg", "500 g"])
+    (([-0.064, 1.234], ''), None)
+    """
+    texts, units, bare = [], set(), []
+    for cell in cells:
+        match = _SPELT.fullmatch(cell)
+        if match is None or (match["before"] and match["after"]):
+            return None
+        text = match["sign"] + _BLANKS.sub("", match["number"].strip())
+        texts.append(text)
+        if match["before"] or match["after"]:
+            units.add(match["before"] or match["after"])
+        else:
+            bare.append(text)
+    if len(units) > 1 or not all(any(map(str.isdigit, text)) for text in texts):
+        return None
+    unit = units.pop() if units else ""
+    if unit and not re.fullmatch(_CURRENCY, unit) and any(text.strip("-+0.,") for text in bare):
+        return None
+    point, comma_fits = all(map(_POINT.fullmatch, texts)), all(map(_COMMA.fullmatch, texts))
+    if not point and not comma_fits:
+        return None
+    if comma_fits and (not point or (comma and any("," in text for text in texts))):
+        texts = [text.replace(".", "").replace(",", ".") for text in texts]
+    else:
+        texts = [text.replace(",", "") for text in texts]
+    return [float(text) for text in texts], unit
+
+
+def parse_dates(cells: Sequence[str]) -> tuple[list[float], bool] | None:
+    """Read cells as dates or times: days since 1970, and whether day and month could be exchanged.
+
+    None is returned unless all cells are dates of the same form.
+
+    Examples
+    --------
+    >>> parse_dates(["1970-01-02", "1970-01-03T12:00:00Z"]), parse_dates(["02.01.1970"]), parse_dates(["20240229"])
+    (([1.0, 2.5], False), ([1.0], False), None)
+    """
+    if not cells or cells[0].isdigit() or not any(map(str.isdigit, cells[0])) or len(cells[0]) > 40:
+        return None
+    found = None
+    try:
+        found = [datetime.datetime.fromisoformat(cell) for cell in cells if not cell.isdigit()]
+    except ValueError:
+        for form in _DATE_FORMATS:
+            try:
+                found = [datetime.datetime.strptime(cell, form) for cell in cells]
+                break
+            except ValueError:
+                continue
+    if found is None or len(found) < len(cells):
+        return None
+    plain = [day if day.tzinfo is None else day.astimezone(datetime.UTC).replace(tzinfo=None) for day in found]
+    days = [(day - _EPOCH).total_seconds() / 86400 for day in plain]
+    return days, "/" in cells[0] and all(day.day <= 12 for day in plain)
+
+
+def describe_units(name: str, unit: str, cell: str) -> Alert:
+    """Return the alert for a column of numbers in a foreign spelling."""
+    if not unit:
+        message = f"Column {quote(name)} holds numbers such as {quote(cell, 20)}: read as numbers."
+    else:
+        message = f"Column {quote(name)} holds numbers with {quote(unit)}, such as {quote(cell, 20)}: read as numbers without it."
+    return Alert("units", (name,), message + f" If they are names, set `categorical` {quote(name)}.")
+
+
+def describe_dates(name: str, first: float, ambiguous: bool = False) -> Alert:
+    """Return the alert for a column of dates."""
+    day = (_EPOCH + datetime.timedelta(days=first)).date()
+    order = " The day is taken to come before the month." if ambiguous else ""
+    return Alert("dates", (name,), f"Column {quote(name)} holds dates: read as days since the first, {day}.{order}")
+
+
+def describe_spellings(name: str, text: TextColumn, merged: TextColumn) -> Alert:
+    """Return the alert for categories that were joined because they differ in case only."""
+    kept = set(merged.categories)
+    other = [value for value in text.categories if value not in kept]
+    message = (
+        f"Column {quote(name)}: {list_some(other, limit=3)} {'is' if len(other) == 1 else 'are'} taken as another spelling of "
+        f"the same category. If not, set `categorical` {quote(name)}."
+    )
+    return Alert("spelling", (name,), message)
 
 
 def _judge_text(column: TextColumn, max_categories: int) -> str | None:
     """Return why a column of text is of no use, or None."""
-    if not column.categories:
+    used = np.unique(column.codes[column.codes >= 0])  # categories may stand in rows that went
+    if used.size == 0:
         return "no values at all"
-    if holds_dates(column):
-        return "dates"
-    foreign = describe_foreign_numbers(column.categories)
-    if foreign is not None:
-        return foreign
-    if len(column.categories) > max_categories:
+    if used.size == 1 and np.all(column.codes >= 0):
+        return CONSTANT
+    if used.size == column.codes.size > 2 and max(map(len, column.categories)) <= _LONGEST_IDENTIFIER:
         numbers = [is_number(value) for value in column.categories]
-        if all(numbers):
-            return f"named in `categorical`, but it holds more than {max_categories} different numbers"
-        if np.mean(numbers) > 0.5:
-            odd = column.categories[int(np.argmin(numbers))]
-            row = int(np.argmax(column.codes == int(np.argmin(numbers)))) + 1
-            return f"numbers mixed with text (such as {quote(odd, 20)} in data row {row:,})"
-        return IDENTIFIER if _is_identifier(column) else f"text with more than {max_categories} different values"
-    return IDENTIFIER if _is_identifier(column) else None
-
-
-def _is_identifier(column: TextColumn) -> bool:
-    """Check whether a column holds a different, short text in every row."""
-    # Counted in the rows that are left: categories may stand in rows that went.
-    if column.codes.size <= 2 or np.unique(column.codes[column.codes >= 0]).size != column.codes.size:
-        return False
-    return max(map(len, column.categories)) <= _LONGEST_IDENTIFIER
+        if np.mean(numbers) <= 0.5:
+            return IDENTIFIER
+    if len(column.categories) <= max_categories:
+        return None
+    numbers = [is_number(value) for value in column.categories]
+    if all(numbers):
+        return f"named in `categorical`, but it holds more than {max_categories} different numbers"
+    if np.mean(numbers) > 0.5:
+        odd = int(np.argmin(numbers))
+        row = int(np.argmax(column.codes == odd)) + 1
+        return (
+            f"numbers mixed with text, such as {quote(column.categories[odd], 20)} in data row {row:,}; correct it, or name "
+            "it in `na_values` if it means a missing value"
+        )
+    return f"text with more than {max_categories} different values; raise `max_categories` to use it"
 
 
 def identifier_columns(table: DataTable) -> list[int]:
@@ -120,8 +223,8 @@ def identifier_columns(table: DataTable) -> list[int]:
     return sorted(index for index, reason in table.left_out.items() if reason == IDENTIFIER)
 
 
-def _judge_numbers(table: DataTable) -> np.ndarray:
-    """Return which numeric columns hold any value; raise on an infinity."""
+def _judge_numbers(table: DataTable) -> tuple[np.ndarray, np.ndarray]:
+    """Return which numeric columns hold any value, and which the same everywhere; raise on an infinity."""
     numbers = table.numbers
     if sp.issparse(numbers):
         coordinates = numbers.tocoo()
@@ -135,19 +238,16 @@ def _judge_numbers(table: DataTable) -> np.ndarray:
                     f"Remove the entry, or leave the column out: `ignore` {quote(name)}."
                 )
             _raise_infinity(table, row, position)
-        return np.ones(numbers.shape[1], dtype=bool)
-    seen = np.zeros(numbers.shape[1], dtype=bool)
-    step = max(1, _ROWS_AT_ONCE // max(1, numbers.shape[1]))
-    for start in range(0, numbers.shape[0], step):
-        piece = numbers[start : start + step]
-        finite = np.isfinite(piece)
-        if not finite.all():
-            infinite = np.isinf(piece)
-            if infinite.any():
-                row, column = np.argwhere(infinite)[0]
-                _raise_infinity(table, start + int(row), int(column))
-        seen |= finite.any(axis=0)
-    return seen
+        return np.ones(numbers.shape[1], dtype=bool), np.zeros(numbers.shape[1], dtype=bool)
+    low, high = np.fmin.reduce(numbers, axis=0), np.fmax.reduce(numbers, axis=0)
+    infinite = np.isinf(low) | np.isinf(high)
+    if infinite.any():
+        position = int(np.argmax(infinite))
+        _raise_infinity(table, int(np.argmax(np.isinf(numbers[:, position]))), position)
+    same = np.flatnonzero(low == high)
+    constant = np.zeros(numbers.shape[1], dtype=bool)
+    constant[same] = ~np.isnan(numbers[:, same]).any(axis=0)
+    return ~np.isnan(low), constant & (numbers.shape[0] > 1)
 
 
 def _raise_infinity(table: DataTable, row: int, position: int) -> None:
@@ -161,7 +261,7 @@ def _raise_infinity(table: DataTable, row: int, position: int) -> None:
 def drop_unusable_columns(
     table: DataTable, max_categories: int = 50, report: Callable[[str], None] = discard
 ) -> DataTable:
-    """Leave out columns that are of no use, and report which and why.
+    """Leave out empty and constant columns, identifiers and text of too many values; add an alert for each reason.
 
     Parameters
     ----------
@@ -182,10 +282,14 @@ def drop_unusable_columns(
         if reason is not None:
             table.left_out[index] = reason
             del table.texts[index]
-    useful = _judge_numbers(table)
+    filled, constant = _judge_numbers(table)
+    useful = filled & ~constant
+    if not useful.any() and not table.texts:  # in a few rows all columns may be constant
+        useful = filled
     if not useful.all():
-        for column in table.number_columns[~useful]:
-            table.left_out[int(column)] = "no values at all"
+        for position, column in enumerate(table.number_columns):
+            if not useful[position]:
+                table.left_out[int(column)] = CONSTANT if filled[position] else "no values at all"
         table.numbers = table.numbers[:, useful]
         table.centres = table.centres[useful]
         table.number_columns = table.number_columns[useful]
@@ -193,11 +297,57 @@ def drop_unusable_columns(
     for index, reason in sorted(table.left_out.items()):
         by_reason.setdefault(reason, []).append(table.names[index])
     for reason, names in by_reason.items():
-        mark = WARNING if "`" in reason or "remove" in reason else ""
-        report(f"{mark}Left out: {list_some(names, limit=4)} ({reason}).")
+        message = f"Left out: {list_some(names, limit=4)} ({reason})."
+        kind = {CONSTANT: "constant", IDENTIFIER: "identifier"}.get(
+            reason, "categories" if "`" in reason else "left out"
+        )
+        alert = Alert(kind, tuple(names), message)
+        if alert not in table.alerts:
+            table.alerts.append(alert)
+        report((WARNING if "`" in reason else "") + message)
     if table.number_columns.size == 0 and not table.texts:
         raise TableError(f"{table.path.name} has no column left to select from.")
     return table
+
+
+def find_codes(table: DataTable) -> list[str]:
+    """Return the names of columns of whole numbers that look like codes: few, far apart and at irregular distances.
+
+    Parameters
+    ----------
+    table : DataTable
+        With its numeric columns.
+    """
+    if sp.issparse(table.numbers) or table.n_rows < _LEAST_ROWS:
+        return []
+    some = table.numbers[:2000]
+    whole = np.all((some == np.rint(some)) | np.isnan(some), axis=0)
+    found = []
+    for position in np.flatnonzero(whole)[:1000]:
+        column = table.numbers[:, position]
+        values = np.unique(column[~np.isnan(column)]) + table.centres[position]
+        if int(table.number_columns[position]) in table.origins or not 3 <= values.size <= 100 or values[0] < 10:
+            continue
+        steps = np.diff(values)
+        if (
+            values.size <= 0.1 * table.n_rows
+            and np.all(steps == np.rint(steps))
+            and steps.min() < steps.max()
+            and values[-1] - values[0] >= 4 * values.size
+        ):
+            found.append(table.names[int(table.number_columns[position])])
+    return found
+
+
+def is_running_number(values: np.ndarray) -> bool:
+    """Check whether values are whole numbers that follow each other, in any order, each of them once.
+
+    Examples
+    --------
+    >>> is_running_number(np.arange(30.0)[::-1]), is_running_number(np.arange(30.0) ** 2)
+    (True, False)
+    """
+    return values.size >= _LEAST_ROWS and bool(np.all(np.diff(np.sort(values)) == 1))
 
 
 def report_encoding(table: DataTable, report: Callable[[str], None]) -> None:

@@ -1,13 +1,9 @@
-"""Encode a table as the matrix that a selector sees: medians for missing numbers, one column for each category.
-
-scikit-learn's ``ColumnTransformer`` does the same on small tables. It is not used because it splits the table by columns and
-holds several copies of it; here the numbers are one block, which is copied once per fold.
-"""
+"""Encode a table as the matrix that a selector sees: medians for missing numbers, one column for each category."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,14 +15,15 @@ from tamiz._utils.text import list_some, quote
 from tamiz.errors import TableError
 from tamiz.tables.columns import drop_unusable_columns
 from tamiz.tables.frames import as_table
-from tamiz.tables.table import DataTable, TextColumn
+from tamiz.tables.names import ReadOptions
+from tamiz.tables.table import DataTable
 
 _CELLS_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True)
 class Feature:
-    """Describe a column of the encoded matrix: a numeric column, or one category of a column of text.
+    """Column of the encoded matrix: a numeric column, or one category of a column of text.
 
     Parameters
     ----------
@@ -38,23 +35,31 @@ class Feature:
         The category; None for a numeric column.
     missing : bool, default=False
         Whether it is 1 where the number is missing, else 0.
+    origin : float or None, default=None
+        For a column of dates the day since which days are counted, in days since 1970.
+    label : str or None, default=None
+        Name in lists and reports where another feature has the usual one.
     """
 
     column: int
     column_name: str
     category: str | None = None
     missing: bool = False
+    origin: float | None = None
+    label: str | None = None
 
     @property
     def name(self) -> str:
         """Name in lists and reports."""
+        if self.label is not None:
+            return self.label
         if self.missing:
             return f"{self.column_name} is missing"
         return self.column_name if self.category is None else f"{self.column_name}={self.category}"
 
 
 def list_features(table: DataTable) -> list[Feature]:
-    """Return all features of a table: numeric columns first, then the categories of each column of text.
+    """List the features of a table: numeric columns first, then the categories of each column of text.
 
     A column of two categories without gaps becomes one feature, for the second category: the first is its complement.
 
@@ -63,12 +68,20 @@ def list_features(table: DataTable) -> list[Feature]:
     table : DataTable
         With the columns that are to be used.
     """
-    features = [Feature(int(i), table.names[int(i)]) for i in table.number_columns]
+    features = [Feature(int(i), table.names[int(i)], origin=table.origins.get(int(i))) for i in table.number_columns]
     for index, text in table.texts.items():
         categories = text.categories
         if len(categories) == 2 and np.all(text.codes >= 0):
             categories = categories[1:]
         features.extend(Feature(index, table.names[index], category) for category in categories)
+    taken = {feature.name for feature in features if feature.category is None}
+    for place, feature in enumerate(features):
+        if feature.category is not None:
+            label = feature.name
+            while label in taken:  # a column called "t=u" beside a column t with the value u
+                label += " (category)"
+            taken.add(label)
+            features[place] = feature if label == feature.name else replace(feature, label=label)
     return features
 
 
@@ -100,8 +113,7 @@ def collect_values(table: DataTable, features: Sequence[Feature], rows: np.ndarr
     place = {int(column): i for i, column in enumerate(table.number_columns)}
     wanted = [(i, position[f.column_name]) for i, f in enumerate(features) if f.category is None]
     numeric = [(i, column) for i, column in wanted if column in place]
-    others = [(i, column) for i, column in wanted if column not in place]
-    wrong = [table.names[column] for _, column in others if not _holds_booleans(table.texts.get(column))]
+    wrong = [table.names[column] for _, column in wanted if column not in place]
     if wrong:
         raise TableError(f"The model needs numbers in {list_some(wrong)}, but the table has text or dates there.")
     n_rows = table.n_rows if rows is None else len(rows)
@@ -111,9 +123,8 @@ def collect_values(table: DataTable, features: Sequence[Feature], rows: np.ndarr
         numbers = table.numbers if rows is None else table.numbers[rows]
         taken = numbers[:, columns]
         values = taken.toarray() if sp.issparse(taken) else taken
-        matrix[:, [i for i, _ in numeric]] = values + table.centres[columns]
-    for i, column in others:
-        matrix[:, i] = _boolean_numbers(_take(table.texts[column].codes, rows), table.texts[column].categories)
+        moved = [table.origins.get(column, 0.0) - (features[i].origin or 0.0) for i, column in numeric]
+        matrix[:, [i for i, _ in numeric]] = values + (table.centres[columns] + moved)
     for i, feature in enumerate(features):
         if feature.category is None:
             continue
@@ -127,16 +138,6 @@ def collect_values(table: DataTable, features: Sequence[Feature], rows: np.ndarr
         if feature.missing:
             matrix[:, i] = np.isnan(matrix[:, i])
     return matrix
-
-
-def _holds_booleans(text: TextColumn | None) -> bool:
-    """Check whether a column of text holds nothing but "true" and "false", which other formats hold as 1 and 0."""
-    return text is not None and set(text.categories) <= {"true", "false"}
-
-
-def _boolean_numbers(codes: np.ndarray, categories: Sequence[str]) -> np.ndarray:
-    values = np.array([*(float(category == "true") for category in categories), np.nan])
-    return values[codes]
 
 
 def _check_is_empty(table: DataTable, name: str, place: int | None) -> None:
@@ -287,9 +288,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Numbers less ``centres_``.
         """
         check_is_fitted(self)
-        table = as_table(X, self.categorical)
         n_numeric = self.medians_.size
         numeric, texts = self.features_[:n_numeric], self.features_[n_numeric:]
+        known = tuple({feature.column_name for feature in texts})
+        table = as_table(X, options=ReadOptions(categorical=self.categorical, texts=known))
         if _same_columns(table, numeric) and np.array_equal(table.centres, self.centres_):
             numbers = _take(table.numbers, rows)
             if sp.issparse(numbers):
@@ -303,6 +305,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             matrix = np.zeros((numbers.shape[0], len(self.features_)), dtype=np.float32)
             matrix[:, :n_numeric] = numbers
             seen = [i for i, f in enumerate(texts) if f.category in self.categories_.get(f.column_name, ())]
+            if table is not X:
+                table.texts = {i: t.align(self.categories_.get(table.names[i], ())) for i, t in table.texts.items()}
             matrix[:, [n_numeric + i for i in seen]] = collect_values(table, [texts[i] for i in seen], rows)
         if self.impute:
             _fill_gaps(matrix[:, :n_numeric], self.medians_)
@@ -339,7 +343,8 @@ def _take(values: Any, rows: np.ndarray | None) -> Any:
 def _same_columns(table: DataTable, features: Sequence[Feature]) -> bool:
     """Check whether the numbers of a table are these features, in this order."""
     return [feature.column for feature in features] == table.number_columns.tolist() and all(
-        table.names[feature.column] == feature.column_name for feature in features
+        table.names[feature.column] == feature.column_name and table.origins.get(feature.column) == feature.origin
+        for feature in features
     )
 
 

@@ -12,7 +12,26 @@ import numpy as np
 from tamiz._utils.names import suggest
 from tamiz._utils.text import list_some, quote
 from tamiz.errors import TableArgumentError, TableError
-from tamiz.tables.cells import MISSING, CellStyle
+
+#: Cells that mean a missing value, besides an empty one.
+MISSING = (
+    "",
+    "NA",
+    "N/A",
+    "n/a",
+    "na",
+    "NaN",
+    "nan",
+    "NAN",
+    "-nan",
+    "NULL",
+    "null",
+    "None",
+    "none",
+    "?",
+    "#N/A",
+    "<NA>",
+)
 
 
 def clean_column_names(names: Sequence[str]) -> list[str]:
@@ -122,7 +141,7 @@ def find_columns(specs: Sequence[str], names: Sequence[str], kind: str = "column
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Say how to read a file; the record that :class:`~tamiz.tables.Format` readers take.
+    """How to read a file; the record that :class:`~tamiz.tables.Format` readers take.
 
     Parameters
     ----------
@@ -134,6 +153,8 @@ class ReadOptions:
         Columns to leave out: names, numbers, ranges or patterns.
     categorical : sequence of str, default=()
         Columns of numbers that are names of categories.
+    texts : sequence of str, default=()
+        Columns whose text is never read as numbers or dates.
     columns : sequence of str or None, default=None
         The only columns to read (those of a model); each must be there.
     format : str or None, default=None
@@ -146,8 +167,8 @@ class ReadOptions:
         Encoding of a text file; None takes UTF-8, or what a mark at its beginning says.
     skip_rows : int, default=0
         Lines above the table to skip.
-    decimal : str, default="."
-        Decimal mark of a text file, a point or a comma.
+    decimal : {".", ","}, default="."
+        Decimal mark of a text file. Columns that only a decimal comma explains are found without it.
     na_values : sequence of str or None, default=None
         Cells of a text file that mean a missing value, besides empty ones; None takes the usual words (NA, null, ...).
     copies : float, default=1.0
@@ -158,6 +179,7 @@ class ReadOptions:
     need_target: bool = False
     ignore: Sequence[str] = ()
     categorical: Sequence[str] = ()
+    texts: Sequence[str] = ()
     columns: Sequence[str] | None = None
     format: str | None = None
     delimiter: str | None = None
@@ -169,10 +191,9 @@ class ReadOptions:
     copies: float = 1.0
 
     @property
-    def cell_style(self) -> CellStyle:
-        """Say how cells of text spell missing values and numbers."""
-        missing = MISSING if self.na_values is None else ("", *(value.strip() for value in self.na_values))
-        return CellStyle(missing, self.decimal)
+    def missing_words(self) -> tuple[str, ...]:
+        """Cells that mean a missing value."""
+        return MISSING if self.na_values is None else ("", *(value.strip() for value in self.na_values))
 
 
 @dataclass
@@ -192,6 +213,11 @@ class ColumnChoice:
     wanted: np.ndarray
     as_text: np.ndarray
     target: int | None = None
+
+    @property
+    def positions(self) -> list[int]:
+        """Columns to read and the target, in the order of the file."""
+        return sorted({*np.flatnonzero(self.wanted).tolist(), *([] if self.target is None else [self.target])})
 
 
 def choose_columns(names: Sequence[str], options: ReadOptions) -> ColumnChoice:

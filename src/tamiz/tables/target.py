@@ -10,8 +10,7 @@ import numpy as np
 from tamiz._utils.text import WARNING, discard, list_some, quote
 from tamiz.errors import TableArgumentError, TableError
 from tamiz.rows.targets import MOST_CLASSES, decide_task
-from tamiz.tables.cells import describe_foreign_numbers, is_number
-from tamiz.tables.columns import holds_dates
+from tamiz.tables.columns import describe_spellings, describe_units, is_number, parse_dates, spelt_numbers
 from tamiz.tables.table import DataTable, TextColumn
 
 TARGET_TASKS = ("classification", "regression")
@@ -19,7 +18,7 @@ TARGET_TASKS = ("classification", "regression")
 
 @dataclass(frozen=True)
 class Target:
-    """Hold a target as classes or numbers.
+    """Target as classes or numbers.
 
     Parameters
     ----------
@@ -69,7 +68,7 @@ def resolve_target(table: DataTable, task: str | None = None, report: Callable[[
     name = table.target_name or "y"
     if table.target_column is None:
         raise TableError(f"{table.path.name} holds no target.")
-    values, labels, rows = _split(table.target_column, name, task)
+    values, labels, rows = _split(table, table.target_column, name, task)
     if rows.size == 0:
         raise TableError(f"The target {quote(name)} has no values at all.")
     lacking = table.n_rows - rows.size
@@ -100,7 +99,7 @@ def resolve_target(table: DataTable, task: str | None = None, report: Callable[[
 
 
 def _split(
-    target: np.ndarray | TextColumn, name: str, task: str | None
+    table: DataTable, target: np.ndarray | TextColumn, name: str, task: str | None
 ) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
     """Return numbers (None if the target is text), labels, and the rows that have a value."""
     if not isinstance(target, TextColumn):
@@ -109,26 +108,30 @@ def _split(
         rows = np.flatnonzero(~np.isnan(target))
         return target[rows], np.empty(0), rows
     rows = np.flatnonzero(target.codes >= 0)
-    categories = np.array(target.categories, dtype=str)
-    labels = categories[target.codes[rows]] if rows.size else np.empty(0, dtype=str)
     numeric = np.array([is_number(value) for value in target.categories], dtype=bool)
-    if numeric.all():
-        numbers = np.array([float(value) for value in target.categories])
-        if np.isinf(numbers).any():
+    spelt = None
+    if not numeric.all() and task != "classification":
+        spelt = spelt_numbers(target.categories, bool(table.source.get("comma")))
+    if numeric.all() or spelt is not None:
+        found = [float(value) for value in target.categories] if spelt is None else spelt[0]
+        if np.isinf(found).any():
             raise TableError(f"The target {quote(name)} holds an infinity. Fix it or drop the row.")
-        return (numbers[target.codes[rows]] if rows.size else np.empty(0)), labels, rows
-    foreign = describe_foreign_numbers(target.categories)
-    if task is None and foreign is not None:
-        raise TableError(f"The target {quote(name)} holds {foreign}.")
+        if spelt is not None:
+            table.alerts.append(describe_units(name, spelt[1], target.categories[0]))
+        labels = np.array(target.categories, dtype=str)
+        return np.array([*found, np.nan])[target.codes[rows]], labels[target.codes[rows]] if rows.size else labels, rows
     if task is None and numeric.any():
         texts = [value for value, is_numeric in zip(target.categories, numeric, strict=True) if not is_numeric]
         raise TableError(
             f"The target {quote(name)} mixes numbers and text (such as {list_some(texts, limit=3)}). "
             "Fix it; or, if each value is the name of a class, set `task` classification."
         )
-    if task is None and holds_dates(target):
+    if task is None and parse_dates(target.categories) is not None:
         raise TableError(f"The target {quote(name)} holds dates. Turn it into numbers or classes first.")
-    return None, labels, rows
+    merged = target.merge_spellings()
+    if len(merged.categories) < len(target.categories):
+        table.alerts.append(describe_spellings(name, target, merged))
+    return None, np.array(merged.categories, dtype=str)[merged.codes[rows]] if rows.size else np.empty(0), rows
 
 
 def _from_numbers(values: np.ndarray) -> tuple[str, str]:

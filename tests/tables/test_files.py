@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from tamiz.tables import TableArgumentError, TableError, TableMemoryError, read_table, spool, write_columns
+from tamiz.tables import TableArgumentError, TableError, TableMemoryError, files, read_table, write_columns
 
 TEXT = "größe,b,ill\n1,2,yes\n3,5,no\n4,6,yes\n"
 
@@ -83,7 +83,7 @@ def test_temporary_files_go_with_their_table(write_csv):
 
 def test_a_bomb_stops_before_the_disk_is_full(write_csv, monkeypatch):
     path = write_csv(gzip.compress(b"1,2\n" * 10**6), "t.csv.gz")
-    monkeypatch.setattr(spool.shutil, "disk_usage", lambda folder: type("Usage", (), {"free": 1000}))
+    monkeypatch.setattr(files.shutil, "disk_usage", lambda folder: type("Usage", (), {"free": 1000}))
     with pytest.raises(TableMemoryError, match="longer than 500 bytes"):
         read_table(path)
 

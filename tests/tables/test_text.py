@@ -1,13 +1,30 @@
-"""CSV and TSV: every way to write a table, and every way to break one."""
+"""CSV, TSV and ARFF: every way to write a table, and every way to break one."""
 
 from __future__ import annotations
 
+import csv
 import io
 
 import numpy as np
 import pytest
+import scipy.io.arff
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tamiz.tables import TableError, read_table, write_columns
+
+ARFF = """% a comment
+@RELATION 'a test'
+
+@ATTRIBUTE 'cell size' REAL
+@attribute kind {'big one', small}
+@ATTRIBUTE when DATE "yyyy-MM-dd"
+@attribute n integer
+@DATA
+1.5,'big one','2024-01-01',3
+% another comment
+?,small,'2024-01-02',4
+"""
 
 
 def test_numbers_text_and_gaps(write_csv, read):
@@ -116,19 +133,6 @@ def test_broken_files(write_csv, content, message, read):
         read(write_csv(content))
 
 
-def test_csv_keeps_digits_text_and_order(write_csv, tmp_path, read):
-    path = write_csv('a,"b, x",c,kind\n0.12345678901234567,1,"say ""hi""",u\n,2,=1+1,v\n')
-    write_columns(read(path, target="kind"), [2, 0], tmp_path / "out.csv")
-    assert (tmp_path / "out.csv").read_text() == 'a,c,kind\n0.12345678901234567,"say ""hi""",u\n,=1+1,v\n'
-
-
-def test_csv_with_semicolons_and_tsv(write_csv, tmp_path, read):
-    write_columns(read(write_csv("a;b;c\n1;2;3\n")), [0, 2], tmp_path / "out.csv")
-    assert (tmp_path / "out.csv").read_text() == "a;c\n1;3\n"
-    write_columns(read(write_csv("a\tb\tc\n1\t2\t3\n", "t.tsv")), [1], tmp_path / "out.tsv")
-    assert (tmp_path / "out.tsv").read_text() == "b\n2\n"
-
-
 @pytest.mark.parametrize(
     ("text", "names"),
     [
@@ -155,7 +159,7 @@ def test_tables_of_r_have_a_header_that_is_one_short(write_csv, read, tmp_path):
     assert "row names" in table.left_out[0]
     assert table.numbers.tolist() == [[1.5], [3]]
     write_columns(table, [1], tmp_path / "reduced.csv")
-    assert (tmp_path / "reduced.csv").read_text() == "a b\n1.5 2\n3 4\n"
+    assert (tmp_path / "reduced.csv").read_text() == "a,b\n1.5,2\n3,4\n"
     assert read(write_csv("a,b\nx,1,2\ny,3,4\n")).names == ["column_1", "a", "b"]
 
 
@@ -169,24 +173,6 @@ def test_lines_above_the_table(write_csv, read):
     assert read(write_csv("1,2\n3,4\n5,6\n"), skip_rows=1, header=False).numbers.tolist() == [[3, 4], [5, 6]]
     with pytest.raises(TableError, match="fewer lines than the 9"):
         read(write_csv(text), skip_rows=9)
-
-
-def test_decimal_commas(write_csv, read):
-    text = "a;b;y\n1,5;2;0,5\n2,25;3;1,5\n;4;2,5\n"
-    table = read_table(write_csv(text), target="y", decimal=",", task="regression")
-    np.testing.assert_array_equal(table.numbers, [[1.5, 2], [2.25, 3], [np.nan, 4]])
-    assert table.y.tolist() == [0.5, 1.5, 2.5]
-    messages = []
-    assert read_table(write_csv(text), report=messages.append).names == ["a", "b", "y"]
-    assert any(m.startswith("Warning: Left out: 'a' (numbers with a decimal comma") for m in messages)
-    with pytest.raises(TableError, match="'y' holds numbers with a decimal comma"):
-        read_table(write_csv(text), target="y")
-
-
-def test_thousands_are_named(write_csv):
-    messages = []
-    read_table(write_csv("a;b\n1,500;2\n2,750;3\n1,125,000;4\n"), report=messages.append)
-    assert any("separators of thousands, such as '1,125,000'" in message for message in messages)
 
 
 def test_words_for_missing_values(write_csv):
@@ -205,3 +191,116 @@ def test_words_for_missing_values(write_csv):
 def test_full_width_digits_are_text(write_csv):
     table = read_table(write_csv("a,b\n\uff11\uff12,1\nx,2\nx,3\n"))
     assert table.texts[0].categories == ["x", "\uff11\uff12"]
+
+
+def test_written_columns_keep_digits_text_and_order(write_csv, tmp_path, read):
+    path = write_csv('a,"b, x",c,kind\n0.12345678901234567,1,"say ""hi""",u\n,2,=1+1,v\n')
+    write_columns(read(path, target="kind"), [2, 0], tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == 'a,c,kind\n0.12345678901234567,"say ""hi""",u\n,=1+1,v\n'
+    write_columns(read(write_csv("a\tb\tc\n1\t2\t3\n", "t.tsv")), [1], tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == "b\n2\n"
+
+
+def test_decimal_commas_of_a_file_are_found(write_csv):
+    text = "a;b;y\n-0,064;2;0,5\n2,250;3;1,5\n;4;2,5\n"
+    for options in ({}, {"decimal": ","}):
+        table = read_table(write_csv(text), target="y", task="regression", **options)
+        np.testing.assert_array_equal(table.numbers, np.array([[-0.064, 2], [2.25, 3], [np.nan, 4]], dtype=np.float32))
+        assert table.y.tolist() == [0.5, 1.5, 2.5]
+    # A column with two groups can only hold thousands.
+    assert read_table(write_csv("a;b\n1,500;2\n1,125,000;4\n")).numbers[:, 0].tolist() == [1500, 1125000]
+
+
+@pytest.mark.parametrize("late", ["high", "NA", "1,5", " 7 ", "12345678901234567890", "1e3"])
+@pytest.mark.parametrize("n_late", [1, 8])
+def test_cells_that_differ_from_the_first_rows(write_csv, late, n_late):
+    """Columns are read again as text where a cell far below is no plain number."""
+    rows = [[str(i + j) for j in range(8)] for i in range(40)]
+    for j in range(n_late):
+        rows[35][j] = late
+    text = "\n".join(["\t".join(f"c{j}" for j in range(8)), *("\t".join(row) for row in rows)])
+    table = read_table(write_csv(text, "t.tsv"))
+    values = {"NA": np.nan, "1,5": 1.5, " 7 ": 7.0, "12345678901234567890": 12345678901234567890.0, "1e3": 1000.0}
+    assert table.n_rows == 40
+    for j in range(8):
+        if j >= n_late:
+            assert table.column_values(f"c{j}")[35] == 35 + j
+        elif late == "high":
+            assert table.texts[j].values()[34:36] == [str(34 + j), "high"]
+        else:
+            assert table.column_values(f"c{j}")[35] == pytest.approx(values[late], nan_ok=True)
+
+
+def test_empty_lines_are_no_rows_wherever_they_stand(write_csv, tmp_path):
+    text = 'a,b,y\n\n1,"x\n\nx",0\n' + "2,y,1\n" * 5000 + "\n  \n3,z,0\n\n"
+    table = read_table(write_csv(text), columns=["a", "b"])
+    assert table.n_rows == 5002
+    assert table.texts[1].categories == ["x\n\nx", "y", "z"]
+    write_columns(table, [0], tmp_path / "out.csv")
+    assert len((tmp_path / "out.csv").read_text().split()) == 5003
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.integers(2, 5).flatmap(
+        lambda width: st.lists(
+            st.lists(
+                st.one_of(
+                    st.floats(-1e6, 1e6, width=32).map(repr),
+                    st.sampled_from(["", "NA", 'a "b"', "x,y", "x\ny"]),
+                    st.text(st.characters(blacklist_categories=("Cs", "Cc", "Z")), max_size=6),
+                ),
+                min_size=width,
+                max_size=width,
+            ),
+            min_size=1,
+            max_size=12,
+        )
+    )
+)
+def test_cells_agree_with_the_csv_module(tmp_path, rows):
+    path = tmp_path / "fuzz.csv"
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([f"name{i}" for i in range(len(rows[0]))])
+        writer.writerows(rows)
+    names = [f"name{i}" for i in range(len(rows[0]))]
+    table = read_table(path, columns=names, categorical=names, na_values=(), delimiter=",", header=True)
+    for i, cells in enumerate(zip(*rows)):
+        expected = [cell.lower() if cell.lower() in ("true", "false") else cell for cell in cells]
+        found = [cell or "" for cell in table.texts[i].values()]
+        assert [cell.removesuffix(".0") for cell in found] == [cell.removesuffix(".0") for cell in expected]
+
+
+def test_arff_agrees_with_scipy(write_csv, read):
+    path = write_csv(ARFF, "table.arff")
+    table = read(path)
+    expected, _ = scipy.io.arff.loadarff(io.StringIO(ARFF))
+    np.testing.assert_array_equal(table.numbers[:, 0], expected["cell size"].astype(np.float32))
+    np.testing.assert_array_equal(table.column_values("n"), expected["n"])
+    assert table.texts[1].values() == [value.decode() for value in expected["kind"]]
+    assert table.column_values("when").tolist() == [0, 1]
+    assert [alert.kind for alert in table.alerts] == ["dates"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("@relation a\n@attribute x real\n", "no @data line"),
+        ("@relation a\n@attribute x real\n@attribute y real\n@data\n{0 1}\n", "sparse ARFF"),
+        ("@relation a\n@attribute x real\n@attribute y real\n@data\n% a comment\n\n {0 1}\n", "sparse ARFF"),
+        ("@relation a\n@attribute x\n@data\n1\n", "cannot be understood"),
+        ("hello\n@data\n", "no part of an ARFF header"),
+        ("@relation a\n@data\n1,2\n", "no @attribute line"),
+        ("@relation a\n@attribute x real\n@attribute y real\n@data\n", "no rows"),
+    ],
+)
+def test_broken_arff(write_csv, text, message, read):
+    with pytest.raises(TableError, match=message):
+        read(write_csv(text, "table.arff"))
+
+
+def test_columns_of_arff_are_written(write_csv, tmp_path, read):
+    text = "@relation r\n@attribute a real\n@attribute 'b b' {'x, y', z}\n@attribute c real\n@data\n1,'x, y',2\n?,z,3\n"
+    write_columns(read(write_csv(text, "t.arff")), [0, 1], tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == 'a,b b\n1,"x, y"\n,z\n'

@@ -1,13 +1,14 @@
-"""Turn what cannot be read twice, or not as it is, into a plain file: pipes, gzip, text in other encodings.
+"""Open what a user names as a table: files, pipes, gzip and zstandard, text in other encodings.
 
-Tables are read in several passes (a first look, the rows, the columns to write), and text as UTF-8 with ``\\n`` line ends.
-Whatever is different is copied once into a temporary file, which is removed with the table.
+Tables are read in several passes (a first look, the rows, the columns to write), and text as UTF-8 with ``\\n`` line ends
+and without empty lines. Whatever is different is copied once into a temporary file, which is removed with the table.
 """
 
 from __future__ import annotations
 
 import codecs
 import gzip
+import mmap
 import os
 import shutil
 import stat
@@ -30,6 +31,10 @@ _MARKS = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
+#: Beyond this size, unpacked text must not be longer than so many times the packed file: tables are 3 to 30 times.
+_LARGE, _LARGEST_RATIO = 256 * 1024**2, 200
+_EMPTY_LINES = (b"\n\n", b"\n\r\n", b"\n \n", b"\n \r\n")
+PACKED_SUFFIXES = (".gz", ".zst")
 
 
 class PlainFile:
@@ -73,13 +78,7 @@ def check_not_device(path: Path) -> None:
 
 @contextmanager
 def new_spool(name: str) -> Iterator[tuple[IO[bytes], PlainFile]]:
-    """Yield a temporary file to write to, and its record; the file has the name of its source, for messages.
-
-    Parameters
-    ----------
-    name : str
-        Name of the source.
-    """
+    """Yield a temporary file to write to, and its record; the file has the name of its source, for messages."""
     folder = tempfile.mkdtemp(prefix="tamiz-")
     plain = PlainFile(Path(folder) / (Path(name).name[:100] or "table"), folder)
     try:
@@ -94,18 +93,28 @@ def new_spool(name: str) -> Iterator[tuple[IO[bytes], PlainFile]]:
         ) from None
 
 
-def copy_bounded(source: Any, target: IO[bytes], name: str) -> None:
-    """Copy a stream; raise TableMemoryError once it takes half of the free space of the temporary folder."""
+def _copy_bounded(chunks: Iterator[bytes], target: IO[bytes], name: str, packed: int | None = None) -> None:
+    """Copy a stream; raise TableMemoryError once it fills half of the disk, or unpacks to more than a table would."""
     limit = shutil.disk_usage(tempfile.gettempdir()).free // 2
     done = 0
-    while chunk := source.read(_CHUNK):
+    for chunk in chunks:
         done += len(chunk)
         if done > limit:
             raise TableMemoryError(
                 f"{name} is longer than {limit:,} bytes, half of the free space in {tempfile.gettempdir()}. "
                 "Set TMPDIR to a folder with more space, or write it to a file first."
             )
+        if packed is not None and done > max(_LARGE, _LARGEST_RATIO * packed):
+            raise TableMemoryError(
+                f"{name} is more than {_LARGEST_RATIO} times as long as the packed file, which no table is. "
+                "Unpack it yourself if it is meant."
+            )
         target.write(chunk)
+
+
+def _read_chunks(source: Any) -> Iterator[bytes]:
+    while chunk := source.read(_CHUNK):
+        yield chunk
 
 
 def spool_stream(path: Path) -> PlainFile:
@@ -114,40 +123,54 @@ def spool_stream(path: Path) -> PlainFile:
         raise TableArgumentError("Standard input is a terminal. Send a table to it, or name a file.")
     with new_spool("standard input" if str(path) == "-" else str(path)) as (file, plain):
         if str(path) == "-":
-            copy_bounded(sys.stdin.buffer, file, "standard input")
+            _copy_bounded(_read_chunks(sys.stdin.buffer), file, "standard input")
         else:
-            with _open(path) as source:
-                copy_bounded(source, file, str(path))
+            with open_file(path) as source:
+                _copy_bounded(_read_chunks(source), file, str(path))
     return plain
 
 
-def _open(path: Path) -> IO[bytes]:
+def open_file(path: Path) -> IO[bytes]:
+    """Open a file for reading; raise TableArgumentError if that fails."""
     try:
         return open(path, "rb")
     except OSError as error:
         raise TableArgumentError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def unpack_gzip(plain: PlainFile, name: str) -> PlainFile:
-    """Unpack a gzip file into a temporary one; return other files as they are.
-
-    Parameters
-    ----------
-    plain : PlainFile
-        Any file.
-    name : str
-        How messages call it.
-    """
-    with _open(plain.path) as source:
-        if source.read(2) != b"\x1f\x8b":
-            return plain
+def unpack(plain: PlainFile, name: str) -> PlainFile:
+    """Unpack a gzip or zstandard file into a temporary one; other files are returned as they are."""
+    with open_file(plain.path) as source:
+        head = source.read(4)
+    if head[:2] != b"\x1f\x8b" and head != b"\x28\xb5\x2f\xfd":
+        return plain
+    size = plain.path.stat().st_size
     with new_spool(name) as (file, unpacked):
-        try:
-            with gzip.open(plain.path) as packed:
-                copy_bounded(packed, file, f"{name}, unpacked,")
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise TableError(f"{name} is damaged, it cannot be unpacked: {error}.") from None
+        if head == b"\x28\xb5\x2f\xfd":
+            _copy_bounded(_unpack_zstd(plain.path, name), file, f"{name}, unpacked,", size)
+        else:
+            try:
+                with gzip.open(plain.path) as packed:
+                    _copy_bounded(_read_chunks(packed), file, f"{name}, unpacked,", size)
+            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+                raise TableError(f"{name} is damaged, it cannot be unpacked: {error}.") from None
     return unpacked
+
+
+def _unpack_zstd(path: Path, name: str) -> Iterator[bytes]:
+    """Yield the lines of text in a zstandard file, which polars unpacks."""
+    from tamiz.tables.table import load_polars
+
+    pl = load_polars()
+    try:
+        # A separator and a quote that no text holds: each line is one cell.
+        lines = pl.scan_csv(
+            str(path), has_header=False, separator="\x1f", quote_char=None, schema={"line": pl.String}, glob=False
+        )
+        for batch in lines.collect_batches(chunk_size=10_000):
+            yield ("\n".join(batch.to_series().fill_null("")) + "\n").encode()
+    except pl.exceptions.PolarsError as error:
+        raise TableError(f"{name} is damaged, it cannot be unpacked: {str(error).splitlines()[0]}.") from None
 
 
 def find_encoding(head: bytes) -> str | None:
@@ -190,7 +213,7 @@ def transcode(plain: PlainFile, name: str, encoding: str | None = None) -> Plain
     encoding : str or None, default=None
         Its encoding; None looks for a mark at its beginning, else takes UTF-8.
     """
-    with _open(plain.path) as source:
+    with open_file(plain.path) as source:
         head = source.read(_CHUNK)
     encoding = find_encoding(head) if encoding is None else check_encoding(encoding)
     only_returns = b"\r" in head and b"\n" not in head and b"\0" not in head
@@ -208,8 +231,46 @@ def transcode(plain: PlainFile, name: str, encoding: str | None = None) -> Plain
     return decoded
 
 
+def drop_empty_lines(plain: PlainFile, name: str, skip_rows: int = 0) -> tuple[PlainFile, int]:
+    """Copy a text without the lines to skip and without empty lines, which a reader would take as rows.
+
+    Parameters
+    ----------
+    plain : PlainFile
+        A text file.
+    name : str
+        How messages call it.
+    skip_rows : int, default=0
+        Lines above the table.
+
+    Returns
+    -------
+    PlainFile
+        The file itself if there are no empty lines.
+    int
+        Lines that are still to be skipped.
+    """
+    with open_file(plain.path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        begin = 0
+        for _ in range(skip_rows):
+            begin = content.find(b"\n", begin) + 1
+            if begin == 0:
+                raise TableError(f"{name} has fewer lines than the {skip_rows:,} of `skip_rows`.")
+        head = content[begin : begin + 100].removeprefix(codecs.BOM_UTF8).lstrip(b" \t\r")
+        if not head.startswith(b"\n") and all(content.find(pair, begin) < 0 for pair in _EMPTY_LINES):
+            return plain, skip_rows
+        rest = content[begin:].removeprefix(codecs.BOM_UTF8)
+    with new_spool(name) as (target, cleaned):
+        quoted = False  # an empty line inside quotes belongs to its cell
+        for line in rest.split(b"\n"):
+            if quoted or line.strip():
+                target.write(line + b"\n")
+            quoted ^= line.count(b'"') % 2 == 1
+    return cleaned, 0
+
+
 def plain_file(path: Path, *, text: bool, encoding: str | None = None, stream: PlainFile | None = None) -> PlainFile:
-    """Return a file that a reader of a format can open.
+    """Return a file that a reader of a format can open as often as it likes.
 
     Parameters
     ----------
@@ -224,16 +285,23 @@ def plain_file(path: Path, *, text: bool, encoding: str | None = None, stream: P
     """
     if encoding is not None and not text:
         raise TableArgumentError("`encoding` applies to formats of text only.")
-    plain = unpack_gzip(stream or PlainFile(path), path.name)
+    plain = unpack(stream or PlainFile(path), path.name)
+    try:
+        str(plain.path).encode("utf-8")
+    except UnicodeEncodeError:  # polars takes names in UTF-8 only
+        name = path.name.encode("utf-8", "replace").decode()
+        with open_file(plain.path) as source, new_spool(name) as (file, copied):
+            _copy_bounded(_read_chunks(source), file, name)
+        plain = copied
     return transcode(plain, path.name, encoding) if text else plain
 
 
-def without_gzip(path: Path) -> Path:
-    """Return a path without the ending ``.gz``.
+def without_packing(path: Path) -> Path:
+    """Return a path without the ending ``.gz`` or ``.zst``.
 
     Examples
     --------
-    >>> without_gzip(Path("genes.csv.gz")).name
+    >>> without_packing(Path("genes.csv.gz")).name
     'genes.csv'
     """
-    return path.with_suffix("") if os.fspath(path).lower().endswith(".gz") else path
+    return path.with_suffix("") if os.fspath(path).lower().endswith(PACKED_SUFFIXES) else path

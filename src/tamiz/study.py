@@ -44,7 +44,7 @@ from tamiz.rows.targets import decide_task
 from tamiz.selection import Selection
 from tamiz.tables import DataTable, TableEncoder, as_table, read_table, write_columns
 from tamiz.tables.columns import Alert, drop_unusable_columns, identifier_columns
-from tamiz.tables.formats import get_format
+from tamiz.tables.formats import output_suffix
 from tamiz.tables.memory import available_memory
 from tamiz.tables.names import find_column, find_columns
 
@@ -296,7 +296,7 @@ class Study:
         (folder / files["selected_json"]).write_text(record, encoding="utf-8")
         (folder / files["model"]).write_bytes(self.saved_model.to_bytes())
         if self.table is not None and self.table.path.exists():
-            files["reduced"] = "reduced" + get_format(self.table.format).suffixes[0]
+            files["reduced"] = "reduced" + output_suffix(self.table)
             names = {*self.targets[1:], *(one["column"] for one in self.kept)}
             used = {*identifier_columns(self.table), *(i for i, name in enumerate(self.table.names) if name in names)}
             write_columns(self.table, sorted(used), folder / files["reduced"])

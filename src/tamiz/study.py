@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tamiz._utils.memory import available_memory
 from tamiz._utils.text import discard, quote
 from tamiz._utils.validation import collect_lazy, resolve_n_features_to_select
 from tamiz._version import __version__
@@ -45,7 +46,6 @@ from tamiz.selection import Selection
 from tamiz.tables import DataTable, TableEncoder, as_table, read_table, write_columns
 from tamiz.tables.columns import Alert, drop_unusable_columns, identifier_columns
 from tamiz.tables.formats import output_suffix
-from tamiz.tables.memory import available_memory
 from tamiz.tables.names import find_column, find_columns
 
 #: Copies of the rows that a fold holds while it runs: prepared, and twice in the engine.

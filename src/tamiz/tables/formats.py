@@ -486,9 +486,9 @@ def write_columns(table: DataTable, columns: Sequence[int], path: Path) -> None:
     if table.target_column is not None and table.target_name in table.names:
         chosen.add(table.names.index(table.target_name))
     if table.format == "frame":
-        from tamiz.tables.frames import take_columns
+        from tamiz.tables.frames import columns_of_frame
 
-        frame = take_columns(table.source["frame"], sorted(chosen), table.names)
+        frame = columns_of_frame(table.source["frame"], sorted(chosen), table.names)
     else:
         frame = get_format(table.format).load(table, sorted(chosen))
     with open(path, "wb") as file:  # polars takes names of files in UTF-8 only

@@ -73,7 +73,7 @@ def as_table(
     if isinstance(frame, pl.LazyFrame):
         taken = collect_lazy(frame.select(pl.nth(positions)))
     else:
-        taken = take_columns(frame, positions)
+        taken = columns_of_frame(frame, positions)
     if taken.height and budget is not None:
         need = taken.height * len(positions) * (8 + 4 * options.copies)
         budget.require(need, f"{path.name} ({taken.height:,} rows, {len(names):,} columns and the run on it)")
@@ -95,7 +95,7 @@ def column_names(frame: Any) -> list[str]:
     return [str(name) for name in columns]
 
 
-def take_columns(frame: Any, positions: Sequence[int], names: Sequence[str] | None = None) -> Any:
+def columns_of_frame(frame: Any, positions: Sequence[int], names: Sequence[str] | None = None) -> Any:
     """Return some columns of a data frame of any library as a polars frame.
 
     Parameters

@@ -91,7 +91,12 @@ class Rows:
                 f"X has {self.n_rows} rows, but y has {len(self.y)} values; both must have the same length."
             )
         self.sample_weight = self._check_weights(sample_weight)
-        self.groups = self._check_values(groups, "groups")
+        self.groups: np.ndarray | None = None
+        labels = self._check_values(groups, "groups")
+        if labels is not None:
+            # Numbered by their first rows: folds must not depend on whether a file or a frame spells the groups.
+            _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
+            self.groups = np.argsort(np.argsort(first))[codes]
         self.time = None if time is None else read_time(self._check_values(time, "time"))
         self.used = np.arange(self.n_rows) if self.sample_weight is None else np.flatnonzero(self.sample_weight)
         if columns is None:

@@ -304,7 +304,7 @@ class KnockoffSelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         table = validate_data(self, X, dtype=np.float64, ensure_min_features=2)
         target = np.asarray(y)
         check_target_length(table, target)
-        numbers_of, labels = self._read_groups(table.shape[1])
+        codes, labels = self._read_groups(table.shape[1])
         self._check_table(table)
         outputs = _standardised_target(target)
         random = check_random_state(self.random_state)
@@ -313,8 +313,8 @@ class KnockoffSelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         if n_columns > self.n_screened:
             order = random.permutation(n_rows)
             first, rows = order[: n_rows // 2], np.sort(order[n_rows // 2 :])
-            kept = _screen(table[first], outputs[first], numbers_of, self.n_screened)
-        values, groups = table[:, kept], np.unique(numbers_of[kept], return_inverse=True)[1]
+            kept = _screen(table[first], outputs[first], codes, self.n_screened)
+        values, groups = table[:, kept], np.unique(codes[kept], return_inverse=True)[1]
         self._check_columns(values[rows], kept, groups)
         draw = knockoff_sampler(values[rows], self.construction, groups)
         seeds = random.randint(np.iinfo(np.int32).max, size=self.n_draws)
@@ -324,37 +324,19 @@ class KnockoffSelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         )
         level = self.fdr if self.n_draws == 1 else self.fdr / 2
         e_values = np.mean([knockoff_e_values(one, level) for one in found], axis=0)
-        return self._finish(kept, groups, e_values, np.mean(found, axis=0), numbers_of, labels)
-
-    def _finish(
-        self,
-        kept: np.ndarray,
-        groups: np.ndarray,
-        e_values: np.ndarray,
-        statistics: np.ndarray,
-        numbers_of: np.ndarray,
-        labels: np.ndarray | None,
-    ) -> KnockoffSelection:
-        """Store the attributes of all columns, from the values of the groups that were screened."""
-        n_columns = len(numbers_of)
         self.screened_ = kept
-        self.e_values_, self.q_values_ = np.zeros(n_columns), np.ones(n_columns)
-        self.statistics_ = np.zeros(n_columns)
-        self.e_values_[kept], self.statistics_[kept] = e_values[groups], statistics[groups]
-        self.q_values_[kept] = e_bh_q_values(e_values)[groups]
+        self.e_values_, self.q_values_, self.statistics_ = np.zeros(n_columns), np.ones(n_columns), np.zeros(n_columns)
+        self.e_values_[kept], self.q_values_[kept] = e_values[groups], e_bh_q_values(e_values)[groups]
+        self.statistics_[kept] = np.mean(found, axis=0)[groups]
         support = self.q_values_ <= self.fdr * (1 + 1e-9)
         self.ranking_ = np.empty(n_columns, dtype=np.int64)
         order = np.lexsort((-self.statistics_, -self.e_values_, ~support))
         self.ranking_[order] = np.arange(1, n_columns + 1)
-        self.selection_ = Selection(
-            support=support,
-            ranking=self.ranking_,
-            variant="knockoffs",
-            feature_names=getattr(self, "feature_names_in_", None),
-            engine="knockoffs",
-            groups=None if labels is None else numbers_of,
-            group_names=labels,
-        )
+        names = getattr(self, "feature_names_in_", None)
+        record: dict[str, Any] = {"variant": "knockoffs", "engine": "knockoffs", "feature_names": names}
+        if labels is not None:
+            record |= {"groups": codes, "group_names": labels}
+        self.selection_ = Selection(support, self.ranking_, **record)
         return self
 
     def _read_groups(self, n_columns: int) -> tuple[np.ndarray, np.ndarray | None]:
@@ -383,13 +365,6 @@ class KnockoffSelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     def _check_columns(self, values: np.ndarray, kept: np.ndarray, groups: np.ndarray) -> None:
         """Refuse copies of columns, and warn where knockoffs are less exact."""
         n_rows, n_columns = values.shape
-        if (groups.max() + 1) * self.fdr < 1:
-            warnings.warn(
-                f"With fdr={self.fdr:g} columns are kept only if at least {int(np.ceil(1 / self.fdr))} are: "
-                f"{groups.max() + 1} are too few, and nothing will be kept.",
-                UserWarning,
-                stacklevel=3,
-            )
         scores = normal_scores(values)
         correlation = scores.T @ scores / n_rows
         same = np.argwhere(np.triu((np.abs(correlation) > _SAME) & (groups[:, None] != groups), 1))
@@ -398,23 +373,21 @@ class KnockoffSelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 f"Columns {first!r} and {second!r} are perfectly correlated: drop one of them, or put both into one group."
             )
-        if n_rows < n_columns:
-            warnings.warn(
-                f"There are fewer rows ({n_rows}) than columns ({n_columns}) to draw knockoffs from: the false discovery rate "
-                "may exceed fdr. Lower n_screened, or see the measured rates in the documentation.",
-                UserWarning,
-                stacklevel=3,
-            )
         squares = scores**2 - 1.0
         squares /= np.maximum(np.sqrt((squares**2).mean(axis=0)), 1e-12)
         gap = (squares.T @ squares / n_rows - correlation**2)[np.triu_indices(n_columns, 1)]
-        if gap.size and (gap**2).mean() > 1.5 / n_rows + _FAR**2:
-            warnings.warn(
-                "The columns are far from Gaussian (their squares correlate otherwise than those of a Gaussian copula): "
-                "the false discovery rate may exceed fdr. See the measured rates in the documentation.",
-                UserWarning,
-                stacklevel=3,
-            )
+        rate = "the false discovery rate may exceed fdr, see the measured rates in the documentation."
+        doubts = {
+            f"With fdr={self.fdr:g} columns are kept only if at least {int(np.ceil(1 / self.fdr))} are: "
+            f"{groups.max() + 1} are too few, and nothing will be kept.": (groups.max() + 1) * self.fdr < 1,
+            f"There are fewer rows ({n_rows}) than columns ({n_columns}) to draw knockoffs from: {rate}": n_rows
+            < n_columns,
+            "The columns are far from Gaussian (their squares correlate otherwise than those of a Gaussian copula): "
+            f"{rate}": gap.size > 0 and (gap**2).mean() > 1.5 / n_rows + _FAR**2,
+        }
+        for message, is_so in doubts.items():
+            if is_so:
+                warnings.warn(message, UserWarning, stacklevel=3)
 
     def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self)

@@ -81,12 +81,13 @@ def steps(before: str | None) -> None:
     """A step of the compiled network against one of the torch engine; batch 64."""
     import torch
 
+    from tamiz.paper.networks import ThreeLayerNet
     from tamiz.torch.engine import TorchEngine
 
     torch.set_num_threads(1)
     for n_features, target in ((12, 20), (64, 20), (500, 8), (2048, 3)):
         ours = seconds_per_step(DenseEngine(n_init=1), n_features, 300)
-        theirs = seconds_per_step(TorchEngine("mlp", n_init=1), n_features, 100)
+        theirs = seconds_per_step(TorchEngine(ThreeLayerNet, n_init=1), n_features, 100)
         print(f"  {n_features:>5} columns: compiled {1e6 * ours:.0f} us, torch {1e6 * theirs:.0f} us")
         show(f"torch / compiled at {n_features} columns", theirs / ours, f">= {target}")
 

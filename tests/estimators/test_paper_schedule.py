@@ -35,8 +35,8 @@ def test_the_refinement_follows_the_added_epochs(table, variant, epochs):
 def make_engine(name):
     if name == "torch":
         pytest.importorskip("torch")
+        from tamiz.paper.networks import three_layer_net
         from tamiz.torch.engine import TorchEngine
-        from tamiz.torch.networks import three_layer_net
 
         return TorchEngine(lambda n_inputs, n_outputs: three_layer_net(n_inputs, n_outputs, (4,)), n_init=1)
     return LinearEngine() if name == "linear" else DenseEngine((4,), n_init=1)

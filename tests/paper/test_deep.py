@@ -18,8 +18,8 @@ from tamiz.core.losses import get_loss
 from tamiz.engines.contract import Problem
 from tamiz.errors import DivergenceError
 from tamiz.paper.deep import IMAGES, NAIVE, OneToOne, Recipe, evaluate_loss, fit_linear, fit_network, input_saliency
+from tamiz.paper.networks import NaiveSVM, ThreeLayerNet
 from tamiz.torch.batches import full_sizes
-from tamiz.torch.networks import NaiveSVM, ThreeLayerNet
 
 HINGE, ERROR = get_loss("squared_hinge"), get_loss("squared_error")
 KINDS = [DFS, SFS, ISFS, SFSDFS]

@@ -13,8 +13,8 @@ from torch import nn
 from tamiz.core import Rule
 from tamiz.core.losses import LOSSES, get_loss
 from tamiz.engines import Problem, network_schedule
+from tamiz.paper.networks import NaiveSVM, ThreeLayerNet
 from tamiz.torch.engine import NetworkModel, TorchEngine
-from tamiz.torch.networks import NETWORKS, NetworkEntry
 
 RULE = Rule(12, 3, ramp_steps=100)
 
@@ -35,7 +35,7 @@ def quick(task="classification"):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_exactly_m_columns_and_a_model_that_reads_them(loss):
     problem = table(loss)
-    fit = TorchEngine("mlp").fit(problem, RULE, get_loss(loss), quick(get_loss(loss).task), seed=1)
+    fit = TorchEngine(ThreeLayerNet).fit(problem, RULE, get_loss(loss), quick(get_loss(loss).task), seed=1)
     assert fit.selection.indices.tolist() == [2, 5, 7]
     assert (fit.selection.engine, fit.selection.seed) == ("torch", 1)
     scores = fit.model.scores(problem.X[:, [2, 5, 7]])
@@ -45,7 +45,9 @@ def test_exactly_m_columns_and_a_model_that_reads_them(loss):
 
 
 def test_same_seed_same_fit():
-    fits = [TorchEngine("mlp").fit(table(), RULE, get_loss("softmax"), quick(), seed=seed) for seed in (3, 3, 4)]
+    fits = [
+        TorchEngine(ThreeLayerNet).fit(table(), RULE, get_loss("softmax"), quick(), seed=seed) for seed in (3, 3, 4)
+    ]
     scores = [fit.model.scores(table().X[:, fit.selection.indices]) for fit in fits]
     assert np.array_equal(scores[0], scores[1])
     assert not np.array_equal(scores[0], scores[2])
@@ -58,8 +60,8 @@ def test_the_start_with_the_lowest_training_loss_is_kept():
         scores = torch.as_tensor(fit.model.scores(problem.X[:, fit.selection.indices]))
         return loss.torch(scores, torch.as_tensor(problem.targets)).mean().item()
 
-    single = [TorchEngine("mlp").fit(problem, RULE, loss, quick(), seed=5 + start) for start in range(3)]
-    several = TorchEngine("mlp", n_init=3).fit(problem, RULE, loss, quick(), seed=5)
+    single = [TorchEngine(ThreeLayerNet).fit(problem, RULE, loss, quick(), seed=5 + start) for start in range(3)]
+    several = TorchEngine(ThreeLayerNet, n_init=3).fit(problem, RULE, loss, quick(), seed=5)
     best = min(single, key=training_loss)
     assert several.selection.seed == best.selection.seed
     assert training_loss(several) == training_loss(best)
@@ -68,14 +70,16 @@ def test_the_start_with_the_lowest_training_loss_is_kept():
 def test_all_features_need_one_start():
     steps = []
     schedule = replace(quick(), refinement_steps=4)
-    engine = TorchEngine("mlp", n_init=3)
+    engine = TorchEngine(ThreeLayerNet, n_init=3)
     engine.fit(table(), Rule(12, 12), get_loss("logistic"), schedule, progress=lambda *report: steps.append(report))
     assert steps == [(1, 12, 1), (2, 12, 2), (3, 12, 3), (4, 12, 4)]
 
 
 def test_progress():
     reports = []
-    fit = TorchEngine("mlp").fit(table(), RULE, get_loss("logistic"), quick(), progress=lambda *r: reports.append(r))
+    fit = TorchEngine(ThreeLayerNet).fit(
+        table(), RULE, get_loss("logistic"), quick(), progress=lambda *r: reports.append(r)
+    )
     assert [step for step, _, _ in reports] == list(range(1, fit.selection.n_steps + 1))
     assert reports[0][1:] == (12, 0)
     assert reports[-1][1:] == (3, quick().refinement_steps)
@@ -87,7 +91,7 @@ def test_sample_weights_are_relative_and_rows_of_weight_zero_do_not_count():
     targets[:50] = 5 * problem.X[:50, [0]]
     weights = np.r_[np.zeros(50), np.ones(50)]
     fits = [
-        TorchEngine("linear").fit(
+        TorchEngine(NaiveSVM).fit(
             Problem(problem.X, targets, scale * weights), RULE, get_loss("squared_error"), quick("regression")
         )
         for scale in (1.0, 8.0)
@@ -101,7 +105,7 @@ def test_sparse_tables_and_their_dense_form_give_the_same():
     rows = sp.csr_matrix(np.where(problem.X > 0, problem.X, 0).astype(np.float32))
     dense = Problem(rows.toarray() + offset, problem.targets)
     sparse = Problem(rows, problem.targets, offset=offset)
-    fits = [TorchEngine("mlp").fit(one, RULE, get_loss("logistic"), quick()) for one in (dense, sparse)]
+    fits = [TorchEngine(ThreeLayerNet).fit(one, RULE, get_loss("logistic"), quick()) for one in (dense, sparse)]
     chosen = fits[0].selection.indices
     assert chosen.tolist() == fits[1].selection.indices.tolist()
     scores = fits[1].model.scores(rows[:, chosen], offset[chosen])
@@ -126,18 +130,11 @@ def test_the_refinement_has_its_rates_and_its_decay(monkeypatch):
     schedule = replace(
         quick(), learning_rate=0.02, l2=0.1, refinement_l2=0.01, refinement_steps=4, refinement_rates=(0.01, 0.002)
     )
-    TorchEngine("mlp").fit(table(), RULE, get_loss("logistic"), schedule, progress=look)
+    TorchEngine(ThreeLayerNet).fit(table(), RULE, get_loss("logistic"), schedule, progress=look)
     assert seen[0] == (0, [0.02, 0.02], [0.2, 0.0])
     refined = [line for line in seen if line[0]]
     assert [line[1][0] for line in refined] == pytest.approx([0.01, 0.01, 0.002, 0.002])
     assert refined[-1][2] == [0.02, 0.0]
-
-
-def test_a_network_of_the_registry_or_of_the_user(monkeypatch):
-    monkeypatch.setitem(NETWORKS, "toy", NetworkEntry(nn.Linear))
-    for build in ("toy", nn.Linear):
-        fit = TorchEngine(build).fit(table("huber"), RULE, get_loss("huber"), quick("regression"))
-        assert fit.selection.indices.tolist() == [2, 5, 7]
 
 
 def test_predictions_come_in_pieces():
@@ -151,7 +148,6 @@ def test_predictions_come_in_pieces():
     [
         (lambda n, k: nn.Linear(n, 7), ValueError, r"must give 3 output\(s\) per row, shape \(2, 3\) for 2 rows"),
         (lambda n, k: "net", TypeError, "must return a torch module, it returned 'net'"),
-        ("wrn16x4", ValueError, "reads images"),
     ],
 )
 def test_bad_networks(build, error, message):
@@ -160,12 +156,10 @@ def test_bad_networks(build, error, message):
 
 
 def test_bad_settings():
-    with pytest.raises(ValueError, match=r"Unknown network 'mpl'\. Did you mean 'mlp'"):
-        TorchEngine("mpl")
     with pytest.raises(ValueError, match="device must be the name of a device"):
-        TorchEngine("mlp", device="gpu")
+        TorchEngine(ThreeLayerNet, device="gpu")
     with pytest.raises(ValueError, match="n_init must be at least 1"):
-        TorchEngine("mlp", n_init=0)
+        TorchEngine(ThreeLayerNet, n_init=0)
 
 
 class Overflowing(nn.Module):

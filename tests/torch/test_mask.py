@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import pytest
 import torch
-from sklearn.exceptions import ConvergenceWarning
 from torch import nn
 
 from tamiz.core import VARIANTS
@@ -40,40 +39,6 @@ def test_a_plain_loop_ends_with_exactly_m(build, run_steps, table, variant, m):
     assert all(bool((after | ~before).all()) for before, after in pairwise(dead)), "a dead feature came back"
     assert bool((path[torch.stack(dead[1:])] == 0).all())
     assert bool((path[: SCHEDULE["warmup_steps"]] == 1).all()), "gamma moved in the warm-up"
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_true_features_are_found(build, run_steps, table, true_features, variant):
-    mask, model = build(variant=variant)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    mask.attach(optimizer, **SCHEDULE)
-    run_steps(mask, model, optimizer, table)
-    assert mask.support().nonzero().flatten().tolist() == true_features
-    best_first = mask.ranking().argsort().tolist()
-    assert sorted(best_first[:3]) == true_features
-
-
-def test_closed_means_at_rest(build, run_steps, table):
-    mask, model = build()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    mask.attach(optimizer, **SCHEDULE)
-    run_steps(mask, model, optimizer, table)
-    before, weight = mask.gamma.detach().clone(), model[1].weight.detach().clone()
-    run_steps(mask, model, optimizer, table, n_steps=5)
-    assert torch.equal(mask.gamma, before)
-    assert not torch.equal(model[1].weight, weight)
-    mask.gamma.requires_grad_(False)  # no more use for it: the loop goes on all the same
-    run_steps(mask, model, optimizer, table, n_steps=2)
-
-
-def test_the_limit_decides_with_a_warning(build, run_steps, table):
-    mask, model = build(variant="hard")
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    mask.attach(optimizer, ramp_steps=500, max_steps=15)
-    with pytest.warns(ConvergenceWarning, match="Raise ramp_steps or max_steps"):
-        run_steps(mask, model, optimizer, table)
-    assert_closed_with(mask, 3)
-    assert mask.step <= 15 + 40
 
 
 @pytest.mark.parametrize(

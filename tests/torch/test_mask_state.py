@@ -1,14 +1,9 @@
-"""A mask's state can be kept, copied, moved and taken up again, also after the process was killed."""
+"""A mask's state can be kept, copied, moved and taken up again, with its schedule."""
 
 import copy
 import io
 import json
 import pickle
-import random
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -18,40 +13,6 @@ from tamiz.torch import FeatureMask
 from tamiz.torch.stepping import Stepper
 
 SCHEDULE = {"warmup_steps": 5, "ramp_steps": 60}
-
-
-def load_helper(name):
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_a_run_killed_at_a_random_step_ends_with_the_same_gamma_bit_for_bit(tmp_path):
-    """Each run in a process of its own: code that numba has just compiled may round otherwise than the same from its cache."""
-    script = Path(__file__).with_name("resumable_run.py")
-
-    def run(name, kill_at=0):
-        file = tmp_path / name
-        return subprocess.run(
-            [sys.executable, str(script), str(file), str(kill_at)], timeout=1200, check=False
-        ).returncode
-
-    assert run("first.pt") == 0  # fills the cache of numba
-    assert run("whole.pt") == 0
-    whole = torch.load(tmp_path / "whole.pt.path")
-    kill_at = random.SystemRandom().randint(1, max(whole) - 1)
-    assert run("killed.pt", kill_at) == -signal.SIGKILL
-    assert run("killed.pt") == 0
-    resumed = torch.load(tmp_path / "killed.pt.path")
-    assert min(resumed) == kill_at // load_helper("resumable_run").EVERY * load_helper("resumable_run").EVERY + 1, (
-        kill_at
-    )
-    assert max(resumed) == max(whole), kill_at
-    for step, gamma in resumed.items():
-        assert torch.equal(gamma, whole[step]), (kill_at, step)
 
 
 def halfway(build, run_steps, table, n_steps=12, **options):
@@ -270,3 +231,30 @@ def test_a_gamma_put_into_another_layout_by_hand_is_moved_all_the_same():
     Stepper(twin._tensors(), twin.rule).step_by_tensors(gradient.reshape(-1))
     assert torch.equal(mask.gamma, twin.gamma)
     assert (mask.gamma < 1).any()
+
+
+def test_the_schedule_is_part_of_the_state(build, run_steps, table):
+    _, model, _ = halfway(build, run_steps, table)
+    expected = {**SCHEDULE, "max_steps": 240}
+    fresh, twin = build()
+    twin.load_state_dict(model.state_dict())
+    assert fresh.summary().phase == "selection"
+    optimizer = torch.optim.SGD(twin.parameters(), lr=0.05)
+    with pytest.raises(
+        ValueError, match=r"has taken 12 steps of the schedule .*'warmup_steps': 5.* attach it with the same"
+    ):
+        fresh.attach(optimizer, warmup_steps=500)
+    fresh.attach(optimizer)  # goes on with its own
+    assert {name: getattr(fresh.rule, name) for name in expected} == expected
+    run_steps(fresh, twin, optimizer, table, n_steps=2)
+    assert fresh.step == 14
+    other, third = build()
+    other.attach(torch.optim.SGD(third.parameters(), lr=0.05), warmup_steps=500)
+    with pytest.raises(
+        ValueError, match=r"saved in mid-selection with .*attach with the same schedule, or load before"
+    ):
+        third.load_state_dict(model.state_dict())
+    fresh.reset()
+    fresh.detach()
+    fresh.attach(optimizer, warmup_steps=500)
+    assert fresh.rule.warmup_steps == 500

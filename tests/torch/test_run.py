@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import nn
 
+from tamiz.paper.networks import NaiveSVM, ThreeLayerNet
 from tamiz.torch.batches import LoaderBatches, TensorBatches, equal_sizes, full_sizes, make_batches
-from tamiz.torch.networks import NaiveSVM, ThreeLayerNet
 from tamiz.torch.run import (
     check_same_run,
     checked_device,

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from tamiz.core import VARIANTS, MaskState, Slot, Variant, advance, initial_state, is_closed, selection_schedule
+from tamiz.core import VARIANTS, MaskState, Slot, advance
 from tamiz.torch import FeatureMask
 from tamiz.torch.stepping import CHUNK, Stepper
 
@@ -221,40 +221,6 @@ def toy_target(step, rule):
     share = np.minimum(1.0, 2.0 * np.asarray(step) / rule.ramp_steps)
     lowest = rule.n_features_to_select * np.maximum(0.0, 2.0 - np.asarray(step) / rule.ramp_steps) / 2.0
     return rule.n_features + share * (lowest - rule.n_features)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["compiled", "by tensors"])
-def test_a_new_variant_is_one_entry(monkeypatch, dtype):
-    """Registered in VARIANTS alone, it moves a mask on both paths as ``tamiz.core.advance`` says."""
-    monkeypatch.setitem(VARIANTS, "toy", Variant("toy", "Toy", toy_target))
-    mask = made(12, 4, "toy", dtype=dtype, warmup_steps=3, ramp_steps=80)
-    assert (mask.variant, mask.rule.variant) == ("toy", "toy")
-    random = np.random.default_rng(0)
-    optimizer = torch.optim.SGD([mask.gamma], lr=1.0)
-    mask.detach()
-    mask.attach(optimizer, warmup_steps=3, ramp_steps=80)
-    state, step = initial_state(mask.rule, np.zeros(0)), 0
-    targets = selection_schedule(mask.rule, 4, 200)[1]
-    assert targets[0] > targets[40] > targets[100]
-    while not mask.closed:
-        step += 1
-        gradient = np.linspace(-1.5, 0.5, 12) + 0.3 * random.standard_normal(12)
-        state = advance(state, gradient.astype(np.float32).astype(np.float64), step, mask.rule)
-        mask.gamma.grad = torch.from_numpy(gradient.astype(np.float32)).to(dtype)
-        optimizer.step()
-        tolerance = 1e-12 if dtype == torch.float64 else 2e-4
-        np.testing.assert_allclose(mask.gamma.detach().numpy(), state.gamma, rtol=tolerance, atol=tolerance)
-        assert mask.rank.tolist() == state.rank.tolist()
-        assert step < 1000
-    assert is_closed(state, mask.rule)
-    twin = FeatureMask(12, 4, "toy")
-    twin.load_state_dict(mask.to(torch.float32).state_dict())
-    assert torch.equal(twin.support(), mask.support())
-
-
-def test_an_unknown_variant_raises_with_a_suggestion():
-    with pytest.raises(ValueError, match=r"Unknown variant 'sfot'\. Did you mean 'soft'"):
-        FeatureMask(4, 2, "sfot")
 
 
 def test_the_schedule_is_computed_in_chunks_and_follows_the_position():

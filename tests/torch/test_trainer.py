@@ -1,19 +1,12 @@
 """The trainer: phases, data of all kinds, seeds, checkpoints, bad input."""
 
 import functools
-import os
-import runpy
-import signal
-import subprocess
-import sys
-import textwrap
 import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from sklearn.exceptions import ConvergenceWarning
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -203,13 +196,6 @@ def test_one_row():
     assert train(linear(), (X, y), mse, **QUICK).n_features_to_select == 2
 
 
-def test_the_limit_decides_with_a_warning():
-    with pytest.warns(ConvergenceWarning):
-        selection = train(linear(), regression(), mse, max_steps=5, **QUICK)
-    assert not selection.converged
-    assert selection.n_features_to_select == 2
-
-
 def test_xor_among_noise_at_the_defaults():
     generator = torch.Generator().manual_seed(0)
     X = torch.rand(400, 40, generator=generator) * 2 - 1
@@ -301,36 +287,6 @@ selection = train(model, (X, y), nn.functional.mse_loss, warmup_steps=30, ramp_s
                   checkpoint=sys.argv[1], checkpoint_every=20, callbacks=[tell])
 torch.save({"ranking": torch.tensor(selection.ranking), **model.state_dict()}, sys.argv[2])
 """
-
-
-def test_killed_run_goes_on_where_it_was(tmp_path, monkeypatch):
-    script = tmp_path / "run.py"
-    script.write_text(textwrap.dedent(SCRIPT))
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-
-    def start(name):
-        arguments = [sys.executable, str(script), str(tmp_path / f"{name}.pt"), str(tmp_path / f"{name}.end")]
-        return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=environment)
-
-    # Here, not in a process, fills the cache of numba: code just compiled may round otherwise.
-    monkeypatch.setattr(sys, "argv", [str(script), str(tmp_path / "first.pt"), str(tmp_path / "first.end")])
-    runpy.run_path(str(script))
-    straight = start("straight")
-    killed = start("killed")
-    for line in killed.stdout:
-        if int(line) >= 150:
-            break
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    killed.stdout.close()
-    assert not (tmp_path / "killed.end").exists()
-    assert (tmp_path / "killed.pt").exists()
-    again = start("killed")
-    output, _ = again.communicate(timeout=1200)
-    assert int(output.split()[0]) >= 150
-    straight.communicate(timeout=1200)
-    ends = [torch.load(tmp_path / f"{name}.end", weights_only=True) for name in ("straight", "killed")]
-    assert all(torch.equal(value, ends[1][key]) for key, value in ends[0].items())
 
 
 # ---- progress and bad input --------------------------------------------------------------------------------------------

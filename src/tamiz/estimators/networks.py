@@ -247,9 +247,8 @@ class TorchNetwork(Network):
 
     Parameters
     ----------
-    build : callable or str
-        Function of the number of inputs and of outputs that returns an ``nn.Module``, or the name of a network of
-        ``tamiz.torch.networks``.
+    build : callable
+        Function of the number of inputs and of outputs that returns an ``nn.Module``.
     n_init : int or "auto", default="auto"
         Starts from different weights, of which that with the lowest loss on the training rows is kept; "auto" is 3.
     device : str, default="cpu"
@@ -259,15 +258,13 @@ class TorchNetwork(Network):
     name, title = "callable", "network of the user"
     compiled = False
 
-    def __init__(
-        self, build: str | Callable[[int, int], Any], *, n_init: int | str = "auto", device: str = "cpu"
-    ) -> None:
+    def __init__(self, build: Callable[[int, int], Any], *, n_init: int | str = "auto", device: str = "cpu") -> None:
         self.build = build
         self.n_init = n_init
         self.device = device
 
     def _constraints(self) -> dict[str, Any]:
-        return {"build": [callable, str], "n_init": _whole_or("auto"), "device": [str]}
+        return {"build": [callable], "n_init": _whole_or("auto"), "device": [str]}
 
     def engine(self, training: Training) -> Engine:
         """Build the engine of PyTorch."""

@@ -24,11 +24,11 @@ from tamiz.engines.contract import Problem
 from tamiz.engines.linear import LinearEngine
 from tamiz.engines.schedule import Schedule
 from tamiz.errors import DivergenceError
+from tamiz.paper.networks import get_network, make_network
 from tamiz.rows.exact import DEVIATIONS
 from tamiz.rows.scaling import prepare_table
 from tamiz.torch import train_weights
 from tamiz.torch.batches import TensorBatches, full_sizes
-from tamiz.torch.networks import get_network, make_network
 from tamiz.torch.run import checked_device, decay_groups, seeded
 
 

@@ -134,7 +134,7 @@ class Configuration:
         """Build the network, in the memory format in which convolutions on a CPU take half the time."""
         import torch
 
-        from tamiz.torch.networks import make_network
+        from tamiz.paper.networks import make_network
 
         network: Any = make_network("wrn16x4", shape, n_outputs, depth=self.depth, widen_factor=self.width)
         ordered: nn.Module = network.to(memory_format=torch.channels_last)

@@ -18,7 +18,6 @@ from tamiz.engines.schedule import Schedule
 from tamiz.errors import DivergenceError
 from tamiz.selection import Selection
 from tamiz.torch.mask import FeatureMask
-from tamiz.torch.networks import get_network
 from tamiz.torch.pruning import prune
 from tamiz.torch.run import StepReport, checked_device, decay_groups, seeded
 from tamiz.torch.trainer import train
@@ -90,9 +89,9 @@ class TorchEngine:
 
     Parameters
     ----------
-    build : str or callable
-        The name of a network, or ``build(n_features, n_outputs)``, which returns an ``nn.Module`` that maps
-        (n_samples, n_features) to (n_samples, n_outputs).
+    build : callable
+        ``build(n_features, n_outputs)`` returns an ``nn.Module`` that maps (n_samples, n_features) to
+        (n_samples, n_outputs).
     device : str, default="cpu"
         Where the network is trained: "cpu", "cuda", "cuda:1".
     n_init : int, default=1
@@ -107,15 +106,17 @@ class TorchEngine:
     >>> targets = np.where(X[:, [2]] * X[:, [5]] > 0, np.float32(1), np.float32(-1))
     >>> schedule = network_schedule(100, 2, "classification", refinement_epochs=1)
     >>> rule = Rule(8, 2, ramp_steps=schedule.ramp_steps)
-    >>> fit = TorchEngine("mlp").fit(Problem(X, targets), rule, get_loss("logistic"), schedule)
+    >>> def build(n_features, n_outputs):
+    ...     return nn.Sequential(nn.Linear(n_features, 50), nn.BatchNorm1d(50), nn.ReLU(), nn.Linear(50, n_outputs))
+    >>> fit = TorchEngine(build).fit(Problem(X, targets), rule, get_loss("logistic"), schedule)
     >>> fit.selection.indices.tolist(), fit.model.scores(X[:, [2, 5]]).shape
     ([2, 5], (100, 1))
     """
 
     def __init__(
-        self, build: str | Callable[[int, int], nn.Module], device: str | torch.device = "cpu", n_init: int = 1
+        self, build: Callable[[int, int], nn.Module], device: str | torch.device = "cpu", n_init: int = 1
     ) -> None:
-        self.build = get_network(build).build if isinstance(build, str) else build
+        self.build = build
         self.device = checked_device(device)
         if n_init < 1:
             raise ValueError(f"n_init must be at least 1, got {n_init!r}")

@@ -1,11 +1,23 @@
-"""WRN-16-4 with its published size, and the 3-layer CNN."""
+"""Networks of the papers."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
+from torch import nn
 
-from tamiz.torch.networks import CNN3, WRN16x4
+from tamiz.errors import UnknownNameError
+from tamiz.paper.networks import (
+    CNN3,
+    NETWORKS,
+    NaiveSVM,
+    NetworkEntry,
+    ThreeLayerNet,
+    WRN16x4,
+    get_network,
+    make_network,
+)
 
 
 def count_parameters(model):
@@ -70,3 +82,63 @@ def test_bad_shapes(network):
 def test_bad_depth():
     with pytest.raises(ValueError, match="6n \\+ 4"):
         WRN16x4((3, 32, 32), 10, depth=17)
+
+
+def test_naive_svm_is_linear_and_starts_at_zero():
+    net = NaiveSVM(3, 2)
+    assert count_parameters(net) == 3 * 2 + 2
+    assert not net(torch.randn(5, 3)).any()
+    net.linear.weight.data = torch.tensor([[1.0, 2.0, 3.0], [0.0, 0.0, 1.0]])
+    net.linear.bias.data = torch.tensor([0.5, 0.0])
+    assert net(torch.tensor([[1.0, 1.0, 2.0]])).tolist() == [[9.5, 2.0]]
+
+
+def test_three_layer_net_is_the_papers():
+    net = ThreeLayerNet(500, 1)
+    kinds = [type(layer) for layer in net.layers]
+    assert kinds == [nn.Linear, nn.BatchNorm1d, nn.ReLU] * 3 + [nn.Linear]
+    widths = [layer.out_features for layer in net.layers if isinstance(layer, nn.Linear)]
+    assert widths == [50, 25, 10, 1]
+    # matrices, then scale and shift of each batch normalisation, then the output with its bias
+    assert count_parameters(net) == 500 * 50 + 50 * 25 + 25 * 10 + 2 * (50 + 25 + 10) + 10 + 1
+    assert "hidden=(50, 25, 10)" in repr(net)
+
+
+@pytest.mark.parametrize("network", [NaiveSVM, ThreeLayerNet])
+def test_shapes_are_flattened(network):
+    net = network((1, 4, 5), 3).eval()
+    images = torch.randn(6, 1, 4, 5)
+    assert torch.equal(net(images), net(images.flatten(1)))
+    assert network(np.int64(4), 1)(torch.zeros(2, 4)).shape == (2, 1)
+
+
+@pytest.mark.parametrize("shape", [0, (), (3, 0)])
+def test_no_inputs(shape):
+    with pytest.raises(ValueError, match="at least one input"):
+        NaiveSVM(shape, 1)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_network_builds_and_runs(name):
+    shape = (1, 8, 8) if get_network(name).reads_images else 12
+    inputs = torch.randn(4, *shape) if get_network(name).reads_images else torch.randn(4, shape)
+    assert make_network(name, shape, 3)(inputs).shape == (4, 3)
+
+
+def test_parameters_are_handed_on():
+    assert isinstance(make_network("linear", 3, 1), NaiveSVM)
+    assert make_network("mlp", 3, 1, hidden=(4,)).hidden == (4,)
+
+
+def test_unknown_names():
+    with pytest.raises(UnknownNameError, match="Did you mean 'wrn16x4'"):
+        make_network("wrn16-4", (3, 32, 32), 10)
+    with pytest.raises(ValueError, match=r"Unknown network 'q'. There are: linear, mlp, wrn16x4, cnn3"):
+        get_network("q")
+    with pytest.raises(ValueError, match="Unknown network None"):
+        get_network(None)
+
+
+def test_a_new_network_is_one_line(monkeypatch):
+    monkeypatch.setitem(NETWORKS, "toy", NetworkEntry(nn.Linear))
+    assert make_network("toy", 3, 2).out_features == 2

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from tamiz._utils.extras import require
+from tamiz._utils.pictures import Lines, Series, draw
 from tamiz._utils.validation import finite_number, resolve_n_features_to_select
 from tamiz.estimators.base import BaseE2EFS, Data, seed_of
 from tamiz.estimators.chooser import (
@@ -281,19 +281,12 @@ class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         matplotlib axes
         """
         self._best()
-        pyplot = require("matplotlib.pyplot", "plot", "E2EFSPath.plot()")
-        if ax is None:
-            ax = pyplot.figure(figsize=(6, 4), layout="constrained").add_subplot()
         scores = self.cv_results_
         splits = np.array([value for name, value in scores.items() if name.startswith("split")]).T
         numbers, mean, error = scores["n_features"], scores["mean_test_score"], standard_errors(splits)
-        ax.errorbar(numbers, mean, np.nan_to_num(error), marker="o", capsize=3)
-        ax.axvline(self.best_, color="0.5", linestyle="--", label=f"chosen: {self.best_}")
-        ax.set_xscale("log")
-        ax.set_xlabel("number of features M")
-        ax.set_ylabel("score on inner folds (mean and standard error)")
-        ax.legend()
-        return ax
+        series = Series("mean and standard error", np.asarray(numbers), mean, mean - error, mean + error)
+        labels = ("number of features M", "score on inner folds (mean and standard error)")
+        return draw(Lines("", *labels, [series], log_x=True, chosen=(f"chosen: {self.best_}", self.best_)), ax)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimators_")

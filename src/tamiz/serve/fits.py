@@ -277,7 +277,7 @@ def describe_scores(found: Any, columns: Columns) -> dict[str, Any]:
     return {
         "metric": found.metric.name,
         "score": found.score.value,
-        "shown": describe_score(found.score),
+        "shown": describe_score(found.score).partition("(")[2].rstrip(")"),
         "chance": found.chance,
         "others": [[name, found.interval(what).value] for name, what in rows],
         "stability": found.stability,

@@ -13,7 +13,7 @@ import torch
 from torch import distributed, nn
 from torch.overrides import TorchFunctionMode
 
-from tamiz._utils.extras import require
+from tamiz._utils.pictures import Bars, Grid, draw
 from tamiz._utils.validation import resolve_n_features_to_select
 from tamiz.core import Rule, Slot
 from tamiz.core.step import check_strength
@@ -483,29 +483,19 @@ class FeatureMask(StatefulMask):
         >>> FeatureMask((1, 4, 4), 2).plot().get_title()
         'gamma: 16 of 16 alive, 2 to select'
         """
-        require("matplotlib", "plot", "Drawing")
-        from matplotlib import pyplot
-
         labels, n_alive = self._labels(names), self.n_alive
         gamma = self.gamma.detach().cpu().float()
-        if ax is None:
-            _, ax = pyplot.subplots(figsize=(7, 4), layout="constrained")
         strength = self.rule.strength
         aim = f"{self.n_features_to_select:,} to select" if strength is None else f"strength {strength:g}"
-        ax.set_title(f"gamma: {n_alive:,} of {self.n_features:,} alive, {aim}")
+        title = f"gamma: {n_alive:,} of {self.n_features:,} alive, {aim}"
         if len(self.shape) > 1 and min(self.shape[-2:]) > 1:
             image = gamma.reshape(-1, *gamma.shape[-2:]).mean(dim=0)  # the mean over channels
-            ax.imshow(image.numpy(), vmin=0.0, vmax=1.0, cmap="Greys")
-            ax.set_xticks([])
-            ax.set_yticks([])
+            ax = draw(Grid(title, [], [], image.numpy(), 0.0, 1.0), ax)
+            ax.set_aspect("equal")
             return ax
         order = self.ranking().reshape(-1).cpu().argsort()[:n_shown]
-        ax.barh(range(order.numel()), gamma.reshape(-1)[order].numpy(), color="#0b6e70")
-        ax.set_yticks(range(order.numel()), [labels[index] for index in order.tolist()], fontsize=7)
-        ax.invert_yaxis()
-        ax.set_xlim(0.0, 1.05)
-        ax.set_xlabel("gamma")
-        return ax
+        shown = [labels[index] for index in order.tolist()]
+        return draw(Bars(title, shown, gamma.reshape(-1)[order].tolist(), "gamma", limits=(0.0, 1.05)), ax)
 
 
 @dataclass(frozen=True)

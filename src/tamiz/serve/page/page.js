@@ -365,7 +365,7 @@
   function showScore(data) {
     $("score").textContent = number(data.score, 3);
     const others = data.others.filter((one) => one[1] !== null).map(([name, value]) => `${name} ${number(value, 3)}`);
-    const parts = [`${data.metric} on held-out rows, ${data.shown}`, ...(data.chance === null ? [] : [`chance ${number(data.chance, 3)}`]), ...others];
+    const parts = [`${data.metric} on held-out rows${data.shown ? ` (${data.shown})` : ""}`, ...(data.chance === null ? [] : [`chance ${number(data.chance, 3)}`]), ...others];
     if (data.stability !== null) parts.push(`stability ${number(data.stability, 2)}`);
     $("score-words").textContent = parts.join("; ");
     $("verdict").textContent = data.verdict;

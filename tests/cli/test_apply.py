@@ -156,7 +156,7 @@ def test_missing_values_are_spelt_as_in_training(tamiz, small_table, tmp_path):
     y = small_table[1]
     frame = frame_of(small_table, np.where(y, "none", "some"))
     frame.to_csv(tmp_path / "t.csv", index=False)
-    options = ("-t", "ill", "-k", 1, "--folds", 2, "-o", "run", "-q", "--keep-na")
+    options = ("-t", "ill", "-k", 1, "--folds", 2, "-o", "run", "-q", "--read", "keep_na=true")
     assert tamiz("select", "t.csv", *options).exit_code == 0
     result = tamiz("apply", "run/model.tamiz", "t.csv", "--json")
     assert json.loads(result.stdout)["predictions"] == frame["ill"].tolist()

@@ -11,7 +11,7 @@ from tamiz.cli.console import Terminal, json_text
 def test_messages_go_to_stderr_and_are_kept(capsys):
     terminal = Terminal()
     terminal.say("See `target`.")
-    terminal.warn("Warning: \x1b[31mred")
+    terminal.say("Warning: \x1b[31mred")
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "See --target." in shown.err
@@ -23,8 +23,7 @@ def test_messages_go_to_stderr_and_are_kept(capsys):
 @pytest.mark.parametrize(("quiet", "as_json"), [(True, False), (False, True), (True, True), (False, False)])
 def test_results_are_tables_or_json_or_nothing(capsys, quiet, as_json):
     terminal = Terminal(quiet, as_json)
-    terminal.show(Text("a table"))
-    terminal.result({"k": 3})
+    terminal.finish({"k": 3}, Text("a table"))
     terminal.say("a note")
     shown = capsys.readouterr()
     assert ("a table" in shown.out) == (not quiet and not as_json)
@@ -40,8 +39,11 @@ def test_json_can_be_written_in_any_encoding(name, encoding):
     assert json.loads(text.encode(encoding).decode(encoding)) == {"name": name, "score": None}
 
 
-def test_progress_is_silent_where_there_is_no_terminal(capsys):
-    with Terminal().progress("folds", 2) as advance:
-        advance()
-        advance()
-    assert capsys.readouterr() == ("", "")
+def test_progress_without_a_terminal_is_a_line_now_and_then(capsys, monkeypatch):
+    with Terminal() as terminal:
+        for done in range(3):
+            terminal.progress("folds", done, 3)
+        assert capsys.readouterr() == ("", "")  # nothing within ten seconds
+        monkeypatch.setattr("tamiz.cli.console.HEARTBEAT", 0.0)
+        terminal.progress("folds", 2, 3)
+        assert capsys.readouterr().err.startswith("folds: 2 of 3, about ")

@@ -2,28 +2,11 @@
 
 import csv
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from tamiz.cli.constraints import read_constraints
-from tamiz.cli.errors import EXIT_USAGE, CommandError
-from tamiz.tables.encode import Feature
-
-NAMES = ["age", "dose", "colour", "ill"]
-FEATURES = [
-    Feature(0, "age"),
-    Feature(1, "dose"),
-    Feature(2, "colour", "blue"),
-    Feature(2, "colour", "green"),
-    Feature(2, "colour", "red"),
-]
-
-
-def options(**given):
-    plain = {"split_categories": False, "keep": None, "drop": None, "costs": None, "budget": None, "missing": "median"}
-    return SimpleNamespace(**{**plain, **given})
+from tamiz.cli.errors import EXIT_USAGE
 
 
 @pytest.fixture
@@ -39,39 +22,22 @@ def colours_csv(write_csv):
     return write_csv("\n".join(["age,dose,colour,noise,ill", *lines, ""]))
 
 
-def test_the_categories_of_a_column_are_one_unit():
-    found = read_constraints(options(keep=["colour"]), 2, FEATURES, NAMES)
-    assert found.units.tolist() == [0, 1, 2, 2, 2]
-    assert found.parameters == {"groups": ["age", "dose", "colour", "colour", "colour"], "keep": [2, 3, 4]}
-    assert (found.n_units, found.expected_size, found.is_plain) == (3, 2, False)
-    split = read_constraints(options(split_categories=True), 2, FEATURES, NAMES)
-    assert split.is_plain
-    assert split.parameters == {}
-
-
-def test_costs_are_of_columns_of_the_file(tmp_path):
-    path = tmp_path / "costs.csv"
-    path.write_text("column,cost\ncolour,6\nage,2\n")
-    for costs in (["colour=6", "age=2"], [str(path)]):
-        found = read_constraints(options(costs=costs, budget=7.0), 10, FEATURES, NAMES)
-        assert found.parameters["costs"] == [2, 1, 2, 2, 2]
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"keep": ["colour"], "drop": ["colour"]}, "--keep and --drop are at odds: 'colour' is in both"),
-        ({"keep": ["age", "dose", "colour"]}, "--keep holds 3 features, more than -k=2"),
-        ({"keep": ["ill"]}, "column 'ill' is not among the features"),
-        ({"costs": ["age=1"], "budget": 0.5}, "budget of 0.5 is below the cheapest feature"),
-        ({"costs": ["age=-1"], "budget": 3}, "from 0 on, got -1"),
-        ({"costs": ["age=much"], "budget": 3}, "must be a number"),
-        ({"costs": ["age"], "budget": 3}, "NAME=NUMBER or a CSV file"),
+        (["-k", 2, "--keep", "colour", "--drop", "colour"], "'colour'"),
+        (["-k", 2, "--keep", "age", "--keep", "dose", "--keep", "colour"], "keep"),
+        (["-k", 2, "--keep", "ill"], "column 'ill' is not among the features"),
+        (["--costs", "age=1", "--budget", 0.5], "budget of 0.5 is below the cheapest feature"),
+        (["--costs", "age=-1", "--budget", 3], "-1"),
+        (["--costs", "age=much", "--budget", 3], "--costs takes NAME=COST"),
+        (["--costs", "age", "--budget", 3], "NAME=COST or a CSV file"),
     ],
 )
-def test_what_is_wrong_is_reported(given, message):
-    with pytest.raises(CommandError, match=message):
-        read_constraints(options(**given), 2, FEATURES, NAMES)
+def test_what_is_wrong_is_reported(tamiz, colours_csv, given, message):
+    result = tamiz("select", colours_csv, "-t", "ill", *given)
+    assert result.exit_code != 0
+    assert message in " ".join(result.stderr.split())
 
 
 def test_k_counts_columns_of_the_file(tamiz, colours_csv, tmp_path):

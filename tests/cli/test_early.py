@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from tamiz.cli.early import check_k, check_network
 from tamiz.cli.errors import EXIT_USAGE, CommandError
+from tamiz.cli.options import check_network, parse_k
 
 RUN = """
 import sys
@@ -58,8 +58,7 @@ def test_a_method_that_needs_torch_says_so_in_one_line(tmp_path):
 
 
 def test_numbers_and_networks_that_are_fine():
-    for text in ("1", "20", "0.5"):
-        check_k(text)
+    assert [parse_k(text) for text in ("1", "20", "0.5", "auto")] == [1, 20, 0.5, "auto"]
     check_network("linear")
     with pytest.raises(CommandError, match="-k must be at least 1, got -3"):
-        check_k("-3")
+        parse_k("-3")

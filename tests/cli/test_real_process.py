@@ -169,7 +169,7 @@ def test_terminals_and_file_names_that_are_not_utf8(small_csv, tmp_path):
 def test_a_table_from_standard_input(small_csv, tmp_path):
     with open(small_csv) as table:
         result = run(
-            "select", "-", "--format", "csv", "-t", "ill", "-k", 2, "--folds", 2, "-q", cwd=tmp_path, stdin=table
+            "select", "-", "--read", "format=csv", "-t", "ill", "-k", 2, "--folds", 2, "-q", cwd=tmp_path, stdin=table
         )
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "tamiz-table" / "reduced.csv").exists()

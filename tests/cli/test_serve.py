@@ -90,7 +90,18 @@ def test_the_file_of_the_command_is_read_as_its_options_say(tmp_path):
     path = tmp_path / "german.csv"
     rows = "".join(f"{i % 7},5;{i % 2},25;{'ja' if i % 2 else 'nein'}\n" for i in range(40))
     path.write_text("Messung vom Montag\n" + "gen;masse;ill\n" + rows)
-    options = ["--delimiter", ";", "--decimal", ",", "--skip-rows", "1", "--ignore", "gen", "--target", "ill"]
+    options = [
+        "--read",
+        "delimiter=;",
+        "--read",
+        "decimal=,",
+        "--read",
+        "skip_rows=1",
+        "--ignore",
+        "gen",
+        "--target",
+        "ill",
+    ]
     with subprocess.Popen(
         [*COMMAND, str(path), *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -10,7 +10,7 @@ import pandas
 import pytest
 
 from tamiz.cli.errors import EXIT_DATA, EXIT_USAGE
-from tamiz.cli.several_targets import read_with_targets
+from tamiz.study import load_rows
 
 
 @pytest.fixture
@@ -63,19 +63,19 @@ def test_the_effect_does_not_depend_on_the_units_of_the_targets(tamiz, frame, tm
 def test_a_column_whose_name_holds_a_comma_goes_first(frame, tmp_path):
     path = tmp_path / "comma.csv"
     frame.rename(columns={"a": "height,mass"}).to_csv(path, index=False)
-    table, names = read_with_targets(path, ["height,mass"])
+    rows, names, _ = load_rows(path, "height,mass")
     assert names == ["height,mass"]
-    assert table.y.ndim == 1
+    assert rows.y.ndim == 1
 
 
 def test_rows_numbers_and_decimal_commas_are_read_as_those_of_one_target(frame, tmp_path):
     path = tmp_path / "semicolons.csv"
     frame.loc[3, "height"] = np.nan  # the row goes, as with one target
     frame.to_csv(path, index=False, sep=";", decimal=",")
-    table, names = read_with_targets(path, ["height,8"], decimal=",")
+    rows, names, _ = load_rows(path, "height,8", reading={"decimal": ","})
     assert names == ["height", "mass"]
-    np.testing.assert_allclose(table.y, frame[["height", "mass"]].drop(3), rtol=1e-6)
-    assert "mass" not in [table.names[i] for i in table.number_columns]
+    np.testing.assert_allclose(rows.y, frame[["height", "mass"]].drop(3), rtol=1e-6)
+    assert "mass" not in rows.names
 
 
 @pytest.mark.parametrize(
@@ -130,9 +130,9 @@ def test_the_option_may_be_repeated(tamiz, frame):
 def test_repeated_targets_may_hold_commas(frame, tmp_path):
     path = tmp_path / "comma.csv"
     frame.rename(columns={"mass": "mass, in g"}).to_csv(path, index=False)
-    table, names = read_with_targets(path, ["height", "mass, in g"])
+    rows, names, _ = load_rows(path, ["height", "mass, in g"])
     assert names == ["height", "mass, in g"]
-    np.testing.assert_allclose(table.y, frame[["height", "mass"]], rtol=1e-6)
+    np.testing.assert_allclose(rows.y, frame[["height", "mass"]], rtol=1e-6)
 
 
 def test_a_first_target_of_text_is_an_error(tamiz, frame, tmp_path):

@@ -34,8 +34,8 @@ def record():
             "difference_random": interval(0.3, 0.2, 0.4),
         },
         "selected": [
-            {"rank": 1, "feature": "gene [red]", "weight": 0.5, "fold_share": 1.0},
-            {"rank": 2, "feature": "b", "weight": -0.25, "fold_share": 0.4},
+            {"rank": 1, "column": "gene [red]", "weight": 0.5, "fold_share": 1.0, "levels": []},
+            {"rank": 2, "column": "b", "weight": -0.25, "fold_share": 0.4, "levels": []},
         ],
         "stability": 0.7,
         "null": {"stability": 0.1, "highest_stability": 0.2, "always_kept": 0.5},

@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from tamiz._utils.progress import format_time
 from tamiz._utils.text import WARNING
 from tamiz.cli.errors import name_options
 from tamiz.report.records import to_plain
 from tamiz.report.text import clean_text
 
+#: Seconds between two lines about the progress where there is no terminal.
+HEARTBEAT = 10.0
+
 
 def json_text(record: Any, encoding: str = "utf-8") -> str:
     r"""Return results as JSON; letters that the encoding lacks, and halves of surrogate pairs, are escaped.
-
-    Parameters
-    ----------
-    record : object
-        The results.
-    encoding : str, default="utf-8"
-        Encoding of where the text goes.
 
     Examples
     --------
@@ -48,6 +39,11 @@ def json_text(record: Any, encoding: str = "utf-8") -> str:
     except UnicodeEncodeError:
         text = json.dumps(plain, allow_nan=False, indent=2)
     return text + "\n"
+
+
+def command_line() -> str:
+    """Return the command as it was typed, for the record."""
+    return shlex.join(["tamiz", *sys.argv[1:]])
 
 
 class Terminal:
@@ -69,50 +65,55 @@ class Terminal:
         self.out = Console(file=sys.stdout, **style)
         self.err = Console(file=sys.stderr, **style)
         self.notes: list[str] = []
+        self._bar: Progress | None = None
+        self._stage, self._began, self._last = "", 0.0, 0.0
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
 
     def say(self, message: str) -> None:
         """Print a message, and keep it for the report; one that begins with "Warning:" is printed to be seen."""
-        self._note(message, "yellow" if message.startswith(WARNING) else "dim")
-
-    def warn(self, message: str) -> None:
-        """Print a message that should be seen, and keep it for the report."""
-        self._note(message, "yellow")
-
-    def _note(self, message: str, style: str) -> None:
         message = clean_text(name_options(message))
         self.notes.append(message)
         if not self.quiet:
-            self.err.print(Text(message, style=style))
+            self.err.print(Text(message, style="yellow" if message.startswith(WARNING) else "dim"))
 
-    def show(self, *parts: Any) -> None:
-        """Print results as tables and text."""
-        if not self.quiet and not self.as_json:
-            for part in parts:
-                self.out.print(part)
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """Show a bar with the time left; without a terminal print a line every ten seconds."""
+        now = time.monotonic()
+        if stage != self._stage:
+            self.__exit__()
+            self._stage, self._began, self._last = stage, now, now
+        if self.quiet:
+            return
+        if self.err.is_terminal:
+            if self._bar is None:
+                columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24))
+                counts = (MofNCompleteColumn(), TextColumn("left"), TimeRemainingColumn())
+                # The default looks at the last half minute only, in which a network may end no step.
+                self._bar = Progress(*columns, *counts, console=self.err, transient=True, speed_estimate_period=600)
+                self._bar.start()
+                self._bar.add_task(stage, total=total)
+            self._bar.update(self._bar.task_ids[0], completed=done, total=total)
+            if done >= total:
+                self.__exit__()
+        elif now - self._last >= HEARTBEAT and done:
+            self._last = now
+            left = (now - self._began) * (total - done) / done
+            self.err.print(Text(f"{stage}: {done:,} of {total:,}, about {format_time(left)} left", style="dim"))
 
-    def result(self, record: dict[str, Any]) -> None:
-        """Print results as JSON, if asked for."""
+    def finish(self, record: dict[str, Any], shown: Any, open_report: bool = False) -> None:
+        """Print the results of a command as tables or JSON, and open its report if asked for."""
+        self.__exit__()
         if self.as_json:
             sys.stdout.write(json_text(record, sys.stdout.encoding or "utf-8"))
             sys.stdout.flush()
-
-    @contextmanager
-    def progress(self, label: str, total: int) -> Iterator[Callable[[], None]]:
-        """Show a bar with the time left on standard error; yield a function to call after each step."""
-        columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("elapsed"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-        )
-        shown = not self.quiet and self.err.is_terminal
-        # The default looks at the last half minute only, in which a network may end no step.
-        with Progress(
-            *columns, console=self.err, transient=True, disable=not shown, speed_estimate_period=600
-        ) as progress:
-            task = progress.add_task(label, total=total)
-            yield lambda: progress.advance(task)
+        elif not self.quiet:
+            self.out.print(shown)
+        if open_report:
+            typer.launch(str(Path(record["files"]["report"]).absolute()))

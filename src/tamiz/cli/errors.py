@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import re
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import typer
 
 from tamiz.errors import MissingExtraError, TableArgumentError, TableMemoryError, TamizError, UnknownNameError
 
 #: Exit codes; also in ``tamiz --help``.
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_DATA, EXIT_OUTPUT, EXIT_MEMORY, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
-
-#: Arguments of the library that are options of the commands. Messages of the library have them in backticks.
-_ARGUMENTS = (
-    *("target", "task", "ignore", "categorical", "max_categories"),
-    *("format", "delimiter", "header", "encoding", "skip_rows", "decimal", "na_values", "keep_na"),
+#: Arguments of ``read_table`` that ``--read`` takes; messages of the library have them in backticks.
+READ_ARGUMENTS = (
+    *("format", "delimiter", "header", "encoding", "skip_rows", "decimal", "na_values", "keep_na", "max_categories"),
 )
-_ARGUMENT = re.compile(f"`({'|'.join(_ARGUMENTS)})`")
+_ARGUMENT = re.compile(f"`({'|'.join(('target', 'task', 'ignore', 'categorical', *READ_ARGUMENTS))})`")
+#: Signals that end a command as Ctrl-C does: files in the making are removed. Windows has no SIGHUP.
+_ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class CommandError(TamizError):
@@ -45,9 +54,7 @@ def exit_code_of(error: TamizError) -> int:
         return error.exit_code
     if isinstance(error, TableMemoryError):
         return EXIT_MEMORY
-    if isinstance(error, (TableArgumentError, UnknownNameError, MissingExtraError)):
-        return EXIT_USAGE
-    return EXIT_DATA
+    return EXIT_USAGE if isinstance(error, (TableArgumentError, UnknownNameError, MissingExtraError)) else EXIT_DATA
 
 
 def name_options(message: str) -> str:
@@ -55,7 +62,76 @@ def name_options(message: str) -> str:
 
     Examples
     --------
-    >>> name_options("Say which column is the target with `target`; see `max_categories`.")
-    'Say which column is the target with --target; see --max-categories.'
+    >>> name_options("Name the target with `target`, or raise `max_categories`.")
+    'Name the target with --target, or raise --read max_categories=...'
     """
-    return _ARGUMENT.sub(lambda match: "--" + match[1].replace("_", "-"), message)
+
+    def option(match: re.Match[str]) -> str:
+        name = match[1]
+        return f"--read {name}=..." if name in READ_ARGUMENTS else f"--{name}"
+
+    message = message.replace("n_features_to_select=", "-k=").replace("k='auto'", "-k auto")
+    return _ARGUMENT.sub(option, message).replace("=....", "=...")
+
+
+def print_error(message: str) -> None:
+    """Print an error to standard error."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from tamiz.report.text import clean_text
+
+    console = Console(file=sys.stderr, markup=False, highlight=False, emoji=False)
+    text = clean_text(name_options(message))
+    console.print(Text("Error: ", style="bold red").append(text, style="default"), soft_wrap=True)
+
+
+def _interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def handle_errors(function: Callable[..., None]) -> Callable[..., None]:
+    """Wrap a command: an error becomes one message and an exit code; an interrupt, also SIGTERM and SIGHUP, cleans up."""
+
+    @functools.wraps(function)
+    def run(*arguments: Any, **named: Any) -> None:
+        main_thread = threading.current_thread() is threading.main_thread()
+        before = {name: signal.signal(name, _interrupt) for name in _ENDING_SIGNALS} if main_thread else {}
+        show_warning = warnings.showwarning
+        try:
+            with warnings.catch_warnings():
+                # What matters is in the notes of a run. Filters are not safe in threads, hence both.
+                warnings.simplefilter("ignore")
+                warnings.showwarning = lambda *_, **__: None
+                function(*arguments, **named)
+        except (TamizError, ValueError) as error:
+            print_error(str(error))
+            raise typer.Exit(exit_code_of(error) if isinstance(error, TamizError) else EXIT_USAGE) from None
+        except MemoryError:
+            print_error(
+                "There is not enough memory for this table. Leave columns out with `ignore`, or take fewer rows."
+            )
+            raise typer.Exit(EXIT_MEMORY) from None
+        except ImportError as error:
+            if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):  # during an import in C
+                print_error("Interrupted; nothing was written.")
+                raise typer.Exit(EXIT_INTERRUPTED) from None
+            if "pip install" not in str(error):  # only an extra that is missing is for the user to install
+                raise
+            print_error(str(error))
+            raise typer.Exit(EXIT_USAGE) from None
+        except KeyboardInterrupt:
+            print_error("Interrupted; nothing was written.")
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        except BrokenPipeError:
+            raise  # the reader closed the pipe; typer ends the command
+        except OSError as error:
+            about = f"{error.filename}: " if error.filename is not None else "The output cannot be written: "
+            print_error(f"{about}{error.strerror or error}.")
+            raise typer.Exit(EXIT_OUTPUT) from None
+        finally:
+            warnings.showwarning = show_warning
+            for name, handler in before.items():
+                signal.signal(name, handler)
+
+    return run

@@ -12,27 +12,24 @@ try:
     import typer
 
     from tamiz._version import __version__
-    from tamiz.cli.apply import register_apply
-    from tamiz.cli.command import handle_errors, print_error
-    from tamiz.cli.compare import register_compare
-    from tamiz.cli.datasets import register_datasets
-    from tamiz.cli.demo import register_demo
-    from tamiz.cli.errors import EXIT_INTERRUPTED, EXIT_OUTPUT
-    from tamiz.cli.pairs import register_pairs
+    from tamiz.cli.apply import apply
+    from tamiz.cli.compare import compare_command
+    from tamiz.cli.errors import EXIT_INTERRUPTED, EXIT_OUTPUT, handle_errors, print_error
+    from tamiz.cli.pairs import pairs
     from tamiz.cli.reproduce import add_commands as add_reproduce_commands
-    from tamiz.cli.select import register_select
-    from tamiz.cli.serve import register_serve
+    from tamiz.cli.select import demo, select_command
+    from tamiz.cli.serve import datasets, serve, warm_up_engines
 except KeyboardInterrupt:  # nothing has begun yet: no traceback
     raise SystemExit(130) from None
 
 app = typer.Typer(
     name="tamiz",
-    help="End-to-end feature selection: train a model and sieve its inputs down to exactly M, in one run.",
+    help="End-to-end feature selection: train a model and cut its inputs down to exactly M, in one run.",
     epilog="Exit codes: 0 done, 2 wrong usage, 3 the table cannot be used, 4 the results cannot be written, "
     "5 not enough memory, 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -49,25 +46,34 @@ def _root(
         bool, typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    """End-to-end feature selection: train a model and sieve its inputs down to exactly M, in one run."""
+    """End-to-end feature selection: train a model and cut its inputs down to exactly M, in one run."""
 
 
-# A new command is one module and one name here.
-for _register in (
-    register_select,
-    register_compare,
-    register_pairs,
-    register_apply,
-    register_demo,
-    register_datasets,
-    register_serve,
+# A new command is one function and one line here: name, function, one line of help, example.
+for _name, _function, _short, _example in (
+    ("select", select_command, "Keep the k best columns of a table, with a report.", "genes.csv --target tumour -k 20"),
+    (
+        "compare",
+        compare_command,
+        "Compare selectors on the same folds.",
+        "genes.csv -t tumour -k 5,10 -m e2efs-soft,fisher",
+    ),
+    ("pairs", pairs, "Find columns that act together.", "genes.csv --target tumour"),
+    ("apply", apply, "Predict new rows with a model that select wrote.", "tamiz-genes/model.tamiz new-patients.csv"),
+    ("demo", demo, "Show it at work on a table that comes with scikit-learn.", "--open"),
+    ("serve", serve, "Open a live page: drop a table, drag M.", "genes.csv --target tumour --open"),
+    ("datasets", datasets, "List the datasets of the paper.", ""),
+    ("warm-up", warm_up_engines, "Compile the engines, for container images.", ""),
 ):
-    _register(app)
+    _epilog = f"Example: tamiz {_name} {_example}".rstrip()
+    app.command(_name, short_help=_short, epilog=_epilog)(handle_errors(_function))
 add_reproduce_commands(app, handle_errors)
 
 
 def _flush_output(end: SystemExit) -> None:
     """Write what waits for standard output; end with a message and a code if it cannot be written (a full disk)."""
+    if sys.stdout is None or sys.stdout.closed:  # the shell closed it: tamiz select ... >&-
+        return
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -84,7 +90,9 @@ def main() -> None:
     # Loading the libraries makes objects that stay: looking for garbage among them takes a twentieth of a short command.
     gc.set_threshold(100_000, 20, 20)
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal that lacks a letter shows a question mark
+        if stream is not None and hasattr(
+            stream, "reconfigure"
+        ):  # a terminal that lacks a letter shows a question mark
             stream.reconfigure(errors="replace")
     try:
         app(prog_name="tamiz")

@@ -1,36 +1,45 @@
-"""Options of the commands: one record per command, whose fields are what may be typed.
-
-Each field is an argument or option of typer with its help; :func:`tamiz.cli.command.add_command` makes the command from the
-record, so the options have no second shape.
-"""
+"""Arguments and options of the commands, as annotations, and how their texts are read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tamiz._utils.names import pick_name
-from tamiz.cli.errors import EXIT_USAGE, CommandError
+from tamiz.cli.errors import EXIT_USAGE, READ_ARGUMENTS, CommandError
 from tamiz.core.rule import VARIANTS
-from tamiz.errors import UnknownNameError
+from tamiz.errors import MissingExtraError, UnknownNameError
 from tamiz.estimators.networks import NETWORKS
-from tamiz.tables.formats import FORMATS
+
+READING, KEEPING, MODEL, SCORING, OUTPUT = "Reading the table", "What to keep", "Model", "Scoring", "Output"
 
 
 class Task(StrEnum):
-    """Name the tasks."""
+    """Tasks."""
 
     classification = "classification"
     regression = "regression"
 
 
-def _name_in(registry: Mapping[str, object], kind: str) -> Callable[[str], str]:
-    """Return a check that a value is a name of a registry, whatever the registry holds when the command runs."""
+class Missing(StrEnum):
+    """How to treat missing numbers."""
+
+    median = "median"
+    indicator = "indicator"
+
+
+def option(*names: str, panel: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=panel, **{"show_default": False, **more})
+
+
+def _pick(registry: Any, kind: str) -> Any:
+    """Check that a value names an entry of a registry, whatever that holds when the command runs."""
 
     def check(value: str) -> str:
         try:
@@ -41,236 +50,204 @@ def _name_in(registry: Mapping[str, object], kind: str) -> Callable[[str], str]:
     return check
 
 
-Seed = Annotated[
-    int, typer.Option("--seed", metavar="N", help="The same seed gives the same result.", min=0, max=2**31 - 1)
+FILE_HELP = (
+    "The table: CSV, TSV, Excel, Parquet, Arrow, NDJSON, NPZ (X, y, names), ARFF or svmlight; packed or not; - is standard "
+    "input."
+)
+TablePath = Annotated[Path, typer.Argument(metavar="FILE", help=FILE_HELP, show_default=False)]
+Target = Annotated[
+    list[str] | None,
+    option("--target", "-t", metavar="COLUMN", panel=READING, help="Column to predict; repeat it for several numbers."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace the files of an earlier run in that folder.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors (and JSON, with --json).")]
-Open = Annotated[bool, typer.Option("--open", help="Open the report in the browser.")]
-NetworkOption = Annotated[
+TaskOption = Annotated[Task | None, option("--task", panel=READING, help="What the target is, if its values mislead.")]
+Ignore = Annotated[
+    list[str] | None,
+    option(
+        *("--ignore", "-i"),
+        metavar="COLUMN",
+        panel=READING,
+        help="Column to leave out: a name, a number, a range (3-7) or a pattern ('id_*'). Repeatable.",
+    ),
+]
+Categorical = Annotated[
+    list[str] | None,
+    option(
+        *("--categorical", "-c"),
+        metavar="COLUMN",
+        panel=READING,
+        help="Column of numbers that are codes of categories. Repeatable.",
+    ),
+]
+Read = Annotated[
+    list[str] | None,
+    option(
+        "--read",
+        metavar="NAME=VALUE",
+        panel=READING,
+        help=f"How the file is read, such as delimiter=';'. Names: {', '.join(READ_ARGUMENTS)}. Repeatable.",
+    ),
+]
+Network = Annotated[
     str,
-    typer.Option(
+    option(
         "--network",
         metavar="NAME",
-        help=f"Network that is trained: {', '.join(f'{name} ({network.title})' for name, network in NETWORKS.items())}.",
-        callback=_name_in(NETWORKS, "network"),
+        panel=MODEL,
+        help=f"Network that is trained: {', '.join(f'{name} ({one.title})' for name, one in NETWORKS.items())}.",
+        callback=_pick(NETWORKS, "network"),
+        show_default=True,
     ),
 ]
-VariantOption = Annotated[
+VariantName = Annotated[
     str,
-    typer.Option(
+    option(
         "--variant",
         metavar="NAME",
+        panel=MODEL,
         help=f"Variant of E2E-FS: {', '.join(VARIANTS)}.",
-        callback=_name_in(VARIANTS, "variant"),
+        callback=_pick(VARIANTS, "variant"),
+        show_default=True,
     ),
 ]
+Folds = Annotated[int, option("--folds", metavar="N", panel=SCORING, min=2, show_default=True, help="Folds.")]
+Repeats = Annotated[
+    int, option("--repeats", metavar="N", panel=SCORING, min=1, show_default=True, help="How often folds are drawn.")
+]
+Groups = Annotated[
+    str | None,
+    option(
+        "--groups", metavar="COLUMN", panel=SCORING, help="Rows with the same value, such as a patient, stay together."
+    ),
+]
+Time = Annotated[
+    str | None,
+    option("--time", metavar="COLUMN", panel=SCORING, help="Numbers or ISO dates: folds train on the past only."),
+]
+Weights = Annotated[str | None, option("--weights", metavar="COLUMN", panel=SCORING, help="Weights of the rows.")]
+Scoring = Annotated[
+    str | None,
+    option(
+        "--scoring",
+        metavar="NAME",
+        panel=SCORING,
+        help="Score: balanced_accuracy, accuracy, roc_auc or f1 for classes; r2, mae or mse for numbers.",
+        show_default="balanced_accuracy or r2",
+    ),
+]
+Seed = Annotated[
+    int,
+    option(
+        *("--seed",),
+        metavar="N",
+        panel=MODEL,
+        min=0,
+        max=2**31 - 1,
+        show_default=True,
+        help="Seed of everything random.",
+    ),
+]
+Jobs = Annotated[
+    int | None, option("--jobs", "-j", metavar="N", panel=OUTPUT, min=1, help="Parallel jobs; all cores without it.")
+]
+Out = Annotated[Path | None, option("--out", "-o", metavar="FOLDER", panel=OUTPUT, help="Folder for the results.")]
+Force = Annotated[bool, option("--force", panel=OUTPUT, help="Replace the files of an earlier run in that folder.")]
+Json = Annotated[bool, option("--json", panel=OUTPUT, help="Print the results as JSON.")]
+Quiet = Annotated[bool, option("--quiet", "-q", panel=OUTPUT, help="Print nothing but errors (and JSON, with --json).")]
+Open = Annotated[bool, option("--open", panel=OUTPUT, help="Open the report in the browser.")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class TerminalOptions:
-    """Say how a command prints."""
+def parse_k(text: str) -> int | float | str:
+    """Read a number of columns: an integer, a fraction or "auto".
 
-    json: Json = False
-    quiet: Quiet = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResultOptions(TerminalOptions):
-    """Say where and how results are written."""
-
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FOLDER",
-            help="The folder for the results. Default: here, called after the command and the file.",
-            show_default=False,
-        ),
-    ] = None
-    force: Force = False
-    spreadsheet_safe: Annotated[
-        bool,
-        typer.Option(
-            "--spreadsheet-safe/--no-spreadsheet-safe",
-            help="Put an apostrophe before names in CSV results that a spreadsheet could run as a formula.",
-        ),
-    ] = True
-
-    def folder(self, file: Path, prefix: str) -> Path:
-        """Return the folder for the results; by default here, called after the command and the file."""
-        stem = file.name.removesuffix(".gz").removesuffix(".GZ").rpartition(".")[0] or file.stem
-        if str(file) == "-" or file.is_relative_to("/dev") or file.is_relative_to("/proc"):
-            stem = "table"
-        # A name of a folder has at most 255 bytes, and a temporary one beside it some more.
-        stem = stem.encode("utf-8", "surrogateescape")[:150].decode("utf-8", "ignore") if len(stem) > 40 else stem
-        return self.out or Path(prefix + (stem or "table"))
+    Examples
+    --------
+    >>> parse_k("20"), parse_k("0.1"), parse_k("auto")
+    (20, 0.1, 'auto')
+    >>> parse_k("0")
+    Traceback (most recent call last):
+    tamiz.cli.errors.CommandError: -k must be at least 1, got 0.
+    """
+    if text == "auto":
+        return text
+    try:
+        value: int | float = int(text) if text.lstrip("+-").isdigit() else float(text)
+    except ValueError:
+        raise CommandError(
+            f"-k must be a number such as 20, a fraction such as 0.1, or auto; got {text!r}.", EXIT_USAGE
+        ) from None
+    if isinstance(value, int) and value < 1:
+        raise CommandError(f"-k must be at least 1, got {text}.", EXIT_USAGE)
+    if isinstance(value, float) and not 0 < value < 1:
+        raise CommandError(f"-k={text} is a fraction out of range; give one between 0 and 1.", EXIT_USAGE)
+    return value
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileOptions:
-    """Say how a file is read."""
+def parse_assignments(texts: Iterable[str] | None, option: str, names: Iterable[str] | None = None) -> dict[str, Any]:
+    """Read repeated ``NAME=VALUE``; values that are numbers, true, false or null are read as such.
 
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="The table: CSV, TSV, xlsx, Parquet, Arrow, NPZ (X, y, names), ARFF or svmlight; packed with gzip if need "
-            "be; - is standard input.",
-            show_default=False,
-        ),
-    ]
-    format: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar=f"<{'|'.join(FORMATS)}>",
-            help="The format, where the ending does not tell.",
-            show_default=False,
-            autocompletion=lambda: list(FORMATS),
-        ),
-    ] = None
-    delimiter: Annotated[
-        str | None,
-        typer.Option(
-            "--delimiter", metavar="CHARACTER", help="What separates cells of a CSV file.", show_default="found"
-        ),
-    ] = None
-    header: Annotated[
-        bool | None,
-        typer.Option("--header/--no-header", help="Whether the first row holds names.", show_default="found"),
-    ] = None
-
-    encoding: Annotated[
-        str | None,
-        typer.Option(
-            "--encoding",
-            metavar="NAME",
-            help="Encoding of a text file, such as latin1.",
-            show_default="found, else utf-8",
-        ),
-    ] = None
-    skip_rows: Annotated[
-        int, typer.Option("--skip-rows", metavar="N", help="Lines above the table to skip (CSV, TSV, xlsx).", min=0)
-    ] = 0
-    decimal: Annotated[
-        str, typer.Option("--decimal", metavar="MARK", help="Decimal mark of a text file: . or ,", show_default=".")
-    ] = "."
-    na_values: Annotated[
-        str | None,
-        typer.Option(
-            "--na-values",
-            metavar="LIST",
-            help="Cells that mean a missing value, besides empty ones, separated by commas.",
-            show_default="NA, null, none and the like",
-        ),
-    ] = None
-    keep_na: Annotated[
-        bool, typer.Option("--keep-na", help="Only empty cells are missing: NA and none are values.")
-    ] = False
-
-    def reading(self) -> dict[str, Any]:
-        """Return what :func:`tamiz.tables.read_table` needs to know about the file."""
-        return {
-            "format": self.format,
-            "delimiter": self.delimiter,
-            "header": self.header,
-            "encoding": self.encoding,
-            "skip_rows": self.skip_rows,
-            "decimal": self.decimal,
-            "na_values": self.missing_words(),
-        }
-
-    def missing_words(self) -> list[str] | None:
-        """Return the cells that mean a missing value; None for the usual ones."""
-        if self.keep_na:
-            return []
-        return None if self.na_values is None else [value.strip() for value in self.na_values.split(",")]
-
-    def __post_init__(self) -> None:
-        """Translate the names of delimiters; raise if there is more than one character."""
-        if self.keep_na and self.na_values is not None:
-            raise CommandError("--keep-na and --na-values exclude each other.", EXIT_USAGE)
-        text = self.delimiter
-        if text is None:
-            return
-        text = {"\\t": "\t", "tab": "\t", "space": " "}.get(text, text)
-        if len(text) != 1 or not text.isascii() or text in '"\r\n':
-            raise CommandError(f"--delimiter must be one character (or tab), got {text!r}.", EXIT_USAGE)
-        object.__setattr__(self, "delimiter", text)
+    Examples
+    --------
+    >>> parse_assignments(["skip_rows=2", "delimiter=;"], "--read")
+    {'skip_rows': 2, 'delimiter': ';'}
+    """
+    found: dict[str, Any] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not name:
+            raise CommandError(f"{option} takes NAME=VALUE, got {text!r}.", EXIT_USAGE)
+        if names is not None:
+            name = pick_name(name, {known: known for known in names}, f"name for {option}")
+        try:
+            found[name] = json.loads(value.lower() if value.lower() in ("true", "false", "null") else value)
+        except ValueError:
+            found[name] = value
+    return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class TargetOptions(FileOptions):
-    """Describe the table and its target."""
-
-    target: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--target",
-            "-t",
-            metavar="COLUMN",
-            help="The column to predict: its name, or its number (from 1; -1 is the last). Not needed for NPZ and svmlight. "
-            "select and compare take several columns of numbers: height,mass, or the option repeated.",
-            show_default=False,
-        ),
-    ] = None
-    task: Annotated[
-        Task | None, typer.Option("--task", help="Overrules what is found from the target.", show_default=False)
-    ] = None
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--ignore",
-            "-i",
-            metavar="COLUMN",
-            help="A column to leave out: a name, a number, a range (3-7) or a pattern ('id_*'). May be repeated.",
-            show_default=False,
-        ),
-    ] = None
-    categorical: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--categorical",
-            "-c",
-            metavar="COLUMN",
-            help="A column of numbers that are names of categories. May be repeated.",
-            show_default=False,
-        ),
-    ] = None
-    max_categories: Annotated[
-        int,
-        typer.Option(
-            "--max-categories", metavar="N", help="Text columns with more different values are left out.", min=2
-        ),
-    ] = 50
-
-    def only_target(self, command: str) -> str | None:
-        """Return the target of a command that takes one; raise CommandError for several."""
-        if self.target and len(self.target) > 1:
-            raise CommandError(f"{command} takes one target; run it once for each of them.", EXIT_USAGE)
-        return self.target[0] if self.target else None
+def reading_options(
+    read: list[str] | None, ignore: list[str] | None = None, categorical: list[str] | None = None
+) -> dict[str, Any]:
+    """Collect the arguments of ``read_table`` that were given."""
+    found = parse_assignments(read, "--read", READ_ARGUMENTS)
+    for name in ("delimiter", "decimal", "encoding", "format"):
+        if name in found:
+            found[name] = {"tab": "\t", "\\t": "\t"}.get(str(found[name]), str(found[name]))
+    for name in ("na_values", "keep_na"):
+        if isinstance(found.get(name), (str, int, float)) and not isinstance(found[name], bool):
+            found[name] = str(found[name]).split(",")
+    if ignore:
+        found["ignore"] = ignore
+    if categorical:
+        found["categorical"] = categorical
+    return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableOptions(TargetOptions):
-    """Describe the table and the folds, for ``select`` and ``compare``."""
+def check_paths(*paths: Path | None) -> None:
+    """Raise for a file that is not there, before anything heavy is loaded."""
+    from tamiz.tables.files import is_stream
+    from tamiz.tables.formats import check_file
 
-    n_folds: Annotated[int, typer.Option("--folds", metavar="N", help="Folds of the cross-validation.", min=2)] = 5
-    n_repeats: Annotated[
-        int, typer.Option("--repeats", metavar="N", help="How many times the folds are drawn.", min=1)
-    ] = 1
-    seed: Seed = 0
-    n_jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            "-j",
-            metavar="N",
-            help="Folds side by side. Default: as cores and memory allow.",
-            min=1,
-            show_default=False,
-        ),
-    ] = None
+    for path in paths:
+        if path is not None and not is_stream(path):
+            check_file(path)
+
+
+def check_network(name: str) -> None:
+    """Raise if a network needs a package that is not installed."""
+    try:
+        missing = not NETWORKS[name].compiled and find_spec("torch") is None
+    except (ImportError, ValueError):  # an import hook that forbids it
+        missing = True
+    if missing:
+        raise MissingExtraError(f'--network {name} needs torch. Install it with: pip install "tamiz[torch]"')
+
+
+def default_folder(file: Path, prefix: str) -> Path:
+    """Return a folder here, called after the command and the file."""
+    stem = file.name.removesuffix(".gz").removesuffix(".GZ").rpartition(".")[0] or file.stem
+    if str(file) == "-" or file.is_relative_to("/dev") or file.is_relative_to("/proc"):
+        stem = "table"
+    # The name of a folder has at most 255 bytes, and a temporary one beside it some more.
+    stem = stem.encode("utf-8", "surrogateescape")[:150].decode("utf-8", "ignore") if len(stem) > 40 else stem
+    return Path(prefix + (stem or "table"))

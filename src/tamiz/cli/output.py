@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import os
 import shutil
 import tempfile
@@ -85,7 +86,9 @@ def _make_partial(folder: Path) -> tuple[Path, list[Path]]:
             made.append(missing)
         try:
             # A name has at most 255 bytes, and a letter may take four.
-            return Path(tempfile.mkdtemp(prefix=f".{folder.name[:40]}.", suffix=".part", dir=parent)), made
+            return Path(
+                tempfile.mkdtemp(prefix=f".{folder.name[:40]}.{os.getpid()}.", suffix=".part", dir=parent)
+            ), made
         except PermissionError:
             if not folder.is_dir():
                 raise
@@ -97,6 +100,14 @@ def _make_partial(folder: Path) -> tuple[Path, list[Path]]:
         raise CommandError(
             f"{quote(folder)} cannot be written: {reason}. Name another folder with --out.", EXIT_OUTPUT
         ) from None
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove partial folders of runs that were killed: those whose process is gone."""
+    for path in folder.absolute().parent.glob(f".{glob.escape(folder.name[:40])}.*.part"):
+        owner = path.name.split(".")[-3]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists() and Path("/proc/self").exists():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _move(partial: Path, folder: Path, force: bool, results: Sequence[str]) -> None:
@@ -148,6 +159,7 @@ def output_folder(folder: Path, force: bool = False, results: Sequence[str] = ()
     'hello'
     """
     _check_folder(folder, force)
+    _remove_abandoned(folder)
     partial, made = _make_partial(folder)
     try:
         yield partial

@@ -144,7 +144,7 @@ def run_command(
             dask=dask,
             data_home=str(find_data_home().absolute()),
             progress=bar.update if bar else (lambda done, total, note: None),
-            warn=terminal.warn,
+            warn=terminal.say,
         )
         if bar:
             bar.close()
@@ -190,13 +190,12 @@ def _write_pages(pages: Any, folder: Path) -> dict[str, str]:
 
 
 def _show(record: dict[str, Any], failures: dict[str, str], terminal: Any) -> None:
+    from rich.console import Group
     from rich.markdown import Markdown
     from rich.text import Text
 
-    terminal.result(record)
-    terminal.show(Markdown(record["markdown"]))
-    for kind, path in record["files"].items():
-        terminal.show(Text(f"{kind}: {path}", style="dim"))
+    files = [Text(f"{kind}: {path}", style="dim") for kind, path in record["files"].items()]
+    terminal.finish(record, Group(Markdown(record["markdown"]), *files))
     if failures:
         name, text = next(iter(sorted(failures.items())))
         raise CommandError(
@@ -227,14 +226,16 @@ def page(
     except StoreError as error:
         raise CommandError(str(error), EXIT_OUTPUT) from None
     terminal.say(f"Wrote {out} and {len(written) - 1} files beside it.")
-    terminal.result({"file": str(out), "files": list(map(str, written)), "runs": [str(folder) for folder in folders]})
+    if json:
+        record = {"file": str(out), "files": list(map(str, written)), "runs": [str(folder) for folder in folders]}
+        terminal.finish(record, "")
 
 
 def add_commands(root: typer.Typer, friendly: Callable[..., Any]) -> None:
     """Add ``reproduce`` to the command ``tamiz``; a protocol is imported when its command is looked at."""
 
     def make(function: Callable[..., None], name: str, headline: str, example: str) -> Any:
-        one = typer.Typer(add_completion=False, rich_markup_mode=None)
+        one = typer.Typer(add_completion=False, rich_markup_mode="rich")
         # The list of commands shows the headline: it would cut off the help in the middle.
         one.command(name, short_help=headline, epilog=f"Example: tamiz reproduce {name} {example}".rstrip())(
             friendly(function)
@@ -266,7 +267,7 @@ def add_commands(root: typer.Typer, friendly: Callable[..., Any]) -> None:
         cls=ProtocolGroup,
         help="Run the paper's tables and figures again. A run may be killed and started again: it goes on where it was.",
         no_args_is_help=True,
-        rich_markup_mode=None,
+        rich_markup_mode="rich",
     )
     app.callback()(lambda: None)
     root.add_typer(app, name="reproduce")

@@ -1,71 +1,61 @@
-"""``tamiz serve``: a live page on this machine to try a selection on."""
+"""``tamiz serve``, ``tamiz datasets`` and ``tamiz warm-up``."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from tamiz.cli.command import add_command
+from tamiz.cli import options as opt
 from tamiz.cli.errors import EXIT_INTERRUPTED, EXIT_USAGE, CommandError
-from tamiz.cli.options import TargetOptions
+from tamiz.cli.options import OUTPUT
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServeOptions(TargetOptions):
-    """Options of ``tamiz serve``; how files are read holds for the file of the command line."""
-
-    file: Annotated[Path | None, typer.Argument(help="Table to start with.", show_default=False)] = None  # type: ignore[assignment]
+def serve(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Table to start with.", show_default=False)
+    ] = None,
+    target: opt.Target = None,
+    task: opt.TaskOption = None,
+    ignore: opt.Ignore = None,
+    categorical: opt.Categorical = None,
+    read: opt.Read = None,
     port: Annotated[
-        int, typer.Option("--port", metavar="N", help="Port to listen at; 0 takes a free one.", min=0, max=65535)
-    ] = 0
-    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False
+        int,
+        opt.option(
+            "--port", metavar="N", panel=OUTPUT, min=0, max=65535, show_default=True, help="Port; 0 takes a free one."
+        ),
+    ] = 0,
     upload_limit: Annotated[
-        int, typer.Option("--upload-limit", metavar="MB", help="Largest file that the page takes.", min=1)
-    ] = 500
-
-    def table_options(self) -> dict[str, Any]:
-        """Return the options of reading that were given."""
-        given = {
-            **self.reading(),
-            "task": None if self.task is None else str(self.task),
-            "ignore": self.ignore or (),
-            "categorical": self.categorical or (),
-            "max_categories": self.max_categories,
-        }
-        usual: dict[str, Any] = {"skip_rows": 0, "decimal": ".", "ignore": (), "categorical": (), "max_categories": 50}
-        return {name: value for name, value in given.items() if value is not None and value != usual.get(name)}
-
-
-def serve(options: ServeOptions) -> None:
+        int,
+        opt.option(
+            "--upload-limit", metavar="MB", panel=OUTPUT, min=1, show_default=True, help="Largest file to upload."
+        ),
+    ] = 500,
+    open_page: Annotated[bool, opt.option("--open", panel=OUTPUT, help="Open the page in a browser.")] = False,
+) -> None:
     """Serve a page on this machine only: drop a table, choose the target, drag M, force columns in or out.
 
-    Prints the address, which holds a token: who does not know it is not answered. Ctrl-C ends the command with code 130.
+    Prints the address, which holds a token: requests without it are refused. Ctrl-C ends the command with code 130.
     """
     from tamiz.serve.server import LiveServer, PortError
 
-    target = options.only_target("serve")
-    if options.file is not None:
-        from tamiz.tables.formats import check_file
-
-        check_file(options.file)
+    if target and len(target) > 1:
+        raise CommandError("serve takes one target; start it once for each of them.", EXIT_USAGE)
+    opt.check_paths(file)
+    reading = opt.reading_options(read, ignore, categorical) | ({} if task is None else {"task": str(task)})
     try:
         server = LiveServer(
-            options.file,
-            target,
-            reading=options.table_options(),
-            port=options.port,
-            upload_limit=options.upload_limit * 1_000_000,
+            file, target[0] if target else None, reading=reading, port=port, upload_limit=upload_limit * 1_000_000
         )
     except PortError as error:
         raise CommandError(str(error), EXIT_USAGE) from None
-    # Flushed: who reads the address from a pipe must not wait for the end.
+    # Flushed, so that a program that reads the address from a pipe gets it at once.
     typer.echo(f"Live page: {server.url}")
     typer.echo("Ctrl-C ends it.", err=True)
     try:
-        server.run(on_start=(lambda: _launch(server.url)) if options.open_page else lambda: None)
+        server.run(on_start=(lambda: _launch(server.url)) if open_page else lambda: None)
     except KeyboardInterrupt:
         typer.echo("Stopped.", err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
@@ -75,13 +65,33 @@ def _launch(url: str) -> None:
     typer.launch(url)
 
 
-def register_serve(app: typer.Typer) -> None:
-    """Add the command."""
-    add_command(
-        app,
-        serve,
-        ServeOptions,
-        first=("file", "target", "port", "open_page", "upload_limit"),
-        epilog="Example: tamiz serve genes.csv --target tumour --open",
-        short_help="Open a live page: drop a table, drag M, watch what is kept.",
-    )
+def datasets(json: opt.Json = False, quiet: opt.Quiet = False) -> None:
+    """List the datasets of the paper: which are here, and what a download would fetch."""
+    from tamiz.cli.console import Terminal
+    from tamiz.cli.show import show_datasets
+    from tamiz.paper import describe, find_data_home
+
+    with Terminal(quiet, json) as terminal:
+        listings, home = describe(), str(find_data_home())
+        terminal.finish({"data_home": home, "datasets": listings}, show_datasets(listings, home))
+
+
+def warm_up_engines(quiet: opt.Quiet = False) -> None:
+    """Compile the engines once, for container images: later fits start at once.
+
+    Compiled code is kept in numba's cache (NUMBA_CACHE_DIR, or beside the installed package).
+    """
+    import numpy as np
+
+    from tamiz.cli.console import Terminal
+    from tamiz.estimators import E2EFSClassifier, E2EFSRegressor
+
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(60, 8))
+    networks = ("linear", "additive", "pairs", "mlp")
+    with Terminal(quiet) as terminal:
+        for done, network in enumerate(networks):
+            terminal.progress(f"compiling ({network})", done, len(networks))
+            E2EFSClassifier(2, network=network, random_state=0).fit(X, X[:, 0] > 0)
+            E2EFSRegressor(2, network=network, random_state=0).fit(X, X[:, 0])
+        terminal.say("The engines are compiled.")

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tamiz.report.text import format_number, format_p_value, format_seconds, shorten
+from tamiz.report.text import format_column, format_p_value, format_seconds, shorten
 
 _MOST_ROWS = 20
 
@@ -40,7 +40,7 @@ def scores_table(record: Mapping[str, Any]) -> RenderableType:
     """Return the scores of all features, of M and of M random ones, with differences and intervals."""
     scores = record["scores"]
     table = _table(
-        ("features", "left"),
+        ("columns", "left"),
         ("score", "right"),
         ("95 % interval", "left"),
         ("kept minus these", "right"),
@@ -65,19 +65,25 @@ def scores_table(record: Mapping[str, Any]) -> RenderableType:
     return table
 
 
+def alert_lines(record: Mapping[str, Any]) -> RenderableType:
+    """List the alerts, which come first: what to look at before the result is believed."""
+    lines = [Text("! ", style="bold yellow").append(alert["message"], style="yellow") for alert in record["alerts"]]
+    return Group(*lines)
+
+
 def kept_table(record: Mapping[str, Any]) -> RenderableType:
-    """Return the kept features, best first."""
-    # Of a linear model it is the weight; of other networks the report measures an effect, and names it.
-    effect = "weight" if record["effect_name"].startswith("weight") else "effect"
-    table = _table(("rank", "right"), ("feature", "left"), (effect, "right"), ("kept in folds", "left"))
+    """Show the kept columns, best first; levels of a category are counted, the report lists them."""
+    table = _table(("rank", "right"), ("column", "left"), ("weight", "right"), ("kept in folds", "left"))
     n_folds = record["scores"]["n_folds"]
-    for kept in record["selected"][:_MOST_ROWS]:
-        share = kept["fold_share"]
+    shown = record["selected"][:_MOST_ROWS]
+    weights = format_column([kept["weight"] for kept in shown], signed=True)
+    for kept, weight in zip(shown, weights, strict=True):
+        share, levels = kept["fold_share"], len(kept["levels"])
         filled = round(share * 10)
         table.add_row(
             str(kept["rank"]),
-            Text(shorten(kept["feature"], 36)),
-            format_number(kept["weight"], signed=True),
+            Text(shorten(kept["column"], 36)),
+            f"{levels} levels" if levels else weight,
             Text(f"{'━' * filled}{'╌' * (10 - filled)} {round(share * n_folds)} of {n_folds}"),
         )
     parts: list[RenderableType] = [table]
@@ -118,6 +124,7 @@ def verdict_line(record: Mapping[str, Any]) -> RenderableType:
 def show_select(record: Mapping[str, Any]) -> Group:
     """Return everything ``tamiz select`` prints."""
     return Group(
+        alert_lines(record),
         Text(""),
         scores_table(record),
         kept_table(record),
@@ -249,7 +256,7 @@ def show_apply(record: Mapping[str, Any]) -> Group:
     return Group(*lines, files_lines(record))
 
 
-def show_datasets(listings: list[Any]) -> RenderableType:
+def show_datasets(listings: list[Any], home: str) -> RenderableType:
     """Return the datasets of the paper: what is there, what a download would fetch."""
     from tamiz._utils.progress import format_size
 
@@ -267,4 +274,4 @@ def show_datasets(listings: list[Any]) -> RenderableType:
             "" if item.size is None else format_size(item.size),
         )
     note = "* a stand-in for the genuine set (rebuilt, or a part); --json tells where each would come from."
-    return Group(table, Text(note, style="dim"))
+    return Group(table, Text(note, style="dim"), Text(f"Data home: {home} (set TAMIZ_DATA_HOME to change it)"))

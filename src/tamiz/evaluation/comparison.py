@@ -421,6 +421,7 @@ def compare(
     repeats: int = 1,
     scoring: str | Metric | None = None,
     sample_weight: Any = None,
+    network: str = "linear",
     n_jobs: int = 1,
     random_state: int = 0,
     progress: Progress | None = None,
@@ -439,6 +440,8 @@ def compare(
         As in :func:`~tamiz.evaluation.evaluate`.
     k : int or sequence of int, default=(5, 10, 20)
         Numbers of columns to keep.
+    network : str, default="linear"
+        Network of the variants of E2E-FS that are given by name.
 
     Returns
     -------
@@ -466,7 +469,7 @@ def compare(
     chosen: dict[str, Candidate] = {}
     for name, one in {**given, **{name: name for name in REFERENCE_METHODS if name not in given}}.items():
         if isinstance(one, str):
-            chosen[name] = make_candidates(pick_methods([one]), task)[registry.canonical_name(one)]
+            chosen[name] = make_candidates(pick_methods([one]), task, network)[registry.canonical_name(one)]
         else:
             Subject(one, rows, task)  # tells what is wrong with it before anything is fitted
             chosen[name] = _own_candidate(one)

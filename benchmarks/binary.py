@@ -3,9 +3,12 @@
 - ``tables``: balanced accuracy of E2E-FS-Soft (the network that selected) on DEXTER, PCMAC and GISETTE (REBUILT), as they are
   and as "zero or not", for each normalisation; beside it a linear SVM on the columns with the best Fisher score.
 - ``ties``: columns of the training part that are copies of another one, and columns that share the score at rank M.
+- ``deep``: the paper's question, E2E-FS-Soft against DFS, SFS and iSFS on binary columns: PCMAC and MNIST as "zero or not", the
+  balanced accuracy of a linear SVM on what each selects with a linear network, with its standard error over the splits.
 - ``pairs``: how often ``find_pairs`` lists an exclusive or of two binary columns first and as significant, by the share of ones.
 
     python benchmarks/binary.py tables --splits 3
+    python benchmarks/binary.py deep --datasets pcmac,mnist --splits 3
     python benchmarks/binary.py ties
     python benchmarks/binary.py pairs --tables 20
 """
@@ -22,9 +25,10 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.svm import LinearSVC
 
 from tamiz import E2EFSClassifier, find_pairs
-from tamiz.baselines import MIM, FisherScore, ReliefF
+from tamiz.baselines import MIM, FisherScore, ReliefF, get_method
 from tamiz.evaluation.metrics import balanced_accuracy
 from tamiz.paper import load_dataset
+from tamiz.paper.recipes import select_for_all
 
 M_VALUES = (10, 50)
 NORMALISATIONS = ("erf", "erf2", "standard", None)
@@ -75,6 +79,28 @@ def compare_tables(names, n_splits):
                 print(f"| {label} | {m} | {cells} |", flush=True)
 
 
+def compare_deep(names, n_splits):
+    """Print balanced accuracies of an SVM on what E2E-FS-Soft and its deep rivals select of binary columns."""
+    methods = ("e2efs-soft", "dfs", "sfs", "isfs", "fisher", "random")
+    print(
+        f"| table | M | {' | '.join(get_method(name).title for name in methods)} |\n|---|---:|{'---:|' * len(methods)}"
+    )
+    for name in names:
+        X, y = load(name)
+        found = np.zeros((n_splits, len(M_VALUES), len(methods)))
+        for s, (train, y_train, test, y_test) in enumerate(splits((X > 0).astype(np.float32), y, n_splits)):
+            for j, method in enumerate(methods):
+                for i, picked in enumerate(select_for_all(method, train, y_train, M_VALUES, ("binary", name, s))):
+                    machine = LinearSVC(C=0.1, class_weight="balanced", dual="auto").fit(
+                        train[:, picked.columns], y_train
+                    )
+                    found[s, i, j] = balanced_accuracy(y_test, machine.predict(test[:, picked.columns]))
+        for i, m in enumerate(M_VALUES):
+            errors = found[:, i].std(axis=0, ddof=1) / np.sqrt(n_splits)
+            cells = zip(found[:, i].mean(axis=0), errors, strict=True)
+            print(f"| {name}, zero or not | {m} | {' | '.join(f'{a:.3f} ± {b:.3f}' for a, b in cells)} |", flush=True)
+
+
 def count_ties(names):
     """Print how many columns are copies, and how many share the score of the last selected one."""
     print(
@@ -113,13 +139,15 @@ def find_exclusive_or(n_tables):
 def main():
     """Print the tables that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("tables", "ties", "pairs"))
+    parser.add_argument("what", choices=("tables", "deep", "ties", "pairs"))
     parser.add_argument("--datasets", default="dexter,pcmac,gisette_rebuilt")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--tables", type=int, default=20)
     options = parser.parse_args()
     if options.what == "tables":
         compare_tables(options.datasets.split(","), options.splits)
+    elif options.what == "deep":
+        compare_deep(options.datasets.split(","), options.splits)
     elif options.what == "ties":
         count_ties(options.datasets.split(","))
     else:

@@ -4,6 +4,7 @@ Each test registers a toy in that one place and runs it through everything that 
 """
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -87,7 +88,10 @@ def test_a_loss(table, monkeypatch):
     assert E2EFSRegressor(2, loss="quartic", **QUICK).fit(X, y).get_support(indices=True).tolist() == [3, 7]
     with pytest.raises(ValueError, match="'loss' parameter"):
         E2EFSClassifier(2, loss="quartic").fit(X, y > 0)
-    scores = registry.make_selector("sfs", 2, loss="quartic", task="regression", epochs=20, random_state=0).fit(X, y)
+    from tamiz.paper.deep import NAIVE
+
+    recipe = replace(NAIVE.with_epochs(20), loss="quartic")
+    scores = registry.make_selector("sfs", 2, recipe=recipe, task="regression", random_state=0).fit(X, y)
     assert scores.get_support().sum() == 2
 
 

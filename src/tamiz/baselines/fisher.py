@@ -17,46 +17,22 @@ _COLUMNS_AT_A_TIME = 4096
 
 
 @njit(cache=True, nogil=True)
-def _add_one(row, mean, spread, n_before):
-    """Add a row to running moments, after Welford (1962): no cancellation, zero stays zero."""
-    share = 1.0 / (n_before + 1)
-    for f in range(row.size):
-        deviation = row[f] - mean[f]
-        moved = mean[f] + deviation * share
-        spread[f] += deviation * (row[f] - moved)
-        mean[f] = moved
-
-
-@njit(cache=True, nogil=True)
-def _add_four(row_a, row_b, row_c, row_d, mean, spread, n_before):
-    """Add four rows at once, after Chan, Golub and LeVeque (1979): the moments are read and written a quarter as often."""
-    share = 4.0 / (n_before + 4)
-    weight = n_before * share
-    for f in range(row_a.size):
-        a, b = np.float64(row_a[f]), np.float64(row_b[f])
-        c, d = np.float64(row_c[f]), np.float64(row_d[f])
-        middle = 0.25 * ((a + b) + (c + d))
-        within = ((a - middle) ** 2 + (b - middle) ** 2) + ((c - middle) ** 2 + (d - middle) ** 2)
-        deviation = middle - mean[f]
-        mean[f] += deviation * share
-        spread[f] += within + deviation * deviation * weight
-
-
-@njit(cache=True, nogil=True)
-def _dense_moments(X, order, bounds, means, scatter):
-    """Fill class means and scatter in one pass over X; rows ``order[bounds[c]:bounds[c + 1]]`` are class c's."""
+def _dense_moments(X, codes, counts, means, scatter):
+    """Fill class means and scatter in one pass, after Welford (1962): no cancellation, zero stays zero."""
     n_columns = X.shape[1]
     for first in range(0, n_columns, _COLUMNS_AT_A_TIME):
         last = min(first + _COLUMNS_AT_A_TIME, n_columns)
-        for c in range(means.shape[0]):
-            rows = order[bounds[c] : bounds[c + 1]]
-            mean, spread = means[c, first:last], scatter[c, first:last]
-            in_fours = rows.size - rows.size % 4
-            for n in range(0, in_fours, 4):
-                i, j, k, m = rows[n], rows[n + 1], rows[n + 2], rows[n + 3]
-                _add_four(X[i, first:last], X[j, first:last], X[k, first:last], X[m, first:last], mean, spread, n)
-            for n in range(in_fours, rows.size):
-                _add_one(X[rows[n], first:last], mean, spread, n)
+        counts[:] = 0
+        for i in range(codes.size):
+            c = codes[i]
+            counts[c] += 1
+            share = 1.0 / counts[c]
+            row, mean, spread = X[i, first:last], means[c, first:last], scatter[c, first:last]
+            for f in range(row.size):
+                deviation = row[f] - mean[f]
+                moved = mean[f] + deviation * share
+                spread[f] += deviation * (row[f] - moved)
+                mean[f] = moved
 
 
 def _sparse_moments(X: Any, codes: np.ndarray, means: np.ndarray, scatter: np.ndarray) -> None:
@@ -87,8 +63,7 @@ def class_moments(X: Any, codes: np.ndarray, n_classes: int) -> tuple[np.ndarray
         X.sum_duplicates()
         _sparse_moments(X, codes, means, scatter)
     else:
-        bounds = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=n_classes))])
-        _dense_moments(writeable_view(X), np.argsort(codes, kind="stable"), bounds, means, scatter)
+        _dense_moments(writeable_view(X), codes, np.zeros(n_classes, dtype=np.int64), means, scatter)
     return means, scatter
 
 

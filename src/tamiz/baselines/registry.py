@@ -17,10 +17,15 @@ from typing import Any
 from tamiz._utils.names import pick_name, plain
 from tamiz.core.rule import VARIANTS
 
+#: Class attributes of a method, see :class:`~tamiz.baselines.BaselineSelector`: ``tasks`` it is made for, whether it
+#: ``uses_target``, at which M one fit serves every M (``nested``: "any", "largest", "smallest", or "each"), whether it
+#: ``keeps_all``, the formats of sparse tables it ``accepts_sparse``, whether it ``allows_nan``, and which ``engine`` computes.
+FACTS = ("tasks", "uses_target", "nested", "keeps_all", "accepts_sparse", "allows_nan", "engine")
+
 
 @dataclass(frozen=True)
 class Method:
-    """Describe a method of feature selection.
+    """Describe a method of feature selection; the names in :data:`FACTS` are attributes too, read from its class.
 
     Parameters
     ----------
@@ -40,43 +45,11 @@ class Method:
         """Import and return the class that selects for a task."""
         return _load(self.path)
 
-    def _fact(self, name: str) -> Any:
-        return getattr(self.load(), name)
-
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        """Return the tasks it is made for."""
-        return self._fact("tasks")
-
-    @property
-    def uses_target(self) -> bool:
-        """Return whether it reads the target."""
-        return self._fact("uses_target")
-
-    @property
-    def nested(self) -> str:
-        """Return at which M one fit serves every M ("any", "largest", "smallest"), or "each"."""
-        return self._fact("nested")
-
-    @property
-    def keeps_all(self) -> bool:
-        """Return whether it keeps every feature whatever M is."""
-        return self._fact("keeps_all")
-
-    @property
-    def accepts_sparse(self) -> tuple[str, ...]:
-        """Return the formats of sparse tables that it accepts."""
-        return self._fact("accepts_sparse")
-
-    @property
-    def allows_nan(self) -> bool:
-        """Return whether NaN stands for a missing value."""
-        return self._fact("allows_nan")
-
-    @property
-    def engine(self) -> str:
-        """Return what computes; with "torch" several fits are not run side by side."""
-        return self._fact("engine")
+    def __getattr__(self, name: str) -> Any:
+        """Return what its class says of itself: a name in :data:`FACTS`."""
+        if name in FACTS:
+            return getattr(self.load(), name)
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     @property
     def trains_model(self) -> bool:

@@ -367,7 +367,10 @@ class FeatureMask(StatefulMask):
             gradient, own["_averaged"] = own["_averaged"], None
         gamma.grad = None
         if not own["_moving"]:
-            if own["_decided"] is not None:
+            stepper, is_closed = own["_stepper"], own["_decided"] is not None
+            if is_closed and stepper is not None and stepper.tensors.counters is own["_buffers"]["counters"]:
+                stepper.count_step()
+            elif is_closed:
                 self.counters[Slot.STEP] += 1
                 self._remember()
         elif gradient is None:

@@ -136,6 +136,13 @@ class Stepper:
             and tensors.gamma.data_ptr() == self._pointer
         )
 
+    def count_step(self) -> None:
+        """Count a step in which gamma does not move."""
+        if self._arrays is None:
+            self.tensors.counters[_STEP] += 1
+        else:
+            self._arrays[5][_STEP] += 1
+
     def step(self, gradient: torch.Tensor) -> bool:
         """Take one step for the flat gradient of the loss with respect to gamma; return whether the mask is closed.
 

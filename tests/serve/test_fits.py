@@ -214,6 +214,19 @@ def test_old_tables_go_first_and_their_files_with_them(small_file):
     assert not tables.folder.exists()
 
 
+def test_the_task_of_the_command_is_taken(tmp_path):
+    path = tmp_path / "codes.csv"
+    path.write_text("\n".join(["a,y", *(f"{i / 7},{i % 3}" for i in range(30))]))
+    tables = LiveTables(path, "y", {"task": "regression"})
+    try:
+        assert tables.get("first").with_target("y").task == "regression"
+        assert "task='regression'" in python_code(
+            tables.get("first"), tables.get("first").with_target("y"), FitRequest(1, "y")
+        )
+    finally:
+        tables.close()
+
+
 def test_the_file_of_the_command_is_checked_first_and_stays_as_it_was_read(small_file):
     tables = LiveTables(small_file, "-1")
     try:

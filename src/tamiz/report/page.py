@@ -220,8 +220,6 @@ def gather(
     shown : Shown
     about : About
     """
-    if isinstance(source, Shown):
-        return source, About(**about)
     if isinstance(source, Study):
         if X is not None or y is not None or cv is not None:
             raise ValueError("A study holds its table and its evaluation: leave out X, y and cv.")

@@ -134,7 +134,9 @@ class TargetData:
 
     def __init__(self, path: Path, target: str | None, options: Mapping[str, Any]) -> None:
         self.notes: list[str] = []
-        self.rows, targets, self.task = load_rows(path, target, report=self.notes.append, reading=dict(options))
+        reading = dict(options)
+        task = reading.pop("task", None)
+        self.rows, targets, self.task = load_rows(path, target, task=task, report=self.notes.append, reading=reading)
         self.target = targets[0]
         if not self.rows.names:
             raise TableError("There is no column to select from.")

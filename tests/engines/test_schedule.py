@@ -11,6 +11,7 @@ from tamiz.engines.schedule import (
     linear_l2_candidates,
     linear_schedule,
     network_schedule,
+    pair_schedule,
     paper_linear_schedule,
     paper_network_schedule,
     refinement_part,
@@ -76,7 +77,7 @@ def test_values_of_the_user_go_before_the_papers():
 
 
 def test_the_paper_has_no_recipe_for_the_ranking():
-    with pytest.raises(ValueError, match="no recipe for variant='ranking': use 'hard' or 'soft', or schedule='auto'"):
+    with pytest.raises(ValueError, match="no recipe for variant='ranking': use 'hard' or 'soft', or leave Training"):
         paper_linear_schedule(200, 10, "classification", variant="ranking")
 
 
@@ -114,3 +115,18 @@ def test_a_chosen_decay_lets_the_refinement_follow():
     schedule = linear_schedule(200, 10, "classification", l2=SelectionL2(0.2))
     assert (schedule.l2, schedule.refinement_l2) == (0.2, pytest.approx(0.02))
     assert linear_schedule(200, 10, "regression", l2=SelectionL2(0.2)).refinement_l2 == 1 / 200
+
+
+@pytest.mark.parametrize("schedule", [linear_schedule, additive_schedule, pair_schedule])
+def test_from_100_000_rows_on_a_fit_costs_no_more_with_more_rows(schedule):
+    assert schedule(99_999, 10, "regression").batch_size == 1999
+    for n in (100_000, 10**6, 10**7):
+        many = schedule(n, 10, "regression")
+        assert many.batch_size == 512
+        assert 7500 <= many.refinement_steps <= 7500 + -(-n // 512)
+
+
+def test_the_paper_trains_gamma_on_the_rows_of_the_weights():
+    assert paper_linear_schedule(100, 5, "classification").gamma_rows == "joint"
+    assert network_schedule(100, 5, "classification").gamma_rows == "auto"
+    assert network_schedule(100, 5, "classification", gamma_rows="joint").gamma_rows == "joint"

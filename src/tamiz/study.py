@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tamiz._utils.memory import available_memory
+from tamiz._utils.records import to_plain
 from tamiz._utils.text import discard, quote
 from tamiz._utils.validation import collect_lazy, resolve_n_features_to_select
 from tamiz._version import __version__
@@ -213,7 +214,7 @@ class Study:
     def to_dict(self) -> dict[str, Any]:
         """Return everything that the command writes to ``selected.json``, as plain lists and numbers."""
         evaluation = self.evaluation
-        return _plain(
+        return to_plain(
             {
                 "tamiz": __version__,
                 "file": None if self.table is None else str(self.table.path),
@@ -843,18 +844,3 @@ def _signed_weights(model: Any, n_targets: int) -> list[float] | None:
     if len(weights) == 2 and n_targets == 1:
         return (weights[1] - weights[0]).tolist()
     return weights[0].tolist() if len(weights) == 1 else np.linalg.norm(weights, axis=0).tolist()
-
-
-def _plain(value: Any) -> Any:
-    """Convert records to dictionaries, lists and numbers; NaN and infinity, which JSON does not have, become None."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {item.name: _plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, (np.ndarray, np.generic)):
-        return _plain(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)

@@ -79,13 +79,13 @@ def compare_command(
     opt.check_paths(file)
     asked = None if methods is None else _parse_methods(methods)
 
+    from tamiz._utils.records import to_plain
     from tamiz._utils.validation import resolve_n_features_to_select
     from tamiz.cli.console import Terminal, command_line, json_text
     from tamiz.cli.output import free_folder, output_folder
     from tamiz.cli.show import show_compare
     from tamiz.evaluation.comparison import compare as compare_selectors
     from tamiz.report.page import report
-    from tamiz.report.records import to_plain
     from tamiz.report.text import csv_text
     from tamiz.study import load_rows
 

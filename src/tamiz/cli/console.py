@@ -15,9 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.text import Text
 
 from tamiz._utils.progress import format_time
+from tamiz._utils.records import to_plain
 from tamiz._utils.text import WARNING
 from tamiz.cli.errors import name_options
-from tamiz.report.records import to_plain
 from tamiz.report.text import clean_text
 
 #: Seconds between two lines about the progress where there is no terminal.

@@ -20,9 +20,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
+from tamiz._utils.records import to_plain
 from tamiz.errors import TamizError
 from tamiz.report.page import render
-from tamiz.report.records import to_plain
 from tamiz.report.text import clean_text
 from tamiz.serve.fits import LIVE_NETWORKS, python_code, read_request, run_request
 from tamiz.serve.guard import Guard

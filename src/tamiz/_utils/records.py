@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from tamiz.selection import Selection
-
 
 def to_plain(value: Any) -> Any:
     """Convert a record to dictionaries, lists and numbers; NaN and infinity, which JSON does not have, become None.
@@ -20,7 +18,7 @@ def to_plain(value: Any) -> Any:
     >>> to_plain({"score": np.float64(0.5), "low": float("nan")})
     {'score': 0.5, 'low': None}
     """
-    if isinstance(value, Selection):
+    if hasattr(value, "to_dict") and not isinstance(value, type):
         return to_plain(value.to_dict())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {item.name: to_plain(getattr(value, item.name)) for item in dataclasses.fields(value)}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tamiz.report.records import to_plain
+from tamiz._utils.records import to_plain
 from tamiz.selection import Selection
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -126,7 +126,7 @@ class Take(nn.Module):
                 f"the features are {self.core} values in dimension {start - x.dim()} of the input, got {list(x.shape)}"
             )
         flat = x.flatten(start, end - 1) if end > start + 1 else x
-        return flat.index_select(start, self.kept)  # type: ignore[arg-type]
+        return flat.index_select(start, self.kept.to(x.device))  # type: ignore[operator, arg-type]
 
 
 class Scatter(nn.Module):
@@ -232,13 +232,14 @@ class PrunedNetwork(nn.Module):
         self.n_cut = sum(bool(plan.cuts) for plan in plans)
         gated = [(argument, plan.kept) for plan in plans for argument in plan.arguments]
         self._paths = [argument.path for argument, _ in gated]
-        self.takes = nn.ModuleList(Take(kept, argument.core, argument.behind) for argument, kept in gated)
+        # In a tuple they are no part of the network: it does not run them.
+        self._takes = tuple(Take(kept, argument.core, argument.behind) for argument, kept in gated)
         self.fronts = nn.ModuleList(
             Scatter(kept, argument.core, argument.behind) if argument.put_back else nn.Identity()
             for argument, kept in gated
         )
 
-    def _put(self, parts: nn.ModuleList, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _put(self, parts: Iterable[nn.Module], args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         tree: Any = (args, kwargs)
         for path, part in zip(self._paths, parts):
             tree = _changed(tree, path, part)
@@ -251,7 +252,7 @@ class PrunedNetwork(nn.Module):
 
     def select(self, *args: Any, **kwargs: Any) -> Any:
         """Cut whole arguments to what this network reads; return ``(args, kwargs)``."""
-        return self._put(self.takes, args, kwargs)
+        return self._put(self._takes, args, kwargs)
 
 
 class PrunedModel(PrunedNetwork):

@@ -126,7 +126,7 @@ class Take(nn.Module):
                 f"the features are {self.core} values in dimension {start - x.dim()} of the input, got {list(x.shape)}"
             )
         flat = x.flatten(start, end - 1) if end > start + 1 else x
-        return flat.index_select(start, self.kept.to(x.device))  # type: ignore[operator, arg-type]
+        return flat.index_select(start, self.kept.to(x.device))  # type: ignore[arg-type]
 
 
 class Scatter(nn.Module):

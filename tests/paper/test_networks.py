@@ -1,4 +1,4 @@
-"""Networks of the papers."""
+"""Networks of the paper: the dense ones, and WRN-16-4 with its published size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from torch import nn
 
 from tamiz.errors import UnknownNameError
 from tamiz.paper.networks import (
-    CNN3,
     NETWORKS,
     NaiveSVM,
     NetworkEntry,
@@ -52,7 +51,7 @@ def test_other_published_sizes():
     assert round(count_parameters(WRN16x4((3, 32, 32), 10, depth=16, widen_factor=8)) / 1e6, 1) == 11.0
 
 
-@pytest.mark.parametrize("network", [WRN16x4, CNN3])
+@pytest.mark.parametrize("network", [WRN16x4])
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (2, 8, 11)])
 def test_forward_and_backward(network, shape):
     torch.manual_seed(0)
@@ -64,14 +63,7 @@ def test_forward_and_backward(network, shape):
     assert f"shape={shape}" in repr(net)
 
 
-def test_cnn3_by_size():
-    # 3x3 convolutions without bias, batch normalisation, and a classifier on 3 x 3 x 128 values
-    expected = 9 * (1 * 32 + 32 * 64 + 64 * 128) + 2 * (32 + 64 + 128) + (3 * 3 * 128 + 1) * 10
-    assert count_parameters(CNN3((1, 28, 28), 10)) == expected
-    assert CNN3((1, 16, 16), 2, channels=(4, 4, 4)).channels == (4, 4, 4)
-
-
-@pytest.mark.parametrize("network", [WRN16x4, CNN3])
+@pytest.mark.parametrize("network", [WRN16x4])
 def test_bad_shapes(network):
     with pytest.raises(ValueError, match=r"give \(channels, height, width\), got 784"):
         network(784, 10)
@@ -133,7 +125,7 @@ def test_parameters_are_handed_on():
 def test_unknown_names():
     with pytest.raises(UnknownNameError, match="Did you mean 'wrn16x4'"):
         make_network("wrn16-4", (3, 32, 32), 10)
-    with pytest.raises(ValueError, match=r"Unknown network 'q'. There are: linear, mlp, wrn16x4, cnn3"):
+    with pytest.raises(ValueError, match=r"Unknown network 'q'. There are: linear, mlp, wrn16x4"):
         get_network("q")
     with pytest.raises(ValueError, match="Unknown network None"):
         get_network(None)

@@ -219,55 +219,6 @@ class WRN16x4(nn.Module):
         return f"shape={self.shape}, depth={self.depth}, widen_factor={self.widen_factor}"
 
 
-def cnn3_layers(shape: Sequence[int], n_outputs: int, channels: Sequence[int] = (32, 64, 128)) -> nn.Sequential:
-    """Return 3x3 convolutions, each with batch normalisation, ReLU and 2x2 pooling; then a linear output."""
-    width, height, breadth = image_shape(shape, smallest_side=2 ** len(channels))
-    layers: list[nn.Module] = []
-    for n_channels in channels:
-        layers += [convolution(width, n_channels), nn.BatchNorm2d(n_channels), nn.ReLU(), nn.MaxPool2d(2)]
-        width, height, breadth = n_channels, height // 2, breadth // 2
-    return nn.Sequential(*layers, nn.Flatten(1), nn.Linear(width * height * breadth, n_outputs))
-
-
-class CNN3(nn.Module):
-    """Convolutional network of three layers, after the "3-layer CNN" that the SFS paper compares on.
-
-    The paper gives no more than that name. Here it is three 3x3 convolutions of 32, 64 and 128 channels, each
-    with batch normalisation, ReLU and 2x2 max pooling, and a linear classifier on what is left (3 x 3 x 128
-    for 28 x 28 images): not on its average over the image, since where a selected pixel lies is what tells
-    the classes apart.
-
-    Parameters
-    ----------
-    shape : sequence of int
-        (channels, height, width).
-    n_outputs : int
-        The number of classes.
-    channels : sequence of int, default=(32, 64, 128)
-        Channels of the convolutions.
-
-    Examples
-    --------
-    >>> import torch
-    >>> CNN3((1, 28, 28), 10)(torch.zeros(2, 1, 28, 28)).shape
-    torch.Size([2, 10])
-    """
-
-    def __init__(self, shape: int | Sequence[int], n_outputs: int, channels: Sequence[int] = (32, 64, 128)) -> None:
-        super().__init__()
-        self.shape = image_shape(shape)
-        self.channels = tuple(channels)
-        self.layers = cnn3_layers(self.shape, n_outputs, self.channels)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the outputs, one row per sample."""
-        return self.layers(x)
-
-    def extra_repr(self) -> str:
-        """Return shape and channels, for ``print(net)``."""
-        return f"shape={self.shape}, channels={self.channels}"
-
-
 @dataclass(frozen=True)
 class NetworkEntry:
     """Describe a network.
@@ -288,7 +239,6 @@ NETWORKS: dict[str, NetworkEntry] = {
     "linear": NetworkEntry(NaiveSVM),
     "mlp": NetworkEntry(ThreeLayerNet),
     "wrn16x4": NetworkEntry(WRN16x4, reads_images=True),
-    "cnn3": NetworkEntry(CNN3, reads_images=True),
 }
 
 
@@ -297,11 +247,11 @@ def get_network(name: str) -> NetworkEntry:
 
     Examples
     --------
-    >>> get_network("cnn3").reads_images
+    >>> get_network("wrn16x4").reads_images
     True
     >>> get_network("mpl")
     Traceback (most recent call last):
-    tamiz.errors.UnknownNameError: Unknown network 'mpl'. Did you mean 'mlp'? There are: linear, mlp, wrn16x4, cnn3.
+    tamiz.errors.UnknownNameError: Unknown network 'mpl'. Did you mean 'mlp'? There are: linear, mlp, wrn16x4.
     """
     return pick(name, NETWORKS, "network")
 

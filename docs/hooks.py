@@ -9,7 +9,7 @@ from typing import Any
 
 from mkdocs.exceptions import PluginError
 
-_ROLE = re.compile(r":(math|class|func|meth|mod|attr):<code>(.*?)</code>", re.DOTALL)
+_ROLE = re.compile(r":(math|class|func|meth|mod|attr|doc):<code>(.*?)</code>", re.DOTALL)
 _SYMBOLS = {
     r"\alpha": "α",
     r"\beta": "β",

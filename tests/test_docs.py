@@ -15,6 +15,9 @@ from types import ModuleType
 import matplotlib
 import pytest
 import torch
+import typer
+
+from tamiz.cli.main import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -119,7 +122,16 @@ def test_the_code_of_a_page_runs_and_gives_what_it_says(path, tidy, monkeypatch)
 
 def test_pages_with_code_are_found():
     with_code = {path.stem for path in PAGES if list(blocks_of(path.read_text(encoding="utf-8")))}
-    assert with_code >= {"README", "tutorial", "method", "choosing-m", "recipes", "command-line", "baselines"}
+    assert with_code >= {
+        "README",
+        "tutorial",
+        "big-tables",
+        "categories",
+        "imbalance",
+        "leaks",
+        "recipes",
+        "which-network",
+    }
 
 
 def test_a_false_statement_on_a_page_is_found(tidy):
@@ -148,6 +160,31 @@ def test_links_inside_the_project_lead_somewhere(path):
         other = (path.parent / name).resolve() if name else path
         assert other.exists(), f"{path.name}: {target} is not there"
         assert not anchor or anchor in anchors_of(other.read_text(encoding="utf-8")), f"{path.name}: no {target}"
+
+
+def test_options_on_the_pages_exist():
+    """Options in commands of tamiz, and in code that is an option alone, are those of some command."""
+    known, commands = {"--help", "--version"}, [typer.main.get_command(app)]
+    for command in commands:  # grows while it is read: groups add their commands
+        known |= {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
+        if hasattr(command, "list_commands"):
+            context = typer.Context(command)
+            commands += [command.get_command(context, name) for name in command.list_commands(context)]
+    assert len(known) > 50
+    for path in (path for path in LINKED if path.name != "CHANGELOG.md" and "older" not in path.parts):
+        text = path.read_text(encoding="utf-8")
+        code = [
+            *re.findall(r"`((?:tamiz |--)[^`]*)`", text),
+            *re.findall(r"^\$? ?(tamiz .*)$", text, flags=re.MULTILINE),
+        ]
+        named = {name for line in code for name in re.findall(r"(?<![\w-])--[a-z][a-z-]*", line)}
+        assert named <= known, path.name
+
+
+def test_every_page_is_in_the_navigation():
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = [path.relative_to(ROOT / "docs").as_posix() for path in PAGES if path.name != "README.md"]
+    assert [page for page in pages if f": {page}\n" not in nav] == []
 
 
 def test_readme_opens_with_what_it_is_a_picture_and_the_two_commands():

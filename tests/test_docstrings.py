@@ -13,7 +13,7 @@ from tamiz import E2EFSClassifier, E2EFSRegressor, ErfScaler
 from tamiz.baselines.registry import BASELINES
 
 SOURCE = Path(__file__).parents[1] / "src" / "tamiz"
-NO_VERBS = re.compile(r"\W*(The|A|An|What|Whether|How|One|Where)\b")
+NO_VERBS = re.compile(r"\W*(The|A|An|What|How|One|Where)\b")
 
 ESTIMATORS = [E2EFSClassifier, E2EFSRegressor, ErfScaler, *(method.load() for method in BASELINES.values())]
 

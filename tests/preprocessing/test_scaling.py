@@ -210,5 +210,6 @@ def test_each_kernel_is_compiled_once_whatever_the_table():
             sparse.indices, sparse.indptr = sparse.indices.astype(np.int64), sparse.indptr.astype(np.int64)
             prepare_table(sparse, "erf")
     kernels = [kernel for kernel in vars(_kernels).values() if isinstance(kernel, Dispatcher)]
+    kernels.remove(_kernels.column_moments)  # reads blocks of any type and order
     assert len(kernels) == 8
     assert {kernel.py_func.__name__: len(kernel.signatures) for kernel in kernels if len(kernel.signatures) > 1} == {}

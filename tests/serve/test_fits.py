@@ -115,7 +115,7 @@ def test_choices_and_fits_end_when_they_are_no_longer_wanted(small_file, request
 
 
 def test_an_evaluation_ends_between_its_fits(data):
-    events, wanted = [], 2
+    events, wanted = [], 1
 
     def send(event):
         events.append(event)

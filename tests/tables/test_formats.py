@@ -105,7 +105,7 @@ def fixed_file(tmp_path, monkeypatch):
     return path
 
 
-@pytest.mark.parametrize("options", [[], ["--format", "fixed"]])
+@pytest.mark.parametrize("options", [[], ["--read", "format=fixed"]])
 def test_a_toy_format_is_read_and_written_by_the_command(fixed_file, tmp_path, monkeypatch, options):
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["select", str(fixed_file), "-t", "y", "-k", "1", "--folds", "2", *options])

@@ -101,7 +101,8 @@ def log_p_values(statistic: np.ndarray, rank: np.ndarray, variance: np.ndarray, 
     rank = np.asarray(rank, dtype=np.float64)
     tested = rank > 0
     top = np.minimum(np.where(tested, rank, 1.0), n_targets)
-    mean = np.where(tested, rank, 1.0) * n_targets / (n - 1) / top
+    # With as many functions as rows the statistic has no spread, and nothing can be told.
+    mean = np.minimum(np.where(tested, rank, 1.0) * n_targets / (n - 1) / top, 1 - 1e-9)
     variance = np.clip(np.asarray(variance) / top**2, 1e-3 * mean**2, 0.999 * mean * (1 - mean))
     size = np.maximum(mean * (1 - mean) / variance - 1, 1e-6)
     share = np.clip(np.asarray(statistic) / top, 0.0, 1.0)
@@ -506,8 +507,9 @@ def _number_errors(
         else:
             errors = values - Ridge(alpha=1.0).fit(design, values, sample_weight=precision).predict(design)
         size = np.log(np.abs(errors) + 0.1 * np.median(np.abs(errors)) + 1e-300)
-        spread = np.exp(Ridge(alpha=1.0).fit(both, size, sample_weight=weights).predict(both))
-        spread = np.clip(spread / np.median(spread), *_SPREAD_LIMITS)
+        # Relative to its median, and within limits before the exponential: it may underflow where the fit is perfect.
+        size = Ridge(alpha=1.0).fit(both, size, sample_weight=weights).predict(both)
+        spread = np.exp(np.clip(size - np.median(size), *np.log(_SPREAD_LIMITS)))
     return errors / spread, 1.0 / spread
 
 

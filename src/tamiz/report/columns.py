@@ -233,7 +233,7 @@ def _bins(values: np.ndarray, n_groups: int) -> tuple[np.ndarray, tuple[float, f
         low, high = float(near), float(far)
     n_bins = int(np.clip(np.sqrt(values.size / max(n_groups, 1)) * 2, 8, _N_BINS))
     if bool(np.all(np.floor(values) == values)) and high - low < 1e6:
-        low, high = np.floor(low), np.ceil(high)
+        low, high = float(np.floor(low)), float(np.ceil(high))
         width = max(1.0, np.ceil((high - low + 1) / n_bins))
         return np.append(np.arange(low - 0.5, high + 0.5, width), high + 0.5), (low, high)
     if low == high:

@@ -64,7 +64,7 @@ class TableStatistics:
     @property
     def n_missing(self) -> np.ndarray:
         """Number of missing values of each column."""
-        return self.n_rows - self.count
+        return (self.n_rows - self.count).astype(int)
 
     def merge(self, other: TableStatistics) -> TableStatistics:
         """Combine the statistics of two sets of rows (Chan, Golub and LeVeque 1979)."""

@@ -209,10 +209,10 @@ class ParquetRows(IterableDataset[Any]):
     >>> import tempfile
     >>> import polars as pl
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     pl.DataFrame({"a": [1.0, 2.0, 3.0], "b": [4.0, 5.0, 6.0], "y": [0, 1, 1]}).write_parquet(folder + "/t.parquet")
+    ...     pl.DataFrame({"a": [1.0, 2, 3, 4], "b": [5.0, 6, 7, 8], "y": [0, 1, 1, 0]}).write_parquet(folder + "/t.parquet")
     ...     rows = ParquetRows(folder + "/t.parquet", target="y", batch_size=2, shuffle=False)
     ...     [(x.tolist(), y.tolist()) for x, y in rows]
-    [([[1.0, 4.0], [2.0, 5.0]], [0, 1]), ([[3.0, 6.0]], [1])]
+    [([[1.0, 5.0], [2.0, 6.0]], [0, 1]), ([[3.0, 7.0], [4.0, 8.0]], [1, 0])]
     """
 
     def __init__(

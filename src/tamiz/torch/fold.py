@@ -222,7 +222,7 @@ def masked(x: torch.Tensor, gamma: torch.Tensor, kept: torch.Tensor | None = Non
     >>> gamma = torch.tensor([1.0, 0.5], requires_grad=True)
     >>> product = masked(torch.ones(1, 2), gamma)
     >>> type(product).__name__, product.tolist()
-    ('DeferredProduct', [[1.0, 0.5]])
+    ('Tensor', [[1.0, 0.5]])
     """
     plain = type(x) is torch.Tensor and not x.requires_grad and not x.is_inference()
     fits = gamma.dim() == 1 and x.dim() > 1 and x.shape[-1] == gamma.shape[0] and x.dtype == gamma.dtype

@@ -54,7 +54,7 @@ COPIES_PER_FOLD = 3
 #: Rows that a training part of the folds needs to be split once more, to choose M.
 _ROWS_FOR_AUTO, _ROWS_OF_A_CLASS_FOR_AUTO = 8, 3
 #: Arguments of ``read_table`` that say how the cells of a file are spelt.
-_OF_FILE = ("format", "delimiter", "header", "encoding", "skip_rows", "decimal", "na_values")
+_OF_FILE = ("format", "delimiter", "header", "encoding", "skip_rows", "decimal", "na_values", "keep_na")
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,10 +176,11 @@ class Study:
     def kept(self) -> list[dict[str, Any]]:
         """List the kept columns, best first: rank, name, weight and effect (of each level where there are several), fold share.
 
-        ``weight`` is that of the standardised column in a linear model, fitted on all rows. ``effect`` was measured on
+        ``weight`` is that of the standardised column in a linear model, fitted on all rows; of several targets, each in
+        units of its standard deviation, the norm. ``effect`` was measured on
         held-out rows of the folds that kept the column, see :attr:`Evaluation.effects`.
         """
-        weights = _signed_weights(self.model, len(self.targets))
+        weights = _signed_weights(self.model, self.rows.y[self.rows.used])
         place = {int(feature): i for i, feature in enumerate(self.model.selection_.indices)}
         share, found = self.evaluation.fold_share, []
         names = None if self.encoder is None else self.encoder.features_
@@ -401,6 +402,8 @@ def select(
         report(message)
 
     started = clock.perf_counter()
+    if reading.pop("keep_na", False):
+        reading["na_values"] = ()  # in the words that a saved model keeps
     roles = {"groups": groups, "time": time, "sample_weight": weights}
     rows, targets, found_task = load_rows(
         table, target, roles, task=task, missing=missing, report=note, reading=reading
@@ -522,7 +525,8 @@ def load_rows(
     targets = [target] if isinstance(target, str) else list(target or ()) if _is_names(target) else []
     encoder = TableEncoder(impute=missing != "indicator")
     if isinstance(table, (str, os.PathLike)):
-        if target is not None and not targets:
+        targets = [target] if isinstance(target, str) else [] if target is None else list(target)
+        if not all(isinstance(one, str) for one in targets):
             raise ValueError("The target of a file is the name of one of its columns.")
         found, targets, values = _read_file(Path(table), targets, named, task, note, reading)
         assert found.target is not None
@@ -601,20 +605,19 @@ def _read_file(
     reading.setdefault("copies", 1 + COPIES_PER_FOLD)
 
     def read(names: list[str], its_task: str | None) -> DataTable:
-        others = [*ignore, *names[1:], *named.values()]
+        kinds = {"sample_weight": "weights"}
+        roles = [*(("target", name) for name in names[1:]), *((kinds.get(r, r), name) for r, name in named.items())]
         return read_table(
             path,
             target=names[0] if names else None,
             task=its_task,
             need_target=True,
-            ignore=others,
+            ignore=ignore,
+            roles=roles,
             report=note,
             **reading,
         )
 
-    for name in {*targets}:
-        if targets.count(name) > 1:
-            raise TableArgumentError(f"The target {name!r} is named twice; name every target once.")
     try:
         table = read(targets, task if len(targets) < 2 else "regression")
     except TableArgumentError:
@@ -626,12 +629,9 @@ def _read_file(
     if len(targets) > 1 and task == "classification":
         raise TableArgumentError("Several targets are numbers: leave the task out, or name one target.")
     assert table.target is not None
-    wanted = {role: table.names[find_column(name, table.names, f"column for {role}")] for role, name in named.items()}
-    more = [table.names[find_column(name, table.names, "target")] for name in targets[1:]]
+    wanted = {role: table.names[find_column(name, table.names)] for role, name in named.items()}
+    more = [table.names[find_column(name, table.names)] for name in targets[1:]]
     names = [str(table.target_name), *more]
-    for role, name in wanted.items():
-        if name in names:
-            raise TableArgumentError(f"{role} names the target {name!r} itself; name another column.")
     values: dict[str, Any] = {"y": table.target.y}
     if more or wanted:
         # As text: numbers of a table are float32, in which dates such as 20240131 would fall together.
@@ -640,8 +640,11 @@ def _read_file(
         texts = {name: _texts_of(extra, name, table.target.rows) for name in columns}
         if more:
             others = [_numbers_of(texts[name], name, reading.get("decimal", ".")) for name in more]
+            for name, numbers in zip(more, others, strict=True):
+                if np.ptp(numbers) == 0:
+                    raise TableError(f"The target {quote(name)} is constant: there is nothing to predict.")
             values["y"] = np.column_stack([table.target.y, *others])
-            note(f"Targets: {len(names)} columns of numbers, predicted together.")
+            note(f"Several targets: the score is over all {len(names)} of them.")
         for role, name in wanted.items():
             cells = texts[name]
             lacking = sum(cell is None for cell in cells)
@@ -795,10 +798,13 @@ def _score_test(study: Study, test: Any, target: Any, reading: dict[str, Any]) -
         y = np.asarray(y)
     elif isinstance(test, (str, os.PathLike)):
         spelling = {name: reading[name] for name in _OF_FILE if reading.get(name) is not None}
-        found, _, values = _read_file(Path(test), list(study.targets), {}, study.task, discard, dict(spelling))
+        try:
+            found, _, values = _read_file(Path(test), list(study.targets), {}, study.task, discard, dict(spelling))
+            columns = read_table(test, columns=saved.columns, categorical=saved.text_columns, **spelling)
+        except TableError as error:
+            raise type(error)(f"{test}: {error}") from None
         y = values["y"]
         assert found.target is not None
-        columns = read_table(test, columns=saved.columns, categorical=saved.text_columns, **spelling)
         X = saved.encode(columns.take(found.target.rows), notes.append)
     else:
         frame, y = test if isinstance(test, tuple) else (collect_lazy(test), None)
@@ -831,7 +837,7 @@ def _score_test(study: Study, test: Any, target: Any, reading: dict[str, Any]) -
     return dataclasses.replace(study, evaluation=evaluation, test=record, notes=(*study.notes, *notes))
 
 
-def _signed_weights(model: Any, n_targets: int) -> list[float] | None:
+def _signed_weights(model: Any, y: np.ndarray) -> list[float] | None:
     """Return one weight for each kept column of the matrix: signed for one output, its size over several."""
     weights = getattr(model, "coef_", None) if hasattr(getattr(model, "model_", None), "coef") else None
     if weights is None:
@@ -841,6 +847,8 @@ def _signed_weights(model: Any, n_targets: int) -> list[float] | None:
     if weights.shape[1] < n_kept:
         return None
     weights = weights[:, :n_kept]
-    if len(weights) == 2 and n_targets == 1:
+    if y.ndim > 1:
+        weights = weights / y.std(axis=0)[:, None]
+    elif len(weights) == 2:
         return (weights[1] - weights[0]).tolist()
     return weights[0].tolist() if len(weights) == 1 else np.linalg.norm(weights, axis=0).tolist()

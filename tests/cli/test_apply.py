@@ -167,7 +167,7 @@ def test_seconds_since_1970_are_found_and_applied(tamiz, small_table, tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     result = tamiz("select", "t.csv", "-t", "ill", "-k", 1, "--folds", 2, "-o", "run", "--json")
     record = json.loads(result.stdout)
-    assert record["selected"][0]["feature"] == "flag"
+    assert record["selected"][0]["column"] == "flag"
     result = tamiz("apply", "run/model.tamiz", "t.csv", "--json")
     assert json.loads(result.stdout)["predictions"] == frame["ill"].tolist()
 

@@ -139,7 +139,7 @@ def test_a_table_of_noise_shows_no_sign_of_signal(tamiz, write_csv):
     lines = [",".join([*(f"g{i}" for i in range(30)), "ill"])]
     lines += [",".join([*(f"{v:.4f}" for v in row), "yes" if i % 2 else "no"]) for i, row in enumerate(X)]
     record, _ = select(tamiz, write_csv("\n".join(lines)), permutations=8)
-    assert record["verdict"].startswith("No sign of signal: shuffled targets do as well")
+    assert record["verdict"].startswith("No sign of signal")
     assert record["null"]["p_value"] > 0.05
 
 
@@ -150,10 +150,9 @@ def test_copies_running_numbers_and_rare_columns_are_warned_of(tamiz, write_csv)
     lines += [
         ",".join([str(i + 1), *(f"{v:.5f}" for v in row), "yes" if i % 15 < 7 else "no"]) for i, row in enumerate(X)
     ]
-    _, words = select(tamiz, write_csv("\n".join(lines), "a.csv"), "-i", "number")
-    assert "45 of 60 rows are copies of other rows" in words
-    _, words = select(tamiz, write_csv("\n".join(lines), "b.csv"))
-    assert "Column 'number' looks like a running number" in words
+    for options, message in ((["-i", "number"], "45 of 60 rows are copies of other rows"), ([], "a running number")):
+        record, _ = select(tamiz, write_csv("\n".join(lines), "a.csv"), *options)
+        assert any(message in alert["message"] for alert in record["alerts"])
 
 
 def test_few_rows_of_a_numeric_target_get_two_in_each_fold(tamiz, write_csv):
@@ -171,10 +170,10 @@ def test_few_rows_of_a_numeric_target_get_two_in_each_fold(tamiz, write_csv):
         (["--groups", "patient", "--time", "day"], EXIT_USAGE, "not both"),
         (["--groups", "patint"], EXIT_USAGE, "Did you mean 'patient'"),
         (["--groups", "patient", "--folds", "21"], EXIT_DATA, "20 groups, fewer than the 21 folds"),
-        (["--time", "patient"], EXIT_DATA, "neither numbers nor dates"),
+        (["--time", "patient"], EXIT_DATA, "must hold numbers or dates"),
         (["--time", "gap"], EXIT_DATA, "has no value in 1 of 80 rows"),
         (["--time", "tied"], EXIT_DATA, "Use fewer folds"),
-        (["--weights", "patient"], EXIT_DATA, "must hold numbers"),
+        (["--weights", "patient"], EXIT_DATA, "'patient' holds text; numbers are needed"),
         (["--scoring", "acc"], EXIT_USAGE, "Unknown scoring 'acc'"),
         (["--scoring", "mae"], EXIT_USAGE, "is not for classification"),
         (["--class-weight", "heavy"], EXIT_USAGE, "balanced or none"),
@@ -226,5 +225,5 @@ def test_groups_and_a_test_file_are_read_as_the_table_is(tamiz, write_csv):
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
     record = json.loads(result.stdout)
-    assert record["selected"][0]["feature"] == "a"
+    assert record["selected"][0]["column"] == "a"
     assert record["test"] is not None

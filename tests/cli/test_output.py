@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -136,6 +138,18 @@ def test_names_that_no_folder_can_have(tmp_path, name):
     with pytest.raises(CommandError, match=r"cannot be looked into|cannot be written") as caught:
         fill(tmp_path / name)
     assert caught.value.exit_code == EXIT_OUTPUT
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs the list of processes")
+def test_what_a_killed_run_left_is_removed_by_the_next_one(tmp_path):
+    code = "import os, sys; from pathlib import Path; from tamiz.cli.output import output_folder\n"
+    code += "with output_folder(Path('run')) as partial: (partial / 'a.txt').write_text('x'); os._exit(9)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 9
+    alive = tmp_path / f".run.{os.getpid()}.x.part"
+    alive.mkdir()
+    assert len(list(tmp_path.iterdir())) == 2
+    fill(tmp_path / "run")
+    assert sorted(tmp_path.iterdir()) == [alive, tmp_path / "run"]
 
 
 def test_a_long_name_that_a_folder_can_have(tmp_path):

@@ -141,6 +141,15 @@ def test_output_that_cannot_be_written(tmp_path, more):
     assert result.stderr == "Error: The output cannot be written: No space left on device.\n"
 
 
+@pytest.mark.parametrize("more", ["", "--json"])
+def test_a_closed_output(small_csv, tmp_path, more):
+    line = f"{sys.executable} -m tamiz.cli.main select {small_csv} -t ill -k 2 --folds 2 --permutations 0 -o out {more} >&-"
+    result = subprocess.run(line, shell=True, cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "Traceback" not in result.stderr
+    assert (tmp_path / "out" / "selected.json").exists()
+
+
 def test_a_full_disk(small_csv, tmp_path):
     def little():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
@@ -162,7 +171,7 @@ def test_terminals_and_file_names_that_are_not_utf8(small_csv, tmp_path):
     result = run(*arguments, "--json", "-o", "again", cwd=tmp_path, env=ascii_only)
     record = json.loads(result.stdout)
     assert record["file"] == name
-    assert "größe" in [kept["feature"] for kept in record["selected"]]
+    assert "größe" in [kept["column"] for kept in record["selected"]]
     assert json.loads((tmp_path / "again" / "selected.json").read_text())["file"] == name
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from tamiz._utils.extras import require
 from tamiz._utils.names import pick_name, plain
 from tamiz.core.rule import VARIANTS
 
@@ -43,7 +44,11 @@ class Method:
 
     def load(self, task: str = "auto") -> type:
         """Import and return the class that selects for a task."""
-        return _load(self.path)
+        try:
+            return _load(self.path)
+        except ImportError:
+            require("torch", "torch", f"The method {self.name}")  # raises, with the command, if torch is not installed
+            raise
 
     def __getattr__(self, name: str) -> Any:
         """Return what its class says of itself: a name in :data:`FACTS`."""

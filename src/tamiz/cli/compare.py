@@ -79,6 +79,8 @@ def compare_command(
     opt.check_paths(file)
     asked = None if methods is None else _parse_methods(methods)
 
+    import numpy as np
+
     from tamiz._utils.records import to_plain
     from tamiz._utils.validation import resolve_n_features_to_select
     from tamiz.cli.console import Terminal, command_line, json_text
@@ -115,9 +117,10 @@ def compare_command(
                 progress=terminal.progress,
             )
             for name, message in found.failures.items():
-                terminal.say(f"Warning: {name} failed in some folds: {message}")
+                scored = np.isfinite(found.scores[found.methods.index(name)]).all(axis=0)
+                terminal.say(f"Warning: {name} failed in {(~scored).sum()} of {scored.size} folds: {message}")
             if not found.competitors:
-                raise CommandError("No method could be fitted: " + "; ".join(found.failures.values()))
+                raise CommandError("Every method failed: " + "; ".join(found.failures.values()))
             about: dict[str, Any] = {
                 "title": file.name,
                 "task": found_task,
@@ -192,15 +195,13 @@ def load_object(path: str) -> Any:
 
 
 def _parse_methods(text: str) -> list[str]:
-    from tamiz._utils.extras import require
     from tamiz.baselines.registry import canonical_name
 
     names = list(dict.fromkeys(canonical_name(word.strip()) for word in text.split(",") if word.strip()))
     if not names:
         raise CommandError(f"Name at least one method: {', '.join(available())}.", EXIT_USAGE)
     for name in names:
-        if get_method(name).engine == "torch":
-            require("torch", "torch", f"The method {name}")
+        get_method(name).load()
     return names
 
 
@@ -210,6 +211,7 @@ def _default_methods(task: str, rows: Any, say: Any) -> list[str]:
 
     sparse = hasattr(getattr(rows.source, "numbers", rows.source), "tocsr")
     names = [name for name in DEFAULT_METHODS[task] if not sparse or get_method(name).accepts_sparse]
-    if len(names) < len(DEFAULT_METHODS[task]):
-        say("Left out: methods that cannot read a sparse table.")
+    left_out = [name for name in DEFAULT_METHODS[task] if name not in names]
+    if left_out:
+        say(f"Left out: {', '.join(left_out)}, which cannot read a sparse table.")
     return names

@@ -72,8 +72,6 @@ add_reproduce_commands(app, handle_errors)
 
 def _flush_output(end: SystemExit) -> None:
     """Write what waits for standard output; end with a message and a code if it cannot be written (a full disk)."""
-    if sys.stdout is None or sys.stdout.closed:  # the shell closed it: tamiz select ... >&-
-        return
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -89,11 +87,11 @@ def main() -> None:
     main_thread = threading.main_thread()
     # Loading the libraries makes objects that stay: looking for garbage among them takes a twentieth of a short command.
     gc.set_threshold(100_000, 20, 20)
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None and hasattr(
-            stream, "reconfigure"
-        ):  # a terminal that lacks a letter shows a question mark
-            stream.reconfigure(errors="replace")
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # the shell closed it: tamiz select ... >&-
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        if hasattr(getattr(sys, name), "reconfigure"):  # a terminal that lacks a letter shows a question mark
+            getattr(sys, name).reconfigure(errors="replace")
     try:
         app(prog_name="tamiz")
     except KeyboardInterrupt:  # outside of a command

@@ -213,9 +213,8 @@ def reading_options(
     for name in ("delimiter", "decimal", "encoding", "format"):
         if name in found:
             found[name] = {"tab": "\t", "\\t": "\t"}.get(str(found[name]), str(found[name]))
-    for name in ("na_values", "keep_na"):
-        if isinstance(found.get(name), (str, int, float)) and not isinstance(found[name], bool):
-            found[name] = str(found[name]).split(",")
+    if "na_values" in found:
+        found["na_values"] = str(found["na_values"]).split(",")
     if ignore:
         found["ignore"] = ignore
     if categorical:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tamiz.errors import TableError
+
 #: Indices of the training rows and of the test rows.
 Fold = tuple[np.ndarray, np.ndarray]
 
@@ -71,14 +73,14 @@ def make_folds(
         labels, counts = np.unique(y, return_counts=True)
         if counts.min() < n_folds:
             rare = labels[int(counts.argmin())]
-            raise ValueError(
+            raise TableError(
                 f"Class {str(rare)!r} has {counts.min()} row(s), fewer than the {n_folds} folds. "
                 "Use fewer folds, or leave that class out."
             )
         splitter = RepeatedStratifiedKFold(n_splits=n_folds, n_repeats=n_repeats, random_state=seed)
         return list(splitter.split(blank, y))
     if len(y) < 2 * n_folds:
-        raise ValueError(
+        raise TableError(
             f"There are {len(y)} rows, fewer than two for each of the {n_folds} folds. Use {len(y) // 2} folds or fewer."
         )
     return list(RepeatedKFold(n_splits=n_folds, n_repeats=n_repeats, random_state=seed).split(blank))
@@ -91,11 +93,11 @@ def _folds_of_groups(
 
     n_groups = np.unique(groups).size
     if n_groups < n_folds:
-        raise ValueError(f"There are {n_groups} groups, fewer than the {n_folds} folds. Use fewer folds.")
+        raise TableError(f"There are {n_groups} groups, fewer than the {n_folds} folds. Use fewer folds.")
     if task == "classification":
         for label in np.unique(y):
             if np.unique(groups[y == label]).size < 2:
-                raise ValueError(
+                raise TableError(
                     f"Class {str(label)!r} occurs in one group only, so it cannot be both learnt and tested. "
                     "Use other groups (not the target itself), or leave that class out."
                 )
@@ -119,7 +121,7 @@ def _folds_in_time(y: np.ndarray, task: str, n_folds: int, n_repeats: int, time:
     found = np.unique([next((start for start in starts if start >= border), len(y)) for border in wanted])
     borders = [int(border) for border in found if border < len(y)]
     if len(borders) < n_folds:
-        raise ValueError(
+        raise TableError(
             f"The time has {starts.size} different values, or so many rows of one time, that there are {len(borders)} "
             f"folds instead of {n_folds}. Use fewer folds."
         )
@@ -137,7 +139,7 @@ def _check_classes_are_learnt(y: np.ndarray, task: str, folds: Sequence[Fold], e
     for number, (train, _) in enumerate(folds, start=1):
         n_classes = np.unique(y[train]).size
         if n_classes < needed:
-            raise ValueError(
+            raise TableError(
                 f"Fold {number} would train on {n_classes} of {np.unique(y).size} classes. Use fewer folds."
             )
 

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from tamiz.errors import TableError
 from tamiz.rows.targets import as_target
 
 
@@ -209,5 +210,5 @@ def _seconds(text: str) -> float:
         try:
             return float(np.datetime64(text, "us").astype(np.int64)) / 1e6  # months and years alone
         except ValueError:
-            raise ValueError(f"time must hold numbers or dates such as 2024-01-31, got {text!r:.40}.") from None
+            raise TableError(f"time must hold numbers or dates such as 2024-01-31, got {text!r:.40}.") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

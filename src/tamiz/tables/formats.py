@@ -40,7 +40,7 @@ class Format:
     Parameters
     ----------
     name : str
-        What ``read_table(format=...)`` and ``--format`` call it.
+        What ``read_table(format=...)`` calls it.
     title : str
         How it is spelt in messages.
     suffixes : tuple of str

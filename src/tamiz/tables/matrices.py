@@ -80,7 +80,9 @@ def matrix_table(
         column = target.astype(np.float64)
     elif target is not None:
         raise TableError(f"y in {path.name} holds {target.dtype}, neither classes nor numbers.")
-    kept = np.flatnonzero(choose_columns(names, ReadOptions(ignore=options.ignore, columns=options.columns)).wanted)
+    kept = np.flatnonzero(
+        choose_columns(names, ReadOptions(ignore=options.ignore, roles=options.roles, columns=options.columns)).wanted
+    )
     if kept.size < len(names):
         numbers = numbers[:, kept]
     centres = np.zeros(kept.size)

@@ -151,6 +151,8 @@ class ReadOptions:
         Raise if there is no target.
     ignore : sequence of str, default=()
         Columns to leave out: names, numbers, ranges or patterns.
+    roles : sequence of (str, str), default=()
+        Columns that are no features, after what they are: "target" (a further one), "groups", "time" or "weights".
     categorical : sequence of str, default=()
         Columns of numbers that are names of categories.
     texts : sequence of str, default=()
@@ -178,6 +180,7 @@ class ReadOptions:
     target: str | None = None
     need_target: bool = False
     ignore: Sequence[str] = ()
+    roles: Sequence[tuple[str, str]] = ()
     categorical: Sequence[str] = ()
     texts: Sequence[str] = ()
     columns: Sequence[str] | None = None
@@ -249,6 +252,17 @@ def choose_columns(names: Sequence[str], options: ReadOptions) -> ColumnChoice:
     for index in find_columns(options.ignore, names, "column to ignore"):
         if index == target:
             raise TableArgumentError(f"The target {names[index]!r} cannot be ignored.")
+        wanted[index] = False
+    targets = {target}
+    for role, spec in options.roles:
+        index = find_column(spec, names, "target" if role == "target" else f"column for {role}")
+        if index in targets:
+            name = quote(names[index])
+            if role == "target":
+                raise TableArgumentError(f"`target` names {name} twice; name every target once.")
+            raise TableArgumentError(f"`{role}` names the target {name} itself; name another column.")
+        if role == "target":
+            targets.add(index)
         wanted[index] = False
     for index in find_columns(options.categorical, names, "categorical column"):
         as_text[index] = True

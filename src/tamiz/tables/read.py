@@ -25,6 +25,7 @@ def read_table(
     task: str | None = None,
     need_target: bool = False,
     ignore: Sequence[str] = (),
+    roles: Sequence[tuple[str, str]] = (),
     categorical: Sequence[str] = (),
     columns: Sequence[str] | None = None,
     max_categories: int = 50,
@@ -62,6 +63,8 @@ def read_table(
         Raise if there is no target.
     ignore : sequence of str, default=()
         Columns to leave out: names, numbers, ranges ("3-7") or patterns ("id_*").
+    roles : sequence of (str, str), default=()
+        Columns that are no features, after what they are: "target" (a further one), "groups", "time" or "weights".
     categorical : sequence of str, default=()
         Columns of numbers that are names of categories; their values are taken as they are spelt.
     columns : sequence of str or None, default=None
@@ -120,10 +123,13 @@ def read_table(
         raise TableArgumentError(f"`skip_rows` must be a number of lines, at least 0; got {skip_rows!r}.")
     if decimal not in (".", ","):
         raise TableArgumentError(f"`decimal` must be a point or a comma, got {decimal!r:.40}.")
+    if delimiter is not None and len(delimiter) != 1:
+        raise TableArgumentError(f"`delimiter` must be one character, got {delimiter!r:.40}.")
     options = ReadOptions(
         target=target,
         need_target=need_target,
         ignore=ignore,
+        roles=roles,
         categorical=categorical,
         columns=columns,
         format=format,

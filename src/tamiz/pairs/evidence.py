@@ -175,7 +175,7 @@ def _judge_batch(
         log_p = np.minimum(np.minimum(log_p - np.log(1 - _PRODUCT_SHARE), alone - np.log(_PRODUCT_SHARE)), 0.0)
     strongest = ((inner**2).sum(axis=2) / np.where(size > smallest, size, np.inf)).argmax(axis=1)
     component = np.stack([strongest // shape[2], strongest % shape[2]], axis=1)
-    return log_p, np.sqrt(np.clip(statistic / n_targets, 0.0, 1.0)), component
+    return log_p, np.sqrt(np.clip(statistic / max(n_targets, 1), 0.0, 1.0)), component
 
 
 @dataclass(frozen=True, eq=False)

@@ -218,7 +218,7 @@ class Study:
         return to_plain(
             {
                 "tamiz": __version__,
-                "file": None if self.table is None else str(self.table.path),
+                "file": self.settings.get("file"),
                 "target": ", ".join(self.targets),
                 "targets": self.targets,
                 "task": self.task,
@@ -294,7 +294,8 @@ class Study:
         columns = ("rank", "column", "weight", "effect", "fold_share")
         text = csv_text(columns, [[one[c] for c in columns] for one in self.kept], spreadsheet_safe=spreadsheet_safe)
         (folder / files["selected_csv"]).write_text(text, encoding="utf-8", newline="")
-        record = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+        # Escaped, so that the name of a file that is not UTF-8 can be written.
+        record = json.dumps(self.to_dict(), indent=2, allow_nan=False)
         (folder / files["selected_json"]).write_text(record, encoding="utf-8")
         (folder / files["model"]).write_bytes(self.saved_model.to_bytes())
         if self.table is not None and self.table.path.exists():
@@ -436,6 +437,9 @@ def select(
     sizes = _sizes(subject, m, automatic) if quick and budget is None else []
     if permutations is None:
         permutations = choose_permutations(rows) if quick else 0
+    if not quick:
+        n_fits = (5 + permutations) * len(folds) + 1
+        note(f"Network {network}: {n_fits} trainings of seconds each; the linear network takes a fraction of that.")
     evaluation = cross_validate(
         subject,
         folds,
@@ -465,6 +469,7 @@ def select(
     if late:
         note(f"In {late} of {len(evaluation.folds) + 1} fits the step limit had to decide which columns to keep.")
     settings = {
+        "file": str(table) if isinstance(table, (str, os.PathLike)) else None,
         "variant": variant,
         "network": network if isinstance(network, str) else type(network).__name__,
         "k": k if budget is None else None,

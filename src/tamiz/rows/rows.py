@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,7 +64,7 @@ class Rows:
     ([[0, 1]], [1, 1], [1.0, 2.0])
     >>> Rows(np.zeros((2, 1)), time=["1/1/2020", "1/2/2020"])
     Traceback (most recent call last):
-    ValueError: time must hold numbers or dates such as 2024-01-31, got '1/1/2020'.
+    tamiz.errors.TableError: time must hold numbers or dates such as 2024-01-31, got '1/1/2020'.
     """
 
     def __init__(
@@ -104,9 +105,14 @@ class Rows:
             columns = np.arange(source.shape[1])
         self.columns = np.asarray(columns, dtype=np.int64)
         self.n_columns = int(self.columns.max(initial=-1)) + 1
-        self.names = [f"x{j}" for j in range(self.n_columns)] if names is None else [str(name) for name in names]
+        self._names = names
         self._features: np.ndarray | None = None  # where each row takes its features from, and its target
         self._targets: np.ndarray | None = None
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of the columns of the table; made when they are needed, a wide table has many."""
+        return [f"x{j}" for j in range(self.n_columns)] if self._names is None else [str(name) for name in self._names]
 
     @property
     def is_plain(self) -> bool:

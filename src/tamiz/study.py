@@ -8,6 +8,7 @@ import math
 import os
 import time as clock
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -426,7 +427,7 @@ def select(
 
     started = clock.perf_counter()
     encoder, whole = rows.whole()
-    with one_torch_thread() if not subject.in_threads else _nothing():
+    with one_torch_thread() if not subject.in_threads else nullcontext():
         fitted = subject.fit(whole, random_state)
     model, m = fitted.selector, int(fitted.support.sum())
     seconds["final model"] = clock.perf_counter() - started
@@ -490,12 +491,6 @@ def select(
     if test is None:
         return study
     return _score_test(study, test, target, reading)
-
-
-def _nothing() -> Any:
-    from contextlib import nullcontext
-
-    return nullcontext()
 
 
 def load_rows(

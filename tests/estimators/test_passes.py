@@ -92,6 +92,13 @@ def test_a_table_that_fits_is_fitted_as_a_whole(tmp_path):
     np.testing.assert_array_equal(clf.coef_, plain.coef_)
 
 
+def test_a_rare_class_of_a_table_in_memory_is_not_lost():
+    rare = np.where(np.arange(N) == 7, 2, Y)
+    clf = E2EFSClassifier(5, random_state=0).fit(X, rare)
+    assert clf.classes_.tolist() == [0, 1, 2]
+    assert not hasattr(clf, "passes_")
+
+
 def test_weights_groups_and_forced_columns_go_along(tmp_path):
     table = memory_map(tmp_path)
     weights = np.where(np.arange(N) < N // 2, 0.0, 1.0)
@@ -134,7 +141,7 @@ RARE = np.where(np.arange(N) == 7, 2, Y)
 BAD = [
     (lambda folder: E2EFSClassifier(3).fit(with_value(folder, np.nan), Y), "Column 4 has missing values"),
     (lambda folder: E2EFSClassifier(3).fit(with_value(folder, np.inf), Y), "Column 4 has infinite values"),
-    (lambda folder: E2EFSClassifier(3).fit(memory_map(folder), RARE), "No row of the class 2"),
+    (lambda folder: E2EFSClassifier(3, random_state=0).fit(memory_map(folder), RARE), "No row of the class 2"),
     (lambda folder: E2EFSClassifier(3).fit(parquet(folder), "z"), "There is no column 'z'"),
     (
         lambda folder: E2EFSClassifier(3, training=Training(max_memory=1000)).fit(memory_map(folder), Y),

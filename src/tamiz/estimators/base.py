@@ -35,7 +35,7 @@ from tamiz.estimators.chooser import Choices, choose, cv_results, needs_choice, 
 from tamiz.estimators.effects import PairEffect, contributions, joint_effects, record_effects
 from tamiz.estimators.gating import GATING_PARAMETERS, Gating, read_gating
 from tamiz.estimators.networks import NETWORKS, Dense, Network, Pairs, TorchNetwork, find_network
-from tamiz.estimators.passes import SELECTION_ROWS, Stream, fit_in_passes
+from tamiz.estimators.passes import SELECTION_ROWS, Stream, fit_in_passes, has_rare_class
 from tamiz.estimators.training import Auto, NamedParameters, Options, Training, is_auto
 from tamiz.rows.exact import DEVIATIONS
 from tamiz.rows.rows import Rows
@@ -210,7 +210,9 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         self._forget()
         source = as_source(X, y)
         if source is None and getattr(X, "ndim", 0) == 2 and X.shape[0] > 2 * SELECTION_ROWS:
-            source = in_blocks(X, as_target(y))
+            target = as_target(y)
+            if not has_rare_class(target, self._task):  # all rows are at hand: none of a rare class may be lost
+                source = in_blocks(X, target)
         if source is not None:
             self._validate_params()
             rows = {"sample_weight": sample_weight, "groups": groups, "time": time}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from tamiz._utils.extras import require
 from tamiz._utils.memory import available_memory, format_memory
 from tamiz._utils.validation import resolve_n_features_to_select
 from tamiz.errors import SourceError
@@ -53,6 +54,19 @@ def rows_that_fit(max_memory: float | None, n_columns: int, most: int) -> int:
             "max_memory, or leave columns out."
         )
     return rows
+
+
+def has_rare_class(y: np.ndarray, task: str) -> bool:
+    """Check whether a class may be missing from a sample of ``SELECTION_ROWS`` rows: fewer than 50 of its rows are expected.
+
+    Examples
+    --------
+    >>> has_rare_class(np.arange(300_000) < 5, "classification"), has_rare_class(np.arange(300_000) % 2, "classification")
+    (True, False)
+    """
+    if task != "classification" or y.ndim > 1:
+        return False
+    return bool(np.unique(y, return_counts=True)[1].min() * SELECTION_ROWS < 50 * len(y))
 
 
 def fit_in_passes(
@@ -119,9 +133,8 @@ def _fit(estimator: Any, sample: Sample, names: np.ndarray | None, row_values: d
     given = {name: np.asarray(values)[sample.rows] for name, values in row_values.items() if values is not None}
     X: Any = sample.X
     if names is not None:
-        import pandas
-
-        X = pandas.DataFrame(X, columns=names)
+        polars = require("polars", "cli", "Naming columns of a table that is read in blocks")
+        X = polars.DataFrame(X, schema=list(names), orient="row")
     return estimator._fit_rows(X, sample.y, **given)
 
 

@@ -66,6 +66,46 @@ def draw_choice(folder: Path) -> None:
     save(figure, folder / "score-against-m.png")
 
 
+def record_masks(script: Path) -> list[tuple[np.ndarray, list[np.ndarray]]]:
+    """Run an example and record its masks: the final support of each, and gamma at every forward pass of training."""
+    import torch
+
+    from tamiz.torch import FeatureMask
+
+    gammas: dict[FeatureMask, list[np.ndarray]] = {}
+
+    def record(module: torch.nn.Module, inputs: object) -> None:
+        if isinstance(module, FeatureMask) and module.training:
+            gammas.setdefault(module, []).append(module.gamma.detach().flatten().numpy().copy())
+
+    handle = torch.nn.modules.module.register_module_forward_pre_hook(record)
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    finally:
+        handle.remove()
+    return [(mask.support().numpy(), paths) for mask, paths in gammas.items()]
+
+
+def draw_gallery(folder: Path) -> None:
+    """Draw gamma against the steps of every example with a mask; of images the pixels that are kept, too."""
+    for script in sorted((HERE.parent / "examples").glob("*.py")):
+        if "FeatureMask" not in script.read_text():
+            continue
+        support, paths = max(record_masks(script), key=lambda found: len(found[1]))
+        image = support[0] if support.ndim == 3 else None
+        figure, axes = plt.subplots(
+            1, 1 if image is None else 2, figsize=(6.4, 2.4), layout="constrained", squeeze=False
+        )
+        for kept, color, width in ((False, "#b9b9b9", 0.6), (True, "#0b6e70", 1.4)):
+            axes[0, 0].plot(np.array(paths)[:, support.ravel() == kept], color=color, linewidth=width)
+        axes[0, 0].set(xlabel="step", ylabel="gamma", ylim=(-0.03, 1.03))
+        if image is not None:
+            axes[0, 1].imshow(image, cmap="Greys", vmin=0, vmax=1)
+            axes[0, 1].set(xticks=[], yticks=[], title="pixels kept")
+        figure.savefig(folder / f"example-{script.stem.replace('_', '-')}.webp", dpi=90)
+        plt.close(figure)
+
+
 def main() -> None:
     """Draw all pictures."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "images"
@@ -74,6 +114,7 @@ def main() -> None:
     runpy.run_path(str(HERE.parent / "examples" / "figure1.py"))["draw"](str(folder / "figure1.png"))
     draw_run(folder)
     draw_choice(folder)
+    draw_gallery(folder)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import torch
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 FOUND = {
+    "business_table": "columns ['age', 'income', 'plan']",
     "plain_loop": "features [5, 17]",
     "regression": "columns [8, 33, 60, 91]",
     "multilabel": "columns [3, 11, 20, 27, 41, 55]",

@@ -101,8 +101,7 @@ def torch_cells() -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     import torch
     from torch import nn
 
-    from tamiz import Dense, E2EFSClassifier, E2EFSRegressor, Training
-    from tamiz.estimators import TorchNetwork
+    from tamiz import Dense, E2EFSClassifier, E2EFSRegressor, TorchNetwork, Training
     from tamiz.torch import FeatureMask, train
 
     torch.set_num_threads(1)

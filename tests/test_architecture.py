@@ -98,7 +98,7 @@ def test_modules_import_only_rooms_above_their_own():
     [
         ("core", "import tamiz.engines.linear", ["1: tamiz.engines.linear"]),
         ("engines", "from tamiz import torch", ["1: tamiz.torch"]),
-        ("torch", "from tamiz import E2EFSPath", ["1: tamiz.estimators"]),
+        ("torch", "from tamiz import E2EFSPath", ["1: tamiz.estimators.path"]),
         ("engines", "def f():\n    from tamiz.torch.mask import FeatureMask", ["2: tamiz.torch.mask"]),
         ("paper", "from .loading import load", ["1: relative import of .loading"]),
         ("engines", "HOME = 'tamiz.estimators.path:E2EFSPath'", ["1: tamiz.estimators.path"]),

@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING, Any
 from tamiz._version import __version__
 
 if TYPE_CHECKING:
-    from tamiz.estimators import (
-        Auto,
-        Dense,
-        E2EFSClassifier,
-        E2EFSPath,
-        E2EFSRegressor,
-        KnockoffSelection,
-        Pairs,
-        StabilitySelection,
-        Training,
-    )
+    from tamiz.estimators.e2efs import E2EFSClassifier, E2EFSRegressor
+    from tamiz.estimators.knockoffs import KnockoffSelection
+    from tamiz.estimators.networks import Dense, Pairs, TorchNetwork
+    from tamiz.estimators.path import E2EFSPath
+    from tamiz.estimators.stability import StabilitySelection
+    from tamiz.estimators.training import Auto, Training
     from tamiz.evaluation.comparison import compare
     from tamiz.evaluation.cross_validation import evaluate
     from tamiz.pairs import find_pairs
@@ -37,6 +32,7 @@ __all__ = [
     "Selection",
     "StabilitySelection",
     "Study",
+    "TorchNetwork",
     "Training",
     "__version__",
     "compare",
@@ -46,17 +42,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Auto": "tamiz.estimators",
-    "Dense": "tamiz.estimators",
-    "E2EFSClassifier": "tamiz.estimators",
-    "E2EFSRegressor": "tamiz.estimators",
-    "E2EFSPath": "tamiz.estimators",
+    "Auto": "tamiz.estimators.training",
+    "Dense": "tamiz.estimators.networks",
+    "E2EFSClassifier": "tamiz.estimators.e2efs",
+    "E2EFSRegressor": "tamiz.estimators.e2efs",
+    "E2EFSPath": "tamiz.estimators.path",
     "ErfScaler": "tamiz.rows.scaling",
-    "KnockoffSelection": "tamiz.estimators",
+    "KnockoffSelection": "tamiz.estimators.knockoffs",
     "Selection": "tamiz.selection",
-    "Pairs": "tamiz.estimators",
-    "StabilitySelection": "tamiz.estimators",
-    "Training": "tamiz.estimators",
+    "Pairs": "tamiz.estimators.networks",
+    "StabilitySelection": "tamiz.estimators.stability",
+    "TorchNetwork": "tamiz.estimators.networks",
+    "Training": "tamiz.estimators.training",
     "Study": "tamiz.study",
     "compare": "tamiz.evaluation.comparison",
     "evaluate": "tamiz.evaluation.cross_validation",

@@ -688,7 +688,7 @@ def _make_estimator(
     rows: Rows, task: str, k: Any, keep: Any, drop: Any, costs: Any, budget: Any, **parameters: Any
 ) -> Any:
     """Return the estimator for what was asked for, not fitted."""
-    from tamiz.estimators import E2EFSClassifier, E2EFSRegressor
+    from tamiz.estimators.e2efs import E2EFSClassifier, E2EFSRegressor
 
     if budget is None and costs:
         raise ValueError("costs need a budget: say what the kept columns may cost together.")

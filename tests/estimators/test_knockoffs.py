@@ -184,7 +184,7 @@ COPY[:, 5] = np.exp(X0[:, 2])
         ({"fdr": 0}, X0, Y0, "'fdr' parameter of KnockoffSelection must be a float in the range"),
         ({"fdr": 1.0}, X0, Y0, "'fdr' parameter"),
         ({"n_draws": 0}, X0, Y0, "'n_draws' parameter"),
-        ({"groups": [1, 2]}, X0, Y0, "groups must hold a label for each of the 8 columns, got 2"),
+        ({"groups": [1, 2]}, X0, Y0, "groups holds 2 labels for 8 columns"),
         ({}, X0[:19], Y0[:19], "Knockoffs need at least 20 rows, got 19"),
         ({}, CONSTANT, Y0, "Column 'x3' is constant"),
         ({}, COPY, Y0, "Columns 'x2' and 'x5' are perfectly correlated: drop one"),

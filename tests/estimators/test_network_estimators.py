@@ -11,8 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
-from tamiz import Dense, E2EFSClassifier, E2EFSPath, E2EFSRegressor, Training
-from tamiz.estimators import TorchNetwork
+from tamiz import Dense, E2EFSClassifier, E2EFSPath, E2EFSRegressor, TorchNetwork, Training
 
 QUICK = {"training": Training(ramp_steps=400, warmup_steps=50, refinement_epochs=20), "random_state": 0}
 

@@ -109,7 +109,7 @@ class _VariantMethods(MutableMapping[str, Method]):
 
     def __getitem__(self, name: str) -> Method:
         variant = self._names()[name]
-        return VariantMethod(name, VARIANTS[variant].title, "tamiz.estimators:E2EFSClassifier", variant)
+        return VariantMethod(name, VARIANTS[variant].title, "tamiz.estimators.e2efs:E2EFSClassifier", variant)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names())
@@ -149,7 +149,7 @@ BASELINES: dict[str, Method] = {
 
 #: E2E-FS with a network of its own, whichever network the other methods of a table train.
 NETWORK_METHODS: dict[str, Method] = {
-    "pairs": VariantMethod("pairs", "E2E-FS-Pairs", "tamiz.estimators:E2EFSClassifier", "soft", "pairs"),
+    "pairs": VariantMethod("pairs", "E2E-FS-Pairs", "tamiz.estimators.e2efs:E2EFSClassifier", "soft", "pairs"),
 }
 
 #: Every method, E2E-FS first. ``METHODS[name] = Method(...)`` registers a baseline.

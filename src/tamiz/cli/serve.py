@@ -84,7 +84,7 @@ def warm_up_engines(quiet: opt.Quiet = False) -> None:
     import numpy as np
 
     from tamiz.cli.console import Terminal
-    from tamiz.estimators import E2EFSClassifier, E2EFSRegressor
+    from tamiz.estimators.e2efs import E2EFSClassifier, E2EFSRegressor
 
     generator = np.random.default_rng(0)
     X = generator.normal(size=(60, 8))

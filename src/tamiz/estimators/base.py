@@ -16,27 +16,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from tamiz._utils import validation
 from tamiz._utils.progress import ProgressBar
-from tamiz._utils.validation import (
-    AUTO,
-    NameOf,
-    check_kept_columns,
-    check_table,
-    check_target_length,
-    finite_number,
-    resolve_n_features_to_select,
-)
+from tamiz._utils.validation import check_table
 from tamiz.core import VARIANTS, Rule
-from tamiz.core.gates import possible_counts
+from tamiz.core.gates import DROPPED, Gates, possible_counts, read_gates
 from tamiz.core.losses import Loss, get_loss
 from tamiz.engines.contract import Fit, PathEngine, Problem, Progress, fit_with_rule
 from tamiz.engines.schedule import Schedule, SelectionL2
-from tamiz.estimators.chooser import Choices, choose, cv_results, needs_choice, network_parameters
+from tamiz.estimators.chooser import Choices, candidates_of_l2, choose, cv_results, needs_choice, network_parameters
 from tamiz.estimators.effects import PairEffect, contributions, joint_effects, record_effects
-from tamiz.estimators.gating import GATING_PARAMETERS, Gating, read_gating
 from tamiz.estimators.networks import NETWORKS, Dense, Network, Pairs, TorchNetwork, find_network
 from tamiz.estimators.passes import SELECTION_ROWS, Stream, fit_in_passes, has_rare_class
-from tamiz.estimators.training import Auto, NamedParameters, Options, Training, is_auto
+from tamiz.estimators.training import GATING_PARAMETERS, Auto, NamedParameters, Options, Training, is_auto
 from tamiz.rows.exact import DEVIATIONS
 from tamiz.rows.rows import Rows
 from tamiz.rows.scaling import MissingValues, ScaledTable, apply_normalization, learn_missing, prepare_table
@@ -70,8 +62,38 @@ class Data:
 
     @property
     def n_outputs(self) -> int:
-        """Count the outputs of the model; two competing ones are one."""
+        """Outputs of the model; two competing ones are one."""
         return self.loss.decision(self.target.values[:1]).shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Gating:
+    """How the columns of a table relate to the features of an engine."""
+
+    gates: Gates
+    """Over the columns of the user."""
+    group_names: np.ndarray | None
+    """Names of the groups, if groups were given."""
+    indicated: np.ndarray
+    """Columns whose indicators of missing values stand behind the columns of the user, in this order."""
+
+    def restrict(self, problem: Problem) -> Problem:
+        """Leave dropped columns out of a problem and number the features; an indicator is of the group of its column."""
+        feature = self.gates.column_feature
+        feature = np.concatenate([feature, feature[self.indicated]])
+        columns = np.flatnonzero(feature != DROPPED)
+        groups = feature[columns]
+        plain = np.array_equal(groups, np.arange(self.gates.n_features))
+        if columns.size < feature.size:
+            offset = None if problem.offset is None else problem.offset[columns]
+            problem = replace(problem, X=problem.X[:, columns], offset=offset, owned=True)
+        return replace(problem, groups=None if plain else groups)
+
+    def read_columns(self, support: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """List the columns that the model reads, indicators included, and the number of the unit of each, from 0 on."""
+        columns = np.concatenate([np.flatnonzero(support), support.size + np.flatnonzero(support[self.indicated])])
+        group = self.gates.group
+        return columns, np.unique(np.concatenate([group, group[self.indicated]])[columns], return_inverse=True)[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +108,7 @@ class Plan:
 
 
 def seed_of(random_state: Any) -> int:
-    """Return an integer as it is, so that the record can repeat the run; draw one from anything else."""
+    """Take an integer as it is, so that the record can repeat the run; draw one from anything else."""
     generator = check_random_state(random_state)
     if isinstance(random_state, numbers.Integral):
         return int(random_state)
@@ -106,9 +128,12 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_features_to_select": "no_validation",  # resolve_n_features_to_select knows how many features there are
-        "network": [NameOf(lambda: NETWORKS), Network, callable],
-        "variant": [NameOf(lambda: VARIANTS)],
-        "l2": [AUTO, finite_number(0, most=1e12)],  # beyond, float32 overflows and any columns are kept
+        "network": [validation.NameOf(lambda: NETWORKS), Network, callable],
+        "variant": [validation.NameOf(lambda: VARIANTS)],
+        "l2": [
+            validation.AUTO,
+            validation.finite_number(0, most=1e12),
+        ],  # beyond, float32 overflows and any columns are kept
         "normalize": [StrOptions({"auto", *DEVIATIONS}), None],
         "groups": "no_validation",  # read_gates knows the columns and their names
         "keep": "no_validation",
@@ -144,23 +169,10 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         random_state: Any = None,
         verbose: int | bool = 0,
     ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.network = network
-        self.variant = variant
-        self.loss = loss
-        self.l2 = l2
-        self.normalize = normalize
-        self.groups = groups
-        self.keep = keep
-        self.drop = drop
-        self.costs = costs
-        self.budget = budget
-        self.missing = missing
-        self.cv = cv
-        self.scoring = scoring
-        self.training = training
-        self.random_state = random_state
-        self.verbose = verbose
+        self._keep_parameters(locals())
+
+    def _keep_parameters(self, given: dict[str, Any]) -> None:
+        self.__dict__.update({name: given[name] for name in self._get_param_names()})
 
     def set_params(self, **parameters: Any) -> Any:
         """Set parameters, also nested ones such as ``training__ramp_steps`` and ``network__n_init``.
@@ -222,15 +234,13 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, time: Any = None) -> Any:
         """Fit on rows that are in memory."""
         data = self._check(X, y, sample_weight)
-        seed = seed_of(self.random_state)
-        chosen = Choices()
-        if needs_choice(self, data.target.values.shape[0], data.n_outputs):
+        seed, chosen, final = seed_of(self.random_state), Choices(), self
+        if needs_choice(self, len(data.sample_weight), data.n_outputs):
             rows = Rows(X, y, sample_weight=sample_weight, groups=groups, time=time)
             chosen = choose(self, rows, self._possible_counts(data), data.n_outputs, seed)
-        final = clone(self).set_params(**chosen.parameters) if chosen.parameters else self
+            final = clone(self).set_params(**chosen.parameters)
         plan = final._plan(data)
-        fit = final._run(plan, data.loss, seed)
-        return self._store(data, plan, fit, chosen)
+        return self._store(data, plan, final._run(plan, data.loss, seed), chosen)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
         """Add a batch of rows to those that were given before; fit anew whenever their number has doubled.
@@ -251,7 +261,7 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         """
         checked = check_table(self, X, reset=not hasattr(self, "_stream"), allow_nan=self.missing == "indicator")
         y = as_target(y)
-        check_target_length(checked, y)
+        validation.check_target_length(checked, y)
         if not hasattr(self, "_stream"):
             self._validate_params()
             self._stream = Stream(checked.shape[1], self._get_training().max_memory, seed_of(self.random_state))
@@ -309,7 +319,7 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         1
         """
         data = clone(self)._check(X, y, sample_weight)
-        if not needs_choice(self, data.target.values.shape[0], data.n_outputs):
+        if not needs_choice(self, len(data.sample_weight), data.n_outputs):
             return Choices()
         rows, seed = Rows(X, y, sample_weight=sample_weight, groups=groups, time=time), seed_of(self.random_state)
         return choose(self, rows, self._possible_counts(data), data.n_outputs, seed, progress=progress)
@@ -322,17 +332,16 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
     def _check(self, X: Any, y: Any, sample_weight: Any) -> Data:
         """Check parameters, table, target and weights; encode the target."""
         self._validate_params()
-        network, training = self._find_network(), self._get_training()
         for given in (self.network, self.training):
             if isinstance(given, Options):
                 given.check()
-        loss = self._find_loss()
+        loss, is_paper = self._find_loss(), self._get_training().is_paper
         allow_nan = self.missing == "indicator"
         X = check_table(self, X, reset=True, accept_sparse=list(SPARSE_FORMATS), min_samples=2, allow_nan=allow_nan)
-        if sp.issparse(X) and X.shape[0] * X.shape[1] <= network.dense_cells:
+        if sp.issparse(X) and X.shape[0] * X.shape[1] <= find_network(self.network).dense_cells:
             X = X.toarray()
         y = as_target(y)
-        check_target_length(X, y)
+        validation.check_target_length(X, y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample_weight is 0 for every row: there is nothing to train on.")
@@ -348,39 +357,32 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
             X = missing.apply(X)
         normalize = self.normalize
         if normalize == "auto":
-            normalize = "erf2" if training.is_paper else "erf"
+            normalize = "erf2" if is_paper else "erf"
         names = getattr(self, "feature_names_in_", None)
-        of_statistics = weights if training.is_paper else weighted
+        of_statistics = weights if is_paper else weighted
         return Data(X, n_features, names, target, weighted, loss, missing, normalize, of_statistics)
 
     def _possible_counts(self, data: Data) -> tuple[int, int]:
-        """Return the least and the largest M that groups, forced columns and costs leave possible."""
+        """Compute the least and the largest M that groups, forced columns and costs leave possible."""
         options = {name: getattr(self, name) for name in GATING_PARAMETERS}
-        if self.budget is not None:
-            read_gating(
-                options, self.n_features_to_select, data.n_features, data.feature_names
-            )  # raises unless M is None
+        if self.budget is not None:  # raises unless M is None
+            read_gates(data.n_features, self.n_features_to_select, **options, names=data.feature_names)
         return possible_counts(data.n_features, **options, names=data.feature_names)
 
     def _plan(self, data: Data, *, shared: bool = False) -> Plan:
         """Build the inputs of the engine, which may not write to a table that is ``shared`` by several fits."""
         options = {name: getattr(self, name) for name in GATING_PARAMETERS}
-        gating = read_gating(options, self.n_features_to_select, data.n_features, data.feature_names, data.missing)
-        if gating is None:
-            m = resolve_n_features_to_select(self.n_features_to_select, data.n_features)
+        indicated = np.zeros(0, dtype=np.int64) if data.missing is None else data.missing.indicated
+        gating = None
+        if indicated.size == 0 and all(value is None for value in options.values()):
+            m = validation.resolve_n_features_to_select(self.n_features_to_select, data.n_features)
             counts: dict[str, Any] = {"n_features": data.n_features, "n_features_to_select": m}
         else:
-            m, counts = gating.gates.expected_size, gating.gates.rule_options()
-        network, training = self._find_network(), self._get_training()
-        schedule = network.schedule(
-            training,
-            data.X.shape[0],
-            m,
-            self._task,
-            n_outputs=data.n_outputs,
-            l2=self.l2,
-            variant=self.variant,
-        )
+            gates, names = read_gates(data.n_features, self.n_features_to_select, **options, names=data.feature_names)
+            gating, m, counts = Gating(gates, names, indicated), gates.expected_size, gates.rule_options()
+        network, training = find_network(self.network), self._get_training()
+        sizes = {"n_outputs": data.n_outputs, "l2": self.l2, "variant": self.variant}
+        schedule = network.schedule(training, data.X.shape[0], m, self._task, **sizes)
         rule = Rule(
             **counts,
             variant=self.variant,
@@ -393,9 +395,8 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
             mask_optimizer=training.mask_optimizer,
         )
         table = data.table
-        problem = Problem(
-            table.values, data.target.values, data.sample_weight, table.offset, table.owned and not shared
-        )
+        owned = table.owned and not shared
+        problem = Problem(table.values, data.target.values, data.sample_weight, table.offset, owned)
         if gating is not None:
             problem = gating.restrict(problem)
         return Plan(network, gating, problem, rule, schedule)
@@ -429,14 +430,11 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
             if "gamma_path_features" in history:
                 history["gamma_path_features"] = gating.gates.first_columns()[history["gamma_path_features"]]
         indices = np.flatnonzero(support)
-        columns = indices if gating is None else gating.read_columns(support)
+        columns, units = (indices, np.arange(indices.size)) if gating is None else gating.read_columns(support)
         statistics = None if data.table.statistics is None else data.table.statistics.of(columns)
         # The engine may have overwritten the normalised table.
         kept = apply_normalization(data.X[:, columns], statistics, data.normalize)
-        units = np.arange(columns.size) if gating is None else gating.units_of(columns)
-        found = contributions(
-            fit.model, kept.values, kept.offset, data.sample_weight, units, seed=record.seed or 0
-        )  # fmt: skip
+        found = contributions(fit.model, kept.values, kept.offset, data.sample_weight, units, seed=record.seed or 0)
         contribution = np.zeros(data.n_features)
         contribution[indices] = found[units[: indices.size]]
         order = np.argsort(ranking, kind="stable")[: indices.size]
@@ -479,9 +477,6 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
             self.cv_results_ = cv_results(chosen.choices["n_features_to_select"])
         self._store_target(data.target)
         return self
-
-    def _find_network(self) -> Network:
-        return find_network(self.network)
 
     def _get_training(self) -> Training:
         return _USUAL if self.training is None else self.training
@@ -547,9 +542,9 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         if is_auto(self.n_features_to_select) or is_auto(self.network):
             raise ValueError("fit_prepared chooses nothing from the data: give a number of features and a network.")
         final = clone(self)
-        rule = self._find_network().l2_candidates(data.target.values.shape[0], data.n_outputs, self._task)
-        if needs_choice(final, data.target.values.shape[0], data.n_outputs):
-            final.set_params(l2=SelectionL2(rule[0]))
+        size = len(data.sample_weight), data.n_outputs
+        if needs_choice(final, *size):
+            final.set_params(l2=SelectionL2(candidates_of_l2(final, *size)[0]))
         return final._fit_data(data, progress)
 
     def _fit_data(self, data: Data, progress: Progress | None = None) -> Any:
@@ -600,52 +595,49 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         self, sizes: Sequence[int], data: Data, progress: Progress | None = None
     ) -> Iterator[tuple[int, Any]]:
         """Yield (M, clone fitted for it), largest M first, on a table that all fits share, which none may write to."""
-        ordered = sorted(set(sizes), reverse=True)
-        copies = [clone(self).set_params(n_features_to_select=m) for m in ordered]
-        if not self._shares_steps(ordered[0], data):
-            for m, one in zip(ordered, copies, strict=True):
-                yield m, one._fit_data(data, progress)
-            return
+        copies = [clone(self).set_params(n_features_to_select=m) for m in sorted(set(sizes), reverse=True)]
         plans = [one._plan(data, shared=True) for one in copies]
-        rules, schedules = [plan.rule for plan in plans], [plan.schedule for plan in plans]
         engine: Any = plans[0].network.engine(self._get_training())
-        seed = seed_of(self.random_state)
-        fits = engine.fit_path(plans[0].problem, rules, data.loss, schedules, seed=seed, progress=progress)
-        for m, one, plan, fit in zip(ordered, copies, plans, fits, strict=True):
-            yield m, one._store(data, plan, fit, Choices())
-
-    def _shares_steps(self, m: int, data: Data) -> bool:
-        """Tell whether fits of clones with several M, ``m`` the largest, take common steps."""
-        if self.verbose or not isinstance(self.random_state, numbers.Integral):  # a bar, or a seed, for each fit
-            return False
-        plan = clone(self).set_params(n_features_to_select=m)._plan(data, shared=True)
-        return plan.gating is None and isinstance(plan.network.engine(self._get_training()), PathEngine)
+        # A bar, or a seed, for each fit: else fits take common steps where the engine can do that.
+        alone = self.verbose or not isinstance(self.random_state, numbers.Integral) or plans[0].gating is not None
+        if alone or not isinstance(engine, PathEngine):
+            fits: Iterator[Fit] = (
+                one._run(plan, data.loss, seed_of(one.random_state), progress)
+                for one, plan in zip(copies, plans, strict=True)
+            )
+        else:
+            rules, schedules = [plan.rule for plan in plans], [plan.schedule for plan in plans]
+            fits = engine.fit_path(
+                plans[0].problem, rules, data.loss, schedules, seed=int(self.random_state), progress=progress
+            )
+        for one, plan, fit in zip(copies, plans, fits, strict=True):
+            yield one.n_features_to_select, one._store(data, plan, fit, Choices())
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Return the contribution of each column to the outputs of the model; 0 for columns that were not selected."""
+        """Contribution of each column to the outputs of the model; 0 for columns that were not selected."""
         check_is_fitted(self)
         assert self.selection_.contribution is not None
         return self.selection_.contribution
 
     @property
     def coef_(self) -> np.ndarray:
-        """Return the weights of the selected columns (linear network only)."""
+        """Weights of the selected columns (linear network only)."""
         return self.model_.coef
 
     @property
     def intercept_(self) -> np.ndarray:
-        """Return the constant terms (linear network only)."""
+        """Constant terms (linear network only)."""
         return self.model_.intercept
 
     @property
     def pairs_(self) -> list[PairEffect]:
-        """List the joint effects of the fitted model, strongest first (pair network only)."""
+        """Joint effects of the fitted model, strongest first (pair network only)."""
         return joint_effects(self.model_, self.selection_, self.missing_)
 
     @property
     def module_(self) -> Any:
-        """Return the trained network as an ``nn.Module`` over the M selected columns (networks with hidden layers only)."""
+        """The trained network as an ``nn.Module`` over the M selected columns (networks with hidden layers only)."""
         model = self.model_
         return model.to_torch() if hasattr(model, "to_torch") else model.module
 
@@ -656,7 +648,7 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         allow_nan = self.missing_ is not None
-        kept = check_kept_columns(self, X, self.selection_.indices, allow_nan)
+        kept = validation.check_kept_columns(self, X, self.selection_.indices, allow_nan)
         if kept is None:
             X = check_table(self, X, reset=False, accept_sparse=list(SPARSE_FORMATS), allow_nan=allow_nan)
             kept = X[:, self.selection_.indices]

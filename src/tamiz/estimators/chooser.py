@@ -441,7 +441,7 @@ def candidates_of_l2(estimator: Any, n_samples: int, n_outputs: int) -> tuple[fl
     """
     if not is_auto(estimator.l2) or (estimator.training is not None and estimator.training.is_paper):
         return ()
-    return find_network(estimator.network).l2_candidates(n_samples, n_outputs, estimator._task)
+    return type(find_network(estimator.network)).l2_candidates(n_samples, n_outputs, estimator._task)
 
 
 def needs_choice(estimator: Any, n_samples: int, n_outputs: int) -> bool:

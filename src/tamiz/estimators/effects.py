@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,22 +48,14 @@ def record_effects(
         knots, _ = model.effects(int(place))
         low, high = float(knots[0]), float(knots[-1])
         mean, deviation = (0.0, 1.0) if statistics is None else (statistics.mean[place], statistics.deviation[place])
-        ends = _in_units_of_the_table(np.array([low, high]), mean, deviation, normalize)
-        grid = np.linspace(ends[0], ends[1], N_POINTS)
-        values = normalize_exact(grid, mean, deviation, normalize if statistics is not None else None)
+        kind = normalize if statistics is not None else None
+        if kind is not None and uses_erf(kind):  # the ends of erf are infinite: at most six deviations from the mean
+            low, high = np.clip(erfinv(np.clip((low, high), -1.0, 1.0)) * DEVIATIONS[kind], -6.0, 6.0)
+        grid = np.linspace(mean + deviation * low, mean + deviation * high, N_POINTS)
+        values = normalize_exact(grid, mean, deviation, kind)
         grids.append(grid)
         curves.append(model.effects(int(place), values)[1])
     return {"feature": features, "grid": np.array(grids), "curve": np.array(curves)}
-
-
-def _in_units_of_the_table(values: np.ndarray, mean: float, deviation: float, normalize: str | None) -> np.ndarray:
-    """Invert the normalisation; values at the ends of erf lie at most six deviations from the mean."""
-    if normalize is None:
-        return values
-    z = values
-    if uses_erf(normalize):
-        z = np.clip(erfinv(np.clip(values, -1.0, 1.0)) * DEVIATIONS[normalize], -6.0, 6.0)
-    return mean + deviation * z
 
 
 class PairEffect(NamedTuple):
@@ -129,7 +121,7 @@ def contributions(
     features: np.ndarray | None = None,
     seed: int = 0,
 ) -> np.ndarray:
-    """Return the standardised effect of each feature over all outputs of a model.
+    """Compute the standardised effect of each feature over all outputs of a model.
 
     It is the root of half the mean squared change of the outputs when the values of a feature are exchanged for those of
     another row, all else left alone. Of a sum over columns this is the standard deviation of what the feature adds, for a
@@ -170,14 +162,6 @@ def contributions(
     return _by_exchange(model, X, offset, weights, features, seed)
 
 
-def _columns(X: Any, offset: np.ndarray | None) -> Iterator[np.ndarray]:
-    """Yield the columns as dense float64 vectors, one at a time."""
-    table = X.tocsc() if sp.issparse(X) else X
-    for j in range(table.shape[1]):
-        values = table[:, [j]].toarray()[:, 0] if sp.issparse(table) else table[:, j]
-        yield values.astype(np.float64) + (0.0 if offset is None else offset[j])
-
-
 def _by_parts(
     part: Callable[[int, np.ndarray], np.ndarray],
     X: Any,
@@ -185,27 +169,25 @@ def _by_parts(
     weights: np.ndarray,
     features: np.ndarray,
 ) -> np.ndarray:
-    """Return the standard deviation of what each feature adds to a sum, over all outputs."""
+    """Compute the standard deviation of what each feature adds to a sum, over all outputs."""
     shares = weights / weights.sum()
-    variances = np.zeros(int(features.max(initial=-1)) + 1)
-    sums: dict[int, np.ndarray] = {}
-    left = np.bincount(features)
-    for j, values in enumerate(_columns(X, offset)):
-        feature = int(features[j])
-        added = part(j, values) + sums.pop(feature, 0.0)
-        left[feature] -= 1
-        if left[feature]:
-            sums[feature] = added
-            continue
-        centred = added - (added @ shares)[:, None]
-        variances[feature] = (centred**2 @ shares).sum()
+    table = X.tocsc() if sp.issparse(X) else X
+
+    def added(j: int) -> np.ndarray:
+        values = table[:, [j]].toarray()[:, 0] if sp.issparse(table) else table[:, j]
+        return part(j, values.astype(np.float64) + (0.0 if offset is None else offset[j]))
+
+    variances = []
+    for columns in np.split(np.argsort(features, kind="stable"), np.cumsum(np.bincount(features))[:-1]):
+        total = sum(added(int(j)) for j in columns)
+        variances.append(((total - (total @ shares)[:, None]) ** 2 @ shares).sum())
     return np.sqrt(variances)
 
 
 def _by_exchange(
     model: Any, X: Any, offset: np.ndarray | None, weights: np.ndarray, features: np.ndarray, seed: int
 ) -> np.ndarray:
-    """Return the root of half the mean squared change of the outputs when the values of a feature are exchanged."""
+    """Compute the root of half the mean squared change of the outputs when the values of a feature are exchanged."""
     n_features = int(features.max(initial=-1)) + 1
     most = min(MOST_ROWS, max(64, MOST_CELLS // max(1, 50 * n_features * X.shape[1])))
     random = np.random.default_rng((seed, X.shape[0]))

@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tamiz._utils.validation import check_target_length, whole_number
+from tamiz.core.gates import read_gates
 from tamiz.selection import Selection
 
 _MIN_ROWS = 20
@@ -275,14 +276,8 @@ class KnockoffSelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         n_jobs: int | None = None,
         random_state: Any = 0,
     ) -> None:
-        self.estimator = estimator
-        self.fdr = fdr
-        self.n_draws = n_draws
-        self.construction = construction
-        self.n_screened = n_screened
-        self.groups = groups
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        self.estimator, self.fdr, self.n_draws, self.construction = estimator, fdr, n_draws, construction
+        self.n_screened, self.groups, self.n_jobs, self.random_state = n_screened, groups, n_jobs, random_state
 
     def fit(self, X: Any, y: Any) -> KnockoffSelection:
         """Draw knockoffs, fit the model on columns and knockoffs, and keep the columns that stand out.
@@ -304,8 +299,15 @@ class KnockoffSelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         table = validate_data(self, X, dtype=np.float64, ensure_min_features=2)
         target = np.asarray(y)
         check_target_length(table, target)
-        codes, labels = self._read_groups(table.shape[1])
-        self._check_table(table)
+        names = getattr(self, "feature_names_in_", None)
+        gates, labels = read_gates(table.shape[1], groups=self.groups, names=names)
+        codes, titles = gates.group, [f"x{j}" for j in range(table.shape[1])] if names is None else names.tolist()
+        if len(table) < _MIN_ROWS:
+            raise ValueError(f"Knockoffs need at least {_MIN_ROWS} rows, got {len(table)} sample(s).")
+        constant = np.flatnonzero(np.ptp(table, axis=0) == 0)
+        if constant.size:
+            more = f" and {constant.size - 1} more columns are" if constant.size > 1 else " is"
+            raise ValueError(f"Column {titles[constant[0]]!r}{more} constant: drop constant columns.")
         outputs = _standardised_target(target)
         random = check_random_state(self.random_state)
         n_rows, n_columns = table.shape
@@ -315,7 +317,7 @@ class KnockoffSelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
             first, rows = order[: n_rows // 2], np.sort(order[n_rows // 2 :])
             kept = _screen(table[first], outputs[first], codes, self.n_screened)
         values, groups = table[:, kept], np.unique(codes[kept], return_inverse=True)[1]
-        self._check_columns(values[rows], kept, groups)
+        self._check_columns(values[rows], groups, [titles[column] for column in kept])
         draw = knockoff_sampler(values[rows], self.construction, groups)
         seeds = random.randint(np.iinfo(np.int32).max, size=self.n_draws)
         found = Parallel(n_jobs=self.n_jobs)(
@@ -332,44 +334,19 @@ class KnockoffSelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         self.ranking_ = np.empty(n_columns, dtype=np.int64)
         order = np.lexsort((-self.statistics_, -self.e_values_, ~support))
         self.ranking_[order] = np.arange(1, n_columns + 1)
-        names = getattr(self, "feature_names_in_", None)
-        record: dict[str, Any] = {"variant": "knockoffs", "engine": "knockoffs", "feature_names": names}
-        if labels is not None:
-            record |= {"groups": codes, "group_names": labels}
+        groups_of = {} if labels is None else {"groups": codes, "group_names": labels}
+        record: dict[str, Any] = {"variant": "knockoffs", "engine": "knockoffs", "feature_names": names, **groups_of}
         self.selection_ = Selection(support, self.ranking_, **record)
         return self
 
-    def _read_groups(self, n_columns: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the number of the group of each column and the labels of the groups, if there are any."""
-        if self.groups is None:
-            return np.arange(n_columns), None
-        labels = np.asarray(self.groups).ravel()
-        if len(labels) != n_columns:
-            raise ValueError(f"groups must hold a label for each of the {n_columns} columns, got {len(labels)}.")
-        names, codes = np.unique(labels.astype(str), return_inverse=True)
-        return codes, names
-
-    def _name(self, column: int) -> str:
-        names = getattr(self, "feature_names_in_", None)
-        return f"x{column}" if names is None else str(names[column])
-
-    def _check_table(self, table: np.ndarray) -> None:
-        """Refuse tables with too few rows or with constant columns."""
-        if len(table) < _MIN_ROWS:
-            raise ValueError(f"Knockoffs need at least {_MIN_ROWS} rows, got {len(table)} sample(s).")
-        constant = np.flatnonzero(np.ptp(table, axis=0) == 0)
-        if constant.size:
-            more = f" and {constant.size - 1} more columns are" if constant.size > 1 else " is"
-            raise ValueError(f"Column {self._name(constant[0])!r}{more} constant: drop constant columns.")
-
-    def _check_columns(self, values: np.ndarray, kept: np.ndarray, groups: np.ndarray) -> None:
+    def _check_columns(self, values: np.ndarray, groups: np.ndarray, titles: list[str]) -> None:
         """Refuse copies of columns, and warn where knockoffs are less exact."""
         n_rows, n_columns = values.shape
         scores = normal_scores(values)
         correlation = scores.T @ scores / n_rows
         same = np.argwhere(np.triu((np.abs(correlation) > _SAME) & (groups[:, None] != groups), 1))
         if len(same):
-            first, second = (self._name(kept[column]) for column in same[0])
+            first, second = (titles[column] for column in same[0])
             raise ValueError(
                 f"Columns {first!r} and {second!r} are perfectly correlated: drop one of them, or put both into one group."
             )
@@ -377,17 +354,20 @@ class KnockoffSelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         squares /= np.maximum(np.sqrt((squares**2).mean(axis=0)), 1e-12)
         gap = (squares.T @ squares / n_rows - correlation**2)[np.triu_indices(n_columns, 1)]
         rate = "the false discovery rate may exceed fdr, see the measured rates in the documentation."
-        doubts = {
-            f"With fdr={self.fdr:g} columns are kept only if at least {int(np.ceil(1 / self.fdr))} are: "
-            f"{groups.max() + 1} are too few, and nothing will be kept.": (groups.max() + 1) * self.fdr < 1,
-            f"There are fewer rows ({n_rows}) than columns ({n_columns}) to draw knockoffs from: {rate}": n_rows
-            < n_columns,
-            "The columns are far from Gaussian (their squares correlate otherwise than those of a Gaussian copula): "
-            f"{rate}": gap.size > 0 and (gap**2).mean() > 1.5 / n_rows + _FAR**2,
-        }
-        for message, is_so in doubts.items():
-            if is_so:
-                warnings.warn(message, UserWarning, stacklevel=3)
+        doubts = []
+        if (groups.max() + 1) * self.fdr < 1:
+            least = int(np.ceil(1 / self.fdr))
+            few = f"{groups.max() + 1} are too few, and nothing will be kept."
+            doubts.append(f"With fdr={self.fdr:g} columns are kept only if at least {least} are: {few}")
+        if n_rows < n_columns:
+            doubts.append(f"There are fewer rows ({n_rows}) than columns ({n_columns}) to draw knockoffs from: {rate}")
+        if gap.size and (gap**2).mean() > 1.5 / n_rows + _FAR**2:
+            squares_say = (
+                "The columns are far from Gaussian (their squares correlate otherwise than those of a Gaussian copula)"
+            )
+            doubts.append(f"{squares_say}: {rate}")
+        for doubt in doubts:
+            warnings.warn(doubt, UserWarning, stacklevel=3)
 
     def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self)
@@ -400,7 +380,7 @@ class KnockoffSelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
 
 
 def _standardised_target(target: np.ndarray) -> np.ndarray:
-    """Return numbers as one column, classes as indicators (two classes: one), with mean 0 and variance 1."""
+    """Encode numbers as one column, classes as indicators (two classes: one), with mean 0 and variance 1."""
     if target.ndim > 1 and target.shape[1] == 1:
         target = target.ravel()
     if target.dtype.kind not in "fiub" or type_of_target(target) in ("binary", "multiclass"):
@@ -417,7 +397,7 @@ def _standardised_target(target: np.ndarray) -> np.ndarray:
 
 
 def _screen(X: np.ndarray, outputs: np.ndarray, groups: np.ndarray, limit: int) -> np.ndarray:
-    """Return the columns of the groups that correlate most with the target, at most ``limit`` columns."""
+    """List the columns of the groups that correlate most with the target, at most ``limit`` columns."""
     centred = X - X.mean(axis=0)
     length = np.sqrt((centred**2).sum(axis=0))
     correlation = np.abs(centred.T @ outputs).max(axis=1) / np.where(length > 0, length, np.inf)
@@ -438,7 +418,7 @@ def _draw_statistics(
     groups: np.ndarray,
     seed: int,
 ) -> np.ndarray:
-    """Draw knockoffs, fit the model, and return the importance of each group minus that of its knockoffs."""
+    """Draw knockoffs, fit the model, and compute the importance of each group minus that of its knockoffs."""
     random = np.random.RandomState(seed)
     # Rows that screened the columns may still be fitted, with columns as their own knockoffs (Barber and Candes 2019).
     knockoffs = values.copy()
@@ -454,7 +434,7 @@ def _draw_statistics(
 
 
 def _importance(estimator: Any, X: np.ndarray, target: np.ndarray, outputs: np.ndarray, seed: int) -> np.ndarray:
-    """Fit a model and return the importance of each column, 0 or more."""
+    """Fit a model and measure the importance of each column, 0 or more."""
     if estimator is None:
         lasso = LassoCV(alphas=20, cv=5) if outputs.shape[1] == 1 else MultiTaskLassoCV(alphas=20, cv=5)
         with warnings.catch_warnings():

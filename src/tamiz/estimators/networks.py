@@ -3,45 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tamiz._utils.extras import require
 from tamiz._utils.names import pick
-from tamiz.engines.schedule import (
-    DENSE_STARTS,
-    NETWORK_STARTS,
-    PAPER_STARTS,
-    Schedule,
-    additive_schedule,
-    linear_l2_candidates,
-    linear_schedule,
-    network_schedule,
-    pair_schedule,
-    paper_linear_schedule,
-    paper_network_schedule,
-)
+from tamiz.engines import schedule as schedules
+from tamiz.engines.schedule import Schedule
 from tamiz.estimators.training import Options, Training
 
 if TYPE_CHECKING:
     from tamiz.engines.contract import Engine
 
 
+#: Parameters of ``Training`` that make a schedule.
+LENGTHS = ("learning_rate", "batch_size", "warmup_steps", "ramp_steps", "refinement_epochs", "max_steps", "gamma_rows")
+
+
 class Network(Options):
     """Base of the networks.
 
     A subclass has a name, a title, ``engine`` and the functions that decide its schedule; ``compiled`` says that it runs in a
-    compiled engine, in threads, ``convex`` that one start is enough, ``quick`` that a fit takes milliseconds, ``dense_cells``
+    compiled engine, in threads, ``quick`` that a fit takes milliseconds, ``dense_cells``
     up to which size a sparse table is made dense, because more is found in it then.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     compiled: ClassVar[bool] = True
-    convex: ClassVar[bool] = False
     quick: ClassVar[bool] = False
     dense_cells: ClassVar[int] = 0
-    automatic_schedule: ClassVar[Callable[..., Schedule]] = staticmethod(network_schedule)
+    automatic_schedule: ClassVar[Callable[..., Schedule]] = staticmethod(schedules.network_schedule)
     paper_schedule: ClassVar[Callable[..., Schedule] | None] = None
+    l2_candidates: ClassVar[Callable[..., tuple[float, ...]]] = staticmethod(lambda *_: ())
+    """Weight decays that ``l2="auto"`` chooses from, by rows, outputs and task, the rule first; none: the rule decides."""
 
     def engine(self, training: Training) -> Engine:
         """Build the engine that trains the network.
@@ -56,18 +51,6 @@ class Network(Options):
         Engine
         """
         raise NotImplementedError
-
-    def l2_candidates(self, n_samples: int, n_outputs: int, task: str) -> tuple[float, ...]:
-        """List the weight decays that ``l2="auto"`` chooses from, the rule first; empty: the rule of the schedule decides.
-
-        Parameters
-        ----------
-        n_samples, n_outputs : int
-            Rows to train on and outputs of the model.
-        task : {"classification", "regression"}
-            What the target holds.
-        """
-        return ()
 
     def schedule(
         self,
@@ -109,7 +92,7 @@ class Network(Options):
         >>> NETWORKS["linear"].schedule(Training.paper(), 200, 10, "classification").ramp_steps
         12500
         """
-        given = {**training.lengths, "l2": l2}
+        given = {**{name: getattr(training, name) for name in LENGTHS}, "l2": l2}
         if not training.is_paper:
             return type(self).automatic_schedule(n_samples, n_features_to_select, task, n_outputs=n_outputs, **given)
         decide = type(self).paper_schedule
@@ -126,9 +109,10 @@ class Linear(Network):
     """The paper's network without hidden units."""
 
     name, title = "linear", "linear model"
-    convex = quick = True
-    automatic_schedule = staticmethod(linear_schedule)
-    paper_schedule = staticmethod(paper_linear_schedule)
+    quick = True
+    automatic_schedule = staticmethod(schedules.linear_schedule)
+    paper_schedule = staticmethod(schedules.paper_linear_schedule)
+    l2_candidates = staticmethod(schedules.linear_l2_candidates)
 
     def engine(self, training: Training) -> Engine:
         """Build the linear engine."""
@@ -136,17 +120,13 @@ class Linear(Network):
 
         return LinearEngine(fit_intercept=bool(training.fit_intercept))
 
-    def l2_candidates(self, n_samples: int, n_outputs: int, task: str) -> tuple[float, ...]:
-        """List the weight decays to choose from, the rule first."""
-        return linear_l2_candidates(n_samples, n_outputs, task)
-
 
 class Additive(Network):
     """A sum of curves, one for each column."""
 
     name, title = "additive", "curve per column"
-    convex = quick = True
-    automatic_schedule = staticmethod(additive_schedule)
+    quick = True
+    automatic_schedule = staticmethod(schedules.additive_schedule)
 
     def engine(self, training: Training) -> Engine:
         """Build the additive engine."""
@@ -155,6 +135,7 @@ class Additive(Network):
         return AdditiveEngine(fit_intercept=bool(training.fit_intercept))
 
 
+@dataclass(kw_only=True, repr=False)
 class Pairs(Network):
     """Curves of columns and products of pairs of them.
 
@@ -171,12 +152,10 @@ class Pairs(Network):
     """
 
     name, title = "pairs", "curves and products of pairs"
-    convex = True
     dense_cells = 20_000_000
-    automatic_schedule = staticmethod(pair_schedule)
+    automatic_schedule = staticmethod(schedules.pair_schedule)
 
-    def __init__(self, *, n_screened: int | str = "auto") -> None:
-        self.n_screened = n_screened
+    n_screened: int | str = "auto"
 
     def _constraints(self) -> dict[str, Any]:
         return {"n_screened": _whole_or("auto")}
@@ -193,6 +172,7 @@ class Pairs(Network):
 PAPER_HIDDEN_LAYERS = (50, 25, 10)
 
 
+@dataclass(kw_only=True, repr=False)
 class Dense(Network):
     """The paper's network with hidden layers, each followed by batch normalisation and ReLU; compiled, without PyTorch.
 
@@ -208,18 +188,11 @@ class Dense(Network):
     """
 
     name, title = "mlp", "dense network"
-    paper_schedule = staticmethod(paper_network_schedule)
+    paper_schedule = staticmethod(schedules.paper_network_schedule)
 
-    def __init__(
-        self,
-        *,
-        hidden_layer_sizes: Sequence[int] = PAPER_HIDDEN_LAYERS,
-        n_init: int | str = "auto",
-        n_screened: int | None = None,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.n_init = n_init
-        self.n_screened = n_screened
+    hidden_layer_sizes: Sequence[int] = PAPER_HIDDEN_LAYERS
+    n_init: int | str = "auto"
+    n_screened: int | None = None
 
     def _constraints(self) -> dict[str, Any]:
         sizes = ["array-like"]  # the engine checks them
@@ -234,7 +207,7 @@ class Dense(Network):
             )
         from tamiz.engines.dense import DenseEngine  # loads numba
 
-        engine = DenseEngine(self.hidden_layer_sizes, n_init=_n_starts(self.n_init, DENSE_STARTS, training))
+        engine = DenseEngine(self.hidden_layer_sizes, n_init=_n_starts(self.n_init, schedules.DENSE_STARTS, training))
         if self.n_screened is None:
             return engine
         from tamiz.engines.pairs import ScreenedEngine
@@ -242,6 +215,7 @@ class Dense(Network):
         return ScreenedEngine(engine, int(self.n_screened))
 
 
+@dataclass(kw_only=True, repr=False)
 class TorchNetwork(Network):
     """A network that PyTorch trains.
 
@@ -258,10 +232,9 @@ class TorchNetwork(Network):
     name, title = "callable", "network of the user"
     compiled = False
 
-    def __init__(self, build: Callable[[int, int], Any], *, n_init: int | str = "auto", device: str = "cpu") -> None:
-        self.build = build
-        self.n_init = n_init
-        self.device = device
+    build: Callable[[int, int], Any] = field(kw_only=False)
+    n_init: int | str = "auto"
+    device: str = "cpu"
 
     def _constraints(self) -> dict[str, Any]:
         return {"build": [callable], "n_init": _whole_or("auto"), "device": [str]}
@@ -271,14 +244,16 @@ class TorchNetwork(Network):
         require("torch", "torch", f"network={self.build!r}")
         from tamiz.torch.engine import TorchEngine
 
-        return TorchEngine(self.build, device=self.device, n_init=_n_starts(self.n_init, NETWORK_STARTS, training))
+        return TorchEngine(
+            self.build, device=self.device, n_init=_n_starts(self.n_init, schedules.NETWORK_STARTS, training)
+        )
 
 
 class Automatic(Linear):
     """The simplest network that does as well as the best, chosen by inner cross-validation."""
 
     name, title = "auto", "simplest of these that does as well"
-    convex = quick = False
+    quick = False
 
 
 def _whole_or(other: str | None) -> list[Any]:
@@ -290,7 +265,7 @@ def _whole_or(other: str | None) -> list[Any]:
 def _n_starts(n_init: int | str, automatic: int, training: Training) -> int:
     if not isinstance(n_init, str):
         return int(n_init)
-    return PAPER_STARTS if training.is_paper else automatic
+    return schedules.PAPER_STARTS if training.is_paper else automatic
 
 
 #: What ``network="auto"`` tries, the simplest first; names that ``NETWORKS`` does not have are left out.

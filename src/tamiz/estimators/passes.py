@@ -12,8 +12,7 @@ from tamiz._utils.extras import require
 from tamiz._utils.memory import available_memory, format_memory
 from tamiz._utils.validation import resolve_n_features_to_select
 from tamiz.errors import SourceError
-from tamiz.estimators.gating import GATING_PARAMETERS
-from tamiz.estimators.training import is_auto
+from tamiz.estimators.training import GATING_PARAMETERS, is_auto
 from tamiz.rows.passes import PassRecord, Reservoir, Sample, TableStatistics, hash_rows, read_sample
 from tamiz.rows.sources import BlockSource
 

@@ -8,7 +8,6 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import get_tags
@@ -18,17 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from tamiz._utils.pictures import Lines, Series, draw
 from tamiz._utils.validation import finite_number, resolve_n_features_to_select
-from tamiz.estimators.base import BaseE2EFS, Data, seed_of
-from tamiz.estimators.chooser import (
-    choose,
-    choose_n_features,
-    cv_results,
-    inner_folds,
-    round_numbers,
-    standard_errors,
-)
-from tamiz.estimators.classifier import E2EFSClassifier
-from tamiz.estimators.networks import find_network
+from tamiz.estimators import chooser
+from tamiz.estimators.base import BaseE2EFS, seed_of
+from tamiz.estimators.e2efs import E2EFSClassifier
 from tamiz.estimators.training import is_auto
 from tamiz.rows.rows import Rows
 
@@ -64,10 +55,9 @@ class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         The best M is the fewest whose mean score is within one standard error of the best, is the best, or is within that
         number of the best.
     n_jobs : int or None, default=None
-        How many fits run at a time, as in joblib: None is one (or what a ``joblib.parallel_config`` says), -1 all cores.
-        The result does not depend on it. The linear engine releases the GIL, so threads are enough and the table is not
-        copied, and its fits on all rows share most of their steps: only the inner folds run side by side. Another joblib
-        backend (processes, Dask, Ray) can be chosen with ``joblib.parallel_config``.
+        Inner folds that run at a time, as in joblib: None is one (or what a ``joblib.parallel_config`` says), -1 all cores.
+        The result does not depend on it. Another joblib backend (processes, Dask, Ray) can be chosen with
+        ``joblib.parallel_config``.
 
     Attributes
     ----------
@@ -118,12 +108,8 @@ class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         rule: str | float = "one_se",
         n_jobs: int | None = None,
     ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.estimator = estimator
-        self.cv = cv
-        self.scoring = scoring
-        self.rule = rule
-        self.n_jobs = n_jobs
+        self.n_features_to_select, self.estimator, self.cv = n_features_to_select, estimator, cv
+        self.scoring, self.rule, self.n_jobs = scoring, rule, n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, time: Any = None) -> E2EFSPath:
         """Select for every M, and choose one.
@@ -152,21 +138,15 @@ class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         counts = free._possible_counts(data)
         values = self._values(counts[1])
         rows, seed = Rows(X, y, sample_weight=sample_weight, groups=groups, time=time), seed_of(base.random_state)
-        chosen = choose(base, rows, counts, data.n_outputs, seed, values=values)
+        chosen = chooser.choose(base, rows, counts, data.n_outputs, seed, values=values)
         base.set_params(**chosen.parameters)
         choice = None
         if self.cv is not None:
-            splits = inner_folds(rows, base._task, self.cv, seed, "E2EFSPath")
+            splits = chooser.inner_folds(rows, base._task, self.cv, seed, "E2EFSPath")
             scored = clone(base).set_params(random_state=seed, verbose=0)
-            choice = choose_n_features(scored, values, rows, splits, self.rule, n_jobs=self.n_jobs)
+            choice = chooser.choose_n_features(scored, values, rows, splits, self.rule, n_jobs=self.n_jobs)
             chosen.choices["n_features_to_select"] = choice
-        _ = data.table  # normalised once, before threads share it
-        # Fits that share their steps are one piece of work, which takes little longer than one of them.
-        parts = [values] if base._shares_steps(values[-1], data) else [[m] for m in values]
-        jobs = [delayed(_fit_sizes)(base, part, data) for part in parts]
-        # torch has one random state per process, which fits in threads would take from each other.
-        prefer = "threads" if find_network(base.network).compiled else "processes"
-        found = dict(pair for part in Parallel(n_jobs=self.n_jobs, prefer=prefer)(jobs) for pair in part)
+        found = dict(base._fit_sizes(values, data))
         for one in found.values():
             one.selection_ = replace(one.selection_, choices=chosen.records())
         self.n_features_in_ = data.n_features
@@ -175,7 +155,7 @@ class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         self.n_features_to_select_ = values
         self.estimators_ = {m: found[m] for m in values}
         if choice is not None:
-            self.cv_results_ = cv_results(choice)
+            self.cv_results_ = chooser.cv_results(choice)
             self.best_ = int(choice.chosen)
             self.best_estimator_ = self.estimators_[self.best_]
         return self
@@ -193,7 +173,7 @@ class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         """Return the values of M, checked, each once."""
         wanted = self.n_features_to_select
         if is_auto(wanted):
-            return round_numbers(n_features)
+            return chooser.round_numbers(n_features)
         if isinstance(wanted, str) or not hasattr(wanted, "__len__") or len(wanted) == 0:
             raise ValueError(
                 f"n_features_to_select must be 'auto' or a list of one or more numbers of features, got {wanted!r}."
@@ -283,7 +263,7 @@ class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         self._best()
         scores = self.cv_results_
         splits = np.array([value for name, value in scores.items() if name.startswith("split")]).T
-        numbers, mean, error = scores["n_features"], scores["mean_test_score"], standard_errors(splits)
+        numbers, mean, error = scores["n_features"], scores["mean_test_score"], chooser.standard_errors(splits)
         series = Series("mean and standard error", np.asarray(numbers), mean, mean - error, mean + error)
         labels = ("number of features M", "score on inner folds (mean and standard error)")
         return draw(Lines("", *labels, [series], log_x=True, chosen=(f"chosen: {self.best_}", self.best_)), ax)
@@ -298,7 +278,3 @@ class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         return tags
-
-
-def _fit_sizes(base: BaseE2EFS, sizes: Sequence[int], data: Data) -> list[tuple[int, Any]]:
-    return list(base._fit_sizes(sizes, data))

@@ -19,7 +19,7 @@ from tamiz._utils.validation import check_target_length, finite_number, whole_nu
 
 
 def false_selection_factor(threshold: float, n_resamples: int, assumption: str = "unimodal") -> float:
-    r"""Return C, with which C q² / p bounds the expected number of columns selected by mistake.
+    r"""Compute C, with which C q² / p bounds the expected number of columns selected by mistake.
 
     Parameters
     ----------
@@ -138,12 +138,8 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.n_resamples = n_resamples
-        self.max_false = max_false
-        self.assumption = assumption
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        self.estimator, self.n_resamples, self.max_false = estimator, n_resamples, max_false
+        self.assumption, self.n_jobs, self.random_state = assumption, n_jobs, random_state
 
     def fit(self, X: Any, y: Any) -> StabilitySelection:
         """Select on halves of the rows, and keep what most of them kept.
@@ -186,7 +182,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _find_threshold(self, n_features: int) -> tuple[float, float]:
-        """Return the smallest threshold whose bound is small enough, and the bound."""
+        """Find the smallest threshold whose bound is small enough, and the bound."""
         share = self.n_selected_per_half_ / n_features
         if self.assumption == "unimodal" and share > 1 / math.sqrt(3):
             raise ValueError(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import numbers
 from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from tamiz._utils.names import suggest
+
+#: Parameters of the estimators that decide what gamma decides over.
+GATING_PARAMETERS = ("groups", "keep", "drop", "costs", "budget")
 
 
 class NamedParameters:
@@ -37,22 +40,16 @@ class NamedParameters:
             raise error(f"{cls.__name__} has no parameter {name!r}.{hint} There are: {', '.join(known)}.")
 
 
+@dataclass
 class Options(NamedParameters):
     """Base of the parameter objects: ``get_params`` and ``set_params`` as of scikit-learn, which need not be loaded."""
 
     @classmethod
-    def _defaults(cls) -> dict[str, Any]:
-        if cls.__init__ is object.__init__:
-            return {}
-        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
-        return {parameter.name: parameter.default for parameter in parameters}
-
-    @classmethod
     def _get_param_names(cls) -> list[str]:
-        return list(cls._defaults())
+        return [field.name for field in fields(cls)]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return names and values of the parameters.
+        """List names and values of the parameters.
 
         Parameters
         ----------
@@ -74,19 +71,13 @@ class Options(NamedParameters):
         self
         """
         self._check_names(parameters, ValueError)
-        for name, value in parameters.items():
-            setattr(self, name, value)
+        vars(self).update(parameters)
         return self
 
     def __repr__(self) -> str:
-        shown = ((name, getattr(self, name), default) for name, default in self._defaults().items())
+        shown = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
         changed = [f"{name}={value!r}" for name, value, default in shown if repr(value) != repr(default)]
         return f"{type(self).__name__}({', '.join(changed)})"
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and repr(self) == repr(other)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def check(self) -> None:
         """Raise ValueError for a parameter that is out of its range."""
@@ -98,6 +89,7 @@ class Options(NamedParameters):
         return {}
 
 
+@dataclass(kw_only=True, repr=False)
 class Training(Options):
     """Rates, lengths and solver of the training of an estimator.
 
@@ -146,40 +138,23 @@ class Training(Options):
     TypeError: Training has no parameter 'ramp_step'. Did you mean 'ramp_steps'? There are: ...
     """
 
-    def __init__(
-        self,
-        *,
-        recipe: str = "tamiz",
-        learning_rate: float | str = "auto",
-        batch_size: int | str = "auto",
-        warmup_steps: int | str = "auto",
-        ramp_steps: int | str = "auto",
-        refinement_epochs: int | str = "auto",
-        max_steps: int | str = "auto",
-        gamma_rows: str = "auto",
-        mu: float = 1.0,
-        rho: float = 0.75,
-        mask_optimizer: str = "adam",
-        fit_intercept: bool = True,
-        max_memory: float | None = None,
-    ) -> None:
-        self.recipe = recipe
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.warmup_steps = warmup_steps
-        self.ramp_steps = ramp_steps
-        self.refinement_epochs = refinement_epochs
-        self.max_steps = max_steps
-        self.gamma_rows = gamma_rows
-        self.mu = mu
-        self.rho = rho
-        self.mask_optimizer = mask_optimizer
-        self.fit_intercept = fit_intercept
-        self.max_memory = max_memory
+    recipe: str = "tamiz"
+    learning_rate: float | str = "auto"
+    batch_size: int | str = "auto"
+    warmup_steps: int | str = "auto"
+    ramp_steps: int | str = "auto"
+    refinement_epochs: int | str = "auto"
+    max_steps: int | str = "auto"
+    gamma_rows: str = "auto"
+    mu: float = 1.0
+    rho: float = 0.75
+    mask_optimizer: str = "adam"
+    fit_intercept: bool = True
+    max_memory: float | None = None
 
     @classmethod
     def paper(cls, **changes: Any) -> Training:
-        """Return the recipe of the paper, for its two networks ("linear" and "mlp") and variants ("hard" and "soft").
+        """Follow the recipe of the paper, for its two networks ("linear" and "mlp") and variants ("hard" and "soft").
 
         Rate 0.001, and 0.05 for "mlp" until the refinement; l2 of 100 / N throughout; 5 epochs of warm-up; 300 epochs for
         "hard" and 200 for "soft" until the refinement, T of 300 and 250 epochs; 150 epochs of refinement; max(2, N / 50)
@@ -208,11 +183,8 @@ class Training(Options):
         return {
             "recipe": [StrOptions({"tamiz", "paper"})],
             "learning_rate": [AUTO, finite_number(0, or_equal=False)],
-            "batch_size": [AUTO, whole_number(1)],
-            "warmup_steps": [AUTO, whole_number(0)],
-            "ramp_steps": [AUTO, whole_number(1)],
-            "refinement_epochs": [AUTO, whole_number(0)],
-            "max_steps": [AUTO, whole_number(1)],
+            **{name: [AUTO, whole_number(1)] for name in ("batch_size", "ramp_steps", "max_steps")},
+            **{name: [AUTO, whole_number(0)] for name in ("warmup_steps", "refinement_epochs")},
             "gamma_rows": [StrOptions({"auto", "held-out", "joint"})],
             "mu": [finite_number(1e-6)],
             "rho": [Interval(numbers.Real, 0, 1, closed="both")],
@@ -223,24 +195,11 @@ class Training(Options):
 
     @property
     def is_paper(self) -> bool:
-        """Tell whether the paper's recipe is followed."""
+        """Whether the paper's recipe is followed."""
         return self.recipe == "paper"
 
-    @property
-    def lengths(self) -> dict[str, Any]:
-        """Return the parameters that make a schedule, "auto" or a number."""
-        names = (
-            "learning_rate",
-            "batch_size",
-            "warmup_steps",
-            "ramp_steps",
-            "refinement_epochs",
-            "max_steps",
-            "gamma_rows",
-        )
-        return {name: getattr(self, name) for name in names}
 
-
+@dataclass(kw_only=True, repr=False)
 class Auto(Options):
     """How ``n_features_to_select="auto"`` chooses M by inner cross-validation.
 
@@ -258,9 +217,8 @@ class Auto(Options):
     Auto(rule='best', minimum=3)
     """
 
-    def __init__(self, *, rule: str | float = "one_se", minimum: int = 1) -> None:
-        self.rule = rule
-        self.minimum = minimum
+    rule: str | float = "one_se"
+    minimum: int = 1
 
     def _constraints(self) -> dict[str, Any]:
         from sklearn.utils._param_validation import StrOptions
@@ -271,7 +229,7 @@ class Auto(Options):
 
 
 def is_auto(value: Any) -> bool:
-    """Tell whether a parameter is left to inner cross-validation.
+    """Check whether a parameter is left to inner cross-validation.
 
     Examples
     --------

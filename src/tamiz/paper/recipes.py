@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from tamiz.baselines.registry import get_method
 from tamiz.engines.schedule import PAPER_RAMP_EPOCHS
-from tamiz.estimators import E2EFSClassifier
+from tamiz.estimators.e2efs import E2EFSClassifier
 from tamiz.estimators.training import Training
 from tamiz.evaluation.comparison import fit_size, make_seeded
 from tamiz.evaluation.metrics import balanced_accuracy

@@ -98,7 +98,8 @@ def test_progress_can_end_a_study(frame):
 
 WRONG = [
     ({"target": "illl"}, "illl"),
-    ({"target": None}, "Name the target"),
+    ({"target": None}, "Say which column is the target"),
+    ({"netwrok": "mlp"}, "select has no option 'netwrok'.*'network'"),
     ({"groups": "a", "time": "b"}, "groups or time, not both"),
     ({"keep": ["z"]}, "z"),
     ({"costs": {"a": 2.0}}, "costs need a budget"),
@@ -111,5 +112,5 @@ WRONG = [
 
 @pytest.mark.parametrize(("more", "message"), WRONG)
 def test_what_is_wrong_is_said_in_one_sentence(frame, more, message):
-    with pytest.raises((ValueError, TableError), match=message):
+    with pytest.raises((ValueError, TypeError, TableError), match=message):
         select(frame[[*FEATURES, "ill"]], **{"target": "ill", "k": 2 if "budget" not in more else "auto", **more})

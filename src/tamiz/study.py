@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
-import math
 import os
 import time as clock
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tamiz._utils.memory import available_memory
+from tamiz._utils.names import suggest
 from tamiz._utils.records import to_plain
 from tamiz._utils.text import discard, quote
 from tamiz._utils.validation import collect_lazy, resolve_n_features_to_select
@@ -35,27 +35,24 @@ from tamiz.evaluation.cross_validation import (
     score_held_out,
     split_folds,
 )
+from tamiz.evaluation.folds import possible_folds
 from tamiz.evaluation.intervals import Interval
 from tamiz.evaluation.metrics import Metric, get_metric
-from tamiz.evaluation.pools import one_torch_thread
+from tamiz.evaluation.pools import count_jobs, one_torch_thread
 from tamiz.evaluation.results import Evaluation
 from tamiz.evaluation.stability import library_versions
-from tamiz.evaluation.subjects import Subject, read_rows
+from tamiz.evaluation.subjects import Subject
 from tamiz.persistence import SavedModel
 from tamiz.rows.rows import Rows
-from tamiz.rows.targets import decide_task
 from tamiz.selection import Selection
-from tamiz.tables import DataTable, TableEncoder, as_table, read_table, write_columns
-from tamiz.tables.columns import Alert, drop_unusable_columns, identifier_columns
+from tamiz.tables import DataTable, TableEncoder, read_table, write_columns
+from tamiz.tables.columns import Alert, identifier_columns
 from tamiz.tables.formats import output_suffix
-from tamiz.tables.names import find_column, find_columns
+from tamiz.tables.load import COPIES_PER_FOLD, SPELLING, load_rows
+from tamiz.tables.names import find_columns
 
-#: Copies of the rows that a fold holds while it runs: prepared, and twice in the engine.
-COPIES_PER_FOLD = 3
-#: Rows that a training part of the folds needs to be split once more, to choose M.
-_ROWS_FOR_AUTO, _ROWS_OF_A_CLASS_FOR_AUTO = 8, 3
-#: Arguments of ``read_table`` that say how the cells of a file are spelt.
-_OF_FILE = ("format", "delimiter", "header", "encoding", "skip_rows", "decimal", "na_values", "keep_na")
+#: Parameters of the estimator that :func:`select` hands on.
+_MODEL_OPTIONS = ("network", "variant", "loss", "class_weight", "training", "keep", "drop", "costs", "budget")
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,30 +317,21 @@ def select(
     target: Any = None,
     k: int | float | str = "auto",
     *,
-    network: Any = "linear",
-    variant: str = "soft",
-    loss: str = "auto",
-    class_weight: Any = "balanced",
-    training: Any = None,
     groups: Any = None,
     time: Any = None,
     weights: Any = None,
-    keep: Sequence[Any] | None = None,
-    drop: Sequence[Any] | None = None,
-    costs: Mapping[Any, float] | None = None,
-    budget: float | None = None,
     missing: str = "median",
+    task: str | None = None,
     test: Any = None,
     scoring: str | Metric | None = None,
     cv: Any = 5,
     repeats: int = 1,
     permutations: int | None = None,
-    task: str | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     report: Callable[[str], None] = discard,
     progress: Progress | None = None,
-    **reading: Any,
+    **options: Any,
 ) -> Study:
     """Keep the k columns of a table that predict its target best, with cross-validated scores, alerts and a verdict.
 
@@ -356,34 +344,28 @@ def select(
     k : int, float or "auto", default="auto"
         Number of columns to keep, a fraction of them, or the fewest that score as well as the best number, within one
         standard error on inner folds.
-    network, variant, loss, class_weight, training
-        As of :class:`~tamiz.E2EFSClassifier`.
     groups, time, weights : str, array-like or None, default=None
         Columns, or values, that describe the rows: rows of a group stay together in a fold; with time every fold trains on
         the past of its test rows.
-    keep, drop : sequence of str, default=None
-        Columns that are always, or never, kept: names, numbers from 1, ranges or patterns, as in ``ignore`` of
-        :func:`~tamiz.tables.read_table`; of arrays, numbers from 0.
-    costs : mapping of column to number, default=None
-        What columns cost; others cost 1. Only with a ``budget``.
-    budget : float or None, default=None
-        Takes the place of k: the kept columns together cost at most this.
     missing : {"median", "indicator"}, default="median"
         Missing numbers are replaced by the median, or also get an indicator that belongs to their column.
+    task : {"classification", "regression"} or None, default=None
+        What the target is; None decides from its values.
     test : path, data frame, (X, y) or None, default=None
         Further rows, on which the final model is scored.
     scoring, cv, repeats, n_jobs, random_state
         As in :func:`tamiz.evaluate`; ``n_jobs=None`` takes all cores that the memory allows.
     permutations : int or None, default=None
         Most shuffled targets to compare with; None: up to 99, none for networks whose fits take seconds.
-    task : {"classification", "regression"} or None, default=None
-        What the target is; None decides from its values.
     report : callable, default=no-op
         Called with each message about what was decided; they are in ``Study.notes`` too.
     progress : callable or None, default=None
         Called with (stage, parts done, all parts); what it raises ends the run.
-    **reading
-        Further arguments of :func:`~tamiz.tables.read_table`, such as ``ignore``, ``categorical`` or ``delimiter``.
+    **options
+        ``network``, ``variant``, ``loss``, ``class_weight``, ``training``, ``keep``, ``drop``, ``costs`` and ``budget`` of
+        :class:`~tamiz.E2EFSClassifier`; columns to keep or drop may be names, numbers from 1, ranges or patterns, those of
+        arrays are numbers from 0. Further arguments of :func:`~tamiz.tables.read_table`, such as ``ignore``,
+        ``categorical`` or ``delimiter``.
 
     Returns
     -------
@@ -404,26 +386,19 @@ def select(
         report(message)
 
     started = clock.perf_counter()
-    if reading.pop("keep_na", False):
-        reading["na_values"] = ()  # in the words that a saved model keeps
+    model_options, reading = _split_options(options)
     roles = {"groups": groups, "time": time, "sample_weight": weights}
     rows, targets, found_task = load_rows(
         table, target, roles, task=task, missing=missing, report=note, reading=reading
     )
     seconds = {"reading": clock.perf_counter() - started}
-    estimator = _make_estimator(
-        rows, found_task, k, keep, drop, costs, budget,
-        network=network, variant=variant, loss=loss, class_weight=class_weight, training=training,
-        missing="indicator" if missing == "indicator" else "error", random_state=random_state, scoring=None,
-    )  # fmt: skip
+    estimator = _make_estimator(rows, found_task, k, missing, random_state, model_options)
     subject = Subject(estimator, rows, found_task)
+    automatic = estimator.n_features_to_select == "auto"
     if isinstance(cv, (int, np.integer)) and groups is None and time is None:
-        cv = _most_folds(rows, found_task, int(cv), note)
+        cv = possible_folds(rows.y[rows.used], found_task, int(cv), nested=automatic, report=note)
     folds, n_folds = split_folds(rows, found_task, cv, repeats, random_state)
     metric = get_metric(scoring, found_task)
-    automatic = estimator.n_features_to_select == "auto"
-    if automatic:
-        _check_enough_rows(rows, found_task)
 
     started = clock.perf_counter()
     encoder, whole = rows.whole()
@@ -434,8 +409,9 @@ def select(
     if automatic:
         note(_describe_choice(model, len(subject.unit_names)))
 
+    network, budget = estimator.network, estimator.budget
     quick = find_network(network).quick
-    sizes = _sizes(subject, m, automatic) if quick and budget is None else []
+    sizes = _curve_sizes(subject, m, automatic) if quick and budget is None else []
     if permutations is None:
         permutations = choose_permutations(rows) if quick else 0
     if not quick:
@@ -451,13 +427,12 @@ def select(
         n_permutations=permutations,
         n_kept=m,
         seed=random_state,
-        n_jobs=_count_jobs(n_jobs, rows, len(folds)),
+        n_jobs=count_jobs(n_jobs, len(folds), rows.n_rows * rows.columns.size * 4 * COPIES_PER_FOLD),
         progress=progress,
     )
     seconds["selection"] = float(np.median([fold.seconds for fold in evaluation.folds]))
     weighted = {} if whole.sample_weight is None else {"sample_weight": whole.sample_weight}
-    others = [size for size in sizes if size != m]
-    models = dict(model.fit_copies(others, whole.X, whole.y, **weighted)) if others else {}
+    models = dict(model.fit_copies([size for size in sizes if size != m], whole.X, whole.y, **weighted))
     found = [
         *getattr(rows.source, "alerts", ()),
         *find_leaks(evaluation, rows, whole.X),
@@ -471,12 +446,11 @@ def select(
         note(f"In {late} of {len(evaluation.folds) + 1} fits the step limit had to decide which columns to keep.")
     settings = {
         "file": str(table) if isinstance(table, (str, os.PathLike)) else None,
-        "variant": variant,
+        "variant": estimator.variant,
         "network": network if isinstance(network, str) else type(network).__name__,
         "k": k if budget is None else None,
         "budget": budget,
-        "keep": None if keep is None else list(keep),
-        "drop": None if drop is None else list(drop),
+        **{name: list(model_options[name]) if model_options.get(name) else None for name in ("keep", "drop")},
         "folds": len(folds),
         "repeats": repeats,
         "permutations": permutations,
@@ -488,229 +462,48 @@ def select(
         rows, targets, found_task, model, encoder, subject.units, evaluation, models, alerts, settings, None,
         tuple(notes), seconds,
     )  # fmt: skip
-    if test is None:
-        return study
-    return _score_test(study, test, target, reading)
+    return study if test is None else _score_test(study, test, reading)
 
 
-def load_rows(
-    table: Any,
-    target: Any = None,
-    roles: Mapping[str, Any] | None = None,
-    *,
-    task: str | None = None,
-    missing: str = "median",
-    report: Callable[[str], None] = discard,
-    reading: Mapping[str, Any] | None = None,
-) -> tuple[Rows, list[str], str]:
-    """Read a table of any kind; return its rows, the names of the targets and the task.
-
-    Parameters
-    ----------
-    table, target, task, missing, report
-        As of :func:`select`.
-    roles : mapping or None, default=None
-        Names of columns, or values, of "groups", "time" and "sample_weight".
-    reading : mapping or None, default=None
-        Further arguments of :func:`~tamiz.tables.read_table`.
-    """
-    reading, note = dict(reading or {}), report
-    roles = {"groups": None, "time": None, **(roles or {})}
-    if missing not in ("median", "indicator"):
-        raise ValueError(f"missing must be 'median' or 'indicator', got {missing!r}.")
-    if roles["groups"] is not None and roles["time"] is not None:
-        raise ValueError("Folds follow groups or time, not both. Leave one of them out.")
-    named = {role: value for role, value in roles.items() if isinstance(value, str)}
-    given = {role: value for role, value in roles.items() if value is not None and not isinstance(value, str)}
-    targets = [target] if isinstance(target, str) else list(target or ()) if _is_names(target) else []
-    encoder = TableEncoder(impute=missing != "indicator")
-    if isinstance(table, (str, os.PathLike)):
-        targets = [target] if isinstance(target, str) else [] if target is None else list(target)
-        if not all(isinstance(one, str) for one in targets):
-            raise ValueError("The target of a file is the name of one of its columns.")
-        found, targets, values = _read_file(Path(table), targets, named, task, note, reading)
-        assert found.target is not None
-        y, task = values.pop("y"), found.target.task
-    elif (hasattr(table, "shape") and not hasattr(table, "columns")) or isinstance(table, (list, tuple)):
-        if target is None or targets:
-            raise ValueError("Arrays have no names of columns: hand in the values of the target.")
-        if named:
-            raise ValueError(f"Arrays have no names of columns: hand in the values of {next(iter(named))}.")
-        y = np.asarray(target)
-        task = task or ("regression" if y.ndim > 1 else decide_task(y))
-        return Rows(table, y, **given), ["y"] if y.ndim == 1 else [f"y{i}" for i in range(y.shape[1])], task
-    else:
-        frame = collect_lazy(table)
-        columns, frame = _split_frame(frame, {*targets, *named.values()})
-        found = as_table(frame, reading.get("categorical", ()))
-        y = (
-            np.column_stack([columns[n] for n in targets])
-            if len(targets) > 1
-            else columns[targets[0]]
-            if targets
-            else target
-        )
-        y = found.y if y is None and found.target is not None else y
-        if y is None:
-            raise ValueError("Name the target, a column of the table, or hand in its values.")
-        y = np.asarray(y)
-        values = {role: columns[name] for role, name in named.items()}
-        known = (
-            np.array([value is not None and value == value for value in y.tolist()])
-            if y.ndim == 1
-            else np.ones(len(y), bool)
-        )
-        if not known.all():
-            note(f"Left out: {int((~known).sum()):,} row(s) without a value of the target.")
-            found, y = found.take(np.flatnonzero(known)), y[known]
-            values = {role: np.asarray(v)[known] for role, v in values.items()}
-            given = {role: np.asarray(v)[known] for role, v in given.items()}
-        drop_unusable_columns(found, reading.get("max_categories", 50), note)
-        task = task or ("regression" if y.ndim > 1 else decide_task(y))
-        targets = targets or ["y"]
-    return read_rows(found, y, **values, **given, encoder=encoder), targets, task
+def _split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split the options of :func:`select` into those of the estimator and those of the reader; raise for unknown ones."""
+    reading = inspect.signature(read_table).parameters.keys() - {"source", "target", "task", "roles", "report"}
+    for name in options:
+        if name not in reading and name not in _MODEL_OPTIONS:
+            raise TypeError(f"select has no option {name!r}{suggest(name, [*_MODEL_OPTIONS, *sorted(reading)])}")
+    found = {name: value for name, value in options.items() if name not in _MODEL_OPTIONS and value is not None}
+    if found.pop("keep_na", False):
+        found["na_values"] = ()  # in the words that a saved model keeps
+    return {name: options[name] for name in _MODEL_OPTIONS if name in options}, found
 
 
-def _is_names(target: Any) -> bool:
-    return (
-        isinstance(target, (list, tuple))
-        and 0 < len(target) <= 50
-        and all(isinstance(one, str) for one in target)
-        and (len(set(target)) == len(target))
-    )
-
-
-def _split_frame(frame: Any, names: set[str]) -> tuple[dict[str, np.ndarray], Any]:
-    """Take columns out of a data frame; return their values by name, and the rest."""
-    have = [str(name) for name in getattr(frame, "column_names", None) or list(frame.columns)]
-    for name in names:
-        if name not in have:
-            find_column(name, have, "column")  # raises, with the nearest name
-    values = {name: np.asarray(frame[name]) for name in names}
-    rest = [name for name in have if name not in names]
-    return values, frame.select(rest) if hasattr(frame, "select") and not hasattr(frame, "loc") else frame[rest]
-
-
-def _read_file(
-    path: Path,
-    targets: list[str],
-    named: dict[str, str],
-    task: str | None,
-    note: Callable[[str], None],
-    reading: dict[str, Any],
-) -> tuple[DataTable, list[str], dict[str, Any]]:
-    """Read a file; return the table, the names of its targets, and target, groups, time and weights of its rows."""
-    reading = {name: value for name, value in reading.items() if value is not None}
-    ignore, of_file = reading.pop("ignore", ()), {n: reading[n] for n in _OF_FILE if n in reading}
-    reading.setdefault("copies", 1 + COPIES_PER_FOLD)
-
-    def read(names: list[str], its_task: str | None) -> DataTable:
-        kinds = {"sample_weight": "weights"}
-        roles = [*(("target", name) for name in names[1:]), *((kinds.get(r, r), name) for r, name in named.items())]
-        return read_table(
-            path,
-            target=names[0] if names else None,
-            task=its_task,
-            need_target=True,
-            ignore=ignore,
-            roles=roles,
-            report=note,
-            **reading,
-        )
-
-    try:
-        table = read(targets, task if len(targets) < 2 else "regression")
-    except TableArgumentError:
-        parts = [part.strip() for part in targets[0].split(",")] if len(targets) == 1 else []
-        if len(parts) < 2 or not all(parts):
-            raise
-        targets = parts
-        table = read(targets, "regression")
-    if len(targets) > 1 and task == "classification":
-        raise TableArgumentError("Several targets are numbers: leave the task out, or name one target.")
-    assert table.target is not None
-    wanted = {role: table.names[find_column(name, table.names)] for role, name in named.items()}
-    more = [table.names[find_column(name, table.names)] for name in targets[1:]]
-    names = [str(table.target_name), *more]
-    values: dict[str, Any] = {"y": table.target.y}
-    if more or wanted:
-        # As text: numbers of a table are float32, in which dates such as 20240131 would fall together.
-        columns = list(dict.fromkeys([*more, *wanted.values()]))
-        extra = read_table(path, columns=columns, categorical=columns, **of_file)
-        texts = {name: _texts_of(extra, name, table.target.rows) for name in columns}
-        if more:
-            others = [_numbers_of(texts[name], name, reading.get("decimal", ".")) for name in more]
-            for name, numbers in zip(more, others, strict=True):
-                if np.ptp(numbers) == 0:
-                    raise TableError(f"The target {quote(name)} is constant: there is nothing to predict.")
-            values["y"] = np.column_stack([table.target.y, *others])
-            note(f"Several targets: the score is over all {len(names)} of them.")
-        for role, name in wanted.items():
-            cells = texts[name]
-            lacking = sum(cell is None for cell in cells)
-            if lacking:
-                raise TableError(
-                    f"The column {name!r} of {role} has no value in {lacking:,} of {len(cells):,} rows. "
-                    "Fill them in, or leave these rows out."
-                )
-            values[role] = _numbers_of(cells, name, reading.get("decimal", ".")) if role == "sample_weight" else cells
-    return table, names, values
-
-
-def _texts_of(table: DataTable, name: str, rows: np.ndarray) -> list[str | None]:
-    """Return the cells of a column as text, None where missing."""
-    position = table.names.index(name)
-    text = table.texts.get(position)
-    if text is not None:
-        return text.take(rows).values()
-    place = table.number_columns.tolist().index(position)  # a format without text
-    taken = table.numbers[:, [place]]
-    numbers = np.asarray(taken.toarray() if hasattr(taken, "toarray") else taken, dtype=np.float64).ravel()[rows]
-    numbers = numbers + table.centres[place]
-    return [None if number != number else repr(float(number)) for number in numbers]
-
-
-def _numbers_of(cells: Iterable[str | None], name: str, decimal: str) -> np.ndarray:
-    """Return cells as finite numbers; raise if one is none."""
-    try:
-        numbers = np.array([math.nan if cell is None else float(cell.replace(decimal, ".")) for cell in cells])
-    except ValueError:
-        raise TableError(f"The column {quote(name)} holds text; numbers are needed there.") from None
-    lacking = int((~np.isfinite(numbers)).sum())
-    if lacking:
-        raise TableError(
-            f"The column {quote(name)} has no finite value in {lacking:,} rows. Fill them in, or leave them out."
-        )
-    return numbers
-
-
-def _make_estimator(
-    rows: Rows, task: str, k: Any, keep: Any, drop: Any, costs: Any, budget: Any, **parameters: Any
-) -> Any:
-    """Return the estimator for what was asked for, not fitted."""
+def _make_estimator(rows: Rows, task: str, k: Any, missing: str, seed: int, options: Mapping[str, Any]) -> Any:
+    """Build the estimator, with columns by their names in the table."""
     from tamiz.estimators.e2efs import E2EFSClassifier, E2EFSRegressor
 
+    budget, costs = options.get("budget"), options.get("costs")
     if budget is None and costs:
         raise ValueError("costs need a budget: say what the kept columns may cost together.")
     if budget is not None and k not in ("auto", None):
         raise ValueError("budget takes the place of k: give one of them.")
-    for name, specs in (("keep", keep), ("drop", drop)):
-        parameters[name] = _columns_of(rows, specs, name) or None
+    auto = isinstance(k, str) or k is None
+    parameters = {
+        **options,
+        "n_features_to_select": "auto" if auto else resolve_n_features_to_select(k, rows.n_columns),
+        "missing": "indicator" if missing == "indicator" else "error",
+        "random_state": seed,
+        **{name: _find_features(rows, options.get(name), name) or None for name in ("keep", "drop")},
+    }
     if budget is not None:
-        found = {_columns_of(rows, [name], "costs")[0]: cost for name, cost in (costs or {}).items()}
-        parameters |= {"budget": budget, "costs": found, "n_features_to_select": None}
-    else:
-        auto = isinstance(k, str) or k is None
-        parameters["n_features_to_select"] = "auto" if auto else resolve_n_features_to_select(k, rows.n_columns)
-    if parameters["training"] is None:
-        del parameters["training"]
+        found = {_find_features(rows, [name], "costs")[0]: cost for name, cost in (costs or {}).items()}
+        parameters |= {"costs": found, "n_features_to_select": None}
     if task == "regression":
-        del parameters["class_weight"]
+        parameters.pop("class_weight", None)
     return (E2EFSRegressor if task == "regression" else E2EFSClassifier)(**parameters)
 
 
-def _columns_of(rows: Rows, specs: Any, what: str) -> list[Any]:
-    """Return the names of columns that a user asked for by name, number, range or pattern; of arrays their numbers."""
+def _find_features(rows: Rows, specs: Any, what: str) -> list[Any]:
+    """Find features by name, number, range or pattern; columns of arrays stay the numbers they are."""
     if not specs:
         return []
     if rows.encoder is None:
@@ -723,41 +516,6 @@ def _columns_of(rows: Rows, specs: Any, what: str) -> list[Any]:
     return found
 
 
-def _most_folds(rows: Rows, task: str, n_folds: int, note: Callable[[str], None]) -> int:
-    """Return the number of folds that the rows allow."""
-    y = rows.y[rows.used]
-    if task == "classification":
-        labels, counts = np.unique(y, return_counts=True)
-        most, rare = int(counts.min()), labels[int(counts.argmin())]
-        if most < 2:
-            raise TableError(
-                f"Class {quote(rare)} of the target has one row only, which cannot be both learnt and tested. "
-                "Leave that row out, or join the class with another."
-            )
-        if n_folds > most:
-            note(f"Folds: {most} instead of {n_folds}, since class {quote(rare)} has {most} rows only.")
-        return min(n_folds, most)
-    if len(y) < 4:
-        raise TableError(f"There are {len(y)} rows with a target; at least 4 are needed.")
-    if n_folds > len(y) // 2:
-        note(f"Folds: {len(y) // 2} instead of {n_folds}, for two rows in each of them.")
-    return min(n_folds, len(y) // 2)
-
-
-def _check_enough_rows(rows: Rows, task: str) -> None:
-    """Raise if a training part of the folds cannot be split once more, to choose M."""
-    y = rows.y[rows.used]
-    if task == "regression" and len(y) < _ROWS_FOR_AUTO:
-        raise TableError(f"k='auto' needs at least {_ROWS_FOR_AUTO} rows, there are {len(y)}: give k a number.")
-    if task == "classification":
-        labels, counts = np.unique(y, return_counts=True)
-        if counts.min() < _ROWS_OF_A_CLASS_FOR_AUTO:
-            raise TableError(
-                f"k='auto' needs at least {_ROWS_OF_A_CLASS_FOR_AUTO} rows of each class, and {quote(labels[counts.argmin()])} "
-                f"has {counts.min()}: give k a number."
-            )
-
-
 def _describe_choice(model: Any, n_columns: int) -> str:
     choice = model.selection_.choices["n_features_to_select"]
     best = choice["candidates"][int(np.nanargmax(np.array(choice["mean"], dtype=float)))]
@@ -767,67 +525,36 @@ def _describe_choice(model: Any, n_columns: int) -> str:
     )
 
 
-def _sizes(subject: Subject, m: int, automatic: bool) -> list[int]:
-    """Return the numbers of columns of the curve: those that were tried, or numbers around the given one."""
-    selector = subject.selector
-    options = {name: getattr(selector, name) for name in ("groups", "keep", "drop")}
+def _curve_sizes(subject: Subject, m: int, automatic: bool) -> list[int]:
+    """Numbers of columns of the curve: those that were tried, or numbers around the given one."""
+    options = {name: getattr(subject.selector, name) for name in ("groups", "keep", "drop")}
     least, most = possible_counts(subject.units.size, **options)
     sizes = {*round_numbers(most, least), m} if automatic else {*curve_sizes(most, m)}
     return sorted(size for size in sizes if least <= size <= most)
 
 
-def _count_jobs(n_jobs: int | None, rows: Rows, n_folds: int) -> int:
-    """Return how many folds to run side by side: as many as there are cores, fewer if memory is short."""
-    if n_jobs is not None:
-        if n_jobs < 1:
-            raise ValueError(f"n_jobs must be at least 1, got {n_jobs}.")
-        return min(n_jobs, n_folds)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    size, available = rows.n_rows * rows.columns.size * 4 * COPIES_PER_FOLD, available_memory()
-    if available is not None and size:
-        cores = min(cores, max(1, int(available / 2 / size)))
-    return min(cores, n_folds)
-
-
-def _score_test(study: Study, test: Any, target: Any, reading: dict[str, Any]) -> Study:
+def _score_test(study: Study, test: Any, reading: dict[str, Any]) -> Study:
     """Score the final model on further rows."""
-    metric, train = study.evaluation.metric, study.rows
-    saved, notes = None if study.encoder is None else study.saved_model, list[str]()
-    if saved is None:
-        X, y = test
-        y = np.asarray(y)
-    elif isinstance(test, (str, os.PathLike)):
-        spelling = {name: reading[name] for name in _OF_FILE if reading.get(name) is not None}
-        try:
-            found, _, values = _read_file(Path(test), list(study.targets), {}, study.task, discard, dict(spelling))
-            columns = read_table(test, columns=saved.columns, categorical=saved.text_columns, **spelling)
-        except TableError as error:
-            raise type(error)(f"{test}: {error}") from None
-        y = values["y"]
-        assert found.target is not None
-        X = saved.encode(columns.take(found.target.rows), notes.append)
-    else:
-        frame, y = test if isinstance(test, tuple) else (collect_lazy(test), None)
-        if y is None:
-            given, frame = _split_frame(frame, set(study.targets))
-            y = (
-                np.column_stack([given[n] for n in study.targets])
-                if len(study.targets) > 1
-                else given[study.targets[0]]
-            )
-        X, y = saved.encode(frame, notes.append), np.asarray(y)
+    metric, y_train, notes = study.evaluation.metric, study.rows.y, list[str]()
     label = test if isinstance(test, (str, os.PathLike)) else "the rows to test on"
     try:
-        check_test_target(y, train.y, study.task)
-    except ValueError as error:
-        raise TableError(f"{label}: {error}") from None
-    y_train = train.y
-    if saved is None:
+        if study.encoder is None:
+            X, y = test[0], np.asarray(test[1])
+        else:
+            saved, source = study.saved_model, collect_lazy(test[0] if isinstance(test, tuple) else test)
+            reading = {name: value for name, value in reading.items() if name in SPELLING}
+            target = test[1] if isinstance(test, tuple) else list(study.targets)
+            found, _, _ = load_rows(source, target, task=study.task, reading=reading)
+            y = found.y
+            columns = read_table(source, columns=saved.columns, categorical=saved.text_columns, **reading)
+            X = saved.encode(columns.take(found.source.target.rows), notes.append)
+        check_test_target(y, y_train, study.task)
+    except (TableError, ValueError) as error:
+        raise (type(error) if isinstance(error, TableError) else TableError)(f"{label}: {error}") from None
+    if study.encoder is None:
         response = metric.read(study.model, X)
     elif metric.response == "predict":
         response = saved.predict(X)
-        if study.task == "classification":
-            y, y_train = y.astype(str), y_train.astype(str)
     else:
         scores = saved.scores(X)
         response = scores[:, 0] if scores.shape[1] == 1 else scores

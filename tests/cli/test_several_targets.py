@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 from tamiz.cli.errors import EXIT_DATA, EXIT_USAGE
-from tamiz.study import load_rows
+from tamiz.tables.load import load_rows
 
 
 @pytest.fixture

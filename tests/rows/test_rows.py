@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 from tamiz.evaluation.folds import make_folds
-from tamiz.evaluation.subjects import read_rows
 from tamiz.rows.rows import Rows, read_time
+from tamiz.tables.load import read_rows
 
 X = np.arange(12.0).reshape(6, 2)
 

@@ -89,7 +89,7 @@ def compare_command(
     from tamiz.evaluation.comparison import compare as compare_selectors
     from tamiz.report.page import report
     from tamiz.report.text import csv_text
-    from tamiz.study import load_rows
+    from tamiz.tables.load import load_rows
 
     with Terminal(quiet, json) as terminal:
         out = free_folder(out or opt.default_folder(file, "tamiz-compare-"), force, terminal.say)

@@ -228,7 +228,10 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         if source is not None:
             self._validate_params()
             rows = {"sample_weight": sample_weight, "groups": groups, "time": time}
-            return fit_in_passes(self, source, self._get_training().max_memory, seed_of(self.random_state), rows)
+            found = fit_in_passes(self, source, self._get_training().max_memory, seed_of(self.random_state), rows)
+            for name, value in found.items():
+                setattr(self, name, value)
+            return self
         return self._fit_rows(X, y, sample_weight, groups, time)
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, time: Any = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +14,9 @@ from tamiz._utils.memory import available_memory, format_memory
 from tamiz._utils.validation import resolve_n_features_to_select
 from tamiz.errors import SourceError
 from tamiz.estimators.training import GATING_PARAMETERS, is_auto
-from tamiz.rows.passes import PassRecord, Reservoir, Sample, TableStatistics, hash_rows, read_sample
+from tamiz.rows.passes import Reservoir, Sample, TableStatistics, hash_rows, read_sample
 from tamiz.rows.sources import BlockSource
+from tamiz.selection import Selection
 
 #: Rows that a selection reads at most. Measured on 180,000 x 2,000 with 45 true columns: 20,000 rows find as many as all do.
 SELECTION_ROWS = 100_000
@@ -70,8 +72,8 @@ def has_rare_class(y: np.ndarray, task: str) -> bool:
 
 def fit_in_passes(
     estimator: Any, source: BlockSource, max_memory: float | None, seed: int, row_values: dict[str, Any]
-) -> Any:
-    """Fit an estimator on a source of blocks; return it.
+) -> dict[str, Any]:
+    """Fit an estimator on a source of blocks; return the fitted attributes.
 
     The first pass computes statistics of all columns and draws a sample of rows. If many columns have to go, a selection on that
     sample keeps ``COLUMNS_PER_M`` times M of them, and a second pass reads more rows of these. A selection on the sample keeps M
@@ -80,7 +82,7 @@ def fit_in_passes(
     Parameters
     ----------
     estimator : E2EFSClassifier or E2EFSRegressor
-        Not fitted.
+        Its parameters; it is cloned.
     source : BlockSource
         The table with its target.
     max_memory : float or None
@@ -90,61 +92,97 @@ def fit_in_passes(
     row_values : dict of str to array or None
         Further arguments of ``fit`` with one value per row: weights, groups, time.
     """
-    n_columns = source.n_columns
-    limit = rows_that_fit(max_memory, n_columns, SELECTION_ROWS)
-    sample = read_sample(source, limit, seed=seed, what="statistics of all columns, sample of rows")
+
+    def values_of(sample: Sample) -> dict[str, Any]:
+        return {name: np.asarray(v)[sample.rows] for name, v in row_values.items() if v is not None}
+
+    n_columns, m = source.n_columns, estimator.n_features_to_select
+    sample = read_sample(
+        source,
+        rows_that_fit(max_memory, n_columns, SELECTION_ROWS),
+        seed=seed,
+        what="statistics of all columns, sample of rows",
+    )
     n_rows, passes = sample.statistics.n_rows, [sample.record]
     _check(estimator, sample, source.names)
-    columns, left_out = np.arange(n_columns), np.empty(0, dtype=int)
-    m = estimator.n_features_to_select
+    selector, columns, left_out = clone(estimator), np.arange(n_columns), np.empty(0, dtype=int)
     plain = all(getattr(estimator, name) is None for name in GATING_PARAMETERS)
     if len(sample.rows) < n_rows and plain and not is_auto(m):
-        wide = COLUMNS_PER_M * resolve_n_features_to_select(m, n_columns)
+        selector.set_params(n_features_to_select=resolve_n_features_to_select(m, n_columns))
+        wide = COLUMNS_PER_M * selector.n_features_to_select
         # Fewer columns are worth a pass of their own where more rows fit than now.
-        if 2 * wide <= n_columns and rows_that_fit(max_memory, wide, SELECTION_ROWS) > 2 * len(sample.rows):
+        if 2 * wide <= n_columns and (limit := rows_that_fit(max_memory, wide, SELECTION_ROWS)) > 2 * len(sample.rows):
             first = clone(estimator).set_params(n_features_to_select=wide)
-            first = _fit(first, sample, None, row_values)
-            order = np.argsort(first.ranking_, kind="stable")
+            order = np.argsort(first.fit(sample.X, sample.y, **values_of(sample)).ranking_, kind="stable")
             columns, left_out = np.sort(order[:wide]), order[wide:]
-            limit = rows_that_fit(max_memory, wide, SELECTION_ROWS)
             sample = read_sample(source, limit, columns.tolist(), seed=seed, what="more rows of the best columns")
             passes.append(sample.record)
-    names = None if source.names is None else np.asarray(source.names, dtype=object)
-    whole = len(columns) == n_columns
-    selector = (
-        clone(estimator)
-        if whole
-        else clone(estimator).set_params(n_features_to_select=resolve_n_features_to_select(m, n_columns))
-    )
-    selected = _fit(selector, sample, names[columns] if names is not None and not plain else None, row_values)
-    kept = columns[selected.selection_.indices]
-    final, complete = selected, len(sample.rows) == n_rows
-    if not complete:
+    X: Any = sample.X
+    if source.names is not None and not plain:  # columns to keep, drop or price may be named
+        X = require("polars", "cli", "Naming columns").DataFrame(X, schema=source.names, orient="row")
+    fitted = selector.fit(X, sample.y, **values_of(sample))
+    if len(sample.rows) < n_rows:
+        kept = columns[fitted.selection_.indices]
         limit = rows_that_fit(max_memory, kept.size, FINAL_ROWS)
         last = read_sample(source, limit, kept.tolist(), seed=seed, what="the selected columns, for the final model")
         passes.append(last.record)
-        free = dict.fromkeys(GATING_PARAMETERS)
-        final = _fit(selected.copy_for(kept.size).set_params(**free), last, None, row_values)
-    return _combine(estimator, selected, final, columns, left_out, names, passes)
+        fitted = refit(fitted, last.X, last.y, values_of(last).get("sample_weight"))
+    names = None if source.names is None else np.asarray(source.names, dtype=object)
+    selection = _widen(fitted.selection_, columns, left_out, names)
+    found = {name: value for name, value in vars(fitted).items() if name.endswith("_") and not name.startswith("__")}
+    found |= {
+        "selection_": selection,
+        "ranking_": selection.ranking,
+        "gamma_": selection.gamma,
+        "n_features_in_": n_columns,
+    }
+    return found | {"passes_": passes} | ({} if names is None else {"feature_names_in_": names})
 
 
-def _fit(estimator: Any, sample: Sample, names: np.ndarray | None, row_values: dict[str, Any]) -> Any:
-    given = {name: np.asarray(values)[sample.rows] for name, values in row_values.items() if values is not None}
-    X: Any = sample.X
-    if names is not None:
-        polars = require("polars", "cli", "Naming columns of a table that is read in blocks")
-        X = polars.DataFrame(X, schema=list(names), orient="row")
-    return estimator._fit_rows(X, sample.y, **given)
+def refit(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    """Train the model of a fitted estimator anew on other rows of its selected columns; the selection stays.
+
+    Parameters
+    ----------
+    estimator : E2EFSClassifier or E2EFSRegressor
+        Fitted; it is not changed.
+    X : array, shape (n_samples, n_selected)
+        The selected columns alone, in the order of the table.
+    y, sample_weight
+        As for ``fit``.
+
+    Examples
+    --------
+    >>> from tamiz import E2EFSClassifier
+    >>> X = np.random.default_rng(0).normal(size=(500, 8))
+    >>> few = E2EFSClassifier(1, random_state=0).fit(X[:100], X[:100, 5] > 0.2)
+    >>> more = refit(few, X[:, [5]], X[:, 5] > 0.2)
+    >>> more.get_support(indices=True).tolist(), more.score(X, X[:, 5] > 0.2) > few.score(X, X[:, 5] > 0.2)
+    ([5], True)
+    """
+    record, indices = estimator.selection_, estimator.selection_.indices
+    groups = None if record.groups is None else record.groups[indices]
+    final = estimator.copy_for(indices.size if groups is None else len(np.unique(groups)))
+    final.set_params(**dict.fromkeys(GATING_PARAMETERS) | {"groups": groups})
+    final = final.fit_prepared(final.prepare(X, y, sample_weight))
+    found, ranking, contribution = final.selection_, record.ranking.copy(), np.zeros(record.n_features)
+    ranking[indices], contribution[indices] = found.ranking, found.contribution
+    effects = None if found.effects is None else {**found.effects, "feature": indices[found.effects["feature"]]}
+    fitted = copy.copy(estimator)
+    for name in {*vars(final)} - {"network_", "n_features_in_", "n_features_to_select_", "gamma_"}:
+        if name.endswith("_"):
+            setattr(fitted, name, getattr(final, name))
+    fitted.selection_ = replace(record, ranking=ranking, contribution=contribution, effects=effects)
+    fitted.ranking_ = ranking
+    return fitted
 
 
 def _check(estimator: Any, sample: Sample, names: list[str] | None) -> None:
     """Raise for values that the statistics of all rows show, and the sample may not."""
     found: TableStatistics = sample.statistics
+    missing = found.n_missing if estimator.missing == "error" else np.zeros(1)
     for wrong, what in (
-        (
-            found.n_missing if estimator.missing == "error" else np.zeros(1),
-            "missing values: fill them, or set missing='indicator'",
-        ),
+        (missing, "missing values: fill them, or set missing='indicator'"),
         (np.isinf(found.minimum) | np.isinf(found.maximum), "infinite values: replace them"),
     ):
         if wrong.any():
@@ -162,52 +200,30 @@ def _check(estimator: Any, sample: Sample, names: list[str] | None) -> None:
             )
 
 
-def _combine(
-    estimator: Any,
-    selected: Any,
-    final: Any,
-    columns: np.ndarray,
-    left_out: np.ndarray,
-    names: np.ndarray | None,
-    passes: list[PassRecord],
-) -> Any:
-    """Set the fitted attributes: the selection over all columns, and the final model of the selected ones."""
-    record = selected.selection_
+def _widen(record: Selection, columns: np.ndarray, left_out: np.ndarray, names: np.ndarray | None) -> Selection:
+    """Number the columns of a selection as in the table; columns that an earlier pass left out rank last."""
+    if not left_out.size:
+        return replace(record, feature_names=names)
     n_columns = len(columns) + len(left_out)
-    indices = columns[record.indices]
-    contribution = np.zeros(n_columns)
-    contribution[indices] = record.contribution[record.indices] if final is selected else final.selection_.contribution
-    eliminated = columns[np.argsort(record.elimination, kind="stable")]
-    others = np.concatenate([eliminated[indices.size :], left_out])
-    support = np.zeros(n_columns, dtype=bool)
-    support[indices] = True
-    ranking, elimination = np.empty(n_columns, dtype=int), np.empty(n_columns, dtype=int)
-    ranking[np.concatenate([indices[np.argsort(-contribution[indices], kind="stable")], others])] = np.arange(
-        1, n_columns + 1
-    )
-    elimination[np.concatenate([eliminated[: indices.size], others])] = np.arange(1, n_columns + 1)
-    history = dict(record.history)
+    ranks = {}
+    for name in ("ranking", "elimination"):
+        ranks[name] = np.empty(n_columns, dtype=int)
+        order = np.concatenate([columns[np.argsort(getattr(record, name), kind="stable")], left_out])
+        ranks[name][order] = np.arange(1, n_columns + 1)
+    support, contribution, history = np.zeros(n_columns, dtype=bool), np.zeros(n_columns), dict(record.history)
+    support[columns], contribution[columns] = record.support, record.contribution
     if "gamma_path_features" in history:
         history["gamma_path_features"] = columns[history["gamma_path_features"]]
-    for name, value in vars(final).items():
-        if name.endswith("_") and not name.startswith("__"):
-            setattr(estimator, name, value)
-    estimator.selection_ = replace(
+    effects = None if record.effects is None else {**record.effects, "feature": columns[record.effects["feature"]]}
+    return replace(
         record,
         support=support,
-        ranking=ranking,
-        elimination=elimination,
         contribution=contribution,
         history=history,
+        effects=effects,
         feature_names=names,
+        **ranks,
     )
-    estimator.ranking_, estimator.gamma_ = ranking, estimator.selection_.gamma
-    estimator.n_features_to_select_ = selected.n_features_to_select_
-    estimator.n_features_in_ = n_columns
-    if names is not None:
-        estimator.feature_names_in_ = names
-    estimator.passes_ = passes
-    return estimator
 
 
 class Stream:

@@ -34,8 +34,9 @@ from tamiz.evaluation.metrics import Metric, Parts, get_metric
 from tamiz.evaluation.pools import run_in_threads
 from tamiz.evaluation.results import interval_of_parts
 from tamiz.evaluation.stability import nogueira_stability
-from tamiz.evaluation.subjects import Subject, default_judge, rank_for_targets, read_rows, task_of
+from tamiz.evaluation.subjects import Subject, default_judge, rank_for_targets, task_of
 from tamiz.rows.rows import Part, Rows
+from tamiz.tables.load import read_rows
 
 #: Methods of a comparison for which the user names none.
 DEFAULT_METHODS = {

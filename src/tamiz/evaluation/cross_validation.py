@@ -24,8 +24,9 @@ from tamiz.evaluation.results import (
     measure_moments,
     model_output,
 )
-from tamiz.evaluation.subjects import Subject, read_rows, table_encoder_of
+from tamiz.evaluation.subjects import Subject, table_encoder_of
 from tamiz.rows.rows import Part, Rows
+from tamiz.tables.load import read_rows
 
 #: Called with (what is done, parts done, all parts); what it raises ends the evaluation.
 Progress = Callable[[str, int, int], None]

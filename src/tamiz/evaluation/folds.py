@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tamiz._utils.text import discard, quote
 from tamiz.errors import TableError
 
 #: Indices of the training rows and of the test rows.
@@ -84,6 +85,52 @@ def make_folds(
             f"There are {len(y)} rows, fewer than two for each of the {n_folds} folds. Use {len(y) // 2} folds or fewer."
         )
     return list(RepeatedKFold(n_splits=n_folds, n_repeats=n_repeats, random_state=seed).split(blank))
+
+
+def possible_folds(
+    y: np.ndarray, task: str, n_folds: int, *, nested: bool = False, report: Callable[[str], None] = discard
+) -> int:
+    """Lower the number of folds to what the rows allow; raise if they allow none.
+
+    Parameters
+    ----------
+    y : ndarray
+        Target.
+    task : {"classification", "regression"}
+        Task.
+    n_folds : int
+        Folds that were asked for.
+    nested : bool, default=False
+        Whether the training parts are split once more, to choose M.
+    report : callable, default=discard
+        Called with the reason for fewer folds.
+
+    Examples
+    --------
+    >>> possible_folds(np.array(["a", "a", "b", "b", "b"]), "classification", 5, report=print)
+    Folds: 2 instead of 5, since class 'a' has 2 rows only.
+    2
+    """
+    if task == "classification":
+        labels, counts = np.unique(y, return_counts=True)
+        most, rare = int(counts.min()), quote(labels[int(counts.argmin())])
+        if most < 2:
+            raise TableError(
+                f"Class {rare} of the target has one row only, which cannot be both learnt and tested. "
+                "Leave that row out, or join the class with another."
+            )
+        if nested and most < 3:
+            raise TableError(f"k='auto' needs at least 3 rows of each class, and {rare} has {most}: give k a number.")
+        reason = f"since class {rare} has {most} rows only"
+    else:
+        least, most, reason = 8 if nested else 4, len(y) // 2, "for two rows in each of them"
+        if len(y) < 4:
+            raise TableError(f"There are {len(y)} rows with a target; at least 4 are needed.")
+        if len(y) < least:
+            raise TableError(f"k='auto' needs at least {least} rows, there are {len(y)}: give k a number.")
+    if n_folds > most:
+        report(f"Folds: {most} instead of {n_folds}, {reason}.")
+    return min(n_folds, most)
 
 
 def _folds_of_groups(

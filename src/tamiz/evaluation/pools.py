@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
+from tamiz._utils.memory import available_memory
+
 #: A piece of work; it calls what it is handed between its steps, and is stopped there when another piece has failed.
 Work = Callable[[Callable[[], None]], Any]
 
@@ -51,6 +53,25 @@ def run_in_threads(pieces: Iterable[Work], n_jobs: int, tick: Callable[[], None]
         raise
     pool.shutdown()
     return results
+
+
+def count_jobs(n_jobs: int | None, n_pieces: int, memory: float) -> int:
+    """Decide how many pieces of work run at a time: as many as there are cores, fewer if each takes much memory.
+
+    Examples
+    --------
+    >>> count_jobs(3, 2, 1e6), count_jobs(None, 5, 1e15)
+    (2, 1)
+    """
+    if n_jobs is not None:
+        if n_jobs < 1:
+            raise ValueError(f"n_jobs must be at least 1, got {n_jobs}.")
+        return min(n_jobs, n_pieces)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    available = available_memory()
+    if available is not None and memory:
+        cores = min(cores, max(1, int(available / 2 / memory)))
+    return min(cores, n_pieces)
 
 
 @contextmanager

@@ -18,8 +18,7 @@ from tamiz.estimators.networks import find_network
 from tamiz.evaluation.folds import make_folds, take_columns
 from tamiz.rows.rows import Part, Rows
 from tamiz.rows.targets import decide_task
-from tamiz.tables import TableEncoder, as_table, list_features
-from tamiz.tables.columns import drop_unusable_columns
+from tamiz.tables import TableEncoder
 
 #: Parameters of a selector that restrict what it may keep.
 CONSTRAINTS = ("groups", "keep", "drop", "costs", "budget")
@@ -70,43 +69,6 @@ def rank_for_targets(make: Callable[[], Any], X: Any, y: np.ndarray) -> np.ndarr
     ranking = np.empty(rankings.shape[1], dtype=np.int64)
     ranking[np.lexsort((rankings.mean(axis=0), rankings.min(axis=0)))] = np.arange(1, ranking.size + 1)
     return ranking
-
-
-def read_rows(
-    X: Any,
-    y: Any = None,
-    *,
-    sample_weight: Any = None,
-    groups: Any = None,
-    time: Any = None,
-    encoder: TableEncoder | None = None,
-) -> Rows:
-    """Take arrays, sparse matrices, data frames or tables of :func:`~tamiz.tables.read_table` as rows.
-
-    Data frames and tables are encoded by a :class:`~tamiz.tables.TableEncoder`; its features are those of all rows, its
-    medians and categories those of each training part.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> rows = read_rows(pandas.DataFrame({"age": [5, 6, 7, 8], "colour": ["red", "blue", "green", "red"]}))
-    >>> rows.names, rows.columns.tolist(), rows.is_plain
-    (['age', 'colour'], [0, 1, 1, 1], False)
-    """
-    if isinstance(X, Rows):
-        return X
-    shared = {"sample_weight": sample_weight, "groups": groups, "time": time}
-    if sp.issparse(X) or isinstance(X, (np.ndarray, list, tuple)):
-        return Rows(X, y, **shared)
-    encoder = TableEncoder() if encoder is None else clone(encoder)
-    table = as_table(X, encoder.categorical)
-    if table is not X and encoder.features is None:
-        drop_unusable_columns(table, encoder.max_categories)
-    features = list_features(table) if encoder.features is None else list(encoder.features)
-    names = list(dict.fromkeys(feature.column_name for feature in features))
-    columns = [names.index(feature.column_name) for feature in features]
-    y = table.target.y if y is None and table.target is not None else y
-    return Rows(table, y, **shared, encoder=encoder.set_params(features=features), columns=columns, names=names)
 
 
 class TakeColumns(TransformerMixin, BaseEstimator):

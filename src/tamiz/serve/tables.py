@@ -18,8 +18,8 @@ import numpy as np
 from tamiz.errors import TableError, TamizError
 from tamiz.evaluation.alerts import find_row_alerts
 from tamiz.evaluation.cross_validation import split_folds
-from tamiz.study import load_rows
 from tamiz.tables import read_table
+from tamiz.tables.load import load_rows
 from tamiz.tables.names import find_column
 
 #: Tables that are held at a time, and targets of each of them.

@@ -205,7 +205,7 @@ def _widen(record: Selection, columns: np.ndarray, left_out: np.ndarray, names: 
     if not left_out.size:
         return replace(record, feature_names=names)
     n_columns = len(columns) + len(left_out)
-    ranks = {}
+    ranks: dict[str, Any] = {}
     for name in ("ranking", "elimination"):
         ranks[name] = np.empty(n_columns, dtype=int)
         order = np.concatenate([columns[np.argsort(getattr(record, name), kind="stable")], left_out])

@@ -151,20 +151,18 @@ def test_a_network(table, csv, monkeypatch, run_command):
 class LargestMean(BaselineSelector):
     """Keep the columns with the largest mean of absolute values; a toy."""
 
-    title = "Largest mean"
-    method_name = "largest-mean"
-
-    def __init__(self, n_features_to_select=None):
-        self.n_features_to_select = n_features_to_select
+    power: float = 1.0
 
     def _score_features(self, X, y):
-        return np.abs(X).mean(axis=0)
+        return (np.abs(X) ** self.power).mean(axis=0)
 
 
 def test_a_method(table, csv, monkeypatch, run_command):
     toy = registry.Method("largest-mean", "Largest mean", f"{__name__}:LargestMean")
     monkeypatch.setitem(registry.BASELINES, "largest-mean", toy)
     X, y = table
-    selector = registry.make_selector("largest-mean", 2).fit(X, y)
-    assert selector.get_support(indices=True).tolist() == sorted(np.argsort(-np.abs(X).mean(0))[:2])
+    selector = registry.make_selector("largest-mean", 2, power=2.0).fit(X, y)
+    assert selector.get_params() == {"n_features_to_select": 2, "power": 2.0}
+    assert selector.selection_.variant == "largest-mean"
+    assert selector.get_support(indices=True).tolist() == sorted(np.argsort(-(X**2).mean(0))[:2])
     assert "largest-mean" in run_command("compare", csv, "--target", "y", "-k", "2", "-m", "largest-mean,fisher")

@@ -16,7 +16,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from tamiz.baselines.registry import BASELINES, METHODS, Method, available, get_method, make_selector
+from tamiz.baselines.registry import BASELINES, Method, available, get_method, make_selector, methods
 
 # Classes are loaded when they are first used: listing the methods needs neither numba nor torch.
 _HOMES = {
@@ -24,7 +24,7 @@ _HOMES = {
     **{name: module for module, _, name in (method.path.partition(":") for method in BASELINES.values())},
 }
 
-__all__ = ["METHODS", "Method", "available", "get_method", "make_selector", *_HOMES]
+__all__ = ["Method", "available", "get_method", "make_selector", "methods", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:

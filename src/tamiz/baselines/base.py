@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, dataclass_transform
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from tamiz._utils.validation import check_numeric_target, check_table, check_target_length, resolve_n_features_to_select
+from tamiz.baselines.registry import name_of
 from tamiz.errors import DivergenceError
 from tamiz.rows.targets import TASKS, decide_task, encode_classes
 from tamiz.selection import Selection
 
 
 def ranking_from_scores(scores: np.ndarray) -> np.ndarray:
-    """Return the ranks 1 .. F of scores, the largest first; of equal scores the column further left comes first.
+    """Rank scores 1 .. F, the largest first; of equal scores the column further left comes first.
 
     Examples
     --------
@@ -35,7 +37,7 @@ def ranking_from_scores(scores: np.ndarray) -> np.ndarray:
 
 
 def scores_from_order(order: np.ndarray) -> np.ndarray:
-    """Return scores F .. 1 for an order of the features, given best first.
+    """Score features F .. 1 by their order, best first.
 
     Examples
     --------
@@ -47,22 +49,17 @@ def scores_from_order(order: np.ndarray) -> np.ndarray:
     return scores
 
 
-#: Constraints of parameters that several methods have, in the form of scikit-learn's ``_parameter_constraints``.
-TASK = [StrOptions(set(TASKS))]
-CLASS_WEIGHT = [StrOptions({"balanced"}), dict, None]
-POSITIVE_INTEGER = [Interval(Integral, 1, None, closed="left")]
-N_JOBS = [Integral, None]
+_POSITIVE_INTEGER = [Interval(Integral, 1, None, closed="left")]
 
 
+@dataclass_transform(eq_default=False, kw_only_default=True)
+@dataclass(eq=False, repr=False)
 class BaselineSelector(SelectorMixin, BaseEstimator):
-    """Base of all baselines. A method writes ``__init__`` (which only stores) and ``_score_features``.
+    """Base of all baselines. A method lists its parameters as annotated class attributes and writes ``_score_features``.
 
-    Class attributes describe the method:
+    ``__init__`` is made from the parameters, as for a dataclass; all but ``n_features_to_select`` are given by name. Other
+    class attributes describe the method:
 
-    ``method_name``
-        Name in the registry.
-    ``title``
-        Name in tables and reports.
     ``tasks``
         Tasks it is made for, of "classification" and "regression"; with both it has a parameter ``task``.
     ``uses_target``
@@ -103,8 +100,6 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
         Names of the columns, if they are strings.
     """
 
-    method_name: ClassVar[str]
-    title: ClassVar[str]
     tasks: ClassVar[tuple[Literal["classification", "regression"], ...]] = ("classification", "regression")
     uses_target: ClassVar[bool] = True
     nested: ClassVar[Literal["any", "largest", "smallest", "each"]] = "any"
@@ -113,18 +108,28 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
     allows_nan: ClassVar[bool] = False
     engine: ClassVar[str] = "baseline"
     _min_samples: ClassVar[int] = 2
-    _finds_bad_numbers: ClassVar[bool] = False
-    # The number of features is checked against the table, by resolve_n_features_to_select.
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"n_features_to_select": "no_validation"}
+    #: Also of parameters that several methods have. The number of features is checked against the table.
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_features_to_select": "no_validation",
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        **dict.fromkeys(("max_iter", "n_estimators", "n_neighbors", "n_rounds"), _POSITIVE_INTEGER),
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "task": [StrOptions(set(TASKS))],
+    }
 
-    n_features_to_select: int | float | None
+    n_features_to_select: int | float | None = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(eq=False, repr=False, kw_only=True)(cls)
 
     @abstractmethod
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
-        """Return one score per feature, larger is better."""
+        """Compute one score per feature, larger is better."""
 
     def _selection_facts(self) -> dict[str, Any]:
-        """Return more fields of the :class:`~tamiz.selection.Selection`: ``n_steps``, ``converged``, ``history``."""
+        """Further fields of the :class:`~tamiz.selection.Selection`: ``n_steps``, ``converged``, ``history``."""
         return {}
 
     def fit(self, X: Any, y: Any = None) -> BaselineSelector:
@@ -143,7 +148,10 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
         """
         started = time.perf_counter()
         self._validate_params()
-        X = self._check_table(X)
+        accepted = list(self.accepts_sparse) or False
+        X = check_table(
+            self, X, reset=True, accept_sparse=accepted, allow_nan=self.allows_nan, min_samples=self._min_samples
+        )
         codes_or_numbers = self._check_target(X, y)
         self.n_features_to_select_ = self._resolve_n_features_to_select(X.shape[1])
         scores = np.asarray(self._score_features(X, codes_or_numbers), dtype=np.float64)
@@ -156,22 +164,6 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
         self.ranking_ = ranking_from_scores(scores)
         self.selection_ = self._make_selection(time.perf_counter() - started)
         return self
-
-    def _check_table(self, X: Any) -> Any:
-        """Return the table, checked; a method that finds NaN and infinity itself gets plain floats without that check.
-
-        Such a method calls ``check_finite`` if its results are not finite, which saves one pass over X.
-        """
-        if self._finds_bad_numbers and type(X) is np.ndarray and X.dtype in (np.float32, np.float64):
-            return validate_data(self, X, ensure_all_finite=False, ensure_min_samples=self._min_samples)
-        return check_table(
-            self,
-            X,
-            reset=True,
-            accept_sparse=list(self.accepts_sparse) or False,
-            allow_nan=self.allows_nan,
-            min_samples=self._min_samples,
-        )
 
     def _resolve_n_features_to_select(self, n_features: int) -> int:
         return resolve_n_features_to_select(self.n_features_to_select, n_features)
@@ -196,7 +188,7 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
         return Selection(
             support=self.ranking_ <= self.n_features_to_select_,
             ranking=self.ranking_,
-            variant=self.method_name,
+            variant=name_of(type(self)),
             seed=int(seed) if isinstance(seed, Integral) else None,
             seconds=seconds,
             feature_names=getattr(self, "feature_names_in_", None),

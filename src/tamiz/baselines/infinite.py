@@ -7,12 +7,11 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
 from scipy.stats import rankdata
 from sklearn.utils._param_validation import Interval
 
-from tamiz.baselines.base import POSITIVE_INTEGER, BaselineSelector
+from tamiz.baselines.base import BaselineSelector
 from tamiz.baselines.fisher import class_moments
 from tamiz.baselines.relieff import scale_to_unit_range
 from tamiz.errors import DivergenceError
@@ -26,20 +25,8 @@ _MEMORY_FOR_CORRELATIONS = 1_700_000_000
 _FLOAT64_UP_TO = 1024
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _multiply_both_ways(block, left, right, into_rows, into_columns):
-    """Add block @ right and left @ block, reading the block, which is what takes the time, once."""
-    for i in range(block.shape[0]):
-        row, factor = block[i], left[i]
-        total = row[0] - row[0]
-        for j in range(row.size):
-            total += row[j] * right[j]
-            into_columns[j] += factor * row[j]
-        into_rows[i] += total
-
-
 def unit_ranks(X: np.ndarray, dtype: Any) -> np.ndarray:
-    """Return the ranks of each column, centred, of length one: inner products of columns are Spearman's correlations.
+    """Rank each column, centred, of length one: inner products of columns are Spearman's correlations.
 
     A constant column becomes zeros, so that its correlations, which do not exist, count as 0.
     """
@@ -87,16 +74,13 @@ class FeatureGraph:
         narrow = vector.astype(self.ranks.dtype)
         result = np.zeros(self.n_features)
         for rows, columns, block in self._make_blocks() if self.blocks is None else self.blocks:
-            if rows == columns:
-                result[rows] += block @ narrow[columns]
-            else:
-                into_columns = np.zeros(block.shape[1], dtype=block.dtype)
-                _multiply_both_ways(block, narrow[rows], narrow[columns], result[rows], into_columns)
-                result[columns] += into_columns
+            result[rows] += block @ narrow[columns]
+            if rows != columns:  # the lower half is the upper one transposed
+                result[columns] += narrow[rows] @ block
         return result
 
     def _larger_spread_times(self, vector: np.ndarray) -> np.ndarray:
-        """Return the sums over j of max(s_i, s_j) v_j: sorted by s, all j up to i count with s_i, the others with their own."""
+        """Compute the sums over j of max(s_i, s_j) v_j: sorted by s, all j up to i count with s_i, the others with their own."""
         spread, sorted_vector = self.spread[self.order], vector[self.order]
         weighted = spread * sorted_vector
         result = np.empty(self.n_features)
@@ -104,7 +88,7 @@ class FeatureGraph:
         return result
 
     def times(self, vector: np.ndarray) -> np.ndarray:
-        """Return the product A v."""
+        """Multiply A with a vector."""
         vector = np.asarray(vector, dtype=np.float64).ravel()
         result = (1.0 - self.alpha) * self._larger_spread_times(vector)
         if self.alpha > 0:
@@ -113,7 +97,7 @@ class FeatureGraph:
 
 
 def largest_eigenvalue(times: Any, size: int) -> float:
-    """Return the largest eigenvalue of a symmetric matrix without negative entries.
+    """Compute the largest eigenvalue of a symmetric matrix without negative entries.
 
     By power iteration, or by Lanczos' method if that is slow. The largest eigenvalue of these graphs stands far above the
     others, so a few products do; the Rayleigh quotient is exact to the square of the vector's error.
@@ -133,7 +117,7 @@ def largest_eigenvalue(times: Any, size: int) -> float:
 
 
 def path_energy(times: Any, size: int, damping: float) -> np.ndarray:
-    """Return the row sums of A r + (A r)^2 + ... = (I - r A)^-1 - I, with r = damping / largest eigenvalue of A."""
+    """Compute the row sums of A r + (A r)^2 + ... = (I - r A)^-1 - I, with r = damping / largest eigenvalue of A."""
     largest = largest_eigenvalue(times, size)
     if largest <= 0:
         return np.zeros(size)
@@ -185,21 +169,15 @@ class InfFS(BaselineSelector):
     4
     """
 
-    method_name = "inffs"
-    title = "InfFS"
+    alpha: float = 0.5
+    scale: bool = True
+
     uses_target = False
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar = {
         **BaselineSelector._parameter_constraints,
         "alpha": [Interval(Real, 0, 1, closed="both")],
         "scale": ["boolean"],
     }
-
-    def __init__(
-        self, n_features_to_select: int | float | None = None, *, alpha: float = 0.5, scale: bool = True
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.alpha = alpha
-        self.scale = scale
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
         graph = FeatureGraph(scale_to_unit_range(X) if self.scale else X, float(self.alpha))
@@ -216,7 +194,7 @@ _ROUNDING = 1e-9
 
 
 def own_class_share(X: np.ndarray, codes: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """Return the squared distance of each entry to its own class's mean, as a share of those to all classes' means.
+    """Compute the squared distance of each entry to its own class's mean, as a share of those to all classes' means.
 
     Near 0 where the entry is typical of its own class; 1/C for an entry that equals every mean.
 
@@ -236,7 +214,7 @@ def own_class_share(X: np.ndarray, codes: np.ndarray, means: np.ndarray) -> np.n
 
 
 def count_tokens(shares: np.ndarray, n_tokens: int) -> np.ndarray:
-    """Return the histogram of every column over its own range, one row per column.
+    """Count every column's histogram over its own range, one row per column.
 
     Equal shares have no range: all 0 is a perfect column, lowest token; all 1/C an uninformative one, highest token.
 
@@ -282,7 +260,7 @@ def relevance_by_em(counts: np.ndarray, n_rounds: int) -> np.ndarray:
 
 
 def rank_one_path_energy(p: np.ndarray) -> np.ndarray:
-    r"""Return :math:`((I - rA)^{-1} - I)\mathbf{1}`, the row sums of the power series of A = p p^T, r = 0.99 / p.p.
+    r"""Compute :math:`((I - rA)^{-1} - I)\mathbf{1}`, the row sums of the power series of A = p p^T, r = 0.99 / p.p.
 
     By the formula of Sherman and Morrison the sum is r p (sum p) / (1 - r p.p), so only a factor away from p.
 
@@ -343,21 +321,14 @@ class ILFS(BaselineSelector):
     [2, 3]
     """
 
-    method_name = "ilfs"
-    title = "ILFS"
+    n_tokens: int = 6
+    n_rounds: int = 35
+
     tasks = ("classification",)
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar = {
         **BaselineSelector._parameter_constraints,
         "n_tokens": [Interval(Integral, 2, None, closed="left")],
-        "n_rounds": POSITIVE_INTEGER,
     }
-
-    def __init__(
-        self, n_features_to_select: int | float | None = None, *, n_tokens: int = 6, n_rounds: int = 35
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_tokens = n_tokens
-        self.n_rounds = n_rounds
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
         means, _ = class_moments(X, y, self.classes_.size)

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 
-from tamiz.baselines.base import N_JOBS, POSITIVE_INTEGER, TASK, BaselineSelector, scores_from_order
+from tamiz.baselines.base import BaselineSelector, scores_from_order
 from tamiz.baselines.fisher import between_over_within, class_moments
 
 # Work goes to the threads, and noise is drawn, about so many entries at a time (2 MB in float64: they stay in the cache).
@@ -36,7 +36,7 @@ def _kth_distances(values, k, radii):
 
 @njit(cache=True, nogil=True)
 def _sum_over_neighbours(ordered, values, radii, digammas):
-    """Return the sum of digamma(m), m the number of all ``ordered`` values nearer than the radius, itself included.
+    """Sum digamma(m), m the number of all ``ordered`` values nearer than the radius, itself included.
 
     Both ends of the neighbourhood move along with the values, so the search goes on from where the last one ended.
     """
@@ -80,15 +80,8 @@ def _sums_of_columns(columns, orders, codes, counts, n_neighbors, digammas, sums
         sums[f] = total
 
 
-def _sort_and_sum(columns: np.ndarray, codes: np.ndarray, counts: np.ndarray, n_neighbors: int, digammas: np.ndarray):
-    sums = np.empty(columns.shape[0])
-    # numpy's sort is vectorised and, like the compiled loops, lets other threads run.
-    _sums_of_columns(columns, np.argsort(columns, axis=1), codes, counts, n_neighbors, digammas, sums)
-    return sums
-
-
 def scaled_with_noise(X: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-    """Return a float64 copy of X in Fortran order, of unit variance and with scikit-learn's noise against ties."""
+    """Copy X in float64 and Fortran order, scaled to unit variance, with scikit-learn's noise against ties."""
     X = np.array(X, dtype=np.float64, order="F")
     height = max(8, _ENTRIES_AT_A_TIME // X.shape[1])
     width = max(1, _ENTRIES_AT_A_TIME // X.shape[0])
@@ -144,10 +137,16 @@ def mutual_information_with_classes(
     digammas = digamma(np.arange(codes.size + 1, dtype=np.float64))
     columns: Any = X.T if X.flags.f_contiguous else np.ascontiguousarray(X.T)
     width = max(1, min(_ENTRIES_AT_A_TIME // codes.size, -(-columns.shape[0] // effective_n_jobs(n_jobs))))
-    sums = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(_sort_and_sum)(columns[first : first + width], codes, counts, n_neighbors, digammas)
-        for first in range(0, columns.shape[0], width)
-    )
+
+    def sum_block(first: int) -> np.ndarray:
+        block = columns[first : first + width]
+        sums = np.empty(block.shape[0])
+        # numpy's sort is vectorised and, like the compiled loops, lets other threads run.
+        _sums_of_columns(block, np.argsort(block, axis=1), codes, counts, n_neighbors, digammas, sums)
+        return sums
+
+    starts = range(0, columns.shape[0], width)
+    sums = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(sum_block)(first) for first in starts)
     constant = (
         digammas[codes.size] + counts @ (digammas[np.minimum(n_neighbors, counts - 1)] - digammas[counts]) / codes.size
     )
@@ -201,31 +200,12 @@ class MIM(BaselineSelector):
     [2, 3]
     """
 
-    method_name = "mim"
-    title = "MIM"
-    accepts_sparse = ("csc",)
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaselineSelector._parameter_constraints,
-        "n_neighbors": POSITIVE_INTEGER,
-        "task": TASK,
-        "n_jobs": N_JOBS,
-        "random_state": ["random_state"],
-    }
+    n_neighbors: int = 3
+    task: str = "auto"
+    n_jobs: int | None = None
+    random_state: Any = None
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        n_neighbors: int = 3,
-        task: str = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_neighbors = n_neighbors
-        self.task = task
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    accepts_sparse = ("csc",)
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
         if self.task_ == "classification" and np.bincount(y).max() < 2:
@@ -256,7 +236,7 @@ RELEVANCES = ("f", "mutual_info")
 
 
 def gaussian_information(correlations: np.ndarray) -> np.ndarray:
-    """Return the mutual information, in nats, of two normal variables with these correlations; finite for copies too.
+    """Compute the mutual information, in nats, of two normal variables with these correlations; finite for copies too.
 
     Examples
     --------
@@ -317,31 +297,20 @@ class MRMR(BaselineSelector):
     [0, 2]
     """
 
-    method_name = "mrmr"
-    title = "mRMR"
+    relevance: str = "f"
+    task: str = "auto"
+    random_state: Any = None
+
     nested = "largest"  # what is not picked follows in the order of the last criterion
     _min_samples = 3
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar = {
         **BaselineSelector._parameter_constraints,
         "relevance": [StrOptions(set(RELEVANCES))],
-        "task": TASK,
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        relevance: str = "f",
-        task: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.relevance = relevance
-        self.task = task
-        self.random_state = random_state
-
-    def _f_statistic(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def _relevance(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if self.relevance == "mutual_info":
+            return MIM(n_neighbors=_NEIGHBOURS, task=self.task_, random_state=self.random_state).fit(X, y).scores_
         if self.task_ == "regression":
             # A column that is a multiple of y divides by zero: an infinite F is right.
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -350,20 +319,9 @@ class MRMR(BaselineSelector):
             counts = np.bincount(y)
             statistic = between_over_within(*class_moments(X, y, counts.size), counts)
             statistic *= (y.size - counts.size) / (counts.size - 1)
-        return np.nan_to_num(statistic, nan=0.0, posinf=np.inf)
-
-    def _relevance(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        if self.relevance == "mutual_info":
-            return MIM(n_neighbors=_NEIGHBOURS, task=self.task_, random_state=self.random_state).fit(X, y).scores_
-        relevance = self._f_statistic(X, y)
+        statistic = np.nan_to_num(statistic, nan=0.0, posinf=np.inf)
         # Infinite ones stay comparable after the division by the redundancy.
-        finite = relevance[np.isfinite(relevance)]
-        return np.minimum(relevance, 1e6 * max(1.0, finite.max(initial=0.0)))
-
-    def _criterion(self, relevance: np.ndarray, redundancy: np.ndarray) -> np.ndarray:
-        if self.relevance == "mutual_info":
-            return relevance - redundancy
-        return relevance / np.maximum(redundancy, _SMALLEST_REDUNDANCY)
+        return np.minimum(statistic, 1e6 * max(1.0, statistic[np.isfinite(statistic)].max(initial=0.0)))
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
         relevance = self._relevance(X, y)
@@ -376,8 +334,12 @@ class MRMR(BaselineSelector):
         open_[picked[0]] = False
         while True:
             correlations = np.abs(unit[:, picked[-1]] @ unit).astype(np.float64)
-            redundancy += correlations if self.relevance == "f" else gaussian_information(correlations)
-            criterion = self._criterion(relevance, redundancy / len(picked))
+            if self.relevance == "mutual_info":
+                redundancy += gaussian_information(correlations)
+                criterion = relevance - redundancy / len(picked)
+            else:
+                redundancy += correlations
+                criterion = relevance / np.maximum(redundancy / len(picked), _SMALLEST_REDUNDANCY)
             criterion[~open_] = -np.inf
             if len(picked) == self.n_features_to_select_:
                 break

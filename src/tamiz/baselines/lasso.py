@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,7 @@ from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.fixes import parse_version
 
-from tamiz.baselines.base import POSITIVE_INTEGER, TASK, BaselineSelector
+from tamiz.baselines.base import BaselineSelector
 
 # The path goes down by this factor a step until M features are alive, and to this share of its start at most.
 _RATIO = 0.8
@@ -36,57 +36,50 @@ class PathPoint(NamedTuple):
 
 #: Fits the given columns only: penalty, indices of columns -> alive among them, gradient of all, sweeps.
 Fit = Callable[[float, np.ndarray], tuple[np.ndarray, np.ndarray, int]]
-Solve = Callable[[float, PathPoint | None], PathPoint]
 
 
-def screened(fit: Fit, n_features: int) -> Solve:
-    """Return a solver that fits only columns which can be alive, by the strong rule of Tibshirani et al. (2012).
+def solve(fit: Fit, penalty: float, n_features: int, above: PathPoint | None = None) -> PathPoint:
+    """Fit at one penalty the columns that can be alive, by the strong rule of Tibshirani et al. (2012).
 
     Between two penalties a gradient hardly ever grows by more than they differ, so columns of a gradient below
     2 new - old are left out; that none of them should have come in is checked, and corrected, afterwards.
     """
-
-    def solve(penalty: float, above: PathPoint | None) -> PathPoint:
-        if above is None:
-            candidates = np.ones(n_features, dtype=bool)
-        else:
-            candidates = above.alive | (above.gradient >= 2.0 * penalty - above.penalty)
-        while True:
-            columns = np.flatnonzero(candidates)
-            alive = np.zeros(n_features, dtype=bool)
-            alive[columns], gradient, n_sweeps = fit(penalty, columns)
-            missed = ~candidates & (gradient > penalty * (1.0 + 1e-3))
-            if not missed.any():
-                return PathPoint(penalty, alive, gradient, n_sweeps)
-            candidates |= missed
-
-    return solve
+    candidates = np.ones(n_features, dtype=bool)
+    if above is not None:
+        candidates = above.alive | (above.gradient >= 2.0 * penalty - above.penalty)
+    while True:
+        columns = np.flatnonzero(candidates)
+        alive = np.zeros(n_features, dtype=bool)
+        alive[columns], gradient, n_sweeps = fit(penalty, columns)
+        missed = ~candidates & (gradient > penalty * (1.0 + 1e-3))
+        if not missed.any():
+            return PathPoint(penalty, alive, gradient, n_sweeps)
+        candidates |= missed
 
 
-def search_path(solve: Solve, largest: float, wanted: int) -> list[PathPoint]:
-    """Return points of the path in falling order of penalty; the last one has ``wanted`` alive, or the most below that."""
-    n_alive = lambda point: int(np.count_nonzero(point.alive))  # noqa: E731
-    points = [solve(largest, None)]
-    while n_alive(points[-1]) < wanted:
+def search_path(fit: Fit, largest: float, n_features: int, wanted: int) -> list[PathPoint]:
+    """Solve points of the path in falling order of penalty; the last one has ``wanted`` alive, or the most below that."""
+    points = [solve(fit, largest, n_features)]
+    while points[-1].alive.sum() < wanted:
         if points[-1].penalty < _SMALLEST_SHARE * largest:
             return points
-        points.append(solve(points[-1].penalty * _RATIO, points[-1]))
-    if n_alive(points[-1]) == wanted or len(points) == 1:
+        points.append(solve(fit, points[-1].penalty * _RATIO, n_features, points[-1]))
+    if points[-1].alive.sum() == wanted or len(points) == 1:
         return points
     too_many = points.pop()
     for _ in range(_BISECTIONS):
-        middle = solve(float(np.sqrt(points[-1].penalty * too_many.penalty)), points[-1])
-        if n_alive(middle) > wanted:
+        middle = solve(fit, float(np.sqrt(points[-1].penalty * too_many.penalty)), n_features, points[-1])
+        if middle.alive.sum() > wanted:
             too_many = middle
         else:
             points.append(middle)
-            if n_alive(middle) == wanted:
+            if middle.alive.sum() == wanted:
                 break
     return points
 
 
 def entry_penalties(points: list[PathPoint]) -> np.ndarray:
-    """Return the penalty at which each feature entered for good; for those outside, how near they are to entering.
+    """Find the penalty at which each feature entered for good; for those outside, how near they are to entering.
 
     A feature is outside as long as its gradient is below the penalty, so its gradient at the last point at which it
     was outside tells where, before the next point, it came in. Those outside at the end get their gradient there,
@@ -102,7 +95,7 @@ def entry_penalties(points: list[PathPoint]) -> np.ndarray:
 
 
 def _without_offset(X: Any) -> Any:
-    """Return columns that cannot stand in for the intercept, which liblinear penalises and would replace by one.
+    """Centre the columns, so that none replaces the intercept, which liblinear penalises.
 
     Dense columns are centred, which changes nothing else; sparse ones stay, but for constant ones, which become 0.
     """
@@ -114,7 +107,7 @@ def _without_offset(X: Any) -> Any:
 
 
 def _regression_fit(X: Any, y: np.ndarray, max_iter: int) -> tuple[Fit, float]:
-    """Return a fit of 1/(2N) |y - Xw - b|^2 + penalty |w|_1, and the penalty from which on nothing is alive."""
+    """Make a fit of 1/(2N) |y - Xw - b|^2 + penalty |w|_1, and the penalty from which on nothing is alive."""
     X = _without_offset(X)
 
     def gradient(residual: np.ndarray) -> np.ndarray:
@@ -130,7 +123,7 @@ def _regression_fit(X: Any, y: np.ndarray, max_iter: int) -> tuple[Fit, float]:
 
 
 def _classification_fit(X: Any, codes: np.ndarray, max_iter: int, seed: Any) -> tuple[Fit, float]:
-    """Return the same for the logistic loss, mean over the rows, + penalty |w|_1; several classes one against the rest."""
+    """Make a fit of the mean logistic loss + penalty |w|_1; several classes one against the rest."""
     X = _without_offset(X)
     n_classes = int(codes.max()) + 1
     targets = [codes == c for c in (range(n_classes) if n_classes > 2 else [1])]
@@ -218,29 +211,12 @@ class Lasso(BaselineSelector):
     (3, [2, 3, 8])
     """
 
-    method_name = "lasso"
-    title = "Lasso"
+    max_iter: int = 10000
+    task: str = "auto"
+    random_state: Any = None
+
     accepts_sparse = ("csc",)
     nested = "each"
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaselineSelector._parameter_constraints,
-        "max_iter": POSITIVE_INTEGER,
-        "task": TASK,
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        max_iter: int = 10_000,
-        task: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.max_iter = max_iter
-        self.task = task
-        self.random_state = random_state
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
         if self.task_ == "classification":
@@ -250,7 +226,7 @@ class Lasso(BaselineSelector):
         if largest <= 0:  # no column varies with the target at all
             self.penalty_, self.n_alive_, self.n_solves_, self.n_iter_ = 0.0, 0, 0, 1
             return np.zeros(X.shape[1])
-        points = search_path(screened(fit, X.shape[1]), largest, self.n_features_to_select_)
+        points = search_path(fit, largest, X.shape[1], self.n_features_to_select_)
         self.penalty_ = points[-1].penalty
         self.n_alive_ = int(np.count_nonzero(points[-1].alive))
         self.n_solves_ = len(points)

@@ -1,16 +1,13 @@
 """List every method in one place: E2E-FS in its variants and the baselines.
 
-A new baseline is one file and one line in ``BASELINES``; a new variant of E2E-FS appears by itself, and E2E-FS with a network
-that makes it a method of its own is one line in ``NETWORK_METHODS``. Names and titles are
-read without loading numba, scikit-learn or torch; all else a method says of itself as class attributes.
+A new baseline is one file and one line in ``BASELINES``; a new variant of E2E-FS appears by itself. Names and titles are read
+without loading numba, scikit-learn or torch; all else a method says of itself as class attributes.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections import ChainMap
-from collections.abc import Iterator, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -18,15 +15,21 @@ from tamiz._utils.extras import require
 from tamiz._utils.names import pick_name, plain
 from tamiz.core.rule import VARIANTS
 
-#: Class attributes of a method, see :class:`~tamiz.baselines.BaselineSelector`: ``tasks`` it is made for, whether it
-#: ``uses_target``, at which M one fit serves every M (``nested``: "any", "largest", "smallest", or "each"), whether it
-#: ``keeps_all``, the formats of sparse tables it ``accepts_sparse``, whether it ``allows_nan``, and which ``engine`` computes.
-FACTS = ("tasks", "uses_target", "nested", "keeps_all", "accepts_sparse", "allows_nan", "engine")
+#: Class attributes of a method, see :class:`~tamiz.baselines.BaselineSelector`, with their values for E2E-FS.
+FACTS = {
+    "tasks": ("classification", "regression"),
+    "uses_target": True,
+    "nested": "each",
+    "keeps_all": False,
+    "accepts_sparse": ("csr",),
+    "allows_nan": False,
+    "engine": "compiled",
+}
 
 
 @dataclass(frozen=True)
 class Method:
-    """Describe a method of feature selection; the names in :data:`FACTS` are attributes too, read from its class.
+    """Describe a method of feature selection; the names in :data:`FACTS` are attributes too.
 
     Parameters
     ----------
@@ -34,97 +37,39 @@ class Method:
         Name in the registry, as users type it.
     title : str
         Name in tables and reports.
-    path : str
+    path : str, default=that of E2EFSClassifier
         Its class as "module:class", loaded when it is needed.
+    options : dict, default={}
+        Parameters of the class that make the method: variant, or variant and network, of E2E-FS.
     """
 
     name: str
     title: str
-    path: str
+    path: str = "tamiz.estimators.e2efs:E2EFSClassifier"
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def trains_model(self) -> bool:
+        """Whether the selector predicts too, with the model that was trained along."""
+        return bool(self.options)
 
     def load(self, task: str = "auto") -> type:
-        """Import and return the class that selects for a task."""
+        """Import the class; for E2E-FS and the task "regression" it is the regressor."""
+        regressor = self.trains_model and task == "regression"
+        module, _, name = (self.path.replace("Classifier", "Regressor") if regressor else self.path).partition(":")
         try:
-            return _load(self.path)
+            return getattr(import_module(module), name)
         except ImportError:
             require("torch", "torch", f"The method {self.name}")  # raises, with the command, if torch is not installed
             raise
 
     def __getattr__(self, name: str) -> Any:
-        """Return what its class says of itself: a name in :data:`FACTS`."""
         if name in FACTS:
-            return getattr(self.load(), name)
+            return FACTS[name] if self.trains_model else getattr(self.load(), name)
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
-    @property
-    def trains_model(self) -> bool:
-        """Return whether the selector predicts too, with the model that was trained along."""
-        return False
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """Return the parameters of its class that make the method."""
-        return {}
-
-
-@dataclass(frozen=True)
-class VariantMethod(Method):
-    """Describe E2E-FS in one of its variants.
-
-    Parameters
-    ----------
-    variant : str, default="hard"
-        Value of the parameter ``variant`` of the estimators.
-    network : str or None, default=None
-        Value of the parameter ``network`` of the estimators that makes the method; None: whichever the user chooses.
-    """
-
-    variant: str = "hard"
-    network: str | None = None
-
-    tasks = ("classification", "regression")
-    uses_target = True
-    nested = "each"
-    keeps_all = False
-    accepts_sparse = ("csr",)
-    allows_nan = False
-    engine = "compiled"
-    trains_model = True
-
-    def load(self, task: str = "auto") -> type:
-        """Import and return the classifier or, for the task "regression", the regressor."""
-        return _load(self.path.replace("Classifier", "Regressor") if task == "regression" else self.path)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Return the parameters of its class that make the method."""
-        return {"variant": self.variant} | ({} if self.network is None else {"network": self.network})
-
-
-class _VariantMethods(MutableMapping[str, Method]):
-    """Show ``VARIANTS`` as methods, whatever it holds at the time: "hard" is "e2efs", "soft" is "e2efs-soft"."""
-
-    def _names(self) -> dict[str, str]:
-        return {"e2efs" if name == "hard" else f"e2efs-{name}": name for name in VARIANTS}
-
-    def __getitem__(self, name: str) -> Method:
-        variant = self._names()[name]
-        return VariantMethod(name, VARIANTS[variant].title, "tamiz.estimators.e2efs:E2EFSClassifier", variant)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names())
-
-    def __len__(self) -> int:
-        return len(VARIANTS)
-
-    def __setitem__(self, name: str, method: Method) -> None:
-        raise TypeError("Variants of E2E-FS are registered in tamiz.core.VARIANTS.")
-
-    def __delitem__(self, name: str) -> None:
-        raise TypeError("Variants of E2E-FS are registered in tamiz.core.VARIANTS.")
-
-
-#: The baselines. A test checks that names and titles are those of the classes.
+#: The baselines.
 BASELINES: dict[str, Method] = {
     method.name: method
     for method in (
@@ -147,33 +92,34 @@ BASELINES: dict[str, Method] = {
     )
 }
 
-#: E2E-FS with a network of its own, whichever network the other methods of a table train.
-NETWORK_METHODS: dict[str, Method] = {
-    "pairs": VariantMethod("pairs", "E2E-FS-Pairs", "tamiz.estimators.e2efs:E2EFSClassifier", "soft", "pairs"),
-}
 
-#: Every method, E2E-FS first. ``METHODS[name] = Method(...)`` registers a baseline.
-METHODS: ChainMap[str, Method] = ChainMap(BASELINES, NETWORK_METHODS, _VariantMethods())
+def methods() -> dict[str, Method]:
+    """List every method by name, E2E-FS first: the variants of the rule, E2E-FS with pairs, and the baselines.
 
-
-def _load(path: str) -> type:
-    module, _, name = path.partition(":")
-    return getattr(import_module(module), name)
+    Examples
+    --------
+    >>> methods()["svm-rfe"].title
+    'SVM-RFE'
+    """
+    names = {"e2efs" if variant == "hard" else f"e2efs-{variant}": variant for variant in VARIANTS}
+    found = {name: Method(name, VARIANTS[of].title, options={"variant": of}) for name, of in names.items()}
+    found["pairs"] = Method("pairs", "E2E-FS-Pairs", options={"variant": "soft", "network": "pairs"})
+    return found | BASELINES
 
 
 def available() -> list[str]:
-    """Return the names of all methods, E2E-FS first.
+    """Names of all methods, E2E-FS first.
 
     Examples
     --------
     >>> available()[:5]
     ['e2efs', 'e2efs-soft', 'e2efs-ranking', 'pairs', 'fisher']
     """
-    return list(METHODS)
+    return list(methods())
 
 
 def canonical_name(name: str) -> str:
-    """Return the name of a method as the registry spells it.
+    """Spell the name of a method as the registry does.
 
     Case and punctuation do not count; the class of a baseline and "e2efs-hard" are understood too.
 
@@ -187,11 +133,17 @@ def canonical_name(name: str) -> str:
     """
     others = {plain(method.path.partition(":")[2]): known for known, method in BASELINES.items()}
     others["e2efshard"] = "e2efs"
-    return others.get(plain(str(name))) or pick_name(name, METHODS, "method")
+    return others.get(plain(str(name))) or pick_name(name, methods(), "method")
+
+
+def name_of(kind: type) -> str:
+    """Name of the method of a class: that of the registry, else the name of the class."""
+    paths = {method.path.partition(":")[2]: name for name, method in BASELINES.items()}
+    return paths.get(kind.__name__, kind.__name__)
 
 
 def get_method(name: str) -> Method:
-    """Return the description of a method.
+    """Look up the description of a method.
 
     Examples
     --------
@@ -200,7 +152,7 @@ def get_method(name: str) -> Method:
     >>> get_method("e2efs-soft").title
     'E2E-FS-Soft'
     """
-    return METHODS[canonical_name(name)]
+    return methods()[canonical_name(name)]
 
 
 def make_selector(
@@ -211,7 +163,7 @@ def make_selector(
     random_state: Any = None,
     **options: Any,
 ) -> Any:
-    """Return a selector by the name of its method.
+    """Make a selector by the name of its method.
 
     Parameters
     ----------

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+from numba import njit
 
-from tamiz.baselines import relief_kernels as kernels
-from tamiz.baselines.base import POSITIVE_INTEGER, TASK, BaselineSelector
+from tamiz.baselines.base import BaselineSelector
 
 # Distances are held for so many pairs of rows at a time (32 MB in float64).
 _PAIRS_AT_A_TIME = 4_000_000
+# Rows of a block are compared with every other row while that row is in the cache.
+_ROWS_AT_A_TIME = 16
+_REORDER = {"reassoc", "contract", "nsz"}  # lets the compiler sum in vector lanes; NaN keeps its meaning
 
 
 def scale_to_unit_range(X: np.ndarray) -> np.ndarray:
@@ -31,45 +34,139 @@ def scale_to_unit_range(X: np.ndarray) -> np.ndarray:
     return (X / 2 - low / 2) / half_range
 
 
-def _known_values(X: np.ndarray, codes: np.ndarray, n_classes: int) -> tuple[np.ndarray, ...]:
-    """Return sorted known values of each class and feature, with running sums; the last segment is that of all rows.
+@njit(cache=True, nogil=True, fastmath=_REORDER)
+def _manhattan(a, b):
+    total = a[0] - a[0]
+    for f in range(a.size):
+        total += abs(a[f] - b[f])
+    return total
 
-    ``starts[c, f]`` and ``ends[c, f]`` bound class c in column f; a class without a known value borrows all rows'.
+
+@njit(cache=True, nogil=True)
+def _difference(X, i, j, f, codes, known):
+    """Compute |x_if - x_jf|, or its expectation under the class of the row whose value is missing."""
+    a, b = X[i, f], X[j, f]
+    places, one_missing, both_missing = known
+    if np.isnan(a) and np.isnan(b):
+        return both_missing[codes[i], codes[j], places[f]]
+    if np.isnan(a):
+        return one_missing[codes[i], j, places[f]]
+    if np.isnan(b):
+        return one_missing[codes[j], i, places[f]]
+    return abs(a - b)
+
+
+@njit(cache=True, nogil=True)
+def _distance_block(X, first, last, codes, known, out):
+    """Write the distances of rows first .. last-1 to all rows into ``out``."""
+    for top in range(first, last, _ROWS_AT_A_TIME):
+        bottom = min(top + _ROWS_AT_A_TIME, last)
+        for j in range(X.shape[0]):
+            for i in range(top, bottom):
+                if known is None:
+                    out[i - first, j] = _manhattan(X[i], X[j])
+                else:
+                    total = 0.0
+                    for f in range(X.shape[1]):
+                        total += _difference(X, i, j, f, codes, known)
+                    out[i - first, j] = total
+
+
+@njit(cache=True, nogil=True)
+def _nearest_by_class(distances, anchor, codes, k, neighbours, nearness, counts):
+    """Find the k nearest rows of every class to the anchor, itself left out; of equal distances the earlier row."""
+    counts[:] = 0
+    for j in range(distances.size):
+        if j == anchor:
+            continue
+        c, distance = codes[j], distances[j]
+        place = counts[c]
+        if place == k:
+            if distance >= nearness[c, k - 1]:
+                continue
+            place = k - 1
+        else:
+            counts[c] += 1
+        while place > 0 and nearness[c, place - 1] > distance:
+            nearness[c, place] = nearness[c, place - 1]
+            neighbours[c, place] = neighbours[c, place - 1]
+            place -= 1
+        nearness[c, place] = distance
+        neighbours[c, place] = j
+
+
+@njit(cache=True, nogil=True)
+def _add_differences(weights, X, i, j, factor, codes, known):
+    if known is None:
+        a, b = X[i], X[j]
+        for f in range(a.size):
+            weights[f] += factor * abs(a[f] - b[f])
+    else:
+        for f in range(X.shape[1]):
+            weights[f] += factor * _difference(X, i, j, f, codes, known)
+
+
+@njit(cache=True, nogil=True)
+def _add_block(X, codes, y, k, first, distances, known, sums):
+    """Add the anchors of a block to the sums of ReliefF (``y`` None) or RReliefF; return the sum of target differences.
+
+    ReliefF: distant misses count for a feature, distant hits against it.
     """
-    n_features = X.shape[1]
-    segments = [X[codes == c] for c in range(n_classes)] + [X]
-    ordered = np.concatenate([np.sort(segment, axis=0) for segment in segments])  # NaN goes last
-    sizes = np.array([segment.shape[0] for segment in segments])
-    starts = np.repeat((np.cumsum(sizes) - sizes)[:, None], n_features, axis=1)
-    ends = starts + np.stack([np.count_nonzero(~np.isnan(segment), axis=0) for segment in segments])
-    empty = ends[:-1] == starts[:-1]
-    starts[:-1][empty] = np.broadcast_to(starts[-1], empty.shape)[empty]
-    ends[:-1][empty] = np.broadcast_to(ends[-1], empty.shape)[empty]
-    sums = np.zeros((ordered.shape[0] + 1, n_features))
-    np.cumsum(np.nan_to_num(ordered), axis=0, out=sums[1:])
-    # A column without any known value tells nothing: its difference is always 0.
-    nothing = ends[-1] == starts[-1]
-    ordered[:, nothing], ends[:, nothing] = 0.0, starts[:, nothing] + 1
-    return starts, ends, ordered, sums
+    priors = np.bincount(codes) / codes.size
+    neighbours = np.empty((priors.size, k), dtype=np.int64)
+    nearness = np.empty((priors.size, k), dtype=distances.dtype)
+    counts = np.empty(priors.size, dtype=np.int64)
+    target_sum = 0.0
+    for row in range(distances.shape[0]):
+        i = first + row
+        _nearest_by_class(distances[row], i, codes, k, neighbours, nearness, counts)
+        own = codes[i]
+        for c in range(priors.size):
+            for n in range(counts[c]):
+                j = neighbours[c, n]
+                if y is None:
+                    factor = -1.0 if c == own else priors[c] / (1.0 - priors[own])
+                    _add_differences(sums[0], X, i, j, factor / counts[c], codes, known)
+                else:
+                    share, target = 1.0 / counts[c], abs(y[i] - y[j])
+                    target_sum += share * target
+                    _add_differences(sums[0], X, i, j, share, codes, known)
+                    _add_differences(sums[1], X, i, j, share * target, codes, known)
+    return target_sum
 
 
-def _mean_difference(a: np.ndarray, b: np.ndarray) -> float:
-    """Return the mean of |v - w| over all v of a and w of b, both sorted."""
-    sums = np.concatenate([[0.0], np.cumsum(b)])
-    below = np.searchsorted(b, a, side="right")
-    return float(np.mean(a * below - sums[below] + (sums[-1] - sums[below]) - a * (b.size - below)) / b.size)
+def _mean_distance(points: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Compute the mean of |p - v| over the sorted values v, for each point p."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    below = np.searchsorted(values, points, side="right")
+    lower, upper = points * below - sums[below], sums[-1] - sums[below] - points * (values.size - below)
+    return (lower + upper) / values.size
 
 
-def missing_value_tables(X: np.ndarray, codes: np.ndarray, n_classes: int) -> tuple[np.ndarray, ...]:
-    """Return the tables from which the kernels compute the expected difference to a missing value."""
-    starts, ends, ordered, sums = _known_values(X, codes, n_classes)
-    both_missing = np.zeros((n_classes, n_classes, X.shape[1]))
-    for f in np.flatnonzero(np.isnan(X).any(axis=0)):
-        values = [ordered[starts[c, f] : ends[c, f], f] for c in range(n_classes)]
-        for c in range(n_classes):
-            for d in range(c + 1):
-                both_missing[c, d, f] = both_missing[d, c, f] = _mean_difference(values[c], values[d])
-    return starts, ends, ordered, sums, both_missing
+def _expected_differences(X: np.ndarray, codes: np.ndarray, n_classes: int) -> tuple[np.ndarray, ...] | None:
+    """Expected differences where one value of a column is missing (class, known row) or both are (class, class).
+
+    Columns with missing values have a place in both tables. A class without a known value borrows those of all rows; a
+    column without any tells nothing, its difference is 0. None if nothing is missing.
+    """
+    incomplete = np.flatnonzero(np.isnan(X).any(axis=0))
+    if not incomplete.size:
+        return None
+    places = np.zeros(X.shape[1], dtype=np.int64)
+    places[incomplete] = np.arange(incomplete.size)
+    one_missing = np.zeros((n_classes, X.shape[0], incomplete.size))
+    both_missing = np.zeros((n_classes, n_classes, incomplete.size))
+    for place, f in enumerate(incomplete):
+        column, is_known = X[:, f], ~np.isnan(X[:, f])
+        if not is_known.any():
+            continue
+        by_class = [np.sort(column[is_known & (codes == c)]) for c in range(n_classes)]
+        by_class = [values if values.size else np.sort(column[is_known]) for values in by_class]
+        for c, values in enumerate(by_class):
+            one_missing[c, is_known, place] = _mean_distance(column[is_known], values)
+            for d, others in enumerate(by_class[: c + 1]):
+                both_missing[c, d, place] = both_missing[d, c, place] = _mean_distance(values, others).mean()
+    return places, one_missing, both_missing
 
 
 class ReliefF(BaselineSelector):
@@ -120,59 +217,30 @@ class ReliefF(BaselineSelector):
     [2, 3]
     """
 
-    method_name = "relieff"
-    title = "ReliefF"
-    allows_nan = True
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaselineSelector._parameter_constraints,
-        "n_neighbors": POSITIVE_INTEGER,
-        "task": TASK,
-    }
+    n_neighbors: int = 10
+    task: str = "auto"
 
-    def __init__(
-        self, n_features_to_select: int | float | None = None, *, n_neighbors: int = 10, task: str = "auto"
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_neighbors = n_neighbors
-        self.task = task
+    allows_nan = True
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
-        k = min(int(self.n_neighbors), X.shape[0] - 1)
         X = np.ascontiguousarray(scale_to_unit_range(X))
-        missing = bool(np.isnan(X).any())
-        if self.task_ == "classification":
-            return self._classification(X, y, k, missing)
-        return self._regression(X, y / 2 / (y.max() / 2 - y.min() / 2), k, missing)
-
-    def _blocks(self, X: np.ndarray, codes: np.ndarray, n_classes: int, missing: bool) -> Any:
-        """Yield first row and distances, block after block, and the tables for missing values."""
-        if missing:
-            known = missing_value_tables(X, codes, n_classes)
-        else:
-            nothing = np.zeros((0, 0), dtype=np.int64)
-            known = (nothing, nothing, X[:0], np.zeros((0, 0)), np.zeros((0, 0, 0)))
-        height = max(1, min(X.shape[0], _PAIRS_AT_A_TIME // X.shape[0]))
-        distances = np.empty((height, X.shape[0]), dtype=X.dtype)
-        for first in range(0, X.shape[0], height):
-            last = min(first + height, X.shape[0])
-            if missing:
-                kernels.distance_block_missing(X, first, last, distances, codes, known)
-            else:
-                kernels.distance_block(X, first, last, distances)
-            yield first, distances[: last - first], known
-
-    def _classification(self, X: np.ndarray, codes: np.ndarray, k: int, missing: bool) -> np.ndarray:
-        priors = np.bincount(codes) / codes.size
-        weights = np.zeros(X.shape[1])
-        for first, distances, known in self._blocks(X, codes, priors.size, missing):
-            kernels.classification_block(X, codes, priors, k, first, distances, known, missing, weights)
-        return weights / X.shape[0]
-
-    def _regression(self, X: np.ndarray, y: np.ndarray, k: int, missing: bool) -> np.ndarray:
-        differ, joint, target = np.zeros(X.shape[1]), np.zeros(X.shape[1]), 0.0
-        for first, distances, known in self._blocks(X, np.zeros(y.size, dtype=np.int64), 1, missing):
-            target += kernels.regression_block(X, y, k, first, distances, known, missing, differ, joint)
+        n_rows = X.shape[0]
+        k = min(int(self.n_neighbors), n_rows - 1)
+        regression = self.task_ == "regression"
+        codes = np.zeros(n_rows, dtype=np.int64) if regression else y
+        target = y / 2 / (y.max() / 2 - y.min() / 2) if regression else None
+        known = _expected_differences(X, codes, int(codes.max()) + 1)
+        sums, changes = np.zeros((2, X.shape[1])), 0.0
+        height = max(1, min(n_rows, _PAIRS_AT_A_TIME // n_rows))
+        distances = np.empty((height, n_rows), dtype=X.dtype)
+        for first in range(0, n_rows, height):
+            last = min(first + height, n_rows)
+            _distance_block(X, first, last, codes, known, distances)
+            changes += _add_block(X, codes, target, k, first, distances[: last - first], known, sums)
+        differ, joint = sums
+        if not regression:
+            return differ / n_rows
         # Where near rows never differ in the target (or always by its whole range) one of the two shares is empty.
-        agree = X.shape[0] - target
-        good = joint / target if target > 0 else np.zeros_like(joint)
+        agree = n_rows - changes
+        good = joint / changes if changes > 0 else np.zeros_like(joint)
         return good - ((differ - joint) / agree if agree > 0 else 0.0)

@@ -7,52 +7,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.feature_selection import RFE
 from sklearn.svm import LinearSVC, LinearSVR
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from tamiz.baselines.base import CLASS_WEIGHT, N_JOBS, POSITIVE_INTEGER, TASK, BaselineSelector, scores_from_order
+from tamiz.baselines.base import BaselineSelector, scores_from_order
 from tamiz.pairs import find_pairs
-
-
-class _Recorder:
-    """Hand the coefficients to RFE and keep those of each round, to order features that leave in one round."""
-
-    def __init__(self) -> None:
-        self.rounds: list[np.ndarray] = []
-
-    def __call__(self, machine: Any) -> np.ndarray:
-        coefficients = np.atleast_2d(machine.coef_)
-        self.rounds.append((coefficients**2).sum(axis=0))
-        return coefficients
-
-
-def elimination_order(rfe: RFE, rounds: list[np.ndarray], final: np.ndarray) -> np.ndarray:
-    """Return all features, the best first: those kept by weight, then round by round from the last, by weight in a round.
-
-    Parameters
-    ----------
-    rfe : RFE
-        Fitted; its ``ranking_`` is 1 for features kept, 2 for the last round, and so on.
-    rounds : list of ndarray
-        Squared weights of the features alive in each round, first round first.
-    final : ndarray
-        Squared weights of the features kept.
-    """
-    order = [np.flatnonzero(rfe.ranking_ == 1)[np.argsort(-final, kind="stable")]]
-    for rank in range(2, len(rounds) + 2):
-        alive = np.flatnonzero(rfe.ranking_ <= rank)
-        left = np.flatnonzero(rfe.ranking_[alive] == rank)
-        weights = rounds[len(rounds) + 1 - rank][left]
-        order.append(alive[left[np.argsort(-weights, kind="stable")]])
-    return np.concatenate(order)
 
 
 class SVMRFE(BaselineSelector):
     r"""SVM-RFE: train a linear SVM, drop the features of the smallest weights, repeat down to the number wanted.
 
-    scikit-learn's ``RFE`` around ``LinearSVC`` (squared hinge; several classes one against the rest) or, for
+    The elimination of scikit-learn's ``RFE``, with ``LinearSVC`` (squared hinge; several classes one against the rest) or, for
     regression, ``LinearSVR`` (squared epsilon-insensitive). The criterion of a feature is :math:`\sum_c w_{cf}^2`.
     The score is its place in the order of elimination, F for the best: features that stay are ordered by their weight
     in the last machine, features that leave in one round by their weight in that round.
@@ -102,38 +68,20 @@ class SVMRFE(BaselineSelector):
     [2, 3]
     """
 
-    method_name = "svm-rfe"
-    title = "SVM-RFE"
+    step: int | float = 0.1
+    C: float = 1.0
+    class_weight: Any = "balanced"
+    max_iter: int = 10000
+    task: str = "auto"
+    random_state: Any = None
+
     accepts_sparse = ("csc",)
     nested = "smallest"  # features that leave in one round are ordered by their weights in that round
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar = {
         **BaselineSelector._parameter_constraints,
         "step": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="neither")],
         "C": [Interval(Real, 0, None, closed="neither")],
-        "class_weight": CLASS_WEIGHT,
-        "max_iter": POSITIVE_INTEGER,
-        "task": TASK,
-        "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        step: int | float = 0.1,
-        C: float = 1.0,
-        class_weight: Any = "balanced",
-        max_iter: int = 10_000,
-        task: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.step = step
-        self.C = C
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.task = task
-        self.random_state = random_state
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
         shared = {"C": self.C, "max_iter": self.max_iter, "random_state": self.random_state, "dual": "auto"}
@@ -142,22 +90,20 @@ class SVMRFE(BaselineSelector):
             y = self.classes_[y]  # a dict of class weights uses their names
         else:
             machine = LinearSVR(loss="squared_epsilon_insensitive", **shared)
-        if X.shape[1] == 1:  # nothing to eliminate, which RFE refuses
-            self.estimator_, self.n_rounds_ = machine.fit(X, y), 0
-            self.n_iter_ = int(machine.n_iter_)
-            return np.ones(1)
-        recorder = _Recorder()
-        rfe = RFE(
-            machine,
-            n_features_to_select=self.n_features_to_select_,
-            step=self.step,
-            importance_getter=recorder,
-        ).fit(X, y)
-        self.estimator_ = rfe.estimator_
-        self.n_rounds_ = len(recorder.rounds)
-        self.n_iter_ = int(rfe.estimator_.n_iter_)
-        final = (np.atleast_2d(rfe.estimator_.coef_) ** 2).sum(axis=0)
-        return scores_from_order(elimination_order(rfe, recorder.rounds, final))
+        step = int(self.step if self.step >= 1 else max(1, self.step * X.shape[1]))
+        alive, rounds = np.arange(X.shape[1]), []  # features that left, round by round, the best first
+        while True:
+            machine.fit(X[:, alive], y)
+            weights = (np.atleast_2d(machine.coef_) ** 2).sum(axis=0)
+            n_leave = min(step, alive.size - self.n_features_to_select_)
+            if n_leave == 0:
+                break
+            leave = np.sort(np.argsort(weights)[:n_leave])
+            rounds.append(alive[leave[np.argsort(-weights[leave], kind="stable")]])
+            alive = np.delete(alive, leave)
+        self.estimator_, self.n_rounds_, self.n_iter_ = machine, len(rounds), int(machine.n_iter_)
+        kept = alive[np.argsort(-weights, kind="stable")]
+        return scores_from_order(np.concatenate([kept, *reversed(rounds)]))
 
     def _selection_facts(self) -> dict[str, Any]:
         return {"n_steps": self.n_rounds_}
@@ -206,42 +152,21 @@ class RandomForestImportance(BaselineSelector):
     [2, 3]
     """
 
-    method_name = "random-forest"
-    title = "random forest"
+    n_estimators: int = 500
+    class_weight: Any = None
+    task: str = "auto"
+    n_jobs: int | None = None
+    random_state: Any = None
+
     accepts_sparse = ("csc",)
     allows_nan = True
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar = {
         **BaselineSelector._parameter_constraints,
-        "n_estimators": POSITIVE_INTEGER,
         "class_weight": [StrOptions({"balanced", "balanced_subsample"}), dict, None],
-        "task": TASK,
-        "n_jobs": N_JOBS,
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        n_estimators: int = 500,
-        class_weight: Any = None,
-        task: str = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_estimators = n_estimators
-        self.class_weight = class_weight
-        self.task = task
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
-        shared = {
-            "n_estimators": self.n_estimators,
-            "n_jobs": self.n_jobs,
-            "random_state": self.random_state,
-        }
+        shared = {"n_estimators": self.n_estimators, "n_jobs": self.n_jobs, "random_state": self.random_state}
         if self.task_ == "classification":
             # Trained on the classes themselves, so that a dict of class weights may use their names.
             forest = RandomForestClassifier(class_weight=self.class_weight, **shared)
@@ -288,43 +213,21 @@ class PairSearchScore(BaselineSelector):
     [3, 7]
     """
 
-    method_name = "pair-search"
-    title = "pair search"
+    degree: int = 2
+    task: str = "auto"
+    n_jobs: int | None = None
+    random_state: Any = None
+
     accepts_sparse = ("csc",)
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar = {
         **BaselineSelector._parameter_constraints,
         "degree": [Interval(Integral, 1, 4, closed="both")],
-        "task": TASK,
-        "n_jobs": N_JOBS,
-        "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        degree: int = 2,
-        task: str = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.degree = degree
-        self.task = task
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
         # Permutations correct p values and do not change the order of the columns.
-        self.search_ = find_pairs(
-            X,
-            y,
-            task=self.task_,
-            degree=self.degree,
-            n_permutations=0,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-        )
+        shared = {"task": self.task_, "n_jobs": self.n_jobs, "random_state": self.random_state}
+        self.search_ = find_pairs(X, y, degree=self.degree, n_permutations=0, **shared)
         return self.search_.scores
 
 
@@ -348,20 +251,12 @@ class RandomSelection(BaselineSelector):
     (3, 2)
     """
 
-    method_name = "random"
-    title = "random features"
+    random_state: Any = None
+
     accepts_sparse = ("csr", "csc")
     allows_nan = True
     _min_samples = 1
     uses_target = False
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaselineSelector._parameter_constraints,
-        "random_state": ["random_state"],
-    }
-
-    def __init__(self, n_features_to_select: int | float | None = None, *, random_state: Any = None) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.random_state = random_state
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
         return scores_from_order(check_random_state(self.random_state).permutation(X.shape[1]))
@@ -382,16 +277,11 @@ class AllFeatures(BaselineSelector):
     [True, True, True, True, True]
     """
 
-    method_name = "all"
-    title = "all features"
     accepts_sparse = ("csr", "csc")
     allows_nan = True
     _min_samples = 1
     uses_target = False
     keeps_all = True
-
-    def __init__(self, n_features_to_select: int | float | None = None) -> None:
-        self.n_features_to_select = n_features_to_select
 
     def _resolve_n_features_to_select(self, n_features: int) -> int:
         return n_features

@@ -17,7 +17,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from torch import Tensor, nn
 
 from tamiz._utils.validation import finite_number
-from tamiz.baselines.base import CLASS_WEIGHT, TASK, BaselineSelector, ranking_from_scores
+from tamiz.baselines.base import BaselineSelector, ranking_from_scores
 from tamiz.core.losses import Loss, get_loss
 from tamiz.core.rule import Rule
 from tamiz.engines.contract import Problem
@@ -324,48 +324,30 @@ class Setting:
 class NetworkSelector(BaselineSelector):
     """Base of the selectors that train a network. A method writes ``_score_rows``."""
 
+    network: str | Callable[[Any, int], Any] = "linear"
+    input_shape: Sequence[int] | None = None
+    recipe: Recipe | None = None
+    class_weight: Any = "balanced"
+    normalize: str | None = "erf"
+    task: str = "auto"
+    device: str = "cpu"
+    random_state: Any = None
+    verbose: bool = False
+
     engine = "torch"
     accepts_sparse = ("csr",)
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar = {
         **BaselineSelector._parameter_constraints,
         "network": [str, callable],
         "input_shape": [list, tuple, None],
         "recipe": [Recipe, None],
-        "class_weight": CLASS_WEIGHT,
         "normalize": [StrOptions(set(DEVIATIONS)), None],
-        "task": TASK,
         "device": [str],
-        "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
     #: Parameters that make a fit fast enough for tests that fit many times.
     _fast_test_params: ClassVar[dict[str, Any]] = {"recipe": NAIVE.with_epochs(5)}
-
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        network: str | Callable[[Any, int], Any] = "linear",
-        input_shape: Sequence[int] | None = None,
-        recipe: Recipe | None = None,
-        class_weight: Any = "balanced",
-        normalize: str | None = "erf",
-        task: str = "auto",
-        device: str = "cpu",
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.network = network
-        self.input_shape = input_shape
-        self.recipe = recipe
-        self.class_weight = class_weight
-        self.normalize = normalize
-        self.task = task
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _score_rows(self, setting: Setting) -> np.ndarray:
         """Return one non-negative score per feature."""
@@ -516,9 +498,6 @@ class SFS(NetworkSelector):
     [1, 4]
     """
 
-    method_name = "sfs"
-    title = "SFS"
-
     def _layer_penalty(self) -> tuple[float, float] | None:
         return None
 
@@ -587,43 +566,13 @@ class ISFS(NetworkSelector):
     ([1, 4], 4)
     """
 
-    method_name = "isfs"
-    title = "iSFS"
+    keep_ratio: float = 0.9
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar = {
         **NetworkSelector._parameter_constraints,
         "keep_ratio": [Interval(Real, 0, 1, closed="left")],
     }
     nested = "each"
-
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        keep_ratio: float = 0.9,
-        network: str | Callable[[Any, int], Any] = "linear",
-        input_shape: Sequence[int] | None = None,
-        recipe: Recipe | None = None,
-        class_weight: Any = "balanced",
-        normalize: str | None = "erf",
-        task: str = "auto",
-        device: str = "cpu",
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            n_features_to_select,
-            network=network,
-            input_shape=input_shape,
-            recipe=recipe,
-            class_weight=class_weight,
-            normalize=normalize,
-            task=task,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.keep_ratio = keep_ratio
 
     def _score_rows(self, setting: Setting) -> np.ndarray:
         scores, X = np.zeros(setting.constant.size), setting.problem.X
@@ -705,45 +654,14 @@ class DFS(NetworkSelector):
     [1, 4]
     """
 
-    method_name = "dfs"
-    title = "DFS"
+    l1: float = 0.001
+    l2: float = 0.001
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar = {
         **NetworkSelector._parameter_constraints,
         "l1": [finite_number(0)],
         "l2": [finite_number(0)],
     }
-
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        l1: float = 0.001,
-        l2: float = 0.001,
-        network: str | Callable[[Any, int], Any] = "linear",
-        input_shape: Sequence[int] | None = None,
-        recipe: Recipe | None = None,
-        class_weight: Any = "balanced",
-        normalize: str | None = "erf",
-        task: str = "auto",
-        device: str = "cpu",
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            n_features_to_select,
-            network=network,
-            input_shape=input_shape,
-            recipe=recipe,
-            class_weight=class_weight,
-            normalize=normalize,
-            task=task,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.l1 = l1
-        self.l2 = l2
 
     def _layer_penalty(self) -> tuple[float, float] | None:
         return self.l1, self.l2
@@ -769,9 +687,6 @@ class SFSDFS(DFS, SFS):
     >>> SFSDFS(n_features_to_select=2, recipe=recipe, random_state=0).fit(X, y).get_support(indices=True).tolist()
     [1, 4]
     """
-
-    method_name = "sfs+dfs"
-    title = "SFS+DFS"
 
     def _score_rows(self, setting: Setting) -> np.ndarray:
         return SFS._score_rows(self, setting)

@@ -1,8 +1,10 @@
-"""What every method of the registry promises; the networks' methods have a longer course of their own."""
+"""What every method of the registry promises, and the registry itself; methods with networks are tested in tests/paper."""
 
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -10,20 +12,28 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import make_classification
-from sklearn.pipeline import make_pipeline
-from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tamiz.baselines import BaselineSelector, Method, make_selector
+import tamiz.baselines
+from tamiz.baselines import ILFS, MIM, MRMR, InfFS, ReliefF, available, get_method, make_selector, methods
 from tamiz.baselines.registry import BASELINES
-from tamiz.baselines.registry import METHODS as REGISTRY
+from tamiz.core import VARIANTS, Variant
+from tamiz.core.rule import hard_target
 from tamiz.selection import Selection
 
-METHODS = [name for name, method in BASELINES.items() if method.engine != "torch"]
-SUPERVISED = [name for name in METHODS if BASELINES[name].uses_target]
+NAMES = [name for name, method in BASELINES.items() if method.engine != "torch"]
+
+
+SUPERVISED = [name for name in NAMES if BASELINES[name].uses_target]
+
+
 REGRESSION = [name for name in SUPERVISED if "regression" in BASELINES[name].tasks]
-SPARSE = [name for name in METHODS if BASELINES[name].accepts_sparse]
-SCORING = [name for name in METHODS if name not in ("random", "all")]
+
+
+SPARSE = [name for name in NAMES if BASELINES[name].accepts_sparse]
+
+
+SCORING = [name for name in NAMES if name not in ("random", "all")]
 
 
 def build(name: str, n_features_to_select=None):
@@ -48,12 +58,12 @@ def numbers():
     return X, X[:, 0] + X[:, 1] - X[:, 2]
 
 
-@parametrize_with_checks([build(name) for name in METHODS])
+@parametrize_with_checks([build(name) for name in NAMES])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("wanted", "expected"), [(1, 1), (5, 5), (12, 12), (0.25, 3), (0.01, 1), (None, 6)])
 def test_exactly_m_and_a_full_ranking(name, wanted, expected, classes):
     X, y = classes
@@ -107,7 +117,7 @@ def test_permuting_columns_permutes_scores(name, classes):
     np.testing.assert_allclose(permuted, scores[order], rtol=1e-2 if name == "lasso" else 1e-7, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", NAMES)
 def test_same_seed_same_result_and_pickles(name, classes):
     X, y = classes
     first = build(name, 4).fit(X, y)
@@ -115,7 +125,7 @@ def test_same_seed_same_result_and_pickles(name, classes):
     assert np.array_equal(first.scores_, again.scores_)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", NAMES)
 def test_names_of_columns_are_kept(name, classes):
     X, y = classes
     table = pd.DataFrame(X, columns=[f"gene {i}" for i in range(12)])
@@ -139,13 +149,7 @@ def test_sparse_gives_what_dense_gives(name, format_, classes):
     np.testing.assert_allclose(sparse.scores_, dense.scores_, rtol=1e-9, atol=tolerance)
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_works_in_a_pipeline(name, classes):
-    X, y = classes
-    assert make_pipeline(build(name, 6), LinearSVC()).fit(X, y).score(X, y) > 0.4
-
-
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
@@ -162,7 +166,7 @@ def test_impossible_numbers_of_features(name, wanted, message, classes):
         build(name, wanted).fit(*classes)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", NAMES)
 def test_bad_tables_are_refused(name, classes):
     X, y = classes
     broken = X.copy()
@@ -221,14 +225,14 @@ def test_constant_columns_come_last_or_do_no_harm(name, classes):
         assert scores[7] == 0.0
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", NAMES)
 def test_one_column(name, classes):
     X, y = classes
     selector = build(name).fit(X[:, :1], y)
     assert selector.get_support().tolist() == [True]
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", NAMES)
 def test_float32_is_taken_as_it_is(name, classes):
     X, y = classes
     scores = build(name, 4).fit(X, y).scores_
@@ -237,7 +241,7 @@ def test_float32_is_taken_as_it_is(name, classes):
         np.testing.assert_allclose(narrow, scores, rtol=1e-2, atol=1e-3)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", NAMES)
 def test_one_fit_serves_every_m_as_the_method_says(name, classes):
     X, y = classes
     X = np.hstack([X, np.random.default_rng(5).normal(size=(60, 18))])
@@ -251,36 +255,112 @@ def test_one_fit_serves_every_m_as_the_method_says(name, classes):
             np.testing.assert_array_equal(ranking <= other, build(name, other).fit(X, y).get_support())
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_parameters_are_constrained_by_name(name):
+@pytest.mark.parametrize("name", list(BASELINES))
+def test_methods_for_both_tasks_can_be_told_which(name):
     kind = BASELINES[name].load()
-    assert set(kind._parameter_constraints) == set(kind().get_params())
+    both = kind.uses_target and set(kind.tasks) == {"classification", "regression"}
+    assert ("task" in kind().get_params()) == both
 
 
-class WidestRange(BaselineSelector):
-    """Toy method: keep the columns of the widest range."""
-
-    method_name = "widest"
-    title = "Widest range"
-    uses_target = False
-
-    def __init__(self, n_features_to_select=None):
-        self.n_features_to_select = n_features_to_select
-
-    def _score_features(self, X, y):
-        return np.ptp(X, axis=0)
+@pytest.mark.parametrize(("task", "kind"), [("auto", "E2EFSClassifier"), ("regression", "E2EFSRegressor")])
+def test_e2efs_is_built_like_any_other(task, kind):
+    selector = make_selector("e2efs-soft", 4, task=task, random_state=3)
+    assert type(selector).__name__ == kind
+    assert selector.get_params().items() >= {"n_features_to_select": 4, "variant": "soft", "random_state": 3}.items()
 
 
-def test_a_method_is_one_class_and_one_entry(classes, monkeypatch):
-    monkeypatch.setitem(BASELINES, "widest", Method("widest", "Widest range", f"{__name__}:WidestRange"))
-    assert list(REGISTRY)[-1] == "widest"
-    assert REGISTRY["widest"].title == "Widest range"
-    assert (REGISTRY["widest"].nested, REGISTRY["widest"].tasks) == ("any", ("classification", "regression"))
-    X, y = classes
-    selector = build("widest", 3).fit(X * np.arange(1, 13), y)
-    assert selector.selection_.variant == "widest"
-    assert selector.get_support().sum() == 3
-    test_exactly_m_and_a_full_ranking("widest", 5, 5, classes)
-    test_bad_tables_are_refused("widest", classes)
-    with pytest.raises(ValueError, match="Did you mean 'widest'"):
-        make_selector("widset")
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_method_with_a_network_of_its_own_keeps_it(task):
+    from tamiz.evaluation.comparison import make_seeded
+
+    assert make_selector("Pairs", 4, task=task).get_params().items() >= {"variant": "soft", "network": "pairs"}.items()
+    assert make_seeded("pairs", 4, 0, task=task, network="mlp").network == "pairs"
+    assert make_seeded("e2efs-soft", 4, 0, task=task, network="mlp").network == "mlp"
+
+
+def test_listing_loads_neither_torch_nor_numba():
+    program = (
+        "import sys; from tamiz.baselines import methods; assert [method.title for method in methods().values()]; "
+        "loaded = {'torch', 'numba', 'sklearn'} & set(sys.modules); assert not loaded, loaded"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        *((ReliefF(n_neighbors=k), "The 'n_neighbors' parameter of ReliefF must be an int") for k in (0, -1, 2.5)),
+        *((MIM(n_neighbors=k), "The 'n_neighbors' parameter of MIM must be an int") for k in (0, "3")),
+        *((InfFS(alpha=a), "The 'alpha' parameter of InfFS must be a float") for a in (-0.1, 1.1, "half", np.nan)),
+        (ILFS(n_tokens=1), "The 'n_tokens' parameter of ILFS must be"),
+        (ILFS(n_rounds=0), "The 'n_rounds' parameter of ILFS must be"),
+        (MRMR(relevance="mi"), r"The 'relevance' parameter of MRMR must be a str among .* Got 'mi' instead"),
+    ],
+)
+def test_impossible_parameters(selector, message):
+    with pytest.raises(ValueError, match=message):
+        selector.fit(np.eye(4), [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("name", list(BASELINES))
+def test_every_entry_loads_and_agrees_with_its_class(name):
+    method, kind = get_method(name), BASELINES[name].load()
+    assert getattr(tamiz.baselines, kind.__name__) is kind
+    assert kind.__name__ in dir(tamiz.baselines)
+    assert type(make_selector(kind.__name__, 3)) is kind
+    assert (method.nested, method.tasks, method.trains_model) == (kind.nested, kind.tasks, False)
+    assert set(kind().get_params()) <= set(kind._parameter_constraints)
+    with pytest.raises(TypeError, match="positional argument"):
+        kind(3, 3)
+
+
+def test_what_the_tables_of_the_commands_say():
+    names = [
+        "e2efs",
+        "e2efs-soft",
+        "e2efs-ranking",
+        "pairs",
+        "fisher",
+        "mim",
+        "relieff",
+        "inffs",
+        "ilfs",
+        "svm-rfe",
+        "lasso",
+    ]
+    names += ["dfs", "sfs", "isfs", "sfs+dfs", "random-forest", "mrmr", "pair-search", "random", "all"]
+    assert available() == names
+    assert [methods()[name].title for name in names[:4]] == ["E2E-FS", "E2E-FS-Soft", "E2E-FS-Ranking", "E2E-FS-Pairs"]
+    nested = {name: method.nested for name, method in methods().items() if method.nested != "any"}
+    own = dict.fromkeys(("e2efs", "e2efs-soft", "e2efs-ranking", "pairs"), "each")
+    assert nested == own | {"isfs": "each", "lasso": "each", "svm-rfe": "smallest", "mrmr": "largest"}
+    facts = {fact: [name for name in names if getattr(get_method(name), fact)] for fact in ("keeps_all", "allows_nan")}
+    assert facts == {"keeps_all": ["all"], "allows_nan": ["relieff", "random-forest", "random", "all"]}
+    assert [name for name in names if get_method(name).engine == "torch"] == ["dfs", "sfs", "isfs", "sfs+dfs"]
+    assert [name for name in names if "regression" not in get_method(name).tasks] == ["fisher", "ilfs"]
+
+
+def test_a_variant_is_a_method_by_itself(monkeypatch):
+    monkeypatch.setitem(VARIANTS, "toy", Variant("toy", "E2E-FS-Toy", hard_target))
+    assert available()[:5] == ["e2efs", "e2efs-soft", "e2efs-ranking", "e2efs-toy", "pairs"]
+    method = get_method("E2E-FS toy")
+    assert (method.title, method.options, method.trains_model) == ("E2E-FS-Toy", {"variant": "toy"}, True)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: make_selector("relif"), "Unknown method 'relif'. Did you mean 'relieff'?"),
+        (lambda: make_selector("sfsdsf"), r"Unknown method 'sfsdsf'. Did you mean 'sfs\+dfs'?"),
+        (
+            lambda: make_selector("qqqq"),
+            r"Unknown method 'qqqq'\. There are: e2efs, e2efs-soft, e2efs-ranking, pairs, fisher",
+        ),
+        (lambda: make_selector("fisher", colour="red"), "colour"),
+        (lambda: make_selector("ilfs", 3, task="regression"), "The method 'ilfs' does not do regression"),
+        (lambda: tamiz.baselines.Fisherscore, "no attribute 'Fisherscore'"),
+    ],
+)
+def test_unknown_names(call, message):
+    with pytest.raises((ValueError, TypeError, AttributeError), match=message):
+        call()

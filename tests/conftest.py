@@ -15,14 +15,14 @@ ROOT = Path(__file__).parents[1]
 #: Fits whose kernels many tests need, in two parts that take about as long to compile.
 WARM_UP = (
     """
-for sparse in (False, True):
-    warm_up(make_candidates(["e2efs-soft", "fisher", "relieff", "mim"], "classification"), "classification", sparse=sparse)
-    warm_up(make_candidates(["e2efs-soft", "relieff", "mrmr"], "regression"), "regression", sparse=sparse)
+for table in (X, csr_matrix(X)):
+    compare(["e2efs-soft", "fisher", "relieff", "mim"], table, y, k=1, cv=2)
+    compare(["e2efs-soft", "relieff", "mrmr"], table, X[:, 0], k=1, cv=2)
 """,
     """
 for network in ("mlp", "pairs", "additive"):
-    warm_up(make_candidates(["e2efs-soft"], "classification", network), "classification")
-warm_up(make_candidates(["pair-search"], "classification"), "classification")
+    compare(["e2efs-soft"], X, y, k=1, cv=2, network=network)
+compare(["pair-search"], X, y, k=1, cv=2)
 """,
 )
 
@@ -56,7 +56,10 @@ def pytest_sessionstart(session):
     done = Path(os.environ["NUMBA_CACHE_DIR"]) / "warm"
     if hasattr(config, "workerinput") or not whole or done.exists():
         return
-    imports = "from tamiz.evaluation.comparison import make_candidates, warm_up\n"
+    imports = (
+        "import numpy as np\nfrom scipy.sparse import csr_matrix\nfrom tamiz import compare\n"
+        "X, y = np.random.default_rng(0).normal(size=(48, 12)).astype(np.float32), np.resize([0, 1], 48)\n"
+    )
     parts = [subprocess.Popen([sys.executable, "-c", imports + code], stderr=subprocess.DEVNULL) for code in WARM_UP]
     codes = [part.wait() for part in parts]
     if not any(codes):

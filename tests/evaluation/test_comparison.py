@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pandas
@@ -14,11 +13,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tamiz import E2EFSClassifier, compare
-from tamiz.baselines import FisherScore, registry
-from tamiz.evaluation.comparison import Candidate, Comparison, compare_methods, make_candidates, warm_up
+from tamiz.baselines.registry import available, canonical_name, get_method
+from tamiz.evaluation.comparison import (
+    DEFAULT_METHODS,
+    RANDOM_DRAWS,
+    Candidate,
+    Comparison,
+    fit_size,
+    make_seeded,
+    pick_methods,
+)
 from tamiz.evaluation.folds import make_folds
-from tamiz.evaluation.metrics import BALANCED_ACCURACY, METRICS, R_SQUARED, Metric
-from tamiz.evaluation.subjects import default_judge
+from tamiz.evaluation.metrics import BALANCED_ACCURACY, R_SQUARED, Metric
+from tamiz.evaluation.subjects import default_judge, rank_for_targets
 from tamiz.rows.rows import Rows
 
 
@@ -31,71 +38,41 @@ def signal():
     return X, y
 
 
-def candidates(*names):
-    return {
-        name: Candidate(
-            lambda m, seed, name=name: registry.make_selector(name, n_features_to_select=m), keeps_all=name == "all"
-        )
-        for name in names
-    }
+class Watched(SelectKBest):
+    """Remembers for which numbers of columns it is fitted."""
+
+    asked: ClassVar[list] = []
+
+    def fit(self, X, y):
+        self.asked.append(self.k)
+        return super().fit(X, y)
 
 
 def test_comparison_of_methods(signal):
     X, y = signal
-    folds = make_folds(y, "classification", 4, n_repeats=3)
-    chosen = candidates("fisher", "all")
-    chosen["random"] = Candidate(
-        lambda m, seed: registry.make_selector("random", n_features_to_select=m, random_state=seed), in_threads=False
-    )
-    found = compare_methods(Rows(X, y), chosen, [2, 5], folds, METRICS["classification"], n_jobs=2)
+    found = compare(["fisher"], X, y, k=[2, 5], cv=4, repeats=3, n_jobs=2)
+    assert found.methods == ("fisher", "random", "all")
     assert found.scores.shape == (3, 2, 12)
     assert not found.failures
     assert found.supports.sum(axis=3)[0].tolist() == [[2] * 12, [5] * 12]
-    assert found.supports.sum(axis=3)[1].tolist() == [[30] * 12, [30] * 12]
-    assert found.intervals[0][0].value > found.intervals[2][0].value
+    assert found.supports.sum(axis=3)[2].tolist() == [[30] * 12, [30] * 12]
+    assert found.intervals[0][0].value > found.intervals[1][0].value
     assert found.stability(0, 0) == 1.0
-    assert found.agreement(0)[0].tolist()[:2] == [1.0, 1.0]
-    assert min(found.ranks, key=lambda rank: rank.mean_rank).method == "fisher"
-    marks = {(test.first, test.second): test for test in found.tests}
-    assert marks["fisher", "random"].significant
+    assert found.agreement(0)[0].tolist()[::2] == [1.0, 1.0]
     assert np.all(found.seconds >= 0)
+    again = compare({"fisher": "fisher", "random": "random", "mine": SelectKBest()}, X, y, k=[2, 5], cv=4, repeats=3)
+    assert np.array_equal(again.scores[:2], found.scores[:2])
+    assert again.ranks[0].method == "fisher"
 
 
 def test_for_which_numbers_a_method_is_fitted(signal):
     X, y = signal
-    asked = {"any": [], "largest": [], "smallest": [], "each": []}
-
-    def maker(nested):
-        def make(m, seed):
-            asked[nested].append(m)
-            return FisherScore(n_features_to_select=m)
-
-        return make
-
-    chosen = {nested: Candidate(maker(nested), nested=nested) for nested in asked}
-    folds = make_folds(y, "classification", 2)
-    found = compare_methods(Rows(X, y), chosen, [2, 5], folds, METRICS["classification"])
-    assert asked == {"any": [5, 5], "largest": [5, 5], "smallest": [2, 2], "each": [2, 5, 2, 5]}
-    assert np.array_equal(found.supports[0], found.supports[1])
-    assert np.array_equal(found.supports[0], found.supports[2])
-    assert np.array_equal(found.supports[0], found.supports[3])
-
-
-def test_a_method_that_fails_does_not_stop_the_others(signal):
-    X, y = signal
-
-    class Broken:
-        def fit(self, X, y):
-            raise ValueError("no luck today")
-
-    chosen = {**candidates("fisher"), "broken": Candidate(lambda m, seed: Broken(), nested="each")}
-    folds = make_folds(y, "classification", 3)
-    found = compare_methods(Rows(X, y), chosen, [2], folds, METRICS["classification"])
-    assert found.failures == {"broken": "no luck today"}
-    assert [rank.method for rank in found.ranks] == ["fisher"]
-    assert np.isnan(found.scores[1]).all()
-    assert np.isfinite(found.scores[0]).all()
-    assert math.isnan(found.seconds[1, 0])
+    assert [fit_size(nested, 3, [2, 3, 5]) for nested in ("any", "largest", "smallest", "each")] == [5, 5, 2, 3]
+    Watched.asked.clear()
+    found = compare({"mine": Watched(), "fisher": "fisher", "svm": "svm-rfe"}, X, y, k=[2, 5], cv=2)
+    assert Watched.asked == [2, 5, 2, 5]  # own selectors for each M
+    assert np.array_equal(found.supports[0], found.supports[1])  # F and Fisher order two classes alike; fitted once
+    assert found.supports[2].sum(axis=2).tolist() == [[2, 2], [5, 5]]  # fitted for the smallest M
 
 
 def test_a_method_that_fails_everywhere_does_not_empty_the_ranks():
@@ -131,32 +108,16 @@ def test_values_of_m_are_not_counted_as_further_folds():
 
 def test_random_features_are_averaged_over_draws(signal):
     X, y = signal
-    folds = make_folds(y, "classification", 3)
-    asked = []
-    chosen = make_candidates(["random"], "classification")
-    assert chosen["random"].is_reference
-
-    def make(m, seed, inner=chosen["random"].make):
-        asked.append(seed)
-        return inner(m, seed)
-
-    chosen = {"random": replace(chosen["random"], make=make)}
-    found = compare_methods(Rows(X, y), chosen, [2], folds, METRICS["classification"])
-    assert len(asked) == len(set(asked)) == 3 * chosen["random"].n_draws > 3
-    assert found.references == ("random",)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_nothing_is_compiled_while_the_clock_runs(sparse):
-    events = []
-
-    class Slow:
-        def fit(self, X, y):
-            events.append((X.shape[1], hasattr(X, "tocsr")))
-            raise ValueError("a failure here is no failure of the method")
-
-    warm_up({"slow": Candidate(lambda m, seed: Slow())}, "classification", 3, sparse)
-    assert events == [(12, sparse)]
+    found = compare(["fisher"], X[:, :3], y, k=[1], cv=3)
+    one = Candidate("random", Rows(X[:, :3], y), "classification")
+    assert (one.is_reference, one.n_draws) == (True, RANDOM_DRAWS)
+    recalls = found.parts[1, 0, :, 0]  # a mean over draws of sets of one column lies between those of single sets
+    single = compare(
+        {f"x{j}": SelectKBest(lambda X, y, j=j: np.eye(3)[j], k=1) for j in range(3)}, X[:, :3], y, k=1, cv=3
+    )
+    scores = single.scores[:3, 0]
+    assert np.all((scores.min(axis=0) <= recalls) & (recalls <= scores.max(axis=0)))
+    assert not np.isin(recalls, scores).all()
 
 
 def test_regression_scores_are_pooled_over_the_folds():
@@ -164,14 +125,13 @@ def test_regression_scores_are_pooled_over_the_folds():
     X = generator.normal(size=(20, 3))
     y = X[:, 0] + generator.normal(size=20)
     folds = make_folds(y, "regression", 10)
-    chosen = make_candidates(["all"], "regression")
-    found = compare_methods(Rows(X, y), chosen, [1], folds, METRICS["regression"])
+    found = compare(["relieff"], X, y, k=1, cv=folds)
     error = around = 0.0
     for train, test in folds:
         judge = default_judge("regression").fit(X[train], y[train])
         error += np.sum((y[test] - judge.predict(X[test])) ** 2)
         around += np.sum((y[test] - y[train].mean()) ** 2)
-    assert found.intervals[0][0].value == pytest.approx(1 - error / around)
+    assert found.intervals[-1][0].value == pytest.approx(1 - error / around)
 
 
 def test_limits_of_the_metric_cut_the_intervals():
@@ -187,32 +147,49 @@ def test_where_less_is_better_the_least_ranks_first():
     assert [rank.mean_rank for rank in Comparison(error, ("a", "b"), (3,), scores).ranks] == [1.0, 2.0]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("scores", np.zeros((1, 1, 1))), ("scores", np.zeros((2, 3, 1))), ("seconds", np.zeros((2, 2)))],
-)
-def test_tables_of_the_wrong_shape_are_an_error(name, value):
-    parts = {"scores": np.zeros((2, 1, 4)), name: value}
-    with pytest.raises(ValueError, match=f"{name} must have 2 methods by 1 values of M"):
-        Comparison(BALANCED_ACCURACY, ("a", "b"), (1,), **parts)
-    with pytest.raises(ValueError, match="test_share"):
-        Comparison(BALANCED_ACCURACY, ("a", "b"), (1,), np.zeros((2, 1, 4)), test_share=1.0)
-
-
-def test_candidates_follow_the_descriptions_of_the_methods():
-    found = make_candidates(["e2efs", "fisher", "svm-rfe", "dfs", "all"], "classification")
-    assert {name: one.nested for name, one in found.items()} == {
-        "e2efs": "each",
-        "fisher": "any",
-        "svm-rfe": "smallest",
-        "dfs": "any",
-        "all": "any",
-    }
-    assert [name for name, one in found.items() if one.keeps_all] == ["all"]
-    assert [name for name, one in found.items() if not one.in_threads] == ["dfs"]
-    assert make_candidates(["e2efs"], "classification", "mlp")["e2efs"].in_threads  # compiled
+def test_candidates_follow_the_descriptions_of_the_methods(signal):
+    rows = Rows(*signal)
+    names = ("e2efs", "fisher", "svm-rfe", "dfs", "all")
+    found = [Candidate(name, rows, "classification") for name in names]
+    assert [one.nested for one in found] == ["each", "any", "smallest", "any", "any"]
+    assert [one.keeps_all for one in found] == [False] * 4 + [True]
+    assert [one.in_threads for one in found] == [True, True, True, False, True]
+    assert Candidate("e2efs", rows, "classification", "mlp").in_threads  # compiled
     with pytest.raises(ValueError, match="'fisher' needs classes"):
-        make_candidates(["fisher"], "regression")
+        Candidate("fisher", rows, "regression")
+
+
+@pytest.mark.parametrize("method", available())
+def test_every_method_can_be_picked_made_and_has_a_title(method):
+    assert canonical_name(method.upper()) == method
+    assert make_seeded(method, 3, 0).n_features_to_select == 3
+    assert get_method(method).name == method
+    assert get_method(method).title != method or method == "random"
+
+
+def test_defaults_and_parameters_of_methods_by_name():
+    for task, names in DEFAULT_METHODS.items():
+        assert pick_methods(names) == names
+        assert all(task in get_method(name).tasks for name in names)
+    assert make_seeded("mim", 3, 7, task="regression").task == "regression"
+    assert make_seeded("mim", 3, 7).task == "auto"
+    assert make_seeded("dfs", 3, 7, network="mlp").network == "mlp"
+    assert make_seeded("random", 3, 7).random_state == 7
+    assert make_seeded("mrmr", 3, 0, relevance="mutual_info").relevance == "mutual_info"
+    assert type(make_seeded("e2efs", 3, 0, task="regression")).__name__ == "E2EFSRegressor"
+    assert make_seeded("e2efs", 3, 0).variant == "hard"
+
+
+def test_one_ranking_for_several_targets_puts_the_best_of_each_first():
+    class Fixed:
+        def fit(self, X, y):
+            self.ranking_ = np.array([1, 2, 3, 4] if y[0] == 0 else [4, 3, 2, 1])
+            return self
+
+    ranking = rank_for_targets(Fixed, np.zeros((3, 4)), np.array([[0, 1]] * 3))
+    # Columns 0 and 3 are first for one target each, 1 and 2 second for one and third for the other.
+    assert set(ranking[[0, 3]]) == {1, 2}
+    assert sorted(ranking.tolist()) == [1, 2, 3, 4]
 
 
 def test_own_selectors_and_pipelines_are_compared_in_columns_of_a_frame(signal):
@@ -233,12 +210,15 @@ def test_own_selectors_and_pipelines_are_compared_in_columns_of_a_frame(signal):
     assert found.methods == ("fisher", "e2efs", "mine", "broken", "random", "all")
     assert found.names[-1] == "colour"
     assert list(found.failures) == ["broken"]
+    assert np.isnan(found.scores[3]).all()
+    assert np.isnan(found.seconds[3]).all()
+    assert np.isfinite(np.delete(found.scores, 3, axis=0)).all()
     for method in (0, 1, 4):
         assert found.supports[method].sum(axis=2).tolist() == [[1] * 6, [2] * 6]
     assert found.supports[5].all()
     assert (found.judge, found.n_folds, found.references) == ("LogisticRegression", 3, ("random", "all"))
     assert found.to_frame().shape == (12, 7)
-    assert seen[-1] == ("comparing", 72, 72)
+    assert seen[-1] == ("comparing", 36, 36)
     for call, message in (
         (lambda: compare({}, X, y), "nothing to compare"),
         (lambda: compare(["fisher"], X, y, k=[0]), "k must hold numbers from 1 to the 30 columns"),

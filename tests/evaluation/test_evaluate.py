@@ -44,7 +44,7 @@ def test_everything_that_selects_can_be_evaluated(subject, table, model, kept):
     found = evaluate(subject, table, y, cv=3, n_random=2, n_permutations=2)
     n_columns = 10 if getattr(subject, "groups", None) is not None else table.shape[1]
     assert found.model == model
-    assert found.n_features == n_columns
+    assert len(found.names) == n_columns
     assert all(fold.support.shape == (n_columns,) for fold in found.folds)
     if kept is not None:
         assert [fold.support.sum() for fold in found.folds] == [kept] * 3

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from tamiz.evaluation import intervals as significance
-from tamiz.evaluation.intervals import MethodRank, PairedTest
+from tamiz.evaluation.comparison import Comparison
+from tamiz.evaluation.metrics import Metric, balanced_accuracy
 
 
 def test_holm_by_hand():
@@ -57,28 +58,17 @@ def test_friedman_with_ties_two_methods_and_nothing():
     assert math.isnan(significance.friedman_ranks({"a": [np.nan], "b": [1]}).mean_ranks["a"])
 
 
-def test_the_best_rank_has_no_test_and_the_others_have_theirs():
-    tests = [PairedTest("a", "b", 0.1, 0.01, True), PairedTest("a", "c", 0.1, 0.2), PairedTest("b", "c", 0.0, 1.0)]
-    assert significance.rank_against_best({"a": 1.0, "b": 3.0, "c": 2.0}, tests) == (
-        MethodRank("a", 1.0),
-        MethodRank("b", 3.0, 0.01, True),
-        MethodRank("c", 2.0, 0.2, False),
-    )
-
-
-def test_without_ranks_there_is_no_best():
-    tests = [PairedTest("a", "b", 0.1, 0.01, True)]
-    assert significance.rank_against_best({"a": math.nan, "b": math.nan}, tests) == ()
-    assert [rank.method for rank in significance.rank_against_best({"a": math.nan, "b": 1.0}, tests)] == ["b"]
-
-
-@pytest.mark.parametrize(
-    ("difference", "greater", "behind"), [(-0.1, True, False), (-0.1, False, True), (0.1, True, True)]
-)
-def test_a_method_is_behind_only_if_it_is_worse(difference, greater, behind):
-    tests = [PairedTest("best", "other", difference, 0.001, True)]
-    ranks = significance.rank_against_best({"best": 1.2, "other": 1.8}, tests, greater_is_better=greater)
-    assert ranks[1].significant == behind
+@pytest.mark.parametrize(("greater", "best"), [(True, "a"), (False, "c")])
+def test_the_best_rank_has_no_test_and_only_what_is_worse_is_marked(greater, best):
+    noise = np.array([0.0, 0.01, -0.01, 0.01, -0.01])
+    scores = np.array([0.91 + noise, 0.895 + 2 * noise[::-1], 0.5 + np.roll(noise, 1)])[:, None]
+    metric = Metric("score", balanced_accuracy, greater_is_better=greater)
+    found = Comparison(metric, ("a", "b", "c"), (2,), scores, test_share=0.2)
+    ranks = {rank.method: rank for rank in found.ranks}
+    assert ranks[best].p_value is None
+    assert {name for name, rank in ranks.items() if rank.significant} == ({"c"} if greater else {"a", "b"})
+    nothing = Comparison(metric, ("a", "b"), (2,), np.full((2, 1, 4), np.nan))
+    assert nothing.ranks == nothing.tests == ()
 
 
 def test_corrected_t_test_by_hand():

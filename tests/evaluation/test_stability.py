@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import platform
 from itertools import combinations
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tamiz
 from tamiz.evaluation import stability
 
 
@@ -25,18 +27,15 @@ def test_nogueira_by_hand():
 
 def test_stability_is_undefined_when_there_is_nothing_to_choose():
     assert math.isnan(stability.nogueira_stability(np.ones((3, 4))))
-    assert math.isnan(stability.kuncheva_index(np.ones((3, 4))))
 
 
 def test_stability_refuses_one_selection():
     with pytest.raises(ValueError, match="at least two"):
         stability.nogueira_stability([[1, 0]])
-    with pytest.raises(ValueError, match="one size"):
-        stability.kuncheva_index([[1, 0, 0], [1, 1, 0]])
 
 
 @given(st.integers(2, 6), st.integers(3, 12), st.integers(0, 10_000))
-def test_kuncheva_is_the_mean_over_pairs_and_equals_nogueira_for_equal_sizes(n_selections, n_features, seed):
+def test_nogueira_is_the_mean_of_kunchevas_index_over_pairs_of_equal_size(n_selections, n_features, seed):
     generator = np.random.default_rng(seed)
     size = int(generator.integers(1, n_features))
     supports = np.zeros((n_selections, n_features), dtype=bool)
@@ -45,5 +44,11 @@ def test_kuncheva_is_the_mean_over_pairs_and_equals_nogueira_for_equal_sizes(n_s
     by_pairs = [
         ((a & b).sum() * n_features - size**2) / (size * (n_features - size)) for a, b in combinations(supports, 2)
     ]
-    assert stability.kuncheva_index(supports) == pytest.approx(np.mean(by_pairs))
     assert stability.nogueira_stability(supports) == pytest.approx(np.mean(by_pairs))
+
+
+def test_versions_are_those_that_run_and_of_what_is_installed():
+    found = stability.library_versions()
+    assert found["python"] == platform.python_version()
+    assert (found["numpy"], found["tamiz"]) == (np.__version__, tamiz.__version__)
+    assert list(stability.library_versions(["no-such-package-at-all"])) == ["python"]

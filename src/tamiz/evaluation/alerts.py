@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from tamiz._utils.text import list_some, quote
 from tamiz.evaluation.metrics import get_metric
 from tamiz.rows.rows import Rows
-from tamiz.tables.columns import Alert
+from tamiz.tables.columns import Alert, is_running_number
 
 if TYPE_CHECKING:
     from tamiz.evaluation.results import Evaluation
@@ -29,7 +29,7 @@ _CELLS_AT_ONCE = 4_000_000
 
 
 def count_copies(X: Any, y: Any) -> int:
-    """Return how many rows are copies of an earlier row, features and target alike.
+    """Count the rows that are copies of an earlier row, features and target alike.
 
     Columns of few values make equal rows by chance; where that is likely, none are counted.
 
@@ -55,10 +55,9 @@ def count_copies(X: Any, y: Any) -> int:
 
 
 def find_identifiers(X: Any) -> dict[int, str]:
-    """Return columns that look like a running number or an identifier, and which of the two.
+    """Find columns that look like a running number or an identifier, and which of the two.
 
-    A running number goes up (or down) by the same step from row to row. An identifier is a different whole number in every
-    row.
+    A running number counts the rows, in any order. An identifier is a different whole number in every row.
 
     Examples
     --------
@@ -73,8 +72,7 @@ def find_identifiers(X: Any) -> dict[int, str]:
         column = np.asarray(X[:, j], dtype=np.float64)
         if not np.all(np.isfinite(column)) or np.any(column != np.round(column)):
             continue
-        steps = np.diff(column)
-        if steps[0] != 0 and np.all(steps == steps[0]):
+        if is_running_number(column):
             found[j] = "a running number"
         elif np.unique(column).size == column.size:
             found[j] = "an identifier"
@@ -114,14 +112,12 @@ def find_row_alerts(rows: Rows) -> list[Alert]:
                 "the test part of a fold they make the score too good: keep them together with groups, or name the time."
             )
             found.append(Alert("near-repeated rows", (), message))
-    identifiers = {rows.names[rows.columns[j]]: kind for j, kind in find_identifiers(part.X).items()}
     for kind in ("a running number", "an identifier"):
-        names = tuple(name for name, found_kind in identifiers.items() if found_kind == kind)
+        names = tuple(rows.names[rows.columns[j]] for j, its in find_identifiers(part.X).items() if its == kind)
         if names:
-            looks = f"Column {list_some(names)} looks like"
-            if len(names) > 1:
-                looks = f"{len(names)} columns ({list_some(names)}) look each like"
-            found.append(Alert("identifier", names, f"{looks} {kind}: leave it out unless it measures something."))
+            one = len(names) == 1
+            looks = f"Column {quote(names[0])} looks" if one else f"{len(names)} columns ({list_some(names)}) look each"
+            found.append(Alert("identifier", names, f"{looks} like {kind}: leave it out unless it measures something."))
     return found
 
 
@@ -139,11 +135,10 @@ def find_target_alerts(rows: Rows, task: str) -> list[Alert]:
     if y.ndim > 1:
         return []
     if task == "regression":
-        steps = np.diff(y)
-        if y.size >= _LEAST_ROWS and steps[0] != 0 and np.all(steps == steps[0]):
-            message = "The target goes up or down by the same step from row to row, as a running number does: name another one."
-            return [Alert("running target", (), message)]
-        return []
+        message = (
+            "The target goes up or down by the same step from row to row, as a running number does: name another one."
+        )
+        return [Alert("running target", (), message)] if is_running_number(y) else []
     labels, counts = np.unique(y, return_counts=True)
     rare = [(label, count) for label, count in zip(labels, counts, strict=True) if count < _FEW_ROWS]
     if not rare:
@@ -170,24 +165,20 @@ def share_of_near_copies(X: Any, seed: int = 0) -> float:
     >>> share_of_near_copies(generator.normal(size=(120, 20)))
     0.0
     """
+    from sklearn.neighbors import NearestNeighbors
+
     generator, far, near = np.random.default_rng(seed), 15, 5
-    rows = np.arange(X.shape[0])
-    if rows.size > 2000:
-        rows = np.sort(generator.choice(rows, 2000, replace=False))
-    columns = np.arange(X.shape[1])
-    if columns.size > 1000:
-        columns = np.sort(generator.choice(columns, 1000, replace=False))
+    rows, columns = (
+        np.sort(generator.choice(n, most, replace=False)) if n > most else np.arange(n)
+        for n, most in zip(X.shape, (2000, 1000), strict=True)
+    )
     part = X[rows][:, columns]
     Z = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
     Z = np.where(np.isfinite(Z), Z, 0.0)
     Z = (Z - Z.mean(axis=0)) / np.where(Z.std(axis=0) > 0, Z.std(axis=0), 1.0)
     if rows.size < 2 * far:
         return 0.0
-    squares = np.square(Z).sum(axis=1)
-    distances = squares[:, None] + squares[None] - 2 * Z @ Z.T
-    np.fill_diagonal(distances, np.inf)
-    distances = np.sqrt(np.maximum(np.partition(distances, far - 1, axis=1)[:, :far], 0.0))
-    distances.sort(axis=1)
+    distances = NearestNeighbors(n_neighbors=far).fit(Z).kneighbors()[0]
     fine = distances[:, 0] > 1e-5 * np.median(distances[:, -1])  # equal rows are counted elsewhere
     if fine.sum() < far:
         return 0.0
@@ -217,10 +208,10 @@ def find_leaks(evaluation: Evaluation, rows: Rows, X: Any) -> list[Alert]:
 
     if sp.issparse(X) or np.ndim(rows.y) > 1 or rows.used.size < _LEAST_ROWS:
         return []
-    y, used = rows.y[rows.used], rows.used
-    classes = evaluation.task == "classification"
+    y, classes = rows.y[rows.used], evaluation.task == "classification"
     targets = [y == label for label in np.unique(y)] if classes else [rankdata(y)]
-    suspects = set()
+    # Levels may tell together what none tells alone.
+    suspects = set(np.flatnonzero(np.bincount(evaluation.units) > 1).tolist()) if classes else set()
     step = max(1, _CELLS_AT_ONCE // max(1, X.shape[0]))
     for start in range(0, X.shape[1], step):
         ranks = rankdata(np.nan_to_num(X[:, start : start + step]), axis=0)
@@ -230,20 +221,14 @@ def find_leaks(evaluation: Evaluation, rows: Rows, X: Any) -> list[Alert]:
                 area = (ranks[target].sum(axis=0) - n * (n + 1) / 2) / n / max(1, y.size - n)
                 found = np.abs(area - 0.5) > 0.45
             else:
-                centred = ranks - ranks.mean(axis=0)
-                spread = np.sqrt(np.square(centred).sum(axis=0) * np.square(target - target.mean()).sum())
-                found = np.abs(centred.T @ (target - target.mean())) > 0.95 * np.maximum(spread, 1e-12)
+                centred, deviation = ranks - ranks.mean(axis=0), target - target.mean()
+                spread = np.linalg.norm(centred, axis=0) * np.linalg.norm(deviation)
+                found = np.abs(centred.T @ deviation) > 0.95 * np.maximum(spread, 1e-12)
             suspects.update(evaluation.units[start : start + step][found].tolist())
-    sizes = np.bincount(evaluation.units)
-    suspects.update(
-        np.flatnonzero(sizes > 1).tolist() if classes else []
-    )  # levels may tell together what none tells alone
-    if not suspects:
-        return []
     place = np.full(rows.n_rows, -1)
-    place[used] = np.arange(used.size)
-    metric = evaluation.metric if evaluation.metric.response == "predict" else get_metric(None, evaluation.task)
-    if not metric.greater_is_better:
+    place[rows.used] = np.arange(y.size)
+    metric = evaluation.metric
+    if metric.response != "predict" or not metric.greater_is_better:
         metric = get_metric(None, evaluation.task)
     everything = evaluation.interval("all_features").value if metric is evaluation.metric else 1.0
     leaks = []
@@ -254,45 +239,18 @@ def find_leaks(evaluation: Evaluation, rows: Rows, X: Any) -> list[Alert]:
             tree = tree if classes else DecisionTreeRegressor(max_leaf_nodes=50, random_state=0)
             tree.fit(own[place[train]], rows.y[train])
             parts.append(metric.measure(rows.y[test], tree.predict(own[place[test]]), rows.y[train]))
-        score = float(np.nanmean(metric.combine(parts)))
-        if score > _LEAK and score > everything - 0.03:
-            leaks.append((unit, score))
-    return [
-        Alert(
-            "leak",
-            (evaluation.names[unit],),
-            f"Column {quote(evaluation.names[unit])} alone predicts the target ({metric.name} {score:.3f} on held-out rows): "
-            "is it known at the time of the prediction? If not, leave it out.",
-        )
-        for unit, score in leaks
-    ]
-
-
-def find_copied_columns(evaluation: Evaluation, support: np.ndarray, X: Any) -> list[Alert]:
-    """Find kept columns that are copies of another kept one, exact or in another unit."""
-    alone = np.flatnonzero(np.bincount(evaluation.units) == 1)
-    columns = np.flatnonzero(np.isin(evaluation.units, np.intersect1d(alone, np.flatnonzero(support))))[:1000]
-    if columns.size < 2:
-        return []
-    part = X[:, columns]
-    Z = np.nan_to_num(np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64))
-    Z -= Z.mean(axis=0)
-    norms = np.linalg.norm(Z, axis=0)
-    Z /= np.where(norms > 0, norms, 1.0)
-    same = np.triu(np.abs(Z.T @ Z) > 1 - 1e-6, 1)
-    names = [evaluation.names[unit] for unit in evaluation.units[columns]]
-    return [
-        Alert(
-            "copy",
-            (names[i], names[j]),
-            f"Columns {quote(names[i])} and {quote(names[j])} are copies, up to their unit: drop one.",
-        )
-        for i, j in np.argwhere(same)[:20]
-    ]
+        score, name = float(np.nanmean(metric.combine(parts))), evaluation.names[unit]
+        if score > max(_LEAK, everything - 0.03):
+            message = (
+                f"Column {quote(name)} alone predicts the target ({metric.name} {score:.3f} on held-out rows): "
+                "is it known at the time of the prediction? If not, leave it out."
+            )
+            leaks.append(Alert("leak", (name,), message))
+    return leaks
 
 
 def find_selection_alerts(evaluation: Evaluation, support: np.ndarray, X: Any, units: np.ndarray) -> list[Alert]:
-    """Find kept columns that few folds kept, constant ones among them, and folds without a score.
+    """Find kept columns that few folds kept, that are constant or copies, up to their unit, and folds without a score.
 
     Parameters
     ----------
@@ -316,15 +274,18 @@ def find_selection_alerts(evaluation: Evaluation, support: np.ndarray, X: Any, u
         found.append(Alert("unstable", rare, message))
     columns = np.flatnonzero(np.isin(units, kept))
     part = X[:, columns]
-    low, high = part.min(axis=0), part.max(axis=0)
-    if sp.issparse(part):
-        low, high = low.toarray().ravel(), high.toarray().ravel()
-    varies = np.isin(kept, units[columns[np.asarray(low != high).ravel()]])
-    constant = tuple(names[j] for j in kept[~varies])
+    Z = np.nan_to_num(np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64))
+    constant = tuple(names[j] for j in np.setdiff1d(kept, units[columns[np.ptp(Z, axis=0) > 0]]))
     if constant:
         message = f"Kept although constant: {list_some(constant)}. There are fewer columns of use than were asked for."
         found.append(Alert("constant", constant, message))
-    found += find_copied_columns(evaluation, support, X)
+    alone = np.flatnonzero(np.isin(units[columns], np.flatnonzero(np.bincount(units) == 1)))[:1000]
+    Z = Z[:, alone] - Z[:, alone].mean(axis=0)
+    Z /= np.maximum(np.linalg.norm(Z, axis=0), 1e-300)
+    for pair in np.argwhere(np.triu(np.abs(Z.T @ Z) > 1 - 1e-6, 1))[:20]:
+        both = tuple(names[units[columns[alone[place]]]] for place in pair)
+        message = f"Columns {quote(both[0])} and {quote(both[1])} are copies, up to their unit: drop one."
+        found.append(Alert("copy", both, message))
     if evaluation.n_without_score:
         message = (
             f"In {evaluation.n_without_score} of {len(evaluation.folds)} folds {evaluation.metric.name} is not defined; "

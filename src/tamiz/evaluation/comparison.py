@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-import time
-import warnings
+import time as clock
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -20,7 +19,7 @@ from tamiz.baselines.registry import get_method
 from tamiz.estimators.networks import find_network
 from tamiz.estimators.training import Training
 from tamiz.evaluation.cross_validation import Progress, split_folds
-from tamiz.evaluation.folds import Fold, mean_test_share, take_columns
+from tamiz.evaluation.folds import mean_test_share, take_columns
 from tamiz.evaluation.intervals import (
     FriedmanResult,
     Interval,
@@ -28,13 +27,12 @@ from tamiz.evaluation.intervals import (
     PairedTest,
     corrected_t_tests,
     friedman_ranks,
-    rank_against_best,
 )
 from tamiz.evaluation.metrics import Metric, Parts, get_metric
-from tamiz.evaluation.pools import run_in_threads
+from tamiz.evaluation.pools import run_parallel
 from tamiz.evaluation.results import interval_of_parts
 from tamiz.evaluation.stability import nogueira_stability
-from tamiz.evaluation.subjects import Subject, default_judge, rank_for_targets, task_of
+from tamiz.evaluation.subjects import Subject, default_judge, fit_model, rank_for_targets, task_of
 from tamiz.rows.rows import Part, Rows
 from tamiz.tables.load import read_rows
 
@@ -49,7 +47,7 @@ REFERENCE_METHODS = ("random", "all")
 
 
 def fit_size(nested: str, m: int, m_values: Sequence[int]) -> int:
-    """Return the number of features that a method is fitted for to select ``m`` of the ``m_values``.
+    """Find the number of features that a method is fitted for to select ``m`` of the ``m_values``.
 
     Parameters
     ----------
@@ -69,7 +67,7 @@ def fit_size(nested: str, m: int, m_values: Sequence[int]) -> int:
 
 
 def pick_methods(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of several methods as the registry spells them, none twice.
+    """Spell the names of several methods as the registry does, none twice.
 
     Examples
     --------
@@ -80,13 +78,7 @@ def pick_methods(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def make_seeded(
-    name: str,
-    n_features_to_select: int,
-    seed: int,
-    *,
-    task: str = "auto",
-    network: str = "linear",
-    **parameters: Any,
+    name: str, n_features_to_select: int, seed: int, *, task: str = "auto", network: str = "linear", **parameters: Any
 ) -> Any:
     """Make a selector that is not fitted yet.
 
@@ -122,44 +114,65 @@ RANDOM_DRAWS = 5
 FIT_ERRORS = (ValueError, FloatingPointError, ImportError, TypeError, MemoryError)
 
 
-@dataclass(frozen=True)
 class Candidate:
-    """Describe how a selector takes part in a comparison.
+    """A method or a selector of the user as it takes part in a comparison.
+
+    All features and random ones are references, which are neither ranked nor tested; the score of random features is averaged
+    over several draws. A selector of the user is fitted for each M if it has a parameter for it, else once.
 
     Parameters
     ----------
-    make : callable
-        ``make(n_features_to_select, seed)`` returns a selector.
-    nested : {"any", "largest", "smallest", "each"}, default="any"
-        M at which one fit serves every M, see :class:`~tamiz.baselines.Method`.
-    keeps_all : bool, default=False
-        Whether it keeps every feature, whatever M is.
-    in_threads : bool, default=True
-        Whether its fits may run in threads; if not, they run one after the other when the rest is done.
-    is_reference : bool, default=False
-        Whether it is a line to compare with (all columns, random ones) and no competitor: it is neither ranked nor tested.
-    n_draws : int, default=1
-        Fits with other seeds whose scores are averaged, in each fold.
-    joint : bool, default=False
-        Whether it takes several targets at once; others are fitted to each target, see
-        :func:`~tamiz.evaluation.subjects.rank_for_targets`.
+    selector : str or estimator
+        Name of a method, or a selector or pipeline with one.
+    rows : Rows
+        The rows of the comparison.
+    task : {"classification", "regression"}
+        Task.
+    network : str, default="linear"
+        Network of E2E-FS by name.
+
+    Raises
+    ------
+    ValueError
+        If a method cannot be fitted for the task, or an estimator selects nothing.
     """
 
-    make: Callable[[int, int], Any]
-    nested: str = "any"
-    keeps_all: bool = False
-    in_threads: bool = True
-    is_reference: bool = False
-    n_draws: int = 1
-    joint: bool = False
+    def __init__(self, selector: Any, rows: Rows, task: str, network: str = "linear") -> None:
+        self.rows, self.is_own = rows, not isinstance(selector, str)
+        self.keeps_all = self.is_reference = False
+        if self.is_own:
+            self.in_threads = Subject(selector, rows, task).in_threads
+            self.joint = True
+            wanted = [n for n in selector.get_params() if n.rpartition("__")[2] in ("n_features_to_select", "k")]
+            name = min(wanted, key=lambda n: n.count("__")) if wanted else None
+            self.nested = "largest" if name is None else "each"
+            self.make: Callable[..., Any] = lambda m, seed: clone(selector).set_params(**({name: m} if name else {}))
+            return
+        info = get_method(selector)
+        if task not in info.tasks:
+            raise ValueError(f"The method {selector!r} needs classes, but the task is regression. Leave it out.")
+        network = info.options.get("network", network) if info.trains_model else "linear"
+        kind = find_network(network)
+        if info.trains_model:
+            kind.engine(Training())  # a package that is missing is reported here, not by every fold
+        self.make = partial(make_seeded, selector, task=task, network=network)
+        self.nested, self.keeps_all = info.nested, info.keeps_all
+        self.in_threads = info.engine != "torch" and kind.compiled
+        self.is_reference = info.name in REFERENCE_METHODS
+        self.joint = info.trains_model or self.is_reference
 
-    def rank(self, n_features_to_select: int, seed: int, train: Part, rows: Rows) -> np.ndarray:
-        """Fit a selector and return the ranks of the columns of the table; a column is as good as its best level."""
-        made = self.make(n_features_to_select, seed)
-        if hasattr(made, "copy_for") and not rows.is_plain:
-            return _ranks_of_support(made, train, rows, seed)
+    @property
+    def n_draws(self) -> int:
+        """Number of fits with other seeds whose scores are averaged, in each fold."""
+        return RANDOM_DRAWS if self.is_reference and not self.keeps_all else 1
+
+    def rank(self, m: int, seed: int, train: Part) -> np.ndarray:
+        """Fit a selector; rank the columns of the table, each by its best level. Of own selectors kept columns rank first."""
+        made, rows = self.make(m, seed), self.rows
+        if self.is_own or (hasattr(made, "copy_for") and not rows.is_plain):
+            return np.where(Subject(made, rows).fit(train, seed).support, 1, rows.n_columns + 1)
         if train.y.ndim > 1 and not self.joint:
-            ranking = rank_for_targets(lambda: self.make(n_features_to_select, seed), train.X, train.y)
+            ranking = rank_for_targets(lambda: self.make(m, seed), train.X, train.y)
         else:
             ranking = np.asarray(made.fit(train.X, train.y).ranking_)
         best = np.full(rows.n_columns, ranking.size + 1)
@@ -167,93 +180,9 @@ class Candidate:
         return best.argsort(kind="stable").argsort(kind="stable") + 1
 
 
-@dataclass(frozen=True)
-class OwnCandidate(Candidate):
-    """A selector or pipeline of the user, of which only the columns that it keeps are read."""
-
-    def rank(self, n_features_to_select: int, seed: int, train: Part, rows: Rows) -> np.ndarray:
-        """Fit the selector; kept columns rank first, all others behind every M."""
-        return _ranks_of_support(self.make(n_features_to_select, seed), train, rows, seed)
-
-
-def _ranks_of_support(selector: Any, train: Part, rows: Rows, seed: int) -> np.ndarray:
-    return np.where(Subject(selector, rows).fit(train, seed).support, 1, rows.n_columns + 1)
-
-
-def make_candidates(names: Sequence[str], task: str, network: str = "linear") -> dict[str, Candidate]:
-    """Make the candidates of a comparison from the names of methods.
-
-    All features and random ones are references; the score of random features is averaged over several draws.
-
-    Parameters
-    ----------
-    names : sequence of str
-        As :func:`~tamiz.baselines.registry.canonical_name` spells them.
-    task : {"classification", "regression"}
-        Task.
-    network : {"linear", "mlp"}, default="linear"
-        Network of E2E-FS.
-
-    Raises
-    ------
-    ValueError
-        If a method cannot be fitted for the task.
-
-    Examples
-    --------
-    >>> make_candidates(["fisher", "svm-rfe"], "classification")["svm-rfe"].nested
-    'smallest'
-    """
-    candidates = {}
-    for name in names:
-        info = get_method(name)
-        if task not in info.tasks:
-            raise ValueError(f"The method {name!r} needs classes, but the task is regression. Leave it out.")
-        its_network = info.options.get("network", network) if info.trains_model else "linear"
-        make = partial(make_seeded, name, task=task, network=its_network)
-        kind = find_network(its_network)
-        if info.trains_model:
-            kind.engine(Training())  # a package that is missing is reported here, not by every fold
-        in_threads = info.engine != "torch" and kind.compiled
-        is_reference = info.name in REFERENCE_METHODS
-        n_draws = RANDOM_DRAWS if is_reference and not info.keeps_all else 1
-        joint = info.trains_model or is_reference
-        candidates[name] = Candidate(make, info.nested, info.keeps_all, in_threads, is_reference, n_draws, joint)
-    return candidates
-
-
-def warm_up(candidates: Mapping[str, Candidate], task: str, n_classes: int = 2, sparse: bool = False) -> None:
-    """Fit every candidate once on a small table, so that no fit is timed with imports and compilation.
-
-    Parameters
-    ----------
-    candidates : mapping of str to Candidate
-        Methods by name.
-    task : {"classification", "regression"}
-        Task.
-    n_classes : int, default=2
-        Number of classes, for code that is compiled for two or for more.
-    sparse : bool, default=False
-        Whether the tables of the comparison are sparse.
-    """
-    import scipy.sparse as sp
-
-    generator = np.random.default_rng(0)
-    n_rows = max(24, 6 * n_classes)
-    X = generator.normal(size=(n_rows, 12)).astype(np.float32)  # wide enough for a screening
-    y = np.resize(np.arange(n_classes), n_rows) if task == "classification" else X[:, 0].astype(np.float64)
-    for one in candidates.values():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                one.make(1, 0).fit(sp.csr_matrix(X) if sparse else X, y)
-            except FIT_ERRORS:
-                continue  # reported where it fails on the table itself
-
-
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Hold the scores of several methods on the same splits.
+    """Scores of several methods on the same splits.
 
     Attributes
     ----------
@@ -309,51 +238,35 @@ class Comparison:
     names: tuple[str, ...] = ()
     judge: str = ""
 
-    def __post_init__(self) -> None:
-        if self.test_share is not None and not 0 < self.test_share < 1:
-            raise ValueError(f"test_share must lie between 0 and 1, got {self.test_share}")
-        shape = (len(self.methods), len(self.m_values))
-        for name, table in (("scores", self.scores), ("seconds", self.seconds), ("supports", self.supports)):
-            if table is not None and np.shape(table)[:2] != shape:
-                raise ValueError(
-                    f"{name} must have {shape[0]} methods by {shape[1]} values of M, got {np.shape(table)}"
-                )
-
     @cached_property
     def intervals(self) -> tuple[tuple[Interval, ...], ...]:
         """Mean score and corrected interval of each method for each M."""
         parts = self.scores[..., None] if self.parts is None else self.parts
         metric = self.metric if self.parts is not None else replace(self.metric, combine_parts=None)
-        n_folds = self.n_folds or self.scores.shape[2]
-        return tuple(
-            tuple(interval_of_parts(metric, splits, self.test_share, n_folds) for splits in by_m) for by_m in parts
-        )
+        share, n_folds = self.test_share, self.n_folds or self.scores.shape[2]
+        return tuple(tuple(interval_of_parts(metric, splits, share, n_folds) for splits in by_m) for by_m in parts)
 
     def stability(self, method: int, m: int) -> float:
-        """Return Nogueira's stability over the splits, of a method and an M by their positions."""
+        """Compute Nogueira's stability over the splits, of a method and an M by their positions."""
         return math.nan if self.supports is None else nogueira_stability(self.supports[method, m])
 
     def agreement(self, m: int) -> np.ndarray | None:
-        """Return the mean share of kept features that each two methods have in common: of the smaller set, over the splits.
+        """Compute the mean share of kept features that each two methods have in common: of the smaller set, over the splits.
 
         None where the features are not known.
         """
         if self.supports is None:
             return None
         kept = self.supports[:, m].astype(np.float64)
-        common = np.einsum("afk,bfk->abf", kept, kept)
         sizes = kept.sum(axis=2)
-        smaller = np.minimum(sizes[:, None], sizes[None])
         with np.errstate(invalid="ignore"):
-            return np.mean(common / smaller, axis=2)
+            return np.mean(np.einsum("afk,bfk->abf", kept, kept) / np.minimum(sizes[:, None], sizes[None]), axis=2)
 
     @cached_property
     def competitors(self) -> tuple[str, ...]:
         """Methods that are ranked and tested: no references, and none that failed in more than half of the splits."""
-        whole = np.isfinite(self.scores).all(axis=1).mean(axis=1)
-        return tuple(
-            name for name, share in zip(self.methods, whole, strict=True) if name not in self.references and share > 0.5
-        )
+        scored = np.isfinite(self.scores).all(axis=1).mean(axis=1) > 0.5
+        return tuple(name for name, fine in zip(self.methods, scored) if fine and name not in self.references)
 
     @cached_property
     def by_split(self) -> dict[str, np.ndarray]:
@@ -372,10 +285,18 @@ class Comparison:
 
     @cached_property
     def ranks(self) -> tuple[MethodRank, ...]:
-        """Mean rank of each competitor, with its test against the best; empty if nothing can be ranked."""
-        if not self.competitors:
+        """Mean rank of each competitor, with its test against that of the best mean rank; empty if none can be ranked."""
+        ranks = self.friedman.mean_ranks if self.competitors else {}
+        best = min((name for name, rank in ranks.items() if not math.isnan(rank)), key=lambda n: ranks[n], default=None)
+        if best is None:
             return ()
-        return rank_against_best(self.friedman.mean_ranks, self.tests, self.metric.greater_is_better)
+        found = {name: MethodRank(name, rank) for name, rank in ranks.items() if not math.isnan(rank)}
+        for test in self.tests:
+            if best in (test.first, test.second):
+                other = test.second if test.first == best else test.first
+                ahead = self.metric.sign * (test.difference if test.first == best else -test.difference)
+                found[other] = MethodRank(other, ranks[other], test.p_value, test.significant and ahead > 0)
+        return tuple(found.values())
 
     @cached_property
     def smallest_visible_difference(self) -> float:
@@ -383,31 +304,39 @@ class Comparison:
         reach = [(test.high - test.low) / 2 for test in self.tests if math.isfinite(test.high - test.low)]
         return float(np.median(reach)) if reach else math.nan
 
+    def to_dict(self) -> dict[str, Any]:
+        """Collect scores, ranks and tests, for JSON."""
+        return {
+            "metric": self.metric.name,
+            "judge": self.judge,
+            "higher_is_better": self.metric.greater_is_better,
+            "results": [
+                {
+                    "method": name,
+                    "k": m,
+                    "score": interval.value,
+                    "low": interval.low,
+                    "high": interval.high,
+                    "seconds": math.nan if self.seconds is None else float(self.seconds[i, j]),
+                    "stability": self.stability(i, j),
+                    "folds": self.scores[i, j].tolist(),
+                }
+                for i, name in enumerate(self.methods)
+                for j, (m, interval) in enumerate(zip(self.m_values, self.intervals[i], strict=True))
+            ],
+            "references": list(self.references),
+            "ranks": self.ranks,
+            "tests": self.tests,
+            "test": "corrected resampled t test over folds (mean over k in each), p after Holm, interval of each pair",
+            "smallest_visible_difference": self.smallest_visible_difference,
+            "friedman_p_value": self.friedman.p_value if self.competitors else None,
+            "failures": self.failures,
+        }
+
     def to_frame(self) -> Any:
-        """Return one row per method and M as a polars data frame: score, ends of its interval, seconds, stability."""
+        """Make a polars data frame of one row per method and M: score, ends of its interval, seconds, stability."""
         polars = require("polars", "cli", "Comparison.to_frame")
-        records = [
-            {
-                "method": name,
-                "k": m,
-                "score": interval.value,
-                "low": interval.low,
-                "high": interval.high,
-                "seconds": math.nan if self.seconds is None else float(self.seconds[i, j]),
-                "stability": self.stability(i, j),
-            }
-            for i, name in enumerate(self.methods)
-            for j, (m, interval) in enumerate(zip(self.m_values, self.intervals[i], strict=True))
-        ]
-        return polars.DataFrame(records)
-
-
-@dataclass
-class _Record:
-    parts: Parts | None = None
-    seconds: float = math.nan
-    support: np.ndarray | None = None
-    failure: str | None = None
+        return polars.DataFrame(self.to_dict()["results"]).drop("folds")
 
 
 def compare(
@@ -438,7 +367,7 @@ def compare(
         Selectors or pipelines with one, by the names they get; or names of methods of :mod:`tamiz.baselines`. A selector with
         a parameter ``n_features_to_select`` or ``k`` is fitted for each number of columns, others once.
     X, y, groups, time, cv, repeats, scoring, sample_weight, n_jobs, random_state, progress
-        As in :func:`~tamiz.evaluation.evaluate`.
+        As in :func:`~tamiz.evaluate`.
     k : int or sequence of int, default=(5, 10, 20)
         Numbers of columns to keep.
     network : str, default="linear"
@@ -467,189 +396,76 @@ def compare(
         raise ValueError("There is nothing to compare: name at least one selector.")
     first = next((one for one in given.values() if not isinstance(one, str)), None)
     task = task_of(first, rows.y)
-    chosen: dict[str, Candidate] = {}
-    for name, one in {**given, **{name: name for name in REFERENCE_METHODS if name not in given}}.items():
-        if isinstance(one, str):
-            chosen[name] = make_candidates(pick_methods([one]), task, network)[registry.canonical_name(one)]
-        else:
-            Subject(one, rows, task)  # tells what is wrong with it before anything is fitted
-            chosen[name] = _own_candidate(one)
+    named = {**given, **{name: name for name in REFERENCE_METHODS if name not in given}}
+    chosen = {
+        name: Candidate(registry.canonical_name(one) if isinstance(one, str) else one, rows, task, network)
+        for name, one in named.items()
+    }
     folds, n_folds = split_folds(rows, task, cv, repeats, random_state)
-    total, done = len(chosen) * len(sizes) * len(folds), 0
+    metric = get_metric(scoring, task)
+    classes = np.unique(rows.y[rows.used]) if task == "classification" else None
+
+    def run(name: str, number: int) -> list[tuple[Parts, float, np.ndarray] | str]:
+        """Run one method on one fold: for each M its parts, seconds and columns, or the message of a failure."""
+        one, (train, test) = chosen[name], rows.fold(*folds[number])
+        found: list[tuple[Parts, float, np.ndarray] | str] = []
+        ranked: dict[int, tuple[np.ndarray, float]] = {}
+        for m in sizes:
+            try:
+                parts, supports = [], []
+                for draw in range(one.n_draws):
+                    if draw not in ranked or one.nested == "each":
+                        started = clock.perf_counter()
+                        ranks = one.rank(fit_size(one.nested, m, sizes), random_state + number + 7919 * draw, train)
+                        ranked[draw] = ranks, clock.perf_counter() - started
+                    supports.append(np.full(rows.n_columns, True) if one.keeps_all else ranked[draw][0] <= m)
+                    columns = np.flatnonzero(supports[-1][rows.columns])
+                    if not columns.size:
+                        raise ValueError("it keeps no column")
+                    judge = default_judge(task, hasattr(train.X, "tocsr"))
+                    fit_model(judge, take_columns(train.X, columns), train)
+                    response = metric.read(judge, take_columns(test.X, columns))
+                    parts.append(metric.measure(test.y, response, train.y, test.sample_weight, classes))
+                found.append((tuple(np.mean(parts, axis=0).tolist()), ranked[0][1], supports[0]))
+            except FIT_ERRORS as error:
+                found.append(str(error).splitlines()[0] if str(error) else type(error).__name__)
+        return found
+
+    jobs = [(name, f) for name in chosen for f in range(len(folds))]
+    jobs.sort(key=lambda job: not chosen[job[0]].in_threads)  # those of torch run one after the other, at the end
+    n_threads, done = sum(chosen[name].in_threads for name, _ in jobs), 0
 
     def tick() -> None:
         nonlocal done
         done += 1
         if progress is not None:
-            progress("comparing", done, total)
+            progress("comparing", done, len(jobs))
 
-    return compare_methods(
-        rows,
-        chosen,
-        sizes,
-        folds,
-        get_metric(scoring, task),
-        n_folds=n_folds,
-        seed=random_state,
-        n_jobs=n_jobs,
-        tick=tick,
-    )
-
-
-def _own_candidate(selector: Any) -> Candidate:
-    """Return the candidate of a user's selector, fitted for each M if it has a parameter for it."""
-    names = selector.get_params()
-    wanted = [n for n in names if n.rpartition("__")[2] in ("n_features_to_select", "k")]
-    name = min(wanted, key=lambda n: n.count("__")) if wanted else None
-
-    def make(m: int, seed: int) -> Any:
-        return clone(selector) if name is None else clone(selector).set_params(**{name: m})
-
-    return OwnCandidate(make, nested="largest" if name is None else "each", joint=True)
-
-
-def compare_methods(
-    rows: Rows,
-    candidates: Mapping[str, Candidate],
-    m_values: Sequence[int],
-    folds: Sequence[Fold],
-    metric: Metric,
-    *,
-    n_folds: int | None = None,
-    seed: int = 0,
-    n_jobs: int = 1,
-    tick: Callable[[], None] = lambda: None,
-) -> Comparison:
-    """Run every method on the same folds, scored by the same model; a method that fails does not stop the others.
-
-    Parameters
-    ----------
-    rows : Rows
-        The rows; weights go to the model that scores and to the score, not to the selectors.
-    candidates : mapping of str to Candidate
-        Methods by name.
-    m_values : sequence of int
-        Numbers of columns to keep.
-    folds : sequence of (train rows, test rows)
-        From :func:`~tamiz.evaluation.cross_validation.split_folds`.
-    metric : Metric
-        Metric of the scores.
-    n_folds : int or None, default=None
-        Folds of one repeat; None: all are of one.
-    seed : int, default=0
-        Seed of the methods.
-    n_jobs : int, default=1
-        Folds that run in parallel.
-    tick : callable, default=no-op
-        Called once for every method, fold and M.
-
-    Returns
-    -------
-    Comparison
-    """
-    task = "regression" if "classification" not in metric.tasks else "classification"
-    if metric.tasks == ("classification", "regression"):
-        task = task_of(None, rows.y)
-    classes = np.unique(rows.y[rows.used]) if task == "classification" else None
-
-    def run(name: str, number: int, step: Callable[[], None]) -> list[_Record]:
-        """Run one method on one fold, for every M; the scores of several draws are averaged."""
-        one, (train, test) = candidates[name], rows.fold(*folds[number])
-        draws = [
-            [_score_kept(one, rows, train, test, m, ranked, task, metric, classes) for m, ranked in ranks]
-            for ranks in (
-                _rank_sizes(one, rows, train, m_values, seed + number + 7919 * draw, step if draw == 0 else None)
-                for draw in range(one.n_draws)
-            )
-        ]
-        for position, record in enumerate(draws[0]):
-            known = [parts for parts in (draw[position].parts for draw in draws) if parts is not None]
-            if known:
-                record.parts = tuple(np.mean(np.array(known), axis=0).tolist())
-        return draws[0]
-
-    shape = (len(candidates), len(m_values), len(folds))
-    found = np.empty(shape, dtype=object)
-    for in_threads in (True, False):
-        jobs = [
-            (i, name, f)
-            for i, (name, one) in enumerate(candidates.items())
-            if one.in_threads == in_threads
-            for f in range(len(folds))
-        ]
-        work = (lambda step, name=name, f=f: run(name, f, step) for _, name, f in jobs)
-        for (i, _, f), records in zip(jobs, run_in_threads(work, n_jobs if in_threads else 1, tick), strict=True):
-            found[i, :, f] = records
-    n_parts = max((len(record.parts) for record in found.flat if record.parts), default=1)
+    found = run_parallel(run, jobs[:n_threads], n_jobs, tick) + run_parallel(run, jobs[n_threads:], 1, tick)
+    shape, places = (len(chosen), len(sizes), len(folds)), {name: i for i, name in enumerate(chosen)}
+    n_parts = max((len(one[0]) for records in found for one in records if not isinstance(one, str)), default=1)
     parts, seconds = np.full((*shape, n_parts), np.nan), np.full(shape, np.nan)
     supports = np.zeros((*shape, rows.n_columns), dtype=bool)
     failures: dict[str, str] = {}
-    for place in np.ndindex(shape):
-        record: _Record = found[place]  # type: ignore[assignment]
-        seconds[place] = record.seconds
-        if record.failure is not None:
-            failures.setdefault(list(candidates)[place[0]], record.failure)
-        elif record.parts is not None:
-            supports[place], parts[place] = record.support, record.parts
-    known = np.isfinite(seconds)
-    mean_seconds = np.where(known, seconds, 0).sum(axis=2) / np.maximum(known.sum(axis=2), 1)
-    mean_seconds[~known.any(axis=2)] = np.nan
+    for (name, f), records in zip(jobs, found, strict=True):
+        for j, record in enumerate(records):
+            if isinstance(record, str):
+                failures.setdefault(name, record)
+            else:
+                place = places[name], j, f
+                parts[place], seconds[place], supports[place] = record
     return Comparison(
         metric=metric,
-        methods=tuple(candidates),
-        m_values=tuple(m_values),
+        methods=tuple(chosen),
+        m_values=tuple(sizes),
         scores=np.array([[metric.combine(splits) for splits in by_m] for by_m in parts]),
-        seconds=mean_seconds,
+        seconds=np.ma.masked_invalid(seconds).mean(axis=2).filled(np.nan),
         supports=supports,
         test_share=mean_test_share(folds),
         failures=failures,
-        references=tuple(name for name, one in candidates.items() if one.is_reference),
+        references=tuple(name for name, one in chosen.items() if one.is_reference),
         n_folds=n_folds,
         parts=parts,
         names=tuple(rows.names),
         judge=type(default_judge(task).steps[-1][1]).__name__,
     )
-
-
-def _rank_sizes(
-    one: Candidate, rows: Rows, train: Part, m_values: Sequence[int], seed: int, tick: Callable[[], None] | None
-) -> list[tuple[int, Any]]:
-    """Rank the columns for each M: (M, (ranks, seconds) or the error that a fit raised)."""
-    found: list[tuple[int, Any]] = []
-    ranked: Any = None
-    for m in m_values:
-        if ranked is None or one.nested == "each":
-            started = time.perf_counter()
-            try:
-                ranks = one.rank(fit_size(one.nested, m, m_values), seed, train, rows)
-                ranked = ranks, time.perf_counter() - started
-            except FIT_ERRORS as error:
-                ranked = error
-        found.append((m, ranked))
-        if tick is not None:
-            tick()
-    return found
-
-
-def _score_kept(
-    one: Candidate, rows: Rows, train: Part, test: Part, m: int, ranked: Any, task: str, metric: Metric, classes: Any
-) -> _Record:
-    """Score the columns that a method keeps with a linear model."""
-    record = _Record()
-    try:
-        if isinstance(ranked, Exception):
-            raise ranked
-        ranks, record.seconds = ranked
-        record.support = np.ones(rows.n_columns, dtype=bool) if one.keeps_all else ranks <= m
-        columns = np.flatnonzero(record.support[rows.columns])
-        if not columns.size:
-            raise ValueError("it keeps no column")
-        judge = default_judge(task, hasattr(train.X, "tocsr"))
-        last = judge.steps[-1][0]
-        named = {} if train.sample_weight is None else {f"{last}__sample_weight": train.sample_weight}
-        judge.fit(take_columns(train.X, columns), train.y, **named)
-        response = metric.read(judge, take_columns(test.X, columns))
-        record.parts = metric.measure(test.y, response, train.y, test.sample_weight, classes)
-    except FIT_ERRORS as error:
-        record.failure = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return record

@@ -9,23 +9,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from tamiz.evaluation.alerts import find_row_alerts
 from tamiz.evaluation.folds import Fold, make_folds, take_columns
 from tamiz.evaluation.intervals import Interval
 from tamiz.evaluation.metrics import Metric, Parts, get_metric
 from tamiz.evaluation.null import permutation_null
-from tamiz.evaluation.pools import run_in_processes, run_in_threads
-from tamiz.evaluation.results import (
-    Evaluation,
-    FoldResult,
-    interval_of_parts,
-    linear_weights,
-    measure_moments,
-    model_output,
-)
-from tamiz.evaluation.subjects import Subject, table_encoder_of
+from tamiz.evaluation.pools import run_parallel
+from tamiz.evaluation.results import Evaluation, FoldResult, interval_of_parts, measure_moments, model_output
+from tamiz.evaluation.subjects import Subject
 from tamiz.rows.rows import Part, Rows
+from tamiz.tables import TableEncoder
 from tamiz.tables.load import read_rows
 
 #: Called with (what is done, parts done, all parts); what it raises ends the evaluation.
@@ -104,7 +99,9 @@ def evaluate(
     >>> found.score.value > 0.9, found.model
     (True, 'LogisticRegression')
     """
-    rows = read_rows(X, y, sample_weight=sample_weight, groups=groups, time=time, encoder=table_encoder_of(estimator))
+    first = estimator.steps[0][1] if isinstance(estimator, Pipeline) else None
+    encoder = first if isinstance(first, TableEncoder) else None
+    rows = read_rows(X, y, sample_weight=sample_weight, groups=groups, time=time, encoder=encoder)
     subject = Subject(estimator, rows)
     folds, n_folds = split_folds(rows, subject.task, cv, repeats, random_state)
     for alert in find_row_alerts(rows):
@@ -154,19 +151,18 @@ def split_folds(rows: Rows, task: str, cv: Any = 5, repeats: int = 1, seed: int 
 
 
 def _numbers(part: Any) -> np.ndarray:
-    part = np.asarray(part)
-    return np.flatnonzero(part) if part.dtype == bool else part
+    return np.flatnonzero(part) if np.asarray(part).dtype == bool else np.asarray(part)
 
 
 def choose_permutations(rows: Rows) -> int:
-    """Return how many permutations are afforded: 99 for small tables, at least 20."""
+    """Choose how many permutations are afforded: 99 for small tables, at least 20."""
     cells = rows.used.size * rows.columns.size
     return 99 if cells <= 20_000 else 39 if cells <= 100_000 else 20
 
 
 @dataclass(frozen=True)
 class FoldTask:
-    """Hold what all folds of an evaluation share."""
+    """What all folds of an evaluation share."""
 
     subject: Subject
     folds: Sequence[Fold]
@@ -204,17 +200,14 @@ def cross_validate(
     shared = FoldTask(subject, folds, metric, classes, tuple(sizes), n_random, seed)
     done = 0
 
-    def tick(*_: Any) -> None:
+    def tick() -> None:
         nonlocal done
         done += 1
         if progress is not None:
             progress("cross-validation", done, len(folds))
 
-    if subject.in_threads:
-        work = (lambda tick, number=number: _evaluate_fold(shared, number, tick) for number in range(len(folds)))
-        found = run_in_threads(work, n_jobs, tick)
-    else:
-        found = run_in_processes(_evaluate_fold, shared, [(number,) for number in range(len(folds))], n_jobs, tick)
+    pieces = [(shared, number) for number in range(len(folds))]
+    found = run_parallel(_evaluate_fold, pieces, n_jobs, tick, in_threads=subject.in_threads)
     results = [result for result, _ in found]
     kept = int(np.median([fold.support.sum() for fold in results])) if n_kept is None else n_kept
     splits = [(rows.weighted(train), rows.weighted(test)) for train, test in folds]
@@ -228,7 +221,7 @@ def cross_validate(
     return dataclasses.replace(evaluation, null=null)
 
 
-def _evaluate_fold(shared: FoldTask, number: int, tick: Callable[[], None] = lambda: None) -> tuple[FoldResult, Any]:
+def _evaluate_fold(shared: FoldTask, number: int) -> tuple[FoldResult, Any]:
     """Select and score in one fold; return its result and the selector with what the fit chose from the data."""
     subject, task, seed = shared.subject, shared.subject.task, shared.seed + number
     train, test = subject.rows.fold(*shared.folds[number])
@@ -270,20 +263,13 @@ def _evaluate_fold(shared: FoldTask, number: int, tick: Callable[[], None] = lam
         curve={size: kept if size == m else curve[size] for size in shared.sizes},
         outputs={name: values for name, values in outputs.items() if values is not None},
         probabilities=None if proba is None else np.asarray(proba(test.X), dtype=np.float64),
-        weights=linear_weights(fitted.selector, fitted.features) if subject.predicts else None,
         moments=moments,
     )
-    tick()
     return result, subject.without_choices(fitted)
 
 
 def score_held_out(
-    metric: Metric,
-    y_true: np.ndarray,
-    response: np.ndarray,
-    y_train: np.ndarray,
-    sample_weight: Any = None,
-    seed: int = 0,
+    metric: Metric, y_true: np.ndarray, response: np.ndarray, y_train: np.ndarray, seed: int = 0
 ) -> Interval:
     """Score rows that took no part in a fit, with a 95 % interval.
 
@@ -297,22 +283,16 @@ def score_held_out(
     >>> score_held_out(BALANCED_ACCURACY, y, y, y)
     Interval(value=1.0, low=0.8..., high=1.0)
     """
-    classes = np.unique(y_true) if metric.shares is not None else None
-    parts = metric.measure(y_true, response, y_train, sample_weight, classes)
-    value = float(metric.combine([parts])[0])
-    if len(y_true) < 2 or not np.isfinite(value):
+    parts = metric.measure(y_true, response, y_train, None, np.unique(y_true) if metric.shares else None)
+    value, n = float(metric.combine([parts])[0]), len(y_true)
+    if n < 2 or not np.isfinite(value):
         return Interval(value)
     if metric.shares is not None:
         # Two equal halves of one fold: no variance between folds, so that the rows alone tell.
-        found = interval_of_parts(metric, [parts, parts], None, 1)
-        return dataclasses.replace(found, value=value)
-    generator, n = np.random.default_rng(seed), len(y_true)
-    draws = []
-    for _ in range(1000):
-        some = generator.integers(n, size=n)
-        weights = None if sample_weight is None else sample_weight[some]
-        draws.append(metric.combine([metric.measure(y_true[some], response[some], y_train, weights)])[0])
-    known = np.array(draws)[np.isfinite(draws)]
+        return dataclasses.replace(interval_of_parts(metric, [parts, parts], None, 1), value=value)
+    draws = np.random.default_rng(seed).integers(n, size=(1000, n))
+    values = np.array([metric.combine([metric.measure(y_true[some], response[some], y_train)])[0] for some in draws])
+    known = values[np.isfinite(values)]
     if not known.size or np.ptp(known) <= 1e-12:
         return Interval(value)
     low, high = np.quantile(known, [0.025, 0.975])
@@ -341,7 +321,7 @@ def check_test_target(y_test: np.ndarray, y_train: np.ndarray, task: str) -> Non
 
 
 def curve_sizes(n_features: int, chosen: int, n_points: int = 8) -> list[int]:
-    """Return numbers of columns for a curve: from 1 to eight times the chosen one, evenly on a log scale.
+    """Choose numbers of columns for a curve: from 1 to eight times the chosen one, evenly on a log scale.
 
     Examples
     --------

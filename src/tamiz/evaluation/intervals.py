@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy import special, stats
 
 @dataclass(frozen=True)
 class Interval:
-    """Hold a mean score and its confidence interval; NaN stands for what is not known.
+    """A mean score and its confidence interval; NaN stands for what is not known.
 
     Parameters
     ----------
@@ -34,12 +35,12 @@ class Interval:
 
     @property
     def is_known(self) -> bool:
-        """Check whether there is a mean."""
+        """Whether there is a mean."""
         return math.isfinite(self.value)
 
     @property
     def has_ends(self) -> bool:
-        """Check whether both ends are known."""
+        """Whether both ends are known."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
 
@@ -134,8 +135,10 @@ def corrected_interval(
         return Interval(math.nan)
     mean = float(array.mean())
     down = up = math.nan
-    if array.size > 1 and not do_not_vary(array):
-        down = up = _student(array.size, n_folds, confidence) * corrected_error(array, test_share)
+    if array.size > 1 and not _do_not_vary(array):
+        overlap = 0.0 if test_share is None else test_share / (1 - test_share)
+        error = math.sqrt(float(array.var(ddof=1)) * (1 / array.size + overlap))
+        down = up = float(special.stdtrit(_degrees(array.size, n_folds), 0.5 + confidence / 2)) * error
     if reach is not None and array.size > 1:
         down, up = float(np.fmax(down, reach[0])), float(np.fmax(up, reach[1]))
     if not math.isfinite(down):
@@ -143,28 +146,12 @@ def corrected_interval(
     return Interval(mean, max(limits[0], mean - down), min(limits[1], mean + up))
 
 
-def corrected_error(values: np.ndarray, test_share: float | None) -> float:
-    """Compute the standard error of a mean over folds that share training rows."""
-    overlap = 0.0 if test_share is None else test_share / (1 - test_share)
-    return math.sqrt(float(values.var(ddof=1)) * (1 / values.size + overlap))
-
-
 def _degrees(n_values: int, n_folds: int | None) -> int:
     return max(1, min(n_values, n_folds or n_values) - 1)
 
 
-def _student(n_values: int, n_folds: int | None, confidence: float) -> float:
-    return float(special.stdtrit(_degrees(n_values, n_folds), 0.5 + confidence / 2))
-
-
-def do_not_vary(values: np.ndarray) -> bool:
-    """Check whether values differ by no more than rounding.
-
-    Examples
-    --------
-    >>> do_not_vary(np.array([0.1 + 0.2, 0.3])), do_not_vary(np.array([0.3, 0.31]))
-    (True, False)
-    """
+def _do_not_vary(values: np.ndarray) -> bool:
+    """Whether values differ by no more than rounding."""
     return bool(np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())))
 
 
@@ -174,7 +161,7 @@ _DIGITS = 12
 
 @dataclass(frozen=True)
 class PairedTest:
-    """Hold a test of two methods over the same splits.
+    """A test of two methods over the same splits.
 
     Parameters
     ----------
@@ -186,8 +173,6 @@ class PairedTest:
         Corrected after Holm over all pairs.
     significant : bool, default=False
         Whether ``p_value`` is below the level of the test.
-    n_features : int or None, default=None
-        Number of features the test is about; None for all numbers together.
     low, high : float, default=NaN
         Ends of the 95 % interval of the difference (of this pair alone, not corrected after Holm).
     """
@@ -197,14 +182,13 @@ class PairedTest:
     difference: float
     p_value: float
     significant: bool = False
-    n_features: int | None = None
     low: float = math.nan
     high: float = math.nan
 
 
 @dataclass(frozen=True)
 class MethodRank:
-    """Hold the mean rank of a method (1 is best) and its test against the method with the best mean rank.
+    """Mean rank of a method (1 is best) and its test against the method with the best mean rank.
 
     ``p_value`` is None for the best method itself. ``significant`` says that the method is behind the best one, not only
     that the two differ.
@@ -267,10 +251,10 @@ def corrected_t_test(differences: Any, test_share: float | None, n_folds: int | 
     if array.size < 2 or not array.any():
         return 1.0, interval
     degrees = _degrees(array.size, n_folds)
-    if do_not_vary(array):
+    if _do_not_vary(array):
         return min(1.0, 2 * 0.5 ** (degrees + 1)), interval
-    statistic = abs(interval.value) / corrected_error(array, test_share)
-    return float(2 * special.stdtr(degrees, -statistic)), interval
+    error = (interval.high - interval.value) / special.stdtrit(degrees, 0.975)
+    return float(2 * special.stdtr(degrees, -abs(interval.value) / error)), interval
 
 
 def corrected_t_tests(
@@ -295,34 +279,23 @@ def corrected_t_tests(
     >>> corrected_t_tests({"strong": strong, "weak": weak}, test_share=0.2)[0].significant
     True
     """
-    pairs = _pair_differences(scores)
-    found = [corrected_t_test(difference, test_share, n_folds) for _, _, difference in pairs]
-    corrected = holm([p for p, _ in found]) if found else np.empty(0)
-    return [
-        PairedTest(first, second, interval.value, float(p), bool(p < alpha), low=interval.low, high=interval.high)
-        for (first, second, _), (_, interval), p in zip(pairs, found, corrected, strict=True)
-    ]
+    return _test_pairs(scores, lambda difference: corrected_t_test(difference, test_share, n_folds), alpha)
 
 
-def _pair_differences(scores: Mapping[str, Any]) -> list[tuple[str, str, np.ndarray]]:
-    """Return the differences of all pairs of methods, split by split, without those where either is NaN."""
-    names = list(scores)
-    arrays = {name: np.asarray(scores[name], dtype=np.float64).ravel() for name in names}
+def _test_pairs(
+    scores: Mapping[str, Any], test: Callable[[np.ndarray], tuple[float, Interval]], alpha: float
+) -> list[PairedTest]:
+    """Test the differences of all pairs of methods, split by split, without those where either is NaN."""
+    arrays = {name: np.asarray(values, dtype=np.float64).ravel() for name, values in scores.items()}
     if len({array.size for array in arrays.values()}) > 1:
         raise ValueError("All methods must be scored on the same splits.")
-    pairs = []
-    for i, first in enumerate(names):
-        for second in names[i + 1 :]:
-            difference = np.round(arrays[first] - arrays[second], _DIGITS)
-            pairs.append((first, second, difference[np.isfinite(difference)]))
-    return pairs
-
-
-def _wilcoxon(differences: np.ndarray) -> float:
-    if not np.any(differences):  # no difference anywhere: scipy would have nothing to rank
-        return 1.0
-    # Exact where there are neither zeros nor ties, else the normal approximation; scipy chooses.
-    return float(stats.wilcoxon(differences, zero_method="wilcox", method="auto").pvalue)
+    pairs = list(combinations(arrays, 2))
+    differences = [np.round(arrays[first] - arrays[second], _DIGITS) for first, second in pairs]
+    found = [test(difference[np.isfinite(difference)]) for difference in differences]
+    return [
+        PairedTest(first, second, interval.value, float(p), bool(p < alpha), low=interval.low, high=interval.high)
+        for (first, second), (_, interval), p in zip(pairs, found, holm([p for p, _ in found]), strict=True)
+    ]
 
 
 def wilcoxon_pairs(scores: Mapping[str, Any], alpha: float = 0.05) -> list[PairedTest]:
@@ -342,18 +315,20 @@ def wilcoxon_pairs(scores: Mapping[str, Any], alpha: float = 0.05) -> list[Paire
     >>> wilcoxon_pairs({"strong": strong, "weak": weak})[0].p_value
     0.03125
     """
-    pairs = _pair_differences(scores)
-    raw = [_wilcoxon(difference) if difference.size else 1.0 for _, _, difference in pairs]
-    corrected = holm(raw) if raw else np.empty(0)
-    return [
-        PairedTest(first, second, float(d.mean()) if d.size else math.nan, float(p), bool(p < alpha))
-        for (first, second, d), p in zip(pairs, corrected, strict=True)
-    ]
+
+    def test(difference: np.ndarray) -> tuple[float, Interval]:
+        if not difference.any():  # no difference anywhere: scipy would have nothing to rank
+            return 1.0, Interval(0.0 if difference.size else math.nan)
+        # Exact where there are neither zeros nor ties, else the normal approximation; scipy chooses.
+        p_value = stats.wilcoxon(difference, zero_method="wilcox", method="auto").pvalue
+        return float(p_value), Interval(float(difference.mean()))
+
+    return _test_pairs(scores, test, alpha)
 
 
 @dataclass(frozen=True)
 class FriedmanResult:
-    """Hold mean ranks (1 is best), the p-value of Friedman's test and Nemenyi's critical difference."""
+    """Mean ranks (1 is best), the p-value of Friedman's test and Nemenyi's critical difference."""
 
     mean_ranks: dict[str, float]
     p_value: float
@@ -361,42 +336,8 @@ class FriedmanResult:
 
     @property
     def can_differ(self) -> bool:
-        """Check whether two mean ranks can differ by as much as the critical difference."""
+        """Whether two mean ranks can differ by as much as the critical difference."""
         return self.critical_difference <= len(self.mean_ranks) - 1
-
-
-def rank_against_best(
-    ranks: Mapping[str, float], tests: Sequence[PairedTest], greater_is_better: bool = True
-) -> tuple[MethodRank, ...]:
-    """Attach to each mean rank the test of its method against the method with the best mean rank.
-
-    Parameters
-    ----------
-    ranks : mapping of str to float
-        Mean ranks; those that are NaN are left out, and without any there is no best.
-    tests : sequence of PairedTest
-        Tests of all pairs.
-    greater_is_better : bool, default=True
-        Whether a larger score is better, for the sign of the differences.
-
-    Examples
-    --------
-    >>> rank_against_best({"a": 2.0, "b": 1.0}, [PairedTest("a", "b", -0.1, 0.01, True)])[0]
-    MethodRank(method='a', mean_rank=2.0, p_value=0.01, significant=True)
-    """
-    known = {name: rank for name, rank in ranks.items() if not math.isnan(rank)}
-    if not known:
-        return ()
-    best = min(known, key=lambda name: known[name])
-    sign = 1.0 if greater_is_better else -1.0
-    found = {name: MethodRank(name, rank) for name, rank in known.items()}
-    for test in tests:
-        other = test.second if test.first == best else test.first
-        if best not in (test.first, test.second) or other not in known:
-            continue
-        ahead = sign * (test.difference if test.first == best else -test.difference)
-        found[other] = MethodRank(other, known[other], test.p_value, test.significant and ahead > 0)
-    return tuple(found.values())
 
 
 def friedman_ranks(scores: Mapping[str, Any], alpha: float = 0.05) -> FriedmanResult:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,14 +23,14 @@ Parts = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Metric:
-    """Describe a metric: its name, its function and the values it can have.
+    """A metric: its name, its function and the values it can have.
 
     Parameters
     ----------
     name : str
         Name that tables and pages show.
-    function : callable
-        ``function(y_true, response, sample_weight)`` returns a float.
+    function : callable or None, default=None
+        ``function(y_true, response, sample_weight)`` returns a float; None: the score is that of the parts.
     low, high : float, default=-inf and inf
         Smallest and largest value the metric can have; intervals are cut there.
     chance : callable or None, default=None
@@ -57,7 +58,7 @@ class Metric:
     """
 
     name: str
-    function: Callable[..., float]
+    function: Callable[..., float] | None = None
     low: float = -math.inf
     high: float = math.inf
     chance: Callable[[Any], float] | None = None
@@ -69,10 +70,11 @@ class Metric:
     shares: str | None = None
 
     def __call__(self, y_true: Any, response: Any, sample_weight: Any = None) -> float:
-        """Return the score of a prediction."""
-        return (
-            self.function(y_true, response) if sample_weight is None else self.function(y_true, response, sample_weight)
-        )
+        """Score a prediction."""
+        if self.function is None:
+            return float(self.combine([self.measure(y_true, response, y_true, sample_weight)])[0])
+        weight = () if sample_weight is None else (sample_weight,)
+        return self.function(y_true, response, *weight)
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -85,7 +87,7 @@ class Metric:
         return 1.0 if self.greater_is_better else -1.0
 
     def read(self, model: Any, X: Any) -> np.ndarray:
-        """Return what the metric reads of a fitted model for some rows."""
+        """Predict what the metric reads of a fitted model."""
         if self.response == "predict":
             return model.predict(X)
         if hasattr(model, "decision_function"):
@@ -104,22 +106,19 @@ class Metric:
             return (score,)
         truth = np.asarray(y_true)
         weight = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        members = (
-            [truth == label for label in classes] if self.shares == "classes" else [np.ones(len(truth), dtype=bool)]
-        )
-        # Weighted rows count as many as would vary as much (Kish).
-        rows = [float(weight[m].sum() ** 2 / np.square(weight[m]).sum()) if weight[m].any() else 0.0 for m in members]
-        if self.response == "predict" and self.function is not _f1:
-            hit = np.asarray(response) == truth
-            share = [
-                float(np.average(hit[m], weights=weight[m])) if n else 0.0 for m, n in zip(members, rows, strict=True)
-            ]
-        else:
-            share = [score] * len(rows)
-        return (score, *(x for p, n in zip(share, rows, strict=True) for x in (p * n, n)))
+        counts_hits = self.response == "predict" and self is not SCORINGS["f1"]
+        hit = np.asarray(response) == truth if counts_hits else None
+        parts = [score]
+        for label in classes if self.shares == "classes" else [None]:
+            own = np.ones(len(truth), dtype=bool) if label is None else truth == label
+            # Weighted rows count as many as would vary as much (Kish).
+            rows = float(weight[own].sum() ** 2 / np.square(weight[own]).sum()) if weight[own].any() else 0.0
+            share = score if hit is None else float(np.average(hit[own], weights=weight[own])) if rows else 0.0
+            parts += [share * rows, rows]
+        return tuple(parts)
 
     def combine(self, parts: Sequence[Parts] | np.ndarray) -> np.ndarray:
-        """Return one value per fold, whose mean is the score; NaN for folds that have none.
+        """Combine the parts of folds: one value per fold, whose mean is the score; NaN for folds that have none.
 
         Examples
         --------
@@ -131,7 +130,7 @@ class Metric:
 
 
 def balanced_accuracy(y_true: Any, y_predicted: Any, sample_weight: Any = None) -> float:
-    """Return the mean recall over the classes that occur in ``y_true``.
+    """Compute the mean recall over the classes that occur in ``y_true``.
 
     Computed here because scikit-learn's function warns when a class is predicted that the test fold lacks, which is an
     ordinary event in small folds, and warnings cannot be silenced safely while folds run in threads.
@@ -152,21 +151,8 @@ def balanced_accuracy(y_true: Any, y_predicted: Any, sample_weight: Any = None) 
     return float(np.mean(hits[known] / total[known])) if known.any() else math.nan
 
 
-def r_squared(y_true: Any, y_predicted: Any, sample_weight: Any = None) -> float:
-    """Return scikit-learn's R², or NaN where the target does not vary (scikit-learn returns 0 or 1 there).
-
-    Examples
-    --------
-    >>> r_squared([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]), r_squared([1.0, 2.0, 3.0], [2.0, 2.0, 2.0])
-    (1.0, 0.0)
-    """
-    from sklearn.metrics import r2_score  # when it is used: wrong arguments are told before scikit-learn is loaded
-
-    return math.nan if np.ptp(y_true) == 0 else float(r2_score(y_true, y_predicted, sample_weight=sample_weight))
-
-
 def squared_errors(y_true: Any, y_predicted: Any, y_train: Any, sample_weight: Any = None) -> Parts:
-    """Return the squared error of a prediction and that of the mean of the training rows.
+    """Compute the squared error of a prediction and that of the mean of the training rows.
 
     Several targets are each divided by their variance over the training rows.
 
@@ -187,7 +173,7 @@ def squared_errors(y_true: Any, y_predicted: Any, y_train: Any, sample_weight: A
 
 
 def combine_squared_errors(parts: np.ndarray) -> np.ndarray:
-    """Return one value per fold whose mean is the pooled R², 1 - sum of errors / sum of errors of the training means.
+    """Compute one value per fold whose mean is the pooled R², 1 - sum of errors / sum of errors of the training means.
 
     The deviation of a fold is that of the linearised ratio, so that the spread over the folds is the spread of the pooled
     R² and not that of R² of single folds, whose mean is far too low in small folds.
@@ -208,7 +194,7 @@ def combine_squared_errors(parts: np.ndarray) -> np.ndarray:
 
 
 def area_under_curve(y_true: Any, scores: Any, sample_weight: Any = None) -> float:
-    """Return the area under the ROC curve; of several classes the mean of each against the rest.
+    """Compute the area under the ROC curve; of several classes the mean of each against the rest.
 
     NaN where only one class occurs in ``y_true``.
 
@@ -233,33 +219,16 @@ def _one_area(positive: np.ndarray, scores: np.ndarray, sample_weight: Any) -> f
         from sklearn.metrics import roc_auc_score
 
         return float(roc_auc_score(positive, scores, sample_weight=sample_weight))
-    n_positive = int(positive.sum())
-    from scipy import stats
+    from scipy.stats import rankdata
 
-    ranks = stats.rankdata(scores)
-    return float(
-        (ranks[positive].sum() - n_positive * (n_positive + 1) / 2) / n_positive / (positive.size - n_positive)
-    )
+    n, n_rest = int(positive.sum()), int((~positive).sum())
+    return float((rankdata(scores)[positive].sum() - n * (n + 1) / 2) / n / n_rest)
 
 
-def _accuracy(y_true: Any, y_predicted: Any, sample_weight: Any = None) -> float:
-    return float(np.average(np.asarray(y_true) == np.asarray(y_predicted), weights=sample_weight))
+def _of_sklearn(name: str, y_true: Any, response: Any, sample_weight: Any = None, **options: Any) -> float:
+    from sklearn import metrics  # when it is used: wrong arguments are told before scikit-learn is loaded
 
-
-def _f1(y_true: Any, y_predicted: Any, sample_weight: Any = None) -> float:
-    from sklearn.metrics import f1_score
-
-    return float(f1_score(y_true, y_predicted, average="macro", sample_weight=sample_weight, zero_division=0.0))
-
-
-def _mean_absolute_error(y_true: Any, y_predicted: Any, sample_weight: Any = None) -> float:
-    error = np.abs(np.asarray(y_true, dtype=np.float64) - np.asarray(y_predicted, dtype=np.float64))
-    return float(np.average(error.reshape(len(error), -1).mean(axis=1), weights=sample_weight))
-
-
-def _mean_squared_error(y_true: Any, y_predicted: Any, sample_weight: Any = None) -> float:
-    error = (np.asarray(y_true, dtype=np.float64) - np.asarray(y_predicted, dtype=np.float64)) ** 2
-    return float(np.average(error.reshape(len(error), -1).mean(axis=1), weights=sample_weight))
+    return float(getattr(metrics, name)(y_true, response, sample_weight=sample_weight, **options))
 
 
 def _chance_of_recall(y_true: Any) -> float:
@@ -274,52 +243,32 @@ def _nothing(y_true: Any) -> float:
     return 0.0
 
 
-# Functions of the module, no lambdas: metrics go to other processes.
-_CLASSES, _NUMBERS = ("classification",), ("regression",)
-BALANCED_ACCURACY = Metric(
-    "balanced accuracy",
-    balanced_accuracy,
-    0.0,
-    1.0,
-    chance=_chance_of_recall,
-    tasks=_CLASSES,
-    shares="classes",
-)
+# Functions of the module, no lambdas: metrics are pickled.
+_CLASSES: dict[str, Any] = {"low": 0.0, "high": 1.0, "tasks": ("classification",), "shares": "classes"}
+_ERRORS: dict[str, Any] = {"low": 0.0, "greater_is_better": False, "tasks": ("regression",)}
+_f1 = partial(_of_sklearn, "f1_score", average="macro", zero_division=0.0)
+BALANCED_ACCURACY = Metric("balanced accuracy", balanced_accuracy, chance=_chance_of_recall, **_CLASSES)
 R_SQUARED = Metric(
-    "R²",
-    r_squared,
-    high=1.0,
-    chance=_nothing,
-    tasks=_NUMBERS,
-    measure_parts=squared_errors,
-    combine_parts=combine_squared_errors,
-)
+    "R²", high=1.0, chance=_nothing, tasks=("regression",),
+    measure_parts=squared_errors, combine_parts=combine_squared_errors,
+)  # fmt: skip
 #: Metric of each task, where the user names none.
 METRICS = {"classification": BALANCED_ACCURACY, "regression": R_SQUARED}
 #: Metrics by the name that users type (that of scikit-learn, where it has one).
 SCORINGS: dict[str, Metric] = {
     "balanced_accuracy": BALANCED_ACCURACY,
-    "accuracy": Metric("accuracy", _accuracy, 0.0, 1.0, tasks=_CLASSES, shares="rows"),
-    "roc_auc": Metric(
-        "AUC",
-        area_under_curve,
-        0.0,
-        1.0,
-        chance=_half,
-        tasks=_CLASSES,
-        response="scores",
-        shares="classes",
-    ),
-    "f1": Metric("F1 (mean over classes)", _f1, 0.0, 1.0, tasks=_CLASSES, shares="classes"),
+    "accuracy": Metric("accuracy", partial(_of_sklearn, "accuracy_score"), **{**_CLASSES, "shares": "rows"}),
+    "roc_auc": Metric("AUC", area_under_curve, chance=_half, response="scores", **_CLASSES),
+    "f1": Metric("F1 (mean over classes)", _f1, **_CLASSES),
     "r2": R_SQUARED,
-    "mae": Metric("mean absolute error", _mean_absolute_error, 0.0, greater_is_better=False, tasks=_NUMBERS),
-    "mse": Metric("mean squared error", _mean_squared_error, 0.0, greater_is_better=False, tasks=_NUMBERS),
+    "mae": Metric("mean absolute error", partial(_of_sklearn, "mean_absolute_error"), **_ERRORS),
+    "mse": Metric("mean squared error", partial(_of_sklearn, "mean_squared_error"), **_ERRORS),
 }
 _OTHER_NAMES = {"auc": "roc_auc", "f1_macro": "f1", "neg_mean_absolute_error": "mae", "neg_mean_squared_error": "mse"}
 
 
 def get_metric(scoring: str | Metric | None, task: str) -> Metric:
-    """Return a metric by name; None gives that of the task.
+    """Find a metric by name; None gives that of the task.
 
     Parameters
     ----------

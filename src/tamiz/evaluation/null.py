@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tamiz.evaluation.metrics import Parts
-from tamiz.evaluation.pools import run_in_processes, run_in_threads
+from tamiz.evaluation.pools import run_parallel
 from tamiz.evaluation.stability import nogueira_stability
 from tamiz.rows.rows import Rows
 
@@ -32,7 +32,7 @@ _MOST_DRAWS = 50
 
 @dataclass(frozen=True, eq=False)
 class Null:
-    """Hold what shuffled targets give over the same folds.
+    """Scores of shuffled targets over the same folds.
 
     Parameters
     ----------
@@ -64,23 +64,23 @@ class Null:
 
     @property
     def is_at_floor(self) -> bool:
-        """Check whether no permutation did as well, so that the p value is only known to be this small."""
+        """Whether no permutation did as well, so that the p value is only known to be this small."""
         return self.p_value * (self.n_permutations + 1) <= 1 + 1e-9
 
     @property
     def p_text(self) -> str:
-        """Return the p value as text: at its floor, "p <= 0.010"."""
+        """The p value as text: at its floor, "p <= 0.010"."""
         return f"p {'<=' if self.is_at_floor else '='} {self.p_value:.3f}"
 
     @property
     def score(self) -> float:
         """Mean score with shuffled targets."""
-        return float(np.nanmean(self.scores)) if np.isfinite(self.scores).any() else math.nan
+        return _mean(self.scores)
 
     @property
     def stability(self) -> float:
         """Mean stability with shuffled targets."""
-        return float(np.nanmean(self.stabilities)) if np.isfinite(self.stabilities).any() else math.nan
+        return _mean(self.stabilities)
 
     @property
     def highest_stability(self) -> float:
@@ -88,13 +88,8 @@ class Null:
         known = self.stabilities[np.isfinite(self.stabilities)]
         return float(np.quantile(known, 0.95)) if known.size else math.nan
 
-    @property
-    def mean_always_kept(self) -> float:
-        """Mean number of columns that every fold kept, with shuffled targets."""
-        return float(self.always_kept.mean())
-
     def as_record(self) -> dict[str, Any]:
-        """Return the figures for JSON and pages."""
+        """Collect the figures for JSON and pages."""
         return {
             "n_permutations": self.n_permutations,
             "p_value": self.p_value,
@@ -102,8 +97,12 @@ class Null:
             "score": self.score,
             "stability": self.stability,
             "highest_stability": self.highest_stability,
-            "always_kept": self.mean_always_kept,
+            "always_kept": float(self.always_kept.mean()),
         }
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(np.nanmean(values)) if np.isfinite(values).any() else math.nan
 
 
 def sequential_p_value(scores: np.ndarray, observed: float, enough: int = ENOUGH) -> tuple[float, int]:
@@ -202,11 +201,10 @@ def _draw(task: FoldTask, number: int) -> Orders:
 
 
 def _run_permuted_fold(
-    shared: tuple[FoldTask, Sequence[Any]], number: int, features: Any, targets: Any
+    task: FoldTask, selector: Any, number: int, features: Any, targets: Any
 ) -> tuple[Parts, np.ndarray]:
-    task, selectors = shared
     train, test = task.subject.rows.reordered(features, targets).fold(*task.folds[number])
-    fitted = task.subject.fit(train, task.seed + number, selectors[number])
+    fitted = task.subject.fit(train, task.seed + number, selector)
     return task.measure(fitted.model, test.X, train, test), fitted.support
 
 
@@ -240,18 +238,17 @@ def permutation_null(
     -------
     Null
     """
-    n_folds, sign, shared = len(task.folds), task.metric.sign, (task, selectors)
+    n_folds, sign = len(task.folds), task.metric.sign
     found: list[tuple[float, float, int]] = []
     p_value, needed = math.nan, 0
     for start in range(0, n_permutations, _BATCH):
-        numbers = range(start, min(start + _BATCH, n_permutations))
-        pieces = [(fold, *orders) for orders in (_draw(task, number) for number in numbers) for fold in range(n_folds)]
-        if task.subject.in_threads:
-            work = (lambda tick, piece=piece: _run_permuted_fold(shared, *piece) for piece in pieces)
-            results = run_in_threads(work, n_jobs)
-        else:
-            results = run_in_processes(_run_permuted_fold, shared, pieces, n_jobs)
-        found += [_summarise(task, results[i : i + n_folds]) for i in range(0, len(results), n_folds)]
+        drawn = [_draw(task, number) for number in range(start, min(start + _BATCH, n_permutations))]
+        pieces = [(task, selectors[fold], fold, *orders) for orders in drawn for fold in range(n_folds)]
+        results = run_parallel(_run_permuted_fold, pieces, n_jobs, in_threads=task.subject.in_threads)
+        for first in range(0, len(results), n_folds):
+            parts, supports = zip(*results[first : first + n_folds], strict=True)
+            values, kept = task.metric.combine(parts), np.array(supports)
+            found.append((_mean(values), nogueira_stability(kept), int(kept.all(axis=0).sum())))
         if progress is not None:
             progress("shuffled targets", len(found), n_permutations)
         p_value, needed = sequential_p_value(sign * np.array([score for score, _, _ in found]), sign * observed)
@@ -259,10 +256,3 @@ def permutation_null(
             break
     table = np.array(found[:needed], dtype=np.float64)
     return Null(table[:, 0], table[:, 1], table[:, 2].astype(np.int64), p_value)
-
-
-def _summarise(task: FoldTask, results: list[tuple[Parts, np.ndarray]]) -> tuple[float, float, int]:
-    values = task.metric.combine([parts for parts, _ in results])
-    supports = np.array([support for _, support in results])
-    score = float(np.nanmean(values)) if np.isfinite(values).any() else math.nan
-    return score, nogueira_stability(supports), int(supports.all(axis=0).sum())

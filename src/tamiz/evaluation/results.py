@@ -33,7 +33,7 @@ COLUMN_SETS = ("kept", "all_features", "random_features")
 
 @dataclass(frozen=True, eq=False)
 class FoldResult:
-    """Hold what one fold measured.
+    """Scores and predictions of one fold.
 
     Parameters
     ----------
@@ -55,8 +55,6 @@ class FoldResult:
         By the names of ``COLUMN_SETS``: values of the decision function for the held-out rows (numbers: predictions).
     probabilities : ndarray or None
         Probabilities of the classes, where the model gives them.
-    weights : ndarray or None
-        Weights of a linear model, shape (n_outputs, n_features), fitted on the training rows.
     moments : ndarray or None
         Sums over the held-out rows for each of ``features``, see :func:`effect_of_moments`.
     """
@@ -72,13 +70,12 @@ class FoldResult:
     curve: Mapping[int, Parts] = field(default_factory=dict)
     outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
     probabilities: np.ndarray | None = None
-    weights: np.ndarray | None = None
     moments: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Hold one prediction per row, each by a model that had not seen the row (of the first repeat of the folds).
+    """One prediction per row, each by a model that had not seen the row (of the first repeat of the folds).
 
     Parameters
     ----------
@@ -105,7 +102,7 @@ class HeldOut:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Hold the scores of a selection over folds; a feature is a column of the table.
+    """Scores of a selection over folds; a feature is a column of the table.
 
     Attributes
     ----------
@@ -149,18 +146,18 @@ class Evaluation:
     test_score: Interval | None = None
 
     def values(self, what: str) -> np.ndarray:
-        """Return one value per fold of "kept", "all_features" or "random_features"; their mean is the score."""
+        """Compute one value per fold of "kept", "all_features" or "random_features"; their mean is the score."""
         return self.metric.combine([getattr(fold, what) for fold in self.folds])
 
     def interval(self, what: str = "kept") -> Interval:
-        """Return score and interval of "kept", "all_features" or "random_features"."""
+        """Compute score and interval of "kept", "all_features" or "random_features"."""
         return self._interval([getattr(fold, what) for fold in self.folds])
 
     def _interval(self, parts: Sequence[Parts]) -> Interval:
         return interval_of_parts(self.metric, parts, mean_test_share(self.splits), self.n_folds)
 
     def difference(self, what: str) -> Interval:
-        """Return the interval of *kept* minus ``what``, paired over the folds."""
+        """Compute the interval of *kept* minus ``what``, paired over the folds."""
         values, reach = self.values("kept") - self.values(what), None
         if self.metric.shares is not None:
             # Where no row tells the two apart, so large a share could still differ unseen.
@@ -173,7 +170,7 @@ class Evaluation:
         )
 
     def curve(self) -> list[tuple[int, Interval]]:
-        """Return the score for each number of columns."""
+        """Compute the score for each number of columns."""
         sizes = sorted(self.folds[0].curve)
         return [(size, self._interval([fold.curve[size] for fold in self.folds])) for size in sizes]
 
@@ -188,11 +185,6 @@ class Evaluation:
         return None if self.metric.chance is None else self.metric.chance(self.y)
 
     @property
-    def n_features(self) -> int:
-        """Number of columns of the table."""
-        return len(self.names)
-
-    @property
     def n_without_score(self) -> int:
         """Number of folds in which the score of the kept columns is not defined."""
         return int((~np.isfinite(self.values("kept"))).sum())
@@ -200,17 +192,43 @@ class Evaluation:
     @property
     def verdict(self) -> str:
         """Sum up in one sentence: is there anything, and by how much may the kept columns be worse than all."""
-        return find_verdict(self)
+        n_kept, n_features, null = self.n_kept, len(self.names), self.null
+        kept = f"{n_kept:,} of {n_features:,} columns"
+        sign, chance = self.metric.sign, self.chance
+        score = self.score
+        if chance is not None and sign * (score.value - chance) <= 0:
+            return f"No sign of signal: {self.metric.name} of {score.value:.3f} is not above chance ({chance:.3f})."
+        if null is not None and null.p_value > SIGNAL_LEVEL and null.is_at_floor:
+            return (
+                f"None of {null.n_permutations} shuffled targets does as well, which are too few to tell a signal from chance; "
+                "take 20 or more."
+            )
+        if null is not None and null.p_value > SIGNAL_LEVEL:
+            return f"No sign of signal: shuffled targets do as well (p = {null.p_value:.2f}, {null.n_permutations} permutations)."
+        tested = (
+            f"better than shuffled targets, {null.p_text}"
+            if null is not None and math.isfinite(null.p_value)
+            else "not compared with shuffled targets"
+        )
+        if n_kept == n_features:
+            return f"All {n_features:,} columns were kept ({tested})."
+        gap = self.difference("all_features")
+        if not gap.has_ends:
+            return f"{kept} were kept ({tested}); how they compare with all cannot be told."
+        ahead, worst, best = sign * gap.value, *sorted((sign * gap.low, sign * gap.high))
+        margin = MARGIN if self.metric.greater_is_better else MARGIN * abs(self.interval("all_features").value)
+        if worst > 0:
+            return f"{kept} predict better than all, by {ahead:.3f} (at least {worst:.3f}; {tested})."
+        if best < 0:
+            return f"{kept} predict worse than all, by {-ahead:.3f} (at most {-worst:.3f}; {tested})."
+        if -worst <= margin:
+            return f"{kept} predict as well as all, within {margin:.3g} (at most {-worst:.3f} worse; {tested})."
+        return f"{kept} predict at most {-worst:.3f} worse than all (difference {ahead:+.3f}; {tested})."
 
     @property
     def fold_share(self) -> np.ndarray:
         """Share of folds that kept each column."""
         return np.mean([fold.support for fold in self.folds], axis=0)
-
-    @property
-    def feature_supports(self) -> np.ndarray:
-        """Columns of the encoded matrix that each fold kept, shape (n_folds, n_columns of the matrix)."""
-        return np.array([np.isin(np.arange(self.units.size), fold.features) for fold in self.folds])
 
     @property
     def stability(self) -> float:
@@ -219,8 +237,24 @@ class Evaluation:
 
     @cached_property
     def held_out(self) -> HeldOut:
-        """Predictions of the rows by models that had not seen them."""
-        return gather_held_out(self.folds, self.splits, self.y)
+        """Predictions of the rows by models that had not seen them; of repeated folds the first."""
+        tests = [test for _, test in self.splits]
+        rows, first = np.unique(np.concatenate(tests), return_index=True)
+
+        def collect(values: list[Any]) -> np.ndarray | None:
+            if any(one is None for one in values) or len({np.shape(one)[1:] for one in values}) != 1:
+                return None
+            return np.concatenate(values)[first]
+
+        outputs = {name: collect([fold.outputs.get(name) for fold in self.folds]) for name in COLUMN_SETS}
+        return HeldOut(
+            rows=rows,
+            fold=np.repeat(np.arange(len(tests)), [test.size for test in tests])[first],
+            truth=np.asarray(self.y)[rows],
+            predicted=np.concatenate([fold.predicted for fold in self.folds])[first],
+            outputs={name: values for name, values in outputs.items() if values is not None},
+            probabilities=collect([fold.probabilities for fold in self.folds]),
+        )
 
     @cached_property
     def effects(self) -> dict[int, float]:
@@ -231,10 +265,9 @@ class Evaluation:
         """
         sums: dict[int, np.ndarray] = {}
         for fold in self.folds:
-            for feature, moments in zip(
-                fold.features.tolist(), () if fold.moments is None else fold.moments, strict=False
-            ):
-                sums[feature] = sums[feature] + moments if feature in sums else moments
+            if fold.moments is not None:
+                for feature, moments in zip(fold.features.tolist(), fold.moments, strict=True):
+                    sums[feature] = sums.get(feature, 0) + moments
         found = {feature: effect_of_moments(moments, self.task) for feature, moments in sums.items()}
         return {feature: effect for feature, effect in found.items() if effect is not None}
 
@@ -272,44 +305,8 @@ def interval_of_parts(metric: Metric, parts: Any, test_share: float | None, n_fo
     return found
 
 
-def find_verdict(evaluation: Evaluation) -> str:
-    """Return one sentence on an evaluation."""
-    n_kept, n_features, null = evaluation.n_kept, evaluation.n_features, evaluation.null
-    kept = f"{n_kept:,} of {n_features:,} columns"
-    sign, chance = evaluation.metric.sign, evaluation.chance
-    score = evaluation.score
-    if chance is not None and sign * (score.value - chance) <= 0:
-        return f"No sign of signal: {evaluation.metric.name} of {score.value:.3f} is not above chance ({chance:.3f})."
-    if null is not None and null.p_value > SIGNAL_LEVEL and null.is_at_floor:
-        return (
-            f"None of {null.n_permutations} shuffled targets does as well, which are too few to tell a signal from chance; "
-            "take 20 or more."
-        )
-    if null is not None and null.p_value > SIGNAL_LEVEL:
-        return f"No sign of signal: shuffled targets do as well (p = {null.p_value:.2f}, {null.n_permutations} permutations)."
-    tested = (
-        f"better than shuffled targets, {null.p_text}"
-        if null is not None and math.isfinite(null.p_value)
-        else "not compared with shuffled targets"
-    )
-    if n_kept == n_features:
-        return f"All {n_features:,} columns were kept ({tested})."
-    gap = evaluation.difference("all_features")
-    if not gap.has_ends:
-        return f"{kept} were kept ({tested}); how they compare with all cannot be told."
-    ahead, worst, best = sign * gap.value, *sorted((sign * gap.low, sign * gap.high))
-    margin = MARGIN if evaluation.metric.greater_is_better else MARGIN * abs(evaluation.interval("all_features").value)
-    if worst > 0:
-        return f"{kept} predict better than all, by {ahead:.3f} (at least {worst:.3f}; {tested})."
-    if best < 0:
-        return f"{kept} predict worse than all, by {-ahead:.3f} (at most {-worst:.3f}; {tested})."
-    if -worst <= margin:
-        return f"{kept} predict as well as all, within {margin:.3g} (at most {-worst:.3f} worse; {tested})."
-    return f"{kept} predict at most {-worst:.3f} worse than all (difference {ahead:+.3f}; {tested})."
-
-
 def model_output(model: Any, X: Any, task: str) -> np.ndarray | None:
-    """Return the values of a model's decision function (numbers: its predictions); None if it has none.
+    """Compute the values of a model's decision function (numbers: its predictions); None if it has none.
 
     Examples
     --------
@@ -321,15 +318,6 @@ def model_output(model: Any, X: Any, task: str) -> np.ndarray | None:
         return np.asarray(model.predict(X), dtype=np.float64)
     decide = getattr(model, "decision_function", None)
     return None if decide is None else np.asarray(decide(X), dtype=np.float64)
-
-
-def linear_weights(model: Any, features: np.ndarray) -> np.ndarray | None:
-    """Return the weights of a linear model that scales its columns, shape (n_outputs, n_features); None for others."""
-    weights = getattr(model, "coef_", None)
-    if weights is None:
-        return None
-    weights = np.atleast_2d(np.asarray(weights, dtype=np.float64))
-    return weights if weights.ndim == 2 and weights.shape[1] == len(features) else None
 
 
 def measure_moments(X: Any, y: np.ndarray, task: str, classes: np.ndarray) -> np.ndarray:
@@ -370,45 +358,11 @@ def effect_of_moments(moments: np.ndarray, task: str) -> float | None:
             return None
         spread = (xx - x * x / n) * (tt - t * t / n)
         return float((xt - x * t / n) / math.sqrt(spread)) if spread > 1e-24 else None
-    n, s, q = moments
-    found = []
-    for label in range(n.size - 1, -1, -1):
-        rest = n.sum() - n[label]
-        if n[label] == 0 or rest == 0:
-            continue
-        mean, other = s[label] / n[label], (s.sum() - s[label]) / rest
-        within = (q.sum() - n[label] * mean**2 - rest * other**2) / n.sum()
-        if within > 1e-12 * max(1.0, q.sum() / n.sum()):
-            found.append(float((mean - other) / math.sqrt(within)))
-    if not found:
-        return None
-    return found[0] if n.size == 2 else max(found, key=abs)
-
-
-def gather_held_out(results: Sequence[FoldResult], folds: Sequence[Fold], y: np.ndarray) -> HeldOut:
-    """Collect the predictions of all folds by row; of repeated folds the first."""
-    owner = np.full(len(y), -1, dtype=np.int64)
-    place = np.zeros(len(y), dtype=np.int64)
-    for number in reversed(range(len(folds))):  # the first repeat overwrites later ones
-        test = folds[number][1]
-        owner[test] = number
-        place[test] = np.arange(len(test))
-    rows = np.flatnonzero(owner >= 0)
-
-    def collect(values: list[Any]) -> np.ndarray | None:
-        used = [np.asarray(values[number]) for number in np.unique(owner[rows]) if values[number] is not None]
-        if len(used) < np.unique(owner[rows]).size or len({entry.shape[1:] for entry in used}) != 1:
-            return None
-        return np.array([values[owner[row]][place[row]] for row in rows])
-
-    outputs = {name: collect([result.outputs.get(name) for result in results]) for name in COLUMN_SETS}
-    predicted = collect([result.predicted for result in results])
-    assert predicted is not None
-    return HeldOut(
-        rows=rows,
-        fold=owner[rows],
-        truth=np.asarray(y)[rows],
-        predicted=predicted,
-        outputs={name: values for name, values in outputs.items() if values is not None},
-        probabilities=collect([result.probabilities for result in results]),
-    )
+    n, s, q = moments[:, ::-1]
+    rest = n.sum() - n
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean, other = s / n, (s.sum() - s) / rest
+        within = (q.sum() - n * mean**2 - rest * other**2) / n.sum()
+        found = (mean - other) / np.sqrt(within)
+    found = found[within > 1e-12 * max(1.0, q.sum() / n.sum())]
+    return None if not found.size else float(found[0] if n.size == 2 else found[np.abs(found).argmax()])

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier, is_regressor
-from sklearn.pipeline import Pipeline
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
 from tamiz.core.gates import column_number, read_gates
 from tamiz.estimators.networks import find_network
-from tamiz.evaluation.folds import make_folds, take_columns
+from tamiz.evaluation.folds import take_columns
 from tamiz.rows.rows import Part, Rows
 from tamiz.rows.targets import decide_task
 from tamiz.tables import TableEncoder
@@ -27,7 +28,7 @@ _CHOSEN = ("network", "l2")
 
 
 def default_judge(task: str, sparse: bool = False) -> Any:
-    """Return the model that scores sets of columns: logistic or ridge regression on standardised columns.
+    """Make the model that scores sets of columns: logistic or ridge regression on standardised columns.
 
     Examples
     --------
@@ -35,8 +36,6 @@ def default_judge(task: str, sparse: bool = False) -> Any:
     'ridge'
     """
     from sklearn.linear_model import LogisticRegression, Ridge
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
 
     scaler = StandardScaler(with_mean=not sparse)  # subtracting the mean would make a sparse table dense
     if task == "regression":
@@ -71,27 +70,9 @@ def rank_for_targets(make: Callable[[], Any], X: Any, y: np.ndarray) -> np.ndarr
     return ranking
 
 
-class TakeColumns(TransformerMixin, BaseEstimator):
-    """Take some columns of a matrix."""
-
-    def __init__(self, columns: np.ndarray) -> None:
-        self.columns = columns
-
-    def fit(self, X: Any, y: Any = None) -> TakeColumns:
-        """Do nothing."""
-        return self
-
-    def transform(self, X: Any) -> Any:
-        """Take the columns."""
-        return take_columns(X, self.columns)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Hold a fit on the rows of a part.
+    """A fit on the rows of a part.
 
     Parameters
     ----------
@@ -115,7 +96,7 @@ class Fitted:
 
     @property
     def converged(self) -> bool:
-        """Check whether the selector ended before its step limit."""
+        """Whether the selector ended before its step limit."""
         return bool(getattr(getattr(_inner(self.selector), "selection_", None), "converged", True))
 
 
@@ -171,13 +152,11 @@ class Subject:
     @property
     def model_name(self) -> str:
         """Name of the model whose predictions are scored."""
-        if self.predicts:
-            return type(self.selector).__name__
-        last = self.after[-1][1] if self.after else default_judge(self.task).steps[-1][1]
-        return type(last).__name__
+        steps = self.after or default_judge(self.task).steps
+        return type(self.selector if self.predicts else steps[-1][1]).__name__
 
     def _read_constraints(self, selector: Any, parameters: dict[str, Any]) -> Any:
-        """Return a selector whose constraints number the columns of the encoded matrix, all of a column in one group."""
+        """Make a selector whose constraints number the columns of the encoded matrix, all of a column in one group."""
         rows, changed = self.rows, dict[str, Any]()
         known = {name: number for number, name in enumerate(rows.names)}
         if parameters["groups"] is not None:
@@ -196,8 +175,7 @@ class Subject:
         costs = parameters.get("costs")
         if costs is not None and (not rows.is_plain or hasattr(costs, "keys")):
             given = np.ones(rows.n_columns)
-            pairs = costs.items() if hasattr(costs, "keys") else enumerate(costs)
-            for one, cost in pairs:
+            for one, cost in costs.items() if hasattr(costs, "keys") else enumerate(costs):
                 given[column_number(one, rows.n_columns, known, "costs")] = cost
             changed["costs"] = (given / np.bincount(rows.columns))[rows.columns].tolist()
         return clone(selector).set_params(**changed) if changed else selector
@@ -212,9 +190,8 @@ class Subject:
         features = origin[self._fit_selector(chosen, X, part, origin)]
         kept = np.zeros(self.n_units, dtype=bool)
         kept[self.units[features]] = True
-        if self.predicts:
-            model: Any = Pipeline([*steps, ("model", chosen)]) if steps else chosen
-        else:
+        model = _behind(steps, chosen)
+        if not self.predicts:
             model = self._fit_model(steps, X, part, np.searchsorted(origin, features), seed)
         return Fitted(model, chosen, features, kept, time.perf_counter() - started)
 
@@ -229,8 +206,8 @@ class Subject:
         if not self.predicts or not columns.size:
             return self._fit_model(steps, X, part, np.arange(origin.size), seed), columns
         plain = self._plain(fitted.selector, X.shape[1], seed)
-        _fit(plain, X, part)
-        return (Pipeline([*steps, ("model", plain)]) if steps else plain), columns
+        fit_model(plain, X, part)
+        return _behind(steps, plain), columns
 
     def fit_sizes(self, part: Part, sizes: Sequence[int], seed: int, fitted: Fitted) -> Iterator[tuple[int, Any]]:
         """Yield (M, model) of fits with other M; what ``fitted`` chose from the data is kept."""
@@ -239,7 +216,7 @@ class Subject:
             steps, X, _ = self._transform(part, part.X)
             weights = {} if part.sample_weight is None else {"sample_weight": part.sample_weight}
             for m, other in inner.fit_copies(sizes, X, part.y, **weights):
-                yield m, Pipeline([*steps, ("model", other)]) if steps else other
+                yield m, _behind(steps, other)
             return
         name = next((name for name in ("n_features_to_select", "k") if name in self._options), None)
         if sizes and name is None:
@@ -248,7 +225,7 @@ class Subject:
             yield m, self.fit(part, seed, clone(self.selector).set_params(**{str(name): m})).model
 
     def without_choices(self, fitted: Fitted) -> Any:
-        """Return the selector with what a fit chose from the data as fixed parameters, for fits that repeat it."""
+        """Copy the selector with what a fit chose from the data as fixed parameters, for fits that repeat it."""
         inner = _inner(fitted.selector)
         if not hasattr(inner, "copy_for"):
             return self.selector
@@ -288,24 +265,14 @@ class Subject:
             for name, values in (("groups", self.rows.groups), ("time", self.rows.time))
             if values is not None and has_fit_parameter(selector, name)
         }
-        if not more and "cv" in self._options and (self.rows.groups is not None or self.rows.time is not None):
-            selector.set_params(cv=self._inner_folds(selector.get_params(deep=False)["cv"], part))
         if origin.size < self.units.size and getattr(selector, "groups", None) is not None:
             selector.set_params(groups=[selector.groups[column] for column in origin])
-        _fit(selector, X, part, **more)
-        return kept_features(selector, origin.size)
-
-    def _inner_folds(self, cv: Any, part: Part) -> Any:
-        """Return inner folds that respect the groups or the time of the rows, where a number of folds was given."""
-        if not isinstance(cv, (int, np.integer)):
-            return cv
-        groups, moments = (None if v is None else v[part.rows] for v in (self.rows.groups, self.rows.time))
-        for n_folds in range(int(cv), 1, -1):
-            try:
-                return make_folds(part.y, self.task, n_folds, groups=groups, time=moments)
-            except ValueError:  # too few groups, or a fold without one of the classes
-                continue
-        return cv
+        fit_model(selector, X, part, **more)
+        selection = getattr(_inner(selector), "selection_", None)
+        support = selection.support if selection is not None else selector.get_support()
+        if len(support) != origin.size:
+            raise ValueError(f"{type(selector).__name__} tells of {len(support)} columns, there are {origin.size}.")
+        return np.flatnonzero(support)
 
     def _fit_model(self, steps: list[tuple[str, Any]], X: Any, part: Part, features: np.ndarray, seed: int) -> Any:
         """Fit the model behind the selector on the kept columns; without any, one that knows the target alone."""
@@ -319,11 +286,12 @@ class Subject:
         for name, step in model.steps:
             if "random_state" in step.get_params(deep=False):
                 model.set_params(**{f"{name}__random_state": seed})
-        _fit(model, take_columns(X, features), part)
-        return Pipeline([*steps, ("columns", TakeColumns(features)), *model.steps])
+        fit_model(model, take_columns(X, features), part)
+        taken = FunctionTransformer(take_columns, kw_args={"columns": features})
+        return Pipeline([*steps, ("columns", taken), *model.steps])
 
     def _plain(self, selector: Any, n_columns: int, seed: int) -> Any:
-        """Return the model of a selector that predicts, unfitted, for given columns among which nothing is selected."""
+        """Make the model of a selector that predicts, unfitted, for given columns among which nothing is selected."""
         inner = _inner(selector)
         if hasattr(inner, "copy_for"):
             plain = inner.copy_for(n_columns)
@@ -363,17 +331,12 @@ def task_of(estimator: Any, y: Any) -> str:
     return decide_task(np.asarray(y))
 
 
-def kept_features(selector: Any, n_features: int) -> np.ndarray:
-    """Return the columns that a fitted selector keeps."""
-    selection = getattr(_inner(selector), "selection_", None)
-    support = selection.support if selection is not None else selector.get_support()
-    if len(support) != n_features:
-        raise ValueError(f"{type(selector).__name__} speaks of {len(support)} columns, there are {n_features}.")
-    return np.flatnonzero(support)
+def _behind(steps: list[tuple[str, Any]], model: Any) -> Any:
+    return Pipeline([*steps, ("model", model)]) if steps else model
 
 
 def _inner(selector: Any) -> Any:
-    """Return the estimator that a path chose, or the selector itself."""
+    """The estimator that a path chose, or the selector itself."""
     return getattr(selector, "best_estimator_", selector)
 
 
@@ -402,13 +365,7 @@ def _cut(estimator: Any) -> tuple[list[tuple[str, Any]], Any, list[tuple[str, An
     return before, selector, after
 
 
-def table_encoder_of(estimator: Any) -> TableEncoder | None:
-    """Return the encoder that a pipeline begins with, if it does."""
-    first = estimator.steps[0][1] if isinstance(estimator, Pipeline) else None
-    return first if isinstance(first, TableEncoder) else None
-
-
-def _fit(model: Any, X: Any, part: Part, **more: Any) -> None:
+def fit_model(model: Any, X: Any, part: Part, **more: Any) -> None:
     """Fit a model, with the weights of the rows where it takes them."""
     name, last = model.steps[-1] if isinstance(model, Pipeline) else ("", model)
     if part.sample_weight is not None and has_fit_parameter(last, "sample_weight"):

@@ -76,7 +76,6 @@ def measure_images(variant, m):
             optimizer=lambda parameters: torch.optim.SGD(parameters, 0.1, 0.9, weight_decay=5e-4, nesterov=True),
             batch_size=128,
             refinement_steps=1,
-            shrink=False,
             **{**phases, "selection_steps": 0},
         )
     return record, -(-len(pictures.train) // 128)

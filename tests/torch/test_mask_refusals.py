@@ -46,7 +46,7 @@ def test_a_wrong_shape(shape):
         ({"mu": float("nan")}, "mu is out of range"),
         ({"rho": 1.5}, "rho is out of range"),
         ({"mask_learning_rate": 0.0}, "mask_learning_rate is out of range"),
-        ({"betas": (1.0, 0.9)}, "beta1 is out of range"),
+        ({"beta1": 1.0}, "beta1 is out of range"),
         ({"epsilon": 0.0}, "epsilon is out of range"),
     ],
 )

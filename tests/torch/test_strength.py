@@ -20,14 +20,14 @@ def data():
     return x, x[:, :5] @ WEIGHTS + 0.1 * torch.randn(200, generator=generator)
 
 
-def build(strength, dtype=torch.float32, **options):
+def build(strength):
     torch.manual_seed(1)
-    mask = FeatureMask(16, strength=strength, dtype=dtype, mask_learning_rate=0.02, **options)
-    return mask, nn.Sequential(mask, nn.Linear(16, 1)).to(dtype)
+    mask = FeatureMask(16, strength=strength, mask_learning_rate=0.02)
+    return mask, nn.Sequential(mask, nn.Linear(16, 1))
 
 
 def fit(mask, model, data, n_steps=None, ramp_steps=150):
-    x, y = (part.to(mask.gamma.dtype) for part in data)
+    x, y = data
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     mask.attach(optimizer, warmup_steps=60, ramp_steps=ramp_steps)
     path = []
@@ -40,15 +40,14 @@ def fit(mask, model, data, n_steps=None, ramp_steps=150):
     return torch.stack(path)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])  # compiled, and by tensor operations
-def test_the_count_falls_with_the_strength(data, dtype):
+def test_the_count_falls_with_the_strength(data):
     counts = []
     for strength in (1e-7, 0.01, 0.1, 0.5, 1e4):
-        mask, model = build(strength, dtype)
+        mask, model = build(strength)
         fit(mask, model, data)
         kept = mask.support()
         counts.append(int(kept.sum()))
-        assert mask.gamma.tolist() == kept.to(dtype).tolist()
+        assert mask.gamma.tolist() == kept.float().tolist()
         assert mask.n_features_to_select == mask.n_alive == counts[-1]
         assert float(mask.penalty()) == 0
         assert sorted(mask.ranking().tolist()) == list(range(1, 17))
@@ -58,23 +57,6 @@ def test_the_count_falls_with_the_strength(data, dtype):
     assert counts[0] > 5
     assert counts[-1] == 0
     assert len(set(counts)) >= 4
-
-
-def test_the_compiled_step_is_that_of_the_core():
-    """The same gradients give the same gamma, whatever the weights do."""
-    gradients = torch.randn(300, 16, generator=torch.Generator().manual_seed(2)) - 0.3
-    masks = [FeatureMask(16, strength=0.2, dtype=dtype) for dtype in (torch.float32, torch.float64)]
-    for mask in masks:
-        mask.attach(torch.optim.SGD(mask.parameters(), lr=0.1), warmup_steps=2, ramp_steps=200)
-    for gradient in gradients:
-        for mask in masks:
-            if not mask.closed:
-                mask.gamma.grad = gradient.to(mask.gamma.dtype).clone()
-                mask.take_step()
-        torch.testing.assert_close(masks[0].gamma.double(), masks[1].gamma, atol=1e-4, rtol=0)
-    assert masks[0].rank.tolist() == masks[1].rank.tolist()
-    assert all(mask.closed for mask in masks)
-    assert masks[0].n_features_to_select == masks[1].n_features_to_select
 
 
 def test_the_state_moves_on_where_it_was_saved(data):
@@ -101,21 +83,20 @@ def test_a_state_of_another_strength_is_not_loaded():
 
 def test_what_a_summary_says(data):
     mask, model = build(0.1)
-    assert str(mask.summary()).startswith("warm-up, step 0: 16 of 16 features alive, strength 0.1")
+    assert mask.summary().startswith("warm-up, step 0: 16 of 16 features alive, strength 0.1")
     assert mask.extra_repr() == "16, strength=0.1, alive=16"
     assert float(mask.penalty()) == 0  # gamma is all ones, which is binary
     fit(mask, model, data, 120)
-    assert mask.summary().phase == "selection"
+    assert mask.summary().startswith("selection")
     assert mask.n_features_to_select == 0  # not known yet
     assert float(mask.penalty()) > 0
     would_keep = int((mask.gamma > 0.5).sum())
     assert int(mask.support().sum()) == would_keep
     mask.detach()
     fit(mask, model, data)
-    summary = mask.summary()
-    assert summary.phase == "closed"
-    assert summary.n_features_to_select == summary.n_alive == int(mask.support().sum())
-    assert summary.gamma_sum == summary.n_alive
+    n_kept = mask.n_features_to_select
+    assert mask.n_alive == int(mask.support().sum()) == n_kept
+    assert f"{n_kept} of 16 features alive, strength 0.1\nsum of gamma {n_kept}, penalty 0" in mask.summary()
     assert mask.extra_repr() == "16, strength=0.1, closed"
 
 
@@ -129,41 +110,15 @@ def test_finalize_keeps_what_is_above_one_half(data):
     assert torch.equal(mask.gamma.detach(), above.float())
 
 
-def test_the_small_network_predicts_the_same(data):
-    mask, model = build(0.1)
-    fit(mask, model, data)
-    small = prune(model)
-    assert small.n_values == mask.n_features_to_select > 0
-    torch.testing.assert_close(small(data[0][:, mask.support()]), model(data[0]))
-
-
-def test_reset_starts_again(data):
-    mask, model = build(0.1)
-    fit(mask, model, data)
-    mask.detach()
-    mask.reset()
-    assert not mask.closed
-    assert mask.n_alive == 16
-    fit(mask, model, data)
-    assert mask.closed
-
-
 @pytest.mark.parametrize("strength", [0.1, 1e4])
 def test_the_trainer_takes_a_strength(data, strength):
     mask, model = build(strength)
     x, y = data
-    optimizer = lambda parameters: torch.optim.Adam(parameters, lr=0.02)  # noqa: E731
-    found = train(
-        model,
-        (x, y),
-        lambda scores, target: nn.functional.mse_loss(scores.squeeze(1), target),
-        optimizer=optimizer,
-        batch_size=50,
-        warmup_steps=60,
-        ramp_steps=150,
-        refinement_steps=20,
-        seed=0,
-    )
+    steps = {"warmup_steps": 60, "ramp_steps": 150, "refinement_steps": 20}
+    found = train(model, (x, y[:, None]), nn.functional.mse_loss, learning_rate=0.02, batch_size=50, **steps)
+    if strength < 1:
+        small = prune(model)
+        torch.testing.assert_close(small(small.select(x)), model(x))
     assert found.support.sum() == mask.n_features_to_select < 16
     assert found.converged
     assert (mask.n_features_to_select == 0) == (strength > 1)

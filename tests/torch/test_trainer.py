@@ -1,6 +1,8 @@
 """The trainer: phases, data of all kinds, seeds, checkpoints, bad input."""
 
 import functools
+import subprocess
+import sys
 import warnings
 from types import SimpleNamespace
 
@@ -11,7 +13,9 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from tamiz.core import HISTORY_COLUMNS
-from tamiz.torch import FeatureMask, StepReport, train
+from tamiz.torch import FeatureMask, StepReport, prune, train, train_weights
+from tamiz.torch.batches import LoaderBatches, TensorBatches, equal_sizes, full_sizes, make_batches
+from tamiz.torch.trainer import checked_device, decay_groups, seeded
 
 QUICK = {"warmup_steps": 20, "ramp_steps": 300, "refinement_steps": 60}
 mse = nn.functional.mse_loss
@@ -90,25 +94,20 @@ def test_refinement_divides_the_learning_rate_twice():
     assert rates == pytest.approx([0.05] * 20 + [0.01] * 20 + [0.002] * 20)
 
 
-@pytest.mark.parametrize("shrink", [True, False])
-def test_the_weights_of_the_last_part_of_the_refinement_are_averaged(shrink):
+def test_the_weights_of_the_last_part_of_the_refinement_are_averaged():
     """Against the mean of the weights that a run without averages has after each of those steps."""
     plain, averaged = deep(), deep()
     seen = []
 
     def look(report):
         if report.phase == "refinement":
-            parts = [part.detach().clone() for part in (plain[1].weight, plain[2].running_mean, plain[5].bias)]
-            assert parts[0].shape[1] == (2 if shrink else 30)
-            seen.append(parts)
+            seen.append([part.detach().clone() for part in (plain[1].weight, plain[2].running_mean, plain[5].bias)])
 
-    train(plain, regression(), mse, callbacks=[look], shrink=shrink, **QUICK)
-    selection = train(averaged, regression(), mse, average=0.5, shrink=shrink, **QUICK)
+    train(plain, regression(), mse, callbacks=[look], **QUICK)
+    train(averaged, regression(), mse, average=0.5, **QUICK)
     assert len(seen) == 60
     expected = [torch.stack(parts[30:]).mean(0) for parts in zip(*seen)]
-    if not shrink:
-        expected[0] = expected[0][:, selection.indices]
-    found = [averaged[1].weight.detach()[:, selection.indices], averaged[2].running_mean, averaged[5].bias.detach()]
+    found = [averaged[1].weight.detach(), averaged[2].running_mean, averaged[5].bias.detach()]
     for one, other in zip(found, expected):
         torch.testing.assert_close(one, other)
     assert not torch.allclose(averaged[5].bias, plain[5].bias, rtol=1e-6, atol=1e-7)
@@ -266,27 +265,24 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     with pytest.raises(ValueError, match="rows=120, now rows=119"):
         train(model, regression(n_rows=119), mse, checkpoint=path, **QUICK)
     model[0].attach(torch.optim.SGD(model.parameters(), lr=0.1)).remove()  # nothing is left attached
-    path.write_bytes(b"not a checkpoint")
-    with pytest.raises(ValueError, match="is not a checkpoint of tamiz"):
-        train(linear(), regression(), mse, checkpoint=path, **QUICK)
 
 
-SCRIPT = """
-import sys, torch
-from torch import nn
-from tamiz.torch import FeatureMask, train
-torch.set_num_threads(1)
-torch.manual_seed(0)
-X = torch.randn(200, 60)
-y = (X[:, [3]] * X[:, [8]] + X[:, [3]]).sign()
-model = nn.Sequential(FeatureMask(60, 3), nn.Linear(60, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 1))
-def tell(report):
-    if report.step % 50 == 0:
-        print(report.step, flush=True)
-selection = train(model, (X, y), nn.functional.mse_loss, warmup_steps=30, ramp_steps=400, refinement_steps=60,
-                  checkpoint=sys.argv[1], checkpoint_every=20, callbacks=[tell])
-torch.save({"ranking": torch.tensor(selection.ranking), **model.state_dict()}, sys.argv[2])
-"""
+def test_a_file_that_is_no_checkpoint_is_refused_and_runs_no_code(tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return (tmp_path.joinpath("ran").touch, ())
+
+    path = tmp_path / "run.pt"
+    for write in (
+        lambda: path.write_bytes(b""),
+        lambda: path.write_bytes(b"PK\x03\x04"),
+        lambda: torch.save([1, 2], path),
+        lambda: torch.save({"x": Evil()}, path),
+    ):
+        write()
+        with pytest.raises(ValueError, match=r"run\.pt is not a checkpoint of tamiz"):
+            train(linear(), regression(), mse, checkpoint=path, **QUICK)
+    assert not (tmp_path / "ran").exists()
 
 
 # ---- progress and bad input --------------------------------------------------------------------------------------------
@@ -342,6 +338,7 @@ def test_an_error_in_the_loop_leaves_the_model_whole():
         ({"optimizer": lambda parameters: None}, TypeError, "it returned NoneType"),
         ({"data": (torch.ones(3, 30), torch.full((3, 1), torch.inf))}, FloatingPointError, "gamma"),
         ({"data": (torch.ones(3, 7), torch.ones(3, 1))}, ValueError, "does not fit"),
+        ({"rate": 0.1}, TypeError, "there is no option 'rate'; there are optimizer, learning_rate"),
     ],
 )
 def test_bad_input(changes, error, message):
@@ -365,3 +362,135 @@ def test_any_optimizer_and_no_warning():
             warnings.simplefilter("error")
             selection = train(deep(), regression(), mse, optimizer=factory, **QUICK)
         assert selection.indices.tolist() == [4, 17]
+
+
+def test_held_out_rows_alone_move_gamma(tmp_path):
+    """A column that repeats the target of the training rows alone is not taken, and a run can be broken off."""
+    X, y = regression(n_rows=240)
+    X[:120, 9] = 3 * y[:120, 0]
+    data = {"data": (X[:120], y[:120]), "loss": mse, "refinement_rates": [1.0], **QUICK}
+    assert 9 in train(linear(), **data).indices
+    straight, broken, resumed = (linear() for _ in range(3))
+    data["held_out"] = (X[120:], y[120:])
+    expected = train(straight, **data)
+    assert expected.indices.tolist() == [4, 17]
+    path = tmp_path / "run.pt"
+    with pytest.raises(Stop):
+        train(broken, **data, checkpoint=path, checkpoint_every=6, callbacks=[stop_at(100)])
+    assert train(resumed, **data, checkpoint=path).ranking.tolist() == expected.ranking.tolist()
+    assert same_weights(straight, resumed)
+
+
+# ---- weights alone -----------------------------------------------------------------------------------------------------
+
+
+def test_weights_alone_follow_their_rates():
+    # With SGD, loss (0 - s)^2 and one row of x = 1, a step multiplies the weight by 1 - 2 * rate.
+    model = nn.Linear(1, 1, bias=False)
+    model.weight.data.fill_(1.0)
+    sgd = functools.partial(torch.optim.SGD, lr=0.1)
+    data = (torch.ones(1, 1), torch.zeros(1, 1))
+    history = train_weights(model, data, mse, optimizer=sgd, n_steps=3, rates=[1.0, 0.2, 0.04])
+    assert model.weight.item() == pytest.approx((1 - 0.2) * (1 - 0.04) * (1 - 0.008))
+    assert history["step"].tolist() == [1, 2, 3]
+    assert history["loss"][0] == 1
+    assert not model.training
+
+
+def test_weights_alone_are_the_refinement_of_train():
+    masked, plain = deep(m=30, dropout=0.2), deep(dropout=0.2)[1:]
+    reports = []
+    train(masked, regression(), mse, refinement_steps=30, average=0.5, seed=4)
+    train_weights(plain, regression(), mse, n_steps=30, average=0.5, seed=4, callbacks=[reports.append])
+    torch.testing.assert_close(plain(regression()[0]), masked(regression()[0]))
+    last = reports[-1]
+    assert (last.step, last.phase, last.n_alive, last.n_refined) == (30, "refinement", 0, 30)
+
+
+def test_a_pruned_model_is_trained_on():
+    X, y = regression()
+    model = linear()
+    selection = train(model, (X, y), mse, ramp_steps=100, refinement_steps=0)
+    small, columns = prune(model), X[:, selection.indices.tolist()]
+    before = mse(small(columns), y).item()
+    train_weights(small, (columns, y), mse, n_steps=100)
+    assert mse(small(columns), y).item() < before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": linear()}, "holds a FeatureMask"),
+        ({"model": nn.ReLU()}, "no parameters to train"),
+        ({"n_steps": 0}, "n_steps must be an integer of at least 1"),
+        ({"rates": (1.0, 0.0)}, "rates must be positive"),
+        ({"checkpoint_every": 0}, "checkpoint_every must be an integer of at least 1"),
+    ],
+)
+def test_bad_input_of_weights_alone(changes, message):
+    with pytest.raises(ValueError, match=message):
+        train_weights(**{"model": nn.Linear(30, 1), "data": regression(), "loss": mse, **changes})
+
+
+# ---- parts -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sizes", [equal_sizes, full_sizes])
+def test_batches(sizes):
+    for n_rows, batch_size in [(1, 1), (1, 5), (2, 2), (5, 2), (7, 3), (11, 3), (64, 64), (65, 64)]:
+        found = sizes(n_rows, batch_size)
+        assert sum(found) == n_rows
+        assert min(found) > 1 or n_rows == 1 or batch_size == 1
+    rows = torch.arange(9)
+    batches, other = (TensorBatches((rows, rows * 2), 2, seed, sizes) for seed in (0, 7))
+    n_batches = len(batches.sizes)
+    epochs = [torch.cat([next(batches)[0] for _ in range(n_batches)]).tolist() for _ in range(2)]
+    assert sorted(epochs[0]) == sorted(epochs[1]) == rows.tolist()
+    assert epochs[0] != epochs[1]
+    next(batches)
+    other.load(batches.state())
+    for _ in range(n_batches + 1):
+        assert torch.equal(next(other)[1], next(batches)[1])
+
+
+def test_what_data_become():
+    like, x = torch.zeros(1, dtype=torch.float64), np.ones((4, 2), dtype=np.float32)
+    batches = make_batches((x, np.arange(4)), like, 2, 0)
+    assert [part.dtype for part in batches.parts] == [torch.float64, torch.int64]
+    assert make_batches(batches, like, 3, 1) is batches
+    assert isinstance(make_batches([x], like, 2, 0), LoaderBatches)
+
+
+def test_l2_acts_on_matrices_only():
+    groups = decay_groups(nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)).parameters(), l2=0.25)
+    assert [(group["weight_decay"], group["decays"]) for group in groups] == [(0.5, True), (0.0, False)]
+    assert [{parameter.dim() for parameter in group["params"]} for group in groups] == [{2}, {1}]
+    assert len(decay_groups(nn.Linear(2, 1, bias=False).parameters(), 0.1)) == 1
+    with pytest.raises(ValueError, match="no trainable parameters"):
+        decay_groups(nn.Linear(1, 1).requires_grad_(False).parameters(), 0.0)
+
+
+def test_devices():
+    assert checked_device("cpu") == checked_device(torch.device("cpu")) == torch.device("cpu")
+    for name in ("gpu", None, 1.5, "cpu:x"):
+        with pytest.raises(ValueError, match="such as 'cpu', 'cuda' or 'cuda:1', got"):
+            checked_device(name)
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="torch finds no GPU here; use 'cpu'"):
+            checked_device("cuda")
+
+
+def test_the_random_state_comes_back_after_an_error():
+    before = torch.random.get_rng_state()
+    with pytest.raises(TypeError), seeded(3):
+        torch.rand(2) + "x"
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_a_missing_torch_names_the_command_that_installs_it():
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "try:\n    import tamiz.torch\nexcept ImportError as error:\n    print(error)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == 'tamiz.torch needs torch. Install it with: pip install "tamiz[torch]"'

@@ -24,20 +24,22 @@ class Recorder:
 
 def test_a_summary_in_every_phase(build, run_steps, table, true_features):
     mask, model = build()
-    assert mask.summary().phase == "warm-up"
-    assert mask.summary().best == []
+    assert mask.summary().splitlines() == [
+        "warm-up, step 0: 16 of 16 features alive, 3 to select", "sum of gamma 16, penalty 26",
+    ]  # fmt: skip
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     mask.attach(optimizer, warmup_steps=5, ramp_steps=60)
     run_steps(mask, model, optimizer, table, n_steps=10)
-    early = mask.summary(n_best=2)
-    assert (early.phase, early.step, len(early.best)) == ("selection", 10, 2)
+    early = mask.summary(n_best=2).splitlines()
+    assert early[0].startswith("selection, step 10")
+    assert len(early) == 4
     run_steps(mask, model, optimizer, table)
     names = [f"gene {i}" for i in range(mask.n_features)]
-    late = mask.summary(names, n_best=3)
-    assert (late.phase, late.n_alive, late.gamma_sum, late.penalty) == ("closed", 3, 3.0, 0.0)
-    assert sorted(late.best) == sorted((f"gene {i}", 1.0) for i in true_features)
-    assert "closed, step" in str(late)
-    assert f"gene {true_features[0]}" in str(late)
+    first, second, *best = mask.summary(names, n_best=3).splitlines()
+    assert first == f"closed, step {mask.step}: 3 of 16 features alive, 3 to select"
+    assert second == "sum of gamma 3, penalty 0"
+    assert sorted(line[7:].split("  ")[0].strip() for line in best) == sorted(f"gene {i}" for i in true_features)
+    assert all(line.endswith("1.000") for line in best)
     with pytest.raises(ValueError, match="names must name all"):
         mask.summary(["a"])
 

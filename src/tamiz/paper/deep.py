@@ -29,7 +29,7 @@ from tamiz.rows.exact import DEVIATIONS
 from tamiz.rows.scaling import prepare_table
 from tamiz.torch import train_weights
 from tamiz.torch.batches import TensorBatches, full_sizes
-from tamiz.torch.run import checked_device, decay_groups, seeded
+from tamiz.torch.trainer import checked_device, decay_groups, seeded
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ def new_network(pictures: Pictures, configuration: Configuration, seed: int, dev
     """Build a network that reads flat rows."""
     from torch import nn
 
-    from tamiz.torch.run import seeded
+    from tamiz.torch.trainer import seeded
 
     with seeded(seed):
         network = configuration.build(pictures.shape, pictures.n_classes)
@@ -340,7 +340,7 @@ class Images(Protocol):
         if (plan.depth - 4) % 6:
             raise ValueError(f"The depth of a Wide ResNet is 6n + 4 (10, 16, 22, ...), got {plan.depth}.")
         if plan.device != "cpu":
-            from tamiz.torch.run import checked_device
+            from tamiz.torch.trainer import checked_device
 
             checked_device(plan.device)
 

@@ -8,16 +8,14 @@ require("torch", "torch", "tamiz.torch")
 from tamiz.torch.batches import ParquetRows, Standardize
 from tamiz.torch.export import export_onnx, load_pruned, save_pruned
 from tamiz.torch.fold import folded_linear
-from tamiz.torch.mask import FeatureMask, MaskSummary, log_mask
+from tamiz.torch.mask import FeatureMask, log_mask
 from tamiz.torch.pruning import PrunedModel, PrunedNetwork, prune
-from tamiz.torch.run import StepReport
 from tamiz.torch.stepping import MaskHandle
-from tamiz.torch.trainer import train, train_weights
+from tamiz.torch.trainer import StepReport, train, train_weights
 
 __all__ = [
     "FeatureMask",
     "MaskHandle",
-    "MaskSummary",
     "ParquetRows",
     "PrunedModel",
     "PrunedNetwork",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,11 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from tamiz._utils.extras import require
 from tamiz._utils.validation import check_finite
-
-State = dict[str, Any]
+from tamiz.rows.passes import TableStatistics, describe_block
 
 
 def processes() -> tuple[int, int]:
-    """Return the number of this process and how many there are, by ``torch.distributed``.
+    """Number of this process and of all of them, by ``torch.distributed``.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def processes() -> tuple[int, int]:
 
 
 def equal_sizes(n_rows: int, batch_size: int) -> list[int]:
-    """Return the rows of the batches of an epoch: equal to one row, none fewer than ``batch_size`` unless there are fewer.
+    """Split an epoch into batches that differ by one row, none smaller than ``batch_size`` unless there are fewer rows.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def equal_sizes(n_rows: int, batch_size: int) -> list[int]:
 
 
 def full_sizes(n_rows: int, batch_size: int) -> list[int]:
-    """Return the rows of the batches of an epoch: ``batch_size`` each and the rest in the last.
+    """Split an epoch into batches of ``batch_size`` rows, the rest in the last.
 
     A rest of a single row joins the batch before: batch normalisation cannot work on one row.
 
@@ -113,15 +113,11 @@ class TensorBatches:
         self._position += 1
         return [part.index_select(0, rows) for part in self.parts]
 
-    def keep_columns(self, places: torch.Tensor) -> None:
-        """Hand out only these columns of the inputs from now on; the caller's tensor is not touched."""
-        self.parts[0] = self.parts[0].index_select(1, places)
-
-    def state(self) -> State:
-        """Return where the batches stand."""
+    def state(self) -> dict[str, Any]:
+        """Where the batches stand."""
         return {"start": self._start, "position": self._position}
 
-    def load(self, state: State) -> None:
+    def load(self, state: dict[str, Any]) -> None:
         """Go on from where other batches stood."""
         self._generator.set_state(state["start"])
         self._begin_epoch()
@@ -166,11 +162,11 @@ class LoaderBatches:
         self._position += 1
         return batch
 
-    def state(self) -> State:
-        """Return where the batches stand."""
+    def state(self) -> dict[str, Any]:
+        """Where the batches stand."""
         return {"start": self._start, "own_start": self._own_start, "position": self._position}
 
-    def load(self, state: State) -> None:
+    def load(self, state: dict[str, Any]) -> None:
         """Go on from where other batches stood; what they had handed out of their epoch is drawn and dropped."""
         now = torch.random.get_rng_state()
         torch.random.set_rng_state(state["start"])
@@ -258,11 +254,7 @@ class ParquetRows(IterableDataset[Any]):
         rest: list[torch.Tensor] = []
         for start in starts.tolist():
             frame = scan.slice(start, min(self.block_rows, end - start)).collect()
-            target = (
-                frame.select(self.target).to_numpy()
-                if not isinstance(self.target, str)
-                else frame[self.target].to_numpy()
-            )
+            target = (frame[self.target] if isinstance(self.target, str) else frame.select(self.target)).to_numpy()
             block = [torch.from_numpy(frame.select(self.columns).to_numpy().astype(np.float32)), torch.tensor(target)]
             if block[1].is_floating_point():
                 block[1] = block[1].float()
@@ -311,40 +303,28 @@ class Standardize(nn.Module):
         batches : iterable of tensors, or of tuples whose first part is one
             The rows of this process.
         """
-        moments = torch.zeros(3, self.num_features, dtype=torch.float64)  # number, mean, sum of squared differences
-        for batch in batches:
-            x = (batch if isinstance(batch, torch.Tensor) else batch[0]).reshape(-1, self.num_features).double().cpu()
-            number = (~x.isnan()).sum(0).double()
-            mean = x.nansum(0) / number.clamp(min=1)
-            moments = _pooled(moments, torch.stack([number, mean, (x - mean).square().nansum(0)]))
+        rows = (batch if isinstance(batch, torch.Tensor) else batch[0] for batch in batches)
+        flat = (x.reshape(-1, self.num_features).double().cpu().numpy() for x in rows)
+        parts: list[Any] = [reduce(TableStatistics.merge, (describe_block(x, np.empty((0, 0))) for x in flat))]
         _, world = processes()
         if world > 1:
-            all_moments: list[Any] = [None] * world
-            distributed.all_gather_object(all_moments, moments)
-            moments = torch.zeros_like(moments)
-            for part in all_moments:
-                moments = _pooled(moments, part)
-        if bool((moments[0] == 0).any()):
-            raise ValueError(f"column {int((moments[0] == 0).nonzero()[0])} has no values")
-        deviation = (moments[2] / moments[0]).sqrt()
-        self.mean.copy_(moments[1])
-        self.scale.copy_(torch.where(deviation > 0, deviation, 1.0))
+            own, parts = parts[0], [None] * world
+            distributed.all_gather_object(parts, own)
+        found = reduce(TableStatistics.merge, parts)
+        if bool((found.count == 0).any()):
+            raise ValueError(f"column {int(np.flatnonzero(found.count == 0)[0])} has no values")
+        deviation = np.sqrt(found.variance)
+        self.mean.copy_(torch.from_numpy(found.mean))
+        self.scale.copy_(torch.from_numpy(np.where(deviation > 0, deviation, 1.0)))
         return self
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the standardised columns."""
+        """Standardise the columns."""
         return torch.where(x.isnan(), 0.0, (x - self.mean) / self.scale)
 
 
-def _pooled(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Pool number, mean and sum of squares of two sets of rows (Chan, Golub and LeVeque 1983)."""
-    number = a[0] + b[0]
-    share, gap = b[0] / number.clamp(min=1), b[1] - a[1]
-    return torch.stack([number, a[1] + gap * share, a[2] + b[2] + gap.square() * a[0] * share])
-
-
 def make_batches(data: Any, like: torch.Tensor, batch_size: int, seed: int) -> TensorBatches | LoaderBatches:
-    """Return batches of a tensor, a tuple of tensors or arrays with one entry for each row, or an iterable of batches.
+    """Make batches of a tensor, a tuple of tensors or arrays with one entry for each row, or an iterable of batches.
 
     Tensors in memory are brought to the type and device of ``like``; :class:`TensorBatches` are returned as they are.
     """
@@ -352,22 +332,21 @@ def make_batches(data: Any, like: torch.Tensor, batch_size: int, seed: int) -> T
         return data
     parts = (data,) if isinstance(data, (torch.Tensor, np.ndarray)) else data
     if isinstance(parts, tuple) and parts and all(isinstance(part, (torch.Tensor, np.ndarray)) for part in parts):
-        return TensorBatches(_checked(parts, like), batch_size, seed)
+        tensors = [torch.as_tensor(part) for part in parts]
+        if any(tensor.dim() == 0 for tensor in tensors):
+            raise ValueError("data must have one entry for each row; a part of it is a single number")
+        lengths = {len(tensor) for tensor in tensors}
+        if len(lengths) != 1 or lengths == {0}:
+            raise ValueError(
+                f"the parts of data must have the same number of rows, at least one; got {sorted(lengths)}"
+            )
+        x = tensors[0].detach()
+        if x.device.type == "cpu" and x.is_floating_point():
+            check_finite(x.reshape(len(x), -1).numpy())
+        there = [tensor.to(like.device, like.dtype if tensor.is_floating_point() else None) for tensor in tensors]
+        return TensorBatches(there, batch_size, seed)
     if isinstance(data, Iterable):
         return LoaderBatches(data)
     raise TypeError(
         f"data must be a tuple of tensors (X, y) or an iterable of batches such as a DataLoader, got {type(data).__name__}"
     )
-
-
-def _checked(parts: tuple[Any, ...], like: torch.Tensor) -> list[torch.Tensor]:
-    tensors = [torch.as_tensor(part) for part in parts]
-    if any(tensor.dim() == 0 for tensor in tensors):
-        raise ValueError("data must have one entry for each row; a part of it is a single number")
-    lengths = {len(tensor) for tensor in tensors}
-    if len(lengths) != 1 or lengths == {0}:
-        raise ValueError(f"the parts of data must have the same number of rows, at least one; got {sorted(lengths)}")
-    x = tensors[0].detach()
-    if x.device.type == "cpu" and x.is_floating_point():
-        check_finite(x.reshape(len(x), -1).numpy())
-    return [tensor.to(like.device, like.dtype if tensor.is_floating_point() else None) for tensor in tensors]

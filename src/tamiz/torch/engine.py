@@ -19,11 +19,13 @@ from tamiz.errors import DivergenceError
 from tamiz.selection import Selection
 from tamiz.torch.mask import FeatureMask
 from tamiz.torch.pruning import prune
-from tamiz.torch.run import StepReport, checked_device, decay_groups, seeded
-from tamiz.torch.trainer import train
+from tamiz.torch.trainer import StepReport, checked_device, decay_groups, seeded, train
 
 #: Rows that go through a network at once when it predicts.
 ROWS_AT_ONCE = 4096
+
+#: Settings of a rule that a mask takes as they are.
+SETTINGS = ("mu", "rho", "mask_learning_rate", "beta1", "beta2", "epsilon", "mask_optimizer")
 
 
 class NetworkModel:
@@ -215,12 +217,7 @@ def _mask_of(rule: Rule, problem: Problem) -> FeatureMask:
         None if rule.costs is not None else m,
         rule.variant,
         **options,
-        mu=rule.mu,
-        rho=rule.rho,
-        mask_learning_rate=rule.mask_learning_rate,
-        betas=(rule.beta1, rule.beta2),
-        epsilon=rule.epsilon,
-        mask_optimizer=rule.mask_optimizer,
+        **{name: getattr(rule, name) for name in SETTINGS},
     )
 
 

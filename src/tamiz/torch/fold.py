@@ -1,15 +1,13 @@
 """Fold a mask into the ``nn.Linear`` behind it: ``g * W`` instead of ``x * g``.
 
 ``(x * g) @ W.T == x @ (g * W).T``, but the second form needs no gradient with respect to the input, which on a wide table
-costs as much as the rest of the layer. The mask hands on a :class:`DeferredProduct`, a tensor that has not been computed
-yet: a linear layer takes the folded path, anything else makes it compute the product first. It has no memory behind it, so
-code that bypassed both would fail, never see unmasked numbers.
+costs as much as the rest of the layer, and where few columns are left it needs only these. The mask hands on a
+:class:`DeferredProduct`, a tensor that has not been computed yet: a linear layer takes the folded path, anything else makes it
+compute the product first. It has no memory behind it, so code that bypassed both would fail, never see unmasked numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -44,36 +42,6 @@ _OUTLINE = {
 _linear = torch.nn.functional.linear
 _ORDINARY = (torch.Tensor, torch.nn.Parameter, type(None))
 
-_fates: list[torch.Tensor | None] | None = None
-
-
-@contextmanager
-def watched() -> Iterator[list[torch.Tensor | None]]:
-    """Record what becomes of the masked inputs inside: the weights they are folded into, or None for a computed product.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from tamiz.torch import FeatureMask
-    >>> from tamiz.torch.fold import watched
-    >>> layer = torch.nn.Linear(3, 2)
-    >>> with watched() as fates:
-    ...     _ = layer(FeatureMask(3, 1)(torch.ones(4, 3)))
-    >>> fates[0] is layer.weight
-    True
-    """
-    global _fates
-    before, _fates = _fates, []
-    try:
-        yield _fates
-    finally:
-        _fates = before
-
-
-def _note(fate: torch.Tensor | None) -> None:
-    if _fates is not None:
-        _fates.append(fate)
-
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def _split(both, weight, gamma, gamma_gradient):
@@ -93,7 +61,7 @@ def _split(both, weight, gamma, gamma_gradient):
 
 
 def fold_gradients(both: torch.Tensor, weight: torch.Tensor, gamma: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the gradients of ``g`` and of ``W`` from that of the product ``g * W``.
+    """Compute the gradients of ``g`` and of ``W`` from that of the product ``g * W``.
 
     Where the backward pass is itself to be differentiated, only tensor operations are used.
     """
@@ -132,10 +100,25 @@ class _FoldedLinear(torch.autograd.Function):
         return None, gamma_gradient, weight_gradient, output_gradient.sum(0) if ctx.has_bias else None
 
 
+class _Columns(torch.autograd.Function):
+    """Take columns out of a matrix; that of ``index_select`` adds their gradients one column at a time."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: torch.Tensor, kept: torch.Tensor) -> Any:
+        ctx.save_for_backward(kept)
+        ctx.shape = weight.shape
+        return weight.index_select(1, kept)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: torch.Tensor) -> Any:
+        (gradient,), (kept,) = grad_outputs, ctx.saved_tensors
+        return gradient.new_zeros(ctx.shape).index_copy(1, kept, gradient), None
+
+
 def folded_linear(
     x: torch.Tensor, gamma: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Return ``linear(x * gamma, weight, bias)`` without the gradient of ``x``; for any number of leading dimensions.
+    """Compute ``linear(x * gamma, weight, bias)`` without the gradient of ``x``; for any number of leading dimensions.
 
     Examples
     --------
@@ -201,20 +184,20 @@ class _Defer(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, gamma: torch.Tensor) -> Any:
+    def forward(ctx: Any, x: torch.Tensor, gamma: torch.Tensor, kept: torch.Tensor | None) -> Any:
         ctx.save_for_backward(x, gamma)
-        return DeferredProduct(x, gamma)
+        return DeferredProduct(x, gamma, kept)
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: torch.Tensor) -> Any:
         x, gamma = ctx.saved_tensors
-        return None, (grad_outputs[0] * x).sum_to_size(gamma.shape)
+        return None, (grad_outputs[0] * x).sum_to_size(gamma.shape), None
 
 
 def masked(x: torch.Tensor, gamma: torch.Tensor, kept: torch.Tensor | None = None) -> torch.Tensor:
-    """Return ``x * gamma``, deferred where a linear layer that follows can make use of it.
+    """Multiply ``x`` by gamma, deferred where a linear layer that follows can make use of it.
 
-    Of a gamma of zeros and ones that does not move, ``kept`` are the places of the ones.
+    ``kept`` are the places where gamma is not zero, if they are known.
 
     Examples
     --------
@@ -224,21 +207,20 @@ def masked(x: torch.Tensor, gamma: torch.Tensor, kept: torch.Tensor | None = Non
     >>> type(product).__name__, product.tolist()
     ('Tensor', [[1.0, 0.5]])
     """
-    plain = type(x) is torch.Tensor and not x.requires_grad and not x.is_inference()
-    fits = gamma.dim() == 1 and x.dim() > 1 and x.shape[-1] == gamma.shape[0] and x.dtype == gamma.dtype
-    if _fates is None and x.numel() <= TINY:
+    if x.numel() <= TINY or type(x) is not torch.Tensor or x.requires_grad or x.is_inference():
         return x * gamma
-    if plain and fits and torch.is_grad_enabled() and not torch._C._are_functorch_transforms_active():
-        if kept is None:
-            return _Defer.apply(x, gamma)
-        if _fates is not None or 4 * kept.numel() <= gamma.numel() or kept.numel() == gamma.numel():
-            return DeferredProduct(x, gamma, kept)
-    _note(None)
-    return x * gamma
+    fits = gamma.dim() == 1 and x.dim() > 1 and x.shape[-1] == gamma.shape[0] and x.dtype == gamma.dtype
+    if not fits or not torch.is_grad_enabled() or torch._C._are_functorch_transforms_active():
+        return x * gamma
+    if kept is not None and 4 * kept.numel() > gamma.numel() > kept.numel():
+        kept = None  # too many to take them out
+    if gamma.requires_grad:
+        return _Defer.apply(x, gamma, kept)
+    return x * gamma if kept is None else DeferredProduct(x, gamma, kept)
 
 
 def _fold(input: Any, weight: Any, bias: Any = None) -> torch.Tensor | None:
-    """Return the folded form of ``linear(input, weight, bias)``, or None where it does not apply."""
+    """Compute ``linear(input, weight, bias)`` in the folded form; None where it does not apply."""
     if not isinstance(input, DeferredProduct) or input._product is not None:
         return None
     x, gamma = _parts(input)
@@ -247,13 +229,10 @@ def _fold(input: Any, weight: Any, bias: Any = None) -> torch.Tensor | None:
         return None
     if torch.is_autocast_enabled(x.device.type) or torch._C._are_functorch_transforms_active():
         return None
-    _note(weight)
     kept = input._kept
-    if kept is None:
-        return folded_linear(x, gamma, weight, bias)
-    if kept.numel() < gamma.numel():
-        x, weight = x.index_select(-1, kept), weight.index_select(1, kept)
-    return _linear(x, weight, bias)
+    if kept is not None and kept.numel() < gamma.numel():
+        x, weight, gamma = x.index_select(-1, kept), _Columns.apply(weight, kept), gamma.index_select(0, kept)
+    return folded_linear(x, gamma, weight, bias) if gamma.requires_grad else _linear(x, weight, bias)
 
 
 def _parts(deferred: DeferredProduct) -> tuple[torch.Tensor, torch.Tensor]:
@@ -268,7 +247,6 @@ def _parts(deferred: DeferredProduct) -> tuple[torch.Tensor, torch.Tensor]:
 
 def _numbers_of(deferred: DeferredProduct) -> torch.Tensor:
     x, gamma = _parts(deferred)
-    _note(None)
     return x * gamma
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import distributed, nn
 from torch.overrides import TorchFunctionMode
@@ -16,10 +16,14 @@ from torch.overrides import TorchFunctionMode
 from tamiz._utils.pictures import Bars, Grid, draw
 from tamiz._utils.validation import resolve_n_features_to_select
 from tamiz.core import Rule, Slot
+from tamiz.core.gates import read_gates
 from tamiz.core.step import check_strength
 from tamiz.torch.fold import masked
-from tamiz.torch.state import SCHEDULE, StatefulMask, check_shape, gather_gradient, mask_gates
+from tamiz.torch.state import SCHEDULE, StatefulMask
 from tamiz.torch.stepping import MaskHandle, Stepper, find_stepping_optimizer
+
+#: A mask whose living are fewer than this share of the columns at work lets linear layers work on the living alone.
+SHARE = 0.7
 
 #: Steps without a gradient of gamma after which a warning asks whether the model uses the mask at all.
 MANY_IDLE_STEPS = 100
@@ -95,27 +99,24 @@ class FeatureMask(StatefulMask):
         Takes the place of M, as a regulariser: the price of an entry in units of the loss, above 0. Gamma follows the loss
         + strength * sum(gamma) and is made binary; how many entries stay, from none to all, is left to the loss. The selection
         ends with the ramp. Not together with groups, costs, keep or drop.
-    mu : float, default=1.0
-        The paper's :math:`\mu`, weight of the count penalty beyond 1.
-    rho : float, default=0.75
-        The paper's :math:`\rho`, relaxation of the target of the soft variant.
-    mask_learning_rate : float, default=0.01
-        Learning rate of gamma.
-    betas : pair of float, default=(0.5, 0.999)
-        Decay rates of the moments of gamma (Adam).
-    epsilon : float, default=1e-8
-        Added to the denominator of the step of gamma (Adam).
-    mask_optimizer : {"adam", "rmsprop", "sign", "sgd"}, default="adam"
-        Solver of gamma: Adam, RMSprop, steps of equal length by the sign of the gradient, or plain projected gradient.
     device : torch.device or str, default=None
         Where the mask lies; None: the default device.
-    dtype : torch.dtype, default=None
-        Type of gamma: ``torch.float64``, else ``torch.float32``, since a step of 0.01 is lost in half precision.
+    **settings
+        mu : float, default=1.0
+            The paper's :math:`\mu`, weight of the count penalty beyond 1.
+        rho : float, default=0.75
+            The paper's :math:`\rho`, relaxation of the target of the soft variant.
+        mask_learning_rate : float, default=0.01
+            Learning rate of gamma.
+        beta1, beta2, epsilon : float, default=0.5, 0.999, 1e-8
+            Decay rates of the moments of gamma, and what is added to the denominator of its step (Adam).
+        mask_optimizer : {"adam", "rmsprop", "sign", "sgd"}, default="adam"
+            Solver of gamma: Adam, RMSprop, steps of equal length by the sign of the gradient, or plain projected gradient.
 
     Attributes
     ----------
     gamma : Parameter
-        The mask, in [0, 1]; binary once ``closed``.
+        The mask, in [0, 1], of type float32; binary once ``closed``.
     rule : Rule
         The settings, with the schedule of the last ``attach``.
 
@@ -150,21 +151,23 @@ class FeatureMask(StatefulMask):
         keep: Any = None,
         drop: Any = None,
         strength: float | None = None,
-        mu: float = 1.0,
-        rho: float = 0.75,
-        mask_learning_rate: float = 0.01,
-        betas: tuple[float, float] = (0.5, 0.999),
-        epsilon: float = 1e-8,
-        mask_optimizer: str = "adam",
         device: Any = None,
-        dtype: torch.dtype | None = None,
+        **settings: Any,
     ) -> None:
-        shape = check_shape(shape)
-        n_entries = math.prod(shape)
+        sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+        if not sizes or not all(isinstance(size, (int, np.integer)) and size > 0 for size in sizes):
+            raise ValueError(f"shape must be a positive integer or a tuple of them, got {shape!r}")
+        sizes = tuple(int(size) for size in sizes)
+        gates, names, n_entries = None, None, math.prod(sizes)
         options = {"groups": groups, "costs": costs, "budget": budget, "keep": keep, "drop": drop}
+        given: dict[str, Any] = {
+            name: value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
+            for name, value in options.items()
+            if value is not None
+        }
+        counts: dict[str, Any] = {"n_features": n_entries, "n_features_to_select": 0, "strength": strength}
         if strength is not None:
             check_strength(strength)
-            given = [name for name, value in options.items() if value is not None]
             if n_features_to_select is not None:
                 raise ValueError(
                     f"strength={strength!r} leaves the number of features to the loss: leave n_features_to_select at None, "
@@ -174,29 +177,16 @@ class FeatureMask(StatefulMask):
                 raise ValueError(
                     f"strength={strength!r} prices single entries: it cannot be combined with {', '.join(given)}"
                 )
-        gates, group_names = mask_gates(n_entries, n_features_to_select, options)
-        if gates is None:
-            m = 0 if strength is not None else resolve_n_features_to_select(n_features_to_select, n_entries)
-            counts: dict[str, Any] = {"n_features": n_entries, "n_features_to_select": m, "strength": strength}
-        else:
+        elif given:
+            gates, names = read_gates(n_entries, n_features_to_select, **{**dict.fromkeys(options), **given})
             counts = gates.rule_options()
-        rule_options: dict[str, Any] = {
-            **counts,
-            "variant": variant,
-            "mu": mu,
-            "rho": rho,
-            "mask_learning_rate": mask_learning_rate,
-            "beta1": betas[0],
-            "beta2": betas[1],
-            "epsilon": epsilon,
-            "mask_optimizer": mask_optimizer,
-        }
-        super().__init__(shape, Rule(**rule_options), gates, device, dtype)
-        self.group_names = group_names
-        self._options = rule_options
+        else:
+            counts["n_features_to_select"] = resolve_n_features_to_select(n_features_to_select, n_entries)
+        rule_options = {**counts, "variant": variant, **settings}
+        super().__init__(sizes, Rule(**rule_options), gates, device)
+        self.group_names, self._options = names, rule_options
         self._seen = False  # forward ran in training since the last step
         self._warned = False
-        self._stepper: Stepper | None = None
         self._checked = -1  # version of gamma after the last step
         self._idle = 0  # steps without a gradient of gamma, since the last one with
         self._held_out = False  # only what is inside held_out() moves gamma
@@ -206,7 +196,7 @@ class FeatureMask(StatefulMask):
     # ---- forward ---------------------------------------------------------------------------------------------------
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return ``x * gamma``."""
+        """Multiply ``x`` by gamma."""
         own = self.__dict__  # attributes of modules are slow to look up and to set
         gamma: torch.Tensor = own["_parameters"]["gamma"]
         mine, theirs = gamma.shape, x.shape
@@ -214,7 +204,7 @@ class FeatureMask(StatefulMask):
             len(theirs) < len(mine) or any(a not in (1, b) for a, b in zip(mine[::-1], theirs[::-1]))
         ):
             raise ValueError(f"a mask of shape {tuple(mine)} does not fit an input of shape {tuple(theirs)}")
-        compiling, kept = torch.compiler.is_compiling(), None
+        compiling, kept, whole = torch.compiler.is_compiling(), None, gamma
         if not own["_moving"] or (own["_held_out"] and not own["_inside"]):
             gamma, kept = self._resting_gamma(gamma, compiling)
         if gamma.dtype != x.dtype and (x.is_floating_point() or x.is_complex()):
@@ -222,10 +212,12 @@ class FeatureMask(StatefulMask):
         if compiling or not torch.is_grad_enabled() or torch.jit.is_tracing():
             return x * gamma
         own["_seen"] = True
+        if own["_moving"] and whole is own["_home"] and gamma.requires_grad:
+            kept = own["_alive"]
         return masked(x, gamma, kept)
 
     def _resting_gamma(self, gamma: torch.Tensor, compiling: bool) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Return gamma without a gradient and, of a closed mask, the numbers of its ones."""
+        """gamma without a gradient and, of a closed mask, the numbers of its ones."""
         # A data-parallel wrapper waits for the gradient of every parameter, so gamma has to stay in the graph.
         anchored = gamma.requires_grad and torch.is_grad_enabled() and distributed.is_available()
         anchored = anchored and distributed.is_initialized()
@@ -319,7 +311,7 @@ class FeatureMask(StatefulMask):
             raise RuntimeError("this mask is attached already; call detach() first")
         given: dict[str, Any] = {"warmup_steps": warmup_steps, "ramp_steps": ramp_steps, "max_steps": max_steps}
         given = {name: value for name, value in given.items() if value is not None}
-        rule = Rule(**self._options, **given)
+        rule = Rule(**{**self._options, **given})
         running = self.step > 0 and not self.closed
         if running and given and self._schedule() != {name: getattr(rule, name) for name in SCHEDULE}:
             raise ValueError(
@@ -362,45 +354,39 @@ class FeatureMask(StatefulMask):
         """Move gamma by its gradient and take the gradient away; ``attach`` calls this with each optimizer step."""
         own = self.__dict__
         gamma = own["_parameters"]["gamma"]
-        gradient = gamma.grad
-        if own["_averaged"] is not None:
-            gradient, own["_averaged"] = own["_averaged"], None
-        gamma.grad = None
+        gradient, own["_averaged"] = gamma.grad if own["_averaged"] is None else own["_averaged"], None
+        gamma.grad, own["_seen"], seen = None, False, own["_seen"]
+        tensors, rule, stepper = self._tensors(), own["rule"], own["_stepper"]
+        if stepper is None or not stepper.serves(tensors, rule):
+            stepper = own["_stepper"] = Stepper(tensors, rule)
+            own["_checked"] = -1
         if not own["_moving"]:
-            stepper, is_closed = own["_stepper"], own["_decided"] is not None
-            if is_closed and stepper is not None and stepper.tensors.counters is own["_buffers"]["counters"]:
-                stepper.count_step()
-            elif is_closed:
-                self.counters[Slot.STEP] += 1
-                self._remember()
-        elif gradient is None:
-            self._skip_step()
-        else:
-            tensors = self._tensors()
-            stepper = own["_stepper"]
-            if stepper is None or not stepper.serves(tensors, self.rule):
-                stepper = own["_stepper"] = Stepper(tensors, self.rule)
-                own["_checked"] = -1
-            if gamma._version != own["_checked"]:
-                self._check_gamma()
-            flat = gradient.detach().reshape(-1)
-            if self.gates is not None:
-                flat = gather_gradient(flat, self.place, self.rule.n_features)
-            closed = stepper.step(flat)
-            if self.gates is not None:
-                self._spread()
-            if closed:
-                self._update()
-            own["_checked"], own["_idle"] = gamma._version, 0
-        own["_seen"] = False
+            stepper.count_step()
+            return
+        if gradient is None:
+            self._skip_step(seen)
+            return
+        if gamma._version != own["_checked"]:
+            self._check_gamma()
+        flat, grouped = gradient.detach().reshape(-1), own["gates"] is not None
+        if grouped:  # a feature has the sum over its entries; the last two places are those that gamma does not decide
+            flat = flat.new_zeros(rule.n_features + 2).index_add_(0, self.place, flat)[:-2]
+        closed = stepper.step(flat)
+        if grouped:
+            self._spread()
+        elif stepper.n_alive < SHARE * (gamma.numel() if own["_alive"] is None else own["_alive"].numel()):
+            own["_alive"] = (tensors[3] <= tensors[4][Slot.KEPT]).nonzero().flatten()
+        if closed:
+            self._update()
+        own["_checked"], own["_idle"] = gamma._version, 0
 
-    def _skip_step(self) -> None:
+    def _skip_step(self, seen: bool) -> None:
         """Leave gamma where it is in a step whose loss does not involve the mask."""
         if not self.gamma.requires_grad:
             raise RuntimeError(
                 "gamma was frozen before the mask closed; call mask.gamma.requires_grad_(), or mask.finalize() to close it"
             )
-        if self._seen and not self._held_out:
+        if seen and not self._held_out:
             raise RuntimeError(
                 "gamma has no gradient: the loss does not depend on the mask's output, or the gradients were cleared "
                 "before the step"
@@ -415,8 +401,8 @@ class FeatureMask(StatefulMask):
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        bound = {"_stepper": None, "_checked": -1, "_warned": False, "_held_out": False, "_inside": False}
-        return {**super().__getstate__(), **bound, "_averaged": None}
+        bound = {"_checked": -1, "_warned": False, "_held_out": False, "_inside": False, "_averaged": None}
+        return {**super().__getstate__(), **bound}
 
     # ---- looking at it ---------------------------------------------------------------------------------------------
 
@@ -427,15 +413,15 @@ class FeatureMask(StatefulMask):
             raise ValueError(f"names must name all {self.n_features} features, got {len(names)}")
         return [str(name) for name in names]
 
-    def summary(self, names: Sequence[str] | None = None, n_best: int = 10) -> MaskSummary:
-        """Return phase, features alive, sum of gamma, penalty and the best features; ``print`` shows it.
+    def summary(self, names: Sequence[str] | None = None, n_best: int = 10) -> str:
+        """Describe where the mask stands: phase, features alive, sum of gamma, penalty and the best features.
 
         Parameters
         ----------
         names : sequence of str or None, default=None
             Names of all features; None numbers them.
         n_best : int, default=10
-            How many of the best features to list.
+            How many of the best features to list; none as long as nothing tells them apart.
 
         Examples
         --------
@@ -443,25 +429,26 @@ class FeatureMask(StatefulMask):
         warm-up, step 0: 3 of 3 features alive, 1 to select
         sum of gamma 3, penalty 4
         """
-        labels, value, closed = self._labels(names), float(self.penalty()), self.closed
-        gamma, has_moved = self.gamma.detach().reshape(-1).cpu(), bool(int(self.counters[Slot.AGE]))
+        labels, value, has_moved = self._labels(names), float(self.penalty()), bool(int(self.counters[Slot.AGE]))
         phase = "selection" if int(self.counters[Slot.OPEN]) else "closing"
-        if closed:
+        if self.closed:
             phase = "closed"
         elif self.step <= self.rule.warmup_steps and not has_moved:
             phase = "warm-up"
-        order = self.ranking().reshape(-1).cpu().argsort()[:n_best].tolist() if closed or has_moved else []
-        return MaskSummary(
-            phase=phase,
-            step=self.step,
-            n_features=self.n_features,
-            n_alive=self.n_alive,
-            n_features_to_select=self.n_features_to_select,
-            gamma_sum=float(gamma.sum()),
-            penalty=value,
-            best=[(labels[index], float(gamma[index])) for index in order],
-            strength=self.rule.strength,
+        gamma = self.gamma.detach().reshape(-1).cpu()
+        text = (
+            f"{phase}, step {self.step:,}: {self.n_alive:,} of {self.n_features:,} features alive, {self._aim()}\n"
+            f"sum of gamma {float(gamma.sum()):.4g}, penalty {value:.4g}"
         )
+        best = self.ranking().reshape(-1).cpu().argsort()[:n_best].tolist() if self.closed or has_moved else []
+        width = max((len(labels[index]) for index in best), default=0)
+        for rank, index in enumerate(best, start=1):
+            text += f"\n{rank:>5}  {labels[index]:<{width}}  {float(gamma[index]):.3f}"
+        return text
+
+    def _aim(self) -> str:
+        strength = self.rule.strength
+        return f"{self.n_features_to_select:,} to select" if strength is None else f"strength {strength:g}"
 
     def plot(self, names: Sequence[str] | None = None, ax: Any = None, n_shown: int = 50) -> Any:
         """Draw gamma with matplotlib: an image where the mask has rows and columns, else bars, the best first.
@@ -487,10 +474,8 @@ class FeatureMask(StatefulMask):
         'gamma: 16 of 16 alive, 2 to select'
         """
         labels, n_alive = self._labels(names), self.n_alive
-        gamma = self.gamma.detach().cpu().float()
-        strength = self.rule.strength
-        aim = f"{self.n_features_to_select:,} to select" if strength is None else f"strength {strength:g}"
-        title = f"gamma: {n_alive:,} of {self.n_features:,} alive, {aim}"
+        gamma = self.gamma.detach().cpu()
+        title = f"gamma: {n_alive:,} of {self.n_features:,} alive, {self._aim()}"
         if len(self.shape) > 1 and min(self.shape[-2:]) > 1:
             image = gamma.reshape(-1, *gamma.shape[-2:]).mean(dim=0)  # the mean over channels
             ax = draw(Grid(title, [], [], image.numpy(), 0.0, 1.0), ax)
@@ -499,51 +484,6 @@ class FeatureMask(StatefulMask):
         order = self.ranking().reshape(-1).cpu().argsort()[:n_shown]
         shown = [labels[index] for index in order.tolist()]
         return draw(Bars(title, shown, gamma.reshape(-1)[order].tolist(), "gamma", limits=(0.0, 1.05)), ax)
-
-
-@dataclass(frozen=True)
-class MaskSummary:
-    """Hold where a mask stands; printed as a short table.
-
-    Parameters
-    ----------
-    phase : {"warm-up", "selection", "closing", "closed"}
-        What happens to gamma now.
-    step : int
-        Optimizer steps since the start of the warm-up.
-    n_features, n_alive, n_features_to_select : int
-        All features, those not eliminated, and M; with a strength, M is 0 until the closing begins.
-    gamma_sum : float
-        Sum of gamma; M once the mask is closed.
-    penalty : float
-        ``L_12 + L_M``; 0 once the mask is closed.
-    best : list of tuple of (str, float)
-        Names and gamma of the features that are best now; empty as long as nothing tells them apart.
-    strength : float or None, default=None
-        Price of a feature, where the loss decides how many are kept.
-    """
-
-    phase: str
-    step: int
-    n_features: int
-    n_alive: int
-    n_features_to_select: int
-    gamma_sum: float
-    penalty: float
-    best: list[tuple[str, float]]
-    strength: float | None = None
-
-    def __str__(self) -> str:
-        aim = f"{self.n_features_to_select:,} to select"
-        if self.strength is not None:
-            aim = f"strength {self.strength:g}"
-        lines = [
-            f"{self.phase}, step {self.step:,}: {self.n_alive:,} of {self.n_features:,} features alive, {aim}",
-            f"sum of gamma {self.gamma_sum:.4g}, penalty {self.penalty:.4g}",
-        ]
-        width = max((len(name) for name, _ in self.best), default=0)
-        lines += [f"{rank:>5}  {name:<{width}}  {gamma:.3f}" for rank, (name, gamma) in enumerate(self.best, start=1)]
-        return "\n".join(lines)
 
 
 def log_mask(
@@ -607,33 +547,14 @@ def log_mask(
 
 
 def find_masks(model: nn.Module) -> dict[str, FeatureMask]:
-    """Return all masks inside a model, by name; raise ValueError if there is none.
+    """All masks inside a model, by name; raise ValueError if there is none.
 
     Examples
     --------
     >>> list(find_masks(nn.Sequential(FeatureMask(3, 1), nn.Linear(3, 1))))
     ['0']
     """
-    found = _named_masks(model)
+    found = {name: part for name, part in model.named_modules() if isinstance(part, FeatureMask)}
     if not found:
         raise ValueError("there is no FeatureMask in this model; put one in front of the layers that read the input")
     return found
-
-
-def find_mask(model: nn.Module) -> FeatureMask:
-    """Return the only mask inside a model; raise ValueError if there is none, or more than one.
-
-    Examples
-    --------
-    >>> find_mask(nn.Sequential(FeatureMask(3, 1), FeatureMask(3, 1)))
-    Traceback (most recent call last):
-    ValueError: the model must hold exactly one FeatureMask, it holds 2
-    """
-    masks = _named_masks(model)
-    if len(masks) != 1:
-        raise ValueError(f"the model must hold exactly one FeatureMask, it holds {len(masks)}")
-    return next(iter(masks.values()))
-
-
-def _named_masks(model: nn.Module) -> dict[str, FeatureMask]:
-    return {name: part for name, part in model.named_modules() if isinstance(part, FeatureMask)}

@@ -7,7 +7,6 @@ import hashlib
 import json
 import math
 import weakref
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -15,88 +14,16 @@ import numpy as np
 import torch
 from torch import nn
 
-from tamiz.core import Rule, Slot, binary_penalty, current_ranking, fill_budget, penalty
-from tamiz.core.gates import KEPT, Gates, read_gates
+from tamiz.core import MaskState, Rule, Slot, binary_penalty, current_ranking, fill_budget, penalty
+from tamiz.core.gates import KEPT, Gates
 from tamiz.core.rule import N_SLOTS
 from tamiz.core.step import decide_by_price
-from tamiz.torch.stepping import MaskHandle, MaskTensors, mask_state, spread_by_place, sum_by_place
+from tamiz.torch.stepping import MaskHandle, Stepper, mask_state
 
 #: Number of the format of a saved mask; raise it whenever the meaning of a buffer changes.
 MASK_FORMAT = 3
 
 SCHEDULE = ("warmup_steps", "ramp_steps", "max_steps")
-
-
-def check_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
-    """Return a shape as a tuple; raise ValueError if it is none.
-
-    Examples
-    --------
-    >>> check_shape(3), check_shape([1, 28, 28])
-    ((3,), (1, 28, 28))
-    """
-    try:
-        sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-        is_valid = len(sizes) > 0 and all(isinstance(n, (int, np.integer)) and n > 0 for n in sizes)
-    except TypeError:
-        is_valid = False
-    if not is_valid:
-        raise ValueError(f"shape must be a positive integer or a tuple of them, got {shape!r}")
-    return tuple(int(n) for n in sizes)
-
-
-def mask_gates(n_entries: int, n_features_to_select: Any, options: dict[str, Any]) -> tuple[Gates | None, Any]:
-    """Return the gates for the options of a mask, with the names of groups; None if every entry is a feature.
-
-    Examples
-    --------
-    >>> none = {"groups": None, "keep": None, "drop": None, "costs": None, "budget": None}
-    >>> mask_gates(4, 2, none), mask_gates(4, 2, {**none, "keep": [1]})[0].feature.tolist()
-    ((None, None), [0, -1, 1, 2])
-    """
-    if all(value is None for value in options.values()):
-        return None, None
-    plain: dict[str, Any] = {
-        name: value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
-        for name, value in options.items()
-    }
-    return read_gates(n_entries, n_features_to_select, **plain)
-
-
-def spread_gamma(feature_gamma: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
-    """Return gamma of each entry; the two places behind the features are a one and a zero.
-
-    Examples
-    --------
-    >>> spread_gamma(torch.tensor([0.5]), torch.tensor([0, 1, 0, 2])).tolist()
-    [0.5, 1.0, 0.5, 0.0]
-    """
-    if _is_plain(feature_gamma):
-        gamma = torch.empty(place.numel())
-        spread_by_place(feature_gamma.numpy(), place.numpy(), gamma.numpy())
-        return gamma
-    ends = feature_gamma.new_tensor([1.0, 0.0])
-    return torch.cat([feature_gamma, ends]).index_select(0, place)
-
-
-def gather_gradient(gradient: torch.Tensor, place: torch.Tensor, n_features: int) -> torch.Tensor:
-    """Return the gradient of each feature: the sum over its entries.
-
-    Examples
-    --------
-    >>> gather_gradient(torch.tensor([1.0, 9.0, 2.0, 9.0]), torch.tensor([0, 1, 0, 2]), 1).tolist()
-    [3.0]
-    """
-    if _is_plain(gradient):
-        total = torch.empty(n_features)
-        sum_by_place(gradient.numpy(), place.numpy(), total.numpy())
-        return total
-    return gradient.new_zeros(n_features + 2).index_add_(0, place, gradient)[:n_features].contiguous()
-
-
-def _is_plain(tensor: torch.Tensor) -> bool:
-    """Whether compiled loops can work on the memory of a tensor."""
-    return tensor.device.type == "cpu" and tensor.dtype == torch.float32 and tensor.is_contiguous()
 
 
 class Decision(NamedTuple):
@@ -123,8 +50,6 @@ class StatefulMask(nn.Module):
         Entries that share gamma or have none; None: every entry is a feature.
     device : torch.device or str or None
         Where the state lies.
-    dtype : torch.dtype or None
-        Type of gamma: ``torch.float64``, else ``torch.float32``.
     """
 
     first: torch.Tensor
@@ -134,27 +59,24 @@ class StatefulMask(nn.Module):
     feature_gamma: torch.Tensor
     place: torch.Tensor
 
-    def __init__(
-        self, shape: tuple[int, ...], rule: Rule, gates: Gates | None, device: Any, dtype: torch.dtype | None
-    ) -> None:
+    def __init__(self, shape: tuple[int, ...], rule: Rule, gates: Gates | None, device: Any) -> None:
         super().__init__()
         self.shape, self.rule, self.gates = shape, rule, gates
-        # Of the whole mask: while columns are dropped, the shape is that of the others.
-        self._n_entries = math.prod(shape)
-        n_features = rule.n_features
-        dtype = torch.float64 if dtype == torch.float64 else torch.float32
-        self.gamma = nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
-        self.register_buffer("first", torch.empty(n_features, device=device, dtype=dtype))
-        self.register_buffer("second", torch.empty(n_features, device=device, dtype=dtype))
-        self.register_buffer("rank", torch.empty(n_features, device=device, dtype=torch.int32))
-        self.register_buffer("counters", torch.empty(N_SLOTS, device=device, dtype=torch.int64))
+        # A step of 0.01 is lost in half precision: gamma is float32 in networks of any type.
+        self.gamma = nn.Parameter(torch.empty(shape, device=device, dtype=torch.float32))
+        types = {"first": torch.float32, "second": torch.float32, "rank": torch.int32}
         if gates is not None:
+            types["feature_gamma"] = torch.float32
             feature = gates.column_feature
             place = np.where(feature >= 0, feature, gates.n_features + (feature != KEPT))
-            self.register_buffer("feature_gamma", torch.empty(n_features, device=device, dtype=dtype))
             self.register_buffer("place", torch.from_numpy(place).to(device), persistent=False)
+        for name, dtype in types.items():
+            self.register_buffer(name, torch.empty(rule.n_features, device=device, dtype=dtype))
+        self.register_buffer("counters", torch.empty(N_SLOTS, device=device, dtype=torch.int64))
         self._handle: MaskHandle | None = None
+        self._stepper: Stepper | None = None
         self._moving = False  # attached and not closed, in Python: a look at the counters would wait for the device
+        self._alive: torch.Tensor | None = None  # numbers of the living, once they are few
         self._decided: Decision | None = None
         self._source: weakref.ref[StatefulMask] | None = None  # of a copy: the mask that it was copied from
         self._copied: torch.Tensor | None = None  # of a copy: gamma as it was copied
@@ -164,17 +86,15 @@ class StatefulMask(nn.Module):
 
     @property
     def n_features(self) -> int:
-        """Return the number of entries of the mask (the paper's F)."""
-        return self._n_entries
+        """Number of entries of the mask (the paper's F)."""
+        return math.prod(self.shape)
 
     @property
     def n_features_to_select(self) -> int:
-        """Return how many features are kept in the end (the paper's M), with groups how many groups.
+        """How many features are kept in the end (the paper's M), with groups how many groups.
 
         With a budget or a strength it is known once the closing has begun; before that only what is always kept counts.
         """
-        if self.gates is None and self.rule.strength is None:
-            return self.rule.n_features_to_select
         return self._n_forced + int(self.counters[Slot.KEPT])
 
     @property
@@ -183,35 +103,35 @@ class StatefulMask(nn.Module):
 
     @property
     def variant(self) -> str:
-        """Return the name of the variant."""
+        """Name of the variant."""
         return self.rule.variant
 
     @property
     def step(self) -> int:
-        """Return the number of optimizer steps since the start of the warm-up."""
+        """Optimizer steps since the start of the warm-up."""
         return int(self.counters[Slot.STEP])
 
     @property
     def closed(self) -> bool:
-        """Check whether gamma is binary with exactly M ones; it does not move any more."""
+        """Whether gamma is binary with exactly M ones; it does not move any more."""
         self._settle(by_value=True)
-        return self._decided is not None if not self._moving else bool(self.counters[Slot.CLOSED])
+        return self._decided is not None
 
     @property
     def n_alive(self) -> int:
-        """Return how many features (groups, where there are groups) have not been eliminated."""
+        """Features (groups, where there are groups) that have not been eliminated."""
         self._settle(by_value=True)
-        return self._n_forced + int((self.rank <= self.counters[Slot.KEPT]).sum())
+        return self._n_forced + (int(self.counters[Slot.OPEN]) or int(self.counters[Slot.KEPT]))
 
     def ranking(self) -> torch.Tensor:
-        """Return 1 for the best feature, 2 for the next, ...; at any moment, in the shape of the mask.
+        """Order the features as of now: 1 for the best, 2 for the next, ...; in the shape of the mask.
 
         The entries of a group follow each other; what is always kept comes first, what is dropped last.
         """
         return self._ranks()[0]
 
     def support(self) -> torch.Tensor:
-        """Return True for the M features that are kept; before the mask is closed, for those that are best now.
+        """True for the M features that are kept; before the mask is closed, for those that are best now.
 
         Raises
         ------
@@ -222,44 +142,41 @@ class StatefulMask(nn.Module):
         return self._ranks()[1]
 
     def _ranks(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return rank and support of every entry, in the shape of the mask."""
+        """Rank and support of every entry, in the shape of the mask."""
         ranking, n_kept = self._feature_ranking()
-        if self.gates is None:
-            return ranking.reshape(self.shape), (ranking <= n_kept).reshape(self.shape)
-        parts = self.gates.rank_columns(ranking.cpu().numpy(), n_kept)
+        parts = (ranking, ranking <= n_kept) if self.gates is None else self.gates.rank_columns(ranking, n_kept)
         ranks, support = (torch.from_numpy(part).to(self.gamma.device).reshape(self.shape) for part in parts)
         return ranks, support
 
-    def _is_undecided(self) -> bool:
-        """Whether the number of features of a mask with a strength is still open."""
-        return self.rule.strength is not None and int(self.counters[Slot.OPEN]) > 0
-
-    def _feature_ranking(self) -> tuple[torch.Tensor, int]:
-        """Return the ranks of the features as of now, and how many of the first would be kept."""
+    def _state(self) -> tuple[MaskState, bool]:
+        """The state as arrays, and whether it is still open how many features a strength or a budget keeps."""
         self._settle(by_value=True)
-        state = mask_state(self._tensors())
-        if self._is_undecided():
-            decided = decide_by_price(state, self.rule)
-            return decided.rank, int(decided.kept)
-        ranking, n_kept = current_ranking(state, self.rule), int(self.counters[Slot.KEPT])
-        if self.rule.costs is None or n_kept > 0:
-            return ranking, n_kept
-        filled, n_kept = fill_budget(ranking.cpu().numpy(), 0, self.rule.costs, self.rule.limit)
-        return torch.from_numpy(filled).to(ranking.device), n_kept
+        state = mask_state([part.detach().reshape(-1).cpu().numpy() for part in self._tensors()])
+        return state, bool((state.rank == 0).any()) and not state.kept
+
+    def _feature_ranking(self) -> tuple[np.ndarray, int]:
+        """Ranks of the features as of now, and how many of the first would be kept."""
+        state, is_open = self._state()
+        if is_open and self.rule.strength is not None:
+            state = decide_by_price(state, self.rule)
+            return state.rank, int(state.kept)
+        ranking = current_ranking(state, self.rule)
+        if is_open and self.rule.costs is not None:
+            return fill_budget(ranking, 0, self.rule.costs, self.rule.limit)
+        return ranking, int(state.kept)
 
     def penalty(self) -> torch.Tensor:
-        r"""Return :math:`L_{1-2} + L_M` for M, over the features that gamma decides; zero once the mask is closed.
+        r"""Compute :math:`L_{1-2} + L_M` for M, over the features that gamma decides; zero once the mask is closed.
 
         Until the closing begins, :math:`L_B` takes the place of :math:`L_M` with a budget, and nothing with a strength.
         """
-        self._settle(by_value=True)
-        gamma, n_kept = self._tensors().gamma.detach().reshape(-1), int(self.counters[Slot.KEPT])
-        if self._is_undecided():
+        state, is_open = self._state()
+        gamma, rule = torch.from_numpy(state.gamma), self.rule
+        if is_open and rule.strength is not None:
             return binary_penalty(gamma)
-        if self.rule.costs is None or n_kept > 0:
-            return penalty(gamma, n_kept, self.rule.mu)
-        costs = torch.from_numpy(self.rule.costs).to(gamma)
-        return penalty(gamma, self.rule.size, self.rule.mu, costs)
+        if is_open and rule.costs is not None:
+            return penalty(gamma, rule.size, rule.mu, torch.from_numpy(rule.costs).to(gamma))
+        return penalty(gamma, int(state.kept), rule.mu)
 
     def finalize(self) -> None:
         """Close the mask at once: keep the M features that are best now.
@@ -275,35 +192,22 @@ class StatefulMask(nn.Module):
             return
         self._check_order()
         ranking, n_kept = self._feature_ranking()
-        with torch.no_grad():
-            self.rank.copy_(ranking)
-            state = self._tensors().gamma
-            state.copy_((ranking <= n_kept).reshape(state.shape))
-            self._spread()
-            self.first.zero_()
-            self.second.zero_()
-            values = ((Slot.AGE, 0), (Slot.OPEN, 0), (Slot.CLOSED, 1), (Slot.FORCED, 2), (Slot.KEPT, n_kept))
-            for slot, value in values:
-                self.counters[slot] = value
+        self._write(torch.from_numpy(ranking), torch.from_numpy(ranking <= n_kept))
+        for slot, value in ((Slot.AGE, 0), (Slot.OPEN, 0), (Slot.CLOSED, 1), (Slot.FORCED, 2), (Slot.KEPT, n_kept)):
+            self.counters[slot] = value
         self._update()
 
     def reset(self) -> None:
         """Go back to the start: gamma all ones, nothing decided, no step taken."""
         m, n = self.rule.n_features_to_select, self.rule.n_features
-        with torch.no_grad():
-            self._tensors().gamma.fill_(1.0)
-            self._spread()
-            for buffer in (self.first, self.second, self.counters, self.rank):
-                buffer.zero_()
-            if m == n:
-                self.rank.copy_(torch.arange(1, n + 1))
-            self.counters[Slot.OPEN] = 0 if m == n else n
-            self.counters[Slot.CLOSED] = int(m == n)
-            self.counters[Slot.KEPT] = m
+        self._write(torch.arange(1, n + 1) * (m == n), torch.ones(n))
+        self.counters.zero_()
+        for slot, value in ((Slot.OPEN, 0 if m == n else n), (Slot.CLOSED, int(m == n)), (Slot.KEPT, m)):
+            self.counters[slot] = value
         self._update()
 
     def extra_repr(self) -> str:
-        """Return what ``print(model)`` shows."""
+        """What ``print(model)`` shows."""
         shape = self.shape[0] if len(self.shape) == 1 else self.shape
         about = f"{shape}, n_features_to_select={self.rule.n_features_to_select}, variant={self.variant!r}"
         if self.gates is not None:
@@ -315,21 +219,32 @@ class StatefulMask(nn.Module):
             return about
         return f"{about}, closed" if self.closed else f"{about}, alive={self.n_alive}"
 
-    def _tensors(self) -> MaskTensors:
-        buffers = self.__dict__["_buffers"]  # attributes of modules are slow to look up
-        return MaskTensors(
-            self.__dict__["_parameters"]["gamma"] if self.gates is None else buffers["feature_gamma"],
-            buffers["first"],
-            buffers["second"],
-            buffers["rank"],
-            buffers["counters"],
-        )
+    def _tensors(self) -> tuple[torch.Tensor, ...]:
+        """gamma of the features, both moments, ranks and counters."""
+        own, buffers = self.__dict__, self.__dict__["_buffers"]  # attributes of modules are slow to look up
+        gamma = own["_parameters"]["gamma"] if own["gates"] is None else buffers["feature_gamma"]
+        return gamma, buffers["first"], buffers["second"], buffers["rank"], buffers["counters"]
+
+    def _write(self, rank: torch.Tensor, gamma: torch.Tensor) -> None:
+        """Write ranks and gamma of the features; the moments are fresh."""
+        with torch.no_grad():
+            self.rank.copy_(rank)
+            state = self._tensors()[0]
+            state.copy_(gamma.reshape(state.shape))
+            self.first.zero_()
+            self.second.zero_()
+        self._spread()
+
+    def _spread_gamma(self, gamma: torch.Tensor) -> torch.Tensor:
+        """Give each entry of the mask gamma of its feature; the two places behind the features are a one and a zero."""
+        if self.gates is not None:
+            gamma = torch.cat([gamma, gamma.new_tensor([1.0, 0.0])]).index_select(0, self.place)
+        return gamma.reshape(self.shape)
 
     def _spread(self) -> None:
-        """Write gamma of the features to the entries of the mask."""
         if self.gates is not None:
             with torch.no_grad():
-                self.gamma.copy_(spread_gamma(self.feature_gamma, self.place).reshape(self.gamma.shape))
+                self.gamma.copy_(self._spread_gamma(self.feature_gamma))
 
     def _check_order(self) -> None:
         n, m = self.rule.n_features, int(self.counters[Slot.KEPT])
@@ -346,6 +261,7 @@ class StatefulMask(nn.Module):
         if self.gamma.is_meta:
             return
         self.__dict__["_home"], self._source, self._copied, self._decided = self.gamma, None, None, None
+        self._stepper = self._alive = None
         counters = self.counters.clone()
         if bool(counters[Slot.CLOSED]):
             kept = self.rank <= counters[Slot.KEPT]
@@ -354,10 +270,8 @@ class StatefulMask(nn.Module):
                     f"the state of this mask is not consistent: it is closed with {int(kept.sum())} features instead of "
                     f"{int(counters[Slot.KEPT])}; were its buffers averaged? Copy them instead"
                 )
-            gamma = kept.to(self.gamma.dtype)
-            if self.gates is not None:
-                gamma = spread_gamma(gamma, self.place)
-            self._decided = Decision(gamma.reshape(self.shape), gamma.nonzero().flatten(), self.rank.clone(), counters)
+            gamma = self._spread_gamma(kept.to(self.gamma.dtype))
+            self._decided = Decision(gamma, gamma.reshape(-1).nonzero().flatten(), self.rank.clone(), counters)
         self._moving = self._handle is not None and self._decided is None
         self._remember()
 
@@ -373,20 +287,16 @@ class StatefulMask(nn.Module):
         if self._moving or gamma.is_meta or gamma.is_inference():
             return
         written = (gamma._version, self.rank._version, self.counters._version) != self._versions
-        source = None if self._source is None else self._source()
+        source, decided = None if self._source is None else self._source(), self._decided
         if not written and not by_value and source is None:
             return
         with torch.no_grad():
-            if self._decided is not None:
-                decided = self._decided
+            if decided is not None:
                 if not (torch.equal(self.rank, decided.rank) and torch.equal(self.counters[1:], decided.counters[1:])):
                     self.rank.copy_(decided.rank)
                     self.counters.copy_(decided.counters)
                 if not torch.equal(gamma, decided.gamma):
-                    self._tensors().gamma.copy_(
-                        (self.rank <= decided.counters[Slot.KEPT]).reshape(self._tensors().gamma.shape)
-                    )
-                    self._spread()
+                    self._drop_dead(torch.ones_like(self._tensors()[0]))
             elif source is not None and self._copied is not None:
                 if written or not torch.equal(gamma, self._copied):
                     self._follow(source)
@@ -397,20 +307,22 @@ class StatefulMask(nn.Module):
                         "buffers; load a checkpoint, or copy the buffers instead (use_buffers=False)"
                     )
                 if written:
-                    state = self._tensors().gamma
-                    state.mul_((self.rank <= self.counters[Slot.KEPT]).reshape(state.shape))
-                    self._spread()
+                    self._drop_dead(self._tensors()[0])
         self._remember()
+
+    def _drop_dead(self, gamma: torch.Tensor) -> None:
+        """Write gamma of the features, with zeros for those that are eliminated."""
+        alive = (self.rank <= self.counters[Slot.KEPT]).reshape(gamma.shape)
+        self._tensors()[0].copy_(gamma * alive)
+        self._spread()
 
     def _follow(self, source: StatefulMask) -> None:
         """Take over the decisions of the mask that this one is an average of; gamma of the living stays averaged."""
         source._settle(by_value=True)
-        averaged = self._tensors().gamma.clone()
+        averaged = self._tensors()[0].clone()
         for mine, theirs in zip(self.buffers(), source.buffers()):
             mine.copy_(theirs)
-        alive = (self.rank <= self.counters[Slot.KEPT]).reshape(averaged.shape)
-        self._tensors().gamma.copy_(averaged * alive)
-        self._spread()
+        self._drop_dead(averaged)
         tie = self._source
         self._update()
         if self._decided is None:
@@ -420,11 +332,9 @@ class StatefulMask(nn.Module):
 
     def _check_gamma(self) -> None:
         """Raise if something other than the mask has moved gamma to where the rule never leaves it."""
-        gamma, dead = self._tensors().gamma.detach().reshape(-1), self.rank > self.counters[Slot.KEPT]
+        gamma, dead = self._tensors()[0].detach().reshape(-1), self.rank > self.counters[Slot.KEPT]
         moved = bool(((gamma < 0) | (gamma > 1) | (dead & (gamma != 0))).any())
-        if self.gates is not None:
-            moved = moved or not torch.equal(self.gamma.detach().reshape(-1), spread_gamma(gamma, self.place))
-        if moved:
+        if moved or not torch.equal(self.gamma.detach(), self._spread_gamma(gamma)):
             raise RuntimeError(
                 "gamma was changed between two steps by something other than the mask, for example an optimizer that "
                 "wraps another one: attach the mask to the optimizer whose step() moves the weights"
@@ -434,7 +344,7 @@ class StatefulMask(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy is not attached: the optimizer that it would step with is not copied along.
-        bound = {"_handle": None, "_moving": False, "_versions": (), "_source": None, "_copied": None}
+        bound = {"_handle": None, "_stepper": None, "_moving": False, "_versions": (), "_source": None, "_copied": None}
         return {**super().__getstate__(), **bound}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StatefulMask:
@@ -449,18 +359,16 @@ class StatefulMask(nn.Module):
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         def moved(tensor: torch.Tensor) -> torch.Tensor:
-            result = fn(tensor)
-            if tensor.is_floating_point() and result.dtype not in (torch.float32, torch.float64):
-                # A step of 0.01 is lost in half precision: the mask keeps its type, and only the device is taken over.
-                result = tensor.to(result.device)
-            return result.contiguous()  # the compiled step writes into the memory, in the order of the features
+            result = fn(tensor)  # the mask keeps its type, and only the device is taken over
+            return (tensor.to(result.device) if result.dtype != tensor.dtype else result).contiguous()
 
         super()._apply(moved, recurse)
-        self.__dict__["_home"], self._versions = self.gamma, ()
+        self.__dict__["_home"], self._versions, self._stepper = self.gamma, (), None
         if self._decided is not None:
             self._decided = Decision(*(moved(part) for part in self._decided))
-        if self._copied is not None:
-            self._copied = moved(self._copied)
+        for name in ("_copied", "_alive"):
+            if self.__dict__[name] is not None:
+                self.__dict__[name] = moved(self.__dict__[name])
         return self
 
     def _about(self) -> dict[str, Any]:
@@ -470,19 +378,14 @@ class StatefulMask(nn.Module):
             parts = [self.gates.group.astype(np.int64), self.gates.feature.astype(np.int64)]
             parts += [np.array(self.gates.budget or 0.0)] + ([] if self.gates.costs is None else [self.gates.costs])
             digest = hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:16]
-        return {
-            "shape": list(self.shape),
-            "strength": rule.strength,
-            "n_features_to_select": rule.n_features_to_select,
-            "variant": rule.variant,
-            "gates": digest,
-        }
+        about = {"gates": digest, "shape": list(self.shape), "strength": rule.strength, "variant": rule.variant}
+        return {**about, "n_features_to_select": rule.n_features_to_select}
 
     def _schedule(self) -> dict[str, Any]:
         return {name: getattr(self.rule, name) for name in SCHEDULE}
 
     def get_extra_state(self) -> torch.Tensor:
-        """Return what the state belongs to, with the schedule, as the bytes of a JSON text, which every format can hold."""
+        """What the state belongs to, with the schedule, as the bytes of a JSON text, which every format can hold."""
         about = {"format": MASK_FORMAT, **self._about(), "schedule": self._schedule() if self.step else None}
         return torch.tensor(list(json.dumps(about).encode()), dtype=torch.uint8)
 
@@ -500,17 +403,12 @@ class StatefulMask(nn.Module):
             raise ValueError(
                 f"this state was saved in format {found}, this version of tamiz reads format {MASK_FORMAT}"
             )
-        mine = self._about()
-        if about.get("gates") != mine["gates"]:
-            raise ValueError(
-                "this state belongs to a mask with other groups, costs, budget, keep or drop; build the mask as the saved "
-                "one was built"
-            )
-        for name, value in mine.items():
+        for name, value in self._about().items():
             if about.get(name) != value:
+                other = f"{name}={about.get(name)!r}, this mask has {name}={value!r}"
+                other = "other groups, costs, budget, keep or drop" if name == "gates" else other
                 raise ValueError(
-                    f"this state belongs to a mask with {name}={about.get(name)!r}, this mask has {name}={value!r}; "
-                    "build the mask as the saved one was built"
+                    f"this state belongs to a mask with {other}; build the mask as the saved one was built"
                 )
         if is_running and schedule is not None and schedule != self._schedule():
             if self._handle is not None:

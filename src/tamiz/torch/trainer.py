@@ -1,426 +1,374 @@
-"""Train any module: with one FeatureMask through warm-up, selection, closing and refinement, or its weights alone.
-
-Where the masked input goes straight into an ``nn.Linear``, a dead column changes nothing any more: its gamma is zero, and so is
-the gradient of its weights. The trainer then works on the columns that are left: those of the data, of the layer's weights, of
-the optimizer's moments and of the mask. In the end everything is put back into its place.
-"""
+"""Train any module: with one FeatureMask through warm-up, selection, closing and refinement, or its weights alone."""
 
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+import pickle
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import torch
-from torch import nn
-from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
 
-from tamiz.core.history import history_to_dict
+from tamiz._utils.files import open_atomic
+from tamiz._utils.progress import ProgressBar
+from tamiz.core.history import HistorySlot, history_to_dict, is_line_due, new_history, write_line
 from tamiz.core.rule import Phase, Slot, selection_schedule
 from tamiz.selection import Selection
-from tamiz.torch.batches import TensorBatches
-from tamiz.torch.fold import watched
-from tamiz.torch.mask import FeatureMask, find_mask
-from tamiz.torch.run import MakeOptimizer, Run, StepReport, seeded, split_batch
+from tamiz.torch.batches import make_batches, processes
+from tamiz.torch.mask import FeatureMask
 
-#: Columns are dropped once fewer than this share of those at work are alive: each time costs a copy of what is left.
-SHARE = 0.7
-
-#: Optimizers that treat every weight by itself, so that the others do not notice when some are taken away.
-ELEMENTWISE = (
-    torch.optim.SGD,
-    torch.optim.Adam,
-    torch.optim.AdamW,
-    torch.optim.NAdam,
-    torch.optim.RAdam,
-    torch.optim.Adamax,
-    torch.optim.RMSprop,
-    torch.optim.Adagrad,
-    torch.optim.Adadelta,
-)
+#: Changes when a checkpoint of an earlier version cannot be read any more.
+CHECKPOINT_FORMAT = 4
 
 
-def reads_first(model: nn.Module, mask: FeatureMask) -> bool:
-    """Check that only the mask sees the input of the model: it is first in (nested) ``nn.Sequential``.
+def checked_device(name: Any) -> torch.device:
+    """Look up a device by name; raise ValueError if this machine does not have it.
 
     Examples
     --------
-    >>> from torch import nn
-    >>> from tamiz.torch import FeatureMask
-    >>> mask = FeatureMask(4, 2)
-    >>> reads_first(nn.Sequential(nn.Sequential(mask, nn.Linear(4, 1))), mask), reads_first(nn.Sequential(nn.ReLU(), mask), mask)
-    (True, False)
+    >>> checked_device("cpu")
+    device(type='cpu')
+    >>> checked_device("gpu")
+    Traceback (most recent call last):
+    ValueError: device must be the name of a device of torch, such as 'cpu', 'cuda' or 'cuda:1', got 'gpu'.
     """
-    module = model
-    while module is not mask:
-        if type(module) is not nn.Sequential or len(module) == 0 or module._forward_pre_hooks:
-            return False
-        module = module[0]
-    return True
+    try:
+        device = torch.device(name)
+    except (RuntimeError, TypeError):
+        raise ValueError(
+            f"device must be the name of a device of torch, such as 'cpu', 'cuda' or 'cuda:1', got {name!r}."
+        ) from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device={name!r}, but torch finds no GPU here; use 'cpu', or a build of torch for CUDA.")
+    return device
 
 
-class Probe(TorchFunctionMode):
-    """Watch one forward (and loss): what became of the masked input, and how often each parameter was used.
+@contextmanager
+def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
+    """Draw all random numbers inside from ``seed``; restore the random state of the caller afterwards.
+
+    Each process of ``torch.distributed`` draws its own.
 
     Examples
     --------
-    >>> import torch
-    >>> from torch import nn
-    >>> from tamiz.torch import FeatureMask
-    >>> mask, layer = FeatureMask(4, 2), nn.Linear(4, 1)
-    >>> model = nn.Sequential(mask, layer)
-    >>> with Probe() as probe:
-    ...     _ = model(torch.zeros(2, 4))
-    >>> probe.layer_behind(mask, model) is layer
-    True
+    >>> before = torch.random.get_rng_state()
+    >>> with seeded(0):
+    ...     first = torch.rand(3)
+    >>> with seeded(0):
+    ...     second = torch.rand(3)
+    >>> torch.equal(first, second), torch.equal(before, torch.random.get_rng_state())
+    (True, True)
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._uses: Counter[int] = Counter()
-        self._watch = watched()
-        self._fates: list[torch.Tensor | None] = []
-
-    def __enter__(self) -> Probe:
-        self._fates = self._watch.__enter__()
-        super().__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
-        self._watch.__exit__(*error)
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if getattr(func, "__name__", "") != "__get__":  # asking for the shape or the type is no use
-            leaves = tree_leaves((args, kwargs))
-            self._uses.update(id(leaf) for leaf in leaves if isinstance(leaf, nn.Parameter))
-        return func(*args, **(kwargs or {}))
-
-    def layer_behind(self, mask: FeatureMask, model: nn.Module) -> nn.Linear | None:
-        """Return the ``nn.Linear`` that alone took the masked input and whose weights had no other use, or None."""
-        if len(mask.shape) != 1 or len(self._fates) != 1 or self._fates[0] is None:
-            return None
-        weight = self._fates[0]
-        owners = [(module, name) for module in model.modules() for name, p in module._parameters.items() if p is weight]
-        if len(owners) != 1 or self._uses[id(weight)] != 1:
-            return None
-        layer, name = owners[0]
-        if type(layer) is not nn.Linear or name != "weight" or layer.in_features != mask.n_features:
-            return None
-        return layer
+    devices = [device] if device is not None and device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed + processes()[0])
+        yield
 
 
-class Shrinker:
-    """Take eliminated columns out of a mask, the layer behind it and the layer's optimizer, and put them back.
+def decay_groups(parameters: Iterable[nn.Parameter], l2: float) -> list[dict[str, Any]]:
+    """Make parameter groups whose weight decay is the gradient of ``l2 * |w|^2``, on matrices and kernels only.
 
-    Parameters
-    ----------
-    mask : FeatureMask
-        The mask, a vector.
-    layer : nn.Linear
-        The layer that alone takes the masked input.
-    optimizer : torch.optim.Optimizer
-        The optimizer of both.
+    Biases, batch normalisation, one-to-one layers and masks are vectors and do not decay. The optimizers add
+    ``weight_decay * w`` to the gradient, so the decay is ``2 * l2``. The key "decays" tells the groups apart later.
+
+    Examples
+    --------
+    >>> [(len(group["params"]), group["weight_decay"]) for group in decay_groups(nn.Linear(3, 2).parameters(), 0.25)]
+    [(1, 0.5), (1, 0.0)]
     """
-
-    def __init__(self, mask: FeatureMask, layer: nn.Linear, optimizer: torch.optim.Optimizer) -> None:
-        self.mask, self.layer, self.optimizer = mask, layer, optimizer
-        self.columns: torch.Tensor | None = None
-        self._whole: dict[str, torch.Tensor] = {}
-        self._hook: Any = None
-
-    @staticmethod
-    def can_handle(layer: nn.Linear, optimizer: torch.optim.Optimizer) -> bool:
-        """Check that columns can be taken out without a trace in the rest."""
-        weight = layer.weight
-        watched_from_outside = weight._backward_hooks or getattr(weight, "_post_accumulate_grad_hooks", None)
-        return type(optimizer) in ELEMENTWISE and not watched_from_outside and not layer._forward_pre_hooks
-
-    @property
-    def width(self) -> int:
-        """Return the number of columns at work."""
-        return self.layer.in_features
-
-    def is_due(self) -> bool:
-        """Check whether so many were eliminated that it pays to drop them."""
-        n_alive = int(self.mask.counters[Slot.OPEN]) or self.mask.n_features_to_select
-        return n_alive < SHARE * self.width
-
-    def living(self) -> torch.Tensor:
-        """Return the places of the living among the columns at work."""
-        return (self.mask.rank <= self.mask.n_features_to_select).nonzero().flatten()
-
-    def keep(self, places: torch.Tensor) -> None:
-        """Drop all columns at work but those at ``places``."""
-        with torch.no_grad():
-            if self.columns is None:
-                self._whole = self._tensors()  # put aside, not copied: what follows are new tensors
-                self.columns = torch.arange(self.mask.n_features, device=places.device)
-                self._hook = self.mask.register_forward_pre_hook(self._gather)
-            else:
-                self._write_back()
-            self.columns = self.columns[places]
-            for name, tensor in self._tensors().items():
-                self._put(name, tensor.index_select(-1, places))
-        self._resize(places.numel())
-
-    def restore(self) -> None:
-        """Put everything back into its place; what was dropped has the values it had then."""
-        if self.columns is None:
-            return
-        with torch.no_grad():
-            self._write_back()
-            for name, tensor in self._whole.items():
-                self._put(name, tensor)
-        self._resize(self.mask.n_features)
-        self._hook.remove()
-        self.columns, self._whole, self._hook = None, {}, None
-
-    def _write_back(self) -> None:
-        assert self.columns is not None
-        for name, tensor in self._tensors().items():
-            whole = self._whole.get(name)
-            if whole is None:  # a moment that the optimizer made only after columns had been dropped
-                whole = self._whole[name] = tensor.new_zeros(*tensor.shape[:-1], self.mask.n_features)
-            whole.index_copy_(-1, self.columns, tensor)
-
-    def _tensors(self) -> dict[str, torch.Tensor]:
-        """Return everything that has one entry, or one column, for each column at work."""
-        mask, weight = self.mask, self.layer.weight
-        found = {"gamma": mask.gamma.data, "first": mask.first, "second": mask.second, "rank": mask.rank}
-        found["weight"] = weight.data
-        for key, value in self.optimizer.state.get(weight, {}).items():
-            if isinstance(value, torch.Tensor) and value.shape == weight.shape:
-                found["state." + key] = value
-        return found
-
-    def _put(self, name: str, tensor: torch.Tensor) -> None:
-        if name == "gamma":
-            self.mask.gamma.data = tensor
-        elif name == "weight":
-            self.layer.weight.data = tensor
-        elif name.startswith("state."):
-            self.optimizer.state[self.layer.weight][name[len("state.") :]] = tensor
-        else:
-            setattr(self.mask, name, tensor)
-
-    def _resize(self, width: int) -> None:
-        self.layer.in_features = width
-        self.mask.shape = (width,)
-        # Gradients of the old width must not be added to.
-        self.layer.weight.grad = self.mask.gamma.grad = None
-        self.mask._update()
-
-    def _gather(self, mask: nn.Module, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-        """Cut inputs of the full width to the columns at work; those already cut pass."""
-        (x,) = args
-        if self.columns is None or x.shape[-1] == self.width:
-            return args
-        return (x.index_select(-1, self.columns),)
+    trainable = [parameter for parameter in parameters if parameter.requires_grad]
+    if not trainable:
+        raise ValueError("The network has no trainable parameters.")
+    groups: list[dict[str, Any]] = [
+        {"params": [p for p in trainable if p.dim() > 1], "weight_decay": 2.0 * l2, "decays": True},
+        {"params": [p for p in trainable if p.dim() <= 1], "weight_decay": 0.0, "decays": False},
+    ]
+    return [group for group in groups if group["params"]]
 
 
-class SelectionRun(Run):
-    """Train a model that holds a mask, through all phases.
+@dataclass(frozen=True)
+class StepReport:
+    """The step just taken, as callbacks of the trainer see it."""
 
-    Parameters
-    ----------
-    model : nn.Module
-        Holds ``mask``.
-    mask : FeatureMask
-        The mask.
-    data, loss, optimizer
-        As in :func:`tamiz.torch.train`.
-    settings : dict
-        The parameters of :func:`tamiz.torch.train`.
-    """
+    step: int
+    """Steps taken, from 1."""
+    phase: str
+    """"warm-up", "selection", "closing" or "refinement"; training without a mask is all "refinement"."""
+    loss: torch.Tensor
+    """Loss of the batch (0-d, without graph)."""
+    n_alive: int
+    """Features that are not eliminated; 0 without a mask."""
+    n_refined: int
+    """Steps of the refinement taken."""
+
+
+class TrainOptions(TypedDict, total=False):
+    """TrainOptions that :func:`train` and :func:`train_weights` share; described there."""
+
+    optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer] | None
+    learning_rate: float
+    batch_size: int
+    average: float
+    seed: int
+    progress: bool
+    checkpoint: str | os.PathLike[str] | None
+    checkpoint_every: int
+    callbacks: Iterable[Callable[[StepReport], Any]]
+
+
+DEFAULTS: TrainOptions = {
+    "optimizer": None, "learning_rate": 0.01, "batch_size": 64, "average": 0.0, "seed": 0,
+    "progress": False, "checkpoint": None, "checkpoint_every": 500, "callbacks": (),
+}  # fmt: skip
+_AT_LEAST = {"batch_size": 1, "selection_steps": 0, "refinement_steps": 0, "n_steps": 1, "checkpoint_every": 1}
+
+
+class _Run:
+    """One training run, alone or as one of several processes; without a mask all of it is refinement."""
 
     def __init__(
-        self,
-        model: nn.Module,
-        mask: FeatureMask,
-        data: Any,
-        loss: Callable[..., torch.Tensor],
-        optimizer: MakeOptimizer | None,
-        settings: dict[str, Any],
+        self, model: nn.Module, mask: FeatureMask | None, data: Any, loss: Callable[..., torch.Tensor], settings: Any
     ) -> None:
-        self.mask, self.n_features = mask, mask.n_features
-        if mask.n_features_to_select < mask.n_features:
-            self.refinement_from = settings["selection_steps"]
-        self.shrinker: Shrinker | None = None
-        self.compacts = False
-        self.closed_at = 0
-        self.all_columns = np.arange(mask.n_features)
-        super().__init__(
-            model, data, loss, optimizer, settings, settings["refinement_steps"], settings["refinement_rates"]
-        )
-        self.handle = mask.attach(
-            self.optimizer, **{name: settings[name] for name in ("warmup_steps", "ramp_steps", "max_steps")}
-        )
-
-    def reference(self) -> torch.Tensor:
-        """Return gamma, whose device and type the data are brought to."""
-        return self.mask.gamma
+        self.started = time.perf_counter()
+        self.model, self.mask, self.loss, self.settings = model, mask, loss, settings
+        names = ("n_steps", "rates") if mask is None else ("refinement_steps", "refinement_rates")
+        self.n_refinement, self.rates = (settings[name] for name in names)
+        self.rank, self.n_processes = processes()
+        wrapped = any(isinstance(module, DistributedDataParallel) for module in model.modules())
+        self.runner = DistributedDataParallel(model) if self.n_processes > 1 and not wrapped else model
+        make = settings["optimizer"]
+        if make is None:
+            # The fused step is one call for all parameters; in small networks it saves a third of the time of a step.
+            make = partial(torch.optim.Adam, lr=settings["learning_rate"], fused=True)
+        elif isinstance(make, torch.optim.Optimizer) or not callable(make):
+            raise TypeError(
+                "optimizer must be a function of the model's parameters, for example "
+                "functools.partial(torch.optim.SGD, lr=0.1)"
+            )
+        self.optimizer = make(model.parameters())
+        if not isinstance(self.optimizer, torch.optim.Optimizer):
+            raise TypeError(
+                f"optimizer must return a torch.optim.Optimizer, it returned {type(self.optimizer).__name__}"
+            )
+        self.base_rates = [float(group["lr"]) for group in self.optimizer.param_groups]
+        like = next(model.parameters()) if mask is None else mask.gamma
+        self.device = like.device
+        self.batches = make_batches(data, like, settings["batch_size"], settings["seed"])
+        rows = settings.get("held_out")
+        self.held_out = None if rows is None else make_batches(rows, like, settings["batch_size"], settings["seed"] + 1)
+        self.history = new_history(0 if mask is None else mask.n_features)
+        self.loss_sum = torch.zeros((), dtype=torch.float64, device=self.device)
+        self.averages: dict[str, torch.Tensor] = {}
+        self.parts: dict[str, torch.Tensor] = {}
+        self.n_steps, self.refined, self.closed_at, self.seconds = 0, 0, 0, 0.0
+        # Steps before which the refinement is not counted: a closed mask waits, the weights are trained at their first rates.
+        selects = mask is not None and mask.n_features_to_select < mask.n_features
+        self.refinement_from = settings["selection_steps"] if selects else 0
+        model.train()
+        if mask is not None:
+            mask.attach(
+                self.optimizer, **{name: settings[name] for name in ("warmup_steps", "ramp_steps", "max_steps")}
+            )
 
     # ---- the steps -------------------------------------------------------------------------------------------------
 
+    def until_done(self) -> None:
+        """Take all steps; leave the model as the caller knows it, in evaluation mode if nothing was raised."""
+        settings = self.settings
+        checkpoint, every, callbacks = settings["checkpoint"], settings["checkpoint_every"], list(settings["callbacks"])
+        bar = ProgressBar("training") if settings["progress"] and self.rank == 0 else None
+        try:
+            if checkpoint is not None and Path(checkpoint).exists():
+                self.resume(checkpoint)
+            while not self.is_done():
+                phase = self.phase()
+                loss = self.take_step(phase)
+                done = self.is_done()
+                n_alive = 0 if self.mask is None else self.mask.n_alive
+                self.record(phase, loss, n_alive, last=done)
+                if checkpoint is not None and (self.n_steps % every == 0 or done):
+                    self.save(checkpoint)
+                for callback in callbacks:
+                    callback(StepReport(self.n_steps, phase.label, loss, n_alive, self.refined))
+                if bar is not None:
+                    note = f"{phase.label}, {n_alive} features" if n_alive else ""
+                    bar.update(self.n_steps, self.expected_steps(), note)
+        finally:
+            self.optimizer.zero_grad(set_to_none=True)
+            if self.mask is not None:
+                self.mask.detach()
+        if bar is not None:
+            bar.close()
+        self.model.eval()
+
+    def is_done(self) -> bool:
+        return self.refined >= self.n_refinement and self.phase() == Phase.REFINEMENT
+
     def phase(self) -> Phase:
-        """Return the phase of the next step."""
+        """Phase of the next step."""
+        if self.mask is None:
+            return Phase.REFINEMENT
         if self.n_steps < self.settings["warmup_steps"]:
             return Phase.WARM_UP
         if int(self.mask.counters[Slot.OPEN]) > 0:
             return Phase.SELECTION
         return Phase.REFINEMENT if self.mask.closed else Phase.CLOSING
 
-    def n_alive(self) -> int:
-        """Return the number of features that are not eliminated."""
-        return (
-            self.mask.n_alive
-            if self.mask.gates is not None
-            else (int(self.mask.counters[Slot.OPEN]) or self.mask.n_features_to_select)
-        )
-
     def expected_steps(self) -> int:
-        """Return about how many steps the run has; the selection ends by itself, most often within its ramp."""
-        if self.phase() == Phase.REFINEMENT:
-            return max(self.n_steps, self.refinement_from) + self.refinement_steps - self.refined
+        """About how many steps the run has; the selection ends by itself, most often within its ramp."""
+        if self.mask is None or self.phase() == Phase.REFINEMENT:
+            return max(self.n_steps, self.refinement_from) + self.n_refinement - self.refined
         rule = self.mask.rule
         within_ramp = self.n_steps < rule.warmup_steps + rule.ramp_steps
-        return (rule.warmup_steps + rule.ramp_steps if within_ramp else rule.step_limit) + self.refinement_steps
+        return (rule.warmup_steps + rule.ramp_steps if within_ramp else rule.step_limit) + self.n_refinement
 
     def take_step(self, phase: Phase) -> torch.Tensor:
-        """Take one step; return the loss of its batch."""
-        loss = super().take_step(phase)
-        if phase != Phase.REFINEMENT and self.mask.closed and self.closed_at == 0:
-            self.closed_at = self.n_steps
-        if phase in (Phase.SELECTION, Phase.CLOSING):
-            self.drop_dead_columns()
-        return loss
-
-    def forward(self, inputs: torch.Tensor, targets: Sequence[Any]) -> torch.Tensor:
-        """Return the loss of a batch; the first forward shows which layer takes the masked input."""
-        if self.n_steps > 0 or not self.settings["shrink"] or self.is_shared:
-            return super().forward(inputs, targets)
-        with Probe() as probe:
-            loss = super().forward(inputs, targets)
-        self.prepare_shrinking(probe)
-        return loss
-
-    def fixed(self) -> list[torch.Tensor]:
-        """Return the tensors of the mask, which is closed in the refinement."""
-        return [*self.mask.parameters(), *self.mask.buffers()]
-
-    def describe_mask(self, phase: Phase) -> tuple[float, float, np.ndarray, np.ndarray]:
-        """Return the sum of gamma, alpha, gamma and the columns that its entries belong to."""
-        gamma = self.mask.gamma.detach().reshape(-1)
-        shrunk = None if self.shrinker is None else self.shrinker.columns
-        columns = self.all_columns if shrunk is None else shrunk.cpu().numpy()
-        alpha = 1.0
-        if phase in (Phase.WARM_UP, Phase.SELECTION):
-            alpha = float(selection_schedule(self.mask.rule, self.n_steps, 1)[0][0])
-        total = float(gamma.sum(dtype=torch.float64))
-        return total, alpha, gamma.to("cpu", torch.float32).numpy(), columns
-
-    # ---- eliminated columns ----------------------------------------------------------------------------------------
-
-    def prepare_shrinking(self, probe: Probe) -> None:
-        """Find out whether eliminated columns can be dropped from the first layer, and from the data."""
-        if self.mask.gates is not None:  # what leaves the working set could not come back into a budget
-            return
-        layer = probe.layer_behind(self.mask, self.model)
-        if layer is None or not Shrinker.can_handle(layer, self.optimizer):
-            return
-        self.shrinker = Shrinker(self.mask, layer, self.optimizer)
-        # The data can be cut only if nothing but the mask reads it.
-        parts = self.batches.parts if isinstance(self.batches, TensorBatches) else []
-        self.compacts = len(parts) > 1 and parts[0].dim() == 2 and reads_first(self.model, self.mask)
-
-    def drop_dead_columns(self) -> None:
-        """Drop the eliminated columns once there are enough of them."""
-        if self.shrinker is not None and self.shrinker.is_due():
-            self.keep_columns(self.shrinker.living())
-
-    def keep_columns(self, places: torch.Tensor) -> None:
-        """Go on with these columns of those at work."""
-        assert self.shrinker is not None
+        refining = phase == Phase.REFINEMENT and self.n_steps >= self.refinement_from
+        if refining:
+            part = self.refined * len(self.rates) // self.n_refinement
+            for group, base in zip(self.optimizer.param_groups, self.base_rates):
+                group["lr"] = base * self.rates[part]
         self.optimizer.zero_grad(set_to_none=True)
-        self.shrinker.keep(places)
-        if self.compacts and isinstance(self.batches, TensorBatches):
-            self.batches.keep_columns(places)
+        loss = self.loss_of(self.runner, next(self.batches))
+        loss.backward()
+        if self.held_out is not None and self.mask is not None and not self.mask.closed:
+            with self.mask.held_out():
+                # Past the wrapper, which would wait for the gradients of the weights.
+                inner = self.model.module if isinstance(self.model, DistributedDataParallel) else self.model
+                self.loss_of(inner, next(self.held_out)).backward()
+            if self.n_processes > 1:
+                self.mask.average_gradient()
+        self.optimizer.step()
+        self.n_steps += 1
+        if refining:
+            self.refined += 1
+            self.take_average()
+        elif phase != Phase.REFINEMENT and self.mask is not None and self.mask.closed and self.closed_at == 0:
+            self.closed_at = self.n_steps
+        return loss.detach()
 
-    def close(self) -> None:
-        """Leave the model as the caller knows it, however the run ended."""
-        super().close()
-        if self.shrinker is not None:
-            self.shrinker.restore()
-        self.handle.remove()
+    def loss_of(self, network: nn.Module, batch: Any) -> torch.Tensor:
+        parts = [batch] if isinstance(batch, torch.Tensor) else list(batch)
+        x, *targets = (part.to(self.device) if isinstance(part, torch.Tensor) else part for part in parts)
+        return self.loss(network(x), *(targets or [x]))
+
+    def take_average(self) -> None:
+        """Add the weights to their averages in the last part of the refinement; put the averages in place at its end."""
+        share = self.settings["average"]
+        nth = self.refined - int(self.n_refinement * (1.0 - share))
+        if share == 0 or nth < 1:
+            return
+        if not self.parts:  # weights and running statistics, looked up once: it takes longer than the averages
+            own = () if self.mask is None else (*self.mask.parameters(), *self.mask.buffers())
+            fixed = {id(part) for part in own}
+            named = (*self.model.named_parameters(), *self.model.named_buffers())
+            self.parts = {n: part.detach() for n, part in named if part.is_floating_point() and id(part) not in fixed}
+        for name, part in self.parts.items():
+            if nth == 1:
+                self.averages[name] = part.clone()
+            else:
+                self.averages[name].lerp_(part, 1.0 / nth)
+            if self.refined == self.n_refinement:
+                part.copy_(self.averages[name])
+
+    def record(self, phase: Phase, loss: torch.Tensor, n_alive: int, last: bool) -> None:
+        """Add a step to the history. Losses are summed on their device: the host waits for it only when a line is due."""
+        self.loss_sum += loss
+        self.history.counters[HistorySlot.SINCE] += 1
+        if not is_line_due(self.history, self.n_steps, last):
+            return
+        alpha, gamma = 1.0, torch.zeros(0)
+        if self.mask is not None:
+            gamma = self.mask.gamma.detach().reshape(-1).cpu()
+            if phase in (Phase.WARM_UP, Phase.SELECTION):
+                alpha = float(selection_schedule(self.mask.rule, self.n_steps, 1)[0][0])
+        self.history.loss_sum[0] = float(self.loss_sum)
+        total, columns = float(gamma.sum(dtype=torch.float64)), np.arange(gamma.numel())
+        write_line(self.history, self.n_steps, int(phase), n_alive, total, alpha, gamma.float().numpy(), columns)
+        self.loss_sum.zero_()
 
     # ---- checkpoints -----------------------------------------------------------------------------------------------
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return what a checkpoint must agree with to belong to this run."""
-        mask = self.mask
-        about: dict[str, Any] = {"n_features": mask.n_features, "n_features_to_select": mask.rule.n_features_to_select}
-        if mask.rule.strength is not None:
-            about["strength"] = mask.rule.strength
-        return {**super().fingerprint(), **about, "variant": mask.variant}
-
-    def content(self) -> dict[str, Any]:
-        """Return the state of the run."""
-        return {**super().content(), "closed_at": self.closed_at, "shrinks": self.shrinker is not None}
+        """What a checkpoint must agree with to belong to this run."""
+        passing = ("optimizer", "held_out", "progress", "checkpoint", "checkpoint_every", "callbacks")
+        about = {name: value for name, value in self.settings.items() if name not in passing}
+        rows = [getattr(part, "n_rows", None) for part in (self.batches, self.held_out)]
+        about |= {"format": CHECKPOINT_FORMAT, "optimizer": type(self.optimizer).__name__, "rows": rows[0]}
+        if self.mask is not None:
+            rule = self.mask.rule
+            about |= {"n_features": self.mask.n_features, "n_features_to_select": rule.n_features_to_select}
+            about |= {"variant": rule.variant, "strength": rule.strength, "held-out rows": rows[1]}
+        return about
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a checkpoint, with whole shapes, so that it can be loaded into the user's model by hand as well."""
-        columns = None if self.shrinker is None else self.shrinker.columns
-        if self.shrinker is not None:
-            self.shrinker.restore()
-        self.write(path, {**self.content(), "columns": columns})
-        if self.shrinker is not None and columns is not None:
-            self.shrinker.keep(columns)
-        self.parts = {}  # the weights may lie elsewhere now
+        """Write a checkpoint, by the first process; the others wait until it is there."""
+        own = {
+            "batches": [part.state() for part in (self.batches, self.held_out) if part is not None],
+            "random": torch.random.get_rng_state(),
+            "random_cuda": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
+        }
+        positions: list[Any] = [own] * self.n_processes
+        if self.n_processes > 1:
+            distributed.all_gather_object(positions, own)
+        if self.rank == 0:
+            content = {
+                "settings": self.fingerprint(),
+                "model": self.model.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "processes": positions,
+                "history": [torch.from_numpy(part) for part in self.history],
+                "loss_sum": self.loss_sum,
+                "counts": [self.n_steps, self.refined, self.closed_at],
+                "seconds": self.elapsed(),
+                "averages": self.averages,
+            }
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            with open_atomic(path) as file:
+                torch.save(content, file)
+        if self.n_processes > 1:
+            distributed.barrier()
 
-    def load(self, content: dict[str, Any]) -> None:
-        """Take over a stored state, all but batches and random numbers."""
-        super().load(content)
-        self.closed_at = content["closed_at"]
-        if content["shrinks"]:
-            self.find_layer_again(content["columns"])
+    def resume(self, path: str | os.PathLike[str]) -> None:
+        """Go on from a checkpoint."""
+        try:
+            content = torch.load(path, map_location="cpu", weights_only=True)
+            stored = content["settings"]
+        except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError, TypeError, KeyError) as error:
+            raise ValueError(
+                f"{os.fspath(path)} is not a checkpoint of tamiz: delete it or give another path"
+            ) from error
+        for name, value in self.fingerprint().items():
+            if stored.get(name) != value:
+                raise ValueError(
+                    f"{os.fspath(path)} belongs to a run with {name}={stored.get(name)!r}, now {name}={value!r} is asked "
+                    "for; delete it or give another path"
+                )
+        self.model.load_state_dict(content["model"])
+        self.optimizer.load_state_dict(content["optimizer"])
+        for part, saved in zip(self.history, content["history"]):
+            part[...] = saved.numpy()
+        self.loss_sum.copy_(content["loss_sum"])
+        self.n_steps, self.refined, self.closed_at = content["counts"]
+        self.seconds = content["seconds"]
+        self.averages = {name: part.to(self.device) for name, part in content["averages"].items()}
+        own = content["processes"][self.rank % len(content["processes"])]  # there may be fewer than before, or more
+        for batches, state in zip((self.batches, self.held_out), own["batches"]):
+            batches.load(state)  # type: ignore[union-attr]
+        torch.random.set_rng_state(own["random"])
+        if own["random_cuda"] is not None:
+            torch.cuda.set_rng_state(own["random_cuda"], self.device)
 
-    def find_layer_again(self, columns: torch.Tensor | None) -> None:
-        """Find the layer that takes the masked input by a forward in evaluation mode, which leaves no trace."""
-        inputs, _ = split_batch(next(self.batches), self.device)
-        self.model.eval()
-        with Probe() as probe:
-            self.model(inputs)
-        self.model.train()
-        self.prepare_shrinking(probe)
-        if columns is not None:
-            self.keep_columns(columns.to(self.device))
-
-    # ---- the record ------------------------------------------------------------------------------------------------
-
-    def selection(self) -> Selection:
-        """Return the record of the run."""
-        mask = self.mask
-        ranking = mask.ranking().reshape(-1).cpu().numpy()
-        support = mask.support().reshape(-1).cpu().numpy()
-        return Selection(
-            support=support,
-            ranking=ranking,
-            variant=mask.variant,
-            converged=int(mask.counters[Slot.FORCED]) == 0,
-            n_steps=self.n_steps,
-            closed_at=self.closed_at,
-            seed=self.settings["seed"],
-            seconds=self.elapsed(),
-            history=history_to_dict(self.history, ranking, int(support.sum())),
-            groups=None if mask.group_names is None or mask.gates is None else mask.gates.group,
-            group_names=mask.group_names,
-            shape=mask.shape if len(mask.shape) > 1 else None,
-            engine="torch",
-        )
+    def elapsed(self) -> float:
+        return self.seconds + time.perf_counter() - self.started
 
 
 def train(
@@ -428,27 +376,19 @@ def train(
     data: Any,
     loss: Callable[..., torch.Tensor],
     *,
-    optimizer: MakeOptimizer | None = None,
-    learning_rate: float = 0.01,
-    batch_size: int = 64,
     warmup_steps: int = 0,
     ramp_steps: int = 2000,
     max_steps: int | None = None,
     selection_steps: int = 0,
     refinement_steps: int = 1000,
     refinement_rates: Sequence[float] = (1.0, 0.2, 0.04),
-    average: float = 0.0,
-    shrink: bool = True,
-    seed: int = 0,
-    progress: bool = False,
-    checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: int = 500,
-    callbacks: Iterable[Callable[[StepReport], Any]] = (),
+    held_out: Any = None,
+    **options: Unpack[TrainOptions],
 ) -> Selection:
     """Train a model and select its inputs, in one run.
 
-    The model ends in evaluation mode, with a closed mask and its original shapes. The random state of the caller is left
-    as it was: the run has its own, from ``seed`` (the weights the model starts with are the caller's).
+    The model ends in evaluation mode, with a closed mask. The random state of the caller is left as it was: the run has
+    its own, from ``seed`` (the weights the model starts with are the caller's).
 
     Under ``torchrun``, after ``torch.distributed.init_process_group``, the model is trained data parallel: rows in memory are
     shared by the processes, a loader gives each process its own rows (:class:`ParquetRows`), and begins anew where it
@@ -463,13 +403,6 @@ def train(
         a ``DataLoader``. A batch or ``data`` that is a single tensor has no target.
     loss : callable
         ``loss(model(x), y)``, with a third argument where a batch has three parts; ``loss(model(x), x)`` without target.
-    optimizer : callable, default=None
-        Called with the model's parameters, returns the optimizer: ``functools.partial(torch.optim.SGD, lr=0.1)``. By
-        default Adam with ``learning_rate``.
-    learning_rate : float, default=0.01
-        Learning rate of the default optimizer.
-    batch_size : int, default=64
-        Rows per batch, for data in memory.
     warmup_steps : int, default=0
         Steps during which only the weights are trained, as in :meth:`FeatureMask.attach`.
     ramp_steps : int, default=2000
@@ -484,23 +417,30 @@ def train(
     refinement_rates : sequence of float, default=(1.0, 0.2, 0.04)
         Factors of the learning rates, one for each of as many equal parts of the refinement. The default divides by 5
         twice, as the paper does.
-    average : float, default=0.0
-        Share of the refinement, at its end, over which the weights are averaged; 0 keeps the last ones. With a rate that
-        stays high, the average of many good networks beats each of them.
-    shrink : bool, default=True
-        Whether eliminated columns are dropped from the first layer, where the masked input goes straight into an
-        ``nn.Linear``. The result is the same, the time is not. Not done by several processes.
-    seed : int, default=0
-        Decides the order of the rows and what the model itself draws (dropout).
-    progress : bool, default=False
-        Whether a run of more than two seconds draws a bar with the time left on stderr.
-    checkpoint : path, default=None
-        A file that the state of the run is kept in. If it exists, the run goes on from there, and ends with exactly what it
-        would have ended with without the break.
-    checkpoint_every : int, default=500
-        Steps between two checkpoints.
-    callbacks : iterable of callable, default=()
-        Each is called with a :class:`StepReport` after every step.
+    held_out : as ``data``, default=None
+        Rows that move gamma and do not train the weights, a batch for each step: see :meth:`FeatureMask.held_out`.
+    **options
+        optimizer : callable, default=None
+            Called with the model's parameters, returns the optimizer: ``functools.partial(torch.optim.SGD, lr=0.1)``.
+            None: Adam with ``learning_rate``.
+        learning_rate : float, default=0.01
+            Learning rate of the default optimizer.
+        batch_size : int, default=64
+            Rows per batch, for data in memory.
+        average : float, default=0.0
+            Share of the refinement, at its end, over which the weights are averaged; 0 keeps the last ones. With a rate
+            that stays high, the average of many good networks beats each of them.
+        seed : int, default=0
+            Decides the order of the rows and what the model itself draws (dropout).
+        progress : bool, default=False
+            Whether a run of more than two seconds draws a bar with the time left on stderr.
+        checkpoint : path, default=None
+            A file that the state of the run is kept in. If it exists, the run goes on from there, and ends with exactly
+            what it would have ended with without the break.
+        checkpoint_every : int, default=500
+            Steps between two checkpoints.
+        callbacks : iterable of callable, default=()
+            Each is called with a :class:`StepReport` after every step.
 
     Returns
     -------
@@ -521,25 +461,34 @@ def train(
     >>> prune(model)(X[:, [3, 11]]).shape
     torch.Size([200])
     """
-    settings = {
-        "learning_rate": learning_rate,
-        "batch_size": batch_size,
-        "warmup_steps": warmup_steps,
-        "ramp_steps": ramp_steps,
-        "max_steps": max_steps,
-        "selection_steps": selection_steps,
-        "refinement_steps": refinement_steps,
-        "refinement_rates": [float(rate) for rate in refinement_rates],
-        "average": float(average),
-        "shrink": shrink,
-        "seed": seed,
-    }
-    _check_settings(settings, checkpoint_every)
-    mask = _only_mask(model)
-    with seeded(seed, mask.gamma.device):
-        run = SelectionRun(model, mask, data, loss, optimizer, settings)
-        _finish(run, checkpoint, checkpoint_every, callbacks, progress)
-    return run.selection()
+    masks = [module for module in model.modules() if isinstance(module, FeatureMask)]
+    if len(masks) != 1:
+        raise ValueError(f"the model must hold exactly one FeatureMask, it holds {len(masks)}")
+    mask = masks[0]
+    if mask.step > 0:
+        raise ValueError(
+            f"the mask has taken {mask.step} steps already: call mask.reset() to select anew, or build a new model"
+        )
+    schedule = {"warmup_steps": warmup_steps, "ramp_steps": ramp_steps, "max_steps": max_steps}
+    phases = {"selection_steps": selection_steps, "refinement_steps": refinement_steps, "held_out": held_out}
+    settings = {**schedule, **phases, "refinement_rates": [float(rate) for rate in refinement_rates]}
+    run = _train(model, mask, data, loss, settings, options)
+    ranking, support = (part.reshape(-1).cpu().numpy() for part in (mask.ranking(), mask.support()))
+    return Selection(
+        support=support,
+        ranking=ranking,
+        variant=mask.variant,
+        converged=int(mask.counters[Slot.FORCED]) == 0,
+        n_steps=run.n_steps,
+        closed_at=run.closed_at,
+        seed=run.settings["seed"],
+        seconds=run.elapsed(),
+        history=history_to_dict(run.history, ranking, int(support.sum())),
+        groups=None if mask.group_names is None or mask.gates is None else mask.gates.group,
+        group_names=mask.group_names,
+        shape=mask.shape if len(mask.shape) > 1 else None,
+        engine="torch",
+    )
 
 
 def train_weights(
@@ -547,22 +496,13 @@ def train_weights(
     data: Any,
     loss: Callable[..., torch.Tensor],
     *,
-    optimizer: MakeOptimizer | None = None,
-    learning_rate: float = 0.01,
-    batch_size: int = 64,
     n_steps: int = 1000,
     rates: Sequence[float] = (1.0, 0.2, 0.04),
-    average: float = 0.0,
-    seed: int = 0,
-    progress: bool = False,
-    checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: int = 500,
-    callbacks: Iterable[Callable[[StepReport], Any]] = (),
+    **options: Unpack[TrainOptions],
 ) -> dict[str, np.ndarray]:
-    """Train the weights of a model that selects nothing, for example a pruned one.
+    """Train the weights of a model that selects nothing, for example a pruned one: the refinement of :func:`train`.
 
-    This is the refinement of :func:`train` on its own; the parameters mean the same. A penalty on the weights is part of
-    ``loss``, which may look at the model.
+    A penalty on the weights is part of ``loss``, which may look at the model.
 
     Parameters
     ----------
@@ -572,28 +512,12 @@ def train_weights(
         As in :func:`train`; :class:`~tamiz.torch.batches.TensorBatches` are used as they are.
     loss : callable
         As in :func:`train`.
-    optimizer : callable, default=None
-        As in :func:`train`.
-    learning_rate : float, default=0.01
-        Learning rate of the default optimizer.
-    batch_size : int, default=64
-        Rows per batch, for data in memory.
     n_steps : int, default=1000
         Steps in all.
     rates : sequence of float, default=(1.0, 0.2, 0.04)
         Factors of the learning rates, one for each of as many equal parts of the run.
-    average : float, default=0.0
-        Share of the run, at its end, over which the weights are averaged.
-    seed : int, default=0
-        Decides the order of the rows and what the model itself draws (dropout).
-    progress : bool, default=False
-        Whether a run of more than two seconds draws a bar with the time left on stderr.
-    checkpoint : path, default=None
-        A file that the state of the run is kept in.
-    checkpoint_every : int, default=500
-        Steps between two checkpoints.
-    callbacks : iterable of callable, default=()
-        Each is called with a :class:`StepReport` after every step.
+    **options
+        As in :func:`train`.
 
     Returns
     -------
@@ -608,54 +532,38 @@ def train_weights(
     >>> round(model.weight.item(), 3)
     3.0
     """
-    settings: dict[str, Any] = {
-        "learning_rate": learning_rate,
-        "batch_size": batch_size,
-        "n_steps": n_steps,
-        "rates": [float(rate) for rate in rates],
-        "average": float(average),
-        "seed": seed,
-    }
-    _check_settings(settings, checkpoint_every)
     if any(isinstance(module, FeatureMask) for module in model.modules()):
         raise ValueError("the model holds a FeatureMask, which train_weights would not move: use tamiz.torch.train")
-    first = next(model.parameters(), None)
-    if first is None:
+    if next(model.parameters(), None) is None:
         raise ValueError("the model has no parameters to train")
-    with seeded(seed, first.device):
-        run = Run(model, data, loss, optimizer, settings, n_steps, settings["rates"])
-        _finish(run, checkpoint, checkpoint_every, callbacks, progress)
-    return run.losses()
+    settings = {"n_steps": n_steps, "rates": [float(rate) for rate in rates]}
+    lines = history_to_dict(_train(model, None, data, loss, settings, options).history, np.zeros(0, np.int64), 0)
+    return {name: lines[name] for name in ("step", "loss")}
 
 
-def _finish(run: Run, checkpoint: Any, every: int, callbacks: Iterable[Callable[..., Any]], progress: bool) -> None:
-    """Take all steps of a run; leave the model whole, in evaluation mode if nothing was raised."""
-    try:
-        if checkpoint is not None:
-            run.resume(checkpoint)
-        run.until_done(checkpoint, every, list(callbacks), progress)
-    finally:
-        run.close()
-    run.model.eval()
-
-
-def _check_settings(settings: dict[str, Any], checkpoint_every: int) -> None:
-    least = {"batch_size": 1, "selection_steps": 0, "refinement_steps": 0, "n_steps": 1, "checkpoint_every": 1}
-    for name, value in {**settings, "checkpoint_every": checkpoint_every}.items():
-        if name in least and (not isinstance(value, int) or value < least[name]):
-            raise ValueError(f"{name} must be an integer of at least {least[name]}, got {value!r}")
+def _train(
+    model: nn.Module,
+    mask: FeatureMask | None,
+    data: Any,
+    loss: Callable[..., torch.Tensor],
+    settings: Any,
+    options: Any,
+) -> _Run:
+    """Check the settings and take all steps of a run."""
+    unknown = options.keys() - DEFAULTS.keys()
+    if unknown:
+        raise TypeError(f"there is no option {min(unknown)!r}; there are {', '.join(DEFAULTS)}")
+    settings = {**DEFAULTS, **options, **settings}
+    for name, value in settings.items():
+        if name in _AT_LEAST and (not isinstance(value, int) or value < _AT_LEAST[name]):
+            raise ValueError(f"{name} must be an integer of at least {_AT_LEAST[name]}, got {value!r}")
         if name in ("refinement_rates", "rates") and not (value and all(rate > 0 for rate in value)):
             raise ValueError(f"{name} must be positive numbers, at least one, got {value!r}")
     if not 0 <= settings["average"] <= 1:
         raise ValueError(f"average must be a share from 0 to 1, got {settings['average']!r}")
     if not settings["learning_rate"] > 0:
         raise ValueError(f"learning_rate must be above zero, got {settings['learning_rate']!r}")
-
-
-def _only_mask(model: nn.Module) -> FeatureMask:
-    mask = find_mask(model)
-    if mask.step > 0:
-        raise ValueError(
-            f"the mask has taken {mask.step} steps already: call mask.reset() to select anew, or build a new model"
-        )
-    return mask
+    with seeded(settings["seed"], next(model.parameters()).device):
+        run = _Run(model, mask, data, loss, settings)
+        run.until_done()
+    return run

@@ -143,7 +143,7 @@ class Stepper:
     def _decide_by_price(self) -> None:
         """End the selection of a rule with a strength: what is above one half is kept."""
         state = decide_by_price(mask_state(self._arrays), self.rule)
-        for array, values in zip(self._arrays, state):
+        for array, values in zip(self._arrays[:4], state):
             array[:] = values
         for slot, value in (
             (Slot.AGE, state.age), (Slot.OPEN, 0), (Slot.CLOSED, is_closed(state, self.rule)), (Slot.KEPT, state.kept),

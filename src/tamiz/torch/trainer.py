@@ -111,7 +111,7 @@ class StepReport:
 
 
 class TrainOptions(TypedDict, total=False):
-    """TrainOptions that :func:`train` and :func:`train_weights` share; described there."""
+    """Options that :func:`train` and :func:`train_weights` share; described there."""
 
     optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer] | None
     learning_rate: float
@@ -159,7 +159,11 @@ class _Run:
                 f"optimizer must return a torch.optim.Optimizer, it returned {type(self.optimizer).__name__}"
             )
         self.base_rates = [float(group["lr"]) for group in self.optimizer.param_groups]
-        like = next(model.parameters()) if mask is None else mask.gamma
+        # The data take the type of the network; gamma has its own.
+        like = next(
+            (p for p in model.parameters() if p.is_floating_point() and (mask is None or p is not mask.gamma)), None
+        )
+        like = next(model.parameters()) if like is None else like
         self.device = like.device
         self.batches = make_batches(data, like, settings["batch_size"], settings["seed"])
         rows = settings.get("held_out")

@@ -40,9 +40,9 @@ from tamiz.core.losses import LOSSES, get_loss
 from tamiz.errors import TableError, TamizError
 from tamiz.rows.exact import DEVIATIONS, normalize_exact
 from tamiz.tables.encode import Feature, TableEncoder, collect_values
-from tamiz.tables.frames import as_table
 from tamiz.tables.names import ReadOptions
-from tamiz.tables.target import TARGET_TASKS
+from tamiz.tables.read import TARGET_TASKS
+from tamiz.tables.table import as_table
 
 __all__ = ["DenseLayer", "ModelFileError", "SavedModel", "load_model", "save_model"]
 
@@ -397,11 +397,12 @@ class SavedModel:
         -------
         ndarray of float64, shape (n_rows, M)
         """
-        table = as_table(X, options=ReadOptions(texts=self.text_columns))
+        table = as_table(X, options=ReadOptions(columns=self.columns, texts=self.text_columns))
         position = {name: index for index, name in enumerate(table.names)}
         spelt = {position[name]: known for name, known in self.categories.items() if name in position}
         table = replace(table, texts={i: text.align(spelt.get(i, ())) for i, text in table.texts.items()})
         matrix = collect_values(table, self.features)
+        matrix = matrix.toarray() if hasattr(matrix, "toarray") else matrix
         for name in self.text_columns:
             known = set(self.categories.get(name, ()))
             text = table.texts.get(position[name])  # None for a column without any value
@@ -501,7 +502,7 @@ class SavedModel:
             raise ModelFileError("Models of several labels for each row are not supported by the model format.")
         kept = estimator.selection_.indices
         statistics, missing = estimator.statistics_, getattr(estimator, "missing_", None)
-        layers, centres = extract_layers(estimator), np.zeros(kept.size)
+        layers = extract_layers(estimator)
         n_read = kept.size if missing is None else kept.size + len(missing.indicated)
         mean = np.zeros(n_read) if statistics is None else np.asarray(statistics.mean, dtype=np.float64)
         deviation = np.ones(n_read) if statistics is None else np.asarray(statistics.deviation, dtype=np.float64)
@@ -513,21 +514,14 @@ class SavedModel:
             features = [encoder.features_[i] for i in kept]
             numeric = kept < encoder.medians_.size
             medians = np.zeros(kept.size)
-            centres[numeric] = encoder.centres_[kept[numeric]]
-            medians[numeric] = encoder.medians_[kept[numeric]] + centres[numeric]
+            medians[numeric] = encoder.medians_[kept[numeric]]
             text = sorted({(f.column, f.column_name) for f in features if f.category is not None})
             categories = {name: sorted(encoder.categories_[name]) for _, name in text}
         if missing is not None:
             is_number = np.array([feature.category is None for feature in features])
-            medians = np.where(is_number, missing.fill + centres, 0.0)
+            medians = np.where(is_number, missing.fill, 0.0)
             features = [*features, *(replace(features[i], missing=True) for i in missing.indicated)]
-            gaps = np.zeros(n_read - kept.size)
-            medians, centres = np.concatenate([medians, gaps]), np.concatenate([centres, gaps])
-        if statistics is None:  # the first layer reads the numbers as they are
-            first = layers[0]
-            layers = [DenseLayer(first.weights, first.offset - first.weights @ centres, first.activation), *layers[1:]]
-        else:
-            mean = mean + centres
+            medians = np.concatenate([medians, np.zeros(n_read - kept.size)])
         try:
             return cls(
                 task="classification" if hasattr(estimator, "classes_") else "regression",

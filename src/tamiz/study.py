@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import json
 import os
 import time as clock
@@ -45,7 +44,7 @@ from tamiz.evaluation.subjects import Subject
 from tamiz.persistence import SavedModel
 from tamiz.rows.rows import Rows
 from tamiz.selection import Selection
-from tamiz.tables import DataTable, TableEncoder, read_table, write_columns
+from tamiz.tables import DataTable, ReadOptions, TableEncoder, read_table, write_columns
 from tamiz.tables.columns import Alert, identifier_columns
 from tamiz.tables.formats import output_suffix
 from tamiz.tables.load import COPIES_PER_FOLD, SPELLING, load_rows
@@ -467,7 +466,7 @@ def select(
 
 def _split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split the options of :func:`select` into those of the estimator and those of the reader; raise for unknown ones."""
-    reading = inspect.signature(read_table).parameters.keys() - {"source", "target", "task", "roles", "report"}
+    reading = {"max_categories", *ReadOptions.__dataclass_fields__} - {"target", "roles", "texts", "need_target"}
     for name in options:
         if name not in reading and name not in _MODEL_OPTIONS:
             raise TypeError(f"select has no option {name!r}{suggest(name, [*_MODEL_OPTIONS, *sorted(reading)])}")

@@ -13,7 +13,7 @@ import polars
 import pytest
 
 from tamiz.tables import TableError, read_table, write_columns
-from tamiz.tables.formats import FORMATS, get_format, output_suffix
+from tamiz.tables.formats import FORMATS, output_suffix
 
 pytestmark = pytest.mark.timeout(3600)
 SNIPPETS = [
@@ -81,12 +81,12 @@ def check_case(name, number, folder):
     """Reads an altered file and writes two of its columns."""
     rng = np.random.default_rng(number)
     content = alter(rng, original(name))
-    path = folder / f"table{get_format(name).suffixes[0]}"
+    path = folder / f"table{FORMATS[name].suffixes[0]}"
     path.write_bytes(gzip.compress(content) if rng.random() < 0.1 else content)
     options = {"target": "y"} if name not in ("npz", "svmlight") else {}
     if rng.random() < 0.3:
         options["header"] = bool(rng.integers(2))
-    if not get_format(name).binary and rng.random() < 0.1:
+    if not FORMATS[name].binary and rng.random() < 0.1:
         options["encoding"] = ["latin1", "utf-16", "cp1252"][rng.integers(3)]
     try:
         table = read_table(path, **options)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tamiz.tables import DataTable, MemoryBudget, ReadOptions, TextColumn, read_file
+from tamiz.tables import DataTable, ReadOptions, TextColumn
+from tamiz.tables.formats import read_file
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def write_csv(tmp_path: Path):
 @pytest.fixture
 def read():
     """Reads a file as it is, with the options given by name."""
-    return lambda path, **options: read_file(path, ReadOptions(**options), MemoryBudget())
+    return lambda path, **options: read_file(path, ReadOptions(**options))
 
 
 @pytest.fixture

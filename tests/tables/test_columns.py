@@ -9,7 +9,7 @@ import pytest
 from tamiz.errors import TableMemoryError
 from tamiz.tables import Alert, TableArgumentError, TableError, TextColumn, read_table
 from tamiz.tables.columns import drop_unusable_columns, parse_dates, report_encoding, spelt_numbers
-from tamiz.tables.target import resolve_target
+from tamiz.tables.read import resolve_target
 
 NUMBERS = [  # cells, whether commas are decimal marks elsewhere in the file, numbers, unit
     (["-0,064", "1,234"], False, [-0.064, 1.234], ""),

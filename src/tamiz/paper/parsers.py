@@ -224,14 +224,14 @@ def parse_challenge(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetAr
 def parse_arff(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
     """Read a dense ARFF file of numbers with the class -1 / 1 in the last column (OpenML's copy of GINA)."""
     (path,) = files.values()
-    header = read_arff_header(path)
+    names, _, offset = read_arff_header(path)
     with open(path, "rb") as stream:
-        stream.seek(header.data_offset)
+        stream.seek(offset)
         values = np.loadtxt(stream, delimiter=",", comments="%", ndmin=2, encoding="utf-8")
-    if values.shape[1] != len(header.names):
-        raise DatasetError(f"the rows have {values.shape[1]} cells for {len(header.names)} attributes")
+    if values.shape[1] != len(names):
+        raise DatasetError(f"the rows have {values.shape[1]} cells for {len(names)} attributes")
     data = orient(values[:, :-1], entry.shape)
-    return _find_split(DatasetArrays(data, _signs_to_classes(values[:, -1]), None, np.array(header.names[:-1])), entry)
+    return _find_split(DatasetArrays(data, _signs_to_classes(values[:, -1]), None, np.array(names[:-1])), entry)
 
 
 def _find_split(table: DatasetArrays, entry: DatasetEntry) -> DatasetArrays:

@@ -282,7 +282,7 @@ def _of_study(study: Study, about: dict[str, Any]) -> tuple[Shown, About]:
     else:
         gaps = copy.copy(encoder)
         gaps.impute = False  # a missing value is shown as one
-        X = encoder.uncentre(gaps.transform(rows.source, rows=drawn))
+        X = gaps.transform(rows.source, rows=drawn)
         numbers = [feature.column + 1 for feature in encoder.features_]
         names = encoder.get_feature_names_out()
     if selection.n_features == len(names):  # otherwise missing indicators stand behind the columns

@@ -6,13 +6,16 @@ import datetime
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from tamiz._utils.text import WARNING, discard, list_some, quote
 from tamiz.errors import TableError
-from tamiz.tables.table import DataTable, TextColumn
+
+if TYPE_CHECKING:
+    from tamiz.tables.table import DataTable, TextColumn
 
 _CURRENCY = r"[A-Z]{0,2}[$€£¥₹₩₽]|USD|EUR|GBP|CHF|JPY|CAD|AUD|CNY|INR|SEK|NOK|DKK|PLN|BRL|MXN"
 #: A number with a currency before it, or a currency, a percent sign or a unit behind it.
@@ -30,7 +33,6 @@ _DATE_FORMATS = (
     *("%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%d.%m.%Y %H:%M:%S"),
 )
 _EPOCH = datetime.datetime(1970, 1, 1)
-_ROWS_AT_ONCE = 4_000_000
 #: Why a column that names the rows is left out of the selection.
 IDENTIFIER = "a different text in every row, as identifiers have"
 CONSTANT = "the same value in every row"
@@ -148,41 +150,72 @@ def parse_dates(cells: Sequence[str]) -> tuple[list[float], bool] | None:
     """
     if not cells or cells[0].isdigit() or not any(map(str.isdigit, cells[0])) or len(cells[0]) > 40:
         return None
-    found = None
-    try:
-        found = [datetime.datetime.fromisoformat(cell) for cell in cells if not cell.isdigit()]
-    except ValueError:
-        for form in _DATE_FORMATS:
-            try:
-                found = [datetime.datetime.strptime(cell, form) for cell in cells]
-                break
-            except ValueError:
-                continue
-    if found is None or len(found) < len(cells):
+    readers: list[Callable[[str], datetime.datetime]] = [datetime.datetime.fromisoformat]
+    readers += [lambda cell, form=form: datetime.datetime.strptime(cell, form) for form in _DATE_FORMATS]  # type: ignore[misc]
+    for read in readers:
+        try:
+            found = [read(cell) for cell in cells]
+            break
+        except ValueError:
+            continue
+    else:
+        return None
+    if any(map(str.isdigit, cells)):
         return None
     plain = [day if day.tzinfo is None else day.astimezone(datetime.UTC).replace(tzinfo=None) for day in found]
     days = [(day - _EPOCH).total_seconds() / 86400 for day in plain]
     return days, "/" in cells[0] and all(day.day <= 12 for day in plain)
 
 
+def read_cells(name: str, cells: Sequence[str], comma: bool = False) -> tuple[list[float] | None, Alert | None]:
+    """Read the different cells of a column of text as booleans, numbers in any spelling or dates (days since 1970).
+
+    Parameters
+    ----------
+    name : str
+        Name of the column, for the alert.
+    cells : sequence of str
+        Its different values.
+    comma : bool, default=False
+        Whether "1,500" has a decimal comma.
+
+    Returns
+    -------
+    values : list of float or None
+        None if the cells are names.
+    alert : Alert or None
+        What a user should know about it.
+
+    Examples
+    --------
+    >>> read_cells("old", ["TRUE", "false"]), read_cells("kind", ["a", "b"])
+    (([1.0, 0.0], None), (None, None))
+    """
+    if {cell.lower() for cell in cells} <= {"true", "false"}:
+        return [float(cell.lower() == "true") for cell in cells], None
+    spelt = spelt_numbers(cells, comma)
+    if spelt is not None:
+        return spelt[0], describe_units(name, spelt[1], cells[0])
+    dates = parse_dates(cells)
+    return (None, None) if dates is None else (dates[0], describe_dates(name, min(dates[0]), dates[1]))
+
+
 def describe_units(name: str, unit: str, cell: str) -> Alert:
-    """Return the alert for a column of numbers in a foreign spelling."""
-    if not unit:
-        message = f"Column {quote(name)} holds numbers such as {quote(cell, 20)}: read as numbers."
-    else:
-        message = f"Column {quote(name)} holds numbers with {quote(unit)}, such as {quote(cell, 20)}: read as numbers without it."
+    """Tell of numbers in a foreign spelling."""
+    holds = f"numbers with {quote(unit)}, such as" if unit else "numbers such as"
+    message = f"Column {quote(name)} holds {holds} {quote(cell, 20)}: read as numbers{' without it' if unit else ''}."
     return Alert("units", (name,), message + f" If they are names, set `categorical` {quote(name)}.")
 
 
 def describe_dates(name: str, first: float, ambiguous: bool = False) -> Alert:
-    """Return the alert for a column of dates."""
+    """Tell of a column of dates."""
     day = (_EPOCH + datetime.timedelta(days=first)).date()
     order = " The day is taken to come before the month." if ambiguous else ""
     return Alert("dates", (name,), f"Column {quote(name)} holds dates: read as days since the first, {day}.{order}")
 
 
 def describe_spellings(name: str, text: TextColumn, merged: TextColumn) -> Alert:
-    """Return the alert for categories that were joined because they differ in case only."""
+    """Tell of categories that were joined because they differ in case only."""
     kept = set(merged.categories)
     other = [value for value in text.categories if value not in kept]
     message = (
@@ -193,19 +226,20 @@ def describe_spellings(name: str, text: TextColumn, merged: TextColumn) -> Alert
 
 
 def _judge_text(column: TextColumn, max_categories: int) -> str | None:
-    """Return why a column of text is of no use, or None."""
+    """Tell why a column of text is of no use; None if it is of use."""
     used = np.unique(column.codes[column.codes >= 0])  # categories may stand in rows that went
     if used.size == 0:
         return "no values at all"
     if used.size == 1 and np.all(column.codes >= 0):
         return CONSTANT
-    if used.size == column.codes.size > 2 and max(map(len, column.categories)) <= _LONGEST_IDENTIFIER:
-        numbers = [is_number(value) for value in column.categories]
-        if np.mean(numbers) <= 0.5:
-            return IDENTIFIER
-    if len(column.categories) <= max_categories:
+    all_differ = used.size == column.codes.size > 2 and max(map(len, column.categories)) <= _LONGEST_IDENTIFIER
+    if not all_differ and len(column.categories) <= max_categories:
         return None
     numbers = [is_number(value) for value in column.categories]
+    if all_differ and np.mean(numbers) <= 0.5:
+        return IDENTIFIER
+    if len(column.categories) <= max_categories:
+        return None
     if all(numbers):
         return f"named in `categorical`, but it holds more than {max_categories} different numbers"
     if np.mean(numbers) > 0.5:
@@ -219,43 +253,37 @@ def _judge_text(column: TextColumn, max_categories: int) -> str | None:
 
 
 def identifier_columns(table: DataTable) -> list[int]:
-    """Return the positions of columns that name the rows; they are left out of the selection and kept in the results."""
+    """List the columns that name the rows; they are left out of the selection and kept in the results."""
     return sorted(index for index, reason in table.left_out.items() if reason == IDENTIFIER)
 
 
 def _judge_numbers(table: DataTable) -> tuple[np.ndarray, np.ndarray]:
-    """Return which numeric columns hold any value, and which the same everywhere; raise on an infinity."""
-    numbers = table.numbers
+    """Tell which numeric columns hold any value, and which the same everywhere; raise on an infinity."""
+    numbers, largest = table.numbers, np.finfo(np.float32).max
     if sp.issparse(numbers):
-        coordinates = numbers.tocoo()
-        bad = ~np.isfinite(coordinates.data)
-        if bad.any():
-            row, position = int(coordinates.row[bad][0]), int(coordinates.col[bad][0])
-            if np.isnan(coordinates.data[bad][0]):
-                name = table.names[int(table.number_columns[position])]
-                raise TableError(
-                    f"Column {quote(name)} holds NaN in data row {row + 1:,}, but sparse tables have no missing values. "
-                    f"Remove the entry, or leave the column out: `ignore` {quote(name)}."
-                )
-            _raise_infinity(table, row, position)
-        return np.ones(numbers.shape[1], dtype=bool), np.zeros(numbers.shape[1], dtype=bool)
-    low, high = np.fmin.reduce(numbers, axis=0), np.fmax.reduce(numbers, axis=0)
-    infinite = np.isinf(low) | np.isinf(high)
-    if infinite.any():
-        position = int(np.argmax(infinite))
-        _raise_infinity(table, int(np.argmax(np.isinf(numbers[:, position]))), position)
-    same = np.flatnonzero(low == high)
-    constant = np.zeros(numbers.shape[1], dtype=bool)
-    constant[same] = ~np.isnan(numbers[:, same]).any(axis=0)
-    return ~np.isnan(low), constant & (numbers.shape[0] > 1)
-
-
-def _raise_infinity(table: DataTable, row: int, position: int) -> None:
-    name = table.names[int(table.number_columns[position])]
-    raise TableError(
-        f"Column {quote(name)} holds an infinity or a number beyond 3.4e38 in data row {row + 1:,}. "
-        f"Fix it, or leave the column out: `ignore` {quote(name)}."
-    )
+        entries = numbers.tocoo()
+        bad = np.flatnonzero(~(np.abs(entries.data) <= largest))
+        filled, constant = np.ones(numbers.shape[1], dtype=bool), np.zeros(numbers.shape[1], dtype=bool)
+        row, position, value = (part[bad[:1]] for part in (entries.row, entries.col, entries.data))
+    else:
+        low, high = np.fmin.reduce(numbers, axis=0), np.fmax.reduce(numbers, axis=0)
+        filled, constant = ~np.isnan(low), (low == high) & (table.n_rows > 1)
+        constant[constant] = ~np.isnan(numbers[:, constant]).any(axis=0)
+        position = np.flatnonzero(np.maximum(-low, high) > largest)[:1]
+        row, value = np.argmax(np.abs(np.nan_to_num(numbers[:, position])), axis=0), np.zeros(position.size)
+    if position.size:
+        name = quote(table.names[int(table.number_columns[position[0]])])
+        where = f"in data row {row[0] + 1:,}"
+        if np.isnan(value[0]):
+            raise TableError(
+                f"Column {name} holds NaN {where}, but sparse tables have no missing values. "
+                f"Remove the entry, or leave the column out: `ignore` {name}."
+            )
+        raise TableError(
+            f"Column {name} holds an infinity or a number beyond 3.4e38 {where}. "
+            f"Fix it, or leave the column out: `ignore` {name}."
+        )
+    return filled, constant
 
 
 def drop_unusable_columns(
@@ -291,7 +319,6 @@ def drop_unusable_columns(
             if not useful[position]:
                 table.left_out[int(column)] = CONSTANT if filled[position] else "no values at all"
         table.numbers = table.numbers[:, useful]
-        table.centres = table.centres[useful]
         table.number_columns = table.number_columns[useful]
     by_reason: dict[str, list[str]] = {}
     for index, reason in sorted(table.left_out.items()):
@@ -311,12 +338,9 @@ def drop_unusable_columns(
 
 
 def find_codes(table: DataTable) -> list[str]:
-    """Return the names of columns of whole numbers that look like codes: few, far apart and at irregular distances.
+    """Find columns of whole numbers that look like codes: few, far apart and at irregular distances.
 
-    Parameters
-    ----------
-    table : DataTable
-        With its numeric columns.
+    Examples are postcodes and article numbers.
     """
     if sp.issparse(table.numbers) or table.n_rows < _LEAST_ROWS:
         return []
@@ -325,7 +349,7 @@ def find_codes(table: DataTable) -> list[str]:
     found = []
     for position in np.flatnonzero(whole)[:1000]:
         column = table.numbers[:, position]
-        values = np.unique(column[~np.isnan(column)]) + table.centres[position]
+        values = np.unique(column[~np.isnan(column)])
         if int(table.number_columns[position]) in table.origins or not 3 <= values.size <= 100 or values[0] < 10:
             continue
         steps = np.diff(values)
@@ -356,13 +380,9 @@ def report_encoding(table: DataTable, report: Callable[[str], None]) -> None:
         names = [table.names[index] for index in table.texts]
         report(f"Encoded: {list_some(names, limit=4)}: text, one-hot inside each fold.")
     if not sp.issparse(table.numbers):
-        missing = np.zeros(table.numbers.shape[1], dtype=np.int64)
-        step = max(1, _ROWS_AT_ONCE // max(1, table.numbers.shape[1]))
-        for start in range(0, table.n_rows, step):
-            missing += np.isnan(table.numbers[start : start + step]).sum(axis=0)
+        missing = np.isnan(table.numbers).sum(axis=0)
         if missing.any():
-            n_columns = int((missing > 0).sum())
             report(
-                f"Imputed: {int(missing.sum()):,} missing numbers in {n_columns:,} column(s), "
+                f"Imputed: {int(missing.sum()):,} missing numbers in {int((missing > 0).sum()):,} column(s), "
                 "by the median inside each fold."
             )

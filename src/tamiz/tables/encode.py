@@ -14,9 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from tamiz._utils.text import list_some, quote
 from tamiz.errors import TableError
 from tamiz.tables.columns import drop_unusable_columns
-from tamiz.tables.frames import as_table
-from tamiz.tables.names import ReadOptions
-from tamiz.tables.table import DataTable
+from tamiz.tables.names import ReadOptions, find_columns
+from tamiz.tables.table import DataTable, as_table
 
 _CELLS_AT_ONCE = 4_000_000
 
@@ -85,8 +84,10 @@ def list_features(table: DataTable) -> list[Feature]:
     return features
 
 
-def collect_values(table: DataTable, features: Sequence[Feature], rows: np.ndarray | None = None) -> np.ndarray:
-    """Return the values of some features, found by the names of their columns; missing numbers are NaN.
+def collect_values(
+    table: DataTable, features: Sequence[Feature], rows: np.ndarray | None = None, dtype: Any = np.float64
+) -> Any:
+    """Collect the values of some features, found by the names of their columns; missing numbers are NaN.
 
     Parameters
     ----------
@@ -96,10 +97,13 @@ def collect_values(table: DataTable, features: Sequence[Feature], rows: np.ndarr
         Columns of the matrix. Categories that the table does not hold give zeros.
     rows : ndarray of int or None, default=None
         Rows of the table; None takes all.
+    dtype : dtype, default=float64
+        Type of the matrix.
 
     Returns
     -------
-    ndarray of float64, shape (n_rows, n_features)
+    ndarray of shape (n_rows, n_features), or csr matrix if the table is sparse
+        A copy.
 
     Raises
     ------
@@ -109,44 +113,43 @@ def collect_values(table: DataTable, features: Sequence[Feature], rows: np.ndarr
     position = {name: index for index, name in enumerate(table.names)}
     lacking = list(dict.fromkeys(f.column_name for f in features if f.column_name not in position))
     if lacking:
-        raise TableError(f"The table lacks {len(lacking)} column(s) that are needed: {list_some(lacking, limit=10)}.")
+        raise TableError(
+            f"The table lacks {len(lacking)} column(s) that the model needs: {list_some(lacking, limit=10)}."
+        )
     place = {int(column): i for i, column in enumerate(table.number_columns)}
-    wanted = [(i, position[f.column_name]) for i, f in enumerate(features) if f.category is None]
-    numeric = [(i, column) for i, column in wanted if column in place]
-    wrong = [table.names[column] for _, column in wanted if column not in place]
+    numeric = [(i, position[f.column_name], f) for i, f in enumerate(features) if f.category is None]
+    wrong = [f.column_name for _, column, f in numeric if column not in place]
     if wrong:
         raise TableError(f"The model needs numbers in {list_some(wrong)}, but the table has text or dates there.")
-    n_rows = table.n_rows if rows is None else len(rows)
-    matrix = np.zeros((n_rows, len(features)))
-    if numeric:
-        columns = np.array([place[column] for _, column in numeric])
-        numbers = table.numbers if rows is None else table.numbers[rows]
-        taken = numbers[:, columns]
-        values = taken.toarray() if sp.issparse(taken) else taken
-        moved = [table.origins.get(column, 0.0) - (features[i].origin or 0.0) for i, column in numeric]
-        matrix[:, [i for i, _ in numeric]] = values + (table.centres[columns] + moved)
-    for i, feature in enumerate(features):
-        if feature.category is None:
-            continue
-        text = table.texts.get(position[feature.column_name])
-        if text is None:
-            _check_is_empty(table, feature.column_name, place.get(position[feature.column_name]))
-        elif feature.category in text.categories:
-            codes = text.codes if rows is None else text.codes[rows]
-            matrix[:, i] = codes == text.categories.index(feature.category)
+    numbers, columns = table.numbers, np.array([place[column] for _, column, _ in numeric], dtype=np.int64)
+    if not np.array_equal(columns, np.arange(numbers.shape[1])):
+        numbers = numbers[:, columns] if rows is None or sp.issparse(numbers) else numbers[np.ix_(rows, columns)]
+    if rows is not None and numbers.shape[0] == table.n_rows:
+        numbers = numbers[rows]
+    if sp.issparse(numbers):
+        return numbers.astype(dtype)
+    moved = np.array([table.origins.get(column, 0.0) - (feature.origin or 0.0) for _, column, feature in numeric])
+    numbers = numbers + moved if moved.any() else numbers
+    if len(numeric) == len(features):
+        matrix = numbers.astype(dtype, copy=numbers is table.numbers)
+    else:
+        matrix = np.zeros((numbers.shape[0], len(features)), dtype=dtype)
+        matrix[:, [i for i, _, _ in numeric]] = numbers
     for i, feature in enumerate(features):
         if feature.missing:
             matrix[:, i] = np.isnan(matrix[:, i])
+        elif feature.category is not None:
+            text, known = table.texts.get(position[feature.column_name]), place.get(position[feature.column_name])
+            # A column without any value counts as numbers.
+            if text is None and (known is None or not np.isnan(table.numbers[:, known]).all()):
+                raise TableError(
+                    f"The model needs text in {quote(feature.column_name)}, but the table has numbers or dates there. "
+                    "If its numbers are names of categories, name the column in `categorical`."
+                )
+            if text is not None and feature.category in text.categories:
+                codes = text.codes if rows is None else text.codes[rows]
+                matrix[:, i] = codes == text.categories.index(feature.category)
     return matrix
-
-
-def _check_is_empty(table: DataTable, name: str, place: int | None) -> None:
-    """Raise TableError unless a column that should hold text has no values at all, and so counts as numbers."""
-    if place is None or sp.issparse(table.numbers) or not np.isnan(table.numbers[:, place]).all():
-        raise TableError(
-            f"The model needs text in {quote(name)}, but the table has numbers or dates there. "
-            "If its numbers are names of categories, name the column in `categorical`."
-        )
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -154,6 +157,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Use it as the first step of a pipeline, on data frames (pandas, polars, pyarrow) or on tables from
     :func:`read_table`. Categories that the fitted rows do not hold give zeros.
+
+    On 100,000 rows of 40 numbers with gaps, ten categories of ten levels and two dates, ``fit_transform`` takes 0.45 s and
+    95 MB; scikit-learn's ``ColumnTransformer`` of ``SimpleImputer``, ``OneHotEncoder`` and a function for the dates takes
+    0.43 s and 227 MB, and has to be told which column is what (``benchmarks/tables.py``).
 
     Parameters
     ----------
@@ -171,11 +178,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ----------
     features_ : list of Feature
         The columns of the matrix, numeric ones first.
-    medians_ : ndarray of float32, shape (n_numeric,)
-        Replacement of missing numbers, one per numeric column, less its centre.
-    centres_ : ndarray of float64, shape (n_numeric,)
-        What is subtracted from each numeric column: 0, except for numbers that float32 cannot tell apart, such as seconds
-        since 1970.
+    medians_ : ndarray, shape (n_numeric,)
+        Replacement of missing numbers, one per numeric column.
+    dtype_ : dtype
+        Type of the matrix: float32, or float64 for numbers that float32 cannot tell apart, such as seconds since 1970.
     categories_ : dict of str to list of str
         Values of each column of text in the fitted rows.
     left_out_ : dict of str to str
@@ -245,35 +251,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         table = as_table(X, self.categorical)
         if table is not X and self.features is None:
             drop_unusable_columns(table, self.max_categories)
-        features = list_features(table) if self.features is None else list(self.features)
-        n_numeric = sum(feature.category is None for feature in features)
-        self.medians_ = self._learn_medians(table, features[:n_numeric], rows)
-        self.centres_ = table.centres[_find_places(table, features[:n_numeric])]
-        self.categories_ = {
-            table.names[index]: [text.categories[code] for code in np.unique(_take(text.codes, rows)) if code >= 0]
-            for index, text in table.texts.items()
-        }
-        self.features_ = features
+        self.features_ = list_features(table) if self.features is None else list(self.features)
+        self.dtype_ = table.numbers.dtype
+        numeric = [feature for feature in self.features_ if feature.category is None]
+        self.medians_ = np.zeros(len(numeric), dtype=self.dtype_)
+        step = max(1, _CELLS_AT_ONCE // max(1, table.n_rows if rows is None else len(rows)))
+        # Of all columns: one that is complete in these rows may have gaps in others.
+        for start in range(0, 0 if sp.issparse(table.numbers) else len(numeric), step):
+            values = collect_values(table, numeric[start : start + step], rows, self.dtype_)
+            self.medians_[start : start + step] = _column_medians(values)
+        self.categories_ = {}
+        for index, text in table.texts.items():
+            codes = np.unique(text.codes if rows is None else text.codes[rows])
+            self.categories_[table.names[index]] = [text.categories[code] for code in codes if code >= 0]
         self.left_out_ = {table.names[index]: reason for index, reason in sorted(table.left_out.items())}
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
         return self
 
-    @staticmethod
-    def _learn_medians(table: DataTable, features: Sequence[Feature], rows: np.ndarray | None) -> np.ndarray:
-        medians = np.zeros(len(features), dtype=np.float32)
-        if sp.issparse(table.numbers) or not features:
-            return medians
-        numbers, columns = table.numbers, _find_places(table, features)
-        rows = np.arange(table.n_rows) if rows is None else rows
-        # Of all columns: one that is complete in these rows may have gaps in others.
-        step = max(1, _CELLS_AT_ONCE // max(1, rows.size))
-        for start in range(0, columns.size, step):
-            medians[start : start + step] = _column_medians(numbers[np.ix_(rows, columns[start : start + step])])
-        return medians
-
     def transform(self, X: Any, *, rows: np.ndarray | None = None) -> Any:
-        """Return the encoded matrix.
+        """Encode a table as a matrix.
 
         Parameters
         ----------
@@ -284,44 +281,29 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of float32, or csr matrix if the table is sparse, shape (n_rows, n_features)
-            Numbers less ``centres_``.
+        ndarray of ``dtype_``, or csr matrix if the table is sparse, shape (n_rows, n_features)
         """
         check_is_fitted(self)
-        n_numeric = self.medians_.size
-        numeric, texts = self.features_[:n_numeric], self.features_[n_numeric:]
-        known = tuple({feature.column_name for feature in texts})
-        table = as_table(X, options=ReadOptions(categorical=self.categorical, texts=known))
-        if _same_columns(table, numeric) and np.array_equal(table.centres, self.centres_):
-            numbers = _take(table.numbers, rows)
-            if sp.issparse(numbers):
-                return numbers
-        else:
-            numbers = (collect_values(table, numeric, rows) - self.centres_).astype(np.float32)
-        if not texts:
-            # Indexing by rows has made a copy already.
-            matrix = numbers.copy() if numbers is table.numbers else numbers
-        else:
-            matrix = np.zeros((numbers.shape[0], len(self.features_)), dtype=np.float32)
-            matrix[:, :n_numeric] = numbers
-            seen = [i for i, f in enumerate(texts) if f.category in self.categories_.get(f.column_name, ())]
-            if table is not X:
-                table.texts = {i: t.align(self.categories_.get(table.names[i], ())) for i, t in table.texts.items()}
-            matrix[:, [n_numeric + i for i in seen]] = collect_values(table, [texts[i] for i in seen], rows)
+        table = X
+        if not isinstance(X, DataTable):
+            texts = {f.column_name for f in self.features_ if f.category is not None}
+            known = [str(name) for name in self.feature_names_in_]
+            named = texts & {known[i] for i in find_columns(self.categorical, known)}
+            columns = list(dict.fromkeys(feature.column_name for feature in self.features_))
+            table = as_table(X, options=ReadOptions(columns=columns, categorical=sorted(named), texts=sorted(texts)))
+            table.texts = {i: text.align(self.categories_.get(table.names[i], ())) for i, text in table.texts.items()}
+        matrix = collect_values(table, self.features_, rows, self.dtype_)
+        if sp.issparse(matrix):
+            return matrix
+        seen = {(name, category) for name, categories in self.categories_.items() for category in categories}
+        matrix[:, [f.category is not None and (f.column_name, f.category) not in seen for f in self.features_]] = 0
         if self.impute:
-            _fill_gaps(matrix[:, :n_numeric], self.medians_)
+            numbers = matrix[:, : self.medians_.size]
+            np.copyto(numbers, self.medians_, where=np.isnan(numbers))
         return matrix
 
-    def uncentre(self, matrix: Any) -> Any:
-        """Return an encoded matrix with ``centres_`` added, in the unit of the data; a copy only if there are any."""
-        if not self.centres_.any():
-            return matrix
-        centres = np.zeros(len(self.features_))
-        centres[: self.centres_.size] = self.centres_
-        return matrix + centres
-
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the columns of the matrix.
+        """Name the columns of the matrix.
 
         Parameters
         ----------
@@ -336,47 +318,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.array([feature.name for feature in self.features_], dtype=object)
 
 
-def _take(values: Any, rows: np.ndarray | None) -> Any:
-    return values if rows is None else values[rows]
-
-
-def _same_columns(table: DataTable, features: Sequence[Feature]) -> bool:
-    """Check whether the numbers of a table are these features, in this order."""
-    return [feature.column for feature in features] == table.number_columns.tolist() and all(
-        table.names[feature.column] == feature.column_name and table.origins.get(feature.column) == feature.origin
-        for feature in features
-    )
-
-
-def _find_places(table: DataTable, features: Sequence[Feature]) -> np.ndarray:
-    """Return where in the numbers of a table these features stand."""
-    place = {table.names[int(column)]: i for i, column in enumerate(table.number_columns)}
-    return np.array([place[feature.column_name] for feature in features], dtype=np.int64)
-
-
-def _fill_gaps(matrix: np.ndarray, medians: np.ndarray) -> None:
-    """Replace NaN by the medians, in place and in parts, for tables that fill the memory."""
-    step = max(1, _CELLS_AT_ONCE // max(1, matrix.shape[1]))
-    for start in range(0, matrix.shape[0], step):
-        part = matrix[start : start + step]
-        gap = np.isnan(part)
-        if gap.any():
-            np.copyto(part, medians, where=gap)
-
-
 def _column_medians(block: np.ndarray) -> np.ndarray:
-    """Return the median of each column without its gaps; 0 if a column has nothing else (it is then constant)."""
-    medians = np.zeros(block.shape[1], dtype=np.float32)
-    if not block.size:
-        return medians
-    by_column = np.ascontiguousarray(block.T)
-    counts = np.sum(~np.isnan(by_column), axis=1)
-    complete = np.flatnonzero(counts == block.shape[0])  # most columns as a rule, and quicker without sorting
-    low, high = (block.shape[0] - 1) // 2, block.shape[0] // 2
-    parted = np.partition(by_column[complete], (low, high), axis=1)
-    medians[complete] = (parted[:, low] + parted[:, high]) / 2
-    gaps = np.flatnonzero((counts > 0) & (counts < block.shape[0]))
-    filled = np.sort(by_column[gaps], axis=1)  # NaN sorts last
-    last, lines = counts[gaps] - 1, np.arange(gaps.size)
-    medians[gaps] = (filled[lines, last // 2] + filled[lines, (last + 1) // 2]) / 2
-    return medians
+    """Compute the median of each column without its gaps; 0 if a column has nothing else (it is then constant)."""
+    if not np.isnan(block).any():
+        return np.median(block, axis=0)
+    filled, last = np.sort(block, axis=0), np.sum(~np.isnan(block), axis=0) - 1  # NaN sorts last
+    places = np.arange(block.shape[1])
+    middle = (filled[last // 2, places] + filled[(last + 1) // 2, places]) / 2
+    return np.where(last < 0, 0, middle)

@@ -17,9 +17,9 @@ from tamiz.rows.rows import Rows
 from tamiz.rows.targets import decide_task
 from tamiz.tables.columns import drop_unusable_columns
 from tamiz.tables.encode import TableEncoder, list_features
-from tamiz.tables.frames import as_table, column_names, columns_of_frame
 from tamiz.tables.names import find_column
 from tamiz.tables.read import read_table
+from tamiz.tables.table import as_table, column_names, columns_of_frame
 
 #: Copies of the rows that a fold holds while it runs: prepared, and twice in the engine.
 COPIES_PER_FOLD = 3

@@ -1,4 +1,4 @@
-"""Find columns by name, number, range or pattern, and choose those that are read."""
+"""How a table is read: options, names of columns, the columns that are chosen, and the memory there is."""
 
 from __future__ import annotations
 
@@ -6,46 +6,22 @@ import fnmatch
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-import numpy as np
-
+from tamiz._utils.memory import available_memory, format_memory
 from tamiz._utils.names import suggest
 from tamiz._utils.text import list_some, quote
-from tamiz.errors import TableArgumentError, TableError
+from tamiz.errors import TableArgumentError, TableError, TableMemoryError
 
-#: Cells that mean a missing value, besides an empty one.
+#: Cells that mean a missing value.
 MISSING = (
     "",
-    "NA",
-    "N/A",
-    "n/a",
-    "na",
-    "NaN",
-    "nan",
-    "NAN",
-    "-nan",
-    "NULL",
-    "null",
-    "None",
-    "none",
-    "?",
-    "#N/A",
-    "<NA>",
+    *["NA", "N/A", "n/a", "na", "NaN", "nan", "NAN", "-nan", "NULL", "null", "None", "none", "?", "#N/A", "<NA>"],
 )
 
 
 def clean_column_names(names: Sequence[str]) -> list[str]:
-    """Return names without blanks around them; number those that are empty.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Names as they stand in the file.
-
-    Raises
-    ------
-    TableError
-        If two columns have the same name.
+    """Strip names of blanks, number those that are empty, and raise TableError if two are the same.
 
     Examples
     --------
@@ -57,19 +33,16 @@ def clean_column_names(names: Sequence[str]) -> list[str]:
     cleaned = [name.strip() or f"column_{number}" for number, name in enumerate(encodable, start=1)]
     first: dict[str, int] = {}
     for number, name in enumerate(cleaned, start=1):
-        if name in first:
+        if first.setdefault(name, number) != number:
             raise TableError(
                 f"Two columns are called {quote(name)} (numbers {first[name]} and {number}). "
                 "Rename one of them: names must be unique."
             )
-        first[name] = number
     return cleaned
 
 
 def find_column(spec: str, names: Sequence[str], kind: str = "column") -> int:
-    """Return the position of a column given by name, or by number counted from 1 (negative: from the end).
-
-    A name takes precedence over a number.
+    """Find a column by its name, or else by its number counted from 1 (negative: from the end).
 
     Parameters
     ----------
@@ -92,20 +65,15 @@ def find_column(spec: str, names: Sequence[str], kind: str = "column") -> int:
     for candidate in (spec, spec.strip()):
         if candidate in names:
             return list(names).index(candidate)
-    try:
-        number = int(spec)
-    except ValueError:
-        number = 0
-    if 1 <= number <= len(names):
-        return number - 1
-    if -len(names) <= number <= -1:
-        return len(names) + number
+    number = int(spec) if re.fullmatch(r"\s*[-+]?\d{1,9}\s*", spec) else 0
+    if 1 <= abs(number) <= len(names):
+        return number - 1 if number > 0 else len(names) + number
     hint = suggest(spec, names, n=3) or f" The columns are {list_some(names, limit=8)}."
     raise TableArgumentError(f"There is no {kind} {quote(spec)} among the {len(names):,} columns.{hint}")
 
 
 def find_columns(specs: Sequence[str], names: Sequence[str], kind: str = "column") -> set[int]:
-    """Return the positions of several columns.
+    """Find several columns.
 
     Parameters
     ----------
@@ -124,57 +92,60 @@ def find_columns(specs: Sequence[str], names: Sequence[str], kind: str = "column
     known = set(names)
     found: set[int] = set()
     for spec in specs:
-        if spec not in known:
-            numbers = re.fullmatch(r"(\d+)-(\d+)", spec)
-            if numbers and 1 <= int(numbers[1]) <= int(numbers[2]) <= len(names):
-                found.update(range(int(numbers[1]) - 1, int(numbers[2])))
-                continue
-            if any(letter in spec for letter in "*?["):
-                matches = [i for i, name in enumerate(names) if fnmatch.fnmatchcase(name, spec)]
-                if not matches:
-                    raise TableArgumentError(f"No column matches {quote(spec)} ({kind}).")
-                found.update(matches)
-                continue
-        found.add(find_column(spec, names, kind))
+        numbers = re.fullmatch(r"(\d+)-(\d+)", spec)
+        if spec in known:
+            found.add(find_column(spec, names))
+        elif numbers and 1 <= int(numbers[1]) <= int(numbers[2]) <= len(names):
+            found.update(range(int(numbers[1]) - 1, int(numbers[2])))
+        elif any(letter in spec for letter in "*?["):
+            matches = [i for i, name in enumerate(names) if fnmatch.fnmatchcase(name, spec)]
+            if not matches:
+                raise TableArgumentError(f"No column matches {quote(spec)} ({kind}).")
+            found.update(matches)
+        else:
+            found.add(find_column(spec, names, kind))
     return found
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a file; the record that :class:`~tamiz.tables.Format` readers take.
+    """How to read a table.
 
     Parameters
     ----------
     target : str or None, default=None
-        Column to predict: name, or number counted from 1.
+        Column to predict: its name, or its number counted from 1 (-1 is the last). NPZ and svmlight files have their own.
     need_target : bool, default=False
         Raise if there is no target.
     ignore : sequence of str, default=()
-        Columns to leave out: names, numbers, ranges or patterns.
+        Columns to leave out: names, numbers, ranges ("3-7") or patterns ("id_*").
     roles : sequence of (str, str), default=()
         Columns that are no features, after what they are: "target" (a further one), "groups", "time" or "weights".
     categorical : sequence of str, default=()
-        Columns of numbers that are names of categories.
+        Columns of numbers that are names of categories; their values are taken as they are spelt.
     texts : sequence of str, default=()
         Columns whose text is never read as numbers or dates.
     columns : sequence of str or None, default=None
-        The only columns to read (those of a model); each must be there.
+        The only columns to read (those of a model), each of which must be there; none is left out, no target is read, and
+        numbers keep float64.
     format : str or None, default=None
         Name of the format; None finds it from the suffix.
     delimiter : str or None, default=None
         What separates the cells of a CSV file; None finds it.
     header : bool or None, default=None
-        Whether the first row holds names; None finds it.
+        Whether the first row of a CSV or Excel file holds names; None finds it.
     encoding : str or None, default=None
-        Encoding of a text file; None takes UTF-8, or what a mark at its beginning says.
+        Encoding of a text file, such as "latin1"; None takes UTF-8, or what a mark at its beginning says.
     skip_rows : int, default=0
-        Lines above the table to skip.
+        Lines above the table to skip (CSV, TSV and Excel).
     decimal : {".", ","}, default="."
-        Decimal mark of a text file. Columns that only a decimal comma explains are found without it.
+        Decimal mark of a text file; columns that only a decimal comma explains are found without it.
     na_values : sequence of str or None, default=None
         Cells of a text file that mean a missing value, besides empty ones; None takes the usual words (NA, null, ...).
+    keep_na : bool, default=False
+        Take only empty cells as missing: "none" or "NA" is a value. The same as ``na_values=()``.
     copies : float, default=1.0
-        How many copies of the table the work that follows will hold, for the check of the memory.
+        How many copies of the table the work that follows will hold; a table that does not fit raises TableMemoryError.
     """
 
     target: str | None = None
@@ -191,68 +162,59 @@ class ReadOptions:
     skip_rows: int = 0
     decimal: str = "."
     na_values: Sequence[str] | None = None
+    keep_na: bool = False
     copies: float = 1.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.skip_rows, bool) or not isinstance(self.skip_rows, int) or self.skip_rows < 0:
+            raise TableArgumentError(f"`skip_rows` must be a number of lines, at least 0; got {self.skip_rows!r}.")
+        if self.decimal not in (".", ","):
+            raise TableArgumentError(f"`decimal` must be a point or a comma, got {self.decimal!r:.40}.")
+        if self.delimiter is not None and len(self.delimiter) != 1:
+            raise TableArgumentError(f"`delimiter` must be one character, got {self.delimiter!r:.40}.")
 
     @property
     def missing_words(self) -> tuple[str, ...]:
         """Cells that mean a missing value."""
+        if self.keep_na:
+            return ("",)
         return MISSING if self.na_values is None else ("", *(value.strip() for value in self.na_values))
 
 
-@dataclass
-class ColumnChoice:
-    """Which columns of a file to read.
+class ColumnChoice(NamedTuple):
+    """Columns to read, the target among them; those that are text whatever they hold; the target."""
 
-    Parameters
-    ----------
-    wanted : ndarray of bool, shape (n_columns,)
-        Columns to read, without the target.
-    as_text : ndarray of bool, shape (n_columns,)
-        Columns to read as text whatever they hold.
-    target : int or None, default=None
-        Position of the target.
-    """
-
-    wanted: np.ndarray
-    as_text: np.ndarray
-    target: int | None = None
-
-    @property
-    def positions(self) -> list[int]:
-        """Columns to read and the target, in the order of the file."""
-        return sorted({*np.flatnonzero(self.wanted).tolist(), *([] if self.target is None else [self.target])})
+    positions: list[int]
+    as_text: set[int]
+    target: int | None
 
 
 def choose_columns(names: Sequence[str], options: ReadOptions) -> ColumnChoice:
     """Find the columns that the options name.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Names of all columns.
-    options : ReadOptions
-        Target, columns to ignore and so on.
-
     Examples
     --------
-    >>> choice = choose_columns(["id", "a", "b"], ReadOptions(target="b", ignore=["id"]))
-    >>> choice.wanted.tolist(), choice.target
-    ([False, True, False], 2)
+    >>> choose_columns(["id", "a", "b"], ReadOptions(target="b", ignore=["id"]))
+    ColumnChoice(positions=[1, 2], as_text=set(), target=2)
     """
-    as_text = np.zeros(len(names), dtype=bool)
     if options.columns is not None:
-        return _choose_named(names, options.columns, options.categorical, as_text)
+        position = {name: index for index, name in enumerate(names)}
+        lacking = [name for name in options.columns if name not in position]
+        if lacking:
+            raise TableError(
+                f"The table lacks {len(lacking)} column(s) that the model needs: {list_some(lacking, limit=10)}."
+            )
+        named = {position[name] for name in options.columns}
+        return ColumnChoice(sorted(named), {position[name] for name in options.categorical}, None)
     if options.target is None and options.need_target:
         raise TableArgumentError(
             f"Say which column is the target with `target` (name or number). "
             f"The columns are {list_some(names, limit=8)}."
         )
     target = None if options.target is None else find_column(options.target, names, "target")
-    wanted = np.ones(len(names), dtype=bool)
-    for index in find_columns(options.ignore, names, "column to ignore"):
-        if index == target:
-            raise TableArgumentError(f"The target {names[index]!r} cannot be ignored.")
-        wanted[index] = False
+    unwanted = find_columns(options.ignore, names, "column to ignore")
+    if target in unwanted:
+        raise TableArgumentError(f"The target {names[target]!r} cannot be ignored.")
     targets = {target}
     for role, spec in options.roles:
         index = find_column(spec, names, "target" if role == "target" else f"column for {role}")
@@ -263,25 +225,24 @@ def choose_columns(names: Sequence[str], options: ReadOptions) -> ColumnChoice:
             raise TableArgumentError(f"`{role}` names the target {name} itself; name another column.")
         if role == "target":
             targets.add(index)
-        wanted[index] = False
-    for index in find_columns(options.categorical, names, "categorical column"):
-        as_text[index] = True
-    if target is not None:
-        wanted[target] = False
-    return ColumnChoice(wanted, as_text, target)
+        unwanted.add(index)
+    as_text = find_columns(options.categorical, names, "categorical column")
+    return ColumnChoice([i for i in range(len(names)) if i not in unwanted], as_text, target)
 
 
-def _choose_named(
-    names: Sequence[str], columns: Sequence[str], categorical: Sequence[str], as_text: np.ndarray
-) -> ColumnChoice:
-    """Choose the columns that a model reads."""
-    position = {name: index for index, name in enumerate(names)}
-    lacking = [name for name in columns if name not in position]
-    if lacking:
-        raise TableError(
-            f"The table lacks {len(lacking)} column(s) that the model needs: {list_some(lacking, limit=10)}."
+def check_memory(amount: float, what: str) -> None:
+    """Raise TableMemoryError if fewer than ``amount`` bytes are available.
+
+    Examples
+    --------
+    >>> check_memory(10, "the table")
+    >>> check_memory(2**60, "the table")
+    Traceback (most recent call last):
+    tamiz.errors.TableMemoryError: the table needs about 1073741824.0 GB of memory, ... are available...
+    """
+    available = available_memory()
+    if available is not None and amount > available:
+        raise TableMemoryError(
+            f"{what} needs about {format_memory(amount)} of memory, but only {format_memory(available)} are "
+            "available. Leave columns out with `ignore`, take fewer rows, or use a machine with more memory."
         )
-    wanted = np.zeros(len(names), dtype=bool)
-    wanted[[position[name] for name in columns]] = True
-    as_text[[position[name] for name in categorical]] = True
-    return ColumnChoice(wanted, as_text)

@@ -3,19 +3,55 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tamiz._utils.text import WARNING, discard, list_some, quote
-from tamiz.errors import TableArgumentError
-from tamiz.tables.columns import Alert, drop_unusable_columns, find_codes, is_running_number, report_encoding
+from tamiz.errors import TableArgumentError, TableError
+from tamiz.rows.targets import MOST_CLASSES, decide_task
+from tamiz.tables.columns import (
+    Alert,
+    describe_spellings,
+    describe_units,
+    drop_unusable_columns,
+    find_codes,
+    is_number,
+    is_running_number,
+    parse_dates,
+    report_encoding,
+    spelt_numbers,
+)
 from tamiz.tables.formats import read_file
-from tamiz.tables.frames import as_table
-from tamiz.tables.memory import MemoryBudget
 from tamiz.tables.names import ReadOptions
-from tamiz.tables.table import DataTable
-from tamiz.tables.target import resolve_target
+from tamiz.tables.table import DataTable, TextColumn, as_table
+
+TARGET_TASKS = ("classification", "regression")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Target as classes or numbers.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    task : str
+        "classification" or "regression".
+    y : ndarray, shape (n_rows,)
+        Class labels as text, or float64 numbers.
+    rows : ndarray of int
+        Rows of the file that have a target.
+    """
+
+    name: str
+    task: str
+    y: np.ndarray
+    rows: np.ndarray
 
 
 def read_table(
@@ -23,23 +59,9 @@ def read_table(
     *,
     target: str | None = None,
     task: str | None = None,
-    need_target: bool = False,
-    ignore: Sequence[str] = (),
-    roles: Sequence[tuple[str, str]] = (),
-    categorical: Sequence[str] = (),
-    columns: Sequence[str] | None = None,
     max_categories: int = 50,
-    format: str | None = None,
-    delimiter: str | None = None,
-    header: bool | None = None,
-    encoding: str | None = None,
-    skip_rows: int = 0,
-    decimal: str = ".",
-    na_values: Sequence[str] | None = None,
-    keep_na: bool = False,
-    copies: float = 1.0,
     report: Callable[[str], None] = discard,
-    on_rows: Callable[[int, int], None] = lambda done, total: None,
+    **options: Any,
 ) -> DataTable:
     """Read a table: CSV, TSV, Excel, Parquet, Arrow, NDJSON, NPZ (arrays X, y, names), ARFF, svmlight or a data frame.
 
@@ -59,40 +81,12 @@ def read_table(
         Column to predict: its name, or its number counted from 1 (-1 is the last). NPZ and svmlight files have their own.
     task : {"classification", "regression"} or None, default=None
         What the target is; None decides from its values.
-    need_target : bool, default=False
-        Raise if there is no target.
-    ignore : sequence of str, default=()
-        Columns to leave out: names, numbers, ranges ("3-7") or patterns ("id_*").
-    roles : sequence of (str, str), default=()
-        Columns that are no features, after what they are: "target" (a further one), "groups", "time" or "weights".
-    categorical : sequence of str, default=()
-        Columns of numbers that are names of categories; their values are taken as they are spelt.
-    columns : sequence of str or None, default=None
-        The only columns to read, each of which must be there; none of them is left out, and no target is read.
     max_categories : int, default=50
         Columns of text with more different values are left out.
-    format : str or None, default=None
-        Name of the format; None finds it from the suffix.
-    delimiter : str or None, default=None
-        What separates the cells of a CSV file; None finds it.
-    header : bool or None, default=None
-        Whether the first row of a CSV file holds names; None finds it.
-    encoding : str or None, default=None
-        Encoding of a text file, such as "latin1"; None takes UTF-8, or what a mark at its beginning says.
-    skip_rows : int, default=0
-        Lines above the table to skip (CSV, TSV and xlsx).
-    decimal : {".", ","}, default="."
-        Decimal mark of a text file; columns that only a decimal comma explains are found without it.
-    na_values : sequence of str or None, default=None
-        Cells of a text file that mean a missing value, besides empty ones; None takes the usual words (NA, null, ...).
-    keep_na : bool, default=False
-        Take only empty cells as missing: "none" or "NA" is a value. The same as ``na_values=()``.
-    copies : float, default=1.0
-        How many copies of the table the work that follows will hold; a table that does not fit raises TableMemoryError.
     report : callable, default=discard
         Called with a message for each decision; ``print`` shows them.
-    on_rows : callable, default=no progress
-        Called with the number of rows, twice, when they are read.
+    **options
+        Further fields of :class:`ReadOptions`: ``ignore``, ``categorical``, ``delimiter``, ``encoding`` and so on.
 
     Returns
     -------
@@ -119,44 +113,22 @@ def read_table(
     ((3, 3), ['no', 'yes', 'no'])
     >>> folder.cleanup()
     """
-    if isinstance(skip_rows, bool) or not isinstance(skip_rows, int) or skip_rows < 0:
-        raise TableArgumentError(f"`skip_rows` must be a number of lines, at least 0; got {skip_rows!r}.")
-    if decimal not in (".", ","):
-        raise TableArgumentError(f"`decimal` must be a point or a comma, got {decimal!r:.40}.")
-    if delimiter is not None and len(delimiter) != 1:
-        raise TableArgumentError(f"`delimiter` must be one character, got {delimiter!r:.40}.")
-    options = ReadOptions(
-        target=target,
-        need_target=need_target,
-        ignore=ignore,
-        roles=roles,
-        categorical=categorical,
-        columns=columns,
-        format=format,
-        delimiter=delimiter,
-        header=header,
-        encoding=encoding,
-        skip_rows=skip_rows,
-        decimal=decimal,
-        na_values=() if keep_na else na_values,
-        copies=copies,
-    )
+    how = ReadOptions(target=target, **options)
     if isinstance(source, (str, os.PathLike)):
-        table = read_file(Path(source), options, MemoryBudget(report))
+        table = read_file(Path(source), how)
     else:
-        table = as_table(source, options=options, budget=MemoryBudget(report))
-    on_rows(table.n_rows, table.n_rows)
-    if columns is not None:
+        table = as_table(source, options=how)
+    if how.columns is not None:
         return table
     layout = table.source.get("layout")
-    if layout is not None and not layout.has_header and header is None:
+    if layout is not None and not layout.has_header and how.header is None:
         report(
             f"{WARNING}the first row holds only numbers, so it is data; columns are called column_1, column_2, ... "
             "If these numbers are names, say so with `header`."
         )
     drop_unusable_columns(table, max_categories)
     messages: list[str] = []
-    if table.target_column is not None or need_target:
+    if table.target_column is not None or how.need_target:
         found = resolve_target(table, task, messages.append)
         if found.rows.size < table.n_rows:
             table = table.take(found.rows)
@@ -191,3 +163,122 @@ def _add_alerts(table: DataTable) -> None:
             f"The target {quote(name)} is a running number: it counts rows and measures nothing. Choose another target."
         )
         table.alerts.append(Alert("running target", (name,), message))
+
+
+def class_label(value: float) -> str:
+    """Name a class that is a number.
+
+    Examples
+    --------
+    >>> class_label(1.0), class_label(2.5)
+    ('1', '2.5')
+    """
+    return str(int(value)) if float(value).is_integer() else repr(float(value))
+
+
+def resolve_target(table: DataTable, task: str | None = None, report: Callable[[str], None] = discard) -> Target:
+    """Decide between classification and regression, and report the decision.
+
+    Text means classes; :func:`tamiz.rows.targets.decide_task` decides what numbers mean.
+
+    Parameters
+    ----------
+    table : DataTable
+        With its target column.
+    task : {"classification", "regression"} or None, default=None
+        Overrules the decision.
+    report : callable, default=discard
+        Called with each message.
+    """
+    if task is not None and task not in TARGET_TASKS:
+        raise TableArgumentError(f"Unknown task {task!r}. There are: {', '.join(TARGET_TASKS)}.")
+    name = table.target_name or "y"
+    if table.target_column is None:
+        raise TableError(f"{table.path.name} holds no target.")
+    values, labels, rows = _split(table, table.target_column, name, task)
+    if rows.size == 0:
+        raise TableError(f"The target {quote(name)} has no values at all.")
+    lacking = table.n_rows - rows.size
+    if lacking:
+        report(f"Left out: {lacking:,} row(s) without a value of the target {quote(name)}.")
+        words = table.source.get("missing_words")
+        if words:
+            counts = ", ".join(f"{quote(word)} in {count:,} row(s)" for word, count in sorted(words.items()))
+            report(
+                f"{WARNING}the target {quote(name)} holds {counts}, taken as missing. "
+                "If that is the name of a class, say so with `keep_na`, or list what is missing with `na_values`."
+            )
+    if values is None:
+        found, reason = "classification", "text"
+    else:
+        found, reason = decide_task(values), f"{np.unique(values).size:,} different numbers"
+    if task == "regression" and values is None:
+        raise TableArgumentError(f"The target {quote(name)} holds text, which no regression can predict.")
+    chosen = task or found
+    if chosen == "classification":
+        y = labels if values is None else np.array([class_label(value) for value in values])
+        sentence = _check_classes(name, y, reason if task is None else "asked for")
+    else:
+        assert values is not None
+        y = values
+        if np.ptp(y) == 0:
+            raise TableError(f"The target {quote(name)} is constant ({y[0]:g}): there is nothing to predict.")
+        sentence = f"Task: regression on {quote(name)} ({reason if task is None else 'asked for'})."
+    report(sentence + ("" if task else " Overrule with `task`."))
+    return Target(name, chosen, y, rows)
+
+
+def _split(
+    table: DataTable, target: np.ndarray | TextColumn, name: str, task: str | None
+) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+    """Split a target into numbers (None if it is text), labels, and the rows that have a value."""
+    if not isinstance(target, TextColumn):
+        if np.isinf(target).any():
+            raise TableError(f"The target {quote(name)} holds an infinity. Fix it or drop the row.")
+        rows = np.flatnonzero(~np.isnan(target))
+        return target[rows], np.empty(0), rows
+    rows = np.flatnonzero(target.codes >= 0)
+    numeric = np.array([is_number(value) for value in target.categories], dtype=bool)
+    spelt = None
+    if numeric.all():
+        spelt = [float(value) for value in target.categories], ""
+    elif task != "classification":
+        spelt = spelt_numbers(target.categories, bool(table.source.get("comma")))
+    if spelt is not None:
+        if np.isinf(spelt[0]).any():
+            raise TableError(f"The target {quote(name)} holds an infinity. Fix it or drop the row.")
+        if not numeric.all():
+            table.alerts.append(describe_units(name, spelt[1], target.categories[0]))
+        labels = np.array(target.categories, dtype=str)
+        return (
+            np.array([*spelt[0], np.nan])[target.codes[rows]],
+            labels[target.codes[rows]] if rows.size else labels,
+            rows,
+        )
+    if task is None and numeric.any():
+        texts = [value for value, is_numeric in zip(target.categories, numeric, strict=True) if not is_numeric]
+        raise TableError(
+            f"The target {quote(name)} mixes numbers and text (such as {list_some(texts, limit=3)}). "
+            "Fix it; or, if each value is the name of a class, set `task` classification."
+        )
+    if task is None and parse_dates(target.categories) is not None:
+        raise TableError(f"The target {quote(name)} holds dates. Turn it into numbers or classes first.")
+    merged = target.merge_spellings()
+    if len(merged.categories) < len(target.categories):
+        table.alerts.append(describe_spellings(name, target, merged))
+    return None, np.array(merged.categories, dtype=str)[merged.codes[rows]] if rows.size else np.empty(0), rows
+
+
+def _check_classes(name: str, y: np.ndarray, reason: str) -> str:
+    classes, counts = np.unique(y, return_counts=True)
+    if classes.size < 2:
+        raise TableError(f"The target {quote(name)} is constant ({classes[0]}): there is nothing to predict.")
+    if classes.size > max(MOST_CLASSES, y.size // 2):
+        raise TableError(
+            f"The target {quote(name)} has {classes.size:,} classes for {y.size:,} rows: is it a name "
+            f"or an identifier? "
+            "Choose another target, or `task` regression if it is a number."
+        )
+    shown = ", ".join(f"{label}: {count}" for label, count in zip(classes[:6], counts[:6], strict=True))
+    more = f" and {classes.size - 6} more" if classes.size > 6 else ""
+    return f"Task: classification of {quote(name)} ({reason}; {classes.size} classes, {shown}{more})."

@@ -1,8 +1,10 @@
-"""Hold a table in memory: numbers in one float32 block, text as codes."""
+"""Hold a table in memory: numbers in one block, text as codes; turn data frames of any library into tables."""
 
 from __future__ import annotations
 
 import dataclasses
+import datetime
+import decimal
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,16 +15,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tamiz._utils.extras import require
+from tamiz._utils.text import quote
+from tamiz._utils.validation import collect_lazy
+from tamiz.errors import TableError
+from tamiz.tables.columns import Alert, describe_dates, describe_spellings, read_cells
+from tamiz.tables.names import ColumnChoice, ReadOptions, check_memory, choose_columns, clean_column_names
 
 if TYPE_CHECKING:
-    from tamiz.tables.columns import Alert
-    from tamiz.tables.target import Target
+    from tamiz.tables.read import Target
 
 #: A whole number with decimals that are zero.
 _WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))\.0+")
-#: A column gets a centre if float32 would change a value by more than this part of the column's half width.
+#: float32 must not change a value by more than this part of the half width of its column.
 _TOLERANCE = 1e-4
-_CELLS_AT_ONCE = 1_000_000
 
 
 def load_polars() -> Any:
@@ -80,7 +85,8 @@ class TextColumn:
         >>> TextColumn.from_values(["1.0", "2", "01"]).canonical().values()
         ['1', '2', '01']
         """
-        return self.rename([_canonical_spelling(category) for category in self.categories])
+        lowered = [name.lower() if name.lower() in ("true", "false") else name for name in self.categories]
+        return self.rename([_WHOLE.sub(r"\1", name) if _WHOLE.fullmatch(name) else name for name in lowered])
 
     def merge_spellings(self) -> TextColumn:
         """Join values that differ in case only, under the most frequent spelling.
@@ -90,15 +96,11 @@ class TextColumn:
         >>> TextColumn.from_values(["F", "f", "m", "F"]).merge_spellings().values()
         ['F', 'F', 'm', 'F']
         """
-        if len({category.casefold() for category in self.categories}) == len(self.categories):
-            return self
         counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.categories))
-        chosen: dict[str, int] = {}
-        for code, category in enumerate(self.categories):
-            best = chosen.setdefault(category.casefold(), code)
-            if counts[code] > counts[best]:
-                chosen[category.casefold()] = code
-        return self.rename([self.categories[chosen[category.casefold()]] for category in self.categories])
+        chosen: dict[str, str] = {}
+        for code in np.argsort(-counts, kind="stable"):
+            chosen.setdefault(self.categories[code].casefold(), self.categories[code])
+        return self.rename([chosen[category.casefold()] for category in self.categories])
 
     def align(self, known: Iterable[str]) -> TextColumn:
         """Spell values as in ``known`` where they differ from one of these in case only."""
@@ -110,69 +112,46 @@ class TextColumn:
         )
 
     def take(self, rows: np.ndarray) -> TextColumn:
-        """Return the column for some of the rows; the categories stay the same."""
+        """Take some of the rows; the categories stay the same."""
         return TextColumn(self.codes[rows], self.categories)
 
     def values(self) -> list[str | None]:
-        """Return the text of each row, None where it is missing."""
+        """List the text of each row, None where it is missing."""
         return [None if code < 0 else self.categories[code] for code in self.codes]
 
 
-def _canonical_spelling(category: str) -> str:
-    lowered = category.lower()
-    if lowered in ("true", "false"):
-        return lowered
-    whole = _WHOLE.fullmatch(category)
-    return whole[1] if whole else category
+def pack_numbers(block: np.ndarray, exact: bool = False) -> np.ndarray:
+    """Convert numbers to float32, or to float64 where float32 cannot tell the values of a column apart.
 
-
-def pack_numbers(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Store numbers as float32, less a centre where float32 cannot tell the values of a column apart.
-
-    Seconds since 1970 or long identifiers differ in digits that float32 does not have. Their columns are stored as the
-    difference to the middle of their range; all other columns have the centre 0 and keep their values.
+    Seconds since 1970 or long identifiers differ in digits that float32 does not have.
 
     Parameters
     ----------
     block : ndarray of shape (n_rows, n_columns)
         Numbers of any type; NaN is missing.
-
-    Returns
-    -------
-    numbers : ndarray of float32, shape (n_rows, n_columns)
-    centres : ndarray of float64, shape (n_columns,)
+    exact : bool, default=False
+        Whether to keep float64 anyway.
 
     Examples
     --------
-    >>> numbers, centres = pack_numbers(np.array([[1_700_000_001.0, 50.0], [1_700_000_005.0, 0.5]]))
-    >>> numbers.tolist(), centres.tolist()
-    ([[-2.0, 50.0], [2.0, 0.5]], [1700000003.0, 0.0])
+    >>> pack_numbers(np.array([[1_700_000_001.0], [1_700_000_005.0]])).dtype, pack_numbers(np.eye(2)).dtype
+    (dtype('float64'), dtype('float32'))
     """
-    centres = np.zeros(block.shape[1])
-    numbers = np.empty(block.shape, dtype=np.float32)
     if not block.size:
-        return numbers, centres
-    with np.errstate(
-        over="ignore", invalid="ignore"
-    ):  # numbers too large for float32 become infinite, which raises later
+        return np.zeros(block.shape, dtype=np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers too large for float32 raise later
         low, high = np.fmin.reduce(block, axis=0).astype(np.float64), np.fmax.reduce(block, axis=0).astype(np.float64)
-        # float32 rounds by at most 2^-24 of a value: below this ratio no column can need a centre.
-        suspects = np.maximum(-low, high) * 2.0**-24 > _TOLERANCE * (high / 2 - low / 2)
+        # float32 rounds by at most 2^-24 of a value: below this ratio no column can lose anything. A column of one value
+        # loses something if other rows may differ from it by 1.
+        largest = np.maximum(-low, high)
+        suspects = np.where(low == high, largest > 2.0**24, largest * 2.0**-24 > _TOLERANCE * (high / 2 - low / 2))
         for column in np.flatnonzero(suspects | ~np.isfinite(high - low)):
             values = block[:, column].astype(np.float64)
-            values = values[np.isfinite(values) & (np.abs(values) < 3e38)]
-            if values.size == 0 or values.min() == values.max():
-                continue
-            worst = np.abs(values.astype(np.float32) - values).max()
-            least, most = values.min(), values.max()
-            if worst > _TOLERANCE * (most / 2 - least / 2):
-                # A whole number where the range allows: differences of whole numbers are exact.
-                centres[column] = np.rint(least / 2 + most / 2) if most - least >= 1 else least
-        step = max(1, _CELLS_AT_ONCE // block.shape[1])
-        for row in range(0, block.shape[0], step):
-            part = block[row : row + step]
-            numbers[row : row + step] = part - centres if centres.any() else part
-    return numbers, centres
+            values = values[np.abs(values) < 3e38]
+            if values.size and not exact:
+                width = values.max() / 2 - values.min() / 2
+                exact = bool(np.abs(values.astype(np.float32) - values).max() > _TOLERANCE * width)
+        return np.ascontiguousarray(block, dtype=np.float64 if exact else np.float32)
 
 
 @dataclass
@@ -192,16 +171,14 @@ class DataTable:
         All columns of the file, in its order, including those that were not read.
     n_rows : int
         Number of rows.
-    numbers : ndarray of float32, shape (n_rows, len(number_columns)), or csr matrix
-        The numeric columns, each less its centre; NaN is missing.
+    numbers : ndarray of float32 or float64, shape (n_rows, len(number_columns)), or csr matrix
+        The numeric columns; NaN is missing. float64 where float32 has too few digits.
     number_columns : ndarray of int
         Position in the file of each numeric column.
     texts : dict of int to TextColumn, default={}
         Columns of text, by position in the file.
     left_out : dict of int to str, default={}
         Columns that are not used, and why.
-    centres : ndarray of float64, shape (len(number_columns),), default=zeros
-        What was subtracted from each numeric column, see :func:`pack_numbers`.
     origins : dict of int to float, default={}
         First date of each column of dates, in days since 1970; its numbers are days since that date.
     alerts : list of Alert, default=[]
@@ -211,9 +188,9 @@ class DataTable:
     target_name : str or None, default=None
         Its name.
     target : Target or None, default=None
-        The target as classes or numbers, see :func:`~tamiz.tables.target.resolve_target`.
+        The target as classes or numbers, see :func:`~tamiz.tables.read.resolve_target`.
     source : dict, default={}
-        Facts about the file (delimiter, header, temporary copy) that are needed to read it again.
+        Facts about the file (layout, temporary copy) that are needed to read it again.
     """
 
     path: Path
@@ -224,17 +201,12 @@ class DataTable:
     number_columns: np.ndarray
     texts: dict[int, TextColumn] = field(default_factory=dict)
     left_out: dict[int, str] = field(default_factory=dict)
-    centres: np.ndarray = field(default_factory=lambda: np.zeros(0))
     origins: dict[int, float] = field(default_factory=dict)
     alerts: list[Alert] = field(default_factory=list)
     target_column: np.ndarray | TextColumn | None = None
     target_name: str | None = None
     target: Target | None = None
     source: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.centres.size != self.number_columns.size:
-            self.centres = np.zeros(self.number_columns.size)
 
     @property
     def y(self) -> np.ndarray:
@@ -265,31 +237,19 @@ class DataTable:
         return self.take(rows)
 
     def column_values(self, name: str) -> np.ndarray:
-        """Return the values of one column: float64 numbers in the unit of the file, or text (None where missing).
-
-        Parameters
-        ----------
-        name : str
-            Name of a column that was read.
-        """
+        """Take the values of a column that was read: float64 numbers, or text (None where missing)."""
         position = self.names.index(name)
         if position in self.texts:
             return np.array(self.texts[position].values(), dtype=object)
-        place = self.number_columns.tolist().index(position)
-        taken = self.numbers[:, [place]]
+        taken = self.numbers[:, [self.number_columns.tolist().index(position)]]
         values = taken.toarray() if hasattr(taken, "toarray") else taken
-        return values.ravel().astype(np.float64) + self.centres[place]
+        return values.ravel().astype(np.float64)
 
     def take(self, rows: np.ndarray) -> DataTable:
-        """Return the table with some of the rows."""
+        """Take some of the rows."""
         target = self.target
         if target is not None:
             target = dataclasses.replace(target, y=target.y[rows], rows=target.rows[rows])
-        target_column: Any = self.target_column
-        if isinstance(target_column, TextColumn):
-            target_column = target_column.take(rows)
-        elif target_column is not None:
-            target_column = target_column[rows]
         return dataclasses.replace(
             self,
             n_rows=len(rows),
@@ -297,6 +257,211 @@ class DataTable:
             texts={column: text.take(rows) for column, text in self.texts.items()},
             left_out=dict(self.left_out),
             alerts=list(self.alerts),
-            target_column=target_column,
+            target_column=None,
             target=target,
         )
+
+
+def as_table(
+    frame: Any,
+    categorical: Sequence[str] = (),
+    *,
+    options: ReadOptions | None = None,
+    path: Path = Path("the data frame"),
+    format: str = "frame",
+) -> DataTable:
+    """Turn a data frame into a table; a table is returned as it is.
+
+    Parameters
+    ----------
+    frame : DataTable or data frame
+        polars (also lazy), pandas, or any object with the Arrow interface (``__arrow_c_stream__``).
+    categorical : sequence of str, default=()
+        Columns of numbers that are names of categories.
+    options : ReadOptions or None, default=None
+        Target, columns to ignore and so on, in the place of ``categorical``.
+    path : Path, default=Path("the data frame")
+        File the frame was read from.
+    format : str, default="frame"
+        Name of its format.
+
+    Returns
+    -------
+    DataTable
+
+    Examples
+    --------
+    >>> import pandas
+    >>> table = as_table(pandas.DataFrame({"age": [50, 60], "colour": ["red", None]}))
+    >>> table.numbers.tolist(), table.texts[1].values()
+    ([[50.0], [60.0]], ['red', None])
+    """
+    if isinstance(frame, DataTable):
+        return frame
+    options = options or ReadOptions(categorical=categorical)
+    names = clean_column_names(column_names(frame))
+    choice = choose_columns(names, options)
+    taken = columns_of_frame(frame, choice.positions)
+    need = taken.height * len(choice.positions) * (8 + 4 * options.copies)
+    check_memory(need, f"{path.name} ({taken.height:,} rows, {len(names):,} columns and the run on it)")
+    table = build_table(taken, names, choice, options, path, format)
+    if format == "frame":
+        table.source["frame"] = frame
+    return table
+
+
+def column_names(frame: Any) -> list[str]:
+    """List the names of the columns of a data frame."""
+    if hasattr(frame, "collect_schema"):
+        return list(frame.collect_schema().names())
+    if hasattr(frame, "column_names"):
+        return list(frame.column_names)
+    if not hasattr(frame, "columns") and not hasattr(frame, "__arrow_c_stream__"):
+        raise TypeError(f"A data frame (pandas, polars, pyarrow) or a DataTable is needed, got {type(frame)}.")
+    columns = frame.columns if hasattr(frame, "columns") else load_polars().DataFrame(frame).columns
+    return [str(name) for name in columns]
+
+
+def columns_of_frame(frame: Any, positions: Sequence[int], names: Sequence[str] | None = None) -> Any:
+    """Take some columns of a data frame of any library as a polars frame.
+
+    Parameters
+    ----------
+    frame : data frame
+        Of polars (also lazy), pandas, pyarrow or any library with the Arrow interface.
+    positions : sequence of int
+        Columns to take.
+    names : sequence of str or None, default=None
+        Names of all columns; None calls the columns by their positions.
+    """
+    pl = load_polars()
+    called = {position: str(position) if names is None else names[position] for position in positions}
+    try:
+        if isinstance(frame, pl.LazyFrame):
+            return collect_lazy(frame.select(pl.nth(position).alias(name) for position, name in called.items()))
+        if hasattr(frame, "iloc"):
+            return pl.DataFrame([_from_pandas(frame.iloc[:, position], name) for position, name in called.items()])
+        frame = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)
+        return pl.DataFrame([frame.to_series(position).alias(name) for position, name in called.items()])
+    except TableError:
+        raise
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError, OverflowError) as error:
+        raise TableError(f"The data frame cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def _from_pandas(column: Any, name: str) -> Any:
+    """Turn a pandas column of any type into a polars series, without pyarrow; the index is dropped."""
+    pl = load_polars()
+    kind = getattr(column.dtype, "kind", "O")
+    if kind in "iuf" or (kind == "b" and column.hasnans):
+        return pl.Series(name, column.to_numpy(dtype=np.float64, na_value=np.nan), nan_to_null=True)
+    if kind == "M" and getattr(column.dtype, "tz", None) is None:
+        return pl.Series(name, column.to_numpy(dtype="datetime64[us]"))
+    cells = [None if missing else value for value, missing in zip(column.tolist(), column.isna(), strict=True)]
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if all(issubclass(one, (int, float, np.number, decimal.Decimal)) and one is not bool for one in kinds):
+        # Whole numbers beyond 2^63 have no type of their own.
+        return pl.Series(name, [None if cell is None else float(cell) for cell in cells], dtype=pl.Float64)
+    for base, dtype in (((bool, np.bool_), pl.Boolean), (str, pl.String), (datetime.date, pl.String)):
+        if all(issubclass(one, base) for one in kinds):
+            return pl.Series(name, [c.isoformat() if isinstance(c, datetime.date) else c for c in cells], dtype=dtype)
+    raise TableError(
+        f"The data frame cannot be read: column {quote(column.name)} holds values of different types "
+        f"({', '.join(sorted(one.__name__ for one in kinds)[:4])}). Convert it to numbers or to text."
+    )
+
+
+def build_table(
+    frame: Any,
+    names: list[str],
+    choice: ColumnChoice,
+    options: ReadOptions,
+    path: Path,
+    format_name: str,
+    comma: bool = False,
+) -> DataTable:
+    """Build a table from a polars frame: find out what its columns mean.
+
+    Numbers, booleans, text that reads as numbers (also with decimal commas, thousands, a currency or a unit) and dates
+    become numbers; other text becomes categories; what is neither is left out.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        The columns ``choice.positions`` of the file, in that order.
+    names : list of str
+        Names of all columns of the file.
+    choice : ColumnChoice
+        Which columns are read, as text or not, and which is the target.
+    options : ReadOptions
+        Words for missing values.
+    path : Path
+        The file.
+    format_name : str
+        Name of its format.
+    comma : bool, default=False
+        Whether numbers such as "1,500" have a decimal comma.
+    """
+    pl = load_polars()
+    if frame.height == 0:
+        raise TableError(f"{path.name} has no rows.")
+    table = DataTable(path, format_name, names, frame.height, None, np.empty(0), source={"comma": comma})
+    plain = {kind: kind.is_numeric() or kind in (pl.Boolean, pl.Null) for kind in set(frame.dtypes)}
+    numeric, cells, words = {}, {}, list(options.missing_words)
+    for position, kind, column in zip(choice.positions, frame.dtypes, frame.get_columns(), strict=True):
+        is_text = kind == pl.String or isinstance(kind, (pl.Categorical, pl.Enum))
+        if position == choice.target:
+            table.target_name = names[position]
+            if is_text or kind == pl.Boolean:
+                column = column.cast(pl.String).str.strip_chars()
+                counts = column.filter(column.is_in([word for word in words if word])).value_counts()
+                table.source["missing_words"] = dict(counts.iter_rows())
+                table.target_column = TextColumn.from_values(column.set(column.is_in(words), None))
+            elif plain[kind]:
+                table.target_column = column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+            else:
+                raise TableError(
+                    f"The target {names[position]!r} holds {kind}, neither classes nor numbers. Convert it first."
+                )
+        elif is_text or position in choice.as_text:
+            cells[position] = column if kind == pl.String else column.cast(pl.String)
+        elif plain[kind]:
+            numeric[position] = column
+        elif kind in (pl.Date, pl.Datetime):
+            days = column.cast(pl.Datetime("us", None)).to_physical() / 86_400e6
+            if days.null_count() < len(days):
+                table.origins[position] = float(days.min())
+                table.alerts.append(describe_dates(names[position], table.origins[position]))
+            numeric[position] = days - table.origins.get(position, 0.0)
+        elif kind == pl.Duration:
+            numeric[position] = column.dt.total_microseconds() / 86_400e6
+        else:
+            table.left_out[position] = f"values of type {kind}"
+    for position, column in cells.items():
+        exact = position in choice.as_text or names[position] in options.texts
+        found = None if exact or options.na_values is not None else column.cast(pl.Float64, strict=False)
+        if found is None or found.null_count() > column.null_count():
+            column = column.str.strip_chars()
+            column = column.set(column.is_in(words), None)
+            found = (column.str.replace(",", ".", literal=True) if comma else column).cast(pl.Float64, strict=False)
+        if not exact and found.null_count() == column.null_count():
+            numeric[position] = found
+            continue
+        text = TextColumn.from_values(column)
+        values, alert = (None, None) if exact else read_cells(names[position], text.categories, comma)
+        if values is not None:
+            if alert is not None and alert.kind == "dates":
+                table.origins[position] = min(values)
+            numeric[position] = pl.Series(np.array([*values, np.nan])[text.codes] - table.origins.get(position, 0.0))
+        else:
+            table.texts[position] = text.canonical() if exact else text.canonical().merge_spellings()
+            if not exact and len(table.texts[position].categories) < len(text.categories):
+                alert = describe_spellings(names[position], text, table.texts[position])
+        table.alerts.extend([alert] if alert is not None else [])
+    table.number_columns = np.array(sorted(numeric), dtype=np.int64)
+    block = pl.DataFrame([numeric[i].alias(str(i)) for i in table.number_columns])
+    other = [name for name, kind in block.schema.items() if kind not in (pl.Float64, pl.Float32)]
+    block = block.with_columns(pl.col(other).cast(pl.Float64, strict=False))
+    matrix = block.to_numpy() if numeric else np.empty((frame.height, 0))
+    table.numbers = pack_numbers(matrix, exact=options.columns is not None)
+    return table

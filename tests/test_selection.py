@@ -64,20 +64,18 @@ def test_other_names():
     assert record().with_names(None).feature_names is None
 
 
-def test_ranks_by_contribution_keep_the_support_and_the_order_of_elimination():
-    selection = record(choices={"l2": {"chosen": 0.1}})
-    ranked = selection.ranked_by([3.0, 1.0])
-    assert ranked.ranking.tolist() == [1, 3, 2, 4]
-    assert ranked.names == ["a", "c"]
-    assert ranked.elimination.tolist() == [2, 3, 1, 4]
-    assert ranked.contribution.tolist() == [3.0, 0.0, 1.0, 0.0]
-    assert selection.ranked_by([1.0, 1.0]).ranking.tolist() == [2, 3, 1, 4]  # ties stay as they were
+def test_what_was_measured_and_chosen_survives_json():
+    ranked = record(
+        choices={"l2": {"chosen": 0.1}},
+        elimination=np.array([2, 3, 1, 4]),
+        contribution=np.array([3.0, 0.0, np.nan, 0.0]),
+        effects={"grid": np.eye(2)},
+    )
     again = Selection.from_json(ranked.to_json())
-    assert again.to_dict() == ranked.to_dict()
+    assert again.to_json() == ranked.to_json()
     assert isinstance(again.elimination, np.ndarray)
-    assert Selection.from_json(selection.to_json()).elimination is None
-    with pytest.raises(ValueError, match="shape"):
-        selection.ranked_by([1.0, 2.0, 3.0])
+    assert again.effects["grid"].tolist() == [[1, 0], [0, 1]]
+    assert Selection.from_json(record().to_json()).elimination is None
 
 
 def clustered_table(n=120, seed=0):

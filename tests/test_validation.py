@@ -15,7 +15,6 @@ from tamiz._utils.validation import (
     check_numeric_target,
     check_table,
     check_target_length,
-    column_label,
     resolve_n_features_to_select,
 )
 
@@ -112,12 +111,6 @@ def test_nan_may_stand_for_a_missing_value_and_infinity_never(kind):
     X[1, 0] = -np.inf
     with pytest.raises(ValueError, match="infinity in column 0"):
         check_finite(kind(X), allow_nan=True)
-
-
-def test_a_column_is_called_by_its_name_whatever_holds_the_names():
-    assert column_label(1, None) == "column 1"
-    for names in (np.array(["age", "dose"]), np.array(["age", "dose"], dtype=object), ["age", "dose"]):
-        assert column_label(1, names) == "column 'dose'"
 
 
 def test_names_are_kept_in_fit_and_compared_later():

@@ -25,7 +25,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -103,17 +104,15 @@ def load_model(path: str | os.PathLike[str]) -> SavedModel:
     try:
         if path.is_dir():
             raise ModelFileError(f"{path} is a folder; name the model in it, such as {path / 'model.tamiz'}.")
-        if not path.is_file() and path.exists():
+        if path.exists() and not path.is_file():
             raise ModelFileError(f"{path} is no file but a device or a pipe, which may never end. Name a file.")
-        size = os.path.getsize(path)
-        if size > _LARGEST_FILE:
-            raise ModelFileError(f"{path.name} has {size:,} bytes: too large for a model.")
-        content = path.read_bytes()
+        if path.stat().st_size > _LARGEST_FILE:
+            raise ModelFileError(f"{path.name} has {path.stat().st_size:,} bytes: too large for a model.")
+        return SavedModel.from_bytes(path.read_bytes(), path.name)
     except FileNotFoundError:
         raise ModelFileError(f"There is no file {path}.") from None
     except OSError as error:
         raise ModelFileError(f"{quote(path)} cannot be read: {error.strerror}.") from None
-    return SavedModel.from_bytes(content, path.name)
 
 
 _START = b'{"__metadata__":{"tamiz":'
@@ -127,7 +126,7 @@ class ModelFileError(TamizError, ValueError):
 
 
 def pack_model_file(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
-    """Return the content of a file with a header and arrays; the same for the same input.
+    """Pack a header and arrays into the content of a file; the same for the same input.
 
     Examples
     --------
@@ -141,14 +140,14 @@ def pack_model_file(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> by
     # One entry of metadata only: safetensors writes several in an order that changes from run to run.
     text = json.dumps({"sha256": _NO_DIGEST, "header": header}, ensure_ascii=False, allow_nan=False)
     tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    content = _safetensors().save(tensors, {"tamiz": text})
+    content = require("safetensors.numpy", "cli", "A model file").save(tensors, {"tamiz": text})
     if int.from_bytes(content[:8], "little") > _LARGEST_HEADER:
         raise ModelFileError("The names of the columns and categories are too long for a model file.")
     return content.replace(_NO_DIGEST.encode(), hashlib.sha256(content).hexdigest().encode(), 1)
 
 
 def unpack_model_file(content: bytes, name: str = "the file") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return header and arrays of a file.
+    """Unpack header and arrays of a file.
 
     Parameters
     ----------
@@ -177,33 +176,26 @@ def unpack_model_file(content: bytes, name: str = "the file") -> tuple[dict[str,
     if found.hexdigest().encode() != digest:
         raise ModelFileError(f"{name} is cut off or damaged: its checksum does not fit. Get it again.")
     # A checksum proves that a file is whole, not that it is honest: from here on nothing is taken for granted.
-    try:
-        arrays = _safetensors().load(content)
-        check_claim(isinstance(header, dict), "header")
+    with _refuse_malformed(name):
+        arrays = require("safetensors.numpy", "cli", "A model file").load(content)
+        _check(isinstance(header, dict), "header")
         for array in arrays.values():
-            check_claim(array.dtype.name in _TYPES and array.ndim <= 2, "type or shape of an array")
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        require("safetensors", "cli", "").SafetensorError,
-    ) as error:
-        raise malformed_error(error, name) from None
+            _check(array.dtype.name in _TYPES and array.ndim <= 2, "type or shape of an array")
     return header, arrays
 
 
-def _safetensors() -> Any:
-    return require("safetensors.numpy", "cli", "A model file")
+@contextmanager
+def _refuse_malformed(name: str) -> Iterator[None]:
+    """Raise ModelFileError for whatever the content of a file that does not fit together raises."""
+    fault = require("safetensors", "cli", "A model file").SafetensorError
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, fault) as error:
+        detail = f"{type(error).__name__}: {str(error)[:80]}"
+        raise ModelFileError(f"{name} is malformed ({detail}). Get it again.") from None
 
 
-def malformed_error(error: Exception, name: str) -> ModelFileError:
-    """Return the error for a file whose content does not fit together."""
-    return ModelFileError(f"{name} is malformed ({type(error).__name__}: {str(error)[:80]}). Get it again.")
-
-
-def check_claim(condition: bool, what: str) -> None:
-    """Raise ValueError if a claim of a file does not hold."""
+def _check(condition: bool, what: str) -> None:
     if not condition:
         raise ValueError(what)
 
@@ -232,7 +224,7 @@ class DenseLayer:
 
 
 def extract_layers(estimator: Any) -> list[DenseLayer]:
-    """Return the layers that give what ``decision_function`` (or ``predict``, for numbers) gives."""
+    """Extract the layers that give what ``decision_function`` (or ``predict``, for numbers) gives."""
     model = estimator.model_
     if hasattr(model, "affine_layers"):
         *hidden, output = model.affine_layers()
@@ -271,7 +263,7 @@ def extract_layers(estimator: Any) -> list[DenseLayer]:
 
 
 def _batch_norm(part: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return what batch normalisation multiplies with and adds when a network predicts."""
+    """Fold batch normalisation, as a network predicts, into a scale and a shift."""
     mean = part.running_mean.numpy().astype(np.float64)
     scale = 1.0 / np.sqrt(part.running_var.numpy().astype(np.float64) + part.eps)
     if part.affine:
@@ -288,7 +280,7 @@ _ACTIVATIONS = ("none", "relu", "square")
 
 @dataclass(frozen=True)
 class SavedModel:
-    """Hold a model that reads M features and predicts; numpy is all it needs.
+    """A model that reads M features and predicts; numpy is all it needs.
 
     Parameters
     ----------
@@ -334,26 +326,26 @@ class SavedModel:
 
     def __post_init__(self) -> None:
         """Raise ValueError if the parts do not fit together."""
-        check_claim(self.task in TARGET_TASKS, "task")
-        check_claim(self.loss in LOSSES and LOSSES[self.loss].task == self.task, "loss")
-        check_claim(0 < len(set(self.targets)) == len(self.targets), "target")
-        check_claim(len(self.targets) == 1 or self.task == "regression", "target")
-        check_claim(len(self.classes) >= 2 if self.task == "classification" else not self.classes, "number of classes")
+        _check(self.task in TARGET_TASKS, "task")
+        _check(self.loss in LOSSES and LOSSES[self.loss].task == self.task, "loss")
+        _check(0 < len(set(self.targets)) == len(self.targets), "target")
+        _check(len(self.targets) == 1 or self.task == "regression", "target")
+        _check(len(self.classes) >= 2 if self.task == "classification" else not self.classes, "number of classes")
         kinds = {(feature.column_name, feature.category is None) for feature in self.features}
-        check_claim(bool(kinds) and len(kinds) == len(self.columns), "features")
-        check_claim(self.normalization in _NORMALIZATIONS, "normalization")
+        _check(bool(kinds) and len(kinds) == len(self.columns), "features")
+        _check(self.normalization in _NORMALIZATIONS, "normalization")
         width = len(self.features)
         for name, array in (("medians", self.medians), ("mean", self.mean), ("deviation", self.deviation)):
-            check_claim(array.shape == (width,) and bool(np.isfinite(array).all()), name)
-        check_claim(1 <= len(self.layers) <= 64, "number of layers")
+            _check(array.shape == (width,) and bool(np.isfinite(array).all()), name)
+        _check(1 <= len(self.layers) <= 64, "number of layers")
         for layer in self.layers:
-            check_claim(layer.activation in _ACTIVATIONS, "activation")
-            check_claim(layer.weights.ndim == 2 and layer.weights.shape[1] == width, "shape of weights")
-            check_claim(layer.offset.shape == (layer.weights.shape[0],), "shape of offset")
-            check_claim(bool(np.isfinite(layer.weights).all() and np.isfinite(layer.offset).all()), "weights")
+            _check(layer.activation in _ACTIVATIONS, "activation")
+            _check(layer.weights.ndim == 2 and layer.weights.shape[1] == width, "shape of weights")
+            _check(layer.offset.shape == (layer.weights.shape[0],), "shape of offset")
+            _check(bool(np.isfinite(layer.weights).all() and np.isfinite(layer.offset).all()), "weights")
             width = layer.weights.shape[0]
         n_classes = len(self.classes)
-        check_claim(
+        _check(
             width in ({len(self.targets)} if n_classes == 0 else {1, 2} if n_classes == 2 else {n_classes}),
             "number of outputs",
         )
@@ -369,22 +361,12 @@ class SavedModel:
         return list(dict.fromkeys(f.column_name for f in self.features if f.category is not None))
 
     @property
-    def is_linear(self) -> bool:
-        """Check whether there is one layer."""
-        return len(self.layers) == 1
-
-    @property
     def gives_probabilities(self) -> bool:
-        """Check whether the loss turns scores into probabilities."""
+        """Whether the loss turns scores into probabilities."""
         return get_loss(self.loss).probabilities is not None
 
-    def effects(self) -> np.ndarray:
-        """Return the weight of each scaled feature; of several outputs the one of largest size."""
-        weights = self.layers[0].weights
-        return weights[np.abs(weights).argmax(axis=0), np.arange(weights.shape[1])].astype(np.float64)
-
     def encode(self, X: Any, report: Callable[[str], None] = discard) -> np.ndarray:
-        """Return the features of a table as a matrix.
+        """Encode a table as the matrix of the features.
 
         Parameters
         ----------
@@ -429,14 +411,17 @@ class SavedModel:
         return matrix
 
     def scores(self, X: Any) -> np.ndarray:
-        """Return the outputs of the last layer, shape (n_rows, n_outputs).
+        """Compute the outputs of the last layer, shape (n_rows, n_outputs).
 
         Parameters
         ----------
         X : ndarray of shape (n_rows, M), DataTable or data frame
             An array holds the features in the order of ``features``; other tables are encoded first.
         """
-        z = self._scale(X if isinstance(X, np.ndarray) else self.encode(X))
+        matrix = (X if isinstance(X, np.ndarray) else self.encode(X)).astype(np.float64)
+        z = normalize_exact(
+            matrix, self.mean, self.deviation, None if self.normalization == "none" else self.normalization
+        )
         for layer in self.layers:
             z = z @ layer.weights.T + layer.offset
             if layer.activation == "relu":
@@ -445,13 +430,8 @@ class SavedModel:
                 z = z * z
         return z
 
-    def _scale(self, matrix: np.ndarray) -> np.ndarray:
-        """Scale the features; a column that was constant in training gives 0."""
-        kind = None if self.normalization == "none" else self.normalization
-        return normalize_exact(matrix.astype(np.float64), self.mean, self.deviation, kind)
-
     def probabilities(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, shape (n_rows, n_classes); ``X`` as for :meth:`scores`.
+        """Compute the probability of each class, shape (n_rows, n_classes); ``X`` as for :meth:`scores`.
 
         Raises
         ------
@@ -461,7 +441,7 @@ class SavedModel:
         return get_loss(self.loss).class_probabilities(self.scores(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return class labels as text, or numbers; ``X`` as for :meth:`scores`.
+        """Predict class labels as text, or numbers; ``X`` as for :meth:`scores`.
 
         Numbers of several targets have the shape (n_rows, n_targets).
         """
@@ -522,10 +502,12 @@ class SavedModel:
             medians = np.where(is_number, missing.fill, 0.0)
             features = [*features, *(replace(features[i], missing=True) for i in missing.indicated)]
             medians = np.concatenate([medians, np.zeros(n_read - kept.size)])
+        n_targets = 1 if hasattr(estimator, "classes_") else len(layers[-1].offset)
+        targets = [f"{target}{i}" for i in range(n_targets)] if isinstance(target, str) and n_targets > 1 else target
         try:
             return cls(
                 task="classification" if hasattr(estimator, "classes_") else "regression",
-                targets=_name_targets(target, 1 if hasattr(estimator, "classes_") else len(layers[-1].offset)),
+                targets=[targets] if isinstance(targets, str) else list(targets),
                 classes=[str(label) for label in getattr(estimator, "classes_", ())],
                 loss=estimator.loss_,
                 features=features,
@@ -541,7 +523,11 @@ class SavedModel:
             raise ModelFileError(f"This model is not supported by the model format ({error}).") from None
 
     def to_bytes(self) -> bytes:
-        """Return the content of the file; the same for the same model."""
+        """Write the content of the file; the same for the same model."""
+        features = []
+        for one in self.features:
+            more = {"missing": True} if one.missing else {} if one.origin is None else {"origin": one.origin}
+            features.append({"column": one.column_name, "category": one.category, **more})
         header = {
             "format": "tamiz-model",
             "version": MODEL_VERSION,
@@ -550,7 +536,7 @@ class SavedModel:
             "target": self.targets[0] if len(self.targets) == 1 else self.targets,
             "classes": self.classes,
             "loss": self.loss,
-            "features": [_describe(feature) for feature in self.features],
+            "features": features,
             "normalization": self.normalization,
             "categories": self.categories,
             "na_values": self.na_values,
@@ -573,56 +559,34 @@ class SavedModel:
                 f"{name} has version {header.get('version')!r:.20}; this tamiz reads {MODEL_VERSION}. "
                 "Update tamiz, or select again."
             )
-        try:
+        with _refuse_malformed(name):
             features = []
             for entry in header["features"]:
-                column, category = entry["column"], entry["category"]
-                check_claim(isinstance(column, str) and (category is None or isinstance(category, str)), "features")
-                missing = entry.get("missing", False)
-                check_claim(isinstance(missing, bool) and not (missing and category is not None), "features")
-                origin = entry.get("origin")
-                check_claim(origin is None or (isinstance(origin, float) and abs(origin) < 4e6), "features")
-                features.append(Feature(-1, column, category, missing, origin))
-            activations = _texts(header["activations"], "activations")
+                about = entry.get("category"), entry.get("missing", False), entry.get("origin")
+                _check(isinstance(entry["column"], str) and isinstance(about[0], str | None), "features")
+                _check(isinstance(about[1], bool) and not (about[1] and about[0] is not None), "features")
+                _check(about[2] is None or (isinstance(about[2], float) and abs(about[2]) < 4e6), "features")
+                features.append(Feature(-1, entry["column"], *about))
             target = header["target"]
-            check_claim(isinstance(target, str) or len(target) > 1, "target")
             return cls(
                 task=header["task"],
                 targets=[target] if isinstance(target, str) else _texts(target, "target"),
                 classes=_texts(header["classes"], "classes"),
                 loss=header["loss"],
                 features=features,
-                medians=arrays["medians"],
                 normalization=header["normalization"],
-                mean=arrays["mean"],
-                deviation=arrays["deviation"],
                 layers=[
                     DenseLayer(arrays[f"weights_{number}"], arrays[f"offset_{number}"], activation)
-                    for number, activation in enumerate(activations)
+                    for number, activation in enumerate(_texts(header["activations"], "activations"))
                 ],
                 categories={str(key): _texts(values, "categories") for key, values in header["categories"].items()},
                 na_values=None if header.get("na_values") is None else _texts(header["na_values"], "na_values"),
                 identifiers=_texts(header.get("identifiers", []), "identifiers"),
+                **{field: arrays[field] for field in ("medians", "mean", "deviation")},
             )
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise malformed_error(error, name) from None
-
-
-def _name_targets(target: str | Sequence[str], n_targets: int) -> list[str]:
-    if not isinstance(target, str):
-        return list(target)
-    return [target] if n_targets == 1 else [f"{target}{number}" for number in range(n_targets)]
-
-
-def _describe(feature: Feature) -> dict[str, Any]:
-    about: dict[str, Any] = {"column": feature.column_name, "category": feature.category}
-    if feature.missing:
-        about["missing"] = True
-    if feature.origin is not None:
-        about["origin"] = feature.origin
-    return about
+        raise AssertionError("unreachable")
 
 
 def _texts(values: Any, what: str) -> list[str]:
-    check_claim(isinstance(values, list) and all(isinstance(value, str) for value in values), what)
+    _check(isinstance(values, list) and all(isinstance(value, str) for value in values), what)
     return values

@@ -130,41 +130,41 @@ class Selection:
 
     @property
     def n_features(self) -> int:
-        """Return how many features there were."""
+        """Number of features."""
         return self.support.size
 
     @property
     def n_features_to_select(self) -> int:
-        """Return how many features were kept (the paper's M)."""
+        """Number of kept features (the paper's M)."""
         return int(self.support.sum())
 
     @property
     def gamma(self) -> np.ndarray:
-        """Return the mask at the end: ones and zeros."""
+        """Mask at the end: ones and zeros."""
         return self.support.astype(np.float32)
 
     @property
     def indices(self) -> np.ndarray:
-        """Return the kept features, in the order of the columns."""
+        """Kept features, in the order of the columns."""
         return np.flatnonzero(self.support)
 
     @property
     def ordered(self) -> np.ndarray:
-        """Return the kept features, the best first."""
+        """Kept features, the best first."""
         return np.argsort(self.ranking, kind="stable")[: self.n_features_to_select]
 
     def name_of(self, index: int) -> str:
-        """Return the name of a column, or ``x<index>`` where the data had no names."""
+        """Name a column, or ``x<index>`` where the data had no names."""
         return f"x{index}" if self.feature_names is None else str(self.feature_names[index])
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the kept features, the best first."""
+        """Names of the kept features, the best first."""
         return [self.name_of(i) for i in self.ordered]
 
     @property
     def group_ranking(self) -> np.ndarray:
-        """Return the rank of each group, 1 the best; without groups that of each feature.
+        """Rank of each group, 1 the best; without groups that of each feature.
 
         Examples
         --------
@@ -182,7 +182,7 @@ class Selection:
 
     @property
     def group_support(self) -> np.ndarray:
-        """Return True for the groups that were kept; without groups for the features."""
+        """True for the groups that were kept; without groups for the features."""
         if self.groups is None:
             return self.support
         support = np.zeros(int(self.groups.max()) + 1, dtype=bool)
@@ -190,36 +190,11 @@ class Selection:
         return support
 
     def with_names(self, names: Sequence[str] | np.ndarray | None) -> Selection:
-        """Return the same selection with other column names."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return Selection(**{**values, "feature_names": names})
-
-    def ranked_by(self, contribution: Sequence[float] | np.ndarray) -> Selection:
-        """Return the same selection with its kept features ranked by what they contribute.
-
-        Parameters
-        ----------
-        contribution : array-like, shape (n_features_to_select,)
-            One number for each of ``indices``; the largest is the best. Equal ones stay in the order they have.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> selection = Selection(support=np.array([True, False, True]), ranking=np.array([1, 3, 2]))
-        >>> ranked = selection.ranked_by([0.5, 2.0])
-        >>> ranked.ranking.tolist(), ranked.elimination.tolist(), ranked.contribution.tolist()
-        ([2, 3, 1], [1, 3, 2], [0.5, 0.0, 2.0])
-        """
-        measured = np.zeros(self.n_features)
-        measured[self.indices] = contribution
-        order = self.ordered
-        order = order[np.argsort(-measured[order], kind="stable")]
-        ranking = self.ranking.copy()
-        ranking[order] = np.arange(1, order.size + 1)
-        return replace(self, ranking=ranking, elimination=self.ranking, contribution=measured)
+        """Give the columns other names."""
+        return replace(self, feature_names=None if names is None else np.asarray(names, dtype=object))
 
     def clusters(self, X: Any, threshold: float = 0.9) -> list[list[int]]:
-        """Return clusters of columns that carry the same information as a kept one, see :func:`correlated_clusters`.
+        """Cluster the columns that carry the same information as a kept one, see :func:`correlated_clusters`.
 
         Parameters
         ----------
@@ -239,49 +214,26 @@ class Selection:
         return correlated_clusters(X, self.support, self.ranking, threshold)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain lists and numbers, ready for JSON."""
-        return {
-            "support": np.flatnonzero(self.support).tolist(),
-            "ranking": self.ranking.tolist(),
-            "variant": self.variant,
-            "converged": bool(self.converged),
-            "n_steps": int(self.n_steps),
-            "closed_at": int(self.closed_at),
-            "seed": None if self.seed is None else int(self.seed),
-            "seconds": float(self.seconds),
-            "history": {key: np.asarray(value).tolist() for key, value in self.history.items()},
-            "feature_names": None if self.feature_names is None else [str(n) for n in self.feature_names],
-            "shape": None if self.shape is None else list(self.shape),
-            "engine": self.engine,
-            "groups": None if self.groups is None else self.groups.tolist(),
-            "group_names": None if self.group_names is None else [str(n) for n in self.group_names],
-            "elimination": None if self.elimination is None else self.elimination.tolist(),
-            "contribution": None if self.contribution is None else self.contribution.tolist(),
-            "choices": {name: dict(choice) for name, choice in self.choices.items()},
-            "effects": None
-            if self.effects is None
-            else {key: np.asarray(value).tolist() for key, value in self.effects.items()},
-        }
+        """Convert everything to plain lists and numbers, ready for JSON."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__} | {"support": self.indices}
+        return json.loads(json.dumps(fields, default=lambda value: value.tolist()))
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Selection:
         """Invert :meth:`to_dict`."""
         values = dict(record)
-        support = np.zeros(len(values["ranking"]), dtype=bool)
-        support[np.asarray(values["support"], dtype=np.int64)] = True
-        values["support"] = support
-        values["history"] = {key: np.asarray(value) for key, value in values.get("history", {}).items()}
-        if values.get("effects") is not None:
-            values["effects"] = {key: np.asarray(value) for key, value in values["effects"].items()}
-        if values.get("shape") is not None:
-            values["shape"] = tuple(values["shape"])
+        values["support"] = np.isin(np.arange(len(values["ranking"])), values["support"])
+        for name in ("history", "effects"):
+            if values.get(name) is not None:
+                values[name] = {key: np.asarray(value) for key, value in values[name].items()}
         for name in ("elimination", "contribution"):
             if values.get(name) is not None:
                 values[name] = np.asarray(values[name])
+        values["shape"] = None if values.get("shape") is None else tuple(values["shape"])
         return cls(**values)
 
     def to_json(self) -> str:
-        """Return the record as JSON text."""
+        """Write the record as JSON text."""
         return json.dumps(self.to_dict())
 
     @classmethod
@@ -296,7 +248,7 @@ class Selection:
         )
 
     def _repr_html_(self) -> str:
-        """Return a short table for notebooks; every name is escaped."""
+        """Show a short table in notebooks; every name is escaped."""
         shown = self.ordered[:20]
         rows = "".join(
             f"<tr><td>{rank}</td><td>{html.escape(self.name_of(i))}</td><td>{i}</td></tr>"
@@ -452,6 +404,6 @@ def one_per_cluster(estimator: Any, X: Any, y: Any, threshold: float = 0.9, **fi
 
 
 def _column_numbers(columns: Any, X: Any) -> list[int]:
-    """Return numbers of columns that are given by name or by number."""
+    """Find columns that are given by name or by number."""
     names = {str(name): number for number, name in enumerate(getattr(X, "columns", []))}
     return [names[column] if isinstance(column, str) else int(column) for column in columns or []]

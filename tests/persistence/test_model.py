@@ -107,7 +107,7 @@ def test_a_network_comes_back_the_same_and_needs_no_torch(task, n_classes):
     table, matrix, estimator, model = fitted(
         y, task, network="mlp", training=Training(ramp_steps=50, refinement_epochs=2)
     )
-    assert not model.is_linear
+    assert len(model.layers) > 1
     again = SavedModel.from_bytes(model.to_bytes())
     encoded = again.encode(table)
     if task == "classification":
@@ -161,7 +161,6 @@ def changed(change):
         lambda header, arrays: header.update(classes=["one"]),
         lambda header, arrays: header.update(classes=[1, 2, 3]),
         lambda header, arrays: header.update(classes=["a", "b", "c", "d"]),
-        lambda header, arrays: header.update(target=["x"]),
         lambda header, arrays: header.update(target=["x", "y"]),
         lambda header, arrays: header.update(target=7),
         lambda header, arrays: header.update(loss="perceptron"),

@@ -42,14 +42,10 @@ def require(package: str, extra: str, what: str) -> Any:
     try:
         return import_module(package)
     except ImportError as error:
-        if _is_installed(package):
+        try:
+            installed = find_spec(package.partition(".")[0]) is not None
+        except (ImportError, ValueError):  # a module set to None in sys.modules counts as missing
+            installed = False
+        if installed:
             raise
         raise MissingExtraError(f'{what} needs {package}. Install it with: pip install "tamiz[{extra}]"') from error
-
-
-def _is_installed(package: str) -> bool:
-    """Check whether a package can be found, without importing it."""
-    try:
-        return find_spec(package.partition(".")[0]) is not None
-    except (ImportError, ValueError):  # a module set to None in sys.modules counts as missing
-        return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 try:
@@ -16,7 +17,7 @@ _STILL_TO_LOAD = 300 * 1024**2
 
 
 def format_memory(amount: float) -> str:
-    """Return an amount of memory with its unit.
+    """Format an amount of memory.
 
     Examples
     --------
@@ -30,38 +31,27 @@ def format_memory(amount: float) -> str:
     return f"{amount:.1f} GB"
 
 
-def _number_after(path: Path, key: str) -> int | None:
-    """Return the number after ``key`` in a file of the kernel, in bytes; None if there is none."""
+def _read_number(path: Path, pattern: str = r"\s*(\d+)\s*$") -> int | None:
+    """Read a number from a file of the kernel; None if there is none ("max" means no limit)."""
     try:
-        for line in path.read_text().splitlines():
-            words = line.split()
-            if words and words[0] == key:
-                return int(words[1]) * 1024
-    except (OSError, ValueError, IndexError):
-        pass
-    return None
-
-
-def _plain_number(path: Path) -> int | None:
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):  # "max" means no limit
+        found = re.search(pattern, path.read_text(), re.MULTILINE)
+    except OSError:
         return None
+    return None if found is None else int(found[1])
 
 
 def available_memory() -> int | None:
-    """Return how many bytes this process may still take; None if the system does not tell.
+    """Find how many bytes this process may still take; None if the system does not tell.
 
     The least of the free memory of the machine, the limit of the container (cgroup) and ``ulimit -v``.
     """
-    limits = [_number_after(_PROC / "meminfo", "MemAvailable:")]
-    group_limit, group_used = _plain_number(_CGROUP / "memory.max"), _plain_number(_CGROUP / "memory.current")
+    free = _read_number(_PROC / "meminfo", r"^MemAvailable:\s+(\d+)")
+    limits = [] if free is None else [free * 1024]
+    group_limit, group_used = _read_number(_CGROUP / "memory.max"), _read_number(_CGROUP / "memory.current")
     if group_limit is not None and group_used is not None:
         limits.append(max(0, group_limit - group_used))
-    if resource is not None:
-        soft_limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-        if soft_limit != resource.RLIM_INFINITY:
-            used = _number_after(_PROC / "self/status", "VmSize:") or 0
-            limits.append(max(0, soft_limit - used - _STILL_TO_LOAD))
-    known = [limit for limit in limits if limit is not None]
-    return min(known) if known else None
+    soft_limit = -1 if resource is None else resource.getrlimit(resource.RLIMIT_AS)[0]
+    if soft_limit >= 0:  # -1 stands for no limit
+        used = _read_number(_PROC / "self/status", r"^VmSize:\s+(\d+)") or 0
+        limits.append(max(0, soft_limit - used * 1024 - _STILL_TO_LOAD))
+    return min(limits, default=None)

@@ -23,7 +23,7 @@ def plain(name: str) -> str:
 
 
 def suggest(name: str, known: Iterable[str], n: int = 1) -> str:
-    """Return " Did you mean ...?" with the known names nearest to ``name``, or an empty string.
+    """Suggest the known names nearest to ``name``: " Did you mean ...?", or an empty string.
 
     Parameters
     ----------
@@ -41,21 +41,13 @@ def suggest(name: str, known: Iterable[str], n: int = 1) -> str:
     >>> suggest("zzz", ["tumour", "age"])
     ''
     """
-    spellings = _spellings(known)
+    spellings = {plain(one): one for one in reversed(list(known))}  # of two with the same spelling, the first
     near = difflib.get_close_matches(plain(name), spellings, n=n, cutoff=0.5)
     return f" Did you mean {' or '.join(repr(spellings[one]) for one in near)}?" if near else ""
 
 
-def _spellings(known: Iterable[str]) -> dict[str, str]:
-    """Return the names by their plain spelling; of two with the same one, the first."""
-    found: dict[str, str] = {}
-    for name in known:
-        found.setdefault(plain(name), name)
-    return found
-
-
 def pick_name(name: object, known: Iterable[str], kind: str) -> str:
-    """Return the member of ``known`` that ``name`` spells; case, blanks, ``-`` and ``_`` do not count.
+    """Find the member of ``known`` that ``name`` spells; case, blanks, ``-`` and ``_`` do not count.
 
     Parameters
     ----------
@@ -81,16 +73,14 @@ def pick_name(name: object, known: Iterable[str], kind: str) -> str:
     """
     names = list(known)
     if isinstance(name, str):
-        if name in names:
-            return name
-        spellings = _spellings(names)
-        if plain(name) in spellings:
-            return spellings[plain(name)]
+        for one in (*(one for one in names if one == name), *names):
+            if plain(one) == plain(name):
+                return one
     raise UnknownNameError(f"Unknown {kind} {name!r}.{suggest(str(name), names)} There are: {', '.join(names)}.")
 
 
 def pick(name: object, registry: Mapping[str, Value], kind: str) -> Value:
-    """Return the entry of a registry by its name, or raise as :func:`pick_name` does.
+    """Look up an entry of a registry by its name, or raise as :func:`pick_name` does.
 
     Examples
     --------

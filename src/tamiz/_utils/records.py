@@ -19,19 +19,15 @@ def to_plain(value: Any) -> Any:
     {'score': 0.5, 'low': None}
     """
     if hasattr(value, "to_dict") and not isinstance(value, type):
-        return to_plain(value.to_dict())
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {item.name: to_plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+        value = value.to_dict()
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {item.name: getattr(value, item.name) for item in dataclasses.fields(value)}
+    elif isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
     if isinstance(value, Mapping):
         return {str(key): to_plain(entry) for key, entry in value.items()}
-    if isinstance(value, np.ndarray):
-        return to_plain(value.tolist())
-    if isinstance(value, np.generic):
-        return to_plain(value.item())
     if isinstance(value, (list, tuple)):
         return [to_plain(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    return str(value)
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numbers
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,11 +13,13 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _get_feature_names, validate_data
 
-_DATE_ADVICE = "Turn them into numbers of a unit you choose (days since the first, month, hour), or leave them out."
+from tamiz._utils.text import list_some
+
+_DATE_ADVICE = "Turn them into numbers (tamiz.tables.TableEncoder takes days since the first), or leave them out."
 
 
 def resolve_n_features_to_select(value: Any, n_features: int) -> int:
-    """Return the number M that ``n_features_to_select`` means for ``n_features`` columns.
+    """Find the number M that ``n_features_to_select`` means for ``n_features`` columns.
 
     Parameters
     ----------
@@ -43,53 +44,24 @@ def resolve_n_features_to_select(value: Any, n_features: int) -> int:
     """
     if value is None:
         return max(1, n_features // 2)
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
-    if is_number and isinstance(value, numbers.Integral):
-        m = int(value)
-        if m < 1:
-            raise ValueError(f"n_features_to_select must be at least 1, got {m}.")
-        if m > n_features:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise ValueError(
+            f"n_features_to_select must be an integer, a fraction in (0, 1) or None (half of the features), got {value!r}."
+        )
+    if isinstance(value, Integral):
+        if int(value) < 1:
+            raise ValueError(f"n_features_to_select must be at least 1, got {value}.")
+        if int(value) > n_features:
             raise ValueError(
-                f"n_features_to_select={m} is more than the {n_features} feature(s) there are; ask for at most {n_features}."
+                f"n_features_to_select={value} is more than the {n_features} feature(s) there are; ask for at most {n_features}."
             )
-        return m
-    if is_number:
-        fraction = float(value)
-        if not 0.0 < fraction < 1.0:
-            raise ValueError(
-                f"n_features_to_select={value!r} is a fraction out of range: give a number in (0, 1), "
-                f"or an integer from 1 to {n_features}."
-            )
-        return max(1, int(n_features * fraction))
-    raise ValueError(
-        f"n_features_to_select must be an integer, a fraction in (0, 1) or None (half of the features), got {value!r}."
-    )
-
-
-def column_label(index: int, names: np.ndarray | None) -> str:
-    """Return how a message calls a column: by its name if it has one."""
-    return f"column {index}" if names is None else f"column {str(names[index])!r}"
-
-
-def _first_bad_column(X: Any) -> tuple[int, str] | None:
-    """Return the index of the first column with NaN or infinity and which of the two it is; None if all is finite."""
-    if sp.issparse(X):
-        coo = X.tocoo()
-        bad = ~np.isfinite(coo.data)
-        if not bad.any():
-            return None
-        column = int(coo.col[bad].min())
-        return column, "NaN" if np.isnan(coo.data[bad & (coo.col == column)]).any() else "infinity"
-    # A sum is finite only if all entries are, and costs one pass without temporaries; should the sum of finite
-    # entries overflow, the slower check below decides.
-    with np.errstate(all="ignore"):
-        if np.isfinite(X.sum()):
-            return None
-        bad = ~np.isfinite(X).all(axis=0)
-    if not bad.any():
-        return None
-    column = int(np.argmax(bad))
-    return column, "NaN" if np.isnan(X[:, column]).any() else "infinity"
+        return int(value)
+    if not 0.0 < float(value) < 1.0:
+        raise ValueError(
+            f"n_features_to_select={value!r} is a fraction out of range: give a number in (0, 1), "
+            f"or an integer from 1 to {n_features}."
+        )
+    return max(1, int(n_features * float(value)))
 
 
 def check_finite(X: Any, names: np.ndarray | None = None, allow_nan: bool = False) -> None:
@@ -110,75 +82,65 @@ def check_finite(X: Any, names: np.ndarray | None = None, allow_nan: bool = Fals
     Traceback (most recent call last):
     ValueError: Input X contains NaN in column 'dose'. Impute it ...
     """
-    found = _first_bad_column(X)
-    if found is None:
-        return
-    column, kind = found
-    if kind == "NaN" and allow_nan:
-        infinite = sp.coo_array(X).col[np.isinf(X.tocoo().data)] if sp.issparse(X) else np.isinf(X).nonzero()[1]
-        if infinite.size == 0:
+    values = X.data if sp.issparse(X) else X
+    # A sum is finite only if all entries are, and costs one pass without temporaries; should the sum of finite
+    # entries overflow, the slower check below decides.
+    with np.errstate(all="ignore"):
+        if np.isfinite(values.sum()):
             return
-        column, kind = int(infinite.min()), "infinity"
-    advice = "Impute it (for example with SimpleImputer) or drop the column." if kind == "NaN" else "Clip or drop it."
-    raise ValueError(f"Input X contains {kind} in {column_label(column, names)}. {advice}")
+    bad = np.isinf(values) if allow_nan else ~np.isfinite(values)
+    if not bad.any():
+        return
+    columns = X.tocoo().col[bad] if sp.issparse(X) else bad.nonzero()[1]
+    column, found = int(columns.min()), values[bad]
+    where = f"column {column}" if names is None else f"column {str(names[column])!r}"
+    if np.isnan(found[columns == column]).any():
+        raise ValueError(
+            f"Input X contains NaN in {where}. Impute it (tamiz.tables.TableEncoder, SimpleImputer, or "
+            'missing="indicator" of the estimators of tamiz) or drop the column.'
+        )
+    raise ValueError(f"Input X contains infinity in {where}. Clip or drop it.")
 
 
 def _column_names(X: Any) -> list[Any]:
-    """Return the names of the columns of a data frame; an empty list for anything else."""
+    """List the names of the columns of a data frame; none for anything else."""
     if hasattr(X, "column_names"):  # pyarrow: its `columns` are values
         return list(X.column_names)
     return list(getattr(X, "columns", []))
 
 
-def _frame_columns(X: Any) -> Iterator[tuple[Any, np.ndarray]]:
-    """Yield names and values of the columns of a data frame."""
-    names = _column_names(X)
-    twice = {name for name, count in Counter(names).items() if count > 1}  # reported elsewhere
-    return ((name, np.asarray(X[name])) for name in names if name not in twice)
-
-
 def collect_lazy(X: Any) -> Any:
-    """Return a lazy data frame (polars) with its values; anything else as it is."""
+    """Collect a lazy data frame (polars); anything else stays as it is."""
     if type(X).__name__ == "LazyFrame" and hasattr(X, "collect"):
         return X.collect()
     return X
-
-
-def _list_names(names: list[Any]) -> str:
-    shown = ", ".join(repr(str(name)) for name in names[:5])
-    return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-
-
-def _converts(values: np.ndarray) -> bool:
-    """Check whether values of any type can be converted to numbers."""
-    try:
-        values.astype(np.float64)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _check_columns(X: Any) -> None:
     """Raise ValueError for dates, which numpy would take as numbers of some unit, for text, and for names that occur twice."""
     if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
         raise ValueError(f"X holds {X.dtype}. {_DATE_ADVICE}")
+    names = _column_names(X)
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"Two columns are called {str(twice[0])!r}. Rename one of them: names must be unique.")
     dates, texts = [], []
-    for name, values in _frame_columns(X):
+    for name in names:
+        values = np.asarray(X[name])
         if values.dtype.kind in "Mm":
             dates.append(name)
-        elif values.dtype.kind in "OUST" and not _converts(values):
-            texts.append(name)
+        elif values.dtype.kind in "OUST":
+            try:
+                values.astype(np.float64)
+            except (TypeError, ValueError):
+                texts.append(name)
     if dates:
-        raise ValueError(f"Column(s) {_list_names(dates)} hold dates or times. {_DATE_ADVICE}")
+        raise ValueError(f"Column(s) {list_some(dates)} hold dates or times. {_DATE_ADVICE}")
     if texts:
         raise ValueError(
-            f"could not convert string to float: column(s) {_list_names(texts)} hold text or objects. "
-            "Encode them first (for example with OneHotEncoder or OrdinalEncoder), or drop them."
+            f"could not convert string to float: column(s) {list_some(texts)} hold text or objects. "
+            "Encode them first (tamiz.tables.TableEncoder does), or drop them."
         )
-    columns = _column_names(X)
-    if len(set(columns)) != len(columns):
-        twice = next(name for name in columns if columns.count(name) > 1)
-        raise ValueError(f"Two columns are called {str(twice)!r}. Rename one of them: names must be unique.")
 
 
 def check_table(
@@ -230,7 +192,7 @@ def check_table(
 
 
 def check_kept_columns(estimator: Any, X: Any, kept: np.ndarray, allow_nan: bool = False) -> np.ndarray | None:
-    """Return the values of a data frame that holds the kept columns alone, in their order; None for any other table.
+    """Take the values of a data frame that holds the kept columns alone, in their order; None for any other table.
 
     Parameters
     ----------
@@ -311,7 +273,7 @@ class NameOf(StrOptions):
 
     @property
     def options(self) -> set[str]:
-        """Return the names there are now."""
+        """Names there are now."""
         return set(self._names())
 
     @options.setter
@@ -323,10 +285,10 @@ AUTO = StrOptions({"auto"})
 
 
 def whole_number(least: int) -> Interval:
-    """Return the constraint of an integer of at least ``least``."""
+    """Constrain a parameter to integers of at least ``least``."""
     return Interval(Integral, least, None, closed="left")
 
 
 def finite_number(least: float, *, or_equal: bool = True, most: float = np.inf) -> Interval:
-    """Return the constraint of a finite number above, or from, ``least``, and below ``most``."""
+    """Constrain a parameter to finite numbers above, or from, ``least``, and below ``most``."""
     return Interval(Real, least, most, closed="left" if or_equal else "neither")

@@ -26,7 +26,7 @@ from tamiz.engines.additive import N_KNOTS, hat_basis
 from tamiz.engines.design import Design
 from tamiz.engines.linear import LinearEngine
 from tamiz.engines.memory import new_memory
-from tamiz.engines.record import training_numbers
+from tamiz.engines.training import training_numbers
 from tamiz.paper import load_dataset, make_ring
 from tamiz.rows.scaling import prepare_table
 
@@ -38,7 +38,7 @@ def linear_on_expanded(X: np.ndarray, y: np.ndarray, m: int, seed: int) -> float
     """Return the CPU seconds of a linear fit on the expanded table."""
     began = time.process_time()
     table = prepare_table(X, "erf")
-    expanded, _ = hat_basis(table.values, None, np.ones(X.shape[0], np.float32), N_KNOTS).table(table.values, None)
+    expanded = hat_basis(table.values, np.ones(X.shape[0], np.float32), N_KNOTS).table(table.values)
     schedule = additive_schedule(X.shape[0], m, "classification")
     kept = m * (N_KNOTS - 1)
     rule = Rule(expanded.shape[1], kept, warmup_steps=schedule.warmup_steps, ramp_steps=schedule.ramp_steps)
@@ -90,17 +90,14 @@ def step() -> None:
                 # A gamma that hardly moves: no feature is eliminated while the clock runs.
                 rule = Rule(f, 2, ramp_steps=10**6, mask_learning_rate=1e-6, max_steps=10**8)
                 plan = Schedule(3e-3, 0.1, batch, 0, 10**6, 0, 0.1, (3e-3,))
-                design = Design(X, None, owned=False)
                 starts = None if size == 1 else np.arange(0, n_columns + 1, size)
-                memory = new_memory(834, n_outputs, n_columns, 2, batch, 0, starts)
+                design = Design(X, None, owned=False, starts=starts)
+                memory = new_memory(design, rule, np.arange(834), n_outputs, batch, 0)
                 n_steps = int(max(200, 2e7 // (n_columns * (batch + 8) * n_outputs) * 5))
-                alphas, mask_targets = selection_schedule(rule, 1, n_steps)
-                functions = (*design.products, get_loss("squared_hinge").compiled)
+                data = loop.Piece(design.matrix, targets, weights, *selection_schedule(rule, 1, n_steps))
+                functions = (get_loss("squared_hinge").compiled, *design.products)
                 began = time.process_time()
-                loop.run(
-                    *functions, design.matrix, targets, weights, memory, rule.numbers,
-                    training_numbers(rule, plan), np.array([3e-3]), alphas, mask_targets,
-                )  # fmt: skip
+                loop.run(data, memory, rule.numbers, training_numbers(rule, plan), *functions)
                 pair.append((time.process_time() - began) / n_steps * 1e6)
             times += [pair] if repeat else []
         alone, grouped = np.median(times, axis=0)

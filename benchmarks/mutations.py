@@ -212,14 +212,14 @@ MUTATIONS = (
     Mutation(
         "compiled: fewer than M may be left",
         "core/compiled.py",
-        "return min(n, n_open - m)",
-        "return min(n, n_open)",
+        "return min(n, mask.counters[Slot.OPEN] - rule.n_features_to_select)",
+        "return min(n, mask.counters[Slot.OPEN])",
         (f"{COMPILED}::test_features_that_reach_zero_in_one_step_leave_exactly_m",),
         compiled=True,
     ),
     Mutation(
         "linear engine: gamma without the sign of the weights",
-        "engines/loop.py",
+        "engines/design.py",
         "out[j] = (out[j] if c > 0 else np.float32(0.0)) + w[j] * g[j]",
         "out[j] = (out[j] if c > 0 else np.float32(0.0)) + abs(w[j]) * g[j]",
         (f"{LOOP}::test_same_batches_same_path[squared_hinge-1-hard]",),
@@ -236,8 +236,8 @@ MUTATIONS = (
     Mutation(
         "linear engine: a closed mask does not wait",
         "engines/loop.py",
-        "refining = resting and step > training.refinement_from",
-        "refining = resting",
+        "refining = phase == Phase.REFINEMENT.value and step > training.refinement_from",
+        "refining = phase == Phase.REFINEMENT.value",
         ("tests/estimators/test_paper_schedule.py::test_the_refinement_follows_the_added_epochs",),
         compiled=True,
     ),

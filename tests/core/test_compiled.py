@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamiz.core import VARIANTS, Rule, Slot, advance, fill_budget, initial_state, is_closed, selection_schedule
-from tamiz.core.compiled import NOT_FINITE, advance_in_place, sort_worst_first
+from tamiz.core.compiled import NOT_FINITE, MaskArrays, advance_in_place, sort_worst_first
 from tamiz.core.rule import N_SLOTS
 
 
@@ -30,10 +30,8 @@ class Compiled:
 
     def advance(self, gradient, step):
         (alpha,), (target,) = selection_schedule(self.rule, step, 1)
-        return advance_in_place(
-            self.gamma, self.first, self.second, self.rank, gradient.copy(), self.order, self.counters,
-            alpha, target, step >= self.rule.step_limit, self.numbers(),
-        )  # fmt: skip
+        mask = MaskArrays(self.gamma, self.first, self.second, self.rank, gradient.copy(), self.order, self.counters)
+        return advance_in_place(mask, alpha, target, step >= self.rule.step_limit, self.numbers())
 
 
 @pytest.mark.parametrize(

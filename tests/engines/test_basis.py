@@ -1,17 +1,15 @@
-"""Hats: what they span, where their knots lie, the same for sparse tables; curves from weights."""
+"""Hats: what they span, where their knots lie; curves from weights."""
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tamiz.engines.additive import hat_basis
 
 
-def basis_of(X, n_knots=8, weights=None, offset=None):
-    weights = np.ones(X.shape[0], np.float32) if weights is None else weights
-    return hat_basis(X, offset, weights, n_knots)
+def basis_of(X, n_knots=8, weights=None):
+    return hat_basis(X, np.ones(X.shape[0], np.float32) if weights is None else weights, n_knots)
 
 
 def column(values):
@@ -51,8 +49,7 @@ def test_the_columns_stand_in_the_new_table_and_their_hats_have_their_variance()
     X = (rng.normal(size=(400, 5)) * [1, 2, 0.1, 5, 1]).astype(np.float32)
     weights = rng.uniform(0.5, 1.5, size=400).astype(np.float32)
     basis = basis_of(X, weights=weights)
-    table, offset = basis.table(X, None)
-    assert offset is None
+    table = basis.table(X)
     np.testing.assert_array_equal(table[:, basis.starts[:-1]], X)
     mean = np.average(table, axis=0, weights=weights)
     variance = np.average((table - mean) ** 2, axis=0, weights=weights)
@@ -65,7 +62,7 @@ def test_the_columns_stand_in_the_new_table_and_their_hats_have_their_variance()
 def test_any_function_of_a_column_with_few_values_is_in_the_span():
     rng = np.random.default_rng(1)
     X = column(rng.integers(6, size=200))
-    table, _ = basis_of(X).table(X, None)
+    table = basis_of(X).table(X)
     assert table.shape == (200, 5)
     for target in rng.normal(size=(5, 6))[:, X[:, 0].astype(int)]:
         fitted = np.column_stack([table, np.ones(200)])
@@ -75,7 +72,7 @@ def test_any_function_of_a_column_with_few_values_is_in_the_span():
 
 def test_a_rare_value_does_not_become_a_huge_entry():
     X = column(np.r_[np.zeros(500), np.ones(499), [0.5]])
-    table, _ = basis_of(X).table(X, None)
+    table = basis_of(X).table(X)
     assert np.abs(table[:, 1]).max() <= X.std() * 10
 
 
@@ -83,24 +80,7 @@ def test_a_constant_column_becomes_one_of_zeros():
     X = np.column_stack([np.full(20, 3.0), np.arange(20)]).astype(np.float32)
     basis = basis_of(X)
     assert basis.groups.tolist() == [0] + 7 * [1]
-    assert not basis.table(X, None)[0][:, 0].any()
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(2, 40), st.integers(1, 6), st.integers(2, 8), st.booleans(), st.integers(0, 1000))
-def test_sparse_equals_dense(n, f, n_knots, with_offset, seed):
-    rng = np.random.default_rng(seed)
-    cells = np.where(rng.random((n, f)) > 0.6, rng.normal(size=(n, f)).round(1), 0.0).astype(np.float32)
-    offset = rng.normal(size=f).astype(np.float32) if with_offset else None
-    weights = rng.uniform(0.5, 1.5, size=n).astype(np.float32)
-    dense = cells if offset is None else cells + offset
-    expected, _ = basis_of(dense, n_knots, weights).table(dense, None)
-    sparse = sp.csr_matrix(cells)
-    basis = basis_of(sparse, n_knots, weights, offset)
-    table, fill = basis.table(sparse, offset)
-    np.testing.assert_allclose(table.toarray() + fill, expected, atol=1e-4)
-    assert table.nnz <= 5 * sparse.nnz
-    assert basis.n_bytes(sparse) >= 8 * table.nnz
+    assert not basis.table(X)[:, 0].any()
 
 
 @settings(max_examples=40, deadline=None)
@@ -111,7 +91,7 @@ def test_curves_give_what_the_weights_give(n, seed):
         [rng.normal(size=n), rng.integers(3, size=n), np.full(n, 2.0), rng.integers(2, size=n), rng.exponential(size=n)]
     ).astype(np.float32)
     basis = basis_of(X)
-    table, _ = basis.table(X, None)
+    table = basis.table(X)
     kept = np.array([0, 1, 2, 3, 4]) if seed % 2 else np.array([1, 4])
     part = table[:, np.isin(basis.groups, kept)]
     coef = rng.normal(size=(2, part.shape[1]))

@@ -13,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from tamiz.core import HISTORY_COLUMNS, VARIANTS, Rule
 from tamiz.core.losses import LOSSES, get_loss
 from tamiz.engines import Problem, Schedule, network_schedule
-from tamiz.engines.dense import DenseEngine, Start, constant_loss
+from tamiz.engines.dense import DenseEngine, DenseRun, constant_loss
+from tamiz.engines.design import Design
 from tamiz.engines.memory import rows_in_parts
 
 SMALL = (8, 4)
@@ -107,11 +108,13 @@ def test_networks_are_chosen_on_rows_that_they_did_not_train_on(gamma_rows):
     halves = [np.concatenate([parts[i], parts[i - 1]]) for i in range(4)]
     tried = [halves] if gamma_rows == "auto" else [[part] for part in parts]
     starts = [
-        Start(SMALL, problem, rule, get_loss("logistic"), plan, (0, number), left_out, False)
+        DenseRun(
+            SMALL, problem, rule, get_loss("logistic"), plan, Design(problem.X, None, False), (0, number), left_out
+        )
         for number, left_out in enumerate(tried)
     ]
     for start in starts:
-        start.train(threading.Event())
+        start.train()
     best = max(starts, key=lambda start: start.removed)
     fit = DenseEngine(SMALL, n_init=4).fit(problem, rule, get_loss("logistic"), plan)
     np.testing.assert_array_equal(fit.model.output_weights, best.network().output_weights)

@@ -7,12 +7,12 @@ import scipy.sparse as sp
 from tamiz.core import VARIANTS, MaskState, Rule, Slot, advance, initial_state, is_closed, selection_schedule
 from tamiz.core.losses import get_loss
 from tamiz.engines import Schedule
-from tamiz.engines.dense import trained_model
-from tamiz.engines.dense_loop import drop_eliminated, most_rows, new_dense_memory, run_dense
+from tamiz.engines.contract import Problem
+from tamiz.engines.dense import DenseRun
+from tamiz.engines.dense_loop import most_rows, run_dense
 from tamiz.engines.design import Design
-from tamiz.engines.layers import Row, batch_memory, first_layer_products, network_of, views
-from tamiz.engines.loop import LoopSlot, Status
-from tamiz.engines.record import training_numbers
+from tamiz.engines.layers import Row, first_layer_products, network_of, views
+from tamiz.engines.loop import LoopSlot, Piece, Status
 
 HIDDEN = (9, 6, 4)
 LOSSES = [
@@ -44,28 +44,26 @@ class Compiled:
     """The compiled network, one step at a time."""
 
     def __init__(self, X, targets, weights, rule, loss, offset=None, schedule=SCHEDULE):
-        self.design, self.targets, self.weights = Design(X, offset, owned=False), targets, weights
-        self.rule, self.schedule, self.m = rule, schedule, rule.n_features_to_select
-        self.functions = (*first_layer_products(self.design), get_loss(loss).compiled)
-        n_rows = most_rows(X.shape[0], schedule.batch_size)
-        self.memory = new_dense_memory(
-            [(np.arange(X.shape[0]), np.arange(0))], HIDDEN, targets.shape[1], X.shape[1], self.m, n_rows, [3, 0]
-        )  # fmt: skip
-        self.batch = batch_memory(self.design, n_rows, self.memory.weights.shape[2])
-        self.n_features = X.shape[1]
+        self.rule, self.targets, self.n_features = rule, targets, X.shape[1]
+        self.functions = (get_loss(loss).compiled, *first_layer_products(sp.issparse(X)))
+        problem, design = Problem(X, targets, weights), Design(X, offset, owned=False)
+        self.run = DenseRun(HIDDEN, problem, rule, get_loss(loss), schedule, design, (3, 0), [np.arange(0)])
+        self.weights = weights
+
+    @property
+    def memory(self):
+        return self.run.memory
 
     def step(self):
         """Take one step; return the rows of its batch and the status."""
-        memory = self.memory
+        run, memory = self.run, self.run.memory
         before = int(memory.positions[0, 0]) % memory.rows.size
-        alphas, mask_targets = selection_schedule(self.rule, int(memory.counters[Slot.STEP]) + 1, 1)
-        status = run_dense(
-            *self.functions, self.design.matrix, self.batch, self.targets, self.weights, memory, self.rule.numbers,
-            training_numbers(self.rule, self.schedule), np.array(self.schedule.refinement_rates), alphas, mask_targets,
-        )  # fmt: skip
+        steps = selection_schedule(self.rule, int(memory.mask.counters[Slot.STEP]) + 1, 1)
+        data = Piece(run.design.matrix, self.targets, self.weights, *steps)
+        status = run_dense(data, memory, run.numbers, run.training, *self.functions)
         rows = memory.rows[0, before : memory.positions[0, 0]].copy()
         if status == Status.COMPACT:
-            self.design.keep(memory.order, drop_eliminated(memory, self.m))
+            run.drop()
         assert status != Status.DIVERGED
         return rows, status
 
@@ -82,13 +80,13 @@ class Compiled:
         first = {Row.VALUE: memory.weights, Row.FIRST: memory.weights_first, Row.SECOND: memory.weights_second}[row]
         sizes = (*HIDDEN, self.targets.shape[1])
         found = [self.spread(first[0])[:, : HIDDEN[0]].T]
-        for i, (scale, shift, weights, _, _) in enumerate(views(network_of(memory.layers, 0), row, 0)):
+        for i, (scale, shift, weights, _, _) in enumerate(views(network_of(memory.rest, 0), row, 0)):
             found += [scale[: sizes[i]], shift[: sizes[i]], weights[: sizes[i], : sizes[i + 1]].T]
-        return [*found, memory.layers.parameters[0, row][-sizes[-1] :]]
+        return [*found, memory.rest.parameters[0, row][-sizes[-1] :]]
 
     def statistics(self):
         found = []
-        for size, (_, _, _, mean, variance) in zip(HIDDEN, views(network_of(self.memory.layers, 0), Row.VALUE, 0)):
+        for size, (_, _, _, mean, variance) in zip(HIDDEN, views(network_of(self.memory.rest, 0), Row.VALUE, 0)):
             found += [mean[:size], variance[:size]]
         return found
 
@@ -97,9 +95,9 @@ class Compiled:
         width = int(memory.loop_counters[LoopSlot.WIDTH])
         rank = np.zeros(self.n_features, dtype=np.int64)
         rank[memory.feature] = np.arange(1, self.n_features + 1)
-        rank[memory.feature[:width]] = memory.rank[:width]
-        state = [self.spread(part) for part in (memory.gamma, memory.gamma_first, memory.gamma_second)]
-        return MaskState(*state, rank, *(np.asarray(memory.counters[slot]) for slot in (Slot.AGE, Slot.KEPT)))
+        rank[memory.feature[:width]] = memory.mask.rank[:width]
+        state = [self.spread(part) for part in memory.mask[:3]]
+        return MaskState(*state, rank, *(np.asarray(memory.mask.counters[slot]) for slot in (Slot.AGE, Slot.KEPT)))
 
 
 class Reference:
@@ -164,7 +162,7 @@ class Reference:
         with torch.no_grad():
             for tensor, array in pairs:
                 tensor.copy_(torch.from_numpy(np.ascontiguousarray(array)))
-        if compiled.memory.counters[Slot.STEP] > 0:
+        if compiled.memory.mask.counters[Slot.STEP] > 0:
             self.state = compiled.mask_state()
 
 
@@ -184,7 +182,7 @@ def test_same_weights_and_batches_same_path(loss, outputs, variant):
         if number % 5 == 0:
             reference.take_over(compiled)
     assert reference.refined == SCHEDULE.refinement_steps
-    model = trained_model(compiled.memory, HIDDEN, 5, averaged=True)
+    model = compiled.run.network()
     averages = [np.mean(parts, axis=0) for parts in zip(*reference.averages)]
     kept = np.sort(compiled.memory.feature[:5])
     np.testing.assert_allclose(model.hidden[0].weights, averages[0].T[kept], atol=1e-4)

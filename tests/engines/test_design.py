@@ -11,11 +11,10 @@ from tamiz.engines.design import Design, _new_positions
 
 
 @njit
-def _products(scores_product, gradient_product, matrix, rows, weights, width, intercept, scores, d, gradient):
+def _products(scores_product, gradient_product, _, matrix, rows, weights, width, intercept, scores, d, gradient):
     """Call the products as the loop does: from compiled code."""
-    values, data, indices, indptr, offset = matrix
-    scores_product(values, data, indices, indptr, offset, rows, weights, width, intercept, scores)
-    gradient_product(values, data, indices, indptr, offset, rows, d, gradient, width)
+    scores_product(matrix, rows, weights, width, intercept, scores)
+    gradient_product(matrix, rows, d, gradient, width)
 
 
 @pytest.mark.parametrize("kind", ["dense", "csr", "csc", "offset"])

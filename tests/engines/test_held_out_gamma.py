@@ -12,7 +12,7 @@ from tamiz.engines.additive import AdditiveEngine
 from tamiz.engines.dense import DenseEngine
 from tamiz.engines.linear import LinearEngine
 from tamiz.engines.pairs import PairEngine
-from tamiz.engines.record import count_parts
+from tamiz.engines.training import count_parts
 
 pytestmark = pytest.mark.filterwarnings("ignore:The network removes")
 

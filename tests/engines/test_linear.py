@@ -95,7 +95,7 @@ def test_an_offset_stands_for_the_empty_cells():
 
 def test_a_schedule_with_averages_is_rejected():
     X, targets = planted()
-    with pytest.raises(ValueError, match="does not average weights"):
+    with pytest.raises(ValueError, match="only networks average weights"):
         fit_linear(X, targets, Rule(40, 3), schedule(average=0.5))
 
 

@@ -7,9 +7,9 @@ from tamiz.core import VARIANTS, Rule, Slot, selection_schedule
 from tamiz.core.losses import get_loss
 from tamiz.engines import Schedule, loop
 from tamiz.engines.design import Design
-from tamiz.engines.loop import Status
-from tamiz.engines.memory import LoopSlot, compact_vectors, new_memory
-from tamiz.engines.record import training_numbers
+from tamiz.engines.loop import Piece, Status
+from tamiz.engines.memory import LoopSlot, drop_eliminated, new_memory
+from tamiz.engines.training import training_numbers
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -44,25 +44,22 @@ class Compiled:
     def __init__(self, X, targets, weights, rule, loss, schedule):
         self.design, self.targets, self.weights = Design(X, None, owned=False), targets, weights
         self.rule, self.schedule = rule, schedule
-        self.functions = (*self.design.products, get_loss(loss).compiled)
+        self.functions = (get_loss(loss).compiled, *self.design.products)
         self.training = training_numbers(rule, schedule)
-        m = rule.n_features_to_select
-        self.memory = new_memory(np.arange(X.shape[0]), targets.shape[1], X.shape[1], m, schedule.batch_size, seed=3)
+        rows, n_outputs = np.arange(X.shape[0]), targets.shape[1]
+        self.memory = new_memory(self.design, rule, rows, n_outputs, schedule.batch_size, seed=3)
         self.n_features = X.shape[1]
 
     def step(self):
         """Take one step; return the rows of its batch."""
-        alphas, mask_targets = selection_schedule(self.rule, int(self.memory.counters[Slot.STEP]) + 1, 1)
-        status = loop.run(
-            *self.functions, self.design.matrix, self.targets, self.weights, self.memory, self.rule.numbers,
-            self.training, np.array(self.schedule.refinement_rates), alphas, mask_targets,
-        )  # fmt: skip
-        end = self.memory.loop_counters[LoopSlot.POSITION]
+        steps = selection_schedule(self.rule, int(self.memory.mask.counters[Slot.STEP]) + 1, 1)
+        data = Piece(self.design.matrix, self.targets, self.weights, *steps)
+        status = loop.run(data, self.memory, self.rule.numbers, self.training, *self.functions)
+        end = self.memory.positions[0, 0]
         size = end % self.schedule.batch_size or self.schedule.batch_size
         rows = self.memory.rows[end - size : end].copy()
         if status == Status.COMPACT:
-            width = compact_vectors(self.memory, self.rule.n_features_to_select)
-            self.design.keep(self.memory.order, width)
+            drop_eliminated(self.memory, self.design)
         assert status != Status.DIVERGED
         return rows, status
 
@@ -78,15 +75,15 @@ class Compiled:
         memory = self.memory
         state, bias = optimizer.state[linear.weight], optimizer.state[linear.bias]
         pairs = [
-            (mask.gamma, self.spread(memory.gamma)),
-            (mask.first, self.spread(memory.gamma_first)),
-            (mask.second, self.spread(memory.gamma_second)),
+            (mask.gamma, self.spread(memory.mask.gamma)),
+            (mask.first, self.spread(memory.mask.first)),
+            (mask.second, self.spread(memory.mask.second)),
             (linear.weight, self.spread(memory.weights)),
             (state["exp_avg"], self.spread(memory.weights_first)),
             (state["exp_avg_sq"], self.spread(memory.weights_second)),
-            (linear.bias, memory.intercept[0]),
-            (bias["exp_avg"], memory.intercept[1]),
-            (bias["exp_avg_sq"], memory.intercept[2]),
+            (linear.bias, memory.rest[0]),
+            (bias["exp_avg"], memory.rest[1]),
+            (bias["exp_avg_sq"], memory.rest[2]),
         ]
         with torch.no_grad():
             for tensor, array in pairs:
@@ -130,14 +127,14 @@ def test_same_batches_same_path(loss, outputs, variant):
         value = (w[rows] * TORCH_LOSSES[loss](model(x[rows]), y[rows])).mean() + l2 * size
         value.backward()
         optimizer.step()
-        counters = compiled.memory.counters
+        counters = compiled.memory.mask.counters
         assert counters[Slot.STEP] == mask.step
         alive = (mask.rank <= m).numpy()
-        np.testing.assert_allclose(compiled.spread(compiled.memory.gamma), mask.gamma.detach().numpy(), atol=1e-5)
+        np.testing.assert_allclose(compiled.spread(compiled.memory.mask.gamma), mask.gamma.detach().numpy(), atol=1e-5)
         torch_weights = np.where(alive, linear.weight.detach().numpy(), 0)
         ours = np.where(alive, compiled.spread(compiled.memory.weights), 0)
         np.testing.assert_allclose(ours, torch_weights, atol=1e-5)
-        np.testing.assert_allclose(compiled.memory.intercept[0], linear.bias.detach().numpy(), atol=1e-5)
+        np.testing.assert_allclose(compiled.memory.rest[0], linear.bias.detach().numpy(), atol=1e-5)
         assert bool(counters[Slot.CLOSED]) == mask.closed
         if counters[Slot.STEP] % 25 == 0:
             compiled.hand_over(mask, linear, optimizer)

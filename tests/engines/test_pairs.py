@@ -253,7 +253,7 @@ def test_what_the_engine_does_not_take():
     X, score = product(f=22)
     schedule = pair_schedule(300, 2, "classification")
     rule, loss = Rule(22, 2), get_loss("squared_hinge")
-    with pytest.raises(ValueError, match="does not average weights"):
+    with pytest.raises(ValueError, match="only networks average weights"):
         PairEngine().fit(Problem(X, np.sign(score)), rule, loss, replace(schedule, average=0.5))
     with pytest.raises(ValueError, match="groups must number the 22 features of the rule"):
         PairEngine().fit(Problem(X, np.sign(score), groups=np.arange(22) % 3), rule, loss, schedule)

@@ -1,13 +1,13 @@
 """Advance gamma by one step in place: the compiled twin of ``tamiz.core.step`` for float32 arrays on the CPU.
 
-The linear engine fuses :func:`move_feature` with the update of its weights; the mask for PyTorch calls
+The linear engine fuses :func:`move_feature` with the update of its weights; the other engines and the mask for PyTorch call
 :func:`advance_in_place`. A test compares both with ``tamiz.core.advance`` step by step. Nothing here allocates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import cfunc, njit, typeof
@@ -25,29 +25,31 @@ IN_PLACE: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False, "no_cfu
 #: The same for functions that compiled code alone calls: nothing is made for a call from Python, nothing is stored beside
 #: the caller, and each caller has a copy of its own, so that it rounds the same whatever else the process has compiled.
 INLINED: dict[str, Any] = {**IN_PLACE, "cache": False, "forceinline": True}
-#: The same for functions that compiled code is handed as arguments (``numba.cfunc``).
-AS_ARGUMENT: dict[str, Any] = {"cache": True, "_nrt": False}
+#: The same for loops over float32 numbers.
+FAST_INLINED: dict[str, Any] = {**INLINED, "fastmath": FAST, "error_model": "numpy"}
 
 NOT_FINITE = -1
 
 
+class MaskArrays(NamedTuple):
+    """State of a mask that is advanced in place."""
+
+    gamma: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    rank: np.ndarray
+    """0 while a feature is undecided, then its final rank."""
+    gradient: np.ndarray
+    """Gradient of the loss with respect to gamma; overwritten by the step."""
+    order: np.ndarray
+    """Scratch for sorting, int32."""
+    counters: np.ndarray
+    """By :class:`~tamiz.core.rule.Slot`."""
+
+
 def compile_argument(function: Callable[..., Any], signature: Any, **options: Any) -> Any:
-    """Compile a function that is handed to compiled code as an argument.
-
-    Parameters
-    ----------
-    function : callable
-        Plain Python that numba compiles.
-    signature : numba signature
-        Its types.
-    **options
-        Further options of ``numba.cfunc``.
-
-    Returns
-    -------
-    numba CFunc
-    """
-    compiled = cfunc(signature, **AS_ARGUMENT, **options)(function)
+    """Compile a function of plain Python that compiled code takes as an argument (``numba.cfunc``)."""
+    compiled = cfunc(signature, **{"cache": True, "_nrt": False, **options})(function)
     # A call of compiled code looks up the types of its arguments. Kept here, that of this one is found at once.
     compiled._numba_type_ = typeof(compiled)  # type: ignore[attr-defined]
     return compiled
@@ -57,9 +59,9 @@ TINY = np.float32(1e-30)
 """Moments below this are set to zero: they would decay into denormal numbers, ten times slower to compute with."""
 
 
-@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
+@register_jitable(**FAST_INLINED)
 def adam(first, second, gradient, alive, constants):
-    """Return the two moments of Adam after one more gradient, and the step to take; all zero for what is not alive."""
+    """Compute the two moments of Adam after one more gradient, and the step to take; all zero for what is not alive."""
     beta1, beta2, rate, correction, epsilon = constants
     one, zero = np.float32(1.0), np.float32(0.0)
     a = beta1 * first + (one - beta1) * gradient
@@ -70,34 +72,28 @@ def adam(first, second, gradient, alive, constants):
 
 
 @register_jitable(**INLINED)
-def adam_constants(learning_rate, beta1, beta2, epsilon, age):
-    """Return the numbers of step ``age`` of Adam, in float32 so that loops over float32 stay in it."""
+def adam_constants(learning_rate, numbers, age):
+    """Numbers of step ``age`` of Adam, in float32 so that loops over float32 stay in it."""
     return (
-        np.float32(beta1),
-        np.float32(beta2),
-        np.float32(learning_rate / (1.0 - beta1**age)),
-        np.float32(1.0 / (1.0 - beta2**age)),
-        np.float32(epsilon),
+        np.float32(numbers.beta1),
+        np.float32(numbers.beta2),
+        np.float32(learning_rate / (1.0 - numbers.beta1**age)),
+        np.float32(1.0 / (1.0 - numbers.beta2**age)),
+        np.float32(numbers.epsilon),
     )
 
 
 @register_jitable(**INLINED)
-def mask_adam_constants(rule, counters):
-    """Return the numbers of the present step of the Adam of gamma."""
-    return adam_constants(rule.mask_learning_rate, rule.beta1, rule.beta2, rule.epsilon, counters[Slot.AGE])
-
-
-@register_jitable(**INLINED)
 def cost_of(costs, j):
-    """Return what a feature counts; the branch is decided when it is compiled, by the type of ``costs``."""
+    """Cost of a feature; the branch is decided when it is compiled, by the type of ``costs``."""
     if costs is None:
         return np.float32(1.0)
     return np.float32(costs[j])
 
 
-@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
-def mixing_coefficients(gamma, rank, loss_gradient, alpha, target, rule):
-    """Return what the two gradients are multiplied by in eq. 5, and whether the loss gradient is finite.
+@register_jitable(**FAST_INLINED)
+def mixing_coefficients(mask, alpha, target, rule):
+    """Compute the factors of the two gradients in eq. 5, and whether the loss gradient is finite.
 
     Returns
     -------
@@ -107,6 +103,7 @@ def mixing_coefficients(gamma, rank, loss_gradient, alpha, target, rule):
         ``penalty gradient = shift - 2 gamma`` (Lemmas 1 and 2), times the cost of the feature where there are costs.
     finite : bool
     """
+    gamma, rank, loss_gradient = mask.gamma, mask.rank, mask.gradient
     m, costs = rule.n_features_to_select, rule.costs
     total = 0.0
     for j in range(gamma.shape[0]):
@@ -126,7 +123,7 @@ def mixing_coefficients(gamma, rank, loss_gradient, alpha, target, rule):
     return np.float32(loss_factor), np.float32(penalty_factor), shift, np.isfinite(loss_square)
 
 
-@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
+@register_jitable(**FAST_INLINED)
 def move_feature(gamma, first, second, loss_gradient, alive, coefficients, constants):
     """Move one entry of gamma; return its value before clipping, and its moments."""
     loss_factor, penalty_factor, shift = coefficients
@@ -135,17 +132,18 @@ def move_feature(gamma, first, second, loss_gradient, alive, coefficients, const
     return gamma - step, first, second
 
 
-@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
-def move_in_place(gamma, first, second, rank, loss_gradient, counters, alpha, target, rule):
-    """Move gamma in place; return how many living features stand at or below zero, or NOT_FINITE with nothing changed.
+@register_jitable(**FAST_INLINED)
+def move_in_place(mask, alpha, target, rule):
+    """Move gamma in place; count the living features at or below zero, or return NOT_FINITE with nothing changed.
 
     Values at or below zero are left as they are (they decide who is eliminated), values above one are clipped.
     """
-    loss_factor, penalty_factor, shift, finite = mixing_coefficients(gamma, rank, loss_gradient, alpha, target, rule)
+    loss_factor, penalty_factor, shift, finite = mixing_coefficients(mask, alpha, target, rule)
     if not finite:
         return NOT_FINITE
+    gamma, first, second, rank, loss_gradient, _, counters = mask
     counters[Slot.AGE] += 1
-    constants = mask_adam_constants(rule, counters)
+    constants = adam_constants(rule.mask_learning_rate, rule, counters[Slot.AGE])
     one, zero = np.float32(1.0), np.float32(0.0)
     m, costs = np.int32(rule.n_features_to_select), rule.costs
     n_low = 0
@@ -194,24 +192,24 @@ def sort_worst_first(order, n, key):
 
 
 @register_jitable(**INLINED)
-def _undecided(gamma, rank, order, only_low):
-    """Write the undecided features (only those at or below zero) to the front of ``order``; return how many there are."""
+def _undecided(mask, only_low):
+    """Write the undecided features (only those at or below zero) to the front of ``order`` and count them."""
     n = 0
-    for j in range(gamma.shape[0]):
-        if rank[j] == 0 and (not only_low or gamma[j] <= 0.0):
-            order[n] = j
+    for j in range(mask.gamma.shape[0]):
+        if mask.rank[j] == 0 and (not only_low or mask.gamma[j] <= 0.0):
+            mask.order[n] = j
             n += 1
     return n
 
 
 @register_jitable(**INLINED)
-def _extrapolate(gamma, first, second, rank, key, constants):
-    """Write ``tamiz.core.extrapolated_gamma`` of the undecided features into ``key``."""
+def _extrapolate(mask, constants):
+    """Write ``tamiz.core.extrapolated_gamma`` of the undecided features in place of the gradient."""
     _, _, rate, correction, epsilon = constants
-    for j in range(gamma.shape[0]):
-        if rank[j] == 0:
-            held = max(gamma[j], np.float32(0.0))
-            key[j] = held - rate * first[j] / (np.sqrt(second[j] * correction) + epsilon)
+    for j in range(mask.gamma.shape[0]):
+        if mask.rank[j] == 0:
+            held = max(mask.gamma[j], np.float32(0.0))
+            mask.gradient[j] = held - rate * mask.first[j] / (np.sqrt(mask.second[j] * correction) + epsilon)
 
 
 @register_jitable(**INLINED)
@@ -231,41 +229,39 @@ def _sum_undecided(costs, rank):
 
 
 @register_jitable(**INLINED)
-def _n_to_eliminate(order, n, n_open, rank, m, costs, limit):
-    """Return how many of the ``n`` features in ``order``, the worst first, may go: until M are left, or the rest fits."""
+def _n_to_eliminate(mask, n, rule, costs):
+    """Count how many of the ``n`` features in ``order``, the worst first, may go: until M are left, or the rest fits."""
     if costs is None:
-        return min(n, n_open - m)
-    total = _sum_undecided(costs, rank)
+        return min(n, mask.counters[Slot.OPEN] - rule.n_features_to_select)
+    total = _sum_undecided(costs, mask.rank)
     found = 0
-    while found < n and total > limit:
-        total -= costs[order[found]]
+    while found < n and total > rule.budget:
+        total -= costs[mask.order[found]]
         found += 1
     return found
 
 
 @register_jitable(**INLINED)
-def _is_settled(n_open, rank, m, costs, limit, is_new):
+def _is_settled(mask, rule, costs, is_new):
     """Check whether exactly M features are undecided or, with costs, whether all undecided ones fit into the budget.
 
     ``is_new`` tells whether other features are undecided than at the last check: costs are not added up again in vain.
     """
     if costs is None:
-        return n_open == m
-    return is_new and _sum_undecided(costs, rank) <= limit
+        return mask.counters[Slot.OPEN] == rule.n_features_to_select
+    return is_new and _sum_undecided(costs, mask.rank) <= rule.budget
 
 
 @register_jitable(**INLINED)
-def eliminate_in_place(gamma, first, second, rank, key, order, counters, rule, forced, n_low):
+def eliminate_in_place(mask, rule, forced, n_low):
     """Eliminate features at zero (never below M), begin the closing when exactly M are left, and test whether gamma is closed.
 
     With costs, "exactly M are left" means that those left fit into the budget; ``Slot.KEPT`` then tells how many.
 
     Parameters
     ----------
-    gamma, first, second, rank, counters : ndarray
-        The state; ``gamma`` as :func:`move_in_place` left it.
-    key, order : ndarray
-        Scratch of the length of gamma; ``key`` may be the loss gradient, which is not needed any more.
+    mask : MaskArrays
+        As :func:`move_in_place` left it.
     rule : RuleNumbers
     forced : bool
         Whether the step limit decides now.
@@ -277,18 +273,19 @@ def eliminate_in_place(gamma, first, second, rank, key, order, counters, rule, f
     int
         Number of features that were eliminated.
     """
+    gamma, first, second, rank, key, order, counters = mask
     n_eliminated = 0
     n_open, m = counters[Slot.OPEN], rule.n_features_to_select
     if n_open == 0:
         counters[Slot.CLOSED] = _is_closed(gamma, rank, m)
         return 0
-    constants = mask_adam_constants(rule, counters)
+    constants = adam_constants(rule.mask_learning_rate, rule, counters[Slot.AGE])
     if forced:
-        _extrapolate(gamma, first, second, rank, key, constants)
+        _extrapolate(mask, constants)
     if n_low > 0 or forced:
-        n = _undecided(gamma, rank, order, not forced)
+        n = _undecided(mask, not forced)
         sort_worst_first(order, n, key if forced else gamma)
-        n_eliminated = _n_to_eliminate(order, n, n_open, rank, m, rule.costs, rule.budget)
+        n_eliminated = _n_to_eliminate(mask, n, rule, rule.costs)
         if forced and n_eliminated > n_low:
             counters[Slot.FORCED] = 1
         for i in range(n_eliminated):
@@ -298,11 +295,10 @@ def eliminate_in_place(gamma, first, second, rank, key, order, counters, rule, f
         for i in range(n_eliminated, n):
             gamma[order[i]] = max(gamma[order[i]], np.float32(0.0))
         counters[Slot.OPEN] = n_open - n_eliminated
-    is_new = n_eliminated > 0 or counters[Slot.AGE] <= 1
-    if _is_settled(counters[Slot.OPEN], rank, m, rule.costs, rule.budget, is_new):
+    if _is_settled(mask, rule, rule.costs, n_eliminated > 0 or counters[Slot.AGE] <= 1):
         m = counters[Slot.KEPT] = counters[Slot.OPEN]
-        _extrapolate(gamma, first, second, rank, key, constants)
-        n = _undecided(gamma, rank, order, False)
+        _extrapolate(mask, constants)
+        n = _undecided(mask, False)
         sort_worst_first(order, n, key)
         for i in range(n):
             j = order[i]
@@ -315,18 +311,14 @@ def eliminate_in_place(gamma, first, second, rank, key, order, counters, rule, f
 
 
 @njit(**IN_PLACE)
-def advance_in_place(gamma, first, second, rank, loss_gradient, order, counters, alpha, target, forced, rule):
-    """Take the step of ``tamiz.core.advance`` after the warm-up, in place; ``loss_gradient`` is overwritten.
+def advance_in_place(mask, alpha, target, forced, rule):
+    """Take the step of ``tamiz.core.advance`` after the warm-up, in place.
 
     Parameters
     ----------
-    gamma, first, second, rank, counters : ndarray
-        The state; ``counters`` by :class:`~tamiz.core.rule.Slot`. ``Slot.STEP`` is the caller's to advance. Once the
-        closing of a budget begins, ``rule`` must hold ``Slot.KEPT`` as its M, and costs of 1.
-    loss_gradient : ndarray
-        Gradient of the loss with respect to gamma.
-    order : ndarray of int32
-        Scratch of the length of gamma.
+    mask : MaskArrays
+        The state, with the gradient of the loss. ``Slot.STEP`` is the caller's to advance. Once the closing of a budget
+        begins, ``rule`` must hold ``Slot.KEPT`` as its M, and costs of 1.
     alpha, target : float
         Of this step while features are undecided (:func:`~tamiz.core.rule.selection_schedule`); during the closing
         they are 1 and M.
@@ -339,11 +331,9 @@ def advance_in_place(gamma, first, second, rank, loss_gradient, order, counters,
     int
         Number of features that were eliminated, or NOT_FINITE with nothing changed.
     """
-    if counters[Slot.OPEN] == 0:
+    if mask.counters[Slot.OPEN] == 0:
         alpha, target = 1.0, float(rule.n_features_to_select)
-    n_low = move_in_place(gamma, first, second, rank, loss_gradient, counters, alpha, target, rule)
+    n_low = move_in_place(mask, alpha, target, rule)
     if n_low == NOT_FINITE:
         return NOT_FINITE
-    return eliminate_in_place(
-        gamma, first, second, rank, loss_gradient, order, counters, rule, forced, n_low
-    )  # fmt: skip
+    return eliminate_in_place(mask, rule, forced, n_low)

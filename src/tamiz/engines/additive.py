@@ -26,17 +26,6 @@ SMALLEST_DEVIATION = 0.1
 
 
 @njit(cache=True, nogil=True)
-def _add_value(values, counts, n, value, count):
-    """Append a value that is not below the last one, or count it to the last one; return how many distinct ones there are."""
-    if n > 0 and values[n - 1] == value:
-        counts[n - 1] += count
-        return n
-    values[n] = value
-    counts[n] = count
-    return n + 1
-
-
-@njit(cache=True, nogil=True)
 def _knots_of_column(values, counts, n_distinct, knots):
     """Write the knots of a column with known distinct values; return how many there are."""
     most = knots.shape[0]
@@ -71,18 +60,16 @@ def _knots_of_column(values, counts, n_distinct, knots):
 
 
 @njit(cache=True, nogil=True)
-def _choose_knots(stored, indptr, implicit, n_rows, values, counts, knots, n_knots):
-    """Choose the knots of columns whose stored entries are sorted; all other rows hold the implicit value of the column."""
-    for j in range(implicit.shape[0]):
-        missing = n_rows - (indptr[j + 1] - indptr[j])
+def _choose_knots(sorted_columns, values, counts, knots, n_knots):
+    """Choose the knots of each column from its sorted values."""
+    for j in range(sorted_columns.shape[0]):
         n = 0
-        for p in range(indptr[j], indptr[j + 1]):
-            if missing > 0 and implicit[j] <= stored[p]:
-                n = _add_value(values, counts, n, implicit[j], missing)
-                missing = 0
-            n = _add_value(values, counts, n, stored[p], 1)
-        if missing > 0:
-            n = _add_value(values, counts, n, implicit[j], missing)
+        for value in sorted_columns[j]:
+            if n > 0 and values[n - 1] == value:
+                counts[n - 1] += 1
+            else:
+                values[n], counts[n] = value, 1
+                n += 1
         n_knots[j] = _knots_of_column(values, counts, n, knots[j])
 
 
@@ -99,86 +86,39 @@ def _locate(x, knots, n):
 
 
 @njit(cache=True, nogil=True)
-def _add_cell(x, weight, knots, n, total, squares):
-    """Add a cell to the weighted sums of its hats and of their squares; the first place is that of ``x - knots[0]``."""
-    left, share = _locate(x, knots, n)
-    distance = np.float64(x) - knots[0]
-    total[0] += weight * distance
-    squares[0] += weight * distance * distance
-    if left > 0:
-        total[left] += weight * (1.0 - share)
-        squares[left] += weight * (1.0 - share) * (1.0 - share)
-    if left + 1 < n - 1:
-        total[left + 1] += weight * share
-        squares[left + 1] += weight * share * share
-
-
-@njit(cache=True, nogil=True)
-def _dense_sums(X, weights, knots, n_knots, total, squares):
+def _sum_hats(X, weights, knots, n_knots, total, squares):
+    """Add up the hats of each column and their squares, weighted; the first place is that of ``x - knots[0]``."""
     for i in range(X.shape[0]):
+        weight = weights[i]
         for j in range(X.shape[1]):
-            _add_cell(X[i, j], weights[i], knots[j], n_knots[j], total[j], squares[j])
-
-
-@njit(cache=True, nogil=True)
-def _sparse_sums(data, indices, indptr, implicit, weights, rest, knots, n_knots, total, squares):
-    """Do the same for a sparse table; ``rest``, all zero, receives the weight of the rows that each column does not store."""
-    weight = 0.0
-    for i in range(weights.shape[0]):
-        weight += weights[i]
-        for p in range(indptr[i], indptr[i + 1]):
-            j = indices[p]
-            rest[j] -= weights[i]
-            _add_cell(data[p] + implicit[j], weights[i], knots[j], n_knots[j], total[j], squares[j])
-    for j in range(implicit.shape[0]):
-        _add_cell(implicit[j], max(0.0, weight + rest[j]), knots[j], n_knots[j], total[j], squares[j])
-
-
-@njit(cache=True, nogil=True)
-def _write_row(x, knots, n_knots, starts, base, factor, out):
-    """Write the column itself and its standardised hats for one row; ``base`` is what a hat of 0 becomes."""
-    for c in range(base.shape[0]):
-        out[c] = base[c]
-    for j in range(x.shape[0]):
-        n, start = n_knots[j], starts[j]
-        if n > 1:
-            out[start] = x[j]
-            left, share = _locate(x[j], knots[j], n)
+            left, share = _locate(X[i, j], knots[j], n_knots[j])
+            distance = np.float64(X[i, j]) - knots[j, 0]
+            total[j, 0] += weight * distance
+            squares[j, 0] += weight * distance * distance
             if left > 0:
-                out[start + left] += (np.float32(1.0) - share) * factor[j, left]
-            if left + 1 < n - 1:
-                out[start + left + 1] += share * factor[j, left + 1]
+                total[j, left] += weight * (1.0 - share)
+                squares[j, left] += weight * (1.0 - share) * (1.0 - share)
+            if left + 1 < n_knots[j] - 1:
+                total[j, left + 1] += weight * share
+                squares[j, left + 1] += weight * share * share
 
 
 @njit(cache=True, nogil=True)
-def _dense_table(X, knots, n_knots, starts, base, factor, out):
+def _write_hats(X, knots, n_knots, starts, base, factor, out):
+    """Write each column itself and its standardised hats; ``base`` is what a hat of 0 becomes."""
     for i in range(X.shape[0]):
-        _write_row(X[i], knots, n_knots, starts, base, factor, out[i])
-
-
-@njit(cache=True, nogil=True)
-def _sparse_table(data, indices, indptr, implicit, knots, n_knots, starts, factor, out_data, out_indices, out_indptr):
-    """Write by what each stored cell differs from the implicit value of its column; return how many entries there are."""
-    n = 0
-    zero, one = np.float32(0.0), np.float32(1.0)
-    for i in range(indptr.shape[0] - 1):
-        for p in range(indptr[i], indptr[i + 1]):
-            j = indices[p]
-            if n_knots[j] > 1:
-                out_data[n] = data[p]
-                out_indices[n] = starts[j]
-                n += 1
-            left, share = _locate(data[p] + implicit[j], knots[j], n_knots[j])
-            old_left, old_share = _locate(implicit[j], knots[j], n_knots[j])
-            for k in range(1, n_knots[j] - 1):
-                value = one - share if k == left else (share if k == left + 1 else zero)
-                value -= one - old_share if k == old_left else (old_share if k == old_left + 1 else zero)
-                if value != 0.0:
-                    out_data[n] = value * factor[j, k]
-                    out_indices[n] = starts[j] + k
-                    n += 1
-        out_indptr[i + 1] = n
-    return n
+        row = out[i]
+        for c in range(base.shape[0]):
+            row[c] = base[c]
+        for j in range(X.shape[1]):
+            n, start = n_knots[j], starts[j]
+            if n > 1:
+                row[start] = X[i, j]
+                left, share = _locate(X[i, j], knots[j], n)
+                if left > 0:
+                    row[start + left] += (np.float32(1.0) - share) * factor[j, left]
+                if left + 1 < n - 1:
+                    row[start + left + 1] += share * factor[j, left + 1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,10 +141,10 @@ class HatBasis:
     Examples
     --------
     >>> X = np.array([[0.0, 7.0], [1.0, 7.0], [2.0, 7.0]], dtype=np.float32)
-    >>> basis = hat_basis(X, None, np.ones(3, np.float32), n_knots=6)
+    >>> basis = hat_basis(X, np.ones(3, np.float32), n_knots=6)
     >>> basis.n_knots.tolist(), basis.groups.tolist()
     ([3, 1], [0, 0, 1])
-    >>> (basis.table(X, None)[0].astype(float).round(2) + 0).tolist()
+    >>> (basis.table(X).astype(float).round(2) + 0).tolist()
     [[0.0, -0.58, 0.0], [1.0, 1.15, 0.0], [2.0, -0.58, 0.0]]
     """
 
@@ -229,38 +169,12 @@ class HatBasis:
         """Return the column that each column of the new table comes from."""
         return np.repeat(np.arange(self.n_knots.size), self.sizes)
 
-    def table(self, X: Any, offset: np.ndarray | None) -> tuple[Any, np.ndarray | None]:
-        """Return the new table: dense with None or, for a sparse table, CSR with its offset.
-
-        Parameters
-        ----------
-        X : ndarray of float32 or CSR matrix, shape (n_samples, n_features)
-            The table.
-        offset : ndarray of float32, shape (n_features,), or None
-            Implicit value of each column of a sparse table.
-        """
-        starts, factor = self.starts, self.factor
-        place = np.arange(self.knots.shape[1])
-        base = (-self.centre * self.factor).astype(np.float32)[place < self.sizes[:, None]]
-        if not sp.issparse(X):
-            out = np.empty((X.shape[0], starts[-1]), dtype=np.float32)
-            _dense_table(X, self.knots, self.n_knots, starts, base, factor, out)
-            return out, None
-        implicit, size = _implicit(X, offset), self._n_entries(X)
-        data, indices = np.empty(size, dtype=np.float32), np.empty(size, dtype=np.int32)
-        indptr = np.zeros(X.shape[0] + 1, dtype=np.int64)
-        n = _sparse_table(*_arrays(X), implicit, self.knots, self.n_knots, starts, factor, data, indices, indptr)
-        fill = np.empty(starts[-1], dtype=np.float32)
-        _write_row(implicit, self.knots, self.n_knots, starts, base, factor, fill)
-        return sp.csr_matrix((data[:n], indices[:n], indptr), shape=(X.shape[0], starts[-1])), fill
-
-    def n_bytes(self, X: Any) -> int:
-        """Return the memory that :meth:`table` of ``X`` takes (for a sparse table at most)."""
-        return 8 * self._n_entries(X) if sp.issparse(X) else 4 * X.shape[0] * int(self.starts[-1])
-
-    def _n_entries(self, X: Any) -> int:
-        """Return a bound of the entries of a sparse table: a cell and the implicit value touch two hats each."""
-        return int(np.minimum(5, self.sizes)[X.indices].sum())
+    def table(self, X: np.ndarray) -> np.ndarray:
+        """Expand a table of float32, shape (n_samples, n_features)."""
+        base = (-self.centre * self.factor).astype(np.float32)[np.arange(self.knots.shape[1]) < self.sizes[:, None]]
+        out = np.empty((X.shape[0], self.starts[-1]), dtype=np.float32)
+        _write_hats(X, self.knots, self.n_knots, self.starts, base, self.factor, out)
+        return out
 
     def heights(self, coef: np.ndarray, columns: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield the curves that belong to weights in the new table, for some columns.
@@ -292,24 +206,13 @@ class HatBasis:
             begin += size
 
 
-def _implicit(X: Any, offset: np.ndarray | None) -> np.ndarray:
-    return np.zeros(X.shape[1], np.float32) if offset is None else np.ascontiguousarray(offset, dtype=np.float32)
-
-
-def _arrays(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return entries, indices and pointers of a CSR or CSC matrix in the one type that the loops are compiled for."""
-    return X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64)
-
-
-def hat_basis(X: Any, offset: np.ndarray | None, weights: np.ndarray, n_knots: int) -> HatBasis:
+def hat_basis(X: np.ndarray, weights: np.ndarray, n_knots: int) -> HatBasis:
     """Choose the knots of each column, and how its hats are standardised: together they have the variance of the column.
 
     Parameters
     ----------
-    X : ndarray of float32 in C order, or CSR matrix of float32, shape (n_samples, n_features)
+    X : ndarray of float32 in C order, shape (n_samples, n_features)
         The table.
-    offset : ndarray of float32, shape (n_features,), or None
-        Implicit value of each column of a sparse table.
     weights : ndarray of float32, shape (n_samples,)
         Weights of the samples in means and deviations.
     n_knots : int
@@ -321,22 +224,13 @@ def hat_basis(X: Any, offset: np.ndarray | None, weights: np.ndarray, n_knots: i
     """
     n, f = X.shape
     knots, counts = np.zeros((f, n_knots), dtype=np.float32), np.zeros(f, dtype=np.int64)
-    buffers = np.zeros(n + 1, dtype=np.float32), np.zeros(n + 1, dtype=np.int64)
+    buffers = np.zeros(n, dtype=np.float32), np.zeros(n, dtype=np.int64)
+    width = max(1, _CHUNK // max(1, n))
+    for left in range(0, f, width):
+        place = slice(left, left + width)
+        _choose_knots(np.sort(X[:, place].T, axis=1), *buffers, knots[place], counts[place])
     total, squares = np.zeros((f, n_knots)), np.zeros((f, n_knots))
-    if sp.issparse(X):
-        implicit, (stored, _, indptr) = _implicit(X, offset), _arrays(X.tocsc())
-        values = stored + np.repeat(implicit, np.diff(indptr))
-        order = np.lexsort((values, np.repeat(np.arange(f), np.diff(indptr))))
-        _choose_knots(values[order], indptr, implicit, n, *buffers, knots, counts)
-        _sparse_sums(*_arrays(X), implicit, weights, np.zeros(f), knots, counts, total, squares)
-    else:
-        width = max(1, _CHUNK // max(1, n))
-        for left in range(0, f, width):
-            part = np.sort(X[:, left : left + width].T, axis=1)
-            indptr, implicit = n * np.arange(part.shape[0] + 1), np.zeros(part.shape[0], dtype=np.float32)
-            place = slice(left, left + width)
-            _choose_knots(part.reshape(-1), indptr, implicit, n, *buffers, knots[place], counts[place])
-        _dense_sums(X, weights, knots, counts, total, squares)
+    _sum_hats(X, weights, knots, counts, total, squares)
     centre = total / weights.sum(dtype=np.float64)
     deviation = np.sqrt(np.maximum(squares / weights.sum(dtype=np.float64) - centre * centre, 0.0))
     mean = knots[:, 0] + centre[:, 0]
@@ -453,7 +347,7 @@ class AdditiveEngine:
 
     Each column becomes itself and a few hats (:mod:`tamiz.engines.additive`) that share one entry of gamma, and the linear
     engine does the rest. So the problem is convex, has no bad starts, and takes as long as a linear fit on as many columns.
-    Of a dense table the expanded one takes ``n_knots - 1`` times the memory in float32; a sparse one grows at most fivefold.
+    The expanded table takes up to ``n_knots - 1`` times the memory of the table in float32; a sparse one is made dense.
 
     Parameters
     ----------
@@ -504,21 +398,14 @@ class AdditiveEngine:
         :class:`~tamiz.engines.contract.Engine`.
         """
         started = time.perf_counter()
-        X = _as_float32(problem.X)
-        basis = hat_basis(X, problem.offset, problem.unit_weights(), self.n_knots)
-        if basis.n_bytes(X) > self.max_bytes:
-            raise MemoryError(
-                f"the curves of {problem.n_columns} columns and {problem.n_samples} rows take "
-                f"{basis.n_bytes(X) / 2**30:.1f} GiB, more than the {self.max_bytes / 2**30:.1f} GiB allowed: select fewer "
-                "columns first, for example with network='linear', or fit on a part of the rows"
-            )
-        table, offset = basis.table(X, problem.offset)
         problem.check_groups(rule.n_features)
+        self._check_memory(problem, problem.n_columns)
+        X = writeable_view(np.ascontiguousarray(problem.dense()))
+        basis = hat_basis(X, problem.unit_weights(), self.n_knots)
+        self._check_memory(problem, int(basis.starts[-1]))
         columns = np.arange(problem.n_columns) if problem.groups is None else np.asarray(problem.groups)
-        expanded = Problem(
-            table, problem.targets, problem.sample_weight, offset, owned=True, groups=columns[basis.groups]
-        )
-        del X, table, offset  # the engine drops columns in place; nothing else shall hold the whole table
+        expanded = replace(problem, X=basis.table(X), offset=None, owned=True, groups=columns[basis.groups])
+        del X
         fit = LinearEngine(self.fit_intercept).fit(expanded, rule, loss, schedule, seed=seed, progress=progress)
         kept = np.flatnonzero(problem.columns_of(fit.selection.support))
         knots, heights, constants = zip(*basis.heights(fit.model.coef, kept), strict=True)
@@ -528,14 +415,11 @@ class AdditiveEngine:
         seconds = time.perf_counter() - started
         return Fit(replace(fit.selection, engine="additive", seconds=seconds), model)
 
-
-def _as_float32(X: Any) -> Any:
-    """Return the table as the compiled functions take it: float32, C-ordered or CSR, copied only where it is not so."""
-    if not sp.issparse(X):
-        return writeable_view(np.ascontiguousarray(X, dtype=np.float32))
-    X = X.tocsr()
-    if not X.has_canonical_format:  # a hat of a sum is not the sum of the hats
-        X = X.copy()
-        X.sum_duplicates()
-    data, indices = np.asarray(X.data, np.float32), np.asarray(X.indices, np.int32)
-    return sp.csr_matrix((writeable_view(data), writeable_view(indices), X.indptr), shape=X.shape)
+    def _check_memory(self, problem: Problem, n_columns: int) -> None:
+        n_bytes = 4 * problem.n_samples * n_columns
+        if n_bytes > self.max_bytes:
+            raise MemoryError(
+                f"the curves of {problem.n_columns} columns and {problem.n_samples} rows take {n_bytes / 2**30:.1f} GiB, more "
+                f"than the {self.max_bytes / 2**30:.1f} GiB allowed: select fewer columns first, for example with "
+                "network='linear', or fit on a part of the rows"
+            )

@@ -11,32 +11,21 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numba import njit
 from scipy.optimize import minimize
 
 from tamiz._utils.extras import require
 from tamiz.core.compiled import IN_PLACE
-from tamiz.core.history import room_for_steps
 from tamiz.core.losses import Loss
-from tamiz.core.rule import Rule, ScheduleWindow, Slot
-from tamiz.engines.compilation import announce_compilation, call_loop
+from tamiz.core.rule import Rule
+from tamiz.engines.compilation import announce_compilation
 from tamiz.engines.contract import Fit, Problem, Progress
-from tamiz.engines.dense_loop import DenseMemory, drop_eliminated, most_rows, new_dense_memory, run_dense
-from tamiz.engines.design import Design
-from tamiz.engines.layers import EPSILON, Row, batch_memory, first_layer_products, network_of, views
-from tamiz.engines.loop import Status
+from tamiz.engines.dense_loop import most_rows, new_dense_memory, run_dense
+from tamiz.engines.design import Design, csr_of
+from tamiz.engines.layers import EPSILON, Row, first_layer_products, network_of, views
 from tamiz.engines.memory import LoopSlot, rows_in_parts
-from tamiz.engines.record import (
-    count_parts,
-    final_ranking,
-    numbers_of_working_set,
-    raise_diverged,
-    record_selection,
-    training_numbers,
-    warn_near_chance,
-)
 from tamiz.engines.schedule import DENSE_STARTS, Schedule
+from tamiz.engines.training import Run, count_parts, warn_near_chance
 
 #: Rows that go through the network at once.
 ROWS_AT_ONCE = 4096
@@ -160,44 +149,8 @@ class DenseModel:
         return nn.Sequential(*parts, output).eval()
 
 
-def trained_model(
-    memory: DenseMemory, hidden: tuple[int, ...], width: int, averaged: bool, number: int = 0
-) -> DenseModel:
-    """Return a network of a run, without the padding of its layers.
-
-    Parameters
-    ----------
-    memory : DenseMemory
-        The memory of the run; its first ``width`` columns are the kept ones.
-    hidden : tuple of int
-        Units of the hidden layers.
-    width : int
-        Number of columns that the network reads.
-    averaged : bool
-        Whether to take the averages over the last part of the refinement.
-    number : int, default=0
-        Which of the networks that share gamma.
-
-    Returns
-    -------
-    DenseModel
-        With as many outputs as there are targets.
-    """
-    weights = (memory.weights_average if averaged else memory.weights[number, :width])[:, : hidden[0]].copy()
-    network = network_of(memory.layers, number)
-    row, which = (Row.AVERAGE, 1) if averaged else (Row.VALUE, 0)
-    n_outputs = int(network.units[-1])
-    layers = []
-    for size, n_next, parts in zip(hidden, (*hidden[1:], n_outputs), views(network, row, which)):
-        scale, shift, behind, mean, variance = parts
-        layers.append(HiddenLayer(weights, *(part[:size].copy() for part in (scale, shift, mean, variance))))
-        weights = behind[:size, :n_next].copy()
-    constants = network.parameters[row, -n_outputs:].copy()
-    return DenseModel(tuple(layers), np.ascontiguousarray(weights.T), constants)
-
-
-class Start:
-    """Hold a network, or several that share gamma until it is closed, and train it.
+class DenseRun(Run):
+    """A run of a network, or of several that share gamma until it is closed.
 
     Parameters
     ----------
@@ -205,17 +158,17 @@ class Start:
         Units of the hidden layers.
     problem, rule, loss, schedule : Problem, Rule, Loss, Schedule
         As for an engine.
+    design : Design
+        The table.
     seed : tuple of int
         Decides the weights and the order of the rows.
     parts : list of ndarray of int
         Rows that each network does not train on before the mask is closed. Several networks share gamma, which is trained on
         these rows; a single one trains gamma with its weights. The network with the lowest loss on its part is then refined on
         all rows.
-    owned : bool
-        Whether the table may be overwritten.
-    starts : ndarray of int, shape (n_features + 1,), or None, default=None
-        First column of each group, and the end (:meth:`Problem.side_by_side`); None without groups.
     """
+
+    compiled_loop = staticmethod(run_dense)
 
     def __init__(
         self,
@@ -224,106 +177,69 @@ class Start:
         rule: Rule,
         loss: Loss,
         schedule: Schedule,
+        design: Design,
         seed: tuple[int, ...],
         parts: list[np.ndarray],
-        owned: bool,
-        starts: np.ndarray | None = None,
     ) -> None:
-        self.hidden, self.problem, self.rule, self.loss, self.schedule = hidden, problem, rule, loss, schedule
-        self.n_rows = most_rows(problem.n_samples, schedule.batch_size)
-        rows = [(np.setdiff1d(np.arange(problem.n_samples), part), part) for part in parts]
-        self.removed: float | None = None
+        self._prepare(problem, rule, loss, schedule, True)
+        self.hidden, self.design = hidden, design
+        self.removed = 1.0
         """Share of the loss of the best constant scores that the networks remove on their own parts, in the mean."""
-        self.memory = new_dense_memory(
-            rows, hidden, problem.n_outputs, problem.n_columns, rule.n_features_to_select, self.n_rows, seed, starts
-        )
-        self.numbers = rule.numbers
-        self.training = training_numbers(rule, schedule)
-        self.design = Design(problem.X, problem.offset, owned)
+        rows = [(np.setdiff1d(np.arange(problem.n_samples), part), part) for part in parts]
+        self.n_rows = most_rows(problem.n_samples, schedule.batch_size)
+        self.memory = new_dense_memory(design, rule, rows, hidden, problem.n_outputs, self.n_rows, seed)
 
-    def position(self) -> tuple[int, int, int]:
-        """Return how far it is: step, features alive, steps of refinement done."""
-        counters = self.memory.counters
-        n_alive = int(counters[Slot.OPEN] or counters[Slot.KEPT])
-        return int(counters[Slot.STEP]), n_alive, int(self.memory.loop_counters[LoopSlot.REFINED])
+    def _products(self) -> tuple[Any, ...]:
+        return first_layer_products(self.design.sparse)
 
-    def train(self, stop: threading.Event) -> None:
-        """Train until done, or until ``stop`` is set; the design then holds the kept columns only."""
-        decided = self.memory.counters[Slot.CLOSED] == 1 and self.rule.warmup_steps == 0
-        if not decided or self.schedule.refinement_steps > 0:
-            self._run(stop)
-        self._drop_eliminated()
+    def _cells(self) -> int:
+        units, width = int(self.memory.rest.units[0]), int(self.memory.loop_counters[LoopSlot.WIDTH])
+        return (width + units) * units * self.n_rows * self.memory.rows.shape[0] // 5
 
-    def _choose_network(self) -> None:
+    def _finish(self) -> None:
         """Keep the network with the lowest loss on the rows that it did not train on, and go on with all rows."""
         memory, everything = self.memory, np.arange(self.problem.n_samples)
-        held_out = [rows[rows.size - n :].copy() for rows, n in zip(memory.rows, memory.n_held_out)]
+        width = int(memory.loop_counters[LoopSlot.WIDTH])
+        if memory.rest.first_average.shape[0] != width:
+            averages = np.zeros((width, memory.weights.shape[2]), dtype=np.float32)
+            memory = self.memory = memory._replace(rest=memory.rest._replace(first_average=averages))
+        held_out = [rows[n:].copy() for rows, n in zip(memory.rows, memory.positions[:, 2])]
+        if held_out[0].size == 0:
+            return
         losses = [self.loss_on(rows, number) for number, rows in enumerate(held_out)]
-        best = int(np.argmin(losses))
         constants = [constant_loss(self.loss, self.problem, rows) for rows in held_out]
         self.removed = 1.0 - float(np.sum(losses) / np.sum(constants))
-        one = slice(best, best + 1)
-        layers = memory.layers._replace(
-            parameters=memory.layers.parameters[one].copy(), statistics=memory.layers.statistics[one].copy()
-        )
+        one = slice(best := int(np.argmin(losses)), best + 1)
+        layers = memory.rest
         self.memory = memory._replace(
-            layers=layers,
+            rest=layers._replace(parameters=layers.parameters[one].copy(), statistics=layers.statistics[one].copy()),
             weights=memory.weights[one].copy(),
             weights_first=memory.weights_first[one].copy(),
             weights_second=memory.weights_second[one].copy(),
             rows=everything[None],
-            n_held_out=np.zeros(1, dtype=np.int64),
-            positions=np.array([[everything.size, 0]]),
+            positions=np.array([[everything.size, 0, everything.size]]),
         )
 
-    def _drop_eliminated(self) -> None:
-        memory = self.memory
-        width = drop_eliminated(memory, int(memory.counters[Slot.KEPT]))
-        self.design.keep(memory.order, width)
-        self.numbers = numbers_of_working_set(self.rule, memory.feature, memory.loop_counters, memory.counters)
-        if memory.counters[Slot.OPEN] == 0 and memory.weights_average.shape[0] != width:
-            averages = np.zeros((width, memory.weights.shape[2]), dtype=np.float32)
-            self.memory = memory._replace(weights_average=averages)
-        if memory.counters[Slot.CLOSED] and memory.n_held_out[0] > 0:
-            self._choose_network()
-
-    def _run(self, stop: threading.Event) -> None:
-        problem, rule, schedule = self.problem, self.rule, self.schedule
-        counters, units = self.memory.counters, int(self.memory.layers.units[0])
-        targets = np.ascontiguousarray(problem.targets, dtype=np.float32)
-        weights = problem.unit_weights()
-        rates = np.array(schedule.refinement_rates, dtype=np.float64)
-        functions = (*first_layer_products(self.design), self.loss.compiled)
-        batch = batch_memory(self.design, self.n_rows, units)
-        window = ScheduleWindow(rule)
-        while not stop.is_set():
-            # Pieces of about ten milliseconds: an interrupt is heard, and the cost of coming back to Python is not seen.
-            memory = self.memory
-            cells = (int(memory.loop_counters[LoopSlot.WIDTH]) + units) * units * self.n_rows * memory.rows.shape[0]
-            piece = min(max(8, min(1024, 100_000_000 // cells)), room_for_steps(memory.history))
-            status = call_loop(
-                run_dense, *functions, self.design.matrix, batch, targets, weights, memory, self.numbers, self.training,
-                rates, *window.steps(int(counters[Slot.STEP]) + 1, piece),
-            )  # fmt: skip
-            if status == Status.DIVERGED:
-                raise_diverged()
-            if status == Status.DONE:
-                return
-            if status == Status.COMPACT:
-                self._drop_eliminated()
-
     def network(self, number: int = 0) -> DenseModel:
-        """Return a trained network, with as many outputs as there are targets."""
-        averaged = self.training.average_from < self.memory.loop_counters[LoopSlot.REFINED]
-        return trained_model(self.memory, self.hidden, int(self.memory.loop_counters[LoopSlot.WIDTH]), averaged, number)
+        """Copy a trained network, without the padding of its layers; it has as many outputs as there are targets."""
+        memory, hidden, layers = self.memory, self.hidden, network_of(self.memory.rest, number)
+        averaged = self.training.average_from < memory.loop_counters[LoopSlot.REFINED]
+        row, which = (Row.AVERAGE, 1) if averaged else (Row.VALUE, 0)
+        width, n_outputs = int(memory.loop_counters[LoopSlot.WIDTH]), int(layers.units[-1])
+        weights = (layers.first_average if averaged else memory.weights[number, :width])[:, : hidden[0]].copy()
+        found = []
+        for size, n_next, parts in zip(hidden, (*hidden[1:], n_outputs), views(layers, row, which)):
+            scale, shift, behind, mean, variance = parts
+            found.append(HiddenLayer(weights, *(part[:size].copy() for part in (scale, shift, mean, variance))))
+            weights = behind[:size, :n_next].copy()
+        constants = layers.parameters[row, -n_outputs:].copy()
+        return DenseModel(tuple(found), np.ascontiguousarray(weights.T), constants)
 
     def loss_on(self, rows: np.ndarray, number: int = 0) -> float:
-        """Return the mean loss of a network on some rows."""
-        values, data, indices, indptr, offset = self.design.matrix
-        table: Any = values
-        if self.design.sparse:
-            table = sp.csr_matrix((data, indices, indptr), shape=(indptr.size - 1, offset.size))
-        scores = self.network(number).scores(table[rows], offset if self.design.sparse else None)
+        """Mean loss of a network on some rows."""
+        matrix, is_sparse = self.design.matrix, self.design.sparse
+        table = (csr_of(matrix) if is_sparse else matrix.values)[rows]
+        scores = self.network(number).scores(table, matrix.offset if is_sparse else None)
         return mean_loss(self.loss, self.problem, scores, rows)[0]
 
 
@@ -441,38 +357,40 @@ class DenseEngine:
         parts = [np.sort(rows[part::n_parts]) for part in range(n_parts)] if n_parts > 1 else [rows[:0]]
         hidden, owned = tuple(self.hidden_layer_sizes), problem.owned and n_parts == 1
 
-        def start(number: int, parts: list[np.ndarray]) -> Start:
-            return Start(hidden, problem, rule, loss, schedule, (seed, number), parts, owned, group_starts)
+        def start(number: int, parts: list[np.ndarray]) -> DenseRun:
+            design = Design(problem.X, problem.offset, owned, group_starts)
+            return DenseRun(hidden, problem, rule, loss, schedule, design, (seed, number), parts)
 
-        best: Start | None = None
+        best: DenseRun | None = None
         if n_parts > 1 and count_parts(schedule, rule, problem.n_samples, overfits=True) > 1:
             # Each network leaves out half of the parts: with more rows it would learn more of the noise by heart.
             halves = [np.concatenate([parts[i - j] for j in range(n_parts // 2)]) for i in range(n_parts)]
             best = start(0, halves)
             _run_side_by_side([best], progress)
-        if best is None or _share(best) < NEAR_CHANCE_HELD_OUT:
+        if best is None or best.removed < NEAR_CHANCE_HELD_OUT:
             # Networks that share gamma may all lose an input that one of them alone would find.
             starts = [start(number, [part]) for number, part in enumerate(parts)]
             _run_side_by_side(starts, progress)
-            alone = max(starts, key=_share)
-            best = alone if best is None or _share(alone) >= NEAR_CHANCE_HELD_OUT else best
+            alone = max(starts, key=lambda one: one.removed)
+            best = alone if best is None or alone.removed >= NEAR_CHANCE_HELD_OUT else best
             del starts, alone  # each holds columns of the table
-        _warn_near_chance(best.removed, 1.0 - best.loss_on(rows) / constant_loss(loss, problem, rows))
-        memory = best.memory
-        m = int(memory.counters[Slot.KEPT])
-        ranking = final_ranking(memory.feature, memory.rank[:m])
-        closed_at = memory.loop_counters[LoopSlot.CLOSED_AT]
-        selection = record_selection(
-            rule, ranking, memory.counters, closed_at, memory.history, seed=seed, started=started, engine="dense"
-        )
+        trained = 1.0 - best.loss_on(rows) / constant_loss(loss, problem, rows)
+        if trained < NEAR_CHANCE or best.removed < NEAR_CHANCE_HELD_OUT:
+            warn_near_chance(
+                trained if n_parts == 1 else best.removed,
+                "its own training rows" if n_parts == 1 else "rows held out",
+                "Use network='pairs', which finds columns that act together, 'additive' or 'linear', raise n_init to train "
+                "more networks, or raise n_features_to_select.",
+            )
+        selection = best.selection(seed, started, "dense")
         model = best.network().decided(loss)
         if order is not None:
             model = model.reordered(np.argsort(order[problem.columns_of(selection.support)]))
         return Fit(selection, model)
 
 
-def _run_side_by_side(starts: list[Start], progress: Progress | None) -> None:
-    """Train all starts in threads; report progress and hear interrupts in the thread of the caller."""
+def _run_side_by_side(starts: list[DenseRun], progress: Progress | None) -> None:
+    """Train all starts in threads; report progress and take interrupts in the thread of the caller."""
     stop = threading.Event()
 
     def report() -> None:
@@ -481,7 +399,7 @@ def _run_side_by_side(starts: list[Start], progress: Progress | None) -> None:
             progress(int(step), int(np.ceil(n_alive)), int(refined))
 
     with ThreadPoolExecutor(min(len(starts), os.cpu_count() or 1)) as pool:
-        futures = [pool.submit(start.train, stop) for start in starts]
+        futures = [pool.submit(start.train, None, lambda _: stop.is_set()) for start in starts]
         try:
             while wait(futures, timeout=_POLL).not_done:
                 report()
@@ -493,18 +411,3 @@ def _run_side_by_side(starts: list[Start], progress: Progress | None) -> None:
         finally:
             stop.set()
     report()
-
-
-def _share(start: Start) -> float:
-    return 1.0 if start.removed is None else start.removed
-
-
-def _warn_near_chance(held_out: float | None, trained: float) -> None:
-    """Warn if the network tells hardly more than a constant does, by the shares of the loss that it removes."""
-    if trained < NEAR_CHANCE or (held_out is not None and held_out < NEAR_CHANCE_HELD_OUT):
-        warn_near_chance(
-            trained if held_out is None else held_out,
-            "its own training rows" if held_out is None else "rows held out",
-            "Use network='pairs', which finds columns that act together, 'additive' or 'linear', raise n_init to train more "
-            "networks, or raise n_features_to_select.",
-        )

@@ -11,75 +11,21 @@ their gradients on the rows of their own parts, with batches, and batch normalis
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from tamiz.core.compiled import FAST, IN_PLACE, INLINED, NOT_FINITE, adam, advance_in_place
-from tamiz.core.history import History, new_history
-from tamiz.core.rule import Slot
-from tamiz.engines.layers import Layers, Row, backward, forward, network_of, new_layers, padded, update
-from tamiz.engines.loop import (
-    Status,
-    copy_row,
-    end_step,
-    shuffle,
-    spread_to_columns,
-    sum_groups,
-    weight_constants,
-)
-from tamiz.engines.memory import Batch, LoopSlot, new_batch, new_counters
-
-
-class DenseMemory(NamedTuple):
-    """Everything that the loop changes, allocated once."""
-
-    weights: np.ndarray
-    """(n_networks, n_columns, units) of the first layer."""
-    gradient: np.ndarray
-    """(n_columns, units)."""
-    weights_first: np.ndarray
-    weights_second: np.ndarray
-    weights_average: np.ndarray
-    """(n_selected_columns, units); without rows until their number is known."""
-    layers: Layers
-    """All other layers; a first axis of parameters and statistics counts the networks."""
-    gamma: np.ndarray
-    gamma_first: np.ndarray
-    gamma_second: np.ndarray
-    gamma_gradient: np.ndarray
-    gate: np.ndarray
-    """gamma of the group of each column: without groups gamma itself."""
-    gate_gradient: np.ndarray
-    """Gradient of the loss with respect to the gate of each column: without groups that of gamma."""
-    starts: np.ndarray
-    """(n_features + 1,) int64: the first column of each group, and the end; empty without groups. Columns behind that are
-    always read."""
-    rank: np.ndarray
-    order: np.ndarray
-    """Scratch for sorting."""
-    feature: np.ndarray
-    """Original number of each feature of the working set; behind them those of the dropped ones, by rank."""
-    rows: np.ndarray
-    """(n_networks, n_rows): the rows to train on, in the order of this epoch, and behind them those held out."""
-    n_held_out: np.ndarray
-    """(n_networks,): how many are held out."""
-    positions: np.ndarray
-    """(n_networks, 2): rows used in this epoch of those to train on, and of those held out."""
-    random: np.ndarray
-    """State of the generator."""
-    counters: np.ndarray
-    """By :class:`~tamiz.core.rule.Slot`."""
-    loop_counters: np.ndarray
-    """By :class:`~tamiz.engines.loop.LoopSlot`."""
-    history: History
-    batch: Batch
+from tamiz.core.compiled import FAST_INLINED, IN_PLACE, INLINED, NOT_FINITE, adam, advance_in_place
+from tamiz.core.rule import Phase, Rule, Slot
+from tamiz.engines.design import Design, open_gates, sum_groups
+from tamiz.engines.layers import Row, backward, forward, network_of, new_layers, padded, update
+from tamiz.engines.loop import Status, begin_step, copy_row, end_step, shuffle, working_set
+from tamiz.engines.memory import LoopSlot, Memory, new_memory
 
 
 def most_rows(n_rows: int, batch_size: int) -> int:
-    """Return how many rows a batch of an epoch over any part of the rows can have.
+    """Bound the rows of a batch of an epoch over any part of the rows.
 
     An epoch is cut into equal parts, to one row, none smaller than ``batch_size``: batch normalisation cannot work on a last
     batch of one row.
@@ -93,97 +39,86 @@ def most_rows(n_rows: int, batch_size: int) -> int:
 
 
 def new_dense_memory(
+    design: Design,
+    rule: Rule,
     rows: list[tuple[np.ndarray, np.ndarray]],
     hidden: Sequence[int],
     n_outputs: int,
-    n_columns: int,
-    m: int,
     n_rows: int,
     seed: Sequence[int],
-    starts: np.ndarray | None = None,
-) -> DenseMemory:
-    """Return the memory of a run before its first step, with drawn weights.
+) -> Memory:
+    """Allocate the memory of a run before its first step, with drawn weights.
 
     Parameters
     ----------
+    design : Design
+        The table.
+    rule : Rule
+        With the number of features, and M.
     rows : list of tuple of two ndarrays of int
         The rows that each network trains on, and those that are held out.
     hidden : sequence of int
         Units of the hidden layers.
-    n_outputs, n_columns, m : int
-        Outputs of the network, columns of the table, and M, which is 0 with a budget.
+    n_outputs : int
+        Outputs of the network.
     n_rows : int
         Rows of the largest batch.
     seed : sequence of int
         Decides the weights and the order of the rows.
-    starts : ndarray of int, shape (n_groups + 1,), or None, default=None
-        First column of each group, and the end; None: every column is a feature of its own. Columns behind the end are
-        always read.
 
     Examples
     --------
-    >>> new_dense_memory([(np.arange(10), np.arange(0))], (50, 25, 10), 1, 5, 2, 4, [0, 0]).weights.shape
+    >>> rows = [(np.arange(10), np.arange(0))]
+    >>> design = Design(np.zeros((10, 5)), None, owned=False)
+    >>> new_dense_memory(design, Rule(5, 2), rows, (50, 25, 10), 1, 4, [0, 0]).weights.shape
     (1, 5, 64)
     """
-    n_features = n_columns if starts is None else starts.size - 1
-    units, bound = padded(hidden[0]), n_columns**-0.5
+    n_columns, units = design.n_coefficients, padded(hidden[0])
     weights, first, second = (np.zeros((len(rows), n_columns, units), np.float32) for _ in range(3))
-    networks = []
+    bound, networks = n_columns**-0.5, []
     for number in range(len(rows)):
         generator = np.random.default_rng([*seed[:-1], seed[-1] + number])
         weights[number, :, : hidden[0]] = generator.uniform(-bound, bound, (n_columns, hidden[0]))
-        networks.append(new_layers(hidden, n_outputs, n_rows, generator))
+        n_panel = units if design.sparse else n_rows * n_columns
+        networks.append(new_layers(hidden, n_outputs, n_rows, generator, n_panel))
     layers = networks[0]._replace(
         parameters=np.stack([network.parameters for network in networks]),
         statistics=np.stack([network.statistics for network in networks]),
     )
-    counters, loop_counters, rank = new_counters(n_features, m, n_columns, 0)
-    n_averaged = n_columns if m == n_features else m if starts is None else 0
-    gamma, gamma_gradient = np.ones(n_features, dtype=np.float32), np.zeros(n_features, dtype=np.float32)
-    return DenseMemory(
+    if rule.n_features_to_select == rule.n_features:
+        layers = layers._replace(first_average=np.zeros((n_columns, units), dtype=np.float32))
+    sizes = np.array([[trained.size, held_out.size] for trained, held_out in rows])
+    return new_memory(design, rule, np.zeros(n_rows), n_outputs, n_rows, 0)._replace(
         weights=weights,
-        gradient=np.zeros((n_columns, units), np.float32),
         weights_first=first,
         weights_second=second,
-        weights_average=np.zeros((n_averaged, units), dtype=np.float32),
-        layers=layers,
-        gamma=gamma,
-        gamma_first=np.zeros(n_features, dtype=np.float32),
-        gamma_second=np.zeros(n_features, dtype=np.float32),
-        gamma_gradient=gamma_gradient,
-        gate=gamma if starts is None else np.ones(n_columns, dtype=np.float32),
-        gate_gradient=gamma_gradient if starts is None else np.zeros(n_columns, dtype=np.float32),
-        starts=np.zeros(0, dtype=np.int64) if starts is None else starts.astype(np.int64),
-        rank=rank,
-        order=np.zeros(n_columns, dtype=np.int32),
-        feature=np.arange(n_features, dtype=np.int32),
+        gradient=np.zeros((n_columns, units), np.float32),
+        rest=layers,
         rows=np.stack([np.concatenate(both) for both in rows]).astype(np.int64),
-        n_held_out=np.array([held_out.size for _, held_out in rows]),
-        positions=np.array([[both[0].size, both[1].size] for both in rows]),  # the first batch begins an epoch
+        positions=np.column_stack([sizes, sizes[:, 0]]),  # the first batch begins an epoch
         random=generator.integers(2**64, size=1, dtype=np.uint64),
-        counters=counters,
-        loop_counters=loop_counters,
-        history=new_history(n_features),
-        batch=new_batch(n_rows, n_outputs),
     )
 
 
 @register_jitable(**INLINED)
-def _next_even_batch(rows, random, position, batch_size, targets, weights, batch):
-    """Copy the next batch; return where its rows begin and end."""
+def _next_even_batch(memory, data, number, which, batch_size):
+    """Copy the next batch of a network, of the rows to train on (0) or held out (1); return its size."""
+    n_trained, position = memory.positions[number, 2], memory.positions[number, which]
+    rows = memory.rows[number][n_trained:] if which == 1 else memory.rows[number][:n_trained]
     n = rows.shape[0]
     if position >= n:
-        shuffle(rows, random, 1)
+        shuffle(rows, memory.random, 1)
         position = 0
     n_batches = max(1, n // batch_size)
     size, n_larger = n // n_batches, n % n_batches
     end = position + (size + 1 if position < n_larger * (size + 1) else size)
     for i in range(position, end):
-        copy_row(rows[i], i - position, targets, weights, batch)
-    return position, end
+        copy_row(rows[i], i - position, data, memory.batch)
+    memory.positions[number, which] = end
+    return end - position
 
 
-@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
+@register_jitable(**FAST_INLINED)
 def _gate_gradient(weights, gradient, gate, out, add):
     """Write the gradient with respect to the gates, or add it."""
     for j in range(gate.shape[0]):
@@ -196,7 +131,7 @@ def _gate_gradient(weights, gradient, gate, out, add):
         out[j] = out[j] + total if add else total
 
 
-@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
+@register_jitable(**FAST_INLINED)
 def _update_first(weights, gradient, first, second, constants, decay):
     """Take a step of Adam on the weights of the first layer."""
     for j in range(weights.shape[0]):
@@ -206,59 +141,42 @@ def _update_first(weights, gradient, first, second, constants, decay):
             w[u] = w[u] - step
 
 
-@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
+@register_jitable(**FAST_INLINED)
 def _average(values, averages, share):
     for j in range(values.shape[0]):
         averages[j] += share * (values[j] - averages[j])
 
 
 @register_jitable(**INLINED)
-def _take_average(weights, weights_average, layers, share):
+def _take_average(weights, layers, share):
     """Add the present weights and running statistics to their averages with the weight ``share``."""
     for j in range(weights.shape[0]):
-        _average(weights[j], weights_average[j], share)
+        _average(weights[j], layers.first_average[j], share)
     _average(layers.parameters[Row.VALUE], layers.parameters[Row.AVERAGE], share)
     _average(layers.statistics[0], layers.statistics[1], share)
 
 
 @njit(**IN_PLACE)
-def run_dense(
-    forward_product, gradient_product, loss, matrix, panels, targets, sample_weights,
-    memory, rule, training, refinement_rates, alphas, mask_targets,
-):  # fmt: skip
-    """Train for as many steps as ``alphas`` and ``mask_targets`` have entries; return a ``Status``."""
-    values, data, indices, indptr, offset = matrix
-    counters, loop_counters, units = memory.counters, memory.loop_counters, memory.layers.units[0]
-    k, n_features, m = loop_counters[LoopSlot.WIDTH], loop_counters[LoopSlot.FEATURES], rule.n_features_to_select
-    n_networks, n_outputs, held_out = memory.rows.shape[0], targets.shape[1], memory.rows.shape[0] > 1
-    gamma, rank, feature = memory.gamma[:n_features], memory.rank[:n_features], memory.feature[:n_features]
-    gamma_first, gamma_second = memory.gamma_first[:n_features], memory.gamma_second[:n_features]
-    gamma_gradient, order = memory.gamma_gradient[:n_features], memory.order[:n_features]
-    gate, gate_gradient, starts = memory.gate[:k], memory.gate_gradient[:k], memory.starts
-    grouped, gradient = starts.shape[0] > 0, memory.gradient[:k]
-    for i in range(alphas.shape[0]):
-        counters[Slot.STEP] += 1
-        step = counters[Slot.STEP]
-        resting = counters[Slot.CLOSED] == 1 and step > training.warmup_steps
-        refining = resting and step > training.refinement_from
-        moving = step > training.warmup_steps and not resting
-        selecting = moving and counters[Slot.OPEN] > 0
-        alpha = alphas[i] if counters[Slot.OPEN] > 0 else 1.0
-        constants, decay = weight_constants(loop_counters, refining, training, refinement_rates)
+def run_dense(data, memory, rule, training, loss, forward_product, gradient_product):
+    """Train for as many steps as ``data`` says; return a ``Status``."""
+    matrix, mask, k = data.matrix, working_set(memory), memory.loop_counters[LoopSlot.WIDTH]
+    n_networks, n_outputs, units = memory.rows.shape[0], data.targets.shape[1], memory.rest.units[0]
+    held_out, grouped = n_networks > 1, matrix.starts.shape[0] > 0
+    gate, gate_gradient, gradient = memory.gate[:k], memory.folded[0][:k], memory.gradient[:k]
+    for i in range(data.alphas.shape[0]):
+        phase, refining, constants, decay = begin_step(memory, training)
+        selecting = phase == Phase.SELECTION.value
+        moving = selecting or phase == Phase.CLOSING.value
+        alpha = data.alphas[i] if mask.counters[Slot.OPEN] > 0 else 1.0
         for number in range(n_networks):
-            layers, weights = network_of(memory.layers, number), memory.weights[number][:k]
-            n_trained = memory.rows.shape[1] - memory.n_held_out[number]
+            layers, weights = network_of(memory.rest, number), memory.weights[number][:k]
             # The rows held out give gamma its gradient before the others move the weights.
             for which in range(1 if held_out and selecting else 0, -1, -1):
-                own = memory.rows[number][n_trained:] if which == 1 else memory.rows[number][:n_trained]
-                begin, end = _next_even_batch(
-                    own, memory.random, memory.positions[number, which], training.batch_size, targets, sample_weights,
-                    memory.batch,
-                )  # fmt: skip
-                memory.positions[number, which] = end
-                rows, n = own[begin:end], end - begin
-                first_units = layers.normalised[: n * units].reshape((n, units))
-                forward_product(values, data, indices, indptr, offset, rows, gate, weights, panels, first_units)
+                n = _next_even_batch(memory, data, number, which, training.batch_size)
+                rows = memory.batch.rows[:n]
+                forward_product(
+                    matrix, rows, gate, weights, layers.panels, layers.normalised[: n * units].reshape((n, units))
+                )
                 forward(layers, n)
                 place = n * (layers.moments.shape[0] // 2)  # behind all hidden units
                 scores = layers.normalised[place : place + n * n_outputs].reshape((n, n_outputs))
@@ -267,67 +185,28 @@ def run_dense(
                 if not np.isfinite(loss_value):
                     return Status.DIVERGED.value
                 backward(layers, n)
-                first_delta = layers.delta[: n * units].reshape((n, units))
-                gradient_product(values, data, indices, indptr, offset, rows, gate, first_delta, panels, gradient)
+                gradient_product(
+                    matrix, rows, gate, layers.delta[: n * units].reshape((n, units)), layers.panels, gradient
+                )
                 if moving and (which == 1 or not held_out):
                     _gate_gradient(weights, gradient, gate, gate_gradient, number > 0)
                 if which == 0:
                     memory.history.loss_sum[0] += loss_value / n_networks
                     update(layers, constants, decay)
-                    _update_first(
-                        weights, gradient, memory.weights_first[number][:k], memory.weights_second[number][:k],
-                        constants, decay,
-                    )  # fmt: skip
+                    first, second = memory.weights_first[number][:k], memory.weights_second[number][:k]
+                    _update_first(weights, gradient, first, second, constants, decay)
         if moving:
             if grouped:
-                sum_groups(gate_gradient, starts, gamma_gradient, held_out, False)
-            forced = step >= training.step_limit
-            n_eliminated = advance_in_place(
-                gamma, gamma_first, gamma_second, rank, gamma_gradient, order, counters, alpha, mask_targets[i], forced,
-                rule,
-            )  # fmt: skip
-            if n_eliminated == NOT_FINITE:
+                sum_groups(gate_gradient, matrix.starts, mask.gradient, held_out, False)
+            forced = mask.counters[Slot.STEP] >= training.step_limit
+            if advance_in_place(mask, alpha, data.mask_targets[i], forced, rule) == NOT_FINITE:
                 return Status.DIVERGED.value
             if grouped:
-                spread_to_columns(gamma, starts, gate)
-        nth = loop_counters[LoopSlot.REFINED] - training.average_from
+                open_gates(matrix, mask.gamma, gate)
+        nth = memory.loop_counters[LoopSlot.REFINED] - training.average_from
         if refining and nth >= 1:
-            _take_average(
-                memory.weights[0][:k], memory.weights_average, network_of(memory.layers, 0), np.float32(1.0 / nth)
-            )  # fmt: skip
-        status = end_step(
-            memory.history, counters, loop_counters, step, moving, selecting, resting, refining, alpha, gamma, feature, m,
-            training,
-        )  # fmt: skip
+            _take_average(memory.weights[0][:k], network_of(memory.rest, 0), np.float32(1.0 / nth))
+        status = end_step(memory, mask, phase, refining, alpha, training, rule)
         if status != Status.RUNNING.value:
             return status
     return Status.RUNNING.value
-
-
-def drop_eliminated(memory: DenseMemory, m: int) -> int:
-    """Move the living columns to the front of every array; the numbers of the eliminated go behind them, by rank.
-
-    Returns the new width; the front of ``order`` then holds the old position of each column that stays.
-    """
-    k, n = int(memory.loop_counters[LoopSlot.WIDTH]), int(memory.loop_counters[LoopSlot.FEATURES])
-    alive = memory.rank[:n] <= m
-    kept = np.flatnonzero(alive)
-    # The eliminated of a working set of n features hold the ranks from n down to one more than are left.
-    eliminated, position = memory.feature[:n][~alive], memory.rank[:n][~alive] - 1
-    memory.feature[: kept.size] = memory.feature[kept]
-    memory.feature[position] = eliminated
-    for vector in (memory.rank, memory.gamma, memory.gamma_first, memory.gamma_second):
-        vector[: kept.size] = vector[kept]
-    columns = kept
-    if memory.starts.size:
-        sizes = np.diff(memory.starts[: n + 1])
-        always = np.arange(memory.starts[n], k)
-        columns = np.concatenate([np.flatnonzero(np.repeat(alive, sizes)), always])
-        memory.gate[: columns.size] = memory.gate[columns]
-        memory.starts[1 : kept.size + 1] = np.cumsum(sizes[alive])
-    for table in (memory.weights, memory.weights_first, memory.weights_second):
-        table[:, : columns.size] = table[:, columns]
-    memory.order[: columns.size] = columns
-    memory.loop_counters[LoopSlot.WIDTH] = columns.size
-    memory.loop_counters[LoopSlot.FEATURES] = kept.size
-    return columns.size

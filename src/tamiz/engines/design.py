@@ -1,7 +1,7 @@
-"""Hold a table, dense or sparse, as the training loop sees it: two products on a few rows at a time, and dropping columns.
+"""Tables as the training loops see them: products with a few rows at a time, layout of the columns, and dropping columns.
 
-The products are handed to the compiled loop as functions of one fixed type, so that one compiled loop on disk serves dense
-and sparse tables, and only the products that are used are compiled.
+The products are handed to the compiled loop as functions of fixed types, so that one compiled loop on disk serves dense and
+sparse tables, columns with gates of their own, groups and pairs, and only the functions that are used are compiled.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numba import njit, types
+from numba.extending import register_jitable
 
 from tamiz.core import writeable_view
-from tamiz.core.compiled import FAST, IN_PLACE, compile_argument
+from tamiz.core.compiled import FAST, FAST_INLINED, IN_PLACE, INLINED, compile_argument
 
 
 class Matrix(NamedTuple):
@@ -32,11 +33,17 @@ class Matrix(NamedTuple):
     """Where each row begins, int64."""
     offset: np.ndarray
     """Implicit value of each column of a sparse table, float32: centred data without densifying."""
+    starts: np.ndarray
+    """(n_features + 1,) int64: the first column of each feature, and the end; empty if every column is a feature of its own.
+    Columns behind the end are always read."""
+    functions: np.ndarray
+    """(n_all_features + 1,) int64: for pairs, the first of the functions of each feature, which follow the columns; else empty.
+    Features that are always read come last."""
 
 
-def _dense_scores(values, data, indices, indptr, offset, rows, weights, width, intercept, scores):
+def _dense_scores(matrix, rows, weights, width, intercept, scores):
     """Compute ``scores = X[rows] @ weights[:, :width].T + intercept``."""
-    n = rows.shape[0]
+    n, values = rows.shape[0], matrix.values
     for c in range(weights.shape[0]):
         w = weights[c][:width]
         i = 0
@@ -63,9 +70,9 @@ def _dense_scores(values, data, indices, indptr, offset, rows, weights, width, i
             i += 1
 
 
-def _dense_gradient(values, data, indices, indptr, offset, rows, score_gradient, gradient, width):
+def _dense_gradient(matrix, rows, score_gradient, gradient, width):
     """Compute ``gradient[:, :width] = score_gradient.T @ X[rows]``."""
-    n = rows.shape[0]
+    n, values = rows.shape[0], matrix.values
     for c in range(gradient.shape[0]):
         g = gradient[c][:width]
         for j in range(width):
@@ -88,8 +95,9 @@ def _dense_gradient(values, data, indices, indptr, offset, rows, score_gradient,
             i += 1
 
 
-def _sparse_scores(values, data, indices, indptr, offset, rows, weights, width, intercept, scores):
+def _sparse_scores(matrix, rows, weights, width, intercept, scores):
     """Compute ``scores = X[rows] @ weights[:, :width].T + intercept``."""
+    data, indices, indptr, offset = matrix.data, matrix.indices, matrix.indptr, matrix.offset
     for c in range(weights.shape[0]):
         w = weights[c][:width]
         base = np.float32(0.0)
@@ -102,8 +110,9 @@ def _sparse_scores(values, data, indices, indptr, offset, rows, weights, width, 
             scores[i, c] = s + base + intercept[c]
 
 
-def _sparse_gradient(values, data, indices, indptr, offset, rows, score_gradient, gradient, width):
+def _sparse_gradient(matrix, rows, score_gradient, gradient, width):
     """Compute ``gradient[:, :width] = score_gradient.T @ X[rows]``."""
+    data, indices, indptr, offset = matrix.data, matrix.indices, matrix.indptr, matrix.offset
     for c in range(gradient.shape[0]):
         g = gradient[c][:width]
         total = np.float32(0.0)
@@ -118,14 +127,88 @@ def _sparse_gradient(values, data, indices, indptr, offset, rows, score_gradient
                     g[indices[p]] += d * data[p]
 
 
+@register_jitable(**INLINED)
+def size_factor(n_weights):
+    """Divisor of gamma's gradient on held-out rows for a feature with so many weights.
+
+    Of noise that gradient is a sum of as many terms: its deviation, by which a feature may survive, grows with their root,
+    its mean, which eliminates it, with their number. By the fourth root large and small features of noise are kept equally
+    often (``benchmarks/honest_gamma.py``).
+    """
+    return np.float32(np.sqrt(np.sqrt(n_weights)))
+
+
+@register_jitable(**FAST_INLINED)
+def sum_groups(of_columns, starts, out, held_out, add):
+    """Write the sum over the columns of each group, or add it; ``held_out``: divided by :func:`size_factor`."""
+    begin = 0
+    for i in range(out.shape[0]):
+        total = np.float32(0.0)
+        end = starts[i + 1]
+        for j in range(begin, end):
+            total += of_columns[j]
+        if held_out:
+            total /= size_factor(end - begin)
+        out[i] = total + (out[i] if add else np.float32(0.0))
+        begin = end
+
+
+@register_jitable(**FAST_INLINED)
+def weighted_gradient(weights, gradient, out):
+    """Write ``w * g`` summed over the outputs: the gradient with respect to the gate of each column."""
+    width = out.shape[0]
+    for c in range(weights.shape[0]):
+        # Rows are cut as ``weights[c][:width]``, not ``weights[:, :width][c]``: only of the former does the compiler know
+        # that the entries lie side by side.
+        w, g = weights[c][:width], gradient[c][:width]
+        for j in range(width):
+            out[j] = (out[j] if c > 0 else np.float32(0.0)) + w[j] * g[j]
+
+
+def group_gradient(matrix, weights, gradient, scratch, gamma, held_out, add, out):
+    """Compute the gradient with respect to gamma of groups of columns, or add it to ``out``."""
+    weighted_gradient(weights, gradient, scratch)
+    sum_groups(scratch, matrix.starts, out, held_out, add)
+
+
+@register_jitable(**INLINED)
+def gamma_of(gamma, feature):
+    """Factor of a feature; those behind gamma are always read."""
+    return max(gamma[feature], np.float32(0.0)) if feature < gamma.shape[0] else np.float32(1.0)
+
+
+@register_jitable(**INLINED)
+def open_gates(matrix, gamma, gate):
+    """Write the gate of every coefficient: gamma of its feature or, for a product, that of both features multiplied."""
+    starts, functions = matrix.starts, matrix.functions
+    place = 0
+    for i in range(starts.shape[0] - 1):
+        for j in range(place, starts[i + 1]):
+            gate[j] = gamma_of(gamma, i)
+        place = starts[i + 1]
+    for i in range(functions.shape[0] - 1):
+        for _a in range(functions[i], functions[i + 1]):
+            for other in range(i + 1, functions.shape[0] - 1):
+                both = gamma_of(gamma, i) * gamma_of(gamma, other)
+                for _b in range(functions[other], functions[other + 1]):
+                    gate[place] = both
+                    place += 1
+
+
+_VECTOR, TABLE = types.Array(types.float32, 1, "C"), types.Array(types.float32, 2, "C")
+_WHOLE = types.Array(types.int64, 1, "C")
+MATRIX = types.NamedTuple((TABLE, _VECTOR, types.Array(types.int32, 1, "C"), _WHOLE, _VECTOR, _WHOLE, _WHOLE), Matrix)
+_SIGNATURES = (
+    types.void(MATRIX, _WHOLE, TABLE, types.int64, _VECTOR, TABLE),
+    types.void(MATRIX, _WHOLE, TABLE, TABLE, types.int64),
+    types.void(MATRIX, TABLE, TABLE, _VECTOR, _VECTOR, types.boolean, types.boolean, _VECTOR),
+)
+
+
 @cache
-def _compiled(product: Callable[..., None], n_vectors: int) -> Any:
-    """Compile a product for the fixed types of the loop; ``n_vectors`` is 2 for scores, 1 for gradients."""
-    table, vector = types.Array(types.float32, 2, "C"), types.Array(types.float32, 1, "C")
-    rows = types.Array(types.int64, 1, "C")
-    matrix = (table, vector, types.Array(types.int32, 1, "C"), rows, vector)
-    rest = (table, types.int64, vector, table) if n_vectors == 2 else (table, table, types.int64)
-    return compile_argument(product, types.void(*matrix, rows, *rest), fastmath=FAST)
+def compile_products(*functions: Callable[..., None], fastmath: frozenset[str] = frozenset(FAST)) -> tuple[Any, ...]:
+    """Compile scores, gradient of the weights and gradient of gamma of a table for the loop."""
+    return tuple(compile_argument(one, types_, fastmath=set(fastmath)) for one, types_ in zip(functions, _SIGNATURES))
 
 
 @njit(**IN_PLACE)
@@ -175,8 +258,26 @@ def _drop_columns(data, indices, indptr, offset, position):
     return free
 
 
+@njit(**IN_PLACE)
+def _find_living(rank, m, order):
+    """Write the positions of the features with a rank up to ``m`` to the front of ``order`` and count them."""
+    n = 0
+    for j in range(rank.shape[0]):
+        if rank[j] <= m:
+            order[n] = j
+            n += 1
+    return n
+
+
+def csr_of(matrix: Matrix) -> sp.csr_matrix:
+    """Sparse table of a matrix, sharing its memory."""
+    return sp.csr_matrix(
+        (matrix.data, matrix.indices, matrix.indptr), shape=(matrix.indptr.size - 1, matrix.offset.size)
+    )
+
+
 class Design:
-    """Hold a table as the engine sees it, shrinking as columns are eliminated.
+    """A table that shrinks as its columns are eliminated.
 
     Memory that is the caller's is never written to.
 
@@ -188,6 +289,8 @@ class Design:
         Implicit value of each column of a sparse table.
     owned : bool
         Whether X and offset may be overwritten.
+    starts : ndarray of int, shape (n_features + 1,), or None, default=None
+        First column of each group, and the end (:meth:`Problem.side_by_side`); None: every column is a feature.
 
     Examples
     --------
@@ -197,9 +300,11 @@ class Design:
     [[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]]
     """
 
-    def __init__(self, X: Any, offset: np.ndarray | None, owned: bool) -> None:
+    def __init__(self, X: Any, offset: np.ndarray | None, owned: bool, starts: np.ndarray | None = None) -> None:
         self.sparse = sp.issparse(X)
-        vector, empty = np.zeros(0, np.float32), np.zeros(0, np.int32)
+        self.n_coefficients = X.shape[1]
+        vector, empty, none = np.zeros(0, np.float32), np.zeros(0, np.int32), np.zeros(0, np.int64)
+        starts = none if starts is None else starts.astype(np.int64)
         if self.sparse:
             X = X.tocsr()
             fill = np.zeros(X.shape[1], np.float32) if offset is None else offset.astype(np.float32, copy=not owned)
@@ -209,15 +314,17 @@ class Design:
                 X.indices.astype(np.int32, copy=not owned),
                 X.indptr.astype(np.int64),
                 fill,
+                starts,
+                none,
             )
         else:
             values = np.ascontiguousarray(X, dtype=np.float32)
             owned = owned or not np.shares_memory(values, X)
-            self.matrix = Matrix(writeable_view(values), vector, empty, np.zeros(0, np.int64), vector)
+            self.matrix = Matrix(writeable_view(values), vector, empty, none, vector, starts, none)
         self.owned = owned
 
     def copy(self) -> Design:
-        """Return a copy; dropping columns of either leaves the other as it is.
+        """Copy the table; dropping columns of either leaves the other as it is.
 
         Examples
         --------
@@ -234,20 +341,32 @@ class Design:
         return copied
 
     @property
-    def products(self) -> tuple[Any, Any]:
-        """Return the compiled products for scores and gradients."""
-        if self.sparse:
-            return _compiled(_sparse_scores, 2), _compiled(_sparse_gradient, 1)
-        return _compiled(_dense_scores, 2), _compiled(_dense_gradient, 1)
+    def products(self) -> tuple[Any, ...]:
+        """Compiled functions of the linear loop."""
+        products = (_sparse_scores, _sparse_gradient) if self.sparse else (_dense_scores, _dense_gradient)
+        return compile_products(*products, group_gradient)
+
+    def find_living(self, rank: np.ndarray, m: int, order: np.ndarray) -> int:
+        """Write the positions of the coefficients of features with a rank up to ``m`` to ``order`` and count them."""
+        starts = self.matrix.starts
+        if not starts.size:
+            return _find_living(rank, m, order)
+        alive, sizes = rank <= m, np.diff(starts)
+        always = np.arange(starts[-1], self.n_coefficients)
+        columns = np.concatenate([np.flatnonzero(np.repeat(alive, sizes)), always])
+        order[: columns.size] = columns
+        self.matrix = self.matrix._replace(starts=np.concatenate([[0], np.cumsum(sizes[alive])]))
+        return columns.size
 
     def keep(self, order: np.ndarray, width: int) -> None:
         """Keep the columns ``order[:width]``; ``order`` is overwritten."""
-        values, data, indices, indptr, offset = self.matrix
+        values, data, indices, indptr, offset = self.matrix[:5]
+        self.n_coefficients = width
         if self.sparse:
             position = order[: offset.size]
             _new_positions(position, width)
             left = _drop_columns(data, indices, indptr, offset, position)
-            self.matrix = Matrix(values, data[:left], indices[:left], indptr, offset[:width])
+            self.matrix = self.matrix._replace(data=data[:left], indices=indices[:left], offset=offset[:width])
             return
         size = values.shape[0] * width
         out = values.reshape(-1)[:size] if self.owned else np.empty(size, dtype=np.float32)

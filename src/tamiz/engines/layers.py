@@ -18,8 +18,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 
-from tamiz.core.compiled import FAST, IN_PLACE, INLINED, adam, compile_argument
-from tamiz.engines.design import Design
+from tamiz.core.compiled import FAST, FAST_INLINED, IN_PLACE, INLINED, adam, compile_argument
+from tamiz.engines.design import MATRIX, TABLE
 
 #: Widths are padded to a multiple of this, the float32 numbers in the largest vector register.
 PADDING = 64 // np.dtype(np.float32).itemsize
@@ -30,19 +30,18 @@ _ROWS, _WIDE = 8, 32
 
 
 def _make_tile(rows: int, lanes: int) -> Any:
-    """Return a function that writes ``rows`` times ``lanes`` entries of a product, the sum of ``n`` outer products."""
+    """Make a function that writes ``rows`` times ``lanes`` entries of a product, the sum of ``n`` outer products."""
 
     @intrinsic
-    def tile(typing_context, a, start, row_stride, step, b, out, column, out_start, width, n, add):
-        signature = types.void(a, *[types.intp] * 3, b, out, *[types.intp] * 4, types.boolean)
+    def tile(typing_context, a, b, out, places, add):
+        signature = types.void(a, b, out, types.UniTuple(types.intp, 7), types.boolean)
 
         def generate(context, builder, signature, arguments):
             a, b, out = (
-                context.make_array(signature.args[place])(context, builder, arguments[place]).data
-                for place in (0, 4, 5)
+                context.make_array(signature.args[place])(context, builder, arguments[place]).data for place in range(3)
             )
-            start, row_stride, step = arguments[1:4]
-            column, out_start, width, n, add = arguments[6:]
+            start, row_stride, step, column, out_start, width, n = cgutils.unpack_tuple(builder, arguments[3])
+            add = arguments[4]
             number, lane = ir.FloatType(), ir.IntType(32)
             vector = ir.VectorType(number, lanes) if lanes > 1 else number
             nothing, zero = ir.Constant(vector, ir.Undefined), ir.Constant(vector, None if lanes > 1 else 0.0)
@@ -92,24 +91,24 @@ def _multiply(a, row_stride, step, b, out, n, add):
         start, u = i * row_stride, 0
         if i + _ROWS <= n_rows:
             while u + _WIDE <= width:
-                _tile(a, start, row_stride, step, b, out, u, i * width + u, width, n, add)
+                _tile(a, b, out, (start, row_stride, step, u, i * width + u, width, n), add)
                 u += _WIDE
             while u + PADDING <= width:
-                _narrow_tile(a, start, row_stride, step, b, out, u, i * width + u, width, n, add)
+                _narrow_tile(a, b, out, (start, row_stride, step, u, i * width + u, width, n), add)
                 u += PADDING
             while u < width:
-                _column_tile(a, start, row_stride, step, b, out, u, i * width + u, width, n, add)
+                _column_tile(a, b, out, (start, row_stride, step, u, i * width + u, width, n), add)
                 u += 1
             i += _ROWS
         else:
             while u + _WIDE <= width:
-                _row(a, start, row_stride, step, b, out, u, i * width + u, width, n, add)
+                _row(a, b, out, (start, row_stride, step, u, i * width + u, width, n), add)
                 u += _WIDE
             while u + PADDING <= width:
-                _narrow_row(a, start, row_stride, step, b, out, u, i * width + u, width, n, add)
+                _narrow_row(a, b, out, (start, row_stride, step, u, i * width + u, width, n), add)
                 u += PADDING
             while u < width:
-                _entry(a, start, row_stride, step, b, out, u, i * width + u, width, n, add)
+                _entry(a, b, out, (start, row_stride, step, u, i * width + u, width, n), add)
                 u += 1
             i += 1
 
@@ -158,20 +157,20 @@ def transpose(a, out):
             out[j, i] = a[i, j]
 
 
-def _dense_forward(values, data, indices, indptr, offset, rows, gamma, weights, batch, out):
+def _dense_forward(matrix, rows, gamma, weights, batch, out):
     """Compute ``out = (X[rows] * gamma) @ weights``; the first factor stays in ``batch``, panel by panel, for the gradient."""
     n, width = rows.shape[0], gamma.shape[0]
     for begin in range(0, width, PANEL):
         end = min(begin + PANEL, width)
         panel, gate = batch[n * begin : n * end].reshape((n, end - begin)), gamma[begin:end]
         for i in range(n):
-            source, target = values[rows[i]][begin:end], panel[i]
+            source, target = matrix.values[rows[i]][begin:end], panel[i]
             for j in range(gate.shape[0]):
                 target[j] = gate[j] * source[j]
         multiply(panel, weights[begin:end], out, begin > 0)
 
 
-def _dense_gradient(values, data, indices, indptr, offset, rows, gamma, delta, batch, gradient):
+def _dense_gradient(matrix, rows, gamma, delta, batch, gradient):
     """Compute ``gradient = (X[rows] * gamma).T @ delta`` from what the forward product left in ``batch``."""
     n, width = rows.shape[0], gamma.shape[0]
     for begin in range(0, width, PANEL):
@@ -179,14 +178,14 @@ def _dense_gradient(values, data, indices, indptr, offset, rows, gamma, delta, b
         multiply_transposed(batch[n * begin : n * end].reshape((n, end - begin)), delta, gradient[begin:end])
 
 
-def _sparse_forward(values, data, indices, indptr, offset, rows, gamma, weights, batch, out):
+def _sparse_forward(matrix, rows, gamma, weights, batch, out):
     """Compute ``out = (X[rows] * gamma) @ weights``; ``batch`` is scratch for one row."""
-    units = weights.shape[1]
+    units, data, indices, indptr = weights.shape[1], matrix.data, matrix.indices, matrix.indptr
     base = batch[:units]
     for u in range(units):
         base[u] = np.float32(0.0)
     for j in range(gamma.shape[0]):
-        value = offset[j] * gamma[j]
+        value = matrix.offset[j] * gamma[j]
         if value != 0:
             w = weights[j]
             for u in range(units):
@@ -201,9 +200,9 @@ def _sparse_forward(values, data, indices, indptr, offset, rows, gamma, weights,
                 row[u] += value * w[u]
 
 
-def _sparse_gradient(values, data, indices, indptr, offset, rows, gamma, delta, batch, gradient):
+def _sparse_gradient(matrix, rows, gamma, delta, batch, gradient):
     """Compute ``gradient = (X[rows] * gamma).T @ delta``; ``batch`` is scratch for one row."""
-    units = delta.shape[1]
+    units, data, indices, indptr = delta.shape[1], matrix.data, matrix.indices, matrix.indptr
     total = batch[:units]
     for u in range(units):
         total[u] = np.float32(0.0)
@@ -212,7 +211,7 @@ def _sparse_gradient(values, data, indices, indptr, offset, rows, gamma, delta, 
         for u in range(units):
             total[u] += d[u]
     for j in range(gamma.shape[0]):
-        value, g = offset[j] * gamma[j], gradient[j]
+        value, g = matrix.offset[j] * gamma[j], gradient[j]
         for u in range(units):
             g[u] = value * total[u]
     for i in range(rows.shape[0]):
@@ -225,34 +224,14 @@ def _sparse_gradient(values, data, indices, indptr, offset, rows, gamma, delta, 
 
 @cache
 def _compiled(product: Callable[..., None]) -> Any:
-    table, vector = types.Array(types.float32, 2, "C"), types.Array(types.float32, 1, "C")
-    rows = types.Array(types.int64, 1, "C")
-    matrix = (table, vector, types.Array(types.int32, 1, "C"), rows, vector)
-    signature = types.void(*matrix, rows, vector, table, vector, table)
-    return compile_argument(product, signature, fastmath=FAST)
+    vector, rows = types.Array(types.float32, 1, "C"), types.Array(types.int64, 1, "C")
+    return compile_argument(product, types.void(MATRIX, rows, vector, TABLE, vector, TABLE), fastmath=FAST)
 
 
-def first_layer_products(design: Design) -> tuple[Any, Any]:
-    """Return the compiled products of a table, forward and for the gradient of the weights.
-
-    Examples
-    --------
-    >>> forward, gradient = first_layer_products(Design(np.eye(2), None, owned=False))
-    """
-    if design.sparse:
-        return _compiled(_sparse_forward), _compiled(_sparse_gradient)
-    return _compiled(_dense_forward), _compiled(_dense_gradient)
-
-
-def batch_memory(design: Design, n_rows: int, units: int) -> np.ndarray:
-    """Return the memory ``batch`` that the products need for at most ``n_rows`` rows at a time.
-
-    Examples
-    --------
-    >>> batch_memory(Design(np.eye(3), None, owned=False), 2, 8).shape
-    (6,)
-    """
-    return np.zeros(units if design.sparse else n_rows * design.matrix.values.shape[1], dtype=np.float32)
+def first_layer_products(is_sparse: bool) -> tuple[Any, Any]:
+    """Compile the products of a table with the first layer, forward and for the gradient of the weights."""
+    products = (_sparse_forward, _sparse_gradient) if is_sparse else (_dense_forward, _dense_gradient)
+    return _compiled(products[0]), _compiled(products[1])
 
 
 #: Weight of a batch in the running statistics, and the number added to a variance, as in PyTorch's ``BatchNorm1d``.
@@ -294,19 +273,32 @@ class Layers(NamedTuple):
     """Gradient of the loss with respect to the units, then with respect to the scores."""
     transposed: np.ndarray
     """Scratch for one layer of weights."""
+    panels: np.ndarray
+    """Scratch for the product with the first layer: the gated rows of a batch or, of a sparse table, one row of units."""
+    first_average: np.ndarray
+    """(n_selected_columns, units): mean of the first layer; without rows until their number is known."""
 
 
 @register_jitable(**INLINED)
 def network_of(layers, number):
-    """Return the layers of one of several networks, whose parameters and statistics lie one behind the other."""
+    """Cut out one of several networks, whose parameters and statistics lie one behind the other."""
+    units, parameters, statistics, moments, normalised, active, delta, transposed, panels, first_average = layers
     return Layers(
-        layers.units, layers.parameters[number], layers.statistics[number], layers.moments, layers.normalised,
-        layers.active, layers.delta, layers.transposed,
-    )  # fmt: skip
+        units,
+        parameters[number],
+        statistics[number],
+        moments,
+        normalised,
+        active,
+        delta,
+        transposed,
+        panels,
+        first_average,
+    )
 
 
 def padded(units: int) -> int:
-    """Return the number of units with padding.
+    """Round the number of units up to a multiple of ``PADDING``.
 
     Examples
     --------
@@ -316,8 +308,10 @@ def padded(units: int) -> int:
     return -(-units // PADDING) * PADDING
 
 
-def new_layers(hidden: Sequence[int], n_outputs: int, n_rows: int, random: np.random.Generator) -> Layers:
-    """Return layers with drawn weights: uniform within one over the root of the number of inputs, as in PyTorch's ``Linear``.
+def new_layers(
+    hidden: Sequence[int], n_outputs: int, n_rows: int, random: np.random.Generator, n_panel: int = 0
+) -> Layers:
+    """Draw the weights: uniform within one over the root of the number of inputs, as in PyTorch's ``Linear``.
 
     Examples
     --------
@@ -336,6 +330,8 @@ def new_layers(hidden: Sequence[int], n_outputs: int, n_rows: int, random: np.ra
         active=np.zeros(n_rows * n_hidden, dtype=np.float32),
         delta=np.zeros(n_rows * (n_hidden + n_outputs), dtype=np.float32),
         transposed=np.zeros(max(n_weights), dtype=np.float32),
+        panels=np.zeros(n_panel, dtype=np.float32),
+        first_average=np.zeros((0, units[0]), dtype=np.float32),
     )
     sizes = (*hidden, n_outputs)
     for i, (scale, _, weights, _, variance) in enumerate(views(layers, Row.VALUE, 0)):
@@ -348,7 +344,7 @@ def new_layers(hidden: Sequence[int], n_outputs: int, n_rows: int, random: np.ra
 
 
 def views(layers: Layers, row: int, which: int) -> list[tuple[np.ndarray, ...]]:
-    """Return scale, shift, weights, mean and variance of each hidden layer as views.
+    """Views of scale, shift, weights, mean and variance of each hidden layer.
 
     Parameters
     ----------
@@ -375,7 +371,7 @@ def views(layers: Layers, row: int, which: int) -> list[tuple[np.ndarray, ...]]:
     return found
 
 
-@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
+@register_jitable(**FAST_INLINED)
 def _normalise(units, scale, shift, mean, deviation, running_mean, running_variance, active):
     """Normalise ``units`` over the rows in place, write ReLU of scale and shift into ``active``, update the statistics."""
     n, width = units.shape
@@ -407,7 +403,7 @@ def _normalise(units, scale, shift, mean, deviation, running_mean, running_varia
             a[u] = value if value > zero or value != value else zero  # a NaN stays one
 
 
-@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
+@register_jitable(**FAST_INLINED)
 def _normalise_gradient(delta, units, active, scale, deviation, scale_gradient, shift_gradient):
     """Turn the gradient with respect to ``active`` into that with respect to the units before normalisation, in place."""
     n, width = delta.shape
@@ -489,7 +485,7 @@ def backward(layers, n):
         )  # fmt: skip
 
 
-@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
+@register_jitable(**FAST_INLINED)
 def _update_range(parameters, begin, end, constants, decay):
     value, gradient = parameters[Row.VALUE][begin:end], parameters[Row.GRADIENT][begin:end]
     first, second = parameters[Row.FIRST][begin:end], parameters[Row.SECOND][begin:end]

@@ -1,32 +1,23 @@
-"""Fit a linear model and its mask with the compiled loop: pieces, dropped columns, interrupts, several M, and the record."""
+"""Fit a linear model and its mask, for one M or for several that share their first steps."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from tamiz.core.history import History, room_for_steps
 from tamiz.core.losses import Loss
-from tamiz.core.rule import Rule, ScheduleWindow, Slot
+from tamiz.core.rule import Rule, Slot
 from tamiz.engines import loop
-from tamiz.engines.compilation import announce_compilation, call_loop
+from tamiz.engines.compilation import announce_compilation
 from tamiz.engines.contract import Fit, Problem, Progress
 from tamiz.engines.design import Design
-from tamiz.engines.loop import Status
-from tamiz.engines.memory import LoopSlot, Memory, compact_vectors, copy_memory, merge_parts, new_memory, rows_in_parts
-from tamiz.engines.record import (
-    count_parts,
-    final_ranking,
-    numbers_of_working_set,
-    raise_diverged,
-    record_selection,
-    training_numbers,
-)
+from tamiz.engines.memory import LoopSlot
 from tamiz.engines.schedule import Schedule
+from tamiz.engines.training import Run, count_parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,27 +50,6 @@ class LinearModel:
         return LinearModel(self.coef * scale[:, None], self.intercept * scale + mean)
 
 
-@dataclass
-class _Run:
-    """A run of the loop between two of its pieces, which can be continued."""
-
-    memory: Memory
-    design: Design
-
-    @classmethod
-    def start(cls, problem: Problem, rule: Rule, schedule: Schedule, seed: int, starts: np.ndarray | None) -> _Run:
-        n_parts = count_parts(schedule, rule, problem.n_samples, overfits=problem.has_wide_groups)
-        if n_parts > 1 and starts is None:
-            starts = np.arange(problem.n_columns + 1)
-        rows = rows_in_parts(problem.targets, n_parts, seed)
-        sizes = problem.n_outputs, problem.n_columns, rule.n_features_to_select, schedule.batch_size
-        memory = new_memory(rows, *sizes, seed, starts, n_parts)
-        return cls(memory, Design(problem.X, problem.offset, problem.owned))
-
-    def copy(self) -> _Run:
-        return _Run(copy_memory(self.memory), self.design.copy())
-
-
 class _Copies:
     """Keep the latest state of a run in which no step has depended on M, for a run with a smaller M to continue from.
 
@@ -87,58 +57,32 @@ class _Copies:
     before are gone.
     """
 
-    def __init__(self, latest: _Run | None, rule: Rule) -> None:
+    def __init__(self, latest: Run | None, rule: Rule) -> None:
         self.latest = latest
         self.near = 2 * rule.n_features_to_select + 8
-        self.n_open = rule.n_features if latest is None else int(latest.memory.counters[Slot.OPEN])
+        self.n_open = rule.n_features if latest is None else int(latest.memory.mask.counters[Slot.OPEN])
 
-    def look_at(self, run: _Run) -> None:
-        n_open = int(run.memory.counters[Slot.OPEN])
+    def look_at(self, run: Run) -> None:
+        n_open = int(run.memory.mask.counters[Slot.OPEN])
         if n_open == 0 or run.memory.loop_counters[LoopSlot.TARGET_MATTERS]:
             return
         if n_open <= self.n_open // 2 or self.near >= n_open < self.n_open:
-            self.latest, self.n_open = run.copy(), n_open
+            self.latest, self.n_open = run.continued(run.rule, run.schedule), n_open
 
 
-class _Result(NamedTuple):
-    """What the memory of a run that is done holds of the model and the record."""
-
-    coef: np.ndarray
-    intercept: np.ndarray
-    counters: np.ndarray
-    closed_at: int
-    history: History
-    feature: np.ndarray
-    rank: np.ndarray
-
-
-def _read_result(memory: Memory) -> _Result:
-    m, n_outputs = int(memory.counters[Slot.KEPT]), memory.gradient.shape[0]
-    width = compact_vectors(memory, m)
-    merge_parts(memory)
-    return _Result(
-        coef=memory.weights[:n_outputs, :width].astype(np.float64),
-        intercept=memory.intercept[0, :n_outputs].astype(np.float64),
-        counters=memory.counters,
-        closed_at=int(memory.loop_counters[LoopSlot.CLOSED_AT]),
-        history=memory.history,
-        feature=memory.feature,
-        rank=memory.rank[:m].copy(),
-    )
-
-
-def _shares_steps(rule: Rule, other: Rule, schedule: Schedule, other_schedule: Schedule) -> bool:
-    """Return whether a run with ``other`` takes the same steps as one with ``rule`` until these depend on M."""
+def _shares_steps(run: Run, rule: Rule, schedule: Schedule) -> bool:
+    """Whether a run with another rule takes the same steps as ``run`` until these depend on M."""
 
     def before_refinement(one: Schedule) -> Schedule:
         return replace(one, refinement_steps=0, refinement_l2=0.0, refinement_rates=())
 
+    m = rule.n_features_to_select
     return (
-        other.n_features_to_select < rule.n_features_to_select < rule.n_features
-        and rule.costs is None
-        and replace(rule, n_features_to_select=other.n_features_to_select) == other
-        and rule.numbers._replace(n_features_to_select=other.n_features_to_select) == other.numbers
-        and before_refinement(schedule) == before_refinement(other_schedule)
+        m < run.rule.n_features_to_select < run.rule.n_features
+        and run.rule.costs is None
+        and replace(run.rule, n_features_to_select=m) == rule
+        and run.rule.numbers._replace(n_features_to_select=m) == rule.numbers
+        and before_refinement(run.schedule) == before_refinement(schedule)
     )
 
 
@@ -241,97 +185,25 @@ class LinearEngine:
         if len(rules) > 1:  # every run reads the table
             problem = replace(problem, owned=False)
         problem, order, starts = problem.side_by_side()
-        latest: _Run | None = None  # as it was before a step depended on M
+        latest: Run | None = None  # as it was before a step depended on M
         for number, (rule, schedule) in enumerate(zip(rules, schedules, strict=True)):
-            if schedule.average != 0:
-                raise ValueError(
-                    f"the linear engine does not average weights: average must be 0, got {schedule.average!r}"
-                )
-            if latest is None or not _shares_steps(rules[number - 1], rule, schedules[number - 1], schedule):
-                latest = None
-                run = _Run.start(problem, rule, schedule, seed, starts)
+            if latest is not None and _shares_steps(latest, rule, schedule):
+                run = latest.continued(rule, schedule)
             else:
-                run = latest.copy()
-                run.memory.counters[Slot.KEPT] = rule.n_features_to_select
-            follows = number + 1 < len(rules) and _shares_steps(
-                rule, rules[number + 1], schedule, schedules[number + 1]
-            )
-            copies = _Copies(latest, rule) if follows else None
-            self._train(problem, rule, loss, schedule, run, progress, copies)
+                latest, n_parts = None, count_parts(schedule, rule, problem.n_samples, problem.has_wide_groups)
+                if n_parts > 1 and starts is None:
+                    starts = np.arange(problem.n_columns + 1)
+                design = Design(problem.X, problem.offset, problem.owned, starts)
+                run = Run(problem, rule, loss, schedule, design, n_parts, seed, self.fit_intercept)
+                del design
+            copies = None
+            if number + 1 < len(rules) and _shares_steps(run, rules[number + 1], schedules[number + 1]):
+                copies = _Copies(latest, rule)
+            run.train(progress, None if copies is None else copies.look_at)
             latest = None if copies is None else copies.latest
-            result = _read_result(run.memory)
-            # Before the record is made: the vectors of both together would be the most memory of the fit.
-            del run, copies
-            yield self._record(problem, rule, loss, result, order, seed, started)
+            weights, intercept = (part.astype(np.float64) for part in run.release())
+            selection = run.selection(seed, started, "linear")
+            if order is not None:
+                weights = weights[:, np.argsort(order[problem.columns_of(selection.support)])]
+            yield Fit(selection, LinearModel(loss.decision(weights.T).T, loss.decision(intercept[None])[0]))
             started = time.perf_counter()
-
-    def _record(
-        self,
-        problem: Problem,
-        rule: Rule,
-        loss: Loss,
-        result: _Result,
-        order: np.ndarray | None,
-        seed: int,
-        started: float,
-    ) -> Fit:
-        """Return the record and the model of a run that is done."""
-        ranking, coef = final_ranking(result.feature, result.rank), result.coef
-        if order is not None and problem.groups is not None:
-            coef = coef[:, np.argsort(order[problem.columns_of(ranking <= result.rank.size)])]
-        model = LinearModel(loss.decision(coef.T).T, loss.decision(result.intercept[None])[0])
-        selection = record_selection(
-            rule,
-            ranking,
-            result.counters,
-            result.closed_at,
-            result.history,
-            seed=seed,
-            started=started,
-            engine="linear",
-        )
-        return Fit(selection, model)
-
-    def _train(
-        self,
-        problem: Problem,
-        rule: Rule,
-        loss: Loss,
-        schedule: Schedule,
-        run: _Run,
-        progress: Progress | None,
-        copies: _Copies | None,
-    ) -> None:
-        memory, design = run.memory, run.design
-        counters, numbers = memory.counters, rule.numbers
-        if rule.n_features_to_select == rule.n_features and schedule.refinement_steps == 0 and rule.warmup_steps == 0:
-            return
-        targets = np.ascontiguousarray(problem.targets, dtype=np.float32)
-        weights = problem.unit_weights()
-        training = training_numbers(rule, schedule, self.fit_intercept)
-        rates = np.array(schedule.refinement_rates, dtype=np.float64)
-        functions = (*design.products, loss.compiled)
-        window = ScheduleWindow(rule)
-        while True:
-            if copies is not None:
-                copies.look_at(run)
-            # Pieces of about ten milliseconds: Ctrl-C is heard, and the cost of coming back to Python is not seen.
-            cells = memory.loop_counters[LoopSlot.WIDTH] * (schedule.batch_size + 8) * problem.n_outputs
-            piece = min(int(max(16, min(4096, 2e7 // max(1, cells)))), room_for_steps(memory.history))
-            status = call_loop(
-                loop.run, *functions, design.matrix, targets, weights, memory, numbers, training, rates,
-                *window.steps(int(counters[Slot.STEP]) + 1, piece),
-            )  # fmt: skip
-            if status == Status.DIVERGED:
-                raise_diverged()
-            if status == Status.DONE:
-                return
-            if status == Status.COMPACT:
-                width = compact_vectors(memory, int(counters[Slot.KEPT]))
-                if counters[Slot.CLOSED]:
-                    merge_parts(memory)
-                design.keep(memory.order, width)
-                numbers = numbers_of_working_set(rule, memory.feature, memory.loop_counters, counters)
-            if progress is not None:
-                refined = int(memory.loop_counters[LoopSlot.REFINED])
-                progress(int(counters[Slot.STEP]), int(counters[Slot.OPEN]) or int(counters[Slot.KEPT]), refined)

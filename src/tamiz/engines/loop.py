@@ -1,12 +1,12 @@
-"""Train a linear model and its mask, compiled: one pass forward, one backward, one fused update per step.
+"""The compiled loop of linear models, groups of columns, curves and pairs, and the parts of a step that all loops share.
 
-With the mask folded into the weights (``v = gamma * w``) the gradient of ``w`` is ``gamma * g`` and that of gamma is
+With the gates folded into the weights (``v = gate * w``) the gradient of ``w`` is ``gate * g`` and that of the gate is
 ``w * g`` for the same ``g = X^T d``, so no gradient with respect to the input is ever formed. The loop runs in pieces:
 Python looks in between for an interrupt, for progress, and for eliminated columns to drop.
 
-Columns may share an entry of gamma: the columns of a group lie side by side, and the gradient of its gamma is the sum over
-them. "Features" are then the groups, "columns" those of the table. Without groups every column is a feature, and gamma
-moves in the same pass as the weights.
+Without groups every column is a feature, its gate is gamma, and gamma moves in the same pass as the weights. Otherwise the
+functions of the table say how gates and their gradients follow from gamma: columns of a group share one entry
+(:mod:`tamiz.engines.design`), the gate of a product is the product of two entries (:mod:`tamiz.engines.pair_products`).
 
 With several parts each has a set of weights of its own, trained on the rows of all other parts, and the gradient of gamma,
 which the sets share, is the sum of their gradients over the rows of their own parts (:mod:`tamiz.engines.memory`).
@@ -15,31 +15,43 @@ which the sets share, is the sum of their gradients over the rows of their own p
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
 from tamiz.core.compiled import (
-    FAST,
+    FAST_INLINED,
     IN_PLACE,
     INLINED,
     NOT_FINITE,
+    MaskArrays,
     adam,
     adam_constants,
     cost_of,
     eliminate_in_place,
-    mask_adam_constants,
     mixing_coefficients,
     move_feature,
     move_in_place,
 )
 from tamiz.core.history import record_step
 from tamiz.core.rule import Phase, Slot
+from tamiz.engines.design import Matrix, open_gates, weighted_gradient
 from tamiz.engines.memory import LoopSlot
 from tamiz.engines.schedule import refinement_part
 
 _part_of_refinement = register_jitable(**INLINED)(refinement_part)
+
+
+class Piece(NamedTuple):
+    """What a call of the loop reads: rows to train on, and the steps to take."""
+
+    matrix: Matrix
+    targets: np.ndarray
+    weights: np.ndarray
+    alphas: np.ndarray
+    mask_targets: np.ndarray
 
 
 class Status(IntEnum):
@@ -71,34 +83,93 @@ def shuffle(rows, state, n_parts):
 
 
 @register_jitable(**INLINED)
-def next_batch(rows, random, position, batch_size, n_parts, targets, weights, batch):
-    """Copy the next batch, part by part; return where its rows end. The last one of an epoch may be smaller."""
+def copy_row(row, place, data, batch):
+    """Copy number, targets and weight of a row into a batch."""
+    batch.rows[place] = row
+    # Entry by entry: the compiler takes four seconds longer over the assignment of a row.
+    for c in range(data.targets.shape[1]):
+        batch.targets[place, c] = data.targets[row, c]
+    batch.weights[place] = data.weights[row]
+
+
+@register_jitable(**INLINED)
+def _next_batch(memory, data, batch_size, n_parts):
+    """Copy the next batch, part by part. The last one of an epoch may be smaller."""
+    rows, batch, position = memory.rows, memory.batch, memory.positions[0, 0]
     if position >= rows.shape[0]:
-        shuffle(rows, random, n_parts)
+        shuffle(rows, memory.random, n_parts)
         position = 0
     end = min(rows.shape[0], position + batch_size)
     n = 0
     for part in range(n_parts):
         batch.bounds[part] = n
         for i in range(position + (part - position) % n_parts, end, n_parts):
-            copy_row(rows[i], n, targets, weights, batch)
+            copy_row(rows[i], n, data, batch)
             n += 1
     batch.bounds[n_parts] = n
-    return end
+    memory.positions[0, 0] = end
 
 
 @register_jitable(**INLINED)
-def copy_row(row, place, targets, weights, batch):
-    """Copy number, targets and weight of a row into a batch."""
-    batch.rows[place] = row
-    # Entry by entry: the compiler takes four seconds longer over the assignment of a row.
-    for c in range(targets.shape[1]):
-        batch.targets[place, c] = targets[row, c]
-    batch.weights[place] = weights[row]
+def working_set(memory):
+    """Cut the arrays of gamma to the features of the working set."""
+    gamma, first, second, rank, gradient, order, counters = memory.mask
+    n = memory.loop_counters[LoopSlot.FEATURES]
+    return MaskArrays(gamma[:n], first[:n], second[:n], rank[:n], gradient[:n], order[:n], counters)
 
 
 @register_jitable(**INLINED)
-def leave_out(score_gradient, begin, end):
+def begin_step(memory, training):
+    """Count a step.
+
+    Returns
+    -------
+    phase : Phase
+    refining : bool
+        Whether the weights are refined: they are not while a closed mask waits for ``refinement_from``.
+    constants, decay
+        Numbers of Adam for the weights, and the factor of the weights in their gradient.
+    """
+    counters, loop_counters = memory.mask.counters, memory.loop_counters
+    counters[Slot.STEP] += 1
+    step = counters[Slot.STEP]
+    phase = Phase.SELECTION.value if counters[Slot.OPEN] > 0 else Phase.CLOSING.value
+    if step <= training.warmup_steps:
+        phase = Phase.WARM_UP.value
+    elif counters[Slot.CLOSED] == 1:
+        phase = Phase.REFINEMENT.value
+    refining = phase == Phase.REFINEMENT.value and step > training.refinement_from
+    rate, l2 = training.learning_rate, training.l2
+    if refining:
+        refined, rates = loop_counters[LoopSlot.REFINED], training.refinement_rates
+        rate = rates[_part_of_refinement(refined, training.refinement_steps, rates.shape[0])]
+        l2 = training.refinement_l2
+        loop_counters[LoopSlot.REFINED] += 1
+    loop_counters[LoopSlot.WEIGHT_AGE] += 1
+    constants = adam_constants(rate, training, loop_counters[LoopSlot.WEIGHT_AGE])
+    return phase, refining, constants, np.float32(2.0 * l2)
+
+
+@register_jitable(**INLINED)
+def end_step(memory, mask, phase, refining, alpha, training, rule):
+    """Record a step; return the :class:`Status` with which the loop comes back, or that it goes on."""
+    counters, loop_counters, step = mask.counters, memory.loop_counters, mask.counters[Slot.STEP]
+    n, n_open = mask.gamma.shape[0], counters[Slot.OPEN]
+    n_alive = n_open if n_open > 0 else counters[Slot.KEPT]
+    record_step(memory.history, step, phase, n_alive, alpha, mask.gamma, memory.feature)
+    if phase == Phase.WARM_UP.value or phase == Phase.REFINEMENT.value:
+        is_done = refining and loop_counters[LoopSlot.REFINED] >= training.refinement_steps
+        return Status.DONE.value if is_done else Status.RUNNING.value
+    if counters[Slot.CLOSED] == 1:
+        loop_counters[LoopSlot.CLOSED_AT] = step
+        return Status.COMPACT.value if training.refinement_steps > 0 else Status.DONE.value
+    if n_alive < n - n // 8 or (n_open == 0 and rule.n_features_to_select < n):
+        return Status.COMPACT.value
+    return Status.RUNNING.value
+
+
+@register_jitable(**INLINED)
+def _leave_out(score_gradient, begin, end):
     """Turn the gradient of the mean loss over all rows of a batch into that over the rows outside of ``begin`` to ``end``."""
     n, zero = score_gradient.shape[0], np.float32(0.0)
     n_left = n - (end - begin)
@@ -108,103 +179,54 @@ def leave_out(score_gradient, begin, end):
             score_gradient[i, c] = zero if begin <= i < end else factor * score_gradient[i, c]
 
 
-@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
-def _gamma_gradient(weights, gradient, out):
-    """Write the gradient with respect to gamma, w * g summed over the outputs."""
-    width = out.shape[0]
-    for c in range(weights.shape[0]):
-        # Rows are cut as ``weights[c][:width]``, not ``weights[:, :width][c]``: only of the former does the compiler know
-        # that the entries lie side by side.
-        w, g = weights[c][:width], gradient[c][:width]
+@register_jitable(**FAST_INLINED)
+def _update_weights(memory, first_row, last_row, gate, constants, decay):
+    """Take a step of Adam on some rows of weights, and fold the gates into them."""
+    width = gate.shape[0]
+    n_outputs = memory.gradient.shape[0]
+    for c in range(first_row, last_row):
+        w, v, g = memory.weights[c][:width], memory.folded[c][:width], memory.gradient[c % n_outputs][:width]
+        first, second = memory.weights_first[c][:width], memory.weights_second[c][:width]
         for j in range(width):
-            out[j] = (out[j] if c > 0 else np.float32(0.0)) + w[j] * g[j]
-
-
-@register_jitable(**INLINED)
-def size_factor(n_weights):
-    """Return what the gradient of gamma on held-out rows is divided by, for a feature with so many weights.
-
-    Of noise that gradient is a sum of as many terms: its deviation, by which a feature may survive, grows with their root,
-    its mean, which eliminates it, with their number. By the fourth root large and small features of noise are kept equally
-    often (``benchmarks/honest_gamma.py``).
-    """
-    return np.float32(np.sqrt(np.sqrt(n_weights)))
-
-
-@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
-def sum_groups(of_columns, starts, out, held_out, add):
-    """Write the sum over the columns of each group, or add it.
-
-    ``held_out``: divide by :func:`size_factor`.
-    """
-    begin = 0
-    for i in range(out.shape[0]):
-        total = np.float32(0.0)
-        end = starts[i + 1]
-        for j in range(begin, end):
-            total += of_columns[j]
-        if held_out:
-            total /= size_factor(end - begin)
-        out[i] = total + (out[i] if add else np.float32(0.0))
-        begin = end
-
-
-@register_jitable(**INLINED)
-def spread_to_columns(gamma, starts, gate):
-    """Write gamma of each group to its columns."""
-    begin = 0
-    for i in range(gamma.shape[0]):
-        end = starts[i + 1]
-        for j in range(begin, end):
-            gate[j] = gamma[i]
-        begin = end
-
-
-@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
-def _update_weights(first_row, weights, folded, gradient, weights_first, weights_second, gamma, constants, l2):
-    """Take a step of Adam on the rows of weights from ``first_row`` on, and fold gamma into them."""
-    width = gamma.shape[0]
-    for c in range(first_row, weights.shape[0]):
-        w, v, g = weights[c][:width], folded[c][:width], gradient[c][:width]
-        first, second = weights_first[c][:width], weights_second[c][:width]
-        for j in range(width):
-            first[j], second[j], step = adam(first[j], second[j], gamma[j] * g[j] + l2 * w[j], True, constants)
+            first[j], second[j], step = adam(first[j], second[j], gate[j] * g[j] + decay * w[j], True, constants)
             w[j] = w[j] - step
-            v[j] = max(gamma[j], np.float32(0.0)) * w[j]
+            v[j] = max(gate[j], np.float32(0.0)) * w[j]
 
 
-@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
-def _fold(first_row, weights, folded, gamma):
-    """Fold gamma into the rows of weights from ``first_row`` on."""
-    width = gamma.shape[0]
-    for c in range(first_row, weights.shape[0]):
-        w, v = weights[c][:width], folded[c][:width]
+@register_jitable(**FAST_INLINED)
+def _fold(memory, first_row, last_row, gate):
+    """Fold the gates into some rows of weights."""
+    width = gate.shape[0]
+    for c in range(first_row, last_row):
+        w, v = memory.weights[c][:width], memory.folded[c][:width]
         for j in range(width):
-            v[j] = max(gamma[j], np.float32(0.0)) * w[j]
+            v[j] = max(gate[j], np.float32(0.0)) * w[j]
 
 
-@register_jitable(**INLINED, fastmath=FAST, error_model="numpy")
-def _update_with_gamma(
-    w, v, g, first, second, gamma, gamma_first, gamma_second, rank, constants, l2, counters, alpha, target, rule
-):
-    """Update one row of weights, gamma and all their moments in one pass.
+@register_jitable(**FAST_INLINED)
+def _update_with_gamma(memory, mask, constants, decay, alpha, target, rule):
+    """Update the first row of weights, gamma and all their moments in one pass.
 
     Returns how many gamma fell to zero, and whether their sum was at or below the target, on which the step then depends.
 
-    This is the step of ``tamiz.core.compiled`` fused with that of the weights, for speed: one reading of memory. ``v`` comes
-    in as the gradient of the loss with respect to gamma and goes out as gamma * w.
+    This is the step of ``tamiz.core.compiled`` fused with that of the weights, for speed: one reading of memory. The gradient
+    of the loss with respect to gamma is overwritten by gamma * w.
     """
-    loss_factor, penalty_factor, shift, finite = mixing_coefficients(gamma, rank, v, alpha, target, rule)
+    loss_factor, penalty_factor, shift, finite = mixing_coefficients(mask, alpha, target, rule)
     if not finite:
         return NOT_FINITE, False
+    gamma, gamma_first, gamma_second, rank, v, _, counters = mask
+    width = gamma.shape[0]
+    w, g = memory.weights[0][:width], memory.gradient[0][:width]
+    first, second = memory.weights_first[0][:width], memory.weights_second[0][:width]
     counters[Slot.AGE] += 1
-    mask_constants = mask_adam_constants(rule, counters)
+    mask_constants = adam_constants(rule.mask_learning_rate, rule, counters[Slot.AGE])
     one, zero = np.float32(1.0), np.float32(0.0)
     m, costs = np.int32(rule.n_features_to_select), rule.costs
     n_low = 0
-    for j in range(w.shape[0]):
+    for j in range(width):
         alive = rank[j] <= m
-        first[j], second[j], step = adam(first[j], second[j], gamma[j] * g[j] + l2 * w[j], alive, constants)
+        first[j], second[j], step = adam(first[j], second[j], gamma[j] * g[j] + decay * w[j], alive, constants)
         w[j] = w[j] - step
         coefficients = (loss_factor, penalty_factor * cost_of(costs, j), shift)
         value, gamma_first[j], gamma_second[j] = move_feature(
@@ -217,7 +239,7 @@ def _update_with_gamma(
 
 
 @register_jitable(**INLINED)
-def update_intercept(intercept, first, score_gradient, constants):
+def _update_intercept(intercept, first, score_gradient, constants):
     """Take a step of Adam on the constant terms from ``first`` on."""
     for c in range(score_gradient.shape[1]):
         total, k = np.float32(0.0), first + c
@@ -227,148 +249,73 @@ def update_intercept(intercept, first, score_gradient, constants):
         intercept[0, k] -= step
 
 
-@register_jitable(**INLINED)
-def weight_constants(loop_counters, refining, training, refinement_rates):
-    """Count a step of the weights, and of the refinement; return the numbers of its Adam and the factor of the weights."""
-    rate, l2 = training.learning_rate, training.l2
-    if refining:
-        refined = loop_counters[LoopSlot.REFINED]
-        rate = refinement_rates[_part_of_refinement(refined, training.refinement_steps, refinement_rates.shape[0])]
-        l2 = training.refinement_l2
-        loop_counters[LoopSlot.REFINED] += 1
-    loop_counters[LoopSlot.WEIGHT_AGE] += 1
-    age = loop_counters[LoopSlot.WEIGHT_AGE]
-    return adam_constants(rate, training.beta1, training.beta2, training.epsilon, age), np.float32(2.0 * l2)
-
-
-@register_jitable(**INLINED)
-def end_step(
-    history, counters, loop_counters, step, moving, selecting, resting, refining, alpha, gamma, feature, m, training
-):  # fmt: skip
-    """Record a step; return the :class:`Status` with which the loop comes back, or that it goes on.
-
-    ``moving`` tells whether gamma moved in this step, ``selecting`` whether features could be eliminated, ``resting`` whether
-    the mask was closed before it, ``refining`` whether the weights were refined. ``gamma`` is that of the working set.
-    """
-    phase = Phase.SELECTION.value if selecting else Phase.CLOSING.value
-    if not moving:
-        phase = Phase.REFINEMENT.value if resting else Phase.WARM_UP.value
-    n, n_alive = gamma.shape[0], counters[Slot.OPEN] if counters[Slot.OPEN] > 0 else counters[Slot.KEPT]
-    record_step(history, step, phase, n_alive, alpha, gamma, feature)
-    if not moving:
-        is_done = refining and loop_counters[LoopSlot.REFINED] >= training.refinement_steps
-        return Status.DONE.value if is_done else Status.RUNNING.value
-    if counters[Slot.CLOSED] == 1:
-        loop_counters[LoopSlot.CLOSED_AT] = step
-        return Status.COMPACT.value if training.refinement_steps > 0 else Status.DONE.value
-    if n_alive < n - n // 8 or (counters[Slot.OPEN] == 0 and m < n):
-        return Status.COMPACT.value
-    return Status.RUNNING.value
-
-
 @njit(**IN_PLACE)
-def run(
-    scores_product, gradient_product, loss, matrix, targets, sample_weights,
-    memory, rule, training, refinement_rates, alphas, mask_targets,
-):  # fmt: skip
-    """Train for as many steps as ``alphas`` and ``mask_targets`` have entries; return a :class:`Status`.
+def run(data, memory, rule, training, loss, scores_product, gradient_product, gamma_gradient):
+    """Train for as many steps as ``data`` says; return a :class:`Status`.
 
-    ``memory`` is a :class:`~tamiz.engines.memory.Memory`.
+    Parameters
+    ----------
+    data : Piece
+    memory : Memory
+    rule : RuleNumbers
+        Of the working set.
+    training : TrainingNumbers
+    loss, scores_product, gradient_product, gamma_gradient : compiled functions
+        ``Loss.compiled`` and :attr:`Design.products`: direct arguments, whose types numba looks up at once.
     """
-    (
-        all_weights, all_folded, gradient, all_first, all_second, gamma, gamma_first, gamma_second, gamma_gradient, gate,
-        starts, rank, order, feature, intercept, all_rows, random, counters, loop_counters, history, batch,
-    ) = memory  # fmt: skip
-    values, data, indices, indptr, offset = matrix
-    k, n, m = loop_counters[LoopSlot.WIDTH], loop_counters[LoopSlot.FEATURES], rule.n_features_to_select
-    n_parts, n_outputs = loop_counters[LoopSlot.PARTS], targets.shape[1]
-    gamma, gamma_first, gamma_second, rank, order = gamma[:n], gamma_first[:n], gamma_second[:n], rank[:n], order[:n]
-    gamma_gradient, gate = gamma_gradient[:n], gate[:k]
-    grouped = starts.shape[0] > 0
-    for i in range(alphas.shape[0]):
-        counters[Slot.STEP] += 1
-        step = counters[Slot.STEP]
-        loop_counters[LoopSlot.POSITION] = next_batch(
-            all_rows,
-            random,
-            loop_counters[LoopSlot.POSITION],
-            training.batch_size,
-            n_parts,
-            targets,
-            sample_weights,
-            batch,
-        )
+    matrix, batch, mask, loop_counters = data.matrix, memory.batch, working_set(memory), memory.loop_counters
+    k, n_parts, n_outputs = loop_counters[LoopSlot.WIDTH], loop_counters[LoopSlot.PARTS], data.targets.shape[1]
+    grouped, gate, gradient = matrix.starts.shape[0] > 0, memory.gate[:k], memory.gradient
+    for i in range(data.alphas.shape[0]):
+        phase, refining, constants, decay = begin_step(memory, training)
+        selecting = phase == Phase.SELECTION.value
+        moving = selecting or phase == Phase.CLOSING.value
+        alpha = data.alphas[i] if mask.counters[Slot.OPEN] > 0 else 1.0
+        _next_batch(memory, data, training.batch_size, n_parts)
         size = batch.bounds[n_parts]
         rows, scores, score_gradient = batch.rows[:size], batch.scores[:size], batch.score_gradient[:size]
-        resting = counters[Slot.CLOSED] == 1 and step > training.warmup_steps
-        refining = resting and step > training.refinement_from
-        constants, decay = weight_constants(loop_counters, refining, training, refinement_rates)
-        moving = step > training.warmup_steps and not resting
-        selecting = moving and counters[Slot.OPEN] > 0
-        alpha = alphas[i] if counters[Slot.OPEN] > 0 else 1.0
         for part in range(n_parts):
             first, last = part * n_outputs, (part + 1) * n_outputs
-            weights, folded = all_weights[first:last], all_folded[first:last]
-            scores_product(
-                values, data, indices, indptr, offset, rows, folded, k, intercept[0][first:last], scores
-            )  # fmt: skip
+            weights, folded = memory.weights[first:last], memory.folded[first:last]
+            scores_product(matrix, rows, folded, k, memory.rest[0][first:last], scores)
             loss_value = loss(scores, batch.targets[:size], batch.weights[:size], score_gradient)
             if not np.isfinite(loss_value):
                 return Status.DIVERGED.value
-            history.loss_sum[0] += loss_value / n_parts
+            memory.history.loss_sum[0] += loss_value / n_parts
             # The first row of ``folded`` is free until it is folded anew.
             if n_parts > 1:
                 begin, end = batch.bounds[part], batch.bounds[part + 1]
                 if moving:
-                    gradient_product(
-                        values, data, indices, indptr, offset, rows[begin:end], score_gradient[begin:end], gradient, k
-                    )  # fmt: skip
-                    _gamma_gradient(weights, gradient, folded[0][:k])
-                    sum_groups(folded[0], starts, gamma_gradient, True, part > 0)
-                leave_out(score_gradient, begin, end)
-            gradient_product(values, data, indices, indptr, offset, rows, score_gradient, gradient, k)
+                    gradient_product(matrix, rows[begin:end], score_gradient[begin:end], gradient, k)
+                    gamma_gradient(matrix, weights, gradient, folded[0][:k], mask.gamma, True, part > 0, mask.gradient)
+                _leave_out(score_gradient, begin, end)
+            gradient_product(matrix, rows, score_gradient, gradient, k)
             if training.fit_intercept:
-                update_intercept(intercept, first, score_gradient, constants)
+                _update_intercept(memory.rest, first, score_gradient, constants)
             if moving and n_parts == 1:
-                _gamma_gradient(weights, gradient, folded[0][:k])
                 if grouped:
-                    sum_groups(folded[0], starts, gamma_gradient, False, False)
+                    gamma_gradient(matrix, weights, gradient, folded[0][:k], mask.gamma, False, False, mask.gradient)
+                else:
+                    weighted_gradient(weights, gradient, mask.gradient)
             # Without groups the first row of weights moves together with gamma, below.
-            _update_weights(
-                1 if moving and not grouped else 0, weights, folded, gradient, all_first[first:last],
-                all_second[first:last], gate, constants, decay,
-            )  # fmt: skip
+            _update_weights(memory, first + 1 if moving and not grouped else first, last, gate, constants, decay)
         if moving:
-            mask_target = mask_targets[i] if selecting else float(m)
-            below = True
+            target, below = data.mask_targets[i] if selecting else float(rule.n_features_to_select), True
             if grouped:
-                n_low = move_in_place(
-                    gamma, gamma_first, gamma_second, rank, gamma_gradient, counters, alpha, mask_target, rule
-                )
+                n_low = move_in_place(mask, alpha, target, rule)
             else:
-                n_low, below = _update_with_gamma(
-                    all_weights[0][:k], gamma_gradient, gradient[0][:k], all_first[0][:k], all_second[0][:k],
-                    gamma, gamma_first, gamma_second, rank, constants, decay, counters, alpha, mask_target, rule,
-                )  # fmt: skip
+                n_low, below = _update_with_gamma(memory, mask, constants, decay, alpha, target, rule)
             if n_low == NOT_FINITE:
                 return Status.DIVERGED.value
             if below and selecting:
                 loop_counters[LoopSlot.TARGET_MATTERS] = 1
-            forced = step >= training.step_limit
-            eliminate_in_place(
-                gamma, gamma_first, gamma_second, rank, gamma_gradient, order, counters, rule, forced, n_low
-            )
+            eliminate_in_place(mask, rule, mask.counters[Slot.STEP] >= training.step_limit, n_low)
             if grouped:
-                spread_to_columns(gamma, starts, gate)
+                open_gates(matrix, mask.gamma, gate)
             # The step that ends the selection sorts with the first row as scratch, which is then folded anew.
-            _fold(
-                0 if grouped or (selecting and counters[Slot.OPEN] == 0) else 1, all_weights[: n_parts * n_outputs],
-                all_folded, gate,
-            )  # fmt: skip
-        status = end_step(
-            history, counters, loop_counters, step, moving, selecting, resting, refining, alpha, gamma, feature, m,
-            training,
-        )  # fmt: skip
+            first = 0 if grouped or (selecting and mask.counters[Slot.OPEN] == 0) else 1
+            _fold(memory, first, n_parts * n_outputs, gate)
+        status = end_step(memory, mask, phase, refining, alpha, training, rule)
         if status != Status.RUNNING.value:
             return status
     return Status.RUNNING.value

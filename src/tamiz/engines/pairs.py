@@ -10,26 +10,15 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import block_diag
 
-from tamiz.core.history import room_for_steps
 from tamiz.core.losses import Loss
-from tamiz.core.rule import BUDGET_TOLERANCE, Rule, ScheduleWindow, Slot
+from tamiz.core.rule import BUDGET_TOLERANCE, Rule
 from tamiz.engines.additive import MAX_BYTES, N_KNOTS, AdditiveModel, HatBasis, hat_basis
-from tamiz.engines.compilation import announce_compilation, call_loop
+from tamiz.engines.compilation import announce_compilation
 from tamiz.engines.contract import Engine, Fit, Problem, Progress
 from tamiz.engines.dense import constant_loss, mean_loss
-from tamiz.engines.loop import Status
-from tamiz.engines.memory import LoopSlot, merge_parts, rows_in_parts
-from tamiz.engines.pair_loop import PairMemory, drop_features, new_pair_memory, run_pair_loop
-from tamiz.engines.record import (
-    count_parts,
-    final_ranking,
-    numbers_of_working_set,
-    raise_diverged,
-    record_selection,
-    training_numbers,
-    warn_near_chance,
-)
+from tamiz.engines.pair_products import PairDesign
 from tamiz.engines.schedule import Schedule
+from tamiz.engines.training import Run, count_parts, warn_near_chance
 from tamiz.pairs.search import screening_scores
 from tamiz.selection import Selection
 
@@ -311,8 +300,8 @@ def pair_basis(X: np.ndarray, weights: np.ndarray, column_features: np.ndarray, 
     deviation = np.sqrt(share @ (values - mean) ** 2)
     deviation = np.where(deviation > 1e-7 * np.maximum(np.abs(mean), 1e-30), deviation, 1.0)
     standard = np.ascontiguousarray((values - mean) / deviation, dtype=np.float32)
-    hats = hat_basis(standard, None, np.asarray(weights, dtype=np.float32), N_KNOTS)
-    curves = hats.table(standard, None)[0]
+    hats = hat_basis(standard, np.asarray(weights, dtype=np.float32), N_KNOTS)
+    curves = hats.table(standard)
     starts = np.concatenate([[0], np.cumsum(hats.n_knots)])
     heights, functions, features = [], [], []
     for feature in np.sort(paired):
@@ -567,8 +556,6 @@ class PairModel:
         return [knots, (np.concatenate(mixes), np.concatenate(constants)), output]
 
 
-#: Functions that the loop calls, for the progress of its compilation.
-_N_FUNCTIONS = 38
 #: Features that are screened: for each one that is selected, one for so many rows up to a limit, and at the least.
 SCREENED_PER_SELECTED, ROWS_PER_SCREENED, MOST_BY_ROWS, FEWEST_SCREENED = 2, 25, 40, 8
 #: Features, those with the most evidence, whose products are in the model: with all of them a wide model would have many
@@ -658,13 +645,11 @@ class PairEngine:
 
         Parameters are those of every :class:`~tamiz.engines.contract.Engine`; ``schedule.average`` must be 0.
         """
-        if schedule.average != 0:
-            raise ValueError(f"the pair engine does not average weights: average must be 0, got {schedule.average!r}")
         if problem.n_samples < 2:
             raise ValueError(f"joint effects need at least 2 rows to train on, got {problem.n_samples}")
         problem.check_groups(rule.n_features)
         started = time.perf_counter()
-        announce_compilation(run_pair_loop, _N_FUNCTIONS)
+        announce_compilation(Run.compiled_loop)
         n_screened = self.n_screened or automatic_n_screened(problem.n_samples, expected_size(rule))
         share = 1.0 if self.n_screened else float(SCREENED_PER_SELECTED)
         screened = screen(problem, rule, loss, n_screened, seed, MOST_PAIRED, share)
@@ -682,75 +667,22 @@ class PairEngine:
         order = np.argsort(groups, kind="stable")  # the columns of a group lie side by side
         basis = pair_basis(small.X[:, order], small.unit_weights(), groups[order], screened.best[:MOST_PAIRED])
         n_parts = count_parts(schedule, small_rule, small.n_samples, overfits=True)
-        memory = new_pair_memory(
-            rows_in_parts(small.targets, n_parts, seed), small.n_outputs, small_rule.n_features_to_select,
-            schedule.batch_size, seed, *basis.starts(small_rule.n_features + n_always), n_always, n_parts,
-        )  # fmt: skip
-        self._train(small, basis.table, small_rule, loss, schedule, memory, progress)
-        m = int(memory.counters[Slot.KEPT])
-        drop_features(memory, m)
-        merge_parts(memory)
-
-        ranking = final_ranking(memory.feature, memory.rank[:m])
-        selection = record_selection(
-            small_rule, ranking, memory.counters, memory.loop_counters[LoopSlot.CLOSED_AT], memory.history,
-            seed=seed, started=started, engine="pairs",
-        )  # fmt: skip
-        model = _trained_model(basis, memory, order, selection.support, loss)
+        design = PairDesign(basis.table, *basis.starts(small_rule.n_features + n_always))
+        run = Run(small, small_rule, loss, schedule, design, n_parts, seed, self.fit_intercept)
+        run.train(progress)
+        selection = run.selection(seed, started, "pairs")
+        model = _trained_model(basis, run, order, selection.support)
         _report_chance(model, small, small.columns_of(selection.support), loss)
         selection = screened.ranked(selection)
         return Fit(replace(selection, seconds=time.perf_counter() - started), model)
 
-    def _train(
-        self,
-        problem: Problem,
-        table: np.ndarray,
-        rule: Rule,
-        loss: Loss,
-        schedule: Schedule,
-        memory: PairMemory,
-        progress: Progress | None,
-    ) -> None:
-        counters, numbers = memory.counters, rule.numbers
-        if rule.n_features_to_select == rule.n_features and schedule.refinement_steps == 0 and rule.warmup_steps == 0:
-            return
-        targets = np.ascontiguousarray(problem.targets, dtype=np.float32)
-        weights = problem.unit_weights()
-        training = training_numbers(rule, schedule, self.fit_intercept)
-        rates = np.array(schedule.refinement_rates, dtype=np.float64)
-        window = ScheduleWindow(rule)
-        while True:
-            # Pieces of about ten milliseconds: Ctrl-C is heard, and the cost of coming back to Python is not seen.
-            cells = memory.loop_counters[LoopSlot.WIDTH] * (schedule.batch_size + 8) * problem.n_outputs
-            piece = min(int(max(16, min(4096, 2e7 // max(1, cells)))), room_for_steps(memory.history))
-            status = call_loop(
-                run_pair_loop, loss.compiled, table, targets, weights, memory, numbers, training, rates,
-                *window.steps(int(counters[Slot.STEP]) + 1, piece),
-            )  # fmt: skip
-            if status == Status.DIVERGED:
-                raise_diverged()
-            if status == Status.DONE:
-                return
-            if status == Status.COMPACT:
-                table = np.ascontiguousarray(table[:, drop_features(memory, int(counters[Slot.KEPT]))])
-                numbers = numbers_of_working_set(rule, memory.feature, memory.loop_counters, counters)
-                if counters[Slot.CLOSED]:
-                    merge_parts(memory)
-            if progress is not None:
-                refined = int(memory.loop_counters[LoopSlot.REFINED])
-                progress(int(counters[Slot.STEP]), int(counters[Slot.OPEN]) or int(counters[Slot.KEPT]), refined)
 
-
-def _trained_model(
-    basis: PairBasis, memory: PairMemory, order: np.ndarray, support: np.ndarray, loss: Loss
-) -> PairModel:
-    """Return the model of a finished run, which reads the columns of the kept features in the order of the table."""
-    kept = np.concatenate([support, np.ones(memory.gamma.size - memory.feature.size, dtype=bool)])
-    n = int(kept.sum())
-    width, n_curves = int(memory.loop_counters[LoopSlot.WIDTH]), int(memory.curve_starts[n])
-    n_outputs = memory.gradient.shape[0]
-    coef = loss.decision(memory.folded[:n_outputs, :width].astype(np.float64).T).T
-    intercept = loss.decision(memory.intercept[0, :n_outputs].astype(np.float64)[None])[0]
+def _trained_model(basis: PairBasis, run: Run, order: np.ndarray, support: np.ndarray) -> PairModel:
+    """Model of a finished run, which reads the columns of the kept features in the order of the table."""
+    n_curves, n_always = int(run.design.matrix.starts[-1]), run.design.matrix.starts.size - 1 - int(support.sum())
+    kept = np.concatenate([support, np.ones(n_always, dtype=bool)])
+    weights, intercept = (part.astype(np.float64) for part in run.release())
+    coef, intercept = run.loss.decision(weights.T).T, run.loss.decision(intercept[None])[0]
 
     columns = np.flatnonzero(kept[basis.column_features])  # side by side, not in the order of the table
     knots, heights, constants = zip(*basis.hats.heights(coef[:, :n_curves], columns), strict=True)

@@ -13,7 +13,7 @@ from numba import njit
 from sklearn.exceptions import ConvergenceWarning
 
 from tamiz.core import MaskState, Rule, Slot, fill_budget, is_closed, selection_schedule
-from tamiz.core.compiled import NOT_FINITE, advance_in_place
+from tamiz.core.compiled import NOT_FINITE, MaskArrays, advance_in_place
 from tamiz.core.rule import RuleNumbers
 from tamiz.core.step import decide_by_price
 from tamiz.errors import DivergenceError
@@ -26,9 +26,8 @@ def advance_arrays(arrays, gradient, alpha, target, forced, numbers):
     Numba looks up the type of a plain tuple in C, that of a NamedTuple in Python, which takes longer than the step.
     """
     gamma, first, second, rank, counters, order = arrays
-    return advance_in_place(
-        gamma, first, second, rank, gradient, order, counters, alpha, target, forced, RuleNumbers(*numbers)
-    )  # fmt: skip
+    mask = MaskArrays(gamma, first, second, rank, gradient, order, counters)
+    return advance_in_place(mask, alpha, target, forced, RuleNumbers(*numbers))
 
 
 #: Steps whose alpha and target are computed at once.

@@ -22,11 +22,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from joblib import cpu_count
 from sklearn.metrics import roc_auc_score
 
 from tamiz import find_pairs
 from tamiz.pairs.basis import in_order
-from tamiz.pairs.blocks import BLOCK_FUNCTIONS, count_threads
+from tamiz.pairs.blocks import BLOCK_FUNCTIONS
 from tamiz.paper import generators, load_dataset
 
 
@@ -56,7 +57,7 @@ def bare_products(n_samples: int, n_columns: int, degree: int) -> None:
         functions[task[0] : task[0] + size] @ functions[task[1] : task[1] + size].T
         return []
 
-    for _ in in_order(work, tasks, count_threads(None)):
+    for _ in in_order(work, tasks, cpu_count()):
         pass
 
 

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from tamiz.pairs.basis import finer_functions, make_basis
 from tamiz.pairs.columns import read_columns
-from tamiz.pairs.evidence import ColumnTests, PairJudge
+from tamiz.pairs.evidence import Judge
 from tamiz.pairs.target import (
     TailFit,
     additive_residuals,
@@ -48,13 +48,13 @@ def test_a_column_that_changes_the_spread_only_is_taken_out_of_the_spread():
     random = np.random.default_rng(0)
     X = random.normal(size=(400, 10))
     basis, target = prepare(X, random.normal(size=400) * (0.3 + X[:, 4] ** 2))
-    tests = ColumnTests(basis, target.weights)
-    assert tests.log_p(residuals_of(target).sizes()).argmin() == 4
-    residuals, rescaled = additive_residuals(basis, target, tests.log_p)
+    tests = Judge(basis, target.weights)
+    assert tests.columns(residuals_of(target).sizes()).argmin() == 4
+    residuals, rescaled = additive_residuals(basis, target, tests.columns)
     assert residuals.fitted.size == 0
     assert rescaled is None
     assert stats.spearmanr(residuals.scale, np.abs(X[:, 4])).statistic < -0.9  # noisy rows count less
-    assert tests.log_p(residuals.sizes())[4] > 0.2 * tests.log_p(residuals_of(target).sizes())[4]
+    assert tests.columns(residuals.sizes())[4] > 0.2 * tests.columns(residuals_of(target).sizes())[4]
 
 
 def test_evidence_of_a_pair_is_the_score_test_of_its_products_in_an_additive_logistic_model():
@@ -62,9 +62,9 @@ def test_evidence_of_a_pair_is_the_score_test_of_its_products_in_an_additive_log
     X = random.normal(size=(1000, 2))
     y = (random.random(1000) < 1 / (1 + np.exp(-2 * X.sum(axis=1) - 1.5 * X[:, 0] * X[:, 1]))).astype(int)
     basis, target = prepare(X, y)
-    residuals, _ = additive_residuals(basis, target, ColumnTests(basis, target.weights).log_p)
+    residuals, _ = additive_residuals(basis, target, Judge(basis, target.weights).columns)
     assert set(residuals.fitted) == {0, 1}
-    found = PairJudge(basis, target.weights).judge(np.array([[0, 1]]), residuals)
+    (log_p,), (strength,), component = Judge(basis, target.weights).pairs(np.array([[0, 1]]), residuals)
     main = np.concatenate([finer_functions(basis, j, target.weights) for j in (0, 1)]).T.astype(float)
     p = LogisticRegression(C=1.0, max_iter=1000, tol=1e-8).fit(main, y).predict_proba(main)[:, 1].clip(0.02, 0.98)
     root = np.sqrt(p * (1 - p))
@@ -75,11 +75,11 @@ def test_evidence_of_a_pair_is_the_score_test_of_its_products_in_an_additive_log
     score = left.T @ r
     variance = (r * root) @ (r * root) / (root @ root)  # as it counts in the evidence
     statistic = score @ np.linalg.solve(left.T @ left, score) / (1000 * variance)
-    assert found.strength[0] == pytest.approx(np.sqrt(statistic), rel=0.02)
-    assert found.component.tolist() == [[0, 0]]
+    assert strength == pytest.approx(np.sqrt(statistic), rel=0.02)
+    assert component.tolist() == [[0, 0]]
     # The product alone, with one degree of freedom, is the better of the two tests here.
     alone = stats.chi2.logsf((left[:, 0] @ r) ** 2 / (left[:, 0] @ left[:, 0]) / variance, 1)
-    assert found.log_p[0] == pytest.approx(alone - np.log(0.75), rel=0.1)
+    assert log_p == pytest.approx(alone - np.log(0.75), rel=0.1)
 
 
 def test_own_effects_of_any_shape_are_no_evidence_of_a_pair():
@@ -87,7 +87,7 @@ def test_own_effects_of_any_shape_are_no_evidence_of_a_pair():
     X = random.normal(size=(500, 2))
     X[:, 1] = 0.9 * X[:, 0] + 0.4 * X[:, 1]
     basis, target = prepare(X, X[:, 0] ** 2 + np.tanh(2 * X[:, 1]))
-    assert PairJudge(basis, target.weights).judge(np.array([[0, 1]]), residuals_of(target)).log_p[0] > np.log(1e-3)
+    assert Judge(basis, target.weights).pairs(np.array([[0, 1]]), residuals_of(target))[0][0] > np.log(1e-3)
 
 
 def test_many_pairs_in_parts_and_without_the_store_give_the_same(monkeypatch):
@@ -96,12 +96,12 @@ def test_many_pairs_in_parts_and_without_the_store_give_the_same(monkeypatch):
     basis, target = prepare(X, random.integers(0, 3, 200))
     pairs = np.stack(np.triu_indices(18, 1), axis=1)
     residuals = residuals_of(target)
-    whole = PairJudge(basis, target.weights).judge(pairs, residuals)
-    one_by_one = PairJudge(basis, target.weights)
-    log_p = [one_by_one.judge(pair[None], residuals).log_p[0] for pair in pairs]
-    np.testing.assert_allclose(whole.log_p, log_p, rtol=1e-3, atol=1e-4)
+    whole = Judge(basis, target.weights).pairs(pairs, residuals)[0]
+    one_by_one = Judge(basis, target.weights)
+    log_p = [one_by_one.pairs(pair[None], residuals)[0][0] for pair in pairs]
+    np.testing.assert_allclose(whole, log_p, rtol=1e-3, atol=1e-4)
     monkeypatch.setattr("tamiz.pairs.evidence._CACHE_BYTES", 0)
-    np.testing.assert_allclose(PairJudge(basis, target.weights).judge(pairs, residuals).log_p, whole.log_p, rtol=1e-5)
+    np.testing.assert_allclose(Judge(basis, target.weights).pairs(pairs, residuals)[0], whole, rtol=1e-5)
 
 
 def test_columns_alone_agree_with_the_correlation_of_ranks():
@@ -109,12 +109,12 @@ def test_columns_alone_agree_with_the_correlation_of_ranks():
     X = random.normal(size=(150, 3))
     y = X[:, 0] + random.normal(size=150)
     basis, target = prepare(X, y, degree=1)
-    tests, residuals = ColumnTests(basis, target.weights), residuals_of(target)
-    log_p = tests.log_p(residuals)
+    tests, residuals = Judge(basis, target.weights), residuals_of(target)
+    log_p = tests.columns(residuals)
     scores = stats.norm.ppf((stats.rankdata(y) - 0.5) / 150)
     expected = [stats.pearsonr(stats.rankdata(x), scores).pvalue for x in X.T]
     np.testing.assert_allclose(log_p, np.log(expected), rtol=0.1)
-    smallest = tests.log_p(residuals, np.stack([np.arange(150), random.permutation(150)]))
+    smallest = tests.columns(residuals, np.stack([np.arange(150), random.permutation(150)]))
     assert smallest.shape == (2,)
     assert smallest[0] == pytest.approx(log_p.min())
 

@@ -56,12 +56,11 @@ def test_text_and_html(found):
 
 def test_a_pair_is_drawn_with_its_names(found):
     ax = found.plot()
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("a (rank)", "<c> (rank)")
-    cells = found.cells()
-    mean = ax.collections[0].get_array().reshape(cells.means.shape)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("a", "<c>")
+    mean = np.asarray(ax.images[0].get_array())[::-1]
     half_y, half_x = (size // 2 for size in mean.shape)
     assert np.nanmean(mean[:half_y, :half_x]) < 0.3 < 0.7 < np.nanmean(mean[:half_y, -half_x:])
-    assert found.plot("<c>").get_ylabel() == "a (rank)"
+    assert found.plot("<c>").get_ylabel() == "a"
     assert found.plot(1, "e", ax=ax) is ax
 
 
@@ -88,9 +87,8 @@ def test_any_target_is_drawn(kind):
     X = random.normal(size=(90, 4))
     X[:, 2] = random.integers(0, 3, 90)
     y = {"two": X[:, 0] > 0, "three": random.integers(0, 3, 90), "numbers": X[:, 0] * X[:, 1]}[kind]
-    found = find_pairs(X, y, random_state=0, n_permutations=0).with_names(["a", "b", "c", "d"])
-    axes = found.plot(0, 2)
-    assert (axes.get_xlabel(), axes.get_ylabel(), len(axes.collections)) == ("a (rank)", "c", 2)
+    axes = find_pairs(X, y, random_state=0, n_permutations=0).plot(0, 2)
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.images[0].get_array().shape) == ("x0", "x2", (3, 3))
 
 
 def test_an_empty_result_says_why_it_cannot_be_drawn():
@@ -110,33 +108,40 @@ def test_results_can_be_stored(found):
 
 @pytest.mark.parametrize(("n_rows", "n_cells"), [(30, 3), (300, 6), (5000, 8)])
 def test_cells_by_rank_hold_about_equally_many_rows(n_rows, n_cells):
-    axis = cut_axis(read_columns(np.random.default_rng(0).normal(size=(n_rows, 1))), 0)
-    counts = np.bincount(axis.codes)
-    assert (axis.by_rank, len(counts)) == (True, n_cells)
-    assert np.ptp(counts) <= 1
-    assert (axis.lower[1:] > axis.upper[:-1]).all()
+    table = read_columns(np.random.default_rng(0).normal(size=(n_rows, 1)))
+    codes, names, ticks = cut_axis(table, 0, repr)
+    assert len(np.bincount(codes)) == len(names) == n_cells
+    assert np.ptp(np.bincount(codes)) <= 1
+    ends = [float(end) for name in names for end in name.split(" to ")]
+    assert ends == sorted(ends)
+    assert (float(ticks[0]), float(ticks[-1])) == (table.values.min(), table.values.max())
 
 
 def test_few_values_are_cells_of_their_own_and_heavy_ties_leave_no_empty_cell():
     random = np.random.default_rng(0)
-    few = cut_axis(read_columns(random.integers(0, 4, size=(100, 1)).astype(float)), 0)
-    assert (few.by_rank, few.lower.tolist()) == (False, [0.0, 1.0, 2.0, 3.0])
+    few = cut_axis(read_columns(random.integers(0, 4, size=(100, 1)).astype(float)), 0, "{:g}".format)
+    assert few[1] == few[2] == ["0", "1", "2", "3"]
     tied = np.where(random.random(500) < 0.7, 0.0, random.normal(size=500))[:, None]
-    assert (np.bincount(cut_axis(read_columns(tied), 0).codes) > 0).all()
-
-
-def test_a_group_of_one_hot_columns_is_cut_by_category():
-    codes = np.tile([0, 1, 2], 20)
+    assert (np.bincount(cut_axis(read_columns(tied), 0, str)[0]) > 0).all()
+    codes = np.tile([0, 1, 2], 20)  # a group of one-hot columns is cut by category
     table = read_columns(np.eye(3)[codes], groups=["colour"] * 3)
-    np.testing.assert_array_equal(cut_axis(table, 0).codes, codes)
+    np.testing.assert_array_equal(cut_axis(table, 0, str)[0], codes)
+
+
+def test_cells_of_a_category_have_its_names():
+    frame = pd.DataFrame({"colour": ["red", "blue"] * 15, "x": np.arange(30.0)})
+    found = find_pairs(frame, np.arange(30) % 3, categorical="auto", n_permutations=0)
+    assert found.cells("colour", "x").columns == ["blue", "red"]
 
 
 def test_means_shares_and_counts():
     X = np.array([[0.0, 0], [0, 1], [1, 0], [1, 0]] * 6)
-    classes = describe_cells(read_columns(X), read_target(["a", "b", "c", "c"] * 6, None, 24), 0, 1)
-    assert classes.classes == ("a", "b", "c")
-    np.testing.assert_array_equal(classes.means, [[0, 2], [1, np.nan]])
-    np.testing.assert_array_equal(classes.counts, [[6, 12], [6, 0]])
-    numbers = describe_cells(read_columns(X), read_target([1.0, 3.5, 2.0, 4.0] * 6, None, 24, "regression"), 0, 1)
-    np.testing.assert_allclose(numbers.means, [[1, 3], [3.5, np.nan]])
-    np.testing.assert_allclose(numbers.shares, [[0, 0.8], [1, np.nan]])
+    table, digits = read_columns(X), "{:g}".format
+    classes = describe_cells(table, read_target(["a", "b", "c", "c"] * 6, None, 24), 0, 1, digits)
+    np.testing.assert_array_equal(classes.codes, [[1, 0], [0, 2]])
+    np.testing.assert_array_equal(classes.values, [[1, np.nan], [1, 1]])
+    assert classes.tips[1] == ["x0 0, x1 0: 100% a (6 rows)", "x0 1, x1 0: 100% c (12 rows)"]
+    target = read_target([1.0, 3.5, 2.0, 4.0] * 6, None, 24, "regression")
+    numbers = describe_cells(table, target, 0, 1, digits)
+    np.testing.assert_allclose(numbers.values, [[3.5, np.nan], [1, 3]])
+    assert (numbers.low, numbers.high, numbers.label) == (1.0, pytest.approx(3.5), "mean of y")

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import tamiz
 from tamiz import find_pairs
-from tamiz.pairs import full, search
+from tamiz.pairs import search
 from tamiz.pairs.search import screening_scores
 from tamiz.paper import generators, load_dataset
 
@@ -203,10 +203,10 @@ X0, Y0 = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 2
         ({"y": np.array(["a", None] * 15, dtype=object)}, "Input y contains NaN"),
         ({"X": np.where(X0 > 1, np.nan, X0)}, "contains NaN in column"),
         ({"X": np.full((30, 2), "a")}, "could not convert string to float"),
-        ({"degree": 5}, "degree must be an integer from 1 to 4, got 5"),
-        ({"n_permutations": -1}, "n_permutations must be an integer of at least 0"),
-        ({"n_permutations": "many"}, "n_permutations must be an integer"),
-        ({"n_pairs": 0}, "n_pairs must be an integer of at least 1"),
+        ({"degree": 5}, "degree == 5, must be <= 4"),
+        ({"n_permutations": -1}, "n_permutations == -1, must be >= 0"),
+        ({"n_permutations": "many"}, "n_permutations must be an instance of"),
+        ({"n_pairs": 0}, "n_pairs == 0, must be >= 1"),
         ({"method": "quick"}, "Unknown method 'quick'.*auto, full, sketch"),
         ({"task": "regresion"}, "Did you mean 'regression'"),
         ({"sample_weight": np.ones(3)}, "sample_weight must hold 30"),
@@ -215,7 +215,7 @@ X0, Y0 = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 2
     ],
 )
 def test_bad_input_is_reported(arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         find_pairs(**{"X": X0, "y": Y0, **arguments})
 
 
@@ -320,7 +320,7 @@ def test_family_wise_error_beside_two_strong_columns(kind):
 
 def test_the_sketch_finds_a_strong_pair_among_many_columns(monkeypatch):
     monkeypatch.setattr(search, "MAX_FULL_COLUMNS", 1000)
-    monkeypatch.setattr(full, "_SKETCH_PRODUCTS", 1e9)
+    monkeypatch.setattr(search, "_SKETCH_PRODUCTS", 1e9)
     random = np.random.default_rng(0)
     X = random.normal(size=(200, 3000)).astype(np.float32)
     y = np.where(X[:, 17] * X[:, 2500] + 0.1 * random.normal(size=200) > 0, "yes", "no")
@@ -334,7 +334,7 @@ def test_the_sketch_finds_a_strong_pair_among_many_columns(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["rare class", "numbers", "sparse"])
 def test_the_sketch_judges_as_the_full_search_does(kind, monkeypatch):
-    monkeypatch.setattr(full, "_SKETCH_PRODUCTS", 100 * 60**2)
+    monkeypatch.setattr(search, "_SKETCH_PRODUCTS", 100 * 60**2)
     random = np.random.default_rng(2)
     X = random.normal(size=(300, 60))
     if kind == "sparse":

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamiz._utils.pictures import Grid, Lines, Series
-from tamiz.evaluation.intervals import Interval
 from tamiz.report.charts import (
     class_strip,
     distribution_chart,
@@ -21,15 +20,23 @@ from tamiz.report.charts import (
     legend,
     line_chart,
     raster_chart,
-    row_chart,
     share_bar,
     share_dot,
     square_chart,
 )
 from tamiz.report.columns import Distribution, Group
-from tamiz.report.raster import diverging_palette, grid_payload, png_address, quantise
 from tamiz.report.select_view import residual_lines
-from tamiz.report.svg import Scale, element, marker, polyline, text
+from tamiz.report.svg import (
+    Scale,
+    diverging_palette,
+    element,
+    grid_payload,
+    marker,
+    png_address,
+    polyline,
+    quantise,
+    text,
+)
 
 NAN = math.nan
 ONE = np.array([3.0])
@@ -57,13 +64,12 @@ CHARTS = [
     (lambda: line_chart(Lines("s", "step", "y", [Series("<k>", np.arange(3.0), np.arange(3.0), style="grey", tips=["t"])],
                               phases=[("warm-up", 0.0, 2.0)])), ["warm-up", "path dropped", "&lt;k&gt;"]),
     (lambda: line_chart(residual_lines(np.array([1.0, NAN, 2.0]), np.array([1.5, 1.0, math.inf]))), ["residual +0.500"]),
-    (lambda: row_chart([("kept", Interval(NAN), 0, False), ("<all>", Interval(1.0, 1.0, 1.0), 1, True)], "r", "r2"),
-     ["hollow", "1.000 *", "&lt;all&gt;"]),
-    (lambda: row_chart([("only", Interval(1.0), 0, False)], "ranks", "mean rank", least=(1.0, 1.0)), ["only"]),
-    (lambda: square_chart(["a"], ["a"], [[None]], [["–"]], [["nothing"]], "empty"), ["hnone", "nothing"]),
-    (lambda: square_chart(["x" * 30] * 9, ["x" * 30] * 9, [[1.0] * 9] * 9, [["100%"] * 9] * 9, [["t"] * 9] * 9, "m",
-                          ("actual", "predicted")),
-     ["rotate(-38", "predicted", "h10"]),
+    (lambda: square_chart(Grid("empty", ["a"], ["a"], np.array([[NAN]]), 0, 1, texts=[["–"]], tips=[["nothing"]])),
+     ["hnone", "nothing"]),
+    (lambda: square_chart(Grid("m", ["x" * 30] * 9, ["x" * 30] * 9, np.ones((9, 9)), 0, 1, "", "predicted", "actual",
+                               [["100%"] * 9] * 9, [["t"] * 9] * 9)), ["rotate(-38", "predicted", "actual", "h10"]),
+    (lambda: square_chart(Grid("pair", ["hi", "", "lo"], ["1", "", "9"], np.full((3, 3), 7.0), 7, 7, tips=[["t"] * 3] * 3,
+                               codes=np.ones((3, 3), int))), ["by-class s1", "hi"]),
     (lambda: raster_chart(Grid("heat", ["<a>"], [], np.array([[NAN, 99.0]]), -3, 3), 400, key="heat",
                           above=class_strip(np.array([0, 1]), np.array([True, False]), 400)), ["&lt;a&gt;", "wrong", "strip s1"]),
     (lambda: raster_chart(Grid("r", ["a", "b"], ["a", "b"], np.array([[1, 0.9], [0.9, 1]]), -1, 1), 400, key="r", square=True),

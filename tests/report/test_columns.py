@@ -1,4 +1,4 @@
-"""Columns of the user's table: levels, distributions, clusters, stand-ins, folds."""
+"""Columns of the user's table: levels, distributions, clusters, folds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tamiz.report.columns import (
     Columns,
     check_report_table,
     describe_distribution,
-    find_stand_ins,
+    find_clusters,
     fold_grid,
     group_rows,
     image_planes,
@@ -119,22 +119,22 @@ def test_the_heat_map_clusters_rows_and_correlations_are_exact(table, selection)
     assert kept_grids(one, X[:, :2], y, "classification", group_rows(y, "classification")) is None
 
 
-def test_stand_ins_are_more_than_chance(table, selection):
+def test_clusters_are_more_than_chance_and_count_columns_not_levels(table, selection, mixed):
     X, y = table
-    found = find_stand_ins(Columns(selection), X, y, "classification")
-    assert sum(map(len, found)) >= 12
-    assert find_stand_ins(Columns(selection), sp.csc_matrix(X), y, "classification") == found
+    copied = X.copy()
+    kept, left = selection.ordered[:2], np.flatnonzero(~selection.support)[:2]
+    copied[:, left[0]], copied[:, kept[1]] = -copied[:, kept[0]], copied[:, kept[0]]
+    for dense in (copied, sp.csc_matrix(copied)):
+        cluster = find_clusters(Columns(selection), dense, y, "classification")[0]
+        assert {int(kept[0]): 1.0, int(kept[1]): 1.0, int(left[0]): -1.0}.items() <= dict(cluster).items()
+        assert cluster[0][0] == kept[0]
     noise = np.random.default_rng(0).normal(size=(20, 400))
-    assert find_stand_ins(Columns(selection), noise, y[:20], "classification") == [[]] * 12
-
-
-def test_stand_ins_are_columns_not_levels(mixed):
-    columns, _ = mixed
+    assert find_clusters(Columns(selection), noise, y[:20], "classification") == []
     rng = np.random.default_rng(0)
-    X = (rng.random((60, 7)) > 0.5).astype(float)
-    X[:, 6] = X[:, 5]
-    found = find_stand_ins(columns, X, rng.integers(0, 2, 60), "classification")
-    assert [name for name, _ in found[2]] == ["other"]
+    levels = (rng.random((60, 7)) > 0.5).astype(float)
+    levels[:, 6] = levels[:, 5]
+    found = find_clusters(mixed[0], levels, rng.integers(0, 2, 60), "classification")
+    assert [[mixed[0].names[column] for column, _ in cluster] for cluster in found] == [["sex", "other"]]
 
 
 def test_folds_may_hold_features_or_columns(mixed):

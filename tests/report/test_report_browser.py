@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tamiz import find_pairs
@@ -42,9 +43,8 @@ HOSTILE = [
 
 
 def hostile_pairs():
-    X = np.random.default_rng(0).normal(size=(200, len(HOSTILE)))
-    y = (X[:, 0] * X[:, 1] > 0).astype(int)
-    return find_pairs(X, y, random_state=0, n_permutations=0).with_names(HOSTILE)
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, len(HOSTILE))), columns=HOSTILE)
+    return find_pairs(X, (X.iloc[:, 0] * X.iloc[:, 1] > 0).astype(int), random_state=0, n_permutations=0)
 
 
 @pytest.fixture(scope="session")
@@ -205,7 +205,7 @@ def test_legend_hides_series_everywhere(open_page):
     key = item.get_attribute("data-key")
     count = f"return [...document.querySelectorAll('[data-series=\"{key}\"]')].filter(e => e.getClientRects().length).length"
     button = item.find_element(By.CSS_SELECTOR, "button")
-    for pressed, shown in (("true", 2), ("false", 0), ("true", 2)):  # the curve and the rank of the third method
+    for pressed, shown in (("true", 1), ("false", 0), ("true", 1)):
         assert (button.get_attribute("aria-pressed"), browser.execute_script(count)) == (pressed, shown)
         button.click()
 
@@ -237,7 +237,7 @@ def test_download_and_copy(open_page, genes, tmp_path):
     names = genes.selection.names
     browser.find_element(By.ID, "download").click()
     rows = downloaded(browser, tmp_path, "selected.csv")
-    assert rows[0] == ["rank", "name", "column", "kept", "effect", "fold_share", "stand_ins"]
+    assert rows[0] == ["rank", "name", "column", "kept", "effect", "fold_share", "same_information"]
     assert [row[1] for row in rows[1:]] == names
     effects = ["" if one["effect"] is None else pytest.approx(one["effect"], rel=1e-5) for one in genes.kept]
     assert [row[4] and float(row[4]) for row in rows[1:]] == effects

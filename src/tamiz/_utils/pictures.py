@@ -104,7 +104,25 @@ class Bars:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Describe cells: ``values`` (rows by columns) from ``low`` to ``high``; NaN is missing."""
+    """Describe cells.
+
+    Parameters
+    ----------
+    title : str
+        Name for screen readers and above the picture.
+    rows, columns : sequence of str
+        Names along both axes.
+    values : ndarray of shape (n_rows, n_columns)
+        From ``low`` to ``high``; NaN is missing.
+    low, high : float
+        Ends of the scale.
+    label, x_label, y_label : str, default=""
+        Names of the values and of the axes.
+    texts, tips : sequence of sequence of str, default=()
+        What is written on each cell, and shown beside it.
+    codes : ndarray of int or None, default=None
+        Number of the colour of each cell, of which the value is the strength.
+    """
 
     title: str
     rows: Sequence[str]
@@ -114,6 +132,10 @@ class Grid:
     high: float
     label: str = ""
     x_label: str = ""
+    y_label: str = ""
+    texts: Sequence[Sequence[str]] = ()
+    tips: Sequence[Sequence[str]] = ()
+    codes: np.ndarray | None = None
 
 
 def draw(picture: Lines | Bars | Grid, ax: Any = None) -> Any:
@@ -152,12 +174,17 @@ def draw(picture: Lines | Bars | Grid, ax: Any = None) -> Any:
         if picture.limits is not None:
             ax.set_xlim(*picture.limits)
     else:
-        palette = "RdBu_r" if picture.low < 0 else "Greys"
-        limits = {"vmin": picture.low, "vmax": picture.high}
-        drawn = ax.imshow(picture.values, aspect="auto", cmap=palette, interpolation="nearest", **limits)
+        look: dict[str, Any] = {"aspect": "auto", "interpolation": "nearest"}
+        if picture.codes is None:
+            palette = "RdBu_r" if picture.low < 0 else "Greys"
+            drawn = ax.imshow(picture.values, cmap=palette, vmin=picture.low, vmax=picture.high, **look)
+        else:
+            strength = np.nan_to_num(picture.values)
+            drawn = ax.imshow(picture.codes, cmap="tab10", vmin=0, vmax=9, alpha=strength, **look)
         ax.set_yticks(range(len(picture.rows)), picture.rows)
         ax.set_xticks(range(len(picture.columns)), picture.columns, rotation=90 if len(picture.columns) > 12 else 0)
         ax.set_xlabel(picture.x_label)
+        ax.set_ylabel(picture.y_label)
         if picture.label:
             ax.figure.colorbar(drawn, ax=ax, label=picture.label)
     if not (isinstance(picture, Lines) and picture.phases):  # the names of the phases stand there

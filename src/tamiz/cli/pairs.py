@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import time
 from enum import StrEnum
@@ -91,6 +92,7 @@ def pairs(
     from tamiz.cli.output import free_folder, output_folder
     from tamiz.cli.show import show_pairs
     from tamiz.pairs import find_pairs
+    from tamiz.pairs.columns import read_columns
     from tamiz.report.page import report
     from tamiz.report.text import csv_text
     from tamiz.tables import read_table
@@ -112,19 +114,19 @@ def pairs(
             if level_names:
                 terminal.say(f"Searched as categories: {_list(level_names)}.")
             began = time.perf_counter()
+            coded = [place for place, name in enumerate(names) if name in level_names] or None
             found = find_pairs(
-                matrix,
+                dataclasses.replace(read_columns(matrix, categorical=coded), names=names, levels=level_names),
                 table.target.y,
                 task=table.target.task,
                 degree=degree,
-                categorical=[place for place, name in enumerate(names) if name in level_names] or None,
                 method=str(method),
                 n_permutations="auto" if permutations is None else permutations,
                 n_pairs=n_pairs,
                 n_jobs=jobs,
                 random_state=seed,
                 verbose=int(not quiet and terminal.err.is_terminal),
-            ).with_names(names)
+            )
             seconds = time.perf_counter() - began
             if found.note:
                 terminal.say(found.note)
@@ -173,7 +175,6 @@ def pairs(
                 path=folder / FILES["report"],
                 settings=settings,
                 created=created,
-                level_names=level_names,
                 **about,
             )
         record["files"] = {name: str(out / path) for name, path in FILES.items()}

@@ -25,24 +25,20 @@ def _append(current, functions, count, weights, smallest):  # pragma: no cover -
     for n in range(n_rows):
         mean += weights[n] * current[n]
         size_before += weights[n] * current[n] * current[n]
-    for n in range(n_rows):
-        current[n] -= mean
+    current -= mean
     for _again in range(2):  # twice is enough for orthogonality
         for k in range(count):
             dot = 0.0
             for n in range(n_rows):
                 dot += weights[n] * current[n] * functions[k, n]
-            for n in range(n_rows):
-                current[n] -= dot * functions[k, n]
+            current -= dot * functions[k]
     size = 0.0
     for n in range(n_rows):
         size += weights[n] * current[n] * current[n]
     if size <= smallest * size_before or size == 0.0:
         return False
-    scale = 1.0 / np.sqrt(size)
-    for n in range(n_rows):
-        current[n] *= scale
-        functions[count, n] = current[n]
+    current *= 1.0 / np.sqrt(size)
+    functions[count] = current
     return True
 
 
@@ -71,8 +67,7 @@ def polynomials(values, order, weights, degree, out):  # pragma: no cover - comp
     count = 0
     while count < min(degree, distinct - 1):
         # rank times the previous polynomial spans the same space as the next power, and is better conditioned
-        for n in range(n_rows):
-            current[n] *= rank[n]
+        current *= rank
         if not _append(current, functions, count, weights, 1e-8):
             break
         fourth = 0.0
@@ -81,9 +76,7 @@ def polynomials(values, order, weights, degree, out):  # pragma: no cover - comp
         if fourth / n_rows * MIN_ROWS > n_rows:
             break
         count += 1
-    for k in range(count):
-        for n in range(n_rows):
-            out[k, n] = functions[k, n]
+    out[:count] = functions[:count]
     return count
 
 
@@ -109,9 +102,8 @@ def _block_polynomials(values, order, weights, degree, out, degrees):  # pragma:
         else:
             found = n_template
             for k in range(found):
-                source, target = template[k], out[place + k]
-                for n in range(n_rows):
-                    target[places[n]] = source[n]
+                row = out[place + k]
+                row[places] = template[k]
         degrees[column] = found
         place += found
 
@@ -149,19 +141,14 @@ def extend_polynomials(own, weights, out):  # pragma: no cover - compiled
     n_rows = own.shape[1]
     count = min(own.shape[0], out.shape[0])
     functions = np.empty((out.shape[0], n_rows))
-    for k in range(count):
-        for n in range(n_rows):
-            functions[k, n] = own[k, n]
+    functions[:count] = own[:count]
     current = np.empty(n_rows)
     while 0 < count < out.shape[0]:
-        for n in range(n_rows):
-            current[n] = functions[count - 1, n] * functions[0, n]
+        current[:] = functions[count - 1] * functions[0]
         if not _append(current, functions, count, weights, 1e-5):
             break
         count += 1
-    for k in range(count):
-        for n in range(n_rows):
-            out[k, n] = functions[k, n]
+    out[:count] = functions[:count]
     return count
 
 
@@ -175,11 +162,11 @@ FINER_DEGREE = 4
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Hold the functions of all columns.
+    """Functions of some columns.
 
     Parameters
     ----------
-    functions : ndarray of float32, shape (n_functions, n_samples), or csc_array
+    functions : ndarray of float32, shape (n_functions, n_samples), or csr_array
         The functions, those of one column one after the other. If sparse, the stored part: ``b = stored + shift``.
     offsets : ndarray of int64, shape (n_columns + 1,)
         ``functions[offsets[j]:offsets[j + 1]]`` belong to column j.
@@ -199,36 +186,35 @@ class Basis:
 
     @property
     def n_columns(self) -> int:
-        """Return the number of columns."""
+        """Number of columns."""
         return len(self.offsets) - 1
 
     @property
     def degrees(self) -> np.ndarray:
-        """Return the number of functions of each column; 0 for one that is constant or too rare."""
+        """Number of functions of each column; 0 for one that is constant or too rare."""
         return np.diff(self.offsets)
 
     def of_column(self, index: int) -> np.ndarray:
-        """Return the functions of one column, float64 of shape (degree, n_samples)."""
+        """Functions of one column, float64 of shape (degree, n_samples)."""
         rows = slice(self.offsets[index], self.offsets[index + 1])
         part = self.functions[rows]
-        if sp.issparse(part):
-            assert self.shift is not None
+        if self.shift is not None:
             return part.toarray().astype(np.float64) + self.shift[rows, None]
         return part.astype(np.float64)
 
+    def take(self, columns: np.ndarray) -> Basis:
+        """Select some columns."""
+        offsets = np.concatenate([[0], np.cumsum(self.degrees[columns])]).astype(np.int64)
+        first, last = self.offsets[columns[0]], self.offsets[columns[-1] + 1]
+        rows: Any = slice(first, last)
+        if last - first != offsets[-1]:  # of neighbours a view will do
+            rows = np.concatenate([np.arange(self.offsets[j], self.offsets[j + 1]) for j in columns])
+        shift = None if self.shift is None else self.shift[rows]
+        return Basis(self.functions[rows], offsets, self.is_polynomial[columns], self.kurtosis[columns], shift)
+
 
 def finer_functions(basis: Basis, column: int, weights: np.ndarray) -> np.ndarray:
-    """Return functions of one column for taking its own effect out, float32 of shape (n_functions, n_samples).
-
-    Parameters
-    ----------
-    basis : Basis
-        The functions of all columns; polynomials are continued up to degree 4.
-    column : int
-        Which column.
-    weights : ndarray of shape (n_samples,)
-        Weights of the rows, adding up to 1.
-    """
+    """Compute the functions that take the own effect of a column out: its polynomials, continued up to degree 4."""
     own = basis.of_column(column).astype(np.float32)
     if not basis.is_polynomial[column] or len(own) == 0:
         return own
@@ -236,8 +222,8 @@ def finer_functions(basis: Basis, column: int, weights: np.ndarray) -> np.ndarra
     return out[: extend_polynomials(own, weights, out)]
 
 
-def _orthonormal(columns: np.ndarray, weights: np.ndarray, limit: int) -> np.ndarray:
-    """Return orthonormal functions, shape (n_functions, n_samples), of the span of centred columns, strongest first."""
+def _orthonormal(columns: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Orthonormal functions, shape (n_functions, n_samples), of the span of centred columns, strongest first."""
     centred = columns - weights @ columns
     scale = np.sqrt(weights @ centred**2)
     centred = centred[:, scale > 1e-9] / scale[scale > 1e-9]
@@ -245,14 +231,14 @@ def _orthonormal(columns: np.ndarray, weights: np.ndarray, limit: int) -> np.nda
         return np.empty((0, len(columns)))
     root = np.sqrt(np.maximum(weights, 0.0))[:, None]
     _, singular, right = np.linalg.svd(root * centred, full_matrices=False)
-    kept = np.flatnonzero(singular > 1e-4 * singular[0])[:limit]
+    kept = np.flatnonzero(singular > 1e-4 * singular[0])[:MAX_GROUP_FUNCTIONS]
     functions = (centred @ (right[kept].T / singular[kept])).T
     rests_on = len(columns) / np.mean(functions**4, axis=1)
     return functions[rests_on >= MIN_ROWS]
 
 
 def category_functions(codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return orthonormal contrasts of a categorical column; rare levels are pooled.
+    """Compute orthonormal contrasts of a categorical column; rare levels are pooled.
 
     Examples
     --------
@@ -261,15 +247,23 @@ def category_functions(codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
     ((2, 30), [[1.0, 0.0], [0.0, 1.0]])
     """
     levels, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    by_size = np.argsort(-counts, kind="stable")
     place = np.empty(len(levels), dtype=np.int64)
-    place[by_size] = np.arange(len(levels))
+    place[np.argsort(-counts, kind="stable")] = np.arange(len(levels))
     n_own = min(MAX_LEVELS - 1, int((counts >= MIN_ROWS).sum()))
     if n_own < 1:
         return np.empty((0, len(codes)))
     pooled = np.minimum(place[inverse], n_own)
-    indicators = (pooled[:, None] == np.arange(n_own + 1)).astype(np.float64)
-    return _orthonormal(indicators, weights, MAX_GROUP_FUNCTIONS)
+    return _orthonormal((pooled[:, None] == np.arange(n_own + 1)).astype(np.float64), weights)
+
+
+def _group_functions(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    out = np.zeros((1, len(values)), dtype=np.float32)
+    ranked = [
+        out[0].astype(np.float64)
+        for member in values.T
+        if polynomials(np.ascontiguousarray(member), np.argsort(member), weights, 1, out)
+    ]
+    return _orthonormal(np.stack(ranked, axis=1), weights) if ranked else np.empty((0, len(values)))
 
 
 def make_basis(
@@ -281,7 +275,7 @@ def make_basis(
     n_threads: int = 1,
     block: int = 256,
 ) -> Basis:
-    """Return the functions of a table.
+    """Compute the functions of a table.
 
     Parameters
     ----------
@@ -309,18 +303,36 @@ def make_basis(
     wanted = np.arange(table.n_columns) if columns is None else np.asarray(columns)
     if table.is_sparse and all(len(table.members[j]) == 1 for j in wanted):
         return _sparse_basis(table, weights, wanted)
+    degree = 1 if table.is_sparse else degree
     single = table.is_single[wanted]
-    most = np.where(single, 1 if table.is_sparse else degree, MAX_GROUP_FUNCTIONS)
-    room = np.concatenate([[0], np.cumsum(most)])
+    room = np.concatenate([[0], np.cumsum(np.where(single, degree, MAX_GROUP_FUNCTIONS))])
     functions = np.empty((room[-1], table.n_samples), dtype=np.float32)
     degrees = np.zeros(len(wanted), dtype=np.int64)
     kurtosis = np.zeros(len(wanted), dtype=np.float32)
 
     def fill(start: int) -> tuple[int, int]:
-        stop = min(start + block, len(wanted))
-        out = functions[room[start] : room[stop]]
-        counts = _block_functions(table, weights, wanted[start:stop], degree, out)
-        degrees[start:stop], kurtosis[start:stop] = counts, _kurtosis(out, counts)
+        part = slice(start, min(start + block, len(wanted)))
+        out, counts = functions[room[start] : room[part.stop]], degrees[part]
+        if single[part].all():
+            values = table.values[:, table.first_inputs[wanted[part]]]
+            values = np.ascontiguousarray((values.toarray() if sp.issparse(values) else values).T)
+            counts[:] = write_polynomials(values, weights, degree, out)
+        else:
+            place = 0
+            for index, column in enumerate(wanted[part]):
+                values = table.column(column)
+                if single[start + index]:
+                    values = np.ascontiguousarray(values[:, 0].astype(table.values.dtype))
+                    counts[index] = polynomials(values, np.argsort(values), weights, degree, out[place:])
+                else:
+                    is_group = values.shape[1] > 1
+                    found = _group_functions(values, weights) if is_group else category_functions(values[:, 0], weights)
+                    counts[index] = len(found)
+                    out[place : place + len(found)] = found
+                place += counts[index]
+        if counts.any():
+            fourth = np.square(np.square(out[: counts.sum()])).mean(axis=1)
+            kurtosis[part][counts > 0] = np.maximum.reduceat(fourth, (np.cumsum(counts) - counts)[counts > 0])
         return start, int(counts.sum())
 
     place = 0
@@ -330,9 +342,7 @@ def make_basis(
         if place < room[start]:
             functions[place : place + n_functions] = functions[room[start] : room[start] + n_functions]
         place += n_functions
-    functions = functions[:place]
-    offsets = np.concatenate([[0], np.cumsum(degrees)])
-    return Basis(functions, offsets, single, kurtosis)
+    return Basis(functions[:place], np.concatenate([[0], np.cumsum(degrees)]), single, kurtosis)
 
 
 def in_order(function: Callable[[Any], Any], parts: Sequence[Any], n_threads: int) -> Iterable[Any]:
@@ -356,84 +366,25 @@ def in_order(function: Callable[[Any], Any], parts: Sequence[Any], n_threads: in
             yield future.result()
 
 
-def _block_functions(
-    table: ColumnTable, weights: np.ndarray, columns: np.ndarray, degree: int, out: np.ndarray
-) -> np.ndarray:
-    """Write the functions of a few columns one after the other into ``out``; return how many each has."""
-    highest = 1 if table.is_sparse else degree
-    single = table.is_single[columns]
-    if single.all():
-        part = table.values[:, table.first_inputs[columns]]
-        values = np.ascontiguousarray((part.toarray() if sp.issparse(part) else part).T)
-        return write_polynomials(values, weights, highest, out)
-    degrees = np.zeros(len(columns), dtype=np.int64)
-    place = 0
-    for index, column in enumerate(columns):
-        if single[index]:
-            values = np.ascontiguousarray(table.column(column)[:, 0].astype(table.values.dtype))
-            degrees[index] = polynomials(values, np.argsort(values), weights, highest, out[place:])
-        else:
-            found = _special_functions(table, weights, int(column))
-            degrees[index] = len(found)
-            out[place : place + len(found)] = found
-        place += degrees[index]
-    return degrees
-
-
-def _special_functions(table: ColumnTable, weights: np.ndarray, column: int) -> np.ndarray:
-    """Return the functions of a categorical column or of a group."""
-    members = table.members[column]
-    values = table.column(column)
-    if len(members) == 1:
-        return category_functions(values[:, 0], weights)
-    out = np.zeros((1, table.n_samples), dtype=np.float32)
-    ranked = [
-        out[0].astype(np.float64)
-        for member in values.T
-        if polynomials(np.ascontiguousarray(member), np.argsort(member), weights, 1, out)
-    ]
-    if not ranked:
-        return np.empty((0, table.n_samples))
-    return _orthonormal(np.stack(ranked, axis=1), weights, MAX_GROUP_FUNCTIONS)
-
-
 def _sparse_basis(table: ColumnTable, weights: np.ndarray, wanted: np.ndarray) -> Basis:
-    """Return functions of degree 1 whose stored entries are those of the table; zeros share one mean rank."""
-    inputs = np.array([table.members[j][0] for j in wanted], dtype=np.int64)
-    values = sp.csc_array(table.values[:, inputs])
+    """Compute functions of degree 1 whose stored entries are those of the table; zeros share one mean rank."""
+    values = sp.csc_array(table.values[:, table.first_inputs[wanted]])
     data = np.zeros(values.nnz, dtype=np.float32)
-    shift = np.zeros(len(wanted), dtype=np.float32)
+    shift, kurtosis = np.zeros(len(wanted), dtype=np.float32), np.zeros(len(wanted), dtype=np.float32)
     degrees = np.zeros(len(wanted), dtype=np.int64)
+    out = np.empty((1, table.n_samples), dtype=np.float32)
     for column in range(len(wanted)):
         entries = slice(values.indptr[column], values.indptr[column + 1])
         rows = values.indices[entries]
         dense = np.zeros(table.n_samples)
         dense[rows] = values.data[entries]
-        out = np.empty((1, table.n_samples), dtype=np.float32)
-        if polynomials(dense, np.argsort(dense), weights, 1, out) == 0:
-            continue
-        degrees[column] = 1
-        zero = dense == 0.0
-        shift[column] = out[0, zero.argmax()] if zero.any() else 0.0
-        data[entries] = out[0, rows] - shift[column]
+        degrees[column] = polynomials(dense, np.argsort(dense), weights, 1, out)
+        if degrees[column]:
+            zero = dense == 0.0
+            shift[column] = out[0, zero.argmax()] if zero.any() else 0.0
+            data[entries] = out[0, rows] - shift[column]
+            kurtosis[column] = np.square(np.square(out)).mean()
     functions = sp.csc_array((data, values.indices, values.indptr), shape=values.shape).T.tocsr()
     kept = np.flatnonzero(degrees)
-    functions, shift = sp.csr_array(functions[kept]), shift[kept]
     offsets = np.concatenate([[0], np.cumsum(degrees)])
-    kurtosis = np.zeros(len(wanted), dtype=np.float32)
-    filled = np.diff(functions.indptr)
-    fourth = sp.csr_array(
-        (((functions.data + np.repeat(shift, filled)) ** 4), functions.indices, functions.indptr), shape=functions.shape
-    )
-    total = np.asarray(fourth.sum(axis=1)).ravel() + (table.n_samples - filled) * shift**4
-    kurtosis[kept] = total / table.n_samples
-    return Basis(functions, offsets, np.ones(len(wanted), dtype=bool), kurtosis, shift)
-
-
-def _kurtosis(functions: np.ndarray, degrees: np.ndarray) -> np.ndarray:
-    """Return the largest mean fourth power of the functions of each column; 0 where there are none."""
-    largest = np.zeros(len(degrees), dtype=np.float32)
-    if degrees.any():
-        fourth = np.square(np.square(functions[: degrees.sum()])).mean(axis=1)
-        largest[degrees > 0] = np.maximum.reduceat(fourth, (np.cumsum(degrees) - degrees)[degrees > 0])
-    return largest
+    return Basis(sp.csr_array(functions[kept]), offsets, np.ones(len(wanted), dtype=bool), kurtosis, shift[kept])

@@ -8,12 +8,10 @@ judged exactly afterwards.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,7 +28,7 @@ HEAVY = 4.0
 
 @cache
 def transform_tables(largest: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return offset and slope by degrees of freedom d that make ``(T / d) ** (1 / 3)`` a standard normal (Wilson, Hilferty).
+    """Compute offset and slope by degrees of freedom d that make ``(T / d) ** (1 / 3)`` a standard normal (Wilson, Hilferty).
 
     Examples
     --------
@@ -63,7 +61,7 @@ def push(heap_z, heap_i, heap_j, z, i, j):  # pragma: no cover - compiled
 
 @njit(cache=True, nogil=True)
 def _least_total(z, freedom, factor, offset, slope):  # pragma: no cover - compiled
-    """Return a total just below that of evidence z; -1 if any total is above it."""
+    """Compute a total just below that of evidence z; -1 if any total is above it."""
     base = z / slope[freedom] + offset[freedom]
     if not base > np.float32(0.0):
         return np.float32(-1.0)
@@ -72,23 +70,20 @@ def _least_total(z, freedom, factor, offset, slope):  # pragma: no cover - compi
 
 
 @njit(cache=True, nogil=True)
-def _totals_of_row(
-    products, variances, has_variances, start, stop, offsets, degree, begin, squares, totals
-):  # pragma: no cover
-    """Write the sums of squares of one column, functions ``start`` to ``stop``, with each other from ``begin`` into ``totals``.
+def _totals_of_row(products, variances, span, offsets, degree, begin, squares, totals):  # pragma: no cover - compiled
+    """Write the sums of squares of one column, functions of a span, with each other from ``begin`` into ``totals``.
 
     The loops run over neighbours in memory, in a form that compilers vectorise: from 0, over slices. ``degree`` is that of all
-    other columns, or 0 if they differ.
+    other columns, or 0 if they differ; ``variances`` are empty where products have variance 1.
     """
     left_out = offsets[begin]
     squares, totals = squares[left_out:], totals[begin:]
     n_functions, n_columns = squares.shape[0], totals.shape[0]
-    for m in range(n_functions):
-        squares[m] = np.float32(0.0)
+    squares[:] = np.float32(0.0)
     for c in range(products.shape[0]):
-        for k in range(start, stop):
+        for k in range(span[0], span[1]):
             row = products[c, k, left_out:]
-            if has_variances:
+            if variances.size:
                 spread = variances[k, left_out:]
                 for m in range(n_functions):
                     squares[m] += row[m] * row[m] / max(spread[m], np.float32(1e-3))
@@ -96,8 +91,7 @@ def _totals_of_row(
                 for m in range(n_functions):
                     squares[m] += row[m] * row[m]
     if degree == 1:
-        for b in range(n_columns):
-            totals[b] = squares[b]
+        totals[:] = squares
     elif degree == 2:
         for b in range(n_columns):
             totals[b] = squares[2 * b] + squares[2 * b + 1]
@@ -110,31 +104,28 @@ def _totals_of_row(
 
 
 @njit(cache=True, nogil=True)
-def scan(
-    products, variances, has_variances, factor, first, second, same, tables, floor, heap, best_first, best_second
-):  # pragma: no cover - compiled
+def scan(products, variances, factor, first, second, tables, heap, best):  # pragma: no cover - compiled
     """Update the heap and the best partners with a block of inner products, shape (n_targets, n_functions, n_functions).
 
-    ``first`` and ``second`` are columns and offsets of the blocks, ``heap`` (z, i, j), ``best_first`` and ``best_second``
-    (z, partner). Of a block with itself (``same``) only what is above the diagonal is read.
-    Pairs below ``floor`` do not enter the heap. Of equally good partners the one with the lower index stays, so that the order
-    of the blocks does not matter.
+    ``first`` and ``second`` are columns and offsets of the blocks, ``heap`` (z, i, j) of the strongest pairs, ``best`` (z,
+    partner) of the columns of the first, then of the second block. Of a block with itself only what is above the diagonal is
+    read. Of equally good partners the one with the lower index stays, so that the order of the blocks does not matter.
     """
     columns_i, offsets_i = first
     columns_j, offsets_j = second
     offset, slope = tables
     heap_z, heap_i, heap_j = heap
-    best_i, partner_i = best_first
-    best_j, partner_j = best_second
+    best_i, partner_i, best_j, partner_j = best
     n_i, n_j = columns_i.shape[0], columns_j.shape[0]
+    same = columns_i[0] == columns_j[0]
     totals = np.empty(n_j, dtype=np.float32)
+    squares = np.empty(products.shape[2], dtype=np.float32)
     degree_i, degree_j = offsets_i[1] - offsets_i[0], offsets_j[1] - offsets_j[0]
     uniform = True
     for a in range(n_i):
         uniform = uniform and offsets_i[a + 1] - offsets_i[a] == degree_i
     for b in range(n_j):
         uniform = uniform and offsets_j[b + 1] - offsets_j[b] == degree_j
-    squares = np.empty(products.shape[2], dtype=np.float32)
     freedom = degree_i * degree_j * products.shape[0]
     # With equal degrees evidence grows with the total: whole rows are compared with what would change anything.
     least_j = np.full(n_j, np.float32(-1.0))
@@ -143,20 +134,16 @@ def scan(
             least_j[b] = _least_total(best_j[b], freedom, factor, offset, slope)
     for a in range(n_i):
         begin = a + 1 if same else 0
-        start, stop = offsets_i[a], offsets_i[a + 1]
-        fold = degree_j if uniform else 0
-        _totals_of_row(products, variances, has_variances, start, stop, offsets_j, fold, begin, squares, totals)
+        span = (offsets_i[a], offsets_i[a + 1])
+        _totals_of_row(products, variances, span, offsets_j, degree_j if uniform else 0, begin, squares, totals)
         if uniform:
-            least = min(
-                _least_total(best_i[a], freedom, factor, offset, slope),
-                _least_total(max(floor, heap_z[0]), freedom, factor, offset, slope),
-            )
+            least = _least_total(min(best_i[a], heap_z[0]), freedom, factor, offset, slope)
         for b in range(begin, n_j):
             if uniform:
                 if totals[b] <= min(least, least_j[b]):
                     continue
             else:
-                freedom = (stop - start) * (offsets_j[b + 1] - offsets_j[b]) * products.shape[0]
+                freedom = (span[1] - span[0]) * (offsets_j[b + 1] - offsets_j[b]) * products.shape[0]
             z = (np.cbrt(totals[b] * factor / np.float32(freedom)) - offset[freedom]) * slope[freedom]
             i, j = columns_i[a], columns_j[b]
             if z > best_i[a] or (z == best_i[a] and j < partner_i[a]):
@@ -165,48 +152,14 @@ def scan(
                 best_j[b], partner_j[b] = z, i
                 if uniform:
                     least_j[b] = _least_total(z, freedom, factor, offset, slope)
-            if z >= floor and z > heap_z[0]:
+            if z > heap_z[0]:
                 push(heap_z, heap_i, heap_j, z, i, j)
             if uniform:
-                least = min(
-                    _least_total(best_i[a], freedom, factor, offset, slope),
-                    _least_total(max(floor, heap_z[0]), freedom, factor, offset, slope),
-                )
+                least = _least_total(min(best_i[a], heap_z[0]), freedom, factor, offset, slope)
 
 
-@dataclass(frozen=True, eq=False)
-class Block:
-    """Hold the functions of some columns: all that a task needs.
-
-    Parameters
-    ----------
-    columns : ndarray of int64
-        Which columns.
-    functions : ndarray of float32, shape (n_functions, n_samples), or csr_array
-        Their functions; without the constant part if sparse.
-    offsets : ndarray of int64
-        Where the functions of each column begin, as in :class:`tamiz.pairs.basis.Basis`.
-    shift : ndarray of float32 or None
-        Constant part of sparse functions.
-    is_heavy : bool
-        Whether some columns have rare values.
-    """
-
-    columns: np.ndarray
-    functions: Any
-    offsets: np.ndarray
-    shift: np.ndarray | None
-    is_heavy: bool
-
-    def squared(self) -> Block:
-        """Return the squares of the functions."""
-        if self.shift is None:
-            return Block(self.columns, self.functions * self.functions, self.offsets, None, self.is_heavy)
-        # (stored + shift)^2 = stored^2 + 2 stored shift + shift^2: as sparse as before
-        squares = self.functions.copy()
-        shift = np.repeat(self.shift, np.diff(squares.indptr))
-        squares.data = squares.data * (squares.data + 2 * shift)
-        return Block(self.columns, squares, self.offsets, self.shift**2, self.is_heavy)
+#: Columns of a block, and their functions.
+Block = tuple[np.ndarray, Basis]
 
 
 def split(basis: Basis, size: int | None = None) -> list[Block]:
@@ -219,32 +172,29 @@ def split(basis: Basis, size: int | None = None) -> list[Block]:
     size : int or None, default=None
         Columns of a block; None: as few blocks as there can be with about 768 functions each.
     """
-    order = np.argsort(basis.kurtosis > HEAVY, kind="stable")
+    order = np.argsort(basis.kurtosis > HEAVY, kind="stable").astype(np.int64)
     order = order[basis.degrees[order] > 0]
     if size is None:
         n_blocks = max(1, -(-int(basis.offsets[-1]) // BLOCK_FUNCTIONS))
         size = max(1, -(-len(order) // n_blocks))
-    blocks = []
-    for start in range(0, len(order), size):
-        columns = order[start : start + size].astype(np.int64)
-        degrees = basis.degrees[columns]
-        offsets = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
-        first, last = basis.offsets[columns[0]], basis.offsets[columns[-1] + 1]
-        if last - first == offsets[-1]:  # neighbours: a view will do
-            rows: Any = slice(first, last)
-        else:
-            rows = np.concatenate([np.arange(basis.offsets[j], basis.offsets[j + 1]) for j in columns])
-        shift = None if basis.shift is None else basis.shift[rows]
-        heavy = bool((basis.kurtosis[columns] > HEAVY).any())
-        blocks.append(Block(columns, basis.functions[rows], offsets, shift, heavy))
-    return blocks
+    parts = [order[start : start + size] for start in range(0, len(order), size)]
+    return [(columns, basis.take(columns)) for columns in parts]
+
+
+def _squared(basis: Basis) -> Basis:
+    """Square the functions; (stored + shift)^2 = stored^2 + 2 stored shift + shift^2 is as sparse as before."""
+    if basis.shift is None:
+        return replace(basis, functions=basis.functions * basis.functions)
+    squares = basis.functions.copy()
+    squares.data *= squares.data + 2 * np.repeat(basis.shift, np.diff(squares.indptr))
+    return replace(basis, functions=squares, shift=basis.shift**2)
 
 
 _scratch = threading.local()
 
 
 def _borrow(name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an array that this thread uses again for its next block: new memory costs as much as a pass over the block."""
+    """Reuse an array of this thread for its next block: new memory costs as much as a pass over the block."""
     kept: np.ndarray | None = getattr(_scratch, name, None)
     if kept is None or kept.shape != shape:
         kept = np.empty(shape, dtype=np.float32)
@@ -252,7 +202,7 @@ def _borrow(name: str, shape: tuple[int, ...]) -> np.ndarray:
     return kept
 
 
-def inner_products(first: Block, second: Block, weight: np.ndarray, out: np.ndarray) -> None:
+def inner_products(first: Basis, second: Basis, weight: np.ndarray, out: np.ndarray) -> None:
     """Write ``sum_n weight_n b_ik(n) b_jl(n)`` for all functions of two blocks into ``out``."""
     if first.shift is None or second.shift is None:
         weighted = np.multiply(second.functions, weight, out=_borrow("weighted", second.functions.shape))
@@ -265,11 +215,15 @@ def inner_products(first: Block, second: Block, weight: np.ndarray, out: np.ndar
     out += np.outer(first.shift, second.shift) * weight.sum(dtype=np.float64)
 
 
-@dataclass(eq=False)
 class Best:
-    """Keep the strongest pairs and the best partner of each column.
+    """The strongest pairs so far, and the best partner of each column.
 
     Parameters
+    ----------
+    n_kept, n_columns : int
+        Number of pairs to keep, and of columns.
+
+    Attributes
     ----------
     z : ndarray of float32
         Evidence of the strongest pairs, as a standard normal; -inf where there is none.
@@ -281,30 +235,15 @@ class Best:
         The other column of that pair; -1 if there is none.
     """
 
-    z: np.ndarray
-    i: np.ndarray
-    j: np.ndarray
-    column_z: np.ndarray
-    partner: np.ndarray
-
-    @classmethod
-    def empty(cls, n_kept: int, n_columns: int) -> Best:
-        """Return a record without pairs."""
-        return cls(
-            np.full(n_kept, -np.inf, dtype=np.float32),
-            np.full(n_kept, -1, dtype=np.int64),
-            np.full(n_kept, -1, dtype=np.int64),
-            np.full(n_columns, -np.inf, dtype=np.float32),
-            np.full(n_columns, -1, dtype=np.int64),
-        )
+    def __init__(self, n_kept: int, n_columns: int) -> None:
+        self.z, self.column_z = (np.full(size, -np.inf, dtype=np.float32) for size in (n_kept, n_columns))
+        self.i, self.j, self.partner = (np.full(size, -1, dtype=np.int64) for size in (n_kept, n_kept, n_columns))
 
     def merge_pairs(self, z: np.ndarray, i: np.ndarray, j: np.ndarray) -> None:
-        """Take in other pairs, in no order; that of the calls does not change the result."""
+        """Take in other pairs; the order of the calls does not change the result."""
         stronger = z >= self.z.min(initial=np.inf)
         if stronger.any():
-            z, i, j = (
-                np.concatenate(both) for both in ((self.z, z[stronger]), (self.i, i[stronger]), (self.j, j[stronger]))
-            )
+            z, i, j = (np.r_[old, new[stronger]] for old, new in ((self.z, z), (self.i, i), (self.j, j)))
             order = np.lexsort((j, i, -z))[: len(self.z)]  # of pairs that are equally strong the first ones stay
             self.z, self.i, self.j = z[order], i[order], j[order]
 
@@ -316,9 +255,8 @@ class Best:
         self.partner[columns] = np.where(better, partner, old_partner)
 
     def pairs(self) -> np.ndarray:
-        """Return the strongest pairs, strongest first, as an array of shape (n_pairs, 2) with the lower index first."""
-        found = np.stack([self.i, self.j], axis=1)[np.isfinite(self.z)]
-        return np.sort(found, axis=1)
+        """Strongest pairs first, as an array of shape (n_pairs, 2) with the lower index first."""
+        return np.sort(np.stack([self.i, self.j], axis=1)[np.isfinite(self.z)], axis=1)
 
 
 # What a task gives back: for each replicate the pairs (z, i, j) and the best partners of both blocks.
@@ -332,7 +270,7 @@ def search_block(
 
     Parameters
     ----------
-    first, second : Block
+    first, second : tuple of (ndarray, Basis)
         The columns.
     weights : ndarray of float32, shape (n_replicates, n_targets, n_samples)
         Residuals times the scale of the rows, for the data or for permutations.
@@ -348,49 +286,30 @@ def search_block(
         For each replicate: z, i, j of its strongest pairs, then z and partner for the columns of both blocks; a partner of -1
         is none that is better than what is known.
     """
-    n_targets = weights.shape[1]
-    n_first, n_second = first.functions.shape[0], second.functions.shape[0]
-    products = _borrow("products", (n_targets, n_first, n_second))
-    uses_variances = first.is_heavy and second.is_heavy
-    variances = np.empty((n_first, n_second) if uses_variances else (1, 1), dtype=np.float32)
-    factor = np.float32(1.0 / variance.sum(dtype=np.float64))
-    if uses_variances:
-        inner_products(first.squared(), second.squared(), variance, variances)
-        factor = np.float32(1.0)
-    tables = transform_tables(int(np.diff(first.offsets).max() * np.diff(second.offsets).max()) * n_targets)
-    same = bool(first.columns[0] == second.columns[0])
-    layout = ((first.columns, first.offsets), (second.columns, second.offsets), same, tables)
+    (columns_i, basis_i), (columns_j, basis_j) = first, second
+    n_targets, shape = weights.shape[1], (basis_i.functions.shape[0], basis_j.functions.shape[0])
+    products = _borrow("products", (n_targets, *shape))
+    variances, factor = np.empty((0, 0), dtype=np.float32), np.float32(1.0 / variance.sum(dtype=np.float64))
+    if (basis_i.kurtosis > HEAVY).any() and (basis_j.kurtosis > HEAVY).any():
+        variances, factor = np.empty(shape, dtype=np.float32), np.float32(1.0)
+        inner_products(_squared(basis_i), _squared(basis_j), variance, variances)
+    tables = transform_tables(int(basis_i.degrees.max() * basis_j.degrees.max()) * n_targets)
+    layout = ((columns_i, basis_i.offsets), (columns_j, basis_j.offsets), tables)
     none = np.iinfo(np.int64).max
     found: Found = []
     for replicate, so_far in zip(weights, known):
         for target, weight in enumerate(replicate):
-            inner_products(first, second, weight, products[target])
-        best = Best.empty(min(len(so_far.z), len(first.columns) * len(second.columns)), 0)
-        floor = so_far.z.min(initial=np.inf)
-        of_first, of_second = (
-            (so_far.column_z[block.columns], np.full(len(block.columns), none)) for block in (first, second)
-        )
-        heap = (best.z, best.i, best.j)
-        scan(products, variances, uses_variances, factor, *layout, floor, heap, of_first, of_second)
-        for _, partner in (of_first, of_second):
+            inner_products(basis_i, basis_j, weight, products[target])
+        n_kept = min(len(so_far.z), len(columns_i) * len(columns_j))
+        # Pairs as strong as the weakest that is known are of interest, weaker ones are not.
+        floor = np.nextafter(so_far.z.min(initial=np.inf), np.float32(-np.inf))
+        z, i, j = np.full(n_kept, floor), np.full(n_kept, -1), np.full(n_kept, -1)
+        best = [part for at in (columns_i, columns_j) for part in (so_far.column_z[at], np.full(len(at), none))]
+        scan(products, variances, factor, *layout, (z, i, j), tuple(best))
+        for partner in best[1::2]:
             partner[partner == none] = -1
-        filled = np.isfinite(best.z)
-        found.append((best.z[filled], best.i[filled], best.j[filled], *of_first, *of_second))
+        found.append((z[i >= 0], i[i >= 0], j[i >= 0], *best))
     return found
-
-
-def count_threads(n_jobs: int | None) -> int:
-    """Return the number of threads that ``n_jobs`` means; None is all processors this process may use.
-
-    Examples
-    --------
-    >>> count_threads(3), count_threads(-1) == count_threads(None)
-    (3, True)
-    """
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if n_jobs is None or n_jobs == -1:
-        return available
-    return max(1, n_jobs if n_jobs > 0 else available + 1 + n_jobs)
 
 
 def search_all(
@@ -402,11 +321,11 @@ def search_all(
     n_threads: int = 1,
     progress: Callable[[float], None] = lambda share: None,
 ) -> list[Best]:
-    """Search all pairs of all blocks.
+    """Search all pairs of all blocks, of which ``n_kept`` are kept for each replicate.
 
     Parameters
     ----------
-    blocks : list of Block
+    blocks : list of (ndarray, Basis)
         The columns.
     weights, variance
         As in :func:`search_block`.
@@ -426,7 +345,7 @@ def search_all(
     """
     weights = np.ascontiguousarray(weights, dtype=np.float32)
     variance = np.ascontiguousarray(variance, dtype=np.float32)
-    records = [Best.empty(n_kept, n_columns) for _ in weights]
+    records = [Best(n_kept, n_columns) for _ in weights]
     tasks = [(blocks[a], blocks[b]) for b in range(len(blocks)) for a in range(b + 1)]
 
     def work(task: tuple[Block, Block]) -> Found:
@@ -434,9 +353,9 @@ def search_all(
 
     with threadpool_limits(1, user_api="blas"):
         for done, ((first, second), found) in enumerate(zip(tasks, in_order(work, tasks, n_threads)), 1):
-            for record, (z, i, j, z_first, partner_first, z_second, partner_second) in zip(records, found):
+            for record, (z, i, j, *best) in zip(records, found):
                 record.merge_pairs(z, i, j)
-                record.merge_columns(first.columns, z_first, partner_first)
-                record.merge_columns(second.columns, z_second, partner_second)
+                record.merge_columns(first[0], *best[:2])
+                record.merge_columns(second[0], *best[2:])
             progress(done / len(tasks))
     return records

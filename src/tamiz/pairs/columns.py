@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,7 @@ from tamiz._utils.validation import check_table
 
 @dataclass(frozen=True, eq=False)
 class ColumnTable:
-    """Hold a checked table.
+    """Checked table.
 
     Parameters
     ----------
@@ -29,51 +29,48 @@ class ColumnTable:
         The inputs that belong to each column.
     is_categorical : ndarray of bool, shape (n_inputs,)
         Which inputs hold codes without an order.
+    levels : mapping, default={}
+        Names of categories, by name of the column and code.
     """
 
     values: Any
     names: list[str]
     members: list[np.ndarray]
     is_categorical: np.ndarray
+    levels: Mapping[str, Mapping[float, str]] = field(default_factory=dict)
 
     @property
     def n_samples(self) -> int:
-        """Return the number of rows."""
+        """Number of rows."""
         return int(self.values.shape[0])
 
     @property
     def n_columns(self) -> int:
-        """Return the number of columns that are searched."""
+        """Number of columns that are searched."""
         return len(self.names)
 
     @property
     def is_sparse(self) -> bool:
-        """Return True for a sparse table, whose columns are used with degree 1."""
+        """Whether the table is sparse; its columns are used with degree 1."""
         return sp.issparse(self.values)
 
     @cached_property
-    def is_single(self) -> np.ndarray:
-        """Return which columns are one input with an order: no category, no group."""
-        return (self._sizes == 1) & ~self.is_categorical[self.first_inputs]
-
-    @cached_property
     def first_inputs(self) -> np.ndarray:
-        """Return the first input of each column."""
-        inputs = np.concatenate([*self.members, np.empty(0, dtype=np.int64)])
-        return inputs[np.cumsum(self._sizes) - self._sizes]
+        """First input of each column."""
+        return np.array([members[0] for members in self.members], dtype=np.int64)
 
     @cached_property
-    def _sizes(self) -> np.ndarray:
-        """Return the number of inputs of each column."""
-        return np.fromiter(map(len, self.members), dtype=np.int64, count=self.n_columns)
+    def is_single(self) -> np.ndarray:
+        """Which columns are one input with an order: no category, no group."""
+        return (np.array([len(members) for members in self.members]) == 1) & ~self.is_categorical[self.first_inputs]
 
     def take(self, rows: np.ndarray) -> ColumnTable:
-        """Return the table of some rows."""
+        """Select some rows."""
         values = sp.csc_array(self.values.tocsr()[rows]) if self.is_sparse else self.values[rows]
-        return ColumnTable(values, self.names, self.members, self.is_categorical)
+        return replace(self, values=values)
 
     def column(self, index: int) -> np.ndarray:
-        """Return the inputs of one column as a dense array of shape (n_samples, n_members)."""
+        """Inputs of one column as a dense array of shape (n_samples, n_members)."""
         part = self.values[:, self.members[index]]
         return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
 
@@ -97,14 +94,12 @@ def read_columns(X: Any, *, categorical: Any = None, groups: Any = None) -> Colu
     >>> table.names, [m.tolist() for m in table.members]
     (['a', 'colour'], [[0], [1, 2]])
     """
-    mask = _categorical_mask(X, categorical)
-    if mask.any() and hasattr(X, "columns"):
-        names = [str(name) for name in X.columns]
-        X = _encode_frame(X, mask)
-    else:
-        names = [str(name) for name in X.columns] if hasattr(X, "columns") else []
-    holder = BaseEstimator()
-    values = check_table(holder, X, reset=True, accept_sparse=["csc", "csr"], dtype=(np.float64, np.float32))
+    names = [str(name) for name in getattr(X, "columns", ())]
+    mask = _categorical_mask(X, categorical, names)
+    levels: dict[str, dict[float, str]] = {}
+    if mask.any() and names:
+        X, levels = _encode_frame(X, mask)
+    values = check_table(BaseEstimator(), X, reset=True, accept_sparse=["csc", "csr"], dtype=(np.float64, np.float32))
     if sp.issparse(values):
         if mask.any():
             raise ValueError(
@@ -114,20 +109,27 @@ def read_columns(X: Any, *, categorical: Any = None, groups: Any = None) -> Colu
         values.sum_duplicates()
         values.eliminate_zeros()
     names = names or [f"x{index}" for index in range(values.shape[1])]
-    members = list(np.arange(values.shape[1])[:, None])
-    if groups is not None:
-        names, members = _grouped(groups, names, mask)
-    return ColumnTable(values, names, members, mask)
+    if groups is None:
+        return ColumnTable(values, names, list(np.arange(values.shape[1])[:, None]), mask, levels)
+    labels = np.asarray(groups, dtype=object)
+    if labels.shape != (len(names),):
+        raise ValueError(f"groups must hold one label for each of the {len(names)} columns, got shape {labels.shape}.")
+    members: dict[Any, list[int]] = {}
+    for index, label in enumerate(labels):
+        members.setdefault(label, []).append(index)
+    for indices in members.values():
+        if len(indices) > 1 and mask[indices].any():
+            name = names[indices[0]]
+            raise ValueError(f"Column {name!r} is categorical and in a group with others; give one of the two.")
+    return ColumnTable(values, [str(label) for label in members], list(map(np.array, members.values())), mask, levels)
 
 
-def _categorical_mask(X: Any, categorical: Any) -> np.ndarray:
-    """Return which inputs are categorical, as a mask."""
+def _categorical_mask(X: Any, categorical: Any, names: list[str]) -> np.ndarray:
     shape = X.shape if hasattr(X, "shape") else np.shape(X)
     n_inputs = int(shape[1]) if len(shape) == 2 else 0
     mask = np.zeros(n_inputs, dtype=bool)
     if categorical is None:
         return mask
-    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
     if isinstance(categorical, str) and categorical == "auto":
         for index, name in enumerate(getattr(X, "columns", [])):
             kind = str(getattr(X[name], "dtype", "")).lower()
@@ -144,7 +146,7 @@ def _categorical_mask(X: Any, categorical: Any) -> np.ndarray:
         return np.asarray(entries, dtype=bool)
     for entry in entries:
         if isinstance(entry, str):
-            if names is None or entry not in names:
+            if entry not in names:
                 hint = suggest(entry, names) if names else " X has no column names: give indices."
                 raise ValueError(f"categorical names {entry!r}, which is no column of X.{hint}")
             mask[names.index(entry)] = True
@@ -155,39 +157,19 @@ def _categorical_mask(X: Any, categorical: Any) -> np.ndarray:
     return mask
 
 
-def _encode_frame(X: Any, mask: np.ndarray) -> Any:
-    """Return the frame with codes in place of categories."""
-    columns = {}
-    for name, is_categorical in zip(X.columns, mask):
-        column = X[name]
-        values = np.asarray(column)
-        if is_categorical:
-            as_objects = np.asarray(column, dtype=object)
-            missing = np.array([value is None or value != value for value in as_objects])
-            if missing.any():
-                raise ValueError(
-                    f"Input X contains a missing value in categorical column {str(name)!r} (first in row "
-                    f"{int(missing.argmax())}). Fill it with a category of its own or drop the row."
-                )
-            values = np.unique(as_objects.astype(str), return_inverse=True)[1].astype(np.float64)
-        columns[name] = values
+def _encode_frame(X: Any, mask: np.ndarray) -> tuple[Any, dict[str, dict[float, str]]]:
+    """Replace categories by codes; return also the names of the codes."""
     import pandas as pd
 
-    return pd.DataFrame(columns)
-
-
-def _grouped(groups: Any, names: list[str], mask: np.ndarray) -> tuple[list[str], list[np.ndarray]]:
-    """Return names and members of the columns that the groups make, in order of first appearance."""
-    labels = np.asarray(groups, dtype=object)
-    if labels.shape != (len(names),):
-        raise ValueError(f"groups must hold one label for each of the {len(names)} columns, got shape {labels.shape}.")
-    order: dict[Any, list[int]] = {}
-    for index, label in enumerate(labels):
-        order.setdefault(label, []).append(index)
-    members = [np.array(indices) for indices in order.values()]
-    for indices in members:
-        if len(indices) > 1 and mask[indices].any():
+    columns, levels = {name: np.asarray(X[name]) for name in X.columns}, dict[str, dict[float, str]]()
+    for name in [name for name, is_categorical in zip(columns, mask) if is_categorical]:
+        values = np.asarray(X[name], dtype=object)
+        missing = np.array([value is None or value != value for value in values])
+        if missing.any():
             raise ValueError(
-                f"Column {names[indices[0]]!r} is categorical and in a group with others; give one of the two."
+                f"Input X contains a missing value in categorical column {str(name)!r} (first in row "
+                f"{int(missing.argmax())}). Fill it with a category of its own or drop the row."
             )
-    return [str(label) for label in order], members
+        found, codes = np.unique(values.astype(str), return_inverse=True)
+        columns[name], levels[str(name)] = codes.astype(np.float64), dict(zip(map(float, codes), found[codes].tolist()))
+    return pd.DataFrame(columns), levels

@@ -1,9 +1,8 @@
-"""Judge columns and chosen pairs exactly: the share of the residuals that their functions explain, and its p value."""
+"""Test columns and chosen pairs exactly: the share of the residuals that their functions explain, and its p value."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,33 +15,8 @@ _PRODUCT_SHARE = 0.75
 _CACHE_BYTES = 64 * 2**20
 
 
-@dataclass(frozen=True, eq=False)
-class PairEvidence:
-    """Hold what is known of some pairs.
-
-    Parameters
-    ----------
-    log_p : ndarray of shape (n_pairs,)
-        Natural logarithm of the p value of each pair on its own.
-    strength : ndarray of shape (n_pairs,)
-        Multiple correlation of the residuals with the products, from 0 to 1.
-    component : ndarray of int, shape (n_pairs, 2)
-        Functions of the two columns whose product explains most, from 0.
-    is_scale : ndarray of bool, shape (n_pairs,), or None, default=None
-        Pairs that are significant only on the given scale of the target; None: not examined.
-    """
-
-    log_p: np.ndarray
-    strength: np.ndarray
-    component: np.ndarray
-    is_scale: np.ndarray | None = None
-
-
-class PairJudge:
-    """Compute the evidence of pairs beyond their two columns.
-
-    The products of the functions of two columns are projected off the functions of each column alone (of degree 4), and the
-    residuals are regressed on what is left.
+class Judge:
+    """Test columns on their own, and pairs beyond their two columns.
 
     Parameters
     ----------
@@ -53,24 +27,31 @@ class PairJudge:
     """
 
     def __init__(self, basis: Basis, weights: np.ndarray) -> None:
-        self.basis = basis
-        self.weights = weights
+        self.basis, self.weights = basis, weights
         # Finer functions are needed again for every permutation: those of so many columns are kept.
-        self._finer: dict[int, np.ndarray] = {}
-        self._most_kept = _CACHE_BYTES // (4 * FINER_DEGREE * len(weights))
+        n_kept = _CACHE_BYTES // (4 * FINER_DEGREE * len(weights))
+        self._finer = lru_cache(maxsize=n_kept)(lambda column: finer_functions(basis, column, weights))
 
-    def judge(self, pairs: np.ndarray, residuals: PairResiduals) -> PairEvidence:
-        """Return the evidence of pairs.
+    def pairs(self, pairs: np.ndarray, residuals: PairResiduals) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Test pairs: project the products of the functions of both columns off those of each alone (of degree 4).
 
         Parameters
         ----------
         pairs : ndarray of int, shape (n_pairs, 2)
             The pairs.
         residuals : PairResiduals
-            What they are to explain.
+            Regressed on what is left of the products.
+
+        Returns
+        -------
+        log_p : ndarray of shape (n_pairs,)
+            Natural logarithm of the p value of each pair on its own.
+        strength : ndarray of shape (n_pairs,)
+            Multiple correlation of the residuals with the products, from 0 to 1.
+        component : ndarray of int, shape (n_pairs, 2)
+            Functions of the two columns whose product explains most, from 0.
         """
-        log_p = np.zeros(len(pairs))
-        strength = np.zeros(len(pairs))
+        log_p, strength = np.zeros((2, len(pairs)))
         component = np.zeros((len(pairs), 2), dtype=np.int64)
         degrees = self.basis.degrees
         widest = int(degrees.max(initial=1)) ** 2 + 2 * FINER_DEGREE + 2
@@ -79,47 +60,73 @@ class PairJudge:
             part = pairs[start : start + size]
             columns, place = np.unique(part, return_inverse=True)
             place = place.reshape(part.shape)
-            own = self._stack([self.basis.of_column(column).astype(np.float32) for column in columns])
-            listed = [self._finer_functions(int(column)) for column in columns]
-            n_finer = np.array([len(functions) for functions in listed])
+            own = _stack([self.basis.of_column(column).astype(np.float32) for column in columns])
+            listed = [self._finer(int(column)) for column in columns]
+            finer, n_finer = _stack(listed), np.array([len(functions) for functions in listed])
             shapes = np.stack([degrees[part], n_finer[place]], axis=2).reshape(len(part), 4)
-            finer = self._stack(listed)
             shapes = np.column_stack([shapes, self.basis.is_polynomial[part].all(axis=1)])
-            for row in np.unique(shapes, axis=0):
-                shape, has_product = row[:4], row[4]
-                if shape[0] == 0 or shape[2] == 0:
-                    continue
-                rows = np.flatnonzero((shapes == row).all(axis=1))
-                found = _judge_batch(own, finer, place[rows], shape, residuals, bool(has_product))
-                log_p[start + rows], strength[start + rows], component[start + rows] = found
-        return PairEvidence(log_p, strength, component)
+            for shape in np.unique(shapes, axis=0):
+                if shape[0] and shape[2]:
+                    rows = np.flatnonzero((shapes == shape).all(axis=1))
+                    found = _judge_batch(own, finer, place[rows], shape, residuals)
+                    log_p[start + rows], strength[start + rows], component[start + rows] = found
+        return log_p, strength, component
 
-    def _finer_functions(self, column: int) -> np.ndarray:
-        functions = self._finer.get(column)
-        if functions is None:
-            functions = finer_functions(self.basis, column, self.weights)
-            if len(self._finer) < self._most_kept:
-                self._finer[column] = functions
-        return functions
+    def columns(self, residuals: PairResiduals, orders: np.ndarray | None = None) -> np.ndarray:
+        """Compute the logarithm of the p value of each column on its own.
 
-    @staticmethod
-    def _stack(functions: list[np.ndarray]) -> np.ndarray:
-        """Stack the functions of some columns, filled up with zeros to the largest number of them."""
-        stacked = np.zeros((len(functions), max(map(len, functions)), functions[0].shape[1]), dtype=np.float32)
-        for place, one in enumerate(functions):
-            stacked[place, : len(one)] = one
-        return stacked
+        Parameters
+        ----------
+        residuals : PairResiduals
+            The residuals.
+        orders : ndarray of int, shape (n_permutations, n_samples), or None, default=None
+            Orders of the rows; if given, the smallest value of each is returned in place of that of each column.
+        """
+        values = residuals.values
+        n_targets, n_rows = values.shape
+        stacked = values if orders is None else values[:, orders].transpose(1, 0, 2).reshape(-1, n_rows)
+        n_orders = 1 if orders is None else len(orders)
+        result = np.zeros((self.basis.n_columns, n_orders))
+        constant = (residuals.main_scale / np.sqrt(residuals.main_scale @ residuals.main_scale)).astype(np.float32)
+        scale = residuals.scale.astype(np.float32)
+        size = max(1, 2**21 // len(self.weights))
+        for start in range(0, self.basis.n_columns, size):
+            columns = np.arange(start, min(start + size, self.basis.n_columns))
+            part = self.basis.take(columns)
+            degrees, functions = part.degrees, part.functions
+            if not degrees.any():
+                continue
+            if part.shift is not None:
+                functions = functions.toarray() + part.shift[:, None]
+            off = np.zeros((len(columns), int(degrees.max()), n_rows), dtype=np.float32)
+            off[np.arange(off.shape[1]) < degrees[:, None]] = functions * scale
+            off -= (off @ constant)[:, :, None] * constant
+            grams = (off @ off.transpose(0, 2, 1)).astype(np.float64)
+            values, vectors = np.linalg.eigh(grams)
+            total = np.trace(grams, axis1=1, axis2=2) / np.maximum(degrees, 1)
+            kept = values > np.maximum(_SMALLEST_SHARE * total, 1e-9)[:, None]
+            inverse = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
+            white = (vectors * inverse[:, None, :]).transpose(0, 2, 1).astype(np.float32) @ off
+            inner = (white @ stacked.T.astype(np.float32)).astype(np.float64)
+            explained = (inner**2).sum(axis=1).reshape(len(columns), n_orders, n_targets).sum(axis=2)
+            rank = kept.sum(axis=1)
+            variance = residuals.null_variance(rank, _leverages(white, residuals.leverage_weights))
+            result[columns] = log_p_values(explained / n_rows, rank[:, None], variance[:, None], n_targets, n_rows)
+        return result[:, 0] if orders is None else result.min(axis=0)
+
+
+def _stack(functions: list[np.ndarray]) -> np.ndarray:
+    """Stack the functions of some columns, filled up with zeros to the largest number of them."""
+    stacked = np.zeros((len(functions), max(map(len, functions)), functions[0].shape[1]), dtype=np.float32)
+    for place, one in enumerate(functions):
+        stacked[place, : len(one)] = one
+    return stacked
 
 
 def _judge_batch(
-    own: np.ndarray,
-    finer: np.ndarray,
-    pairs: np.ndarray,
-    shape: np.ndarray,
-    residuals: PairResiduals,
-    has_product: bool,
+    own: np.ndarray, finer: np.ndarray, pairs: np.ndarray, shape: np.ndarray, residuals: PairResiduals
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return log p, strength and the strongest component of pairs of one shape.
+    """Compute log p, strength and the strongest component of pairs of one shape.
 
     Parameters
     ----------
@@ -127,12 +134,11 @@ def _judge_batch(
         Functions of some columns, and those that take their own effects out.
     pairs : ndarray of int, shape (n_pairs, 2)
         Places of the two columns in these arrays.
-    shape : ndarray of int, shape (4,)
-        Number of functions and of finer functions of the first, then of the second columns.
+    shape : ndarray of int, shape (5,)
+        Number of functions and of finer functions of the first, then of the second columns, and whether both have an order,
+        so that their product is tested on its own too.
     residuals : PairResiduals
         What the pairs are to explain.
-    has_product : bool
-        Whether both columns have an order, so that their product is tested on its own too.
     """
     n_targets, n_rows = residuals.values.shape
     n_products = int(shape[0] * shape[2])
@@ -162,7 +168,7 @@ def _judge_batch(
     rank = kept.sum(axis=1)
     log_p = log_p_values(statistic, rank, residuals.null_variance(rank, leverage), n_targets, n_rows)
     size = np.einsum("mdd->md", left)
-    if has_product and n_products > 1:
+    if shape[4] and n_products > 1:
         # The product of both columns alone, with one degree of freedom: the better of both tests, of which the product, the
         # commonest joint effect, gets three quarters of the error.
         first = np.where(size[:, :1] > smallest, 1 / np.sqrt(np.maximum(size[:, :1], 1e-12)), 0.0)
@@ -178,73 +184,6 @@ def _judge_batch(
     return log_p, np.sqrt(np.clip(statistic / max(n_targets, 1), 0.0, 1.0)), component
 
 
-@dataclass(frozen=True, eq=False)
-class ColumnTests:
-    """Test each column on its own, for one or many residuals.
-
-    Parameters
-    ----------
-    basis : Basis
-        The functions of all columns.
-    weights : ndarray of shape (n_samples,)
-        Weights of the rows, adding up to 1.
-    """
-
-    basis: Basis
-    weights: np.ndarray
-
-    def log_p(self, residuals: PairResiduals, orders: np.ndarray | None = None) -> np.ndarray:
-        """Return the logarithm of the p value of each column.
-
-        Parameters
-        ----------
-        residuals : PairResiduals
-            The residuals.
-        orders : ndarray of int, shape (n_permutations, n_samples), or None, default=None
-            Orders of the rows; if given, the smallest value of each is returned in place of that of each column.
-        """
-        values = residuals.values
-        n_targets, n_rows = values.shape
-        stacked = values if orders is None else values[:, orders].transpose(1, 0, 2).reshape(-1, n_rows)
-        n_orders = 1 if orders is None else len(orders)
-        result = np.zeros((self.basis.n_columns, n_orders)) if orders is None else np.zeros((1, n_orders))
-        constant = (residuals.main_scale / np.sqrt(residuals.main_scale @ residuals.main_scale)).astype(np.float32)
-        scale = residuals.scale.astype(np.float32)
-        for columns, functions, degrees in self._parts():
-            off = np.zeros((len(columns), int(degrees.max()), n_rows), dtype=np.float32)
-            off[np.arange(off.shape[1]) < degrees[:, None]] = functions * scale
-            off -= (off @ constant)[:, :, None] * constant
-            grams = (off @ off.transpose(0, 2, 1)).astype(np.float64)
-            values, vectors = np.linalg.eigh(grams)
-            total = np.trace(grams, axis1=1, axis2=2) / np.maximum(degrees, 1)
-            kept = values > np.maximum(_SMALLEST_SHARE * total, 1e-9)[:, None]
-            inverse = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
-            white = (vectors * inverse[:, None, :]).transpose(0, 2, 1).astype(np.float32) @ off
-            inner = (white @ stacked.T.astype(np.float32)).astype(np.float64)
-            explained = (inner**2).sum(axis=1).reshape(len(columns), n_orders, n_targets).sum(axis=2)
-            rank = kept.sum(axis=1)
-            variance = residuals.null_variance(rank, _leverages(white, residuals.leverage_weights))
-            found = log_p_values(explained / n_rows, rank[:, None], variance[:, None], n_targets, n_rows)
-            if orders is None:
-                result[columns] = found
-            else:
-                result[0] = np.minimum(result[0], found.min(axis=0))
-        return result[:, 0] if orders is None else result[0]
-
-    def _parts(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield some columns at a time, their functions and the number of each column."""
-        basis = self.basis
-        size = max(1, 2**21 // len(self.weights))
-        for start in range(0, basis.n_columns, size):
-            columns = np.arange(start, min(start + size, basis.n_columns))
-            rows = slice(basis.offsets[start], basis.offsets[columns[-1] + 1])
-            functions = basis.functions[rows]
-            if basis.shift is not None:
-                functions = functions.toarray() + basis.shift[rows, None]
-            if len(functions):
-                yield columns, functions, basis.degrees[columns]
-
-
 def _leverages(white: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weighted sum of squared leverages of each test; features are orthonormal, (tests, features, rows)."""
+    """Weighted sum of squared leverages of each test; features are orthonormal, (tests, features, rows)."""
     return np.einsum("tkn,tkn->tn", white, white) ** 2 @ weights.astype(np.float32)

@@ -1,28 +1,53 @@
-"""find_pairs: which columns act together on a target."""
+"""Search all pairs, or the likely ones of very many columns, and correct what is found by permutations."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_random_state
+from joblib import cpu_count
+from scipy import special
+from sklearn.utils import check_random_state, check_scalar
 
 from tamiz._utils.names import pick_name
 from tamiz._utils.progress import ProgressBar
 from tamiz.pairs.basis import make_basis
-from tamiz.pairs.blocks import count_threads
+from tamiz.pairs.blocks import Best, search_all, split
 from tamiz.pairs.columns import ColumnTable, read_columns
-from tamiz.pairs.full import Evidence, no_evidence, search_full, search_sketch
+from tamiz.pairs.evidence import Judge
 from tamiz.pairs.result import Pair, PairSearch
-from tamiz.pairs.target import PairTarget, TailFit, read_target
+from tamiz.pairs.target import (
+    PairResiduals,
+    PairTarget,
+    TailFit,
+    additive_residuals,
+    fit_tail,
+    read_target,
+    residuals_of,
+)
 
 # Fewer rows than these cannot tell a pair from chance.
 MIN_SAMPLES = 20
 # Above this the full search takes minutes for each permutation.
 MAX_FULL_COLUMNS = 20_000
-
+# Of the strongest pairs one for each column is kept, within this and 1,000; so many are always judged exactly,
+MIN_JUDGED = 100
+# and all that are kept and of whose strength fewer than so many are expected among all pairs without effect.
+_EXPECTED_JUDGED = 50.0
+# A sketch takes as many rows as can be searched with so many multiplications, and at least so many;
+_SKETCH_PRODUCTS = 4e12
+_SKETCH_ROWS = 64
+# so many of the pairs that it finds are judged on all rows, and the strongest of so many columns are fitted first.
+_SKETCH_PAIRS = 5_000
+_SKETCH_FITTED = 200
 _WORDS = ("linear", "U-shape", "cubic", "quartic")
+
+# Progress is told as (share done, what is being done).
+Progress = Callable[[float, str], None]
 
 
 def find_pairs(
@@ -96,19 +121,12 @@ def find_pairs(
     """
     task = pick_name(task, ["auto", "classification", "regression"], "task")
     method = pick_name(method, ["auto", "full", "sketch"], "method")
-    _check_integer("degree", degree, 1, 4)
-    _check_integer("n_pairs", n_pairs, 1)
+    check_scalar(degree, "degree", Integral, min_val=1, max_val=4)
+    check_scalar(n_pairs, "n_pairs", Integral, min_val=1)
     if n_permutations != "auto":
-        _check_integer("n_permutations", n_permutations, 0)
-    table = read_columns(X, categorical=categorical, groups=groups)
+        check_scalar(n_permutations, "n_permutations", Integral, min_val=0)
+    table = X if isinstance(X, ColumnTable) else read_columns(X, categorical=categorical, groups=groups)
     target = read_target(y, sample_weight, table.n_samples, task)
-    if table.n_samples < MIN_SAMPLES:
-        note = f"Pairs cannot be judged on {table.n_samples} rows: give at least {MIN_SAMPLES}."
-        nothing = no_evidence(np.zeros(table.n_columns), TailFit(1.0), np.empty(0, dtype=np.int64))
-        return _result(table, target, np.ones(table.n_columns, dtype=np.int64), nothing, "full", n_pairs, note)
-    threads = count_threads(n_jobs)
-    seed = check_random_state(random_state).randint(2**31 - 1)
-    random = np.random.default_rng(seed)
     if method == "auto":
         method = "full" if table.n_columns <= MAX_FULL_COLUMNS else "sketch"
     bar = ProgressBar("find_pairs") if verbose else None
@@ -117,108 +135,261 @@ def find_pairs(
         if bar is not None:
             bar.update(int(1e6 * share), 1_000_000, what)
 
-    note = ""
     try:
-        if method == "sketch":
-            evidence, degrees, note = search_sketch(
-                table, target, degree=degree, random=random, n_threads=threads, progress=progress
-            )
+        random = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        options: dict[str, Any] = {"degree": degree, "n_threads": _count_threads(n_jobs), "progress": progress}
+        if table.n_samples < MIN_SAMPLES:
+            method = "full"
+            found = Evidence(np.zeros(table.n_columns), np.ones(table.n_columns, dtype=np.int64))
+            found.note = f"Pairs cannot be judged on {table.n_samples} rows: give at least {MIN_SAMPLES}."
+        elif method == "sketch":
+            found = _search_sketch(table, target, random, **options)
         else:
-            basis = make_basis(table, target.weights, degree=degree, n_threads=threads)
-            evidence = search_full(
-                basis, target, random=random, n_permutations=n_permutations, n_threads=threads, progress=progress
-            )
-            degrees = basis.degrees
+            found = _search_full(table, target, random, n_permutations, **options)
     finally:
         if bar is not None:
             bar.close()
-    is_scale = evidence.evidence.is_scale
-    if is_scale is not None and is_scale.any():
-        listed = [f"{table.names[i]} and {table.names[j]}" for i, j in evidence.pairs[is_scale][:3]]
+    return _to_result(found, table, target, method, n_pairs)
+
+
+def _count_threads(n_jobs: int | None) -> int:
+    """Number of threads; None and -1 are all processors that this process may use."""
+    n_jobs = -1 if n_jobs is None else n_jobs
+    return max(1, n_jobs if n_jobs > 0 else cpu_count() + 1 + n_jobs)
+
+
+@dataclass(eq=False)
+class Evidence:
+    """Evidence of columns and pairs, by index of the column.
+
+    Parameters
+    ----------
+    marginal_log_p : ndarray of shape (n_columns,)
+        Logarithm of the p value of each column on its own.
+    degrees : ndarray of int, shape (n_columns,)
+        Number of functions of each column.
+    """
+
+    marginal_log_p: np.ndarray
+    degrees: np.ndarray
+
+    def __post_init__(self) -> None:
+        n_columns, none = len(self.degrees), np.empty((0, 2), dtype=np.int64)
+        self.n_usable = int((self.degrees > 0).sum())
+        #: How p values of columns are corrected, and which columns were taken out first.
+        self.marginal_tail, self.fitted = TailFit(float(max(1, self.n_usable))), none[:, 0]
+        #: Pairs that were judged exactly, what is known of them, and how their p values are corrected.
+        self.pairs = none
+        self.judged: tuple[np.ndarray, np.ndarray, np.ndarray] = (np.empty(0), np.empty(0), none)
+        self.is_scale = np.zeros(0, dtype=bool)
+        self.pair_tail = TailFit(1.0)
+        #: Best partner of each column by the approximate evidence of the search, -1 if there is none, and the logarithm of the
+        #: approximate p value of that pair, not below that of the strongest of all pairs without effect.
+        self.partners, self.partner_log_p = np.full(n_columns, -1), np.zeros(n_columns)
+        self.note = ""
+
+    @property
+    def n_tests(self) -> int:
+        """Number of pairs that were searched."""
+        return count_pairs(self.degrees)
+
+
+def count_pairs(degrees: np.ndarray) -> int:
+    """Count the pairs of columns that have functions."""
+    usable = int((degrees > 0).sum())
+    return usable * (usable - 1) // 2
+
+
+def _search_full(
+    table: ColumnTable,
+    target: PairTarget,
+    random: np.random.Generator,
+    n_permutations: Any = 0,
+    *,
+    degree: int = 2,
+    n_threads: int = 1,
+    progress: Progress = lambda share, what: None,
+) -> Evidence:
+    """Search all pairs; "auto" begins with 20 permutations and goes on to 100 while the strongest pair is in doubt."""
+    basis = make_basis(table, target.weights, degree=degree, n_threads=n_threads)
+    judge, alone = Judge(basis, target.weights), residuals_of(target)
+    found = Evidence(judge.columns(alone), basis.degrees)
+    count = n_permutations
+    if count == "auto":
+        count = int(np.clip(2_000_000 // max(1, basis.n_columns), 20, 200))
+    if count and found.n_usable:
+        orders = np.stack([random.permutation(len(target.values)) for _ in range(count)])
+        smallest_alone = [judge.columns(alone, orders[start : start + 25]) for start in range(0, count, 25)]
+        found.marginal_tail = fit_tail(np.concatenate(smallest_alone), found.n_usable)
+    residuals, rescaled = additive_residuals(basis, target, judge.columns, found.marginal_log_p)
+    found.fitted, n_tests = residuals.fitted, found.n_tests
+    if n_tests == 0:
+        return found
+    blocks, n_kept = split(basis), min(int(np.clip(basis.n_columns, MIN_JUDGED, 1000)), n_tests)
+
+    def search(replicates: list[PairResiduals], begin: float, end: float, what: str) -> list[Best]:
+        """Search with several residuals at once; they share the blocks."""
+        weights = np.stack([one.values * residuals.scale for one in replicates])
+        tell = lambda share: progress(begin + (end - begin) * share, what)  # noqa: E731
+        return search_all(blocks, weights, residuals.scale**2, basis.n_columns, n_kept, n_threads, tell)
+
+    wanted = 20 if n_permutations == "auto" else n_permutations
+    best = search([residuals], 0.0, 1.0 / (wanted + 1), "pairs")[0]
+    found.pairs = pairs_to_judge(best, n_tests, residuals.fitted)
+    log_p, strength, component = judge.pairs(found.pairs, residuals)
+    smallest: list[float] = []
+    while len(smallest) < wanted:
+        count = min(10, wanted - len(smallest))
+        replicates = [residuals.replicate(random) for _ in range(count)]
+        begin, end = (len(smallest) + 1) / (wanted + 1), (len(smallest) + count + 1) / (wanted + 1)
+        for replicate, best_without in zip(replicates, search(replicates, begin, end, "permutations")):
+            without_effect = judge.pairs(pairs_to_judge(best_without, n_tests, residuals.fitted), replicate)[0]
+            smallest.append(float(without_effect.min(initial=0.0)))
+        if n_permutations == "auto" and len(smallest) == wanted < 100:
+            corrected = fit_tail(np.array(smallest), n_tests).log_corrected(log_p.min(initial=0.0))
+            if np.log(0.01) < corrected < np.log(0.15):
+                wanted += 20
+    tail = found.pair_tail = fit_tail(np.array(smallest), n_tests)
+    found.is_scale = np.zeros(len(log_p), dtype=bool)
+    if rescaled is not None:
+        # Two columns of the model may only seem to act together because their effects add up on another scale.
+        both = np.isin(found.pairs, residuals.fitted).all(axis=1)
+        given, log_p = log_p, log_p.copy()
+        log_p[both] = np.maximum(given[both], judge.pairs(found.pairs[both], rescaled)[0])
+        found.is_scale = (tail.log_corrected(given) < np.log(0.05)) & (tail.log_corrected(log_p) > np.log(0.05))
+    found.judged = log_p, strength, component
+    found.partners = best.partner
+    found.partner_log_p = np.maximum(special.log_ndtr(-best.column_z), -np.log(n_tests))
+    return found
+
+
+def pairs_to_judge(best: Best, n_tests: int, fitted: np.ndarray) -> np.ndarray:
+    """Choose the pairs that are worth an exact judgement, as an array of shape (n_pairs, 2).
+
+    These are the strongest pairs, the best pair of each column where it is strong, and that of each column of the additive model,
+    whose rows count so differently that the approximate evidence can be far off.
+
+    Parameters
+    ----------
+    best : Best
+        What the search found.
+    n_tests : int
+        Number of all pairs.
+    fitted : ndarray of int
+        Columns of the additive model.
+    """
+    limit = np.log(_EXPECTED_JUDGED / max(1, n_tests))
+    pairs = best.pairs()
+    n_strong = int((special.log_ndtr(-best.z[: len(pairs)]) < limit).sum())
+    is_strong = special.log_ndtr(-best.column_z) < limit
+    is_strong[fitted] = True
+    columns = np.flatnonzero(is_strong & (best.partner >= 0))
+    own = np.sort(np.stack([columns, best.partner[columns]], axis=1), axis=1)
+    return np.unique(np.concatenate([pairs[: max(MIN_JUDGED, n_strong)], own]), axis=0).astype(np.int64)
+
+
+def _search_sketch(
+    table: ColumnTable,
+    target: PairTarget,
+    random: np.random.Generator,
+    *,
+    degree: int = 2,
+    n_threads: int = 1,
+    progress: Progress = lambda share, what: None,
+) -> Evidence:
+    """Find strong pairs among very many columns: search products of ranks on some rows, judge the best pairs on all rows.
+
+    The rows are those with the largest residuals; their number falls with the square of the number of columns.
+    """
+    marginal, degrees = np.zeros(table.n_columns), np.zeros(table.n_columns, dtype=np.int64)
+    alone = residuals_of(target)
+    for start in range(0, table.n_columns, 1024):
+        columns = np.arange(start, min(start + 1024, table.n_columns))
+        part = make_basis(table, target.weights, degree=degree, columns=columns, n_threads=n_threads)
+        degrees[columns] = part.degrees
+        marginal[columns] = Judge(part, target.weights).columns(alone)
+        progress(0.2 * columns[-1] / table.n_columns, "columns")
+    strong = np.sort(np.argsort(marginal, kind="stable")[:_SKETCH_FITTED])
+    basis = make_basis(table, target.weights, degree=degree, columns=strong)
+    judge = Judge(basis, target.weights)
+    residuals, _ = additive_residuals(basis, target, judge.columns, n_tests=table.n_columns)
+
+    weighted = residuals.values * residuals.scale
+    n_rows = int(np.clip(_SKETCH_PRODUCTS / table.n_columns**2, _SKETCH_ROWS, table.n_samples))
+    rows = np.sort(np.lexsort((random.random(table.n_samples), -(weighted**2).sum(axis=0)))[:n_rows])
+    weights = target.weights[rows] / target.weights[rows].sum()
+    basis = make_basis(table.take(rows), weights, degree=1, n_threads=n_threads)
+    n_kept, variance = max(1, min(_SKETCH_PAIRS, count_pairs(basis.degrees))), residuals.scale[rows] ** 2
+    tell = lambda share: progress(0.2 + 0.7 * share, "sketch")  # noqa: E731
+    best = search_all(split(basis), weighted[None, :, rows], variance, table.n_columns, n_kept, n_threads, tell)[0]
+    found = Evidence(marginal, degrees)
+    found.fitted, found.pairs, n_tests = strong[residuals.fitted], best.pairs(), found.n_tests
+    columns = np.unique(found.pairs)
+    basis = make_basis(table, target.weights, degree=degree, columns=columns, n_threads=n_threads)
+    found.judged = Judge(basis, target.weights).pairs(np.searchsorted(columns, found.pairs), residuals)
+    found.is_scale, found.pair_tail = np.zeros(len(found.pairs), dtype=bool), TailFit(float(max(1, n_tests)))
+    progress(1.0, "judged")
+    found.note = (
+        f"Sketch: products of ranks were searched on {n_rows:,} of {table.n_samples:,} rows, and the {len(found.pairs):,} "
+        f"strongest of {n_tests:,} pairs judged on all; weaker pairs and those of another shape can be missed. P values are "
+        "corrected for the number of all pairs (Bonferroni). method='full' looks at all pairs with all rows."
+    )
+    return found
+
+
+def _to_result(found: Evidence, table: ColumnTable, target: PairTarget, method: str, n_pairs: int) -> PairSearch:
+    """Correct the p values, and make the tables of columns and pairs."""
+    (log_p, strength, component), names, unused = found.judged, table.names, np.flatnonzero(found.degrees == 0)
+    note, is_scale, n_tests = found.note, found.is_scale, found.n_tests if len(found.pairs) else 0
+    if is_scale.any():
+        listed = [f"{names[i]} and {names[j]}" for i, j in found.pairs[is_scale][:3]]
         note = (
             f"A matter of scale: {', '.join(listed)}{' and others' if is_scale.sum() > 3 else ''} act together only on the given "
             "scale of the target; on another monotone scale (or with some wrong labels) their effects add up."
         )
-    if evidence.n_tests == 0:
-        usable = int((degrees > 0).sum())
-        note = f"There is no pair to judge: {usable} of {table.n_columns} column(s) can be searched."
-    return _result(table, target, degrees, evidence, method, n_pairs, note)
-
-
-def _check_integer(name: str, value: Any, least: int, most: int | None = None) -> None:
-    ok = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least
-    if not ok or (most is not None and value > most):
-        limits = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise ValueError(f"{name} must be an integer {limits}, got {value!r}.")
-
-
-def _shape(table: ColumnTable, column: int, component: int) -> str:
-    """Return what one function of a column looks like."""
-    members = table.members[column]
-    if len(members) > 1:
-        return "group"
-    return "level" if table.is_categorical[members[0]] else _WORDS[component]
-
-
-def _result(
-    table: ColumnTable,
-    target: PairTarget,
-    degrees: np.ndarray,
-    evidence: Evidence,
-    method: str,
-    n_pairs: int,
-    note: str,
-) -> PairSearch:
-    """Put the evidence into tables."""
-    log_p = evidence.evidence.log_p
-    corrected = evidence.pair_tail.log_corrected(log_p)
+    if n_tests == 0:
+        note = note or f"There is no pair to judge: {found.n_usable} of {len(names)} column(s) can be searched."
+    corrected = found.pair_tail.log_corrected(log_p)
     order = np.argsort(log_p, kind="stable")
-    raw, partners = evidence.partner_log_p.copy(), evidence.partners.copy()
-    pair_log = evidence.pair_tail.log_corrected(raw)
+    raw, partners = found.partner_log_p.copy(), found.partners.copy()
+    pair_log = found.pair_tail.log_corrected(raw)
     pair_log[partners < 0] = raw[partners < 0] = 0.0
     for place in order[::-1]:  # the strongest comes last and stays
-        i, j = evidence.pairs[place]
+        i, j = found.pairs[place]
         pair_log[[i, j]], raw[[i, j]] = corrected[place], log_p[place]
         partners[i], partners[j] = j, i
-    marginal_log = evidence.marginal_tail.log_corrected(evidence.marginal_log_p)
-    marginal_log[degrees == 0] = 0.0
+    marginal_log = found.marginal_tail.log_corrected(found.marginal_log_p)
+    marginal_log[unused] = 0.0
     # Two families of tests: the better of both, corrected for having looked at two.
     best = np.exp(np.minimum(marginal_log, pair_log))
-    scores = np.maximum(
-        -evidence.marginal_log_p - np.log(max(1, int((degrees > 0).sum()))), -raw - np.log(max(1, evidence.n_tests))
-    )
-    is_scale = np.zeros(len(log_p), dtype=bool) if evidence.evidence.is_scale is None else evidence.evidence.is_scale
+    own, joint = -found.marginal_log_p - np.log(max(1, found.n_usable)), -raw - np.log(max(1, n_tests))
+
+    def shape(column: int, function: int) -> str:
+        members = table.members[column]
+        return "group" if len(members) > 1 else "level" if table.is_categorical[members[0]] else _WORDS[function]
+
     pairs = []
     for place in order[:n_pairs]:
-        i, j = (int(column) for column in evidence.pairs[place])
-        k, m = evidence.evidence.component[place]
-        pairs.append(
-            Pair(
-                table.names[i],
-                table.names[j],
-                (i, j),
-                float(evidence.evidence.strength[place]),
-                float(np.exp(corrected[place])),
-                f"{_shape(table, i, int(k))} x {_shape(table, j, int(m))}"
-                + (", a matter of scale" if is_scale[place] else ""),
-            )
-        )
-    unused = {table.names[j]: "constant, or its values but one are too rare" for j in np.flatnonzero(degrees == 0)}
+        i, j = (int(column) for column in found.pairs[place])
+        words = f"{shape(i, component[place, 0])} x {shape(j, component[place, 1])}"
+        words += ", a matter of scale" if is_scale[place] else ""
+        p_value = float(np.exp(corrected[place]))
+        pairs.append(Pair(names[i], names[j], (i, j), float(strength[place]), p_value, words))
     return PairSearch(
-        names=table.names,
+        names=names,
         marginal_p_values=np.exp(marginal_log),
         pair_p_values=np.exp(pair_log),
         partners=partners,
         p_values=best * (2 - best),
-        scores=scores,
+        scores=np.maximum(own, joint),
         pairs=pairs,
         method=method,
         n_samples=table.n_samples,
-        n_tests=evidence.n_tests,
-        n_effective_tests=evidence.pair_tail.n_effective,
-        n_permutations=evidence.pair_tail.n_permutations,
-        fitted=[table.names[j] for j in evidence.fitted],
-        unused=unused,
+        n_tests=n_tests,
+        n_effective_tests=found.pair_tail.n_effective,
+        n_permutations=found.pair_tail.n_permutations,
+        fitted=[names[j] for j in found.fitted],
+        unused={names[j]: "constant, or its values but one are too rare" for j in unused},
         note=note,
         _table=table,
         _target=target,
@@ -235,7 +406,7 @@ def screening_scores(
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> np.ndarray:
-    """Return how much evidence there is for each column, on its own or in its best pair.
+    """Score columns by their evidence, on their own or in their best pair.
 
     The score of a column is the larger of ``-log(p) - log(number of tests)`` of its own test and of the test of its best
     pair, as :func:`tamiz.find_pairs` reports it, without the correction by permutations. Below 20 rows, on which pairs cannot
@@ -277,62 +448,43 @@ def screening_scores(
     numbers = np.arange(n_columns) if groups is None else np.asarray(groups)
     order = np.argsort(numbers, kind="stable")
     members = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if n_columns else []
-    table = ColumnTable(
-        sp.csc_array(X) if sp.issparse(X) else X,
-        [str(number) for number in range(len(members))],
-        members,
-        np.zeros(n_columns, dtype=bool),
-    )
+    values = sp.csc_array(X) if sp.issparse(X) else X
+    table = ColumnTable(values, [str(i) for i in range(len(members))], members, np.zeros(n_columns, dtype=bool))
     if n_samples < MIN_SAMPLES:
-        found = _correlations(table.values, targets, weights)
+        found = _correlations(values, targets, weights)
         return np.array([found[columns].max() for columns in members])
-    scores = np.full(len(members), -np.inf)
     parts = _split_targets(np.asarray(targets, dtype=np.float64), weights, is_classification)
+    search = _search_sketch if table.n_columns > MAX_FULL_COLUMNS else _search_full
+    scores = np.full(len(members), -np.inf)
     for part in parts:
-        scores = np.maximum(scores, _evidence_scores(table, part, seed, count_threads(n_jobs)) - np.log(len(parts)))
+        evidence = search(table, part, np.random.default_rng(seed), n_threads=_count_threads(n_jobs))
+        own = -evidence.marginal_log_p - np.log(max(1, evidence.n_usable))
+        of_pairs = -evidence.judged[0] - np.log(max(1, evidence.n_tests))
+        for side in evidence.pairs.T:
+            np.maximum.at(own, side, of_pairs)
+        own[evidence.degrees == 0] = -np.inf
+        scores = np.maximum(scores, own - np.log(len(parts)))
     return scores
 
 
 def _split_targets(targets: np.ndarray, weights: np.ndarray, is_classification: bool) -> list[PairTarget]:
-    """Return the targets that are searched one after the other: one for exclusive classes, else one for each output."""
+    """Split targets into those searched one after the other: one for exclusive classes, else one for each output."""
     if not is_classification:
         return [PairTarget(column, None, weights) for column in targets.T if np.ptp(column) > 0]
     if targets.shape[1] > 1 and (np.sum(targets > 0, axis=1) == 1).all():
         coded = [np.unique(targets.argmax(axis=1), return_inverse=True)]
     else:
         coded = [np.unique(column > 0, return_inverse=True) for column in targets.T]
-    return [
-        PairTarget(codes.astype(np.float64), classes, _within_classes(weights, codes))
-        for classes, codes in coded
-        if classes.size > 1
-    ]
-
-
-def _within_classes(weights: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return weights that add up to 1, those of each class to its share of the rows."""
-    share = np.bincount(codes) / np.bincount(codes, weights=weights) / codes.size
-    return weights * share[codes]
-
-
-def _evidence_scores(table: ColumnTable, target: PairTarget, seed: int, n_threads: int) -> np.ndarray:
-    """Return the scores of all columns for one target."""
-    random = np.random.default_rng(seed)
-    if table.n_columns > MAX_FULL_COLUMNS:
-        evidence, degrees, _ = search_sketch(table, target, degree=2, random=random, n_threads=n_threads)
-    else:
-        basis = make_basis(table, target.weights, n_threads=n_threads)
-        evidence = search_full(basis, target, random=random, n_permutations=0, n_threads=n_threads)
-        degrees = basis.degrees
-    scores = -evidence.marginal_log_p - np.log(max(1, int(np.count_nonzero(degrees))))
-    of_pairs = -evidence.evidence.log_p - np.log(max(1, evidence.n_tests))
-    for side in evidence.pairs.T:
-        np.maximum.at(scores, side, of_pairs)
-    scores[degrees == 0] = -np.inf
-    return scores
+    found = []
+    for classes, codes in coded:
+        if classes.size > 1:  # the weights of each class add up to its share of the rows
+            share = np.bincount(codes) / np.bincount(codes, weights=weights) / codes.size
+            found.append(PairTarget(codes.astype(np.float64), classes, weights * share[codes]))
+    return found
 
 
 def _correlations(X: Any, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the largest absolute correlation of each column with a target; minus infinity for a constant column."""
+    """Largest absolute correlation of each column with a target; minus infinity for a constant column."""
     centred = targets - weights @ targets
     mean = np.asarray(X.T @ weights).ravel()
     square = X.multiply(X) if sp.issparse(X) else np.square(X, dtype=np.float64)

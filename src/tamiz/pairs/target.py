@@ -18,7 +18,7 @@ from tamiz.rows.targets import decide_task
 
 
 def permutation_variance(rank: np.ndarray, leverage: np.ndarray, n_targets: int, target: float, n: int) -> np.ndarray:
-    """Return the variance of ``trace(H K)`` over all permutations of the rows of K.
+    """Compute the variance of ``trace(H K)`` over all permutations of the rows of K.
 
     Parameters
     ----------
@@ -49,34 +49,8 @@ def permutation_variance(rank: np.ndarray, leverage: np.ndarray, n_targets: int,
     return first + excess * target_excess / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
 
 
-def model_variance(rank: np.ndarray, excess: np.ndarray, n_targets: int, n: int) -> np.ndarray:
-    """Return the variance of ``trace(H K)`` if the residuals are drawn from a model, row by row.
-
-    Parameters
-    ----------
-    rank : ndarray
-        Rank of the projection H.
-    excess : ndarray
-        Sum over the rows of the squared diagonal of H times the excess kurtosis of the residual of that row.
-    n_targets : int
-        Number of residuals, each with variance 1.
-    n : int
-        Number of rows.
-
-    Examples
-    --------
-    >>> random = np.random.default_rng(0)
-    >>> h, p = np.array([3.0, -1, -1, -1, 0]) / np.sqrt(12), np.array([0.1, 0.2, 0.5, 0.3, 0.9])
-    >>> r = ((random.random((200_000, 5)) < p) - p) / np.sqrt(p * (1 - p))
-    >>> exact = model_variance(1, (h**4) @ (1 / (p * (1 - p)) - 6), 1, 5)
-    >>> bool(np.isclose(np.var((r @ h) ** 2 / 5), exact, rtol=0.02))
-    True
-    """
-    return (2.0 * n_targets * np.asarray(rank, dtype=np.float64) + np.asarray(excess)) / n**2
-
-
 def log_p_values(statistic: np.ndarray, rank: np.ndarray, variance: np.ndarray, n_targets: int, n: int) -> np.ndarray:
-    """Return the natural logarithm of the p value of each statistic ``trace(H K)``, by a beta distribution.
+    """Compute the natural logarithm of the p value of each statistic ``trace(H K)``, by a beta distribution.
 
     Parameters
     ----------
@@ -112,7 +86,7 @@ def log_p_values(statistic: np.ndarray, rank: np.ndarray, variance: np.ndarray, 
 
 
 def log_beta_sf(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return the logarithm of the upper tail of a beta distribution, also where the tail is below the smallest number.
+    """Compute the logarithm of the upper tail of a beta distribution, also where the tail is below the smallest number.
 
     Examples
     --------
@@ -138,7 +112,7 @@ def log_beta_sf(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class TailFit:
-    """Describe the smallest of many dependent p values: ``P(min p <= p) = 1 - exp(-(n_effective p) ** slope)``.
+    """Distribution of the smallest of many dependent p values: ``P(min p <= p) = 1 - exp(-(n_effective p) ** slope)``.
 
     Parameters
     ----------
@@ -155,7 +129,7 @@ class TailFit:
     n_permutations: int = 0
 
     def log_corrected(self, log_p: np.ndarray) -> np.ndarray:
-        """Return the logarithm of the corrected p values.
+        """Correct p values for the number of tests; natural logarithms.
 
         Examples
         --------
@@ -225,7 +199,7 @@ _SPREAD_LIMITS = (0.25, 4.0)
 
 @dataclass(frozen=True, eq=False)
 class PairTarget:
-    """Hold a checked target.
+    """Checked target.
 
     Parameters
     ----------
@@ -243,7 +217,7 @@ class PairTarget:
 
     @property
     def n_informative(self) -> float:
-        """Return how many rows of balanced classes say as much as these."""
+        """Number of rows of balanced classes that are as informative as these."""
         n_rows = len(self.values)
         if self.classes is None:
             return float(n_rows)
@@ -275,7 +249,10 @@ def read_target(y: Any, sample_weight: Any, n_samples: int, task: str = "auto") 
         y = y.ravel()
     if y.shape != (n_samples,):
         raise ValueError(f"y must hold one entry for each of the {n_samples} rows of X, got shape {y.shape}.")
-    weights = _read_weights(sample_weight, n_samples)
+    weights = np.ones(n_samples) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_samples,) or not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
+        raise ValueError(f"sample_weight must hold {n_samples} finite numbers from 0, not all of them 0.")
+    weights = weights / weights.sum()
     missing = np.array([value is None or value != value for value in y.tolist()])
     if missing.any():
         raise ValueError(f"Input y contains NaN (first in row {int(missing.argmax())}). Drop those rows.")
@@ -301,19 +278,9 @@ def read_target(y: Any, sample_weight: Any, n_samples: int, task: str = "auto") 
     return PairTarget(codes.astype(np.float64), classes, weights)
 
 
-def _read_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """Return weights that add up to 1."""
-    if sample_weight is None:
-        return np.full(n_samples, 1.0 / n_samples)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n_samples,) or not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
-        raise ValueError(f"sample_weight must hold {n_samples} finite numbers from 0, not all of them 0.")
-    return weights / weights.sum()
-
-
 @dataclass(frozen=True, eq=False)
 class PairResiduals:
-    """Hold standardised residuals.
+    """Standardised residuals.
 
     Parameters
     ----------
@@ -338,7 +305,7 @@ class PairResiduals:
 
     @cached_property
     def leverage_weights(self) -> np.ndarray:
-        """Return what squared leverages are multiplied by: excess kurtosis of each row, or 1 if rows may change places."""
+        """Factors of squared leverages: excess kurtosis of each row, or 1 if rows may be permuted."""
         if self.probabilities is None:
             return np.ones(self.values.shape[1])
         # The squared length of the standardised error of a row in class c is 1 / p_c - 1.
@@ -346,7 +313,7 @@ class PairResiduals:
         return ((1 - shares) ** 2 / shares).sum(axis=1) - n_targets**2 - 2 * n_targets
 
     def null_variance(self, rank: np.ndarray, leverage: np.ndarray) -> np.ndarray:
-        """Return the variance of the evidence of a test without effect.
+        """Compute the variance of the evidence of a test without effect.
 
         Parameters
         ----------
@@ -356,18 +323,18 @@ class PairResiduals:
             Sum of its squared leverages, each times ``leverage_weights``.
         """
         n_targets, n_rows = self.values.shape
-        if self.probabilities is not None:
-            return model_variance(rank, leverage, n_targets, n_rows)
+        if self.probabilities is not None:  # residuals are drawn from the model, row by row
+            return (2.0 * n_targets * np.asarray(rank, dtype=np.float64) + leverage) / n_rows**2
         target = float((((self.values**2).sum(axis=0) / n_rows) ** 2).sum())
         return permutation_variance(rank, leverage, n_targets, target, n_rows)
 
     def sizes(self) -> PairResiduals:
-        """Return the sizes of the residuals of a regression as residuals of their own, to test the spread."""
+        """Turn the sizes of the residuals of a regression into residuals, to test the spread."""
         values = _whitened(_normal_scores(np.abs(self.values[0])))
         return PairResiduals(values, self.scale / self.main_scale, np.ones(values.shape[1]), self.fitted)
 
     def replicate(self, random: np.random.Generator) -> PairResiduals:
-        """Return residuals as they would be without any pair.
+        """Draw residuals as they would be without any pair.
 
         Without an additive model, and for a regression, these are the residuals in another order of the rows. Residuals of an
         additive model of classes cannot change places, as rows differ in their expected variance: there, classes are drawn
@@ -385,7 +352,7 @@ class PairResiduals:
 
 
 def _whitened(raw: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
-    """Return residuals with unit covariance; those of a model of classes are given with the scale of their rows.
+    """Whiten residuals; those of a model of classes are given with the scale of their rows.
 
     The mean of standardised residuals of a logistic model is not 0 where the model misses something: it is evidence and stays.
     Their variance is measured with the square of the scale, as it counts in the evidence of a pair: rows whose class is nearly
@@ -401,7 +368,7 @@ def _whitened(raw: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
 
 
 def _class_errors(codes: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Return the errors of class probabilities, standardised row by row, shape (n_errors, n_samples)."""
+    """Errors of class probabilities, standardised row by row, shape (n_errors, n_samples)."""
     n_classes = shares.shape[1]
     errors = (codes[:, None] == np.arange(n_classes)) - shares
     if n_classes == 2:
@@ -420,7 +387,7 @@ def residuals_of(
     spread: np.ndarray | None = None,
     any_scale: bool = False,
 ) -> PairResiduals:
-    """Return the residuals of an additive model.
+    """Compute the residuals of an additive model.
 
     Parameters
     ----------
@@ -454,7 +421,7 @@ def residuals_of(
             shares = np.bincount(codes, weights=weights, minlength=n_classes)
             expected = np.broadcast_to(shares, (n_rows, n_classes))
         else:
-            expected = probabilities = _class_probabilities(design, codes, n_classes, weights * n_rows, any_scale)
+            expected = probabilities = _class_probabilities(design, codes, weights * n_rows, any_scale)
         errors = _class_errors(codes, expected)
         deviation = np.sqrt((expected * (1 - expected)).sum(axis=1) / 2)
     scale = weights * n_rows * deviation
@@ -472,16 +439,15 @@ def _normal_scores(values: np.ndarray) -> np.ndarray:
 
 
 def _monotone(predictor: np.ndarray, target: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the monotone function of a predictor that is nearest to the target."""
-    return IsotonicRegression(out_of_bounds="clip").fit_transform(
-        predictor, target, sample_weight=np.maximum(weights, 1e-12)
-    )
+    """Fit a monotone function of a predictor to the target."""
+    model = IsotonicRegression(out_of_bounds="clip")
+    return model.fit_transform(predictor, target, sample_weight=np.maximum(weights, 1e-12))
 
 
 def _number_errors(
     target: PairTarget, design: np.ndarray | None, spread_design: np.ndarray | None, any_scale: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the errors of an additive model of numbers, each divided by its expected spread, and the inverse of this spread.
+    """Divide the errors of an additive model of numbers by their expected spread; return also the inverse of this spread.
 
     Where a column changes the spread of the target, or where its curve cannot be followed (far values), errors are larger, and
     products of that column with any other would have a larger variance than permutations of the errors have.
@@ -515,16 +481,13 @@ def _number_errors(
     return errors / spread, 1.0 / spread
 
 
-def _class_probabilities(
-    design: np.ndarray, codes: np.ndarray, n_classes: int, weights: np.ndarray, any_scale: bool
-) -> np.ndarray:
-    """Return the probabilities of an additive logistic model with a weak ridge."""
+def _class_probabilities(design: np.ndarray, codes: np.ndarray, weights: np.ndarray, any_scale: bool) -> np.ndarray:
+    """Predict by an additive logistic model with a weak ridge."""
     model = LogisticRegression(C=1.0, solver="newton-cholesky", max_iter=100, tol=1e-5)
     model.fit(design, codes, sample_weight=weights)
     shares = model.predict_proba(design)
-    assert shares.shape[1] == n_classes
     if any_scale:
-        shares = np.stack([_monotone(shares[:, c], codes == c, weights) for c in range(n_classes)], axis=1)
+        shares = np.stack([_monotone(shares[:, c], codes == c, weights) for c in range(shares.shape[1])], axis=1)
     shares = np.clip(shares, _SMALLEST_PROBABILITY, 1.0)
     return shares / shares.sum(axis=1, keepdims=True)
 
@@ -536,7 +499,7 @@ def additive_residuals(
     marginal_log_p: np.ndarray | None = None,
     n_tests: int | None = None,
 ) -> tuple[PairResiduals, PairResiduals | None]:
-    """Fit an additive model by forward selection and return its residuals, on the given and on the best monotone scale.
+    """Fit an additive model by forward selection; compute its residuals, on the given and on the best monotone scale.
 
     Columns whose own evidence, given those in the model, is significant after a correction for the number of columns come in,
     strongest first, as long as there are ten rows for each coefficient; then, for a numeric target, columns that change
@@ -594,7 +557,7 @@ def additive_residuals(
 def _choose(
     basis: Basis, weights: np.ndarray, log_p: np.ndarray, taken: list[int], limit: float, room: float, degree: int
 ) -> tuple[list[int], list[np.ndarray]]:
-    """Return up to four of the strongest columns, and their functions."""
+    """Choose up to four of the strongest columns; return them with their functions."""
     log_p = log_p.copy()
     log_p[taken] = 0.0
     chosen: list[int] = []

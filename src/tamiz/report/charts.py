@@ -9,37 +9,34 @@ from typing import Any
 import numpy as np
 
 from tamiz._utils.pictures import Grid, Lines, Series
-from tamiz.evaluation.intervals import Interval
-from tamiz.report.columns import Distribution
-from tamiz.report.raster import diverging_palette, png_address, quantise
-from tamiz.report.svg import Frame, Scale, axes, element, marker, number, picture, polyline, series_class, text
-from tamiz.report.text import format_score, format_value, shorten
+from tamiz.report.columns import NEAR_COPY, Distribution
+from tamiz.report.svg import (
+    Frame,
+    Scale,
+    axes,
+    diverging_palette,
+    element,
+    marker,
+    number,
+    picture,
+    png_address,
+    polyline,
+    quantise,
+    series_class,
+    text,
+)
+from tamiz.report.text import format_value, shorten
 
 WIDE, NARROW = 720, 400
 #: Up to so many classes are drawn as overlaid histograms; more as one row of quantiles each.
 N_OVERLAID = 3
 N_GROUPS = 12
-#: Correlations above this size are outlined.
-NEAR_COPY = 0.8
 _REACH = 176.0
 
 
 def both_widths(draw: Any, *arguments: Any) -> dict[str, str]:
     """Draw a chart for a wide and for a narrow screen, where a shrunken one could not be read."""
     return {"wide": draw(*arguments, WIDE), "narrow": draw(*arguments, NARROW)}
-
-
-def describe_score(score: Interval) -> str:
-    """Format a score with its interval.
-
-    Examples
-    --------
-    >>> describe_score(Interval(0.91, 0.88, 0.94))
-    '0.910 (0.880 to 0.940)'
-    """
-    if not score.has_ends:
-        return format_score(score.value)
-    return f"{format_score(score.value)} ({format_score(score.low)} to {format_score(score.high)})"
 
 
 def line_chart(lines: Lines, width: int = 360, height: int = 300) -> str:
@@ -145,98 +142,39 @@ def _levels(frame: Frame, y: Scale, levels: Sequence[tuple[str, float]]) -> str:
     return "".join(parts)
 
 
-def row_chart(
-    rows: Sequence[tuple[str, Interval, int, bool]],
-    title: str,
-    label: str,
-    *,
-    least: Sequence[float] = (),
-    digits: Any = format_score,
-    width: int = 400,
-) -> str:
-    """Draw one row for each value: its name, a mark with its interval, and the number.
-
-    Parameters
-    ----------
-    rows : sequence of (str, Interval, int, bool)
-        Name, value, number of the colour, and whether the mark is hollow and the number starred.
-    title, label : str
-        Name for screen readers, and of the axis.
-    least : sequence of float, default=()
-        Values that the axis holds whatever the rows are.
-    digits : callable, default=format_score
-        Formats a number.
-    width : int, default=400
-        Width of the picture.
-    """
-    frame = Frame(width, 30 * len(rows) + 46, top=8)
-    known = [v for _, score, _, _ in rows for v in (score.value, score.low, score.high) if math.isfinite(v)]
-    x = Scale.over([*known, *least], 130.0, width - 66.0, pad=0.0 if least else 0.06)
-    bottom = frame.height - 36
-    parts = []
-    ticks = [tick for tick in x.ticks(4) if not least or float(tick).is_integer()]
-    for tick, shown in zip(ticks, x.labels(ticks), strict=True):
-        parts.append(element("line", x1=x(tick), x2=x(tick), y1=4.0, y2=bottom, class_="grid"))
-        parts.append(text(shown, x(tick), bottom + 16, text_anchor="middle", class_="tick"))
-    parts.append(text(label, x.stop, frame.height - 4, text_anchor="end", class_="label"))
-    for place, (name, score, position, hollow) in enumerate(rows):
-        at, colour = 22.0 + 30 * place, series_class(position)
-        inner = [text(shorten(name, 18), 2, at + 4, class_="row-label strong" if place == 0 else "row-label")]
-        if score.has_ends:
-            ends = {"x1": x(score.low), "x2": x(score.high), "y1": at, "y2": at}
-            inner.append(element("line", **ends, class_=f"whisker thick {colour}"))
-        shown = digits(score.value)
-        if score.is_known:
-            said = describe_score(score) if score.has_ends else shown
-            look = f"mark {colour}{' hollow' if hollow else ''}"
-            tip = f"{shorten(name, 40)}: {said}"
-            inner.append(marker(position, x(score.value), at, 5.0, class_=look, data_tip=tip))
-        star = " *" if hollow else ""
-        inner.append(text(shown + star, width - 2, at + 4, text_anchor="end", class_="value"))
-        parts.append(element("g", *inner, data_series=str(position)))
-    return picture(frame, title, *parts)
-
-
-def square_chart(
-    rows: Sequence[str],
-    columns: Sequence[str],
-    shares: Sequence[Sequence[float | None]],
-    labels: Sequence[Sequence[str]],
-    tips: Sequence[Sequence[str]],
-    title: str,
-    axis_names: tuple[str, str] = ("", ""),
-) -> str:
-    """Draw a table of squares, darker for a larger share (0 to 1), each with its number written on it."""
+def square_chart(grid: Grid) -> str:
+    """Draw a table of squares, darker for a larger value, each with its text on it."""
+    rows, columns = [shorten(name, 16) for name in grid.rows], [shorten(name, 16) for name in grid.columns]
     size = 64 if len(columns) <= 4 else max(24, min(48, 330 // len(columns)))
-    left = min(130, 20 + 7 * max((len(shorten(r, 16)) for r in rows), default=0))
-    longest = max((len(shorten(c, 16)) for c in columns), default=0)
-    slanted = 7 * longest > size
-    top = (26 + int(4.2 * longest) if slanted else 26) + (18 if axis_names[1] else 0)
+    left = min(130, 20 + 7 * max(map(len, rows), default=0))
+    longest = max(map(len, columns), default=0)
+    slanted = 7 * longest > size and all(map(str.strip, columns))
+    top = (26 + int(4.2 * longest) if slanted else 26) + 18 * bool(grid.x_label)
     frame = Frame(left + size * len(columns) + (44 if slanted else 8), top + size * len(rows) + 8)
-    parts = [text(axis_names[1], left, 12, class_="label")] if axis_names[1] else []
-    if axis_names[0]:
-        parts.append(text(axis_names[0], 2, top - 6, class_="label"))
+    parts = [text(shorten(grid.x_label, 34), left, 12, class_="label")] if grid.x_label else []
+    if grid.y_label:
+        parts.append(text(shorten(grid.y_label, max(8, left // 6)), 2, top - 6, class_="label"))
     for j, column in enumerate(columns):
         at = left + size * (j + 0.5)
         turn = {"transform": f"rotate(-38 {number(at)} {top - 8})"} if slanted else {}
         anchor = "start" if slanted else "middle"
-        parts.append(text(shorten(column, 16), at, top - 8, text_anchor=anchor, class_="tick", **turn))
+        parts.append(text(column, at, top - 8, text_anchor=anchor, class_="tick", **turn))
+    shares = (np.asarray(grid.values, dtype=np.float64) - grid.low) / ((grid.high - grid.low) or 1.0)
     for i, row in enumerate(rows):
         at = top + size * (i + 0.5)
-        parts.append(text(shorten(row, 16), left - 8, at + 4, text_anchor="end", class_="tick"))
-        for j in range(len(columns)):
-            step = heat_step(shares[i][j])
+        parts.append(text(row, left - 8, at + 4, text_anchor="end", class_="tick"))
+        for j, share in enumerate(shares[i].tolist()):
+            # Ten steps let the style sheet set colours for both themes.
+            look = "hnone" if math.isnan(share) else f"h{round(10 * min(max(share, 0.0), 1.0))}"
+            if grid.codes is not None:
+                look += f" by-class {series_class(int(grid.codes[i, j]))}"
             place = {"x": left + size * j + 1.0, "y": top + size * i + 1.0, "width": size - 2.0, "height": size - 2.0}
-            parts.append(element("rect", **place, rx=3, class_=f"heat {step}", data_tip=tips[i][j]))
-            if size >= 30 or len(labels[i][j]) < 3:
+            parts.append(element("rect", **place, rx=3, class_=f"heat {look}", data_tip=grid.tips[i][j]))
+            label = grid.texts[i][j] if grid.texts else ""
+            if label and (size >= 30 or len(label) < 3):
                 middle = left + size * (j + 0.5)
-                parts.append(text(labels[i][j], middle, at + 4, text_anchor="middle", class_=f"on-heat {step}"))
-    return picture(frame, title, *parts, class_="natural")
-
-
-def heat_step(share: float | None) -> str:
-    """Return the class of a shade: ten steps let the style sheet set colours for both themes."""
-    return "hnone" if share is None else f"h{round(10 * min(max(share, 0.0), 1.0))}"
+                parts.append(text(label, middle, at + 4, text_anchor="middle", class_=f"on-heat {look}"))
+    return picture(frame, grid.title, *parts, class_="natural")
 
 
 def raster_chart(grid: Grid, width: int, *, key: str, above: str = "", square: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""Describe columns of the user's table: distributions by class, heat map, correlations, folds, columns that stand in."""
+"""Describe columns of the user's table: distributions by class, heat map, correlations, folds, clusters."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy import stats
 from sklearn.utils import check_array
 
 from tamiz._utils.pictures import Grid
-from tamiz.selection import Selection
+from tamiz.selection import Selection, correlated_clusters
 
 #: Largest heat map: kept columns by rows; pictures are drawn of so many columns.
 MOST_COLUMNS, MOST_ROWS, N_PICTURED = 50, 400, 48
-#: Stand-ins are sought for so many kept columns, over at most so many rows.
-N_WITH_STAND_INS, N_ROWS_SAMPLED = 200, 5000
+#: Columns that correlate more than this, over at most so many rows, carry the same information; sought for the first kept ones.
+NEAR_COPY, N_ROWS_SAMPLED, N_CLUSTERED = 0.8, 5000, 200
 #: Levels of a column that are drawn; the others are counted together.
 MOST_LEVELS = 8
 _N_BINS = 24
@@ -26,7 +25,7 @@ Groups = Sequence[tuple[str, np.ndarray]]
 
 @dataclass(frozen=True)
 class Group:
-    """Describe one class in the distribution of a column: quantiles (5, 25, 50, 75, 95 %), counts by bin or level."""
+    """One class in the distribution of a column: quantiles (5, 25, 50, 75, 95 %), counts by bin or level."""
 
     label: str
     n_rows: int
@@ -37,7 +36,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Distribution:
-    """Describe a column by class: ``edges`` of bins with the lowest and highest value, or ``levels``."""
+    """A column by class: ``edges`` of bins with the lowest and highest value, or ``levels``."""
 
     groups: tuple[Group, ...]
     edges: tuple[float, ...] = ()
@@ -90,13 +89,13 @@ class Columns:
         return len(self.names)
 
     def levels_of(self, column: int) -> list[str]:
-        """Return the names of the features of a column without the name of the column; empty if it is one number."""
+        """Names of the features of a column without the name of the column; empty if it is one number."""
         name, members = self.names[column], self.members[column]
         shown = [self.selection.name_of(int(i)) for i in members]
         return [] if shown == [name] else [one.removeprefix(f"{name}=") for one in shown]
 
     def of_features(self, values: np.ndarray) -> np.ndarray:
-        """Return the largest value of the features of each column."""
+        """Largest value of the features of each column."""
         if self.selection.groups is None:
             return np.asarray(values)
         found = np.full(len(self), -np.inf)
@@ -104,7 +103,7 @@ class Columns:
         return found
 
     def read(self, X: Any, column: int) -> tuple[np.ndarray, tuple[str, ...]]:
-        """Return the values of a column, NaN where missing; if it has levels, the number of the level and their names."""
+        """Values of a column, NaN where missing; if it has levels, the number of the level and their names."""
         members = self.members[column]
         block = np.asarray(X[:, members].toarray() if sp.issparse(X) else X[:, members], dtype=np.float64)
         shown = [self.selection.name_of(int(i)) for i in members]
@@ -124,7 +123,7 @@ class Columns:
         return (np.where(block[:, lacking[0]] > 0.5, np.nan, values) if lacking and numeric else values), ()
 
     def scores(self, X: Any, columns: Sequence[int] | np.ndarray, target: np.ndarray | None) -> np.ndarray:
-        """Return one number per row and column; a level is placed by the mean of the target over its rows."""
+        """One number per row and column; a level is placed by the mean of the target over its rows."""
         found = np.empty((X.shape[0], len(columns)))
         for place, column in enumerate(columns):
             values, levels = self.read(X, int(column))
@@ -155,7 +154,7 @@ def check_report_table(X: Any, selection: Selection) -> Any:
 
 
 def group_rows(y: Any, task: str, target: str | None = None) -> list[tuple[str, np.ndarray]]:
-    """Return the classes with their rows; for a numeric target its lower, middle and upper third.
+    """Group rows by class; for a numeric target by its lower, middle and upper third.
 
     Examples
     --------
@@ -180,7 +179,7 @@ def group_rows(y: Any, task: str, target: str | None = None) -> list[tuple[str, 
 
 
 def target_numbers(y: Any, task: str) -> np.ndarray | None:
-    """Return one number per row to place levels by: the target, the second of two classes, or the commonest of more."""
+    """Numbers to place levels by: the target, the second of two classes, or the commonest of more."""
     values = np.asarray(y)
     if values.ndim != 1:
         return None
@@ -226,7 +225,7 @@ def describe_distribution(values: np.ndarray, groups: Groups, levels: Sequence[s
 
 
 def _bins(values: np.ndarray, n_groups: int) -> tuple[np.ndarray, tuple[float, float]]:
-    """Return the edges of bins, and the values at both ends; bins of whole numbers hold equally many of them."""
+    """Edges of bins, and the values at both ends; bins of whole numbers hold equally many of them."""
     low, high = float(values.min()), float(values.max())
     near, far = np.quantile(values, [0.005, 0.995])
     if high - low > 1.5 * (far - near) > 0:  # a few values far away would flatten all else
@@ -252,7 +251,7 @@ def standardise(block: np.ndarray) -> np.ndarray:
 
 
 def cluster_order(values: np.ndarray) -> np.ndarray:
-    """Return an order of the rows in which like rows are neighbours (average linkage).
+    """Order rows so that like rows are neighbours (average linkage).
 
     Examples
     --------
@@ -284,7 +283,7 @@ def draw_rows(groups: Groups, n_rows: int, most: int) -> np.ndarray:
 
 
 def kept_grids(columns: Columns, X: Any, y: Any, task: str, groups: Groups) -> tuple[Grid, np.ndarray, Grid] | None:
-    """Return the heat map of the first kept columns, its rows, and their correlations; columns and rows clustered.
+    """Describe the heat map of the first kept columns, its rows, and their correlations; columns and rows clustered.
 
     Returns
     -------
@@ -307,7 +306,7 @@ def kept_grids(columns: Columns, X: Any, y: Any, task: str, groups: Groups) -> t
 
 
 def fold_grid(columns: Columns, supports: Sequence[np.ndarray]) -> tuple[Grid, int] | None:
-    """Return which folds kept which columns: the kept ones, then those that half of the folds chose and the fit did not.
+    """Describe which folds kept which columns: the kept ones, then those that half of the folds chose and the fit did not.
 
     Parameters
     ----------
@@ -341,65 +340,37 @@ def fold_grid(columns: Columns, supports: Sequence[np.ndarray]) -> tuple[Grid, i
     return Grid("columns that each fold kept", names, numbers, chosen[:, shown].T, 0, 1, "", "fold"), len(kept)
 
 
-def chance_correlation(n_rows: int, n_pairs: int, level: float = 0.05) -> float:
-    """Return the correlation that the largest of so many pairs of unrelated columns exceeds with probability ``level``.
-
-    Examples
-    --------
-    >>> round(chance_correlation(30, 1000), 2), round(chance_correlation(1000, 1000), 2)
-    (0.67, 0.13)
-    """
-    if n_rows < 4:
-        return 1.0
-    t = float(stats.t.isf(level / 2 / max(1, n_pairs), n_rows - 2))
-    return t / float(np.sqrt(n_rows - 2 + t**2))
-
-
-def find_stand_ins(columns: Columns, X: Any, y: Any, task: str, n_best: int = 3) -> list[list[tuple[str, float]]]:
-    """Find for each kept column the columns left out that correlate with it most.
-
-    Among many columns and few rows the best correlation is large by chance alone, so that a stand-in must correlate more
-    than the best of so many pairs of unrelated columns would, and at least by 0.5.
+def find_clusters(columns: Columns, X: Any, y: Any, task: str) -> list[list[tuple[int, float]]]:
+    """Cluster kept columns with all columns that carry the same information, see :func:`tamiz.selection.correlated_clusters`.
 
     Returns
     -------
-    list of list of (str, float)
-        Names and correlations, the strongest first.
+    list of list of (int, float)
+        Columns of each cluster, the best kept one first, and their correlations with it.
 
     Examples
     --------
     >>> columns = Columns(Selection(support=np.array([True, False, False]), ranking=np.array([1, 2, 3])))
     >>> X = np.random.default_rng(0).normal(size=(30, 3))
     >>> X[:, 1] = X[:, 0] + 0.1 * X[:, 1]
-    >>> [name for name, _ in find_stand_ins(columns, X, None, "classification")[0]]
-    ['x1']
+    >>> [[column for column, _ in cluster] for cluster in find_clusters(columns, X, None, "classification")]
+    [[0, 1]]
     """
-    rows = np.arange(X.shape[0])
-    if rows.size > N_ROWS_SAMPLED:
-        rows = np.sort(np.random.default_rng(0).choice(rows, N_ROWS_SAMPLED, replace=False))
-    table = X if rows.size == X.shape[0] else (X.tocsr()[rows].tocsc() if sp.issparse(X) else X[rows])
-    kept = columns.kept[:N_WITH_STAND_INS]
-    selection = columns.selection
-    others = np.flatnonzero(~selection.support)
-    found: list[dict[str, float]] = [{} for _ in kept]
-    if others.size and rows.size > 2:
-        target = None if y is None else target_numbers(np.asarray(y)[rows], task)
-        wanted = standardise(columns.scores(table, kept, target))
-        threshold = max(0.5, chance_correlation(rows.size, kept.size * others.size))
-        owner = np.arange(selection.n_features) if selection.groups is None else selection.groups
-        for start in range(0, others.size, 2048):  # in pieces, so that a wide table is never copied whole
-            piece = others[start : start + 2048]
-            block = table[:, piece].toarray() if sp.issparse(table) else table[:, piece]
-            r = np.clip(np.round(wanted.T @ standardise(block), 12), -1.0, 1.0)
-            for i, j in np.argwhere(np.abs(r) >= threshold):
-                name = columns.names[int(owner[piece[j]])]
-                if abs(r[i, j]) > abs(found[i].get(name, 0.0)):
-                    found[i][name] = float(r[i, j])
-    return [sorted(entry.items(), key=lambda e: -abs(e[1]))[:n_best] for entry in found]
+    if X.shape[0] > N_ROWS_SAMPLED:
+        rows = np.sort(np.random.default_rng(0).choice(X.shape[0], N_ROWS_SAMPLED, replace=False))
+        X, y = (X.tocsr()[rows].tocsc() if sp.issparse(X) else X[rows]), None if y is None else np.asarray(y)[rows]
+    target = None if y is None else target_numbers(y, task)
+    table = X if columns.selection.groups is None else columns.scores(X, range(len(columns)), target)
+    found, first = [], columns.support & (columns.ranking <= N_CLUSTERED)
+    for members in correlated_clusters(table, first, columns.ranking, NEAR_COPY):
+        unit = standardise(columns.scores(X, members, target))
+        r = np.clip(np.round(unit.T @ unit[:, 0], 6), -1.0, 1.0)
+        found.append(list(zip(members, r.tolist(), strict=True)))
+    return found
 
 
 def image_planes(selection: Selection, X: Any) -> tuple[np.ndarray, np.ndarray | None] | None:
-    """Return the mask and the mean of the rows as images; None where the inputs have no image shape.
+    """Shape the mask and the mean of the rows as images; None where the inputs have no image shape.
 
     Channels come first or last; a pixel is kept if one of its channels is.
     """

@@ -51,10 +51,9 @@ class Summary:
         return f"Summary({len(self.names)} of {len(self.shown.columns)} columns: {', '.join(self.names[:5])}{more})"
 
     def _repr_html_(self) -> str:
-        """Return the summary as HTML; every name is escaped, and it takes its colours from the theme."""
+        """Write the summary as HTML; every name is escaped, and it takes its colours from the theme."""
         shown, names = self.shown, self.names
-        columns, effects = shown.columns, shown.effects
-        values = [None] * len(names) if effects is None else effects.values
+        columns, values = shown.columns, shown.effects[1]
         span = effect_range(values)
         written = format_column(values[:MOST_SUMMARY_ROWS], signed=min(span) < 0)
         rows = []

@@ -12,7 +12,6 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -26,18 +25,17 @@ from tamiz.evaluation.comparison import Comparison
 from tamiz.evaluation.cross_validation import curve_sizes, evaluate
 from tamiz.evaluation.stability import library_versions
 from tamiz.evaluation.subjects import task_of
+from tamiz.report import text
 from tamiz.report.columns import Columns, check_report_table
 from tamiz.report.compare_view import compare_view
 from tamiz.report.pairs_view import pairs_view
 from tamiz.report.select_view import Shown, select_view
-from tamiz.report.text import clean_text, format_value, json_for_script
 from tamiz.rows.targets import decide_task
 from tamiz.selection import Selection
 from tamiz.study import Study
 
 #: Cells of the encoded table that the page looks at; of larger tables it takes a sample of the rows.
 _MOST_CELLS = 8_000_000
-Scalar = str | int | float | bool | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +64,6 @@ class About:
         Command that repeats the run.
     created : str or None, default=None
         Date and time in ISO format.
-    level_names : mapping, default={}
-        For a search for pairs the names of categories, by name of the column and code.
     """
 
     title: str = "Selection"
@@ -77,12 +73,11 @@ class About:
     n_rows: int = 0
     n_features: int = 0
     notes: Sequence[str] = ()
-    settings: Mapping[str, Scalar] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=library_versions)
     seed: int | None = None
     command: str | None = None
     created: str | None = None
-    level_names: Mapping[str, Mapping[float, str]] = field(default_factory=dict)
 
 
 def report(
@@ -91,10 +86,7 @@ def report(
     y: Any = None,
     *,
     path: str | os.PathLike[str] = "report.html",
-    cv: Any = None,
-    image_shape: tuple[int, ...] | None = None,
-    spreadsheet_safe: bool = True,
-    **about: Any,
+    **details: Any,
 ) -> Path:
     """Write a report as one HTML file that needs nothing else.
 
@@ -106,15 +98,8 @@ def report(
         What an estimator was fitted on. With them the page shows distributions and correlations.
     path : path-like, default="report.html"
         Where to write; a file of that name is replaced.
-    cv : int, cross-validation splitter or None, default=None
-        Folds in which the estimator selects anew, for scores on held-out rows; None measures none.
-    image_shape : tuple of int or None, default=None
-        Shape of the inputs where they are images, such as (28, 28): the page shows the mask over the mean image.
-    spreadsheet_safe : bool, default=True
-        Whether CSV downloads from the page start out with cells such as ``=1+1`` made harmless; the page has a switch.
-    **about
-        What the page says about the run: ``title``, ``task``, ``target``, ``n_rows``, ``n_features``, ``notes``,
-        ``settings``, ``seed``, ``command``, ``created``.
+    **details
+        Options of :func:`render`: ``cv``, ``image_shape``, ``spreadsheet_safe``, and what the page says about the run.
 
     Returns
     -------
@@ -135,8 +120,7 @@ def report(
         raise IsADirectoryError(f"{target} is a folder; give the name of a file, such as {target / 'report.html'}.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {target.parent} to write the report to; create it first.")
-    page = render(source, X, y, cv=cv, image_shape=image_shape, spreadsheet_safe=spreadsheet_safe, **about)
-    write_atomic(target, page)
+    write_atomic(target, render(source, X, y, **details))
     return target
 
 
@@ -150,12 +134,21 @@ def render(
     spreadsheet_safe: bool = True,
     **about: Any,
 ) -> str:
-    """Return the page that :func:`report` writes.
+    """Render the page that :func:`report` writes.
 
     Parameters
     ----------
-    source, X, y, cv, image_shape, spreadsheet_safe, **about
+    source, X, y
         As for :func:`report`.
+    cv : int, cross-validation splitter or None, default=None
+        Folds in which the estimator selects anew, for scores on held-out rows; None measures none.
+    image_shape : tuple of int or None, default=None
+        Shape of the inputs where they are images, such as (28, 28): the page shows the mask over the mean image.
+    spreadsheet_safe : bool, default=True
+        Whether CSV downloads from the page start out with cells such as ``=1+1`` made harmless; the page has a switch.
+    **about
+        What the page says about the run: ``title``, ``task``, ``target``, ``n_rows``, ``n_features``, ``notes``,
+        ``settings``, ``seed``, ``command``, ``created``.
 
     Returns
     -------
@@ -189,11 +182,9 @@ def render(
             **view,
             about=said,
             spreadsheet_safe=spreadsheet_safe,
-            created=_moment(said.created),
-            settings=[(str(key), "none" if value is None else str(value)) for key, value in said.settings.items()],
             style=_markup(style),
             script=_markup(script),
-            payload=_markup(json_for_script(payload)),
+            payload=_markup(text.json_for_script(payload)),
             policy=_policy(style, script),
         )
     )
@@ -254,7 +245,7 @@ def gather(
     if model is not None and hasattr(model, "get_params") and "settings" not in about:
         usual = {name: one.default for name, one in inspect.signature(type(model)).parameters.items()}
         given_parameters = sorted(model.get_params(deep=False).items())
-        about["settings"] = {key: _as_scalar(value) for key, value in given_parameters if value is not usual.get(key)}
+        about["settings"] = {key: value for key, value in given_parameters if value is not usual.get(key)}
     columns = Columns(selection)
     known = {
         "title": "Selection" if model is None else type(model).__name__,
@@ -297,7 +288,7 @@ def _of_study(study: Study, about: dict[str, Any]) -> tuple[Shown, About]:
         kept = study.selection_of(model).ordered
         sizes = [[effects.get(int(i)) for i in columns.members[int(c)]] for c in kept]
         sets.append((m, kept.tolist(), [max((v for v in s if v is not None), key=abs, default=None) for s in sizes]))
-    settings = {name: _as_scalar(value) for name, value in study.settings.items() if value is not None}
+    settings = {name: value for name, value in study.settings.items() if value is not None}
     known = {
         "title": study.title,
         "task": study.task,
@@ -315,7 +306,7 @@ def _of_study(study: Study, about: dict[str, Any]) -> tuple[Shown, About]:
 
 
 def find_selection(source: Any) -> tuple[Selection, Any, Any]:
-    """Return the selection of a source, the estimator that holds it, and what comes before it in a pipeline.
+    """Find the selection of a source, the estimator that holds it, and what comes before it in a pipeline.
 
     Examples
     --------
@@ -354,25 +345,12 @@ def find_selection(source: Any) -> tuple[Selection, Any, Any]:
     return Selection(support, ranks, variant=type(source).__name__, engine="own", feature_names=given), source, None
 
 
-def _as_scalar(value: Any) -> Scalar:
-    return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)
-
-
-def _moment(created: str | None) -> str | None:
-    """Format a date and time in ISO format; return anything else as it is."""
-    try:
-        moment = datetime.fromisoformat(created or "")
-    except ValueError:
-        return created
-    return f"{moment:%Y-%m-%d %H:%M} {moment:%Z}".strip() if "T" in (created or "") else created
-
-
 def _asset(name: str) -> str:
     return resources.files("tamiz.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def _policy(style: str, script: str) -> str:
-    """Return the Content-Security-Policy: our style and script by their hash, pictures inside the page, nothing else."""
+    """Write the Content-Security-Policy: our style and script by their hash, pictures inside the page, nothing else."""
 
     def source(content: str) -> str:
         return "'sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode("ascii") + "'"
@@ -398,8 +376,20 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
-        finalize=lambda value: clean_text(value) if type(value) is str else value,
+        finalize=lambda value: text.clean_text(value) if type(value) is str else value,
     )
-    environment.filters["plain"] = format_value
-    environment.filters["markup"] = _markup
+    environment.filters |= {
+        "counted": text.counted,
+        "ends": text.describe_ends,
+        "interval": text.describe_score,
+        "markup": _markup,
+        "number": text.format_number,
+        "p": text.format_p_value,
+        "plain": text.format_value,
+        "score": text.format_score,
+        "seconds": text.format_seconds,
+        "short": text.shorten,
+    }
+    environment.tests["finite"] = lambda value: value is not None and math.isfinite(value)
+    environment.globals["format_seconds"] = text.format_seconds
     return environment

@@ -1,4 +1,4 @@
-"""Drawing tools of the charts: elements with escaped text, scales with round ticks, axes, legends.
+"""Drawing tools of the charts: elements with escaped text, scales with round ticks, axes, marks, embedded pictures.
 
 Colours never appear here: marks carry classes (``s0`` .. ``s17``, ``kept``, ``dropped``) and the style sheet gives
 each theme its own palette. Presentation attributes are used instead of ``style``, which the page's
@@ -7,18 +7,35 @@ Content-Security-Policy forbids.
 
 from __future__ import annotations
 
+import base64
 import html
 import itertools
 import math
+import struct
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tamiz.report.text import clean_text, format_number
+import numpy as np
+
+from tamiz._utils.pictures import Grid
+from tamiz.report.text import clean_text, format_number, shorten
 
 #: How many series have a colour of their own; further ones start again with another dash.
 N_COLOURS = 20
-_MARKERS = ("circle", "square", "diamond", "triangle", "cross")
+#: Shapes of size 1 that tell series apart where colour does not: circle, square, diamond, triangle, cross.
+_MARKERS = (
+    "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0z",
+    "M-1-1h2v2h-2z",
+    "M0-1.4L1.4 0 0 1.4-1.4 0z",
+    "M0-1.4L1.4 1H-1.4z",
+    "M-.4-1.2h.8v.8h.8v.8h-.8v.8h-.8v-.8h-.8v-.8h.8z",
+)
+#: Index of a missing value in the palette; 0 to 254 hold the values.
+MISSING_CODE = 255
+#: Colours of the lowest value, the middle, the highest and of a missing one.
+COLOURS = (35, 96, 168), (248, 247, 244), (176, 58, 22), (190, 190, 190)
 
 
 def number(value: float) -> str:
@@ -35,7 +52,7 @@ def number(value: float) -> str:
 
 
 def element(name: str, *children: str, **attributes: Any) -> str:
-    """Return an SVG or HTML element. Children are markup already; attribute values are escaped, None leaves one out.
+    """Write an SVG or HTML element. Children are markup already; attribute values are escaped, None leaves one out.
 
     Examples
     --------
@@ -52,7 +69,7 @@ def element(name: str, *children: str, **attributes: Any) -> str:
 
 
 def text(content: Any, x: float, y: float, **attributes: Any) -> str:
-    """Return a text element; the content is escaped."""
+    """Write a text element; the content is escaped."""
     return element("text", html.escape(clean_text(content), quote=False), x=float(x), y=float(y), **attributes)
 
 
@@ -68,7 +85,7 @@ class Scale:
 
     @classmethod
     def over(cls, values: Sequence[float], start: float, stop: float, *, log: bool = False, pad: float = 0.0) -> Scale:
-        """Return a scale that holds all finite ``values``, with a share ``pad`` of the range to spare on both sides."""
+        """Make a scale that holds all finite ``values``, with a share ``pad`` of the range to spare on both sides."""
         finite = [float(v) for v in values if v is not None and math.isfinite(v) and (not log or v > 0)]
         low, high = (min(finite), max(finite)) if finite else (1.0, 10.0) if log else (0.0, 1.0)
         if low == high:
@@ -81,7 +98,7 @@ class Scale:
         return cls(low, high, start, stop, log)
 
     def __call__(self, value: float) -> float:
-        """Return the pixel of a value; values outside the range land on the border."""
+        """Place a value in pixels; values outside the range land on the border."""
         if self.log:
             share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
         else:
@@ -89,7 +106,7 @@ class Scale:
         return self.start + (self.stop - self.start) * min(max(share, 0.0), 1.0)
 
     def labels(self, ticks: Sequence[float]) -> list[str]:
-        """Return the ticks as text, with the same number of decimals for all on a linear scale."""
+        """Format ticks, with the same number of decimals for all on a linear scale."""
         if self.log or len(ticks) < 2 or max(map(abs, ticks)) >= 1e6:
             return [format_number(tick, digits=2) for tick in ticks]
         step = min(b - a for a, b in itertools.pairwise(sorted(ticks)))
@@ -105,9 +122,14 @@ class Scale:
         ([0.0, 20.0, 40.0, 60.0, 80.0], [10.0, 100.0, 1000.0])
         """
         if self.log:
-            found = _log_ticks(self.low, self.high, n_ticks)
+            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            for multiples in ((1,), (1, 3), (1, 2, 5)):
+                found = [m * 10.0**p for p in powers for m in multiples]
+                found = [tick for tick in found if self.low * 0.999 <= tick <= self.high * 1.001]
+                if len(found) >= 3:
+                    break
             if len(found) >= 2:
-                return found
+                return found[:: math.ceil(len(found) / (n_ticks + 2))]
         raw = (self.high - self.low) / max(n_ticks, 1)
         power = 10.0 ** math.floor(math.log10(raw))
         step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= raw * 0.999)
@@ -116,19 +138,9 @@ class Scale:
         return [round(i * step, 12) for i in range(first, last + 1)]
 
 
-def _log_ticks(low: float, high: float, n_ticks: int) -> list[float]:
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for multiples in ((1,), (1, 3), (1, 2, 5)):
-        found = [m * 10.0**p for p in powers for m in multiples if low * 0.999 <= m * 10.0**p <= high * 1.001]
-        if len(found) >= 3:
-            break
-    every = math.ceil(len(found) / (n_ticks + 2)) if found else 1
-    return found[::every]
-
-
 @dataclass(frozen=True)
 class Frame:
-    """Describe where the plot area of a chart lies inside its picture."""
+    """Where the plot area of a chart lies inside its picture."""
 
     width: int
     height: int
@@ -148,26 +160,22 @@ class Frame:
         return self.height - self.bottom, self.top
 
 
-def axes(
-    frame: Frame,
-    x: Scale,
-    y: Scale,
-    x_label: str,
-    y_label: str,
-    *,
-    x_ticks: Sequence[float] = (),
-    counts: bool = False,
-) -> str:
-    """Grid lines, tick labels and the two axis titles; the title of y stands on top, where it reads without turning."""
+def axes(frame: Frame, x: Scale, y: Scale, x_label: str, y_label: str, x_ticks: Sequence[float] = ()) -> str:
+    """Draw grid lines, tick labels and the titles of both axes; that of y stands on top, where it reads without turning."""
     left, right = frame.x_range
     bottom = frame.y_range[0]
     parts = []
-    y_ticks = [t for t in y.ticks(4 if frame.height < 200 else 5) if not counts or float(t).is_integer()]
+    y_ticks = y.ticks(4 if frame.height < 200 else 5)
     for tick, shown in zip(y_ticks, y.labels(y_ticks), strict=True):
         at = y(tick)
         parts.append(element("line", x1=left, x2=right, y1=at, y2=at, class_="grid"))
         parts.append(text(shown, left - 7, at + 4, text_anchor="end", class_="tick"))
-    ticks = spread(list(x_ticks), x, 34) if x_ticks else x.ticks(4 if frame.width < 420 else 6)
+    ticks = x.ticks(4 if frame.width < 420 else 6)
+    if x_ticks:  # those whose labels have room
+        ticks = []
+        for tick in sorted(x_ticks):
+            if not ticks or x(tick) - x(ticks[-1]) >= 34:
+                ticks.append(tick)
     for tick, shown in zip(ticks, x.labels(ticks), strict=True):
         at = x(tick)
         parts.append(element("line", x1=at, x2=at, y1=bottom, y2=bottom + 4, class_="axis"))
@@ -179,17 +187,8 @@ def axes(
     return "".join(parts)
 
 
-def spread(ticks: list[float], scale: Scale, gap: float) -> list[float]:
-    """Those ticks whose labels have ``gap`` pixels of room; the first always stays."""
-    kept: list[float] = []
-    for tick in sorted(ticks):
-        if not kept or scale(tick) - scale(kept[-1]) >= gap:
-            kept.append(tick)
-    return kept
-
-
 def polyline(points: Sequence[tuple[float, float]], **attributes: Any) -> str:
-    """Return a path through points; a point that is not finite breaks the line. Points on a straight run are left out."""
+    """Draw a path through points; a point that is not finite breaks the line. Points on a straight run are left out."""
     pieces: list[list[tuple[float, float]]] = [[]]
     for point in points:
         if not all(math.isfinite(c) for c in point):
@@ -197,52 +196,29 @@ def polyline(points: Sequence[tuple[float, float]], **attributes: Any) -> str:
                 pieces.append([])
             continue
         piece = pieces[-1]
-        if len(piece) >= 2 and _straight(piece[-2], piece[-1], point):
-            piece[-1] = point
-        else:
-            piece.append(point)
+        if len(piece) >= 2:
+            (a, b), (c, d), (e, f) = piece[-2], piece[-1], point
+            # Twice the area of the triangle against the length of its base: the distance of the middle point in pixels.
+            if abs((c - a) * (f - b) - (e - a) * (d - b)) <= 0.05 * math.hypot(e - a, f - b):
+                piece.pop()
+        piece.append(point)
     drawn = "".join("M" + "L".join(f"{number(px)} {number(py)}" for px, py in piece) for piece in pieces if piece)
     return element("path", d=drawn, fill="none", **attributes) if drawn else ""
 
 
-def _straight(first: tuple[float, float], middle: tuple[float, float], last: tuple[float, float]) -> bool:
-    # Twice the area of the triangle against the length of its base: the distance of the middle point in pixels.
-    area = abs((middle[0] - first[0]) * (last[1] - first[1]) - (last[0] - first[0]) * (middle[1] - first[1]))
-    return area <= 0.05 * math.hypot(last[0] - first[0], last[1] - first[1])
-
-
 def marker(kind: int, x: float, y: float, size: float = 3.6, **attributes: Any) -> str:
-    """Return a point whose shape tells series apart where colour does not."""
-    shape = _MARKERS[kind % len(_MARKERS)]
-    if shape == "circle":
-        return element("circle", cx=x, cy=y, r=size, **attributes)
-    if shape == "square":
-        return element("rect", x=x - size, y=y - size, width=2 * size, height=2 * size, **attributes)
-    if shape == "cross":
-        arm = f"h{number(size * 0.8)}"
-        parts = [f"M{number(x - size * 0.4)} {number(y - size * 1.2)}", arm, f"v{number(size * 0.8)}", arm]
-        parts += [
-            f"v{number(size * 0.8)}",
-            f"h-{number(size * 0.8)}",
-            f"v{number(size * 0.8)}",
-            f"h-{number(size * 0.8)}",
-        ]
-        parts += [f"v-{number(size * 0.8)}", f"h-{number(size * 0.8)}", f"v-{number(size * 0.8)}", arm, "z"]
-        return element("path", d="".join(parts), **attributes)
-    reach = size * 1.4
-    corners = [(x, y - reach), (x + reach, y), (x, y + reach), (x - reach, y)]
-    if shape == "triangle":
-        corners = [(x, y - reach), (x + reach, y + size), (x - reach, y + size)]
-    return element("path", d="M" + "L".join(f"{number(a)} {number(b)}" for a, b in corners) + "Z", **attributes)
+    """Draw a point, of one of five shapes."""
+    place = f"translate({number(x)} {number(y)}) scale({number(size)})"
+    return element("path", d=_MARKERS[kind % len(_MARKERS)], transform=place, **attributes)
 
 
 def series_class(position: int) -> str:
-    """Return the class that colours a series; past the palette a dash is added."""
+    """Class that colours a series; past the palette a dash is added."""
     return f"s{position % N_COLOURS}" + (" dashed" if position >= N_COLOURS else "")
 
 
 def picture(frame: Frame, label: str, *children: str, class_: str = "") -> str:
-    """Return the finished drawing, named for screen readers; a "natural" one is not enlarged past its own size."""
+    """Finish a drawing, named for screen readers; a "natural" one is not enlarged past its own size."""
     return element(
         "svg",
         *children,
@@ -252,3 +228,66 @@ def picture(frame: Frame, label: str, *children: str, class_: str = "") -> str:
         role="img",
         aria_label=label,
     )
+
+
+def _chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+def png_address(pixels: np.ndarray, palette: np.ndarray | None = None) -> str:
+    """Write a PNG as a data address; by hand because it takes ten lines and no imaging library.
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8, shape (height, width)
+        Grey values, or places in the palette.
+    palette : ndarray of uint8, shape (n_colours, 3), or None, default=None
+        Colours; None makes a grey picture.
+
+    Examples
+    --------
+    >>> png_address(np.zeros((2, 2), dtype=np.uint8))[:22]
+    'data:image/png;base64,'
+    """
+    height, width = pixels.shape
+    kind = 0 if palette is None else 3
+    lines = b"".join(b"\0" + row.tobytes() for row in np.ascontiguousarray(pixels, dtype=np.uint8))
+    parts = [b"\x89PNG\r\n\x1a\n", _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0))]
+    if palette is not None:
+        parts.append(_chunk(b"PLTE", np.ascontiguousarray(palette, dtype=np.uint8).tobytes()))
+    parts += [_chunk(b"IDAT", zlib.compress(lines, 9)), _chunk(b"IEND", b"")]
+    return "data:image/png;base64," + base64.b64encode(b"".join(parts)).decode("ascii")
+
+
+def diverging_palette() -> np.ndarray:
+    """Make 256 colours: blue for the lowest value, near white for the middle, red for the highest, grey for missing."""
+    lowest, middle, highest, missing = map(np.array, COLOURS)
+    share = np.abs(np.linspace(-1, 1, 255))[:, None]
+    end = np.where(np.arange(255)[:, None] < 127, lowest, highest)
+    colours = (1 - share) * middle + share * end
+    return np.vstack([colours.round(), missing]).astype(np.uint8)
+
+
+def quantise(values: np.ndarray, largest: float) -> np.ndarray:
+    """Code values of -largest to largest as 0 to 254; others at the border, missing ones as ``MISSING_CODE``.
+
+    Examples
+    --------
+    >>> quantise(np.array([-9.0, 0.0, 3.0, np.nan]), 3.0).tolist()
+    [0, 127, 254, 255]
+    """
+    values = np.asarray(values, dtype=np.float64)
+    scaled = np.clip(np.nan_to_num(values) / largest, -1, 1) * 127 + 127
+    return np.where(np.isfinite(values), scaled.round(), MISSING_CODE).astype(np.uint8)
+
+
+def grid_payload(grid: Grid, columns: Sequence[str], between: str = "") -> dict[str, Any]:
+    """Data that the script needs to name a cell: names of both axes and the quantised values."""
+    return {
+        "rows": [shorten(name, 60) for name in grid.rows],
+        "columns": [shorten(name, 80) for name in columns],
+        "between": between,
+        "codes": base64.b64encode(quantise(grid.values, grid.high).tobytes()).decode("ascii"),
+        "largest": grid.high,
+        "unit": grid.label,
+    }

@@ -18,7 +18,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def clean_text(value: Any) -> str:
-    """Return text that every encoder accepts; what cannot be written becomes U+FFFD.
+    """Make text that every encoder accepts; what cannot be written becomes U+FFFD.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def clean_text(value: Any) -> str:
 
 
 def shorten(value: Any, n_characters: int) -> str:
-    """Return at most ``n_characters`` of a text, cut in the middle, where two long names are most often alike.
+    """Shorten a text to ``n_characters``, cut in the middle, where two long names are most often alike.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def shorten(value: Any, n_characters: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless it is one.
+    """Write a number with its noun, in the plural unless it is one.
 
     Examples
     --------
@@ -68,9 +68,7 @@ def format_number(value: float | None, digits: int = 3, signed: bool = False) ->
     if size == 0:
         text = "0"
     elif size >= 1e7 or size < 1e-4:
-        text = f"{size:.{digits - 1}e}"
-        mantissa, exponent = text.split("e")
-        text = f"{mantissa}e{int(exponent)}"
+        text = f"{size:.{digits - 1}e}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
     elif float(size).is_integer() and size < 1e7:
         text = f"{size:,.0f}"
     else:
@@ -114,6 +112,25 @@ def _with_sign(value: float, shown: str, signed: bool) -> str:
     return f"-{shown}" if value < 0 else f"+{shown}" if signed else shown
 
 
+def describe_score(score: Any) -> str:
+    """Format a score with its interval.
+
+    Examples
+    --------
+    >>> from tamiz.evaluation.intervals import Interval
+    >>> describe_score(Interval(0.91, 0.88, 0.94))
+    '0.910 (0.880 to 0.940)'
+    """
+    ends = f" ({format_score(score.low)} to {format_score(score.high)})" if score.has_ends else ""
+    return format_score(score.value) + ends
+
+
+def describe_ends(gap: Any) -> str:
+    """Format the ends of an interval of a difference; a dash if they are not known."""
+    known = math.isfinite(gap.low)
+    return f"{format_score(gap.low, signed=True)} to {format_score(gap.high, signed=True)}" if known else "–"
+
+
 def format_column(values: Sequence[float | None], signed: bool = False) -> list[str]:
     """Format numbers that align in a column: as many decimals for all as give the largest three digits.
 
@@ -126,13 +143,9 @@ def format_column(values: Sequence[float | None], signed: bool = False) -> list[
     if largest == 0 or not 1e-3 <= largest < 1e7:
         return [format_number(v, signed=signed) for v in values]
     decimals = max(0, 2 - math.floor(math.log10(largest)))
-    shown = []
-    for value in values:
-        if value is None or not math.isfinite(value):
-            shown.append("–")
-            continue
-        shown.append(_with_sign(value, f"{abs(value):,.{decimals}f}", signed))
-    return shown
+    return [
+        "–" if v is None or not math.isfinite(v) else _with_sign(v, f"{abs(v):,.{decimals}f}", signed) for v in values
+    ]
 
 
 def format_seconds(value: float | None) -> str:
@@ -167,7 +180,7 @@ def format_p_value(value: float | None) -> str:
 
 
 def json_for_script(value: Any) -> str:
-    r"""Return JSON that can stand inside a ``<script>`` element: nothing in it can end the element or the line.
+    r"""Write JSON that can stand inside a ``<script>`` element: nothing in it can end the element or the line.
 
     Examples
     --------
@@ -212,7 +225,7 @@ def csv_cell(value: Any, spreadsheet_safe: bool = True) -> str:
 
 
 def csv_text(header: Iterable[Any], rows: Iterable[Iterable[Any]], spreadsheet_safe: bool = True) -> str:
-    r"""Return a whole CSV file as text.
+    r"""Write a whole CSV file as text.
 
     Examples
     --------

@@ -14,9 +14,10 @@ from tamiz.estimators.networks import NETWORKS
 from tamiz.evaluation.cross_validation import cross_validate, curve_sizes
 from tamiz.evaluation.metrics import get_metric
 from tamiz.evaluation.subjects import Fitted, Subject
-from tamiz.report.charts import both_widths, class_strip, describe_score, legend, line_chart, raster_chart
+from tamiz.report.charts import both_widths, class_strip, legend, line_chart, raster_chart
 from tamiz.report.columns import Columns, group_rows, kept_grids
 from tamiz.report.select_view import Shown, score_curve
+from tamiz.report.text import describe_score
 from tamiz.serve.jobs import LiveJob
 from tamiz.serve.tables import LiveError, LiveTable, TargetData
 

@@ -89,15 +89,15 @@
   }
   function featureRow(i) {
     const kept = i < data.nKept;
-    const ins = kept && data.standIns[i] ? data.standIns[i].map((s) => s[0]).join("; ") : null;
-    return [i + 1, data.names[i], data.columns[i], kept, kept ? data.effects[i] : null, kept ? data.shares[i] : null, ins];
+    const alike = kept && data.clusters[i] ? data.clusters[i].join("; ") : null;
+    return [i + 1, data.names[i], data.columns[i], kept, kept ? data.effects[i] : null, kept ? data.shares[i] : null, alike];
   }
-  /* A column of the set that is kept with another M; share of folds and stand-ins are those of the selection. */
+  /* A column of the set that is kept with another M; share of folds and cluster are those of the selection. */
   function otherRow([i, effect], rank) {
-    const [, name, column, , , share, ins] = featureRow(i);
-    return [rank + 1, name, column, true, effect, share, ins];
+    const [, name, column, , , share, alike] = featureRow(i);
+    return [rank + 1, name, column, true, effect, share, alike];
   }
-  const HEADER = ["rank", "name", "column", "kept", "effect", "fold_share", "stand_ins"];
+  const HEADER = ["rank", "name", "column", "kept", "effect", "fold_share", "same_information"];
 
   const labels = new Map(), timers = new Map();
   async function copy(text, button) {

@@ -19,7 +19,7 @@ from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from tamiz.torch import FeatureMask
-from tamiz.torch.callbacks import AttachedMasks, all_closed
+from tamiz.torch.callbacks import MaskCallback, all_closed
 from tamiz.torch.lightning import LightningMaskCallback
 from tamiz.torch.skorch import SkorchMaskCallback
 
@@ -31,6 +31,9 @@ from tamiz.torch.transformers import TransformersMaskCallback  # noqa: E402
 pytestmark = pytest.mark.filterwarnings(
     "ignore:the fit ended before the mask", "ignore:You defined a `validation_step` but have no"
 )
+
+
+STEPS = {"warmup": 0, "ramp": 2000, "limit": None, "unit": "steps"}
 
 
 class LightningRegression(pl.LightningModule):
@@ -87,7 +90,7 @@ class Lightning:
         ckpt=None,
         **others,
     ):
-        self.callback = LightningMaskCallback(**options)
+        self.callback = LightningMaskCallback(**{**STEPS, **options})
         self.module = LightningRegression(model, lr)
         rows = DataLoader(TensorDataset(*table), batch_size=batch_size)
         self.trainer = pl.Trainer(
@@ -127,7 +130,7 @@ class Skorch:
     def fit(self, model, table, options, n_steps, *, lr=0.05, batch_size=256, more=()):
         self.net = NeuralNetRegressor(
             model, lr=lr, batch_size=batch_size, train_split=None, verbose=0, max_epochs=n_steps,
-            callbacks=[("mask", SkorchMaskCallback(**options)), *more],
+            callbacks=[("mask", SkorchMaskCallback(**{**STEPS, **options})), *more],
         )  # fmt: skip
         self.net.initialize()
         self.net.module_ = model  # skorch would train a copy of a module that is built already
@@ -160,7 +163,6 @@ class HuggingFace:
         return [{"x": x, "labels": y}]
 
     def fit(self, model, table, options, n_steps, *, lr=0.05, batch_size=256, more=(), resume=None, **others):
-        options = {"limit": None, "unit": "steps", **options}
         arguments = transformers.TrainingArguments(
             output_dir=str(self.folder / "out"), per_device_train_batch_size=batch_size, per_device_eval_batch_size=256,
             optim="sgd", report_to="none", disable_tqdm=True, use_cpu=True, max_steps=n_steps, learning_rate=lr,
@@ -169,7 +171,7 @@ class HuggingFace:
         rows = [{"x": x, "labels": y} for x, y in zip(*table)]
         self.trainer = transformers.Trainer(
             HuggingFaceRegression(model), arguments, train_dataset=rows, eval_dataset=rows,
-            callbacks=[TransformersMaskCallback(**options), *more],
+            callbacks=[TransformersMaskCallback(**{**STEPS, **options}), *more],
         )  # fmt: skip
         self.trainer.train(resume_from_checkpoint=resume)
         return [row["n_alive"] for row in self.trainer.state.log_history if "n_alive" in row][-1]
@@ -235,7 +237,7 @@ def test_a_resumed_fit_goes_on_where_it_stopped(framework, build, table):
 
 def test_refusals_warnings_and_a_fit_that_breaks_leave_the_mask_free(framework, build, table):
     mask, model = build()
-    with pytest.raises(ValueError, match=r"unit must be .*'steps'.* or 'epochs', got 'hours'"):
+    with pytest.raises(ValueError, match=r"unit must be one of .*'steps', 'epochs', got 'hours'"):
         framework.fit(model, table, {"unit": "hours"}, 1)
     with pytest.raises(ValueError, match="there is no FeatureMask in this model"):
         framework.fit(nn.Sequential(nn.Linear(16, 1)), table, {}, 1)
@@ -345,15 +347,15 @@ def test_a_skorch_classifier_with_a_split_can_be_cloned_and_pickled(table):
     assert restored.module_.mask.step == 30
 
 
-def test_the_default_of_transformers_closes_within_the_training(build, table, tmp_path, true_features):
+def test_the_default_closes_within_the_training(framework, build, table, true_features):
     mask, model = build()
-    options = {"warmup": 0.1, "ramp": 0.3, "limit": 0.6, "unit": "fraction"}
-    runner = HuggingFace(tmp_path)
-    runner.fit(model, table, options, 200, batch_size=64)
+    options = {"warmup": 0.1, "ramp": 0.3, "unit": "fraction"}
+    framework.fit(model, table, options, 200)
     assert (mask.rule.warmup_steps, mask.rule.ramp_steps, mask.rule.max_steps) == (20, 60, 120)
     assert mask.closed
     assert mask.support().nonzero().flatten().tolist() == true_features
-    assert runner.trainer.state.log_history[-2]["gamma_sum"] == 3
+    if isinstance(framework, HuggingFace):
+        assert framework.trainer.state.log_history[-2]["gamma_sum"] == 3
 
 
 def test_rows_without_a_known_length_need_a_schedule_in_steps(build, tmp_path):
@@ -368,26 +370,26 @@ def test_rows_without_a_known_length_need_a_schedule_in_steps(build, tmp_path):
     trainer = transformers.Trainer(
         HuggingFaceRegression(model), arguments, train_dataset=Stream(), callbacks=[callback]
     )
-    with pytest.raises(ValueError, match="length of an epoch is not known here; give the schedule with unit='steps'"):
+    with pytest.raises(ValueError, match="length of the fit is not known here; give the schedule with unit='steps'"):
         trainer.train()
     assert mask._handle is None
 
 
 def test_all_masks_are_attached_or_none_and_a_copy_to_nothing():
     model = nn.Sequential(FeatureMask(3, 1), nn.Linear(3, 3), FeatureMask(3, 2), nn.Linear(3, 1))
-    attached = AttachedMasks(0, 10, None, "steps")
+    callback = MaskCallback(0, 10, None, "steps")
     with pytest.raises(ValueError, match="no optimizer holds gamma of the mask '2'"):
-        attached.attach(model, [torch.optim.SGD(model[:2].parameters(), lr=0.1)], 1)
-    assert not attached
-    attached.attach(model, [torch.optim.SGD(model.parameters(), lr=0.1)], 1)  # the first one is free again
-    assert attached
-    assert not copy.deepcopy(attached)
+        callback._attach(model, [torch.optim.SGD(model[:2].parameters(), lr=0.1)], 1, 1)
+    assert not callback.handles_
+    callback._attach(model, [torch.optim.SGD(model.parameters(), lr=0.1)], 1, 1)  # the first one is free again
+    assert len(callback.handles_) == 2
+    assert not copy.deepcopy(callback).handles_
     with pytest.warns(ConvergenceWarning, match="before the mask '[02]' was closed") as warned:
-        attached.end(model)
+        callback._end(model)
     assert len(warned) == 2
-    assert not attached
+    assert not callback.handles_
     assert not all_closed(model)
-    assert AttachedMasks(2, 10, None, "epochs").in_steps(2.5)["ramp_steps"] == 30, "a part of a batch is a whole step"
+    assert MaskCallback(2, 10, None, "epochs").in_steps(2.5, 9)["ramp_steps"] == 30, "a part of a batch is a whole step"
 
 
 @pytest.mark.parametrize(("name", "package"), [("lightning", "lightning"), ("transformers", "transformers")])

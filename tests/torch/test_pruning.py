@@ -423,9 +423,9 @@ def rewritten(path, change):
 
 ALTERED = {  # name: (what is done to weights and description, message)
     "a name": (lambda w, d: rewritten(d, lambda a: a["names"].reverse()), "do not belong together, or one of them was changed"),
-    "a column": (lambda w, d: rewritten(d, lambda a: a["plans"][0]["kept"].__setitem__(0, 2)), "do not belong together"),
+    "a column": (lambda w, d: rewritten(d, lambda a: a["plans"][0][2].__setitem__(0, 2)), "do not belong together"),
     "the digest": (lambda w, d: rewritten(d, lambda a: a.pop("digest")), "do not belong together"),
-    "the version": (lambda w, d: rewritten(d, lambda a: a.update(version=1)), "has version 1, this version of tamiz reads 2"),
+    "the version": (lambda w, d: rewritten(d, lambda a: a.update(version=1)), "has version 1, this version of tamiz reads 3"),
     "the format": (lambda w, d: rewritten(d, lambda a: a.update(format="x")), "does not describe a pruned model of tamiz"),
     "a list": (lambda w, d: d.write_text("[]"), "does not describe a pruned model of tamiz"),
     "half a description": (lambda w, d: d.write_text(d.read_text()[:50]), "is no JSON"),

@@ -15,66 +15,74 @@ from torch import nn
 from tamiz.torch.mask import FeatureMask, find_masks
 from tamiz.torch.stepping import MaskHandle
 
+UNITS = ("fraction", "steps", "epochs")
 
-class AttachedMasks:
+
+class MaskCallback:
     """Attach the masks of a model to their optimizers for the length of a fit.
 
     Parameters
     ----------
-    warmup, ramp : float
-        Lengths of the warm-up and of the ramp, see :meth:`FeatureMask.attach`.
-    limit : float or None
-        Length of the selection after which the largest are kept; None: four ramps.
-    unit : str
-        What these are counted in: "steps", or a part of the fit whose length ``attach`` is told.
+    warmup : float, default=0.1
+        Length of the warm-up, see :meth:`FeatureMask.attach`.
+    ramp : float, default=0.3
+        Length of the ramp.
+    limit : float or None, default=None
+        Length of the selection after which the largest are kept; None: four ramps, or two where they are fractions.
+    unit : {"fraction", "steps", "epochs"}, default="fraction"
+        What these are counted in: fractions of the whole fit, steps of the optimizer, or epochs.
+    stop_when_closed : bool, default=False
+        Whether to end the fit when all masks are closed; otherwise the weights are trained on.
     held_out : iterable of batches or None, default=None
-        Rows that move gamma and do not train the weights.
+        Rows that move gamma and do not train the weights, for example a second ``DataLoader``: a batch goes with each step
+        of the optimizer, see :meth:`FeatureMask.held_out`.
 
     Examples
     --------
-    >>> AttachedMasks(warmup=2, ramp=10, limit=None, unit="epochs").in_steps(32)
+    >>> MaskCallback(warmup=2, ramp=10, limit=None, unit="epochs").in_steps(epoch=32, total=640)
     {'warmup_steps': 64, 'ramp_steps': 320, 'max_steps': None}
     """
 
     def __init__(
         self,
-        warmup: float,
-        ramp: float,
-        limit: float | None,
-        unit: str,
+        warmup: float = 0.1,
+        ramp: float = 0.3,
+        limit: float | None = None,
+        unit: str = "fraction",
+        stop_when_closed: bool = False,
         held_out: Iterable[Any] | None = None,
-        units: tuple[str, ...] = ("steps", "epochs"),
     ) -> None:
-        if unit not in units:
-            *others, last = (repr(name) for name in units)
-            raise ValueError(f"unit must be {', '.join(others)} or {last}, got {unit!r}")
-        self.warmup, self.ramp, self.limit, self.unit, self.held_out = warmup, ramp, limit, unit, held_out
-        self._handles: list[MaskHandle] = []
-        self._rows: Iterator[Any] | None = None
-        self._was_open = True
-
-    def __bool__(self) -> bool:
-        return bool(self._handles)
+        self.warmup, self.ramp, self.limit, self.unit = warmup, ramp, limit, unit
+        self.stop_when_closed = stop_when_closed
+        self.held_out = held_out
+        # With an underscore behind, as skorch tells parameters from the rest.
+        self.handles_: list[MaskHandle] = []
+        self.rows_: Iterator[Any] | None = None
+        self.was_open_ = True
 
     def __getstate__(self) -> dict[str, Any]:
         # A hook belongs to an optimizer of this process; a copy starts without.
-        return {**self.__dict__, "_handles": [], "_rows": None}
+        return {**self.__dict__, "handles_": [], "rows_": None}
 
-    def in_steps(self, length: float) -> dict[str, int | None]:
-        """Return the schedule in steps of the optimizer, where the unit has so many of them."""
-        factor = 1 if self.unit == "steps" else length
-        if not math.isfinite(factor):
-            raise ValueError("the length of an epoch is not known here; give the schedule with unit='steps'")
+    def in_steps(self, epoch: float, total: float) -> dict[str, int | None]:
+        """Schedule in steps of the optimizer, for a fit of so many steps in an epoch and in all."""
+        if self.unit not in UNITS:
+            raise ValueError(f"unit must be one of {', '.join(map(repr, UNITS))}, got {self.unit!r}")
+        factor = {"steps": 1, "epochs": epoch, "fraction": total}[self.unit]
+        if not math.isfinite(factor) or factor <= 0:
+            raise ValueError("the length of the fit is not known here; give the schedule with unit='steps'")
         factor = math.ceil(factor)  # an epoch ends with a step even if fewer batches than asked for have been gathered
+        limit = 2 * self.ramp if self.limit is None and self.unit == "fraction" else self.limit
         return {
             "warmup_steps": round(self.warmup * factor),
             "ramp_steps": max(1, round(self.ramp * factor)),
-            "max_steps": None if self.limit is None else max(1, round(self.limit * factor)),
+            "max_steps": None if limit is None else max(1, round(limit * factor)),
         }
 
-    def attach(self, model: nn.Module, optimizers: Iterable[Any], length: float) -> None:
+    def _attach(self, model: nn.Module, optimizers: Iterable[Any], epoch: float, total: float) -> None:
         """Attach each mask to the optimizer that holds its gamma; all of them, or none and an error."""
-        optimizers, schedule = list(optimizers), self.in_steps(length)
+        self._detach()  # what a fit that ended with an error may have left
+        optimizers, schedule = list(optimizers), self.in_steps(epoch, total)
         try:
             for name, mask in find_masks(model).items():
                 holding = [optimizer for optimizer in optimizers if holds(optimizer, mask)]
@@ -82,24 +90,23 @@ class AttachedMasks:
                     raise ValueError(
                         f"no optimizer holds gamma of the mask {name!r}; build it from the parameters of the whole model"
                     )
-                self._handles.append(mask.attach(holding[0], **schedule))
+                self.handles_.append(mask.attach(holding[0], **schedule))
         except Exception:
-            self.detach()
+            self._detach()
             raise
-        self._was_open = True
+        self.was_open_ = True
 
-    def detach(self) -> None:
-        """Take all masks off their optimizers."""
-        for handle in self._handles:
+    def _detach(self) -> None:
+        for handle in self.handles_:
             handle.remove()
-        self._handles = []
+        self.handles_ = []
 
-    def end(self, model: nn.Module) -> None:
+    def _end(self, model: nn.Module) -> None:
         """Detach when a fit has ended; warn about masks that are still open.
 
         Looking at the masks also undoes what averages of the weights have written to them.
         """
-        self.detach()
+        self._detach()
         for name, mask in find_masks(model).items():
             if not mask.closed:
                 warnings.warn(
@@ -110,20 +117,23 @@ class AttachedMasks:
                     stacklevel=2,
                 )
 
-    def must_forget(self, model: nn.Module) -> bool:
+    def _must_forget(self, model: nn.Module) -> bool:
         """Whether evaluations since the last call, or before, were made with an open mask and must not count."""
-        was_open, self._was_open = self._was_open, not all_closed(model)
+        was_open, self.was_open_ = self.was_open_, not all_closed(model)
         return was_open
 
-    def move_by_held_out_rows(self, model: nn.Module, loss_of: Callable[[Any], torch.Tensor]) -> None:
+    def _must_stop(self, model: nn.Module) -> bool:
+        return self.stop_when_closed and all_closed(model)
+
+    def _move_by_held_out_rows(self, model: nn.Module, loss_of: Callable[[Any], torch.Tensor]) -> None:
         """Send the gradient of a batch of held-out rows to gamma."""
         masks = [mask for mask in find_masks(model).values() if not mask.closed]
         if self.held_out is None or not masks:
             return
-        batch = None if self._rows is None else next(self._rows, None)
+        batch = None if self.rows_ is None else next(self.rows_, None)
         if batch is None:
-            self._rows = iter(self.held_out)
-            batch = next(self._rows, None)
+            self.rows_ = iter(self.held_out)
+            batch = next(self.rows_, None)
         if batch is None:
             raise ValueError("held_out gives no batches")
         with ExitStack() as stack, torch.enable_grad():
@@ -138,7 +148,7 @@ def holds(optimizer: Any, mask: FeatureMask) -> bool:
 
 
 def labelled_masks(model: nn.Module) -> dict[str, FeatureMask]:
-    """Return all masks by what stands before the names of their numbers in a log: nothing where there is one mask only.
+    """All masks by what stands before the names of their numbers in a log: nothing where there is one mask only.
 
     Examples
     --------
@@ -152,5 +162,5 @@ def labelled_masks(model: nn.Module) -> dict[str, FeatureMask]:
 
 
 def all_closed(model: nn.Module) -> bool:
-    """Return whether every mask of a model is closed."""
+    """Whether every mask of a model is closed."""
     return all(mask.closed for mask in find_masks(model).values())

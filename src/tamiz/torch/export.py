@@ -7,7 +7,6 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from tamiz._utils.files import write_atomic
 from tamiz.errors import MissingExtraError
 from tamiz.torch.pruning import MaskPlan, PrunedModel, PrunedNetwork, assemble, prune
 
-FORMAT, VERSION = "tamiz.pruned", 2
+FORMAT, VERSION = "tamiz.pruned", 3
 
 
 def save_pruned(
@@ -66,7 +65,7 @@ def save_pruned(
         "format": FORMAT,
         "version": VERSION,
         "single": isinstance(pruned, PrunedModel),
-        "plans": [asdict(plan) for plan in pruned.plans],
+        "plans": pruned.plans,
         "names": _chosen_names(pruned.plans[0], names),
     }
     weights.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +107,7 @@ def load_pruned(path: str | os.PathLike[str], model: nn.Module) -> tuple[PrunedN
         raise ValueError(f"{weights} and {description} do not belong together, or one of them was changed")
     load = require("safetensors.torch", "torch", "load_pruned").load
     try:
-        pruned = assemble(model, [MaskPlan.from_dict(plan) for plan in about["plans"]], about["single"])
+        pruned = assemble(model, [MaskPlan.from_json(*plan) for plan in about["plans"]], about["single"])
         pruned.load_state_dict(load(content))
     except (AttributeError, AssertionError, RuntimeError, IndexError, ValueError) as error:
         raise ValueError(f"the model is not built as the one saved in {weights}: {error}") from error

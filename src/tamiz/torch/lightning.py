@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -14,55 +13,27 @@ require("lightning.pytorch", "lightning", "tamiz.torch.lightning")
 from lightning.pytorch import Callback, LightningModule, Trainer  # noqa: E402
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint  # noqa: E402
 
-from tamiz.torch.callbacks import AttachedMasks, all_closed, holds, labelled_masks  # noqa: E402
+from tamiz.torch.callbacks import MaskCallback, holds, labelled_masks  # noqa: E402
 
 
-class LightningMaskCallback(Callback):
+class LightningMaskCallback(MaskCallback, Callback):
     """Attach every :class:`~tamiz.torch.FeatureMask` of the model to its optimizer for the length of a fit.
 
     ``n_alive`` is logged at each step (``<name>.n_alive`` where there are several masks). The masks keep their state in the
     model, so a fit that is resumed from a checkpoint goes on where it stopped. Evaluations of an open mask count neither
-    for ``EarlyStopping`` nor for the best checkpoint. A fit that ends with an open mask warns.
-
-    Parameters
-    ----------
-    warmup : float, default=0
-        Length of the warm-up, see :meth:`FeatureMask.attach`.
-    ramp : float, default=2000
-        Length of the ramp.
-    limit : float or None, default=None
-        Length of the selection after which the largest are kept; None: four ramps.
-    unit : {"steps", "epochs"}, default="steps"
-        What these are counted in. Steps are steps of the optimizer: batches divided by ``accumulate_grad_batches``.
-    stop_when_closed : bool, default=False
-        Whether to end the fit when all masks are closed; otherwise the weights are trained on.
-    held_out : iterable of batches or None, default=None
-        Rows that move gamma and do not train the weights, for example a second ``DataLoader``: a batch of them goes through
-        ``training_step`` before each step of the optimizer, see :meth:`FeatureMask.held_out`.
+    for ``EarlyStopping`` nor for the best checkpoint. A fit that ends with an open mask warns. Held-out rows go through
+    ``training_step``. Parameters are those of :class:`~tamiz.torch.callbacks.MaskCallback`.
 
     Examples
     --------
-    >>> LightningMaskCallback(warmup=5, ramp=60, unit="epochs").masks.in_steps(10)
+    >>> LightningMaskCallback(warmup=5, ramp=60, limit=None, unit="epochs").in_steps(epoch=10, total=1000)
     {'warmup_steps': 50, 'ramp_steps': 600, 'max_steps': None}
     """
 
-    def __init__(
-        self,
-        warmup: float = 0,
-        ramp: float = 2000,
-        limit: float | None = None,
-        *,
-        unit: str = "steps",
-        stop_when_closed: bool = False,
-        held_out: Iterable[Any] | None = None,
-    ) -> None:
-        self.masks = AttachedMasks(warmup, ramp, limit, unit, held_out)
-        self.stop_when_closed = stop_when_closed
-
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Attach; by now the optimizers are there and a checkpoint has been read."""
-        steps = trainer.num_training_batches / trainer.accumulate_grad_batches
-        self.masks.attach(pl_module, trainer.optimizers, steps)
+        epoch = trainer.num_training_batches / trainer.accumulate_grad_batches
+        self._attach(pl_module, trainer.optimizers, epoch, trainer.estimated_stepping_batches)
 
     def on_before_optimizer_step(self, trainer: Trainer, pl_module: LightningModule, optimizer: Any) -> None:
         """Send the gradient of held-out rows to gamma."""
@@ -81,28 +52,17 @@ class LightningMaskCallback(Callback):
                     del pl_module.__dict__[name]
             return found["loss"] if isinstance(found, dict) else found
 
-        self.masks.move_by_held_out_rows(pl_module, loss_of)
+        self._move_by_held_out_rows(pl_module, loss_of)
 
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
+    def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *args: Any) -> None:
         """Log how many features are alive, and stop if that was asked for."""
         for label, mask in labelled_masks(pl_module).items():
             pl_module.log(f"{label}n_alive", float(mask.n_alive), on_step=True, on_epoch=False)
-        if self.stop_when_closed and all_closed(pl_module):
-            trainer.should_stop = True
+        trainer.should_stop = trainer.should_stop or self._must_stop(pl_module)
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Forget the best evaluation of open masks."""
-        self._forget(trainer, pl_module)
-
-    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Forget the best evaluation of open masks."""
-        if self.masks:
-            self._forget(trainer, pl_module)
-
-    def _forget(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if not self.masks.must_forget(pl_module):
+        if not self.handles_ or not self._must_forget(pl_module):
             return
         for callback in trainer.callbacks:  # type: ignore[attr-defined]
             worst = torch.tensor(float("inf") if getattr(callback, "mode", "min") == "min" else -float("inf"))
@@ -113,14 +73,16 @@ class LightningMaskCallback(Callback):
                 callback.best_k_models = dict.fromkeys(callback.best_k_models, worst)
                 callback.kth_value = callback.best_model_score = worst
 
+    on_validation_start = on_train_epoch_start
+
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Detach, after all callbacks have ended; warn if a mask is still open."""
-        self.masks.end(pl_module)
+        self._end(pl_module)
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Detach, also after an error."""
-        self.masks.detach()
+        self._detach()
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Detach: the same model may be fitted again."""
-        self.masks.detach()
+        self._detach()

@@ -12,39 +12,44 @@ import copy
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.fx
 from torch import nn
-from torch.utils._pytree import tree_flatten_with_path, tree_leaves, tree_map_only
+from torch.utils._pytree import tree_flatten_with_path, tree_map_only
 
 from tamiz.torch.batches import Standardize
 from tamiz.torch.mask import FeatureMask, find_masks
 
-#: Layers that read channels: where the channels are (-1: the last dimension, 1: behind the batch).
-READERS: dict[type, int] = {
-    nn.Linear: -1, nn.LSTM: -1, nn.GRU: -1, nn.RNN: -1, nn.Conv1d: 1, nn.Conv2d: 1, nn.Conv3d: 1,
+_LINEAR = (-1, {"inputs": "in_features", "outputs": "out_features"})
+_CONVOLUTION = (1, {"inputs": "in_channels", "outputs": "out_channels"})
+_RECURRENT = (-1, {"inputs": "input_size"})
+_NORM = (1, {"units": "num_features"})
+#: Layers that can be cut: the dimension of the channels in their input or output (1: behind the batch), and which sides can be
+#: cut, with the attribute that counts them. Units are channels that a layer has numbers for and leaves apart.
+LAYERS: dict[type, tuple[int, dict[str, str]]] = {
+    nn.Linear: _LINEAR, nn.LSTM: _RECURRENT, nn.GRU: _RECURRENT, nn.RNN: _RECURRENT,
+    nn.Conv1d: _CONVOLUTION, nn.Conv2d: _CONVOLUTION, nn.Conv3d: _CONVOLUTION,
+    nn.Embedding: (-1, {"outputs": "embedding_dim"}), nn.PReLU: (1, {"units": "num_parameters"}),
+    nn.BatchNorm1d: _NORM, nn.BatchNorm2d: _NORM, nn.BatchNorm3d: _NORM, nn.InstanceNorm1d: _NORM, nn.InstanceNorm2d: _NORM,
+    Standardize: (-1, {"units": "num_features"}),
 }  # fmt: skip
-#: Layers with numbers for each channel, which leave the channels apart.
-UNITS: dict[type, int] = {
-    nn.BatchNorm1d: 1, nn.BatchNorm2d: 1, nn.BatchNorm3d: 1, nn.InstanceNorm1d: 1, nn.InstanceNorm2d: 1, nn.PReLU: 1,
-    Standardize: -1,
-}  # fmt: skip
-#: Layers that make channels, each by itself.
-MAKERS: dict[type, int] = {nn.Linear: -1, nn.Embedding: -1, nn.Conv1d: 1, nn.Conv2d: 1, nn.Conv3d: 1}
+
+#: What a model that is given less than it needs may raise.
+_REFUSALS = (RuntimeError, ValueError, IndexError, AssertionError)
+
+Change = Callable[[torch.Tensor], torch.Tensor]
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(NamedTuple):
     """Argument of a model that a mask gates."""
 
-    path: tuple[int | str, ...]
+    path: Sequence[int | str]
     """Where it is in ``(args, kwargs)``."""
-    core: tuple[int, ...]
+    core: Sequence[int]
     """Sizes of the dimensions that the mask chooses from."""
     behind: int
     """Number of dimensions behind these; what stands there, and in front, may have any size."""
@@ -52,47 +57,41 @@ class Argument:
     """Whether the network wants all places, those of the others being zero."""
 
 
-@dataclass(frozen=True)
-class Cut:
+class Cut(NamedTuple):
     """Layer that is cut."""
 
     name: str
     side: str
     """"inputs", "outputs" or "units"."""
-    kept: tuple[int, ...]
-    constants: tuple[float, ...] = ()
+    kept: list[int]
+    constants: Sequence[float] = ()
     """What the inputs that go have been, for all samples; folded into the bias."""
 
 
-@dataclass(frozen=True)
-class MaskPlan:
+class MaskPlan(NamedTuple):
     """What becomes of one mask."""
 
     name: str
     shape: tuple[int, ...]
-    kept: tuple[int, ...]
+    kept: list[int]
     """Numbers of the entries that are kept, in the flattened mask."""
     place: str = "multiply"
     """What stands in its place: "nothing", "take" (the kept entries are taken out) or "multiply" (by ones and zeros)."""
-    arguments: tuple[Argument, ...] = ()
-    cuts: tuple[Cut, ...] = ()
+    arguments: Sequence[Argument] = ()
+    cuts: Sequence[Cut] = ()
 
     @classmethod
-    def from_dict(cls, about: Mapping[str, Any]) -> MaskPlan:
-        """Build a plan from what ``dataclasses.asdict`` and JSON have made of one."""
-        arguments = [
-            {**entry, "path": tuple(entry["path"]), "core": tuple(entry["core"])} for entry in about["arguments"]
-        ]
-        cuts = [{**cut, "kept": tuple(cut["kept"]), "constants": tuple(cut["constants"])} for cut in about["cuts"]]
-        made = cls(about["name"], tuple(about["shape"]), tuple(about["kept"]), about["place"])
-        return replace(made, arguments=tuple(Argument(**a) for a in arguments), cuts=tuple(Cut(**c) for c in cuts))
+    def from_json(cls, name: str, shape: Any, kept: Any, place: str, arguments: Any, cuts: Any) -> MaskPlan:
+        """Build a plan from the lists that JSON has made of one."""
+        found = [Argument(*entry) for entry in arguments], [Cut(*entry) for entry in cuts]
+        return cls(name, tuple(shape), kept, place, *found)
 
 
 # ---- parts of a pruned network -----------------------------------------------------------------------------------------
 
 
 def core_of(shape: Sequence[int]) -> tuple[tuple[int, ...], int]:
-    """Return the sizes from the first to the last dimension of a mask that is no 1, and how many ones come behind.
+    """Find the sizes from the first to the last dimension of a mask that is no 1, and how many ones come behind.
 
     Examples
     --------
@@ -118,7 +117,7 @@ class Take(nn.Module):
         self.register_buffer("kept", torch.tensor(list(kept), dtype=torch.int64), persistent=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the kept entries, in one dimension."""
+        """Take the entries, in one dimension."""
         end = x.dim() - self.behind
         start = end - len(self.core)
         if start < 0 or list(x.shape[start:end]) != self.core:
@@ -149,65 +148,19 @@ class Scatter(nn.Module):
         self.register_buffer("source", source, persistent=False)
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        """Return the whole samples."""
+        """Put the values back into whole samples."""
         dim = values.dim() + self.dim
         padded = torch.cat([values, torch.zeros_like(values.narrow(dim, 0, 1))], dim=dim)
         return padded.index_select(dim, self.source).unflatten(dim, self.core)  # type: ignore[arg-type]
 
 
 class _Multiply(nn.Module):
-    """Multiply by ones and zeros."""
-
     def __init__(self, support: torch.Tensor) -> None:
         super().__init__()
         self.register_buffer("support", support, persistent=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x * self.support  # type: ignore[operator]
-
-
-def _narrowed(layer: nn.Module, cut: Cut) -> nn.Module:
-    """Return a copy of a layer with some of its channels."""
-    small, whole = copy.deepcopy(layer), layer._parameters | layer._buffers
-    device = next(iter(tensor.device for tensor in whole.values() if tensor is not None), None)
-    kept = torch.tensor(cut.kept, dtype=torch.int64, device=device)
-    sizes: dict[str, str] = {
-        "inputs": {nn.Linear: "in_features", nn.LSTM: "input_size", nn.GRU: "input_size", nn.RNN: "input_size"}.get(
-            type(layer), "in_channels"
-        ),
-        "outputs": {nn.Linear: "out_features", nn.Embedding: "embedding_dim"}.get(type(layer), "out_channels"),
-        "units": "num_parameters" if isinstance(layer, nn.PReLU) else "num_features",
-    }
-    setattr(small, sizes[cut.side], len(cut.kept))
-    for name, tensor in whole.items():
-        if tensor is None or tensor.dim() == 0:
-            continue
-        if cut.side == "inputs":
-            dim = 1 if name == "weight" or name.startswith("weight_ih_l0") else None
-        elif isinstance(layer, nn.Embedding):
-            dim = 1
-        else:
-            dim = None if tensor.numel() == 1 else 0
-        if dim is not None:
-            part = tensor.detach().index_select(dim, kept)
-            is_parameter = isinstance(tensor, nn.Parameter)
-            setattr(small, name, nn.Parameter(part, requires_grad=tensor.requires_grad) if is_parameter else part)
-    if cut.constants:
-        assert isinstance(layer, nn.Linear)
-        dead = torch.ones(layer.in_features, dtype=torch.bool)
-        dead[list(cut.kept)] = False
-        weight = layer.weight.detach()
-        moved = weight[:, dead] @ torch.tensor(cut.constants, dtype=weight.dtype, device=weight.device)
-        small.bias = nn.Parameter(moved if layer.bias is None else layer.bias.detach() + moved)
-    return small
-
-
-def _check_size(values: torch.Tensor, size: int, dim: int) -> None:
-    if not torch.jit.is_tracing() and values.shape[dim] != size:  # a trace cannot hold a decision
-        raise ValueError(f"this model reads {size} values per sample, got {values.shape[dim]}")
-
-
-torch.fx.wrap("_check_size")  # torch.fx cannot trace a decision, and calls the function as it is
+        return x * self.support.to(x.dtype)  # type: ignore[operator]
 
 
 class PrunedNetwork(nn.Module):
@@ -246,13 +199,21 @@ class PrunedNetwork(nn.Module):
         return tree
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the predictions of the whole model, from the selected values of each gated argument."""
+        """Predict as the whole model does, from the selected values of each gated argument."""
         args, kwargs = self._put(self.fronts, args, kwargs)
         return self.network(*args, **kwargs)
 
     def select(self, *args: Any, **kwargs: Any) -> Any:
         """Cut whole arguments to what this network reads; return ``(args, kwargs)``."""
         return self._put(self._takes, args, kwargs)
+
+
+def _check_size(values: torch.Tensor, size: int, dim: int) -> None:
+    if not torch.jit.is_tracing() and values.shape[dim] != size:  # a trace cannot hold a decision
+        raise ValueError(f"this model reads {size} values per sample, got {values.shape[dim]}")
+
+
+torch.fx.wrap("_check_size")  # torch.fx cannot trace a decision, and calls the function as it is
 
 
 class PrunedModel(PrunedNetwork):
@@ -271,19 +232,19 @@ class PrunedModel(PrunedNetwork):
     def __init__(self, network: nn.Module, plans: Sequence[MaskPlan]) -> None:
         super().__init__(network, plans)
         gating = [plan for plan in plans if plan.arguments]
-        kept = gating[0].kept if gating else ()
+        kept = gating[0].kept if gating else []
         self.front = self.fronts[0] if gating else nn.Identity()
         self.n_values, self.dim = len(kept), -1 - gating[0].arguments[0].behind if gating else 0
         self.register_buffer("indices", torch.tensor(kept, dtype=torch.int64), persistent=False)
 
     def forward(self, values: torch.Tensor) -> Any:
-        """Return the predictions of the whole model, from the selected values alone."""
+        """Predict as the whole model does, from the selected values alone."""
         if self.n_values > 0:
             _check_size(values, self.n_values, self.dim)
         return self.network(self.front(values))
 
     def select(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the values that this model reads, out of whole inputs.
+        """Take the values that this model reads out of whole inputs.
 
         What a mask of shape ``(n_channels, 1)`` or ``(n_channels, 1, 1)`` leaves free, as the length of a series, may have
         any size.
@@ -292,19 +253,18 @@ class PrunedModel(PrunedNetwork):
         return values
 
     def extra_repr(self) -> str:
-        """Return how many values are read."""
+        """How many values are read."""
         return f"n_values={self.n_values}"
 
 
 def _changed(tree: Any, path: Sequence[int | str], change: Callable[[Any], Any]) -> Any:
-    """Return nested tuples, lists and dictionaries with the value at a path changed."""
+    """Change the value at a path of nested tuples, lists and dictionaries, in a copy."""
     if not path:
         return change(tree)
     key, *rest = path
     if isinstance(tree, dict):
         return {**tree, key: _changed(tree[key], rest, change)}
-    parts = [_changed(part, rest, change) if i == key else part for i, part in enumerate(tree)]
-    return type(tree)(parts)
+    return type(tree)([_changed(part, rest, change) if i == key else part for i, part in enumerate(tree)])
 
 
 def assemble(model: nn.Module, plans: Sequence[MaskPlan], is_single: bool) -> PrunedNetwork:
@@ -321,13 +281,12 @@ def assemble(model: nn.Module, plans: Sequence[MaskPlan], is_single: bool) -> Pr
         assert isinstance(mask, FeatureMask)
         if mask.shape != plan.shape:
             raise ValueError(f"the mask {plan.name!r} has the shape {mask.shape}, not {plan.shape}")
-        support = torch.zeros(math.prod(plan.shape), dtype=mask.gamma.dtype, device=mask.gamma.device)
-        support[list(plan.kept)] = 1.0
-        core, behind = core_of(plan.shape)
         instead: nn.Module = nn.Identity()
-        if plan.place != "nothing":
-            multiply = plan.place == "multiply"
-            instead = _Multiply(support.reshape(plan.shape)) if multiply else Take(plan.kept, core, behind)
+        if plan.place == "take":
+            instead = Take(plan.kept, *core_of(plan.shape))
+        elif plan.place == "multiply":
+            kept = torch.zeros(mask.n_features).index_fill(0, torch.tensor(plan.kept, dtype=torch.int64), 1.0)
+            instead = _Multiply(kept.reshape(plan.shape))
         network = _replaced(network, plan.name, instead)
         for cut in plan.cuts:
             network = _replaced(network, cut.name, _narrowed(network.get_submodule(cut.name), cut))
@@ -336,9 +295,9 @@ def assemble(model: nn.Module, plans: Sequence[MaskPlan], is_single: bool) -> Pr
 
 
 def _replaced(model: nn.Module, name: str, new: nn.Module) -> nn.Module:
-    """Return ``model`` with one of its parts replaced, wherever it is used."""
+    """Replace one part of ``model``, wherever it is used."""
     old = model.get_submodule(name)
-    new.training = old.training
+    new.train(old.training)
     if old is model:
         return new
     for module in list(model.modules()):
@@ -348,240 +307,219 @@ def _replaced(model: nn.Module, name: str, new: nn.Module) -> nn.Module:
     return model
 
 
+def _narrowed(layer: nn.Module, cut: Cut) -> nn.Module:
+    """Copy a layer with some of its channels."""
+    small, whole = copy.deepcopy(layer), {**layer._parameters, **layer._buffers}
+    setattr(small, LAYERS[type(layer)][1][cut.side], len(cut.kept))
+    for name, tensor in whole.items():
+        reads = name == "weight" or name.startswith("weight_ih_l0")
+        dim = 1 if cut.side == "inputs" or isinstance(layer, nn.Embedding) else 0
+        if tensor is None or tensor.dim() <= dim or tensor.numel() == 1 or (cut.side == "inputs" and not reads):
+            continue
+        part = tensor.detach().index_select(dim, torch.tensor(cut.kept, device=tensor.device))
+        is_parameter = isinstance(tensor, nn.Parameter)
+        setattr(small, name, nn.Parameter(part, requires_grad=tensor.requires_grad) if is_parameter else part)
+    if cut.constants:
+        assert isinstance(layer, nn.Linear)
+        gone = [i for i in range(layer.in_features) if i not in set(cut.kept)]
+        moved = layer.weight.detach()[:, gone] @ layer.weight.new_tensor(cut.constants)
+        small.bias = nn.Parameter(moved if layer.bias is None else layer.bias.detach() + moved)
+    return small
+
+
+def _can_cut(layer: nn.Module, side: str) -> bool:
+    """Whether a side of a layer can be cut: its weights are its own, and each output reads all channels."""
+    if side not in LAYERS.get(type(layer), (0, {}))[1]:
+        return False
+    if side == "units":
+        return getattr(layer, "num_parameters", 2) > 1
+    own = "weight" in layer._parameters or "weight_ih_l0" in layer._parameters
+    return own and getattr(layer, "groups", 1) == 1
+
+
 # ---- looking for what can be cut ---------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Seen:
+class _Seen(NamedTuple):
     """What a layer was given along its channels, over all its calls."""
 
     constant: torch.Tensor
     value: torch.Tensor
-    all_nan: torch.Tensor
     any_nan: torch.Tensor
-
-
-@dataclass
-class _Run:
-    """One forward of the model."""
-
-    output: Any
-    seen: dict[str, _Seen] = field(default_factory=dict)
-    order: list[str] = field(default_factory=list)
+    all_nan: torch.Tensor
 
 
 class _Laboratory:
-    """Run a model on an example, with parts of it replaced by NaN."""
+    """Run a model on an example, with parts of it replaced."""
 
     def __init__(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.model, self.args, self.kwargs = model, args, kwargs
-        self.names = dict(model.named_modules())
+        self.model, self.inputs, self.layers = model, (args, kwargs), dict(model.named_modules())
+        self.output, self.seen = self.run({})
 
-    def run(self, changes: Mapping[str, Callable[[torch.Tensor], torch.Tensor]], args: Any = None) -> _Run:
+    def run(self, changes: Mapping[str, Change], inputs: Any = None) -> tuple[Any, dict[str, _Seen]]:
         """Run with the outputs of some modules changed; note what the layers that could be cut are given."""
-        args, kwargs = (self.args, self.kwargs) if args is None else args
-        run = _Run(None)
+        args, kwargs = self.inputs if inputs is None else inputs
+        seen: dict[str, _Seen] = {}
+
+        def note(name: str, layer: nn.Module, given: Any) -> None:
+            x = given[0] if given else None
+            if not isinstance(x, torch.Tensor) or not x.is_floating_point() or x.dim() < 2:
+                return
+            if isinstance(layer, FeatureMask):
+                core, behind = core_of(layer.shape)
+                dim = x.dim() - behind - len(core)
+                x = x.flatten(dim, dim + len(core) - 1)
+            else:
+                dim = LAYERS[type(layer)][0]
+            rows = x.detach().movedim(dim, 0).flatten(1)
+            nan = rows.isnan()
+            found = _Seen((rows == rows[:, :1]).all(1), rows[:, 0], nan.any(1), nan.all(1))
+            before = seen.get(name)
+            if before is not None and before.constant.shape == found.constant.shape:
+                same = before.constant & found.constant & (before.value == found.value)
+                found = _Seen(same, found.value, before.any_nan | found.any_nan, before.all_nan & found.all_nan)
+            seen[name] = found
+
         with ExitStack() as hooks:
-            for name, module in self.names.items():
-                dims = {**READERS, **UNITS}
-                if type(module) in dims or isinstance(module, FeatureMask):
-
-                    def note(module: nn.Module, inputs: Any, name: str = name) -> None:
-                        _note(run, name, module, inputs)
-
-                    hooks.callback(module.register_forward_pre_hook(note).remove)
+            for name, layer in self.layers.items():
+                if type(layer) in LAYERS or isinstance(layer, FeatureMask):
+                    hooks.callback(layer.register_forward_pre_hook(partial(note, name)).remove)
                 if name in changes:
-
-                    def change(module: nn.Module, inputs: Any, output: Any, name: str = name) -> Any:
-                        return changes[name](output)
-
-                    hooks.callback(module.register_forward_hook(change).remove)
+                    change = changes[name]
+                    hook = layer.register_forward_hook(lambda _, given, output, change=change: change(output))
+                    hooks.callback(hook.remove)
             torch.manual_seed(0)  # a model that draws random numbers gets the same each time
-            run.output = self.model(*args, **kwargs)
-        return run
+            return self.model(*args, **kwargs), seen
+
+    def attempt(self, changes: Mapping[str, Change], inputs: Any = None) -> tuple[Any, dict[str, _Seen]]:
+        """Run if that is possible; else nothing was seen."""
+        try:
+            return self.run(changes, inputs)
+        except _REFUSALS:
+            return None, {}
 
 
-def _note(run: _Run, name: str, module: nn.Module, inputs: Any) -> None:
-    x = inputs[0] if inputs else None
-    if not isinstance(x, torch.Tensor) or not x.is_floating_point() or x.dim() < 2:
-        return
-    if isinstance(module, FeatureMask):
-        core, behind = core_of(module.shape)
-        x = x.flatten(x.dim() - behind - len(core), x.dim() - behind - 1)
-        dim = x.dim() - behind - 1
-    else:
-        dim = {**READERS, **UNITS}[type(module)]
-    rows = x.detach().movedim(dim, 0).flatten(1)
-    nan = rows.isnan()
-    seen = _Seen((rows == rows[:, :1]).all(1), rows[:, 0], nan.all(1), nan.any(1))
-    run.order.append(name)
-    before = run.seen.get(name)
-    if before is not None and before.constant.shape == seen.constant.shape:
-        same = before.constant & seen.constant & (before.value == seen.value)
-        seen = _Seen(same, seen.value, before.all_nan & seen.all_nan, before.any_nan | seen.any_nan)
-    run.seen[name] = seen
+def _spread(dead: torch.Tensor, argument: Argument, leaf: torch.Tensor) -> torch.Tensor:
+    """Where an argument has the entries that a mask holds back."""
+    return dead.reshape(*argument.core, *[1] * argument.behind).expand(leaf.shape)
 
 
-def _all_nan(x: torch.Tensor) -> torch.Tensor:
-    return torch.full_like(x, torch.nan) if x.is_floating_point() else x
-
-
-def _with_nan(dead: torch.Tensor, rest: bool) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Replace what a mask holds back by NaN, or everything else, what is held back being 0."""
-    if rest:
-        return lambda output: torch.full_like(output, torch.nan).masked_fill(dead, 0.0)
-    return lambda output: output.masked_fill(dead, torch.nan)
-
-
-def _find_arguments(lab: _Laboratory, mask: FeatureMask, dead: torch.Tensor, expected: Any) -> list[Argument]:
-    """Return the arguments whose places that the mask holds back do not matter, while the others do."""
+def _find_arguments(lab: _Laboratory, mask: FeatureMask, dead: torch.Tensor) -> list[Argument]:
+    """Find the arguments whose places that the mask holds back do not matter, while the others do."""
     core, behind = core_of(mask.shape)
     found = []
-    leaves, _ = tree_flatten_with_path((lab.args, lab.kwargs))
-    for keys, leaf in leaves:
+    for keys, leaf in tree_flatten_with_path(lab.inputs)[0]:
         if not isinstance(leaf, torch.Tensor) or leaf.dtype == torch.bool or leaf.is_complex() or leaf.dim() < 2:
             continue
-        path: tuple[Any, ...] = tuple(getattr(key, "idx", getattr(key, "key", None)) for key in keys)
-        ways = [t for t in (behind, *range(leaf.dim())) if leaf.dim() - t - len(core) >= 1]
-        places = [
-            (core, t)
-            for t in dict.fromkeys(ways)
-            if tuple(leaf.shape[leaf.dim() - t - len(core) :][: len(core)]) == core
-        ]
-        if math.prod(leaf.shape[1:]) == math.prod(core) and (tuple(leaf.shape[1:]), 0) not in places:
-            places.append((tuple(leaf.shape[1:]), 0))
-        for sizes, t in places:
-            there = dead.reshape(-1).reshape(*sizes, *[1] * t).expand(leaf.shape)
-            other = torch.rand(leaf.shape, device=leaf.device)
-            if leaf.is_floating_point():
-                other = leaf + (1.0 + leaf.abs()) * (0.5 + other.to(leaf.dtype))
-            else:
-                other = leaf.flatten()[other.flatten().argsort()].reshape(leaf.shape)
-            outcomes: list[bool] = []
-            for where in (there, ~there):
-                try:
-                    args = _changed((lab.args, lab.kwargs), path, partial(torch.where, where, other))
-                    outcomes.append(_same(expected, lab.run({}, args).output))
-                except (RuntimeError, ValueError, IndexError):
-                    break
-            if outcomes == [True, False]:
-                found.append(Argument(path, sizes, t))
+        path: list[Any] = [getattr(key, "idx", getattr(key, "key", None)) for key in keys]
+        first = [leaf.dim() - t - len(core) for t in dict.fromkeys((behind, *range(leaf.dim())))]
+        places = [Argument(path, core, leaf.dim() - at - len(core)) for at in first
+                  if at >= 1 and tuple(leaf.shape[at : at + len(core)]) == core]  # fmt: skip
+        flattened = Argument(path, tuple(leaf.shape[1:]), 0)
+        if math.prod(leaf.shape[1:]) == math.prod(core) and flattened not in places:
+            places.append(flattened)
+        other = torch.rand(leaf.shape, device=leaf.device)
+        if leaf.is_floating_point():
+            other = leaf + (1.0 + leaf.abs()) * (0.5 + other.to(leaf.dtype))
+        else:
+            other = leaf.flatten()[other.flatten().argsort()].reshape(leaf.shape)
+        for argument in places:
+            there = _spread(dead, argument, leaf)
+            runs = [
+                lab.attempt({}, _changed(lab.inputs, path, partial(torch.where, where, other)))
+                for where in (there, ~there)
+            ]
+            if all(seen for _, seen in runs) and [_same(lab.output, output) for output, _ in runs] == [True, False]:
+                found.append(argument)
                 break
     return found
 
 
-def _plans(lab: _Laboratory, name: str, mask: FeatureMask, normal: _Run, taken: set[Any]) -> Iterator[MaskPlan]:
-    """Yield what can be tried for a mask, the best first."""
-    support = mask.support()
-    dead, kept = ~support, tuple(support.reshape(-1).nonzero().flatten().tolist())
-    plan = MaskPlan(name, mask.shape, kept)
-    arguments = [a for a in _find_arguments(lab, mask, dead, normal.output) if a.path not in taken]
-    whole = replace(plan, arguments=tuple(replace(argument, put_back=True) for argument in arguments))
-    if not bool(dead.any()):
-        yield replace(plan, place="nothing", arguments=tuple(arguments))
-        yield replace(whole, place="nothing")
-        return
-    reading = _cuts_behind(lab, name, dead, normal)
-    if reading:
-        before = _cuts_before(lab, name, mask, arguments, normal)
-        if before is not None:
-            yield replace(plan, place="nothing", arguments=tuple(arguments), cuts=(*before, *reading))
-        yield replace(whole, place="take", cuts=tuple(reading))
-    if arguments:
-        yield whole
-
-
-def _cuts_behind(lab: _Laboratory, name: str, dead: torch.Tensor, normal: _Run) -> list[Cut]:
+def _cuts_behind(lab: _Laboratory, name: str, dead: torch.Tensor) -> list[Cut]:
     """Find the layers behind a mask that read dead channels, and the channel-wise ones between."""
-    try:
-        missing = lab.run({name: _with_nan(dead, rest=False)})
-        others = tree_map_only(torch.Tensor, _all_nan, (lab.args, lab.kwargs))
-        alone = lab.run({name: _with_nan(dead, rest=True)}, others)
-    except (RuntimeError, ValueError, IndexError):
-        return []
-    cuts, reads = [], False
-    for other, seen in normal.seen.items():
-        layer = lab.names[other]
-        if isinstance(layer, FeatureMask) or other not in missing.seen or other not in alone.seen:
+
+    def nothing(x: torch.Tensor) -> torch.Tensor:
+        return torch.full_like(x, torch.nan) if x.is_floating_point() else x
+
+    _, missing = lab.attempt({name: lambda output: output.masked_fill(dead, torch.nan)})
+    others = tree_map_only(torch.Tensor, nothing, lab.inputs)
+    _, alone = lab.attempt({name: lambda output: nothing(output).masked_fill(dead, 0.0)}, others)
+    cuts = []
+    for other in [other for other in lab.seen if other in missing and other in alone]:
+        layer, seen = lab.layers[other], lab.seen[other]
+        gone = missing[other].any_nan & ~alone[other].any_nan & seen.constant
+        if isinstance(layer, FeatureMask) or not bool(gone.any()) or bool(gone.all()):
             continue
-        gone = missing.seen[other].any_nan & ~alone.seen[other].any_nan & seen.constant
-        if not bool(gone.any()) or bool(gone.all()):
-            continue
-        keep = tuple((~gone).nonzero().flatten().tolist())
-        if _has_units(layer):
+        keep, constants = (~gone).nonzero().flatten().tolist(), seen.value[gone]
+        if _can_cut(layer, "units"):
             cuts.append(Cut(other, "units", keep))
-        elif _reads(lab, other):
-            constants = seen.value[gone]
-            if bool((constants == 0).all()):
-                cuts.append(Cut(other, "inputs", keep))
-            elif type(layer) is nn.Linear:
-                cuts.append(Cut(other, "inputs", keep, tuple(constants.tolist())))
-            else:
-                continue
-            reads = True
-    return cuts if reads else []
-
-
-def _has_units(layer: nn.Module) -> bool:
-    """Whether a layer has numbers for each channel."""
-    return type(layer) in UNITS and getattr(layer, "num_parameters", 2) > 1
-
-
-def _reads(lab: _Laboratory, name: str) -> bool:
-    """Whether a layer's inputs can be cut: its weights are its own, and each output reads all channels."""
-    layer = lab.names[name]
-    own = "weight" in layer._parameters or "weight_ih_l0" in layer._parameters
-    return type(layer) in READERS and own and getattr(layer, "groups", 1) == 1
+        elif _can_cut(layer, "inputs") and bool((constants == 0).all()):
+            cuts.append(Cut(other, "inputs", keep))
+        elif _can_cut(layer, "inputs") and type(layer) is nn.Linear:
+            cuts.append(Cut(other, "inputs", keep, constants.tolist()))
+    return cuts if any(cut.side == "inputs" for cut in cuts) else []
 
 
 def _cuts_before(
-    lab: _Laboratory, name: str, mask: FeatureMask, arguments: list[Argument], normal: _Run
+    lab: _Laboratory, name: str, mask: FeatureMask, arguments: Sequence[Argument], dead: torch.Tensor
 ) -> list[Cut] | None:
     """Find the layers that make what a mask holds back; None if there are none and no argument holds it either."""
-    core, _ = core_of(mask.shape)
-    dead = ~mask.support()
     flat = dead.reshape(-1)
-    hides = {name: lambda output: output.masked_fill(dead, 0.0)}
-    changes: dict[str, Callable[[torch.Tensor], torch.Tensor]] = dict(hides)
+    changes: dict[str, Change] = {name: lambda output: output.masked_fill(dead, 0.0)}
     makers = []
-    if not arguments and len(core) == 1:
-        for other, layer in lab.names.items():
-            sizes = {nn.Linear: "out_features", nn.Embedding: "embedding_dim"}.get(type(layer), "out_channels")
-            plain = type(layer) in MAKERS and "weight" in layer._parameters and getattr(layer, "groups", 1) == 1
-            if not plain or getattr(layer, sizes) != flat.numel():
+    if not arguments and len(core_of(mask.shape)[0]) == 1:
+        for other, layer in lab.layers.items():
+            if not _can_cut(layer, "outputs"):
+                continue
+            dim, sides = LAYERS[type(layer)]
+            if getattr(layer, sides["outputs"]) != flat.numel():
                 continue
 
-            def lose(output: torch.Tensor, dim: int = MAKERS[type(layer)]) -> torch.Tensor:
-                shape = [1] * output.dim()
-                shape[dim] = -1
-                return output.masked_fill(flat.reshape(shape), torch.nan)
+            def lose(output: torch.Tensor, dim: int = dim) -> torch.Tensor:
+                return output.movedim(dim, -1).masked_fill(flat, torch.nan).movedim(-1, dim)
 
-            run = lab.run({**hides, other: lose})
-            seen = run.seen.get(name)
-            if _same(normal.output, run.output) and seen is not None and torch.equal(seen.any_nan, flat):
+            output, seen = lab.run({name: changes[name], other: lose})
+            if _same(lab.output, output) and name in seen and torch.equal(seen[name].any_nan, flat):
                 makers.append(other)
                 changes[other] = lose
-        if not makers:
-            return None
-    inputs: Any = (lab.args, lab.kwargs)
+    if not arguments and not makers:
+        return None
+    inputs: Any = lab.inputs
     for argument in arguments:
 
         def poison(leaf: torch.Tensor, argument: Argument = argument) -> torch.Tensor:
-            there = flat.reshape(*argument.core, *[1] * argument.behind).expand(leaf.shape)
-            return leaf.masked_fill(there, torch.nan) if leaf.is_floating_point() else leaf
+            return leaf.masked_fill(_spread(flat, argument, leaf), torch.nan) if leaf.is_floating_point() else leaf
 
         inputs = _changed(inputs, argument.path, poison)
-    try:
-        run = lab.run(changes, inputs)
-    except (RuntimeError, ValueError, IndexError):
+    _, seen = lab.attempt(changes, inputs)
+    if not seen:
         return None
-    kept = tuple((~flat).nonzero().flatten().tolist())
+    kept = (~flat).nonzero().flatten().tolist()
     cuts = [Cut(maker, "outputs", kept) for maker in makers]
-    for other, seen in run.seen.items():
-        layer = lab.names[other]
-        if _has_units(layer) and bool(seen.any_nan.any()) and torch.equal(seen.any_nan, seen.all_nan):
-            cuts.append(Cut(other, "units", tuple((~seen.any_nan).nonzero().flatten().tolist())))
+    for other, there in seen.items():
+        lost = there.any_nan
+        if _can_cut(lab.layers[other], "units") and bool(lost.any()) and torch.equal(lost, there.all_nan):
+            cuts.append(Cut(other, "units", (~lost).nonzero().flatten().tolist()))
     return cuts
+
+
+def _plans(lab: _Laboratory, plan: MaskPlan, mask: FeatureMask, taken: list[Any]) -> Iterator[MaskPlan]:
+    """Yield what can be tried for a mask, the best first."""
+    dead = ~mask.support()
+    arguments = [a for a in _find_arguments(lab, mask, dead) if a.path not in taken]
+    whole = plan._replace(arguments=[argument._replace(put_back=True) for argument in arguments])
+    if not bool(dead.any()):
+        yield plan._replace(place="nothing", arguments=arguments)
+        yield whole._replace(place="nothing")
+        return
+    reading = _cuts_behind(lab, plan.name, dead)
+    if reading:
+        before = _cuts_before(lab, plan.name, mask, arguments, dead)
+        if before is not None:
+            yield plan._replace(place="nothing", arguments=arguments, cuts=[*before, *reading])
+        yield whole._replace(place="take", cuts=reading)
+    if arguments:
+        yield whole
 
 
 def prune(
@@ -591,7 +529,7 @@ def prune(
     example_args: Sequence[Any] | None = None,
     example_kwargs: Mapping[str, Any] | None = None,
 ) -> PrunedNetwork:
-    """Return a smaller module that takes only the selected values and predicts what the masked model predicts.
+    """Cut a model to a smaller one that takes only the selected values and predicts the same.
 
     Layers behind a mask (linear layers, convolutions, LSTM, GRU) are cut to the channels that are left; so are layers before a
     mask on hidden units, embeddings, and normalisations between. In front of anything else the values are put back
@@ -642,13 +580,24 @@ def prune(
             )
     if example is not None and (example_args is not None or example_kwargs is not None):
         raise ValueError("give example, or example_args and example_kwargs, not both")
-    if example_args is None and example_kwargs is None:
-        example_args = (_random_example(model, next(iter(masks.values()))) if example is None else example,)
-    args, kwargs = tuple(example_args or ()), dict(example_kwargs or {})
-    device = next(iter(masks.values())).gamma.device
-    forked = torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
-    with forked, _evaluating(model), torch.no_grad():
-        pruned, reasons = _prune(model, masks, args, kwargs)
+    mask = next(iter(masks.values()))
+    if example is None and example_args is None and example_kwargs is None:
+        types = [
+            p.dtype
+            for p in model.parameters()
+            if p.is_floating_point() and all(p is not m.gamma for m in masks.values())
+        ]
+        example = torch.randn(4, *mask.shape, generator=torch.Generator().manual_seed(0))
+        example = example.to(mask.gamma.device, types[0] if types else torch.float32)
+    args = tuple(example_args or ()) if example is None else (example,)
+    modes = [(module, module.training) for module in model.modules()]
+    device = mask.gamma.device
+    try:
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), torch.no_grad():
+            pruned, reasons = _prune(model.eval(), masks, args, dict(example_kwargs or {}))
+    finally:
+        for module, mode in modes:
+            module.training = mode
     if not any(plan.arguments or plan.cuts for plan in pruned.plans):
         raise ValueError(f"nothing can be cut: {'; '.join(reasons)}. Build the small network by hand")
     for reason in reasons:
@@ -660,71 +609,63 @@ def _prune(
     model: nn.Module, masks: dict[str, FeatureMask], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[PrunedNetwork, list[str]]:
     """Try the plans of each mask; return the network and why nothing was cut, for each mask without a cut."""
-    lab = _Laboratory(model, args, kwargs)
     try:
-        normal = lab.run({})
+        lab = _Laboratory(model, args, kwargs)
     except Exception as error:
         shapes = [tuple(leaf.shape) for leaf in args if isinstance(leaf, torch.Tensor)]
         raise ValueError(
             f"prune tries the model on an input of shape {', '.join(map(str, shapes))}, and the model does not run on it "
             f"({error}); give a batch of your inputs as example"
         ) from error
-    if not _same(normal.output, lab.run({}).output):
+    if not _same(lab.output, lab.run({})[0]):
         raise ValueError(
             "the model gives other outputs for the same input and torch seed in evaluation mode, so the pruned model "
             "cannot be compared with it; switch off what is random, or prune the part that is not"
         )
-    outputs = [
-        leaf for leaf in tree_leaves(normal.output) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
-    ]
-    if not all(bool(output.isfinite().all()) for output in outputs):
+    if not all(bool(output.isfinite().all()) for output in _leaves(lab.output) if isinstance(output, torch.Tensor)):
         raise ValueError(
             "the model gives NaN or infinite outputs for the example, so a smaller one cannot be compared with it"
         )
     is_single = not kwargs and len(args) == 1 and isinstance(args[0], torch.Tensor)
     # A second input guards against layers whose input happens to be zero on the first.
-    noisy = tree_map_only(
-        torch.Tensor, lambda x: x + torch.randn_like(x) if x.is_floating_point() else x, (args, kwargs)
-    )
-    try:
-        examples = [((args, kwargs), normal.output), (noisy, lab.run({}, noisy).output)]
-    except (RuntimeError, ValueError, IndexError):
-        examples = [((args, kwargs), normal.output)]
-    kept = {name: tuple(mask.support().reshape(-1).nonzero().flatten().tolist()) for name, mask in masks.items()}
-    accepted = [MaskPlan(name, mask.shape, kept[name]) for name, mask in masks.items()]
-    best = assemble(model, accepted, is_single)
+    noisy = tree_map_only(torch.Tensor, lambda x: x + torch.randn_like(x) if x.is_floating_point() else x, lab.inputs)
+    output, seen = lab.attempt({}, noisy)
+    examples = [(lab.inputs, lab.output), *([(noisy, output)] if seen else [])]
+    accepted = [
+        MaskPlan(name, mask.shape, mask.support().reshape(-1).nonzero().flatten().tolist())
+        for name, mask in masks.items()
+    ]
+    best, taken = assemble(model, accepted, is_single), list[Any]()
     reasons: list[str] = []
-    taken: set[Any] = set()
     for number, (name, mask) in enumerate(masks.items()):
         errors: list[str] = []
-        for plan in _plans(lab, name, mask, normal, taken):
+        for plan in _plans(lab, accepted[number], mask, taken):
             trial = [*accepted[:number], plan, *accepted[number + 1 :]]
             try:
                 found = assemble(model, trial, is_single)
-                if not _agrees(found, examples, is_single):
-                    errors.append("without what was cut the outputs are others")
-                    continue
-            except (RuntimeError, ValueError, IndexError, AssertionError) as error:
+                if _agrees(found, examples, is_single):
+                    best, accepted = found, trial
+                    taken += [argument.path for argument in plan.arguments]
+                    break
+                errors.append("without what was cut the outputs are others")
+            except _REFUSALS as error:
                 errors.append(str(error).splitlines()[0])
-                continue
-            best, accepted = found, trial
-            taken |= {argument.path for argument in plan.arguments}
-            break
         plan = accepted[number]
-        if not plan.cuts and bool((~mask.support()).any()):
-            why = (
-                f"the layers behind it cannot do with fewer values ({errors[0]})"
-                if errors
-                else ("no linear layer, convolution or recurrent layer reads the entries that it closed by themselves")
-            )
-            gates = "" if plan.arguments else "; it gates no argument either, or the model reads it past the mask"
-            computed = [
-                other for other, layer in lab.names.items() if type(layer) in READERS and not _reads(lab, other)
-            ]
-            if computed:
-                why += f"; the weights of {', '.join(computed)} are computed or in groups: make them plain, for example by "
-                why += "torch.nn.utils.prune.remove(module, 'weight')"
-            reasons.append(f"mask {name!r}: {why}{gates}")
+        if plan.cuts or len(plan.kept) == mask.n_features:
+            continue
+        why = "no linear layer, convolution or recurrent layer reads the entries that it closed by themselves"
+        if errors:
+            why = f"the layers behind it cannot do with fewer values ({errors[0]})"
+        computed = [
+            other
+            for other, layer in lab.layers.items()
+            if "inputs" in LAYERS.get(type(layer), (0, {}))[1] and not _can_cut(layer, "inputs")
+        ]
+        if computed:
+            why += f"; the weights of {', '.join(computed)} are computed or in groups: make them plain, for example by "
+            why += "torch.nn.utils.prune.remove(module, 'weight')"
+        gates = "" if plan.arguments else "; it gates no argument either, or the model reads it past the mask"
+        reasons.append(f"mask {name!r}: {why}{gates}")
     return best, reasons
 
 
@@ -738,30 +679,19 @@ def _agrees(found: PrunedNetwork, examples: list[Any], is_single: bool) -> bool:
     return True
 
 
-def _random_example(model: nn.Module, mask: FeatureMask) -> torch.Tensor:
-    own = {id(tensor) for tensor in (*mask.parameters(), *mask.buffers())}
-    kinds = [p.dtype for p in model.parameters() if p.is_floating_point() and id(p) not in own]
-    generator = torch.Generator().manual_seed(0)
-    example = torch.randn(4, *mask.shape, generator=generator)
-    return example.to(mask.gamma.device, kinds[0] if kinds else mask.gamma.dtype)
-
-
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
+def _leaves(output: Any) -> list[Any]:
+    if isinstance(output, Mapping):
+        output = [output[key] for key in sorted(output, key=str)]
+    return [leaf for part in output for leaf in _leaves(part)] if isinstance(output, (tuple, list)) else [output]
 
 
 def _same(expected: Any, found: Any) -> bool:
-    if isinstance(expected, Mapping):
-        return set(expected) == set(found) and all(_same(expected[key], found[key]) for key in expected)
-    if isinstance(expected, (tuple, list)):
-        return len(expected) == len(found) and all(_same(a, b) for a, b in zip(expected, found))
+    """Whether two outputs have the same numbers, but for rounding."""
+    pairs = list(zip(_leaves(expected), _leaves(found)))
+    return len(_leaves(expected)) == len(_leaves(found)) and all(_close(*pair) for pair in pairs)
+
+
+def _close(expected: Any, found: Any) -> bool:
     if not isinstance(expected, torch.Tensor):
         return True
     if not isinstance(found, torch.Tensor) or expected.shape != found.shape:

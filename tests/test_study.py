@@ -6,10 +6,13 @@ import json
 
 import numpy as np
 import pandas
+import polars as pl
 import pytest
 
-from tamiz import select
-from tamiz.errors import TableError
+from tamiz import compare, select
+from tamiz._utils import extras
+from tamiz.errors import SourceError, TableError
+from tamiz.tables.passes import open_large
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +97,160 @@ def test_progress_can_end_a_study(frame):
 
     with pytest.raises(Enough):
         select(frame[[*FEATURES, "ill"]], "ill", 2, progress=stop)
+
+
+N, TRUE = 12_000, ["c3", "c7", "colour"]
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A table of 12,000 rows, of which 3 MB hold less than a third; one level stands in two rows only."""
+    rng = np.random.default_rng(0)
+    X, colour = rng.normal(size=(N, 12)).astype("f4"), rng.choice(["blue", "green", "Red", "red"], N).astype("U6")
+    colour[[5, 7000]] = "violet"
+    y = X[:, 3] - X[:, 7] + np.isin(colour, ["Red", "red"]) + rng.logistic(size=N) / 2 > 0.5
+    frame = pl.DataFrame({f"c{j}": X[:, j] for j in range(12)}).with_columns(
+        colour=pl.Series(colour),
+        patient=pl.Series(np.arange(N) // 3),
+        day=pl.Series(np.arange(N) // 10),
+        ill=pl.Series(y),
+    )
+    folder = tmp_path_factory.mktemp("large")
+    frame.write_parquet(folder / "t.parquet", row_group_size=1000)
+    frame.write_csv(folder / "t.csv")
+    (folder / "parts").mkdir()
+    for part in range(3):
+        frame[part * 4000 : (part + 1) * 4000].write_parquet(folder / "parts" / f"{part}.parquet")
+    return folder
+
+
+def select_large(table, **more):
+    ignore = [name for name in ("patient", "day") if name not in more.values()]
+    options = {"k": 3, "cv": 3, "permutations": 3, "max_memory": 2e6, "ignore": ignore, **more}
+    return select(table, "ill", **options)
+
+
+@pytest.fixture(scope="module")
+def reference(large):
+    return select_large(large / "t.parquet")
+
+
+def test_a_table_beyond_memory_is_a_study_of_a_sample_with_a_model_of_all_rows(large, reference, tmp_path):
+    frame = pl.read_parquet(large / "t.parquet")
+    whole = select_large(frame, max_memory=None)
+    assert whole.passes == ()
+    assert sorted(reference.selection.names) == sorted(whole.selection.names) == TRUE
+    assert [(one.n_columns, one.n_rows) for one in reference.passes] == [(16, N), (4, N)]
+    assert reference.rows.n_rows < reference.passes[0].n_sampled < N / 2
+    # The level that the sample lacks is counted, encoded, trained and saved.
+    levels = [level.lower() for level in reference.saved_model.categories["colour"]]
+    assert sorted(levels) == ["blue", "green", "red", "violet"]
+    test = reference.test
+    assert test["file"] == "rows held out by hash"
+    assert test["low"] < 0.82 < test["high"]
+    right = [np.mean(study.predict(frame) == frame["ill"].cast(str).to_numpy()) for study in (reference, whole)]
+    assert right[0] == pytest.approx(right[1], abs=0.003)
+    record = reference.to_dict()
+    assert record["n_rows"] == N
+    assert record["passes"][0]["n_bytes"] > 500_000
+    assert "passes within" in record["notes"][0]
+    reference.save(tmp_path, report=True)
+    assert pl.read_parquet(tmp_path / "reduced.parquet").shape == (N, 4)
+    page = (tmp_path / "report.html").read_text()
+    assert "is read in passes within" in page
+    assert "16 columns of 12,000 rows" in page
+
+
+@pytest.mark.parametrize("name", ["t.csv", "parts", "parts/*.parquet", "lazy"])
+def test_every_source_beyond_memory_gives_the_same_study(large, reference, name):
+    found = select_large(pl.scan_parquet(large / "t.parquet") if name == "lazy" else str(large / name))
+    assert found.selection.names == reference.selection.names
+    assert found.score.value == pytest.approx(reference.score.value, abs=1e-6)
+    assert found.test["value"] == pytest.approx(reference.test["value"], abs=1e-6)
+
+
+def test_a_folder_that_fits_is_read_whole(large):
+    found = select_large(large / "parts", max_memory=None, permutations=0)
+    assert found.rows.n_rows == N
+    assert found.passes == ()
+
+
+def test_rows_of_a_group_and_of_the_future_are_held_out_together(large):
+    seen = []
+    grouped = select_large(large / "t.parquet", groups="patient", permutations=0, progress=lambda *a: seen.append(a))
+    later = select_large(large / "t.parquet", time="day", permutations=0)
+    frame = pl.read_parquet(large / "t.parquet")
+    big = open_large(large / "t.parquet", 2e6, {})[1]
+    for role, name in (("groups", "patient"), ("time", "day")):
+        sample = big.sample("ill", {role: name}, 0, None)
+        train, held_out = big.read(["c1"])
+        assert not {*train[name]} & {*held_out[name]}
+        assert not {*sample[name]} & {*held_out[name]}
+        assert len(held_out) == pytest.approx(0.1 * (len(train) + len(held_out)), rel=0.3)
+    assert held_out["day"].min() > train["day"].max()
+    assert frame.height == later.to_dict()["n_rows"]
+    assert later.test["file"] == "the latest rows, held out"
+    assert sorted(grouped.selection.names) == sorted(later.selection.names) == TRUE
+    assert [(stage, done == total) for stage, done, total in seen[:1]] == [("reading rows", True)]
+
+
+def test_the_workers_of_a_scheduler_give_the_same_record(large, reference):
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+    frame = pl.read_parquet(large / "t.parquet")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    ) as cluster:
+        found = select_large(large / "t.parquet", scheduler=cluster.scheduler_address)
+        with distributed.Client(cluster):
+            collection = select_large(dd.from_pandas(frame.to_pandas(), npartitions=5))
+            compared = compare({"fisher": "fisher"}, frame[:, :12].to_numpy(), frame["ill"].to_numpy(), k=[2])
+    alone = compare({"fisher": "fisher"}, frame[:, :12].to_numpy(), frame["ill"].to_numpy(), k=[2])
+    np.testing.assert_array_equal(compared.scores, alone.scores)
+    one, other = found.to_dict(), reference.to_dict()
+    assert {name for name in one if one[name] != other[name]} == {"seconds"}
+    assert collection.score == reference.score
+    assert collection.test == reference.test
+
+
+BEYOND = [  # files in the folder, arguments, message
+    ({"a": {"c1": [1.0], "ill": [1]}, "b": {"c1": [1.0]}}, {}, "b.parquet has other columns or types"),
+    ({"a": {"c1": [1.0], "ill": [1]}, "b": {"c1": ["x"], "ill": [1]}}, {}, r"other columns or types .*\(first: c1\)"),
+    ({"a": {"c1": [1.0] * 99, "ill": [1] * 99}}, {"max_memory": 100}, "not enough for 50 rows of 2 columns"),
+    ({"a": {"c1": [1.0] * 99, "ill": [1] * 99}}, {"max_memory": 100, "target": "il"}, "'ill'"),
+    ({"a": {"c1": [1.0] * 99, "ill": [1] * 99}}, {"max_memory": 100, "target": None}, "Name the target"),
+    ({"a": {"c1": [1.0] * 99, "ill": [1] * 99}}, {"max_memory": 100, "groups": np.arange(99)}, "give its name"),
+    ({"a": {"c1": [], "ill": []}}, {}, "no rows"),
+    ({}, {}, "There is no table in the folder"),
+    (
+        {"a": {"c1": [1.0], "ill": [1]}},
+        {"scheduler": "tcp://127.0.0.1:9"},
+        "scheduler tcp://127.0.0.1:9 cannot be reached",
+    ),
+]
+
+
+@pytest.mark.parametrize(("files", "more", "message"), BEYOND)
+def test_what_is_wrong_with_a_folder(files, more, message, tmp_path, monkeypatch):
+    monkeypatch.setattr(extras, "CONNECT_SECONDS", 1)
+    for name, columns in files.items():
+        pl.DataFrame(columns).write_parquet(tmp_path / f"{name}.parquet")
+    if "scheduler" in more:
+        pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    with pytest.raises((SourceError, TableError), match=message):
+        select(tmp_path, **{"target": "ill", "k": 1, **more})
+
+
+def test_a_file_that_changes_between_passes_and_a_table_without_rows(large, tmp_path):
+    frame = pl.read_parquet(large / "t.parquet")
+    frame.write_parquet(tmp_path / "t.parquet")
+    big = open_large(tmp_path / "t.parquet", 2e6, {})[1]
+    big.sample("ill", {}, 0, None)
+    frame[:9000].write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(SourceError, match="must not change while it is read"):
+        big.read(["c1"])
+    with pytest.raises(TableError, match="no rows"):
+        select(frame.lazy().filter(pl.col("c1") > 99), "ill")
 
 
 WRONG = [

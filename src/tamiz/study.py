@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from tamiz._utils.extras import connect
 from tamiz._utils.names import suggest
+from tamiz._utils.progress import format_size
 from tamiz._utils.records import to_plain
 from tamiz._utils.text import discard, quote
 from tamiz._utils.validation import collect_lazy, resolve_n_features_to_select
@@ -24,6 +26,7 @@ from tamiz.core.gates import possible_counts
 from tamiz.errors import TableArgumentError, TableError
 from tamiz.estimators.chooser import round_numbers
 from tamiz.estimators.networks import find_network
+from tamiz.estimators.passes import refit
 from tamiz.evaluation.alerts import find_leaks, find_row_alerts, find_selection_alerts, find_target_alerts
 from tamiz.evaluation.cross_validation import (
     Progress,
@@ -42,6 +45,7 @@ from tamiz.evaluation.results import Evaluation
 from tamiz.evaluation.stability import library_versions
 from tamiz.evaluation.subjects import Subject
 from tamiz.persistence import SavedModel
+from tamiz.rows.passes import PassRecord
 from tamiz.rows.rows import Rows
 from tamiz.selection import Selection
 from tamiz.tables import DataTable, ReadOptions, TableEncoder, read_table, write_columns
@@ -49,6 +53,7 @@ from tamiz.tables.columns import Alert, identifier_columns
 from tamiz.tables.formats import output_suffix
 from tamiz.tables.load import COPIES_PER_FOLD, SPELLING, load_rows
 from tamiz.tables.names import find_columns
+from tamiz.tables.passes import BigTable, open_large
 
 #: Parameters of the estimator that :func:`select` hands on.
 _MODEL_OPTIONS = ("network", "variant", "loss", "class_weight", "training", "keep", "drop", "costs", "budget")
@@ -88,6 +93,8 @@ class Study:
         What was decided while the table was read and the model fitted.
     seconds : dict of str to float
         Time of the stages.
+    passes : tuple of PassRecord
+        What was read of a table beyond memory, of which the rows of the study are a sample; empty for others.
     """
 
     rows: Rows
@@ -103,6 +110,7 @@ class Study:
     test: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
+    passes: tuple[PassRecord, ...] = ()
 
     @property
     def table(self) -> DataTable | None:
@@ -112,7 +120,9 @@ class Study:
     @property
     def title(self) -> str:
         """Name of the file, or what else the table is."""
-        return "the table" if self.table is None else self.table.path.name
+        return Path(
+            self.settings.get("file") or "the table" if self.table is None or self.passes else self.table.path
+        ).name
 
     @cached_property
     def selection(self) -> Selection:
@@ -219,7 +229,7 @@ class Study:
                 "target": ", ".join(self.targets),
                 "targets": self.targets,
                 "task": self.task,
-                "n_rows": self.rows.n_rows,
+                "n_rows": self.passes[0].n_rows if self.passes else self.rows.n_rows,
                 "n_features": len(evaluation.names),
                 "k": self.selection.n_features_to_select,
                 "variant": self.settings.get("variant"),
@@ -254,6 +264,7 @@ class Study:
                 "settings": self.settings,
                 "notes": self.notes,
                 "seconds": self.seconds,
+                "passes": [dataclasses.asdict(one) for one in self.passes],
                 "versions": library_versions(),
             }
         )
@@ -295,7 +306,11 @@ class Study:
         record = json.dumps(self.to_dict(), indent=2, allow_nan=False)
         (folder / files["selected_json"]).write_text(record, encoding="utf-8")
         (folder / files["model"]).write_bytes(self.saved_model.to_bytes())
-        if self.table is not None and self.table.path.exists():
+        if self.table is not None and self.passes and hasattr(self.table.source["scan"], "sink_parquet"):
+            files["reduced"] = "reduced.parquet"
+            kept = dict.fromkeys([*(one["column"] for one in self.kept), *self.targets])
+            self.table.source["scan"].select(list(kept)).sink_parquet(folder / files["reduced"])
+        elif self.table is not None and self.table.path.exists():
             files["reduced"] = "reduced" + output_suffix(self.table)
             names = {*self.targets[1:], *(one["column"] for one in self.kept)}
             used = {*identifier_columns(self.table), *(i for i, name in enumerate(self.table.names) if name in names)}
@@ -328,6 +343,8 @@ def select(
     permutations: int | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
+    max_memory: float | None = None,
+    scheduler: str | None = None,
     report: Callable[[str], None] = discard,
     progress: Progress | None = None,
     **options: Any,
@@ -337,7 +354,8 @@ def select(
     Parameters
     ----------
     table : path, data frame, array or sparse matrix
-        The table; a file of any format of :func:`tamiz.tables.read_table`.
+        The table; a file of any format of :func:`tamiz.tables.read_table`. A Parquet, CSV, IPC or NDJSON file, a pattern or
+        folder of them, a ``polars.LazyFrame`` or a Dask data frame may be larger than memory.
     target : str, sequence of str, array-like or None, default=None
         Column to predict, several columns of numbers, or the values themselves. Files of some formats have their own.
     k : int, float or "auto", default="auto"
@@ -356,10 +374,15 @@ def select(
         As in :func:`tamiz.evaluate`; ``n_jobs=None`` takes all cores that the memory allows.
     permutations : int or None, default=None
         Most shuffled targets to compare with; None: up to 99, none for networks whose fits take seconds.
+    max_memory : float or None, default=None
+        Bytes that the study may take; None is a quarter of what is free. A larger table is read in passes: the study is one of a
+        sample of its rows, the final model is trained on the kept columns of all rows, and scored on a tenth that is held out.
+    scheduler : str or None, default=None
+        Address of a Dask scheduler, whose workers read the rows of such a table and run folds and permutations.
     report : callable, default=no-op
         Called with each message about what was decided; they are in ``Study.notes`` too.
     progress : callable or None, default=None
-        Called with (stage, parts done, all parts); what it raises ends the run.
+        Called with (stage, parts done, all parts), bytes for "reading rows"; what it raises ends the run.
     **options
         ``network``, ``variant``, ``loss``, ``class_weight``, ``training``, ``keep``, ``drop``, ``costs`` and ``budget`` of
         :class:`~tamiz.E2EFSClassifier`; columns to keep or drop may be names, numbers from 1, ranges or patterns, those of
@@ -384,84 +407,94 @@ def select(
         notes.append(message)
         report(message)
 
-    started = clock.perf_counter()
-    model_options, reading = _split_options(options)
-    roles = {"groups": groups, "time": time, "sample_weight": weights}
-    rows, targets, found_task = load_rows(
-        table, target, roles, task=task, missing=missing, report=note, reading=reading
-    )
-    seconds = {"reading": clock.perf_counter() - started}
-    estimator = _make_estimator(rows, found_task, k, missing, random_state, model_options)
-    subject = Subject(estimator, rows, found_task)
-    automatic = estimator.n_features_to_select == "auto"
-    if isinstance(cv, (int, np.integer)) and groups is None and time is None:
-        cv = possible_folds(rows.y[rows.used], found_task, int(cv), nested=automatic, report=note)
-    folds, n_folds = split_folds(rows, found_task, cv, repeats, random_state)
-    metric = get_metric(scoring, found_task)
+    with connect(scheduler):
+        started = clock.perf_counter()
+        model_options, reading = _split_options(options)
+        roles = {"groups": groups, "time": time, "sample_weight": weights}
+        source, big = open_large(table, max_memory, reading)
+        levels = None
+        if big is not None:
+            source, levels = big.sample(target, roles, random_state, progress), big.levels
+            note(big.describe())
+        rows, targets, found_task = load_rows(
+            source, target, roles, task=task, missing=missing, report=note, reading=reading, levels=levels
+        )
+        seconds = {"reading": clock.perf_counter() - started}
+        estimator = _make_estimator(rows, found_task, k, missing, random_state, model_options)
+        subject = Subject(estimator, rows, found_task)
+        automatic = estimator.n_features_to_select == "auto"
+        if isinstance(cv, (int, np.integer)) and groups is None and time is None:
+            cv = possible_folds(rows.y[rows.used], found_task, int(cv), nested=automatic, report=note)
+        folds, n_folds = split_folds(rows, found_task, cv, repeats, random_state)
+        metric = get_metric(scoring, found_task)
 
-    started = clock.perf_counter()
-    encoder, whole = rows.whole()
-    with one_torch_thread() if not subject.in_threads else nullcontext():
-        fitted = subject.fit(whole, random_state)
-    model, m = fitted.selector, int(fitted.support.sum())
-    seconds["final model"] = clock.perf_counter() - started
-    if automatic:
-        note(_describe_choice(model, len(subject.unit_names)))
+        started = clock.perf_counter()
+        encoder, whole = rows.whole()
+        with one_torch_thread() if not subject.in_threads else nullcontext():
+            fitted = subject.fit(whole, random_state)
+        model, m = fitted.selector, int(fitted.support.sum())
+        seconds["final model"] = clock.perf_counter() - started
+        if automatic:
+            note(_describe_choice(model, len(subject.unit_names)))
 
-    network, budget = estimator.network, estimator.budget
-    quick = find_network(network).quick
-    sizes = _curve_sizes(subject, m, automatic) if quick and budget is None else []
-    if permutations is None:
-        permutations = choose_permutations(rows) if quick else 0
-    if not quick:
-        n_fits = (5 + permutations) * len(folds) + 1
-        note(f"Network {network}: {n_fits} trainings of seconds each; the linear network takes a fraction of that.")
-    evaluation = cross_validate(
-        subject,
-        folds,
-        metric,
-        n_folds=n_folds,
-        sizes=sizes,
-        n_random=5 if quick else 3,
-        n_permutations=permutations,
-        n_kept=m,
-        seed=random_state,
-        n_jobs=count_jobs(n_jobs, len(folds), rows.n_rows * rows.columns.size * 4 * COPIES_PER_FOLD),
-        progress=progress,
-    )
-    seconds["selection"] = float(np.median([fold.seconds for fold in evaluation.folds]))
-    weighted = {} if whole.sample_weight is None else {"sample_weight": whole.sample_weight}
-    models = dict(model.fit_copies([size for size in sizes if size != m], whole.X, whole.y, **weighted))
-    found = [
-        *getattr(rows.source, "alerts", ()),
-        *find_leaks(evaluation, rows, whole.X),
-        *find_row_alerts(rows),
-        *find_target_alerts(rows, found_task),
-        *find_selection_alerts(evaluation, fitted.support, whole.X, subject.units),
-    ]
-    alerts = tuple({(alert.kind, alert.columns): alert for alert in reversed(found)}.values())[::-1]
-    late = sum(not fold.converged for fold in evaluation.folds) + (not fitted.converged)
-    if late:
-        note(f"In {late} of {len(evaluation.folds) + 1} fits the step limit had to decide which columns to keep.")
-    settings = {
-        "file": str(table) if isinstance(table, (str, os.PathLike)) else None,
-        "variant": estimator.variant,
-        "network": network if isinstance(network, str) else type(network).__name__,
-        "k": k if budget is None else None,
-        "budget": budget,
-        **{name: list(model_options[name]) if model_options.get(name) else None for name in ("keep", "drop")},
-        "folds": len(folds),
-        "repeats": repeats,
-        "permutations": permutations,
-        "missing": missing,
-        "seed": random_state,
-        **{name: value for name, value in reading.items() if isinstance(value, (str, int, float, list, tuple))},
-    }
-    study = Study(
-        rows, targets, found_task, model, encoder, subject.units, evaluation, models, alerts, settings, None,
-        tuple(notes), seconds,
-    )  # fmt: skip
-    return study if test is None else _score_test(study, test, reading)
+        network, budget = estimator.network, estimator.budget
+        quick = find_network(network).quick
+        sizes = _curve_sizes(subject, m, automatic) if quick and budget is None else []
+        if permutations is None:
+            permutations = choose_permutations(rows) if quick else 0
+        if not quick:
+            n_fits = (5 + permutations) * len(folds) + 1
+            note(f"Network {network}: {n_fits} trainings of seconds each; the linear network takes a fraction of that.")
+        evaluation = cross_validate(
+            subject,
+            folds,
+            metric,
+            n_folds=n_folds,
+            sizes=sizes,
+            n_random=5 if quick else 3,
+            n_permutations=permutations,
+            n_kept=m,
+            seed=random_state,
+            n_jobs=count_jobs(n_jobs, len(folds), rows.n_rows * rows.columns.size * 4 * COPIES_PER_FOLD),
+            progress=progress,
+        )
+        seconds["selection"] = float(np.median([fold.seconds for fold in evaluation.folds]))
+        weighted = {} if whole.sample_weight is None else {"sample_weight": whole.sample_weight}
+        models = dict(model.fit_copies([size for size in sizes if size != m], whole.X, whole.y, **weighted))
+        found = [
+            *getattr(rows.source, "alerts", ()),
+            *find_leaks(evaluation, rows, whole.X),
+            *find_row_alerts(rows),
+            *find_target_alerts(rows, found_task),
+            *find_selection_alerts(evaluation, fitted.support, whole.X, subject.units),
+        ]
+        alerts = tuple({(alert.kind, alert.columns): alert for alert in reversed(found)}.values())[::-1]
+        late = sum(not fold.converged for fold in evaluation.folds) + (not fitted.converged)
+        if late:
+            note(f"In {late} of {len(evaluation.folds) + 1} fits the step limit had to decide which columns to keep.")
+        settings = {
+            "file": str(table) if isinstance(table, (str, os.PathLike)) else None,
+            "variant": estimator.variant,
+            "network": network if isinstance(network, str) else type(network).__name__,
+            "k": k if budget is None else None,
+            "budget": budget,
+            **{name: list(model_options[name]) if model_options.get(name) else None for name in ("keep", "drop")},
+            "folds": len(folds),
+            "repeats": repeats,
+            "permutations": permutations,
+            "missing": missing,
+            "seed": random_state,
+            **{name: value for name, value in reading.items() if isinstance(value, (str, int, float, list, tuple))},
+        }
+        study = Study(
+            rows, targets, found_task, model, encoder, subject.units, evaluation, models, alerts, settings, None,
+            tuple(notes), seconds,
+        )  # fmt: skip
+        label = None
+        if big is not None:
+            study, held_out = _train_on_all_rows(study, big, weights, reading)
+            test, label = (held_out, big.held_out_name) if test is None else (test, None)
+        return study if test is None else _score_test(study, test, reading, label)
 
 
 def _split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -532,10 +565,43 @@ def _curve_sizes(subject: Subject, m: int, automatic: bool) -> list[int]:
     return sorted(size for size in sizes if least <= size <= most)
 
 
-def _score_test(study: Study, test: Any, reading: dict[str, Any]) -> Study:
+def _train_on_all_rows(study: Study, big: BigTable, weights: str | None, reading: dict[str, Any]) -> tuple[Study, Any]:
+    """Train the final model on the kept columns of all rows; return the study and the rows that are held out."""
+    started, kept = clock.perf_counter(), study.model.selection_.indices
+    encoder = study.encoder
+    assert encoder is not None
+    source = study.rows.source
+    encoder.categories_ = {source.names[i]: text.categories for i, text in source.texts.items()}  # those of all rows
+    part = encoder.restricted(kept)
+    columns = list(dict.fromkeys(feature.column_name for feature in part.features_))
+    train, held_out = big.read(columns)
+    reading = {name: value for name, value in reading.items() if name in SPELLING}
+    found, _, _ = load_rows(train, study.targets, {"sample_weight": weights}, task=study.task, reading=reading)
+    texts = [name for name in columns if name in encoder.categories_]
+    table = read_table(train, columns=columns, categorical=texts, **reading).take(found.source.target.rows)
+    table.texts = {i: text.align(encoder.categories_[table.names[i]]) for i, text in table.texts.items()}
+    X = part.transform(table)
+    model = refit(study.model, X, found.y, found.sample_weight)
+    note = f"The model was trained on {len(X):,} rows of the kept columns; {len(held_out):,} rows are held out for its score."
+    passes = "; ".join(
+        f"{one.what}: {one.n_columns:,} columns of {one.n_rows:,} rows ({format_size(one.n_bytes)}), {one.n_sampled:,} rows kept"
+        for one in big.passes
+    )
+    source.source["scan"] = big.frame
+    return dataclasses.replace(
+        study,
+        model=model,
+        passes=tuple(big.passes),
+        notes=(*study.notes, note),
+        settings={**study.settings, "passes": passes},
+        seconds={**study.seconds, "all rows": clock.perf_counter() - started},
+    ), held_out
+
+
+def _score_test(study: Study, test: Any, reading: dict[str, Any], label: str | None = None) -> Study:
     """Score the final model on further rows."""
     metric, y_train, notes = study.evaluation.metric, study.rows.y, list[str]()
-    label = test if isinstance(test, (str, os.PathLike)) else "the rows to test on"
+    label = label or (str(test) if isinstance(test, (str, os.PathLike)) else "the rows to test on")
     try:
         if study.encoder is None:
             X, y = test[0], np.asarray(test[1])
@@ -558,7 +624,7 @@ def _score_test(study: Study, test: Any, reading: dict[str, Any]) -> Study:
         scores = saved.scores(X)
         response = scores[:, 0] if scores.shape[1] == 1 else scores
     score = score_held_out(metric, y, response, y_train, seed=study.settings["seed"])
-    record = {"file": str(label), "n_rows": len(y), **dataclasses.asdict(score)}
+    record = {"file": label, "n_rows": len(y), **dataclasses.asdict(score)}
     evaluation = dataclasses.replace(study.evaluation, test_score=score)
     return dataclasses.replace(study, evaluation=evaluation, test=record, notes=(*study.notes, *notes))
 

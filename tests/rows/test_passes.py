@@ -78,7 +78,7 @@ def test_every_source_gives_the_same_statistics_and_sample(name, tmp_path, monke
     source = as_source(*SOURCES[name](tmp_path))
     assert source.n_columns == F
     sample = read_sample(source, 200, seed=3)
-    order = np.sort(np.argsort(hash_rows(0, N, 3))[:200])
+    order = np.sort(np.argsort(hash_rows(np.arange(N), 3))[:200])
     np.testing.assert_array_equal(sample.rows, order)
     np.testing.assert_array_equal(sample.X.astype(np.float32), X[order])
     np.testing.assert_array_equal(sample.y, Y[order])
@@ -122,7 +122,7 @@ def test_statistics_of_parts_merge_to_those_of_the_whole():
 
 
 def test_the_hash_is_uniform_and_depends_on_the_seed():
-    first, second = hash_rows(0, 200_000, 0), hash_rows(0, 200_000, 1)
+    first, second = (hash_rows(np.arange(200_000), seed) for seed in (0, 1))
     assert len(np.unique(first)) == 200_000
     for hashes in (first, second):
         counts = np.bincount((hashes >> np.uint64(58)).astype(int), minlength=64)
@@ -171,7 +171,7 @@ def test_progress_can_end_a_pass(tmp_path):
     class StopReading(Exception):
         pass
 
-    def stop(n_rows):
+    def stop(*_):
         raise StopReading
 
     with pytest.raises(StopReading):

@@ -1,12 +1,18 @@
-"""Import optional dependencies, with an error that names the command which installs them."""
+"""Optional dependencies: import them, or name the command which installs them; connect to a Dask scheduler."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from tamiz.errors import MissingExtraError
+from tamiz.errors import MissingExtraError, SourceError
+
+#: Seconds to wait for a scheduler.
+CONNECT_SECONDS = 10
 
 
 def require(package: str, extra: str, what: str) -> Any:
@@ -49,3 +55,34 @@ def require(package: str, extra: str, what: str) -> Any:
         if installed:
             raise
         raise MissingExtraError(f'{what} needs {package}. Install it with: pip install "tamiz[{extra}]"') from error
+
+
+@contextmanager
+def connect(address: str | None) -> Iterator[None]:
+    """Send work to a Dask scheduler such as ``tcp://host:8786`` inside the context; None changes nothing."""
+    if address is None:
+        yield
+        return
+    distributed = require("distributed", "dask", "A scheduler")
+    try:
+        client = distributed.Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError, TimeoutError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise SourceError(f"The scheduler {address} cannot be reached: {reason}") from None
+    with client:
+        yield
+
+
+def active_client() -> Any:
+    """Find the Dask client of this process, if one is active; a task on a worker has none."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    try:
+        distributed.get_worker()
+    except ValueError:
+        try:
+            return distributed.default_client()
+        except ValueError:
+            pass
+    return None

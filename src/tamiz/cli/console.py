@@ -11,10 +11,18 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
-from tamiz._utils.progress import format_time
+from tamiz._utils.progress import format_size, format_time
 from tamiz._utils.records import to_plain
 from tamiz._utils.text import WARNING
 from tamiz.cli.errors import name_options
@@ -94,7 +102,8 @@ class Terminal:
         if self.err.is_terminal:
             if self._bar is None:
                 columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24))
-                counts = (MofNCompleteColumn(), TextColumn("left"), TimeRemainingColumn())
+                count = DownloadColumn() if stage.startswith("reading") else MofNCompleteColumn()  # bytes, or parts
+                counts = (count, TextColumn("left"), TimeRemainingColumn())
                 # The default looks at the last half minute only, in which a network may end no step.
                 self._bar = Progress(*columns, *counts, console=self.err, transient=True, speed_estimate_period=600)
                 self._bar.start()
@@ -105,7 +114,8 @@ class Terminal:
         elif now - self._last >= HEARTBEAT and done:
             self._last = now
             left = (now - self._began) * (total - done) / done
-            self.err.print(Text(f"{stage}: {done:,} of {total:,}, about {format_time(left)} left", style="dim"))
+            show = format_size if stage.startswith("reading") else "{:,}".format
+            self.err.print(Text(f"{stage}: {show(done)} of {show(total)}, about {format_time(left)} left", style="dim"))
 
     def finish(self, record: dict[str, Any], shown: Any, open_report: bool = False) -> None:
         """Print the results of a command as tables or JSON, and open its report if asked for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from enum import StrEnum
 from importlib.util import find_spec
@@ -229,7 +230,26 @@ def check_paths(*paths: Path | None) -> None:
 
     for path in paths:
         if path is not None and not is_stream(path):
+            if (any(mark in str(path) for mark in "*?[:") and not path.exists()) or path.is_dir():
+                continue  # a pattern or folder, of which the reader says what is wrong
             check_file(path)
+
+
+def parse_size(text: str | None) -> float | None:
+    """Read an amount of memory in bytes.
+
+    Examples
+    --------
+    >>> parse_size("500MB"), parse_size("1.5 gb"), parse_size("2000000")
+    (500000000.0, 1500000000.0, 2000000.0)
+    """
+    if text is None:
+        return None
+    match = re.fullmatch(r"([\d.]+)\s*([kmgt]?)i?b?", text.strip().lower())
+    try:
+        return float(match[1]) * 1000 ** " kmgt".index(match[2] or " ")  # type: ignore[index]
+    except (TypeError, ValueError):
+        raise CommandError(f"--max-memory takes an amount such as 500MB or 4GB, got {text!r}.", EXIT_USAGE) from None
 
 
 def check_network(name: str) -> None:

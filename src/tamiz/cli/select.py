@@ -121,6 +121,25 @@ def select_command(
         bool, opt.option("--report/--no-report", panel=OUTPUT, show_default=True, help="Whether to write report.html.")
     ] = True,
     jobs: opt.Jobs = None,
+    max_memory: Annotated[
+        str | None,
+        opt.option(
+            *("--max-memory",),
+            metavar="SIZE",
+            panel=OUTPUT,
+            show_default="a quarter of what is free",
+            help="Memory to use, such as 500MB or 4GB; a larger table is read in passes.",
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        opt.option(
+            *("--scheduler",),
+            metavar="ADDRESS",
+            panel=OUTPUT,
+            help="Dask scheduler whose workers read the rows and run the folds: tcp://host:8786.",
+        ),
+    ] = None,
     json: opt.Json = False,
     quiet: opt.Quiet = False,
     open_report: opt.Open = False,
@@ -164,6 +183,8 @@ def select_command(
         "test": test,
         "random_state": seed,
         "n_jobs": jobs,
+        "max_memory": opt.parse_size(max_memory),
+        "scheduler": scheduler,
     }
 
     from tamiz.cli.console import Terminal

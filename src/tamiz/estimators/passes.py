@@ -236,6 +236,6 @@ class Stream:
     def add(self, X: np.ndarray, y: np.ndarray) -> bool:
         """Add a batch; tell whether the rows have doubled since the last fit."""
         rows = np.arange(self.n_rows, self.n_rows + len(X))
-        self.reservoir.add(X, y, rows, hash_rows(self.n_rows, len(X), self.seed))
+        self.reservoir.add(X, y, rows, hash_rows(rows, self.seed))
         self.n_rows += len(X)
         return self.n_rows >= 2 * self.n_fitted

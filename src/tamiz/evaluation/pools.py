@@ -1,9 +1,9 @@
-"""Run pieces of work in parallel: in threads for compiled code, in processes for torch."""
+"""Run pieces of work in parallel: in threads for compiled code, in processes for torch, or on a Dask cluster."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -11,12 +11,13 @@ from typing import Any
 
 from joblib.externals.loky import ProcessPoolExecutor
 
+from tamiz._utils.extras import active_client
 from tamiz._utils.memory import available_memory
 
 
 def run_parallel(
     function: Callable[..., Any],
-    pieces: Iterable[tuple[Any, ...]],
+    pieces: Sequence[tuple[Any, ...]],
     n_jobs: int,
     done: Callable[[], None] = lambda: None,
     *,
@@ -25,13 +26,14 @@ def run_parallel(
     """Call a function with each piece; return the results in order.
 
     Compiled engines release the GIL and run in threads. Networks of torch are trained in processes: their Python code holds the
-    GIL, and torch has one random generator, which threads would share. After an error, pieces that wait never start.
+    GIL, and torch has one random generator, which threads would share. While a Dask client is active, its workers run the
+    pieces instead. After an error, pieces that wait never start.
 
     Parameters
     ----------
     function : callable
         What to call.
-    pieces : iterable of tuple
+    pieces : sequence of tuple
         Arguments of each call.
     n_jobs : int
         Calls that run at a time; with one, everything runs in this thread.
@@ -46,6 +48,13 @@ def run_parallel(
     [8, 32]
     """
     results: list[Any] = []
+    client = active_client()
+    if client is not None:
+        work = client.scatter((function, list(pieces), in_threads), broadcast=True, hash=False)  # once to each worker
+        for future in client.map(_run_piece, range(len(pieces)), work=work, pure=False):
+            results.append(future.result())
+            done()
+        return results
     with one_torch_thread(not in_threads):
         if n_jobs <= 1:
             for piece in pieces:
@@ -66,6 +75,12 @@ def run_parallel(
             raise
         pool.shutdown()
     return results
+
+
+def _run_piece(number: int, work: tuple[Any, ...]) -> Any:
+    function, pieces, in_threads = work
+    with one_torch_thread(not in_threads):
+        return function(*pieces[number])
 
 
 def count_jobs(n_jobs: int | None, n_pieces: int, memory: float) -> int:

@@ -72,27 +72,6 @@ def add_moments(X, weights, middle, half, total, squares):
         _add_row(X[i], weights[i], middle, half, total, squares)
 
 
-@njit(cache=True, nogil=True)
-def widen_by_entries(values, columns, weights, low, high, stored, weight_stored):
-    """Update smallest and largest value, number and weight of the entries of each column of a sparse table."""
-    for p in range(values.shape[0]):
-        j = columns[p]
-        low[j] = min(low[j], values[p])
-        high[j] = max(high[j], values[p])
-        stored[j] += 1
-        weight_stored[j] += weights[p]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def add_moments_of_entries(values, columns, weights, middle, half, total, squares):
-    """Add the sums of :func:`add_moments` over the entries of a sparse table."""
-    for p in range(values.shape[0]):
-        j = columns[p]
-        u = (values[p] - middle[j]) / (half[j] if half[j] > 0.0 else 1.0)
-        total[j] += weights[p] * u
-        squares[j] += weights[p] * u * u
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
 def normalize_entries(values, columns, mean, scale, with_erf, offset, out):
     """Write the entries of a sparse table, normalised, less the offset of their column, into ``out`` (float32)."""

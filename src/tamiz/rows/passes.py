@@ -6,6 +6,7 @@ samples depend neither on the blocks nor on files, partitions or workers.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,20 +17,23 @@ import numpy as np
 from tamiz.errors import SourceError
 from tamiz.rows.sources import BlockSource
 
+#: Values of a target or of a column of text that are counted one by one.
+MAX_CLASSES = 1000
+Counts = dict[Any, int] | None
 _GOLDEN, _MIX_1, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
-def hash_rows(start: int, n_rows: int, seed: int = 0) -> np.ndarray:
-    """Hash the numbers of consecutive rows to 64 bits (splitmix64).
+def hash_rows(rows: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Hash numbers of rows to 64 bits (splitmix64).
 
     Examples
     --------
-    >>> both = hash_rows(0, 10)
-    >>> bool((both[4:] == hash_rows(4, 6)).all()), len(set(both.tolist()))
+    >>> hashes = hash_rows(np.arange(10))
+    >>> bool((hashes[4:] == hash_rows(np.arange(4, 10))).all()), len(set(hashes.tolist()))
     (True, 10)
     """
     with np.errstate(over="ignore"):
-        z = (np.arange(start, start + n_rows, dtype=np.uint64) + np.uint64(1)) * _GOLDEN
+        z = (rows.astype(np.uint64) + np.uint64(1)) * _GOLDEN
         z ^= np.uint64(seed) * _MIX_1 + _GOLDEN
         z = (z ^ (z >> np.uint64(30))) * _MIX_1
         z = (z ^ (z >> np.uint64(27))) * _MIX_2
@@ -50,6 +54,8 @@ class TableStatistics:
         Number of rows of each value of the target, as long as it has at most ``MAX_CLASSES`` values.
     n_missing_targets : int
         Rows without a target.
+    levels : dict of str to (dict or None)
+        Number of rows of each value of the columns of text; None for more than ``MAX_CLASSES`` values.
     """
 
     n_rows: int
@@ -58,8 +64,9 @@ class TableStatistics:
     variance: np.ndarray
     minimum: np.ndarray
     maximum: np.ndarray
-    classes: dict[Any, int] | None = field(default_factory=dict)
+    classes: Counts = field(default_factory=dict)
     n_missing_targets: int = 0
+    levels: dict[str, Counts] = field(default_factory=dict)
 
     @property
     def n_missing(self) -> np.ndarray:
@@ -75,12 +82,6 @@ class TableStatistics:
             mean = np.where(self.count > 0, self.mean + delta * other.count / some, other.mean)
             between = delta**2 * self.count * other.count / some
             spread = self.variance * self.count + other.variance * other.count + between
-        classes = None
-        if self.classes is not None and other.classes is not None:
-            classes = dict(self.classes)
-            for value, number in other.classes.items():
-                classes[value] = classes.get(value, 0) + number
-            classes = classes if len(classes) <= MAX_CLASSES else None
         return TableStatistics(
             self.n_rows + other.n_rows,
             count,
@@ -88,17 +89,21 @@ class TableStatistics:
             spread / some,
             np.fmin(self.minimum, other.minimum),
             np.fmax(self.maximum, other.maximum),
-            classes,
+            _add_counts(self.classes, other.classes),
             self.n_missing_targets + other.n_missing_targets,
+            {name: _add_counts(counts, other.levels.get(name, {})) for name, counts in self.levels.items()},
         )
 
 
-#: Values of a target that are counted one by one; more are numbers, not classes.
-MAX_CLASSES = 1000
+def _add_counts(one: Counts, other: Counts) -> Counts:
+    if one is None or other is None:
+        return None
+    total = Counter(one) + Counter(other)
+    return dict(total) if len(total) <= MAX_CLASSES else None
 
 
-def describe_block(rows: np.ndarray, targets: np.ndarray) -> TableStatistics:
-    """Compute the statistics of one block.
+def describe_block(rows: Any, targets: np.ndarray | None) -> TableStatistics:
+    """Compute the statistics of one block; of a data frame only the levels of its columns of text.
 
     Examples
     --------
@@ -108,19 +113,34 @@ def describe_block(rows: np.ndarray, targets: np.ndarray) -> TableStatistics:
     """
     from tamiz.rows.kernels import column_moments  # loads numba
 
-    found = np.empty((5, rows.shape[1]))
-    column_moments(rows.T, found)
-    n_missing, classes = 0, None
-    if targets.ndim == 1:
+    n_missing, classes, levels = 0, None, {}
+    if targets is not None and targets.ndim == 1:
         known = targets == targets
         if targets.dtype == object:
-            known &= np.array([value is not None for value in targets])
-        n_missing = int(len(targets) - known.sum())
-        values, numbers = np.unique(targets[known], return_counts=True)
-        if len(values) <= MAX_CLASSES:
-            classes = dict(zip(values.tolist(), numbers.tolist()))
+            known &= np.array([value is not None for value in targets], dtype=bool)
+        n_missing, classes = int(len(targets) - known.sum()), _count_values(targets[known])
+    if isinstance(rows, np.ndarray):
+        found = np.empty((5, rows.shape[1]))
+        column_moments(rows.T, found)
+    else:
+        found = np.empty((5, 0))
+        for column in rows:
+            if str(column.dtype).startswith(("String", "Categorical", "Enum")):
+                levels[column.name] = _count_levels(column.cast(str).str.strip_chars().drop_nulls())
     count, mean, variance, low, high = found
-    return TableStatistics(len(rows), count, mean, variance, low, high, classes, n_missing)
+    return TableStatistics(len(rows), count, mean, variance, low, high, classes, n_missing, levels)
+
+
+def _count_values(values: np.ndarray) -> Counts:
+    found, numbers = np.unique(values, return_counts=True)
+    return dict(zip(found.tolist(), numbers.tolist())) if len(found) <= MAX_CLASSES else None
+
+
+def _count_levels(column: Any) -> Counts:
+    if column.head(5000).n_unique() > MAX_CLASSES:  # numbers that are spelt out, or identifiers
+        return None
+    found = column.value_counts()
+    return dict(found.iter_rows()) if len(found) <= MAX_CLASSES else None
 
 
 @dataclass(frozen=True)
@@ -136,9 +156,9 @@ class PassRecord:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows of a table: their values, targets and numbers, in ascending order."""
+    """Rows of a table: their values (an array or a polars frame), targets and numbers, in ascending order."""
 
-    X: np.ndarray
+    X: Any
     y: np.ndarray
     rows: np.ndarray
     statistics: TableStatistics
@@ -152,7 +172,7 @@ def read_sample(
     *,
     seed: int = 0,
     what: str = "sample",
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Sample:
     """Draw the ``n_rows`` rows with the smallest hash, with statistics of all rows, in one pass.
 
@@ -169,7 +189,8 @@ def read_sample(
     what : str, default="sample"
         Name of the pass in its record.
     progress : callable or None, default=None
-        Called with the number of rows of each block that was read; what it raises ends the pass.
+        Called after each block with ("reading rows", bytes so far, all bytes), where the number of rows is known; what it
+        raises ends the pass.
 
     Returns
     -------
@@ -186,36 +207,25 @@ def read_sample(
     known = source.n_rows
     # With the slack hardly ever too few rows pass; if so, a second pass takes them all.
     share = 1.0 if known is None else min(1.0, (n_rows + 8 * n_rows**0.5 + 40) / max(1, known))
-    sample = _read_share(source, n_rows, share, columns, seed, what, progress)
-    if len(sample.rows) < min(n_rows, sample.statistics.n_rows):
-        sample = _read_share(source, n_rows, 1.0, columns, seed, what, progress)
-    if known is not None and sample.statistics.n_rows != known:
-        raise SourceError(
-            f"The table had {known:,} rows and has {sample.statistics.n_rows:,} now: it changes while it is read."
-        )
+    for part in (share, 1.0):
+        reservoir, statistics, n_bytes = Reservoir(n_rows), None, 0
+        for found, rows, size in source.map_blocks(partial(_sample_block, seed=seed, share=part), columns):
+            statistics = found if statistics is None else statistics.merge(found)
+            reservoir.add(*rows)
+            n_bytes += size
+            if progress is not None and known:
+                progress("reading rows", n_bytes, max(n_bytes, n_bytes * known // max(1, statistics.n_rows)))
+        n_found = 0 if statistics is None else statistics.n_rows
+        if known is not None and n_found != known:
+            raise SourceError(f"The table had {known:,} rows and has {n_found:,} now: it changes while it is read.")
+        if statistics is None or not n_found:
+            raise SourceError("The table has no rows.")
+        X, y, numbers = reservoir.sample()
+        record = PassRecord(what, X.shape[1], statistics.n_rows, len(numbers), n_bytes)
+        sample = Sample(X, y, numbers, statistics, record)
+        if len(numbers) >= min(n_rows, statistics.n_rows):
+            break
     return sample
-
-
-def _read_share(
-    source: BlockSource,
-    n_rows: int,
-    share: float,
-    columns: Sequence[int] | None,
-    seed: int,
-    what: str,
-    progress: Callable[[int], None] | None,
-) -> Sample:
-    reservoir, statistics, n_bytes = Reservoir(n_rows), None, 0
-    for found, part in source.map_blocks(partial(_sample_block, seed=seed, share=share), columns):
-        statistics = found if statistics is None else statistics.merge(found)
-        reservoir.add(*part)
-        n_bytes += found.n_rows * len(found.mean) * part[0].itemsize
-        if progress is not None:
-            progress(found.n_rows)
-    if statistics is None or not statistics.n_rows:
-        raise SourceError("The table has no rows.")
-    X, y, rows = reservoir.sample()
-    return Sample(X, y, rows, statistics, PassRecord(what, X.shape[1], statistics.n_rows, len(rows), n_bytes))
 
 
 class Reservoir:
@@ -223,10 +233,10 @@ class Reservoir:
 
     def __init__(self, n_rows: int) -> None:
         self.n_rows = n_rows
-        self._parts: list[tuple[np.ndarray, ...]] = []
+        self._parts: list[tuple[Any, ...]] = []
         self._n_kept = 0
 
-    def add(self, X: np.ndarray, y: np.ndarray, rows: np.ndarray, hashes: np.ndarray) -> None:
+    def add(self, X: Any, y: np.ndarray, rows: np.ndarray, hashes: np.ndarray) -> None:
         """Add rows with their targets, numbers and hashes."""
         self._parts.append((X, y, rows, hashes))
         self._n_kept += len(rows)
@@ -234,7 +244,7 @@ class Reservoir:
             self._trim()
 
     def _trim(self) -> None:
-        joined = [np.concatenate([part[k] for part in self._parts]) for k in range(4)]
+        joined = [_concatenate([part[k] for part in self._parts]) for k in range(4)]
         if len(joined[2]) > self.n_rows:
             chosen = np.sort(np.argpartition(joined[3], self.n_rows)[: self.n_rows])
             joined = [values[chosen] for values in joined]
@@ -244,7 +254,7 @@ class Reservoir:
         """List the values of the targets that are kept."""
         return sorted({value for part in self._parts for value in part[1].tolist()})
 
-    def sample(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def sample(self) -> tuple[Any, np.ndarray, np.ndarray]:
         """Return rows, targets and numbers, in the order of the numbers."""
         self._trim()
         X, y, rows, _ = self._parts[0]
@@ -252,10 +262,24 @@ class Reservoir:
         return (X, y, rows) if (order == np.arange(len(rows))).all() else (X[order], y[order], rows[order])
 
 
+def _concatenate(parts: list[Any]) -> Any:
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    import polars as pl
+
+    try:
+        return pl.concat(parts, how="vertical_relaxed")  # a partition without values has no type
+    except pl.exceptions.PolarsError as error:
+        raise SourceError(f"Parts of the table have other columns or types: {str(error).splitlines()[0]}") from None
+
+
 def _sample_block(
-    rows: np.ndarray, targets: np.ndarray, start: int, *, seed: int, share: float
-) -> tuple[TableStatistics, tuple[np.ndarray, ...]]:
-    """Describe a block and take its rows whose hash is in the lowest ``share`` of all hashes."""
-    hashes = hash_rows(start, len(rows), seed)
+    rows: Any, targets: np.ndarray | None, start: int, *, seed: int, share: float
+) -> tuple[TableStatistics, tuple[Any, ...], int]:
+    """Describe a block and take its rows whose hash is in the lowest ``share`` of all hashes; tell its bytes."""
+    numbers = np.arange(start, start + len(rows))
+    hashes = hash_rows(numbers, seed)
     chosen = np.flatnonzero(hashes <= np.uint64(share * (2**64 - 2048))) if share < 1 else np.arange(len(rows))
-    return describe_block(rows, targets), (rows[chosen], targets[chosen], start + chosen, hashes[chosen])
+    size = rows.nbytes if isinstance(rows, np.ndarray) else int(rows.estimated_size())
+    kept = np.zeros(chosen.size) if targets is None else targets[chosen]
+    return describe_block(rows, targets), (rows[chosen], kept, numbers[chosen], hashes[chosen]), size

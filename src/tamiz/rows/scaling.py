@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 from sklearn.utils.validation import check_is_fitted
 
 from tamiz._utils.validation import check_table
@@ -21,7 +22,7 @@ from tamiz.rows.exact import DEVIATIONS, normalize_exact, uses_erf
 TILE = 3 << 13
 #: Columns of such a tile at least where the columns, not the rows, lie together in memory.
 TILE_WIDTH = 64
-#: Entries or columns of a sparse table that are worked on at a time: it may have more columns than entries.
+#: Entries of a sparse table that are normalised at a time.
 CHUNK = 1 << 13
 
 
@@ -179,20 +180,6 @@ def _tiles(X: np.ndarray) -> Iterator[tuple[slice, slice, np.ndarray]]:
             yield rows, columns, values
 
 
-def _entries(X: Any, weights: np.ndarray | None = None) -> Iterator[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield place, values, columns and row weights of the entries of a CSR table, some at a time."""
-    for begin in range(0, X.data.size, CHUNK):
-        place = slice(begin, min(begin + CHUNK, X.data.size))
-        values, columns = X.data[place].astype(np.float64), X.indices[place].astype(np.int64)
-        if weights is None:
-            yield place, values, columns, values
-            continue
-        first = np.searchsorted(X.indptr, place.start, side="right") - 1
-        last = np.searchsorted(X.indptr, place.stop, side="left")
-        bounds = np.clip(X.indptr[first : last + 1], place.start, place.stop)
-        yield place, values, columns, np.repeat(weights[first:last], np.diff(bounds))
-
-
 def column_statistics(X: Any, weights: np.ndarray | None = None) -> ColumnStatistics:
     """Compute weighted mean and standard deviation of each column of a dense or sparse table, safe at any scale.
 
@@ -202,26 +189,19 @@ def column_statistics(X: Any, weights: np.ndarray | None = None) -> ColumnStatis
     >>> (statistics.mean / [1e30, 1]).round(4).tolist(), (statistics.deviation / 1e30).round(4).tolist()
     ([2.0, 5.0], [1.4142, 0.0])
     """
-    weights = np.ones(X.shape[0]) if weights is None else np.asarray(weights, dtype=np.float64)
+    n_rows, n_features = X.shape
+    weights = np.ones(n_rows) if weights is None else np.asarray(weights, dtype=np.float64)
     weights = weights / weights.mean()
-    middle, half, total, squares = (_sparse_sums if sp.issparse(X) else _dense_sums)(X, weights)
-    n = X.shape[0]
-    for part in _parts(middle.size):
-        mean = total[part] / n
-        variance = np.maximum(squares[part] - n * (mean * mean), 0.0) / max(1, n - 1)
-        middle[part] += half[part] * mean
-        half[part] *= np.sqrt(variance)
-    return ColumnStatistics(middle, half)
-
-
-def _parts(size: int) -> Iterator[slice]:
-    """Yield slices of a vector of columns, so that temporaries are short."""
-    return (slice(begin, begin + CHUNK) for begin in range(0, size, CHUNK))
-
-
-def _dense_sums(X: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return middle, half width and the weighted sums of ``u`` and ``u^2``, ``u = (x - middle) / half``, of each column."""
-    n_features = X.shape[1]
+    if sp.issparse(X):
+        X = X.tocsr()
+        # Scaled to a size of one first: squares of numbers like 1e200 would overflow.
+        low, high = (ends.astype(np.float64) for ends in min_max_axis(X, axis=0))
+        unit = np.maximum(np.abs(low), np.abs(high))
+        unit[unit == 0] = 1.0
+        scaled = sp.csr_matrix((X.data / unit[X.indices], X.indices, X.indptr), shape=X.shape)
+        mean, variance = mean_variance_axis(scaled, axis=0, weights=weights)
+        variance[low == high] = 0.0
+        return ColumnStatistics(mean * unit, np.sqrt(variance * n_rows / max(1, n_rows - 1)) * unit)
     low, high = np.full(n_features, np.inf), np.full(n_features, -np.inf)
     for _, columns, tile in _tiles(X):
         np.minimum(low[columns], tile.min(axis=0), out=low[columns])
@@ -231,32 +211,9 @@ def _dense_sums(X: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
     total, squares, unit = np.zeros(n_features), np.zeros(n_features), np.where(half > 0, half, 1.0)
     for rows, columns, tile in _tiles(X):
         _kernels.add_moments(tile, weights[rows], middle[columns], unit[columns], total[columns], squares[columns])
-    return middle, half, total, squares
-
-
-def _sparse_sums(X: Any, weights: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return the same for a sparse table, in place: where columns outnumber entries, these vectors are most of the memory."""
-    X = X.tocsr()
-    n, f = X.shape
-    low, high = np.full(f, np.inf), np.full(f, -np.inf)
-    stored, weight_stored = np.zeros(f, dtype=np.int32), np.zeros(f)
-    for _, values, columns, row_weights in _entries(X, weights):
-        _kernels.widen_by_entries(values, columns, row_weights, low, high, stored, weight_stored)
-    for part in _parts(f):  # middle and half width take the places of the ends
-        least, most, gaps = low[part], high[part], stored[part] < n
-        np.minimum(least, 0.0, out=least, where=gaps)
-        np.maximum(most, 0.0, out=most, where=gaps)
-        half = most / 2 - least / 2  # halved first: the difference could overflow
-        low[part], high[part] = np.where(half > 0, least / 2 + most / 2, least), half
-    total, squares = np.zeros(f), np.zeros(f)
-    for _, values, columns, row_weights in _entries(X, weights):
-        _kernels.add_moments_of_entries(values, columns, row_weights, low, high, total, squares)
-    for part in _parts(f):  # cells that are not stored
-        u = -low[part] / np.where(high[part] > 0, high[part], 1.0)
-        rest = np.where(stored[part] < n, n - weight_stored[part], 0.0)
-        total[part] += rest * u
-        squares[part] += rest * (u * u)
-    return low, high, total, squares
+    mean = total / n_rows
+    variance = np.maximum(squares - n_rows * (mean * mean), 0.0) / max(1, n_rows - 1)
+    return ColumnStatistics(middle + half * mean, half * np.sqrt(variance))
 
 
 def _divisor(statistics: ColumnStatistics, kind: str) -> np.ndarray:
@@ -297,21 +254,16 @@ def normalize_sparse(X: Any, statistics: ColumnStatistics, kind: str) -> tuple[s
     >>> bool(np.allclose(table.toarray() + offset, dense, atol=1e-6)), table.nnz
     (True, 3)
     """
-    rows = X.tocsr(copy=False)
-    fresh = rows is not X
-    with_erf, divisor = uses_erf(kind), _divisor(statistics, kind)
+    table, with_erf, divisor = X.tocsr(copy=True), uses_erf(kind), _divisor(statistics, kind)
     mean = writeable_view(np.asarray(statistics.mean, dtype=np.float64))
-    offset = np.zeros(X.shape[1], dtype=np.float32)
-    for part in _parts(offset.size):
-        out = offset[part]
-        columns, zeros = np.arange(out.size), np.zeros(out.size)
-        _kernels.normalize_entries(zeros, columns, mean[part], divisor[part], with_erf, np.zeros_like(out), out)
-    data = np.empty(rows.data.size, dtype=np.float32)
-    for place, values, columns, _ in _entries(rows):
-        _kernels.normalize_entries(values, columns, mean, divisor, with_erf, offset, data[place])
-    indices = rows.indices if fresh else rows.indices.copy()
-    indptr = rows.indptr if fresh else rows.indptr.copy()
-    return sp.csr_matrix((data, indices, indptr), shape=X.shape), offset
+    offset, columns = np.zeros(X.shape[1], dtype=np.float32), np.arange(X.shape[1])
+    _kernels.normalize_entries(np.zeros(columns.size), columns, mean, divisor, with_erf, offset.copy(), offset)
+    data = np.empty(table.data.size, dtype=np.float32)
+    for start in range(0, data.size, CHUNK):
+        part = slice(start, start + CHUNK)
+        values, columns = table.data[part].astype(np.float64), table.indices[part].astype(np.int64)
+        _kernels.normalize_entries(values, columns, mean, divisor, with_erf, offset, data[part])
+    return sp.csr_matrix((data, table.indices, table.indptr), shape=X.shape), offset
 
 
 class ErfScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -399,18 +351,11 @@ class ErfScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = self._check(X, reset=False)
         mean = np.zeros(X.shape[1]) if self.mean_ is None else self.mean_
         if sp.issparse(X):
-            data = normalize_exact(X.data, mean[X.indices], self.scale_[X.indices], self.kind).astype(
-                X.dtype, copy=False
-            )
-            return type(X)((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)
+            data = normalize_exact(X.data, mean[X.indices], self.scale_[X.indices], self.kind)
+            return type(X)((data.astype(X.dtype, copy=False), X.indices.copy(), X.indptr.copy()), shape=X.shape)
         if X.dtype == np.float32:
             return normalize_dense(X, ColumnStatistics(mean, self.scale_), self.kind)
-        out = np.empty(X.shape)
-        height = max(1, TILE // max(1, X.shape[1]))
-        for top in range(0, X.shape[0], height):
-            rows = slice(top, top + height)
-            out[rows] = normalize_exact(X[rows], mean, self.scale_, self.kind)
-        return out
+        return normalize_exact(X, mean, self.scale_, self.kind)
 
     def _check(self, X: Any, reset: bool) -> Any:
         if sp.issparse(X) and self.with_mean:

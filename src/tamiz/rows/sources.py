@@ -7,6 +7,7 @@ no rows itself. Files and lazy frames are read by polars, collections by Dask, w
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -15,17 +16,19 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from tamiz._utils.extras import require
+from tamiz._utils.extras import active_client, require
 from tamiz._utils.names import suggest
 from tamiz.errors import SourceError
 
 Result = TypeVar("Result")
 #: Called with the rows of a block (n, columns), their targets (n,) and the number of the first row.
-BlockFunction = Callable[[np.ndarray, np.ndarray, int], Result]
+BlockFunction = Callable[[Any, Any, int], Result]
 #: Bytes of a block; measured on Parquet of 100 columns, blocks of 8 to 80 MB take about the same time.
 BLOCK_BYTES = 32_000_000
-#: Suffixes of files that polars scans; a folder is searched for them.
-SCANNED = (".parquet", ".pq", ".csv", ".tsv", ".ipc", ".arrow", ".feather", ".ndjson", ".jsonl")
+#: Endings of files that tell the number of their rows.
+_COUNTED = (".parquet", ".pq", ".ipc", ".arrow", ".feather")
+#: Endings of files that polars scans; a folder is searched for them.
+SCANNED = (*_COUNTED, ".csv", ".tsv", ".ndjson", ".jsonl")
 
 
 class BlockSource(Protocol):
@@ -76,14 +79,28 @@ def as_source(X: Any, y: Any) -> BlockSource | None:
     if callable(getattr(X, "map_blocks", None)) and hasattr(X, "n_columns"):
         return X
     kind = f"{type(X).__module__}.{type(X).__name__}"
-    if isinstance(X, (str, os.PathLike)) or kind.startswith(("polars.lazyframe", "pyarrow._dataset")):
+    if isinstance(X, (str, os.PathLike)):
+        files = find_files(X)
+        frame = scan_files(files)
+        return _FrameSource(frame, y, count_rows(frame) if files[0].endswith(_COUNTED) else None, files)
+    if kind.startswith("polars.lazyframe"):
         return _FrameSource(X, y)
+    if kind.startswith("pyarrow._dataset"):
+        frame = require("polars", "cli", "reading datasets").scan_pyarrow_dataset(X)
+        return _FrameSource(frame, y, count_rows(frame))
     if kind.startswith(("dask.", "dask_expr.")):
         return _DaskSource(X, y)
     is_array = hasattr(X, "shape") and len(X.shape) == 2 and hasattr(X, "dtype") and hasattr(X, "__getitem__")
     if isinstance(X, np.memmap) or (is_array and kind.startswith(("h5py.", "zarr."))):
         return _ArraySource(X, y)
     return None
+
+
+def as_frames(X: Any, target: str, n_rows: int | None = None, files: Sequence[str] = ()) -> BlockSource:
+    """Read a ``polars.LazyFrame`` or a Dask data frame in blocks that are polars frames, text and target included."""
+    if hasattr(X, "dask"):
+        return _DaskSource(X, target, whole=True)
+    return _FrameSource(X, target, n_rows, files, whole=True)
 
 
 def in_blocks(X: Any, y: Any) -> BlockSource:
@@ -115,45 +132,72 @@ class _ArraySource:
 
 
 class _FrameSource:
-    """Files and lazy frames, scanned by polars: only the wanted columns are read."""
+    """Files and lazy frames, scanned by polars: only the wanted columns are read.
 
-    def __init__(self, X: Any, y: Any) -> None:
-        self._frame, is_text = _scan(X)
-        schema = self._frame.collect_schema()
+    With ``whole``, blocks are frames of all columns, with text and the target among them. While a Dask client is active, its
+    workers read the blocks of tables whose number of rows is known.
+    """
+
+    def __init__(
+        self, frame: Any, y: Any, n_rows: int | None = None, files: Sequence[str] = (), *, whole: bool = False
+    ) -> None:
+        self._frame, self._whole, self.n_rows = frame, whole, n_rows
+        self._stamps = {file: _stamp(file) for file in files}
+        schema = frame.collect_schema()
         self._target = y if isinstance(y, str) else None
-        self._y = None if isinstance(y, str) else np.asarray(y)
+        self._y = None if isinstance(y, str) or y is None else np.asarray(y)
         if self._target is not None and self._target not in schema:
             raise SourceError(f"There is no column {self._target!r}{suggest(self._target, list(schema))}")
-        names = [name for name in schema if name != self._target]
-        self.names: list[str] | None = names
-        text = [name for name in names if not (schema[name].is_numeric() or str(schema[name]) == "Boolean")]
+        names = [name for name in schema if whole or name != self._target]
+        text = [name for name in names if not (whole or schema[name].is_numeric() or str(schema[name]) == "Boolean")]
         if text:
             raise SourceError(
                 f"Column {text[0]!r} holds {schema[text[0]]}, not numbers ({len(text)} such). Use tamiz.select, which encodes "
                 "them, or leave them out."
             )
+        self.names: list[str] | None = names
         self.n_columns = len(names)
-        # Parquet and IPC tell the number in their footers; of text it would take a pass.
-        self.n_rows: int | None = None if is_text else _count(self._frame)
 
     def map_blocks(self, function: BlockFunction[Result], columns: Sequence[int] | None = None) -> Iterator[Result]:
         assert self.names is not None
+        for file, stamp in self._stamps.items():
+            if _stamp(file) != stamp:
+                raise SourceError(f"{file} has changed since it was opened: a table must not change while it is read.")
         names = self.names if columns is None else [self.names[column] for column in columns]
-        wanted = names if self._target is None else [*names, self._target]
-        start, step = 0, max(1, BLOCK_BYTES // (4 * max(1, len(wanted))))
-        for batch in _batches(self._frame.select(wanted), step):
-            block = batch.select(names).to_numpy()
-            stop = start + len(batch)
-            if self._y is not None:
-                targets = self._y[start:stop]
-                if len(targets) < len(batch):
-                    raise SourceError(f"y has {len(self._y):,} values, and the table has more rows.")
-            else:
-                targets = batch[self._target].to_numpy()
-            yield function(_numbers(block), targets, start)
-            start = stop
+        wanted = list(dict.fromkeys(names if self._target is None else [*names, self._target]))
+        frame, step = self._frame.select(wanted), max(1, BLOCK_BYTES // (4 * max(1, len(wanted))))
+        call = partial(_call_on_frame, function, names, self._target, self._whole)
+        client = active_client()
+        if client is not None and self.n_rows is not None and self._y is None:
+            # Slices of half a block and more are read without what is before them.
+            for future in client.map(partial(_read_slice, call, frame, step), range(0, self.n_rows, step), pure=False):
+                yield future.result()
+            return
+        start = 0
+        for batch in _batches(frame, step):
+            targets = None if self._y is None else self._y[start : start + len(batch)]
+            if targets is not None and len(targets) < len(batch):
+                raise SourceError(f"y has {len(targets) + start:,} values, and the table has more rows.")
+            yield call(start, batch, targets)
+            start += len(batch)
         if self._y is not None and start != len(self._y):
             raise SourceError(f"y has {len(self._y):,} values, and there are {start:,} rows.")
+
+
+def _stamp(file: str) -> tuple[int, int] | None:
+    return (os.stat(file).st_mtime_ns, os.stat(file).st_size) if os.path.exists(file) else None
+
+
+def _call_on_frame(
+    function: Any, names: list[str], target: str | None, whole: bool, start: int, batch: Any, targets: Any = None
+) -> Any:
+    rows = batch.select(names)
+    targets = targets if target is None else batch[target].to_numpy()
+    return function(rows if whole else _numbers(rows.to_numpy()), targets, start)
+
+
+def _read_slice(call: Any, frame: Any, step: int, start: int) -> Any:
+    return call(start, frame.slice(start, step).collect())
 
 
 def _batches(frame: Any, n_rows: int) -> Iterator[Any]:
@@ -166,102 +210,119 @@ def _batches(frame: Any, n_rows: int) -> Iterator[Any]:
         raise SourceError(f"The table cannot be read to its end, or changes while it is read: {reason}") from None
 
 
-def _count(frame: Any) -> int:
+def count_rows(frame: Any) -> int:
+    """Count the rows of a lazy frame; Parquet and IPC files tell the number in their footers."""
     import polars as pl
 
     return int(frame.select(pl.len()).collect().item())
 
 
-def _scan(X: Any) -> tuple[Any, bool]:
-    """Open a lazy frame; the second value tells whether it is text, of which the number of rows is not known."""
+def find_files(path: str | os.PathLike[str]) -> list[str]:
+    """List the files of a path, a pattern or a folder, sorted; raise if there are none.
+
+    Examples
+    --------
+    >>> find_files("no-such-folder/*.parquet")
+    Traceback (most recent call last):
+    tamiz.errors.SourceError: No file matches no-such-folder/*.parquet.
+    """
+    path = os.fspath(path)
+    pattern = os.path.join(path, "**") if os.path.isdir(path) else path
+    if not glob.has_magic(pattern) or os.path.isfile(path):
+        if not os.path.exists(path) and "://" not in path:
+            raise SourceError(f"There is no file {path}.")
+        return [path]
+    files = sorted(file for file in glob.glob(pattern, recursive=True) if file.lower().endswith(SCANNED))
+    if not files:
+        raise SourceError(f"No file matches {path}." if pattern == path else f"There is no table in the folder {path}.")
+    return files
+
+
+def scan_files(files: Sequence[str], scan: Callable[[Any], Any] | None = None) -> Any:
+    """Open files of one schema as one lazy frame.
+
+    Parameters
+    ----------
+    files : sequence of str
+        Paths with the same ending.
+    scan : callable or None, default=None
+        Opens a file or a list of them; None finds it from the ending.
+    """
     pl = require("polars", "cli", "reading files in blocks")
-    if isinstance(X, pl.LazyFrame):
-        return X, True
-    if not isinstance(X, (str, os.PathLike)):
-        return pl.scan_pyarrow_dataset(X), False
-    path = os.fspath(X)
-    files = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else [path]
-    if os.path.isdir(path):
-        files = sorted(
-            os.path.join(folder, name)
-            for folder, _, names in os.walk(path)
-            for name in names
-            if name.lower().endswith(SCANNED)
-        )
-    if not files or not os.path.exists(files[0]):
-        raise SourceError(f"There is no file {path}." if not glob.has_magic(path) else f"No file matches {path}.")
     suffix = os.path.splitext(files[0])[1].lower()
-    scans = {
+    scan = scan or {
         **dict.fromkeys((".parquet", ".pq"), pl.scan_parquet),
         ".csv": pl.scan_csv,
         ".tsv": partial(pl.scan_csv, separator="\t"),
         **dict.fromkeys((".ipc", ".arrow", ".feather"), pl.scan_ipc),
         **dict.fromkeys((".ndjson", ".jsonl"), pl.scan_ndjson),
-    }
-    if suffix not in scans:
-        raise SourceError(f"{path} cannot be read in blocks; write it as Parquet, CSV, IPC or NDJSON.")
-    schemas = {file: scans[suffix](file).collect_schema() for file in files}
+    }.get(suffix)
+    if scan is None:
+        raise SourceError(f"{files[0]} cannot be read in blocks; write it as Parquet, CSV, IPC or NDJSON.")
+    try:
+        schemas = {file: scan(file).collect_schema() for file in files}
+    except pl.exceptions.PolarsError as error:
+        raise SourceError(f"{files[0]} cannot be read: {str(error).splitlines()[0]}") from None
+    first = schemas[files[0]]
     for file, schema in schemas.items():
-        if schema != schemas[files[0]]:
-            raise SourceError(f"{file} has other columns or types than {files[0]}: write all files with one schema.")
-    return scans[suffix](files), suffix not in (".parquet", ".pq", ".ipc", ".arrow", ".feather")
+        if schema != first:
+            other = next((name for name in {**first, **schema} if first.get(name) != schema.get(name)), "their order")
+            raise SourceError(
+                f"{file} has other columns or types than {files[0]} (first: {other}): write all files with one schema."
+            )
+    return scan(list(files))
 
 
 class _DaskSource:
     """Dask arrays and data frames: each partition is a block, and functions run where it lies."""
 
-    def __init__(self, X: Any, y: Any) -> None:
-        is_frame = hasattr(X, "columns")
+    def __init__(self, X: Any, y: Any, *, whole: bool = False) -> None:
+        dask, is_frame = require("dask", "dask", "Dask collections"), hasattr(X, "columns")
         if isinstance(y, str):
             if not is_frame or y not in X.columns:
                 raise SourceError(f"There is no column {y!r} in the Dask collection.")
-            X, y = X[[name for name in X.columns if name != y]], X[y]
+            X, y = (X if whole else X[[name for name in X.columns if name != y]]), X[y]
+        self._whole = whole
         self.names = [str(name) for name in X.columns] if is_frame else None
         self.n_columns = len(self.names) if self.names is not None else int(X.shape[1])
-        rows = X.to_delayed() if is_frame else X.rechunk({1: -1}).to_delayed().ravel()
-        if hasattr(y, "to_delayed"):
-            targets = y.to_delayed() if not hasattr(y, "chunks") else y.to_delayed().ravel()
-        else:
-            targets = None
-            self._y = np.asarray(y)
-        if targets is not None and len(targets) != len(rows):
-            raise SourceError(f"X has {len(rows)} partitions and y has {len(targets)}: repartition them alike.")
-        self._rows, self._targets = list(rows), None if targets is None else list(targets)
-        dask = require("dask", "dask", "Dask collections")
+        self._rows = list(X.to_delayed() if is_frame else X.rechunk({1: -1}).to_delayed().ravel())
         lengths = dask.compute(*(dask.delayed(len)(part) for part in self._rows))
         self._starts = np.concatenate([[0], np.cumsum(lengths)]).astype(int).tolist()
-        self.n_rows = self._starts[-1]
-        if targets is None and len(self._y) != self.n_rows:
-            raise SourceError(f"y has {len(self._y):,} values, and there are {self.n_rows:,} rows.")
+        self.n_rows: int | None = self._starts[-1]
+        if hasattr(y, "to_delayed"):
+            self._targets = list(np.ravel(y.to_delayed()))
+            if len(self._targets) != len(self._rows):
+                raise SourceError(
+                    f"X has {len(self._rows)} partitions and y has {len(self._targets)}: repartition them alike."
+                )
+            return
+        y = np.asarray(y)
+        if len(y) != self.n_rows:
+            raise SourceError(f"y has {len(y):,} values, and there are {self.n_rows:,} rows.")
+        self._targets = [y[start:stop] for start, stop in itertools.pairwise(self._starts)]
 
     def map_blocks(self, function: BlockFunction[Result], columns: Sequence[int] | None = None) -> Iterator[Result]:
         import dask
 
-        pairs = zip(self._starts, self._starts[1:])
+        call = dask.delayed(_call_on_partition)
         tasks = [
-            dask.delayed(_apply)(
-                function,
-                rows,
-                self._targets[k] if self._targets is not None else self._y[start:stop],
-                start,
-                None if columns is None else list(columns),
-            )
-            for k, (rows, (start, stop)) in enumerate(zip(self._rows, pairs, strict=True))
+            call(function, rows, targets, start, None if columns is None else list(columns), self._whole)
+            for rows, targets, start, stop in zip(self._rows, self._targets, self._starts, self._starts[1:])
             if stop > start
         ]
         yield from dask.compute(*tasks)
 
 
-def _apply(function: Any, rows: Any, targets: Any, start: int, columns: list[int] | None) -> Any:
-    """Call a function of a block on a partition, wherever it lies."""
+def _call_on_partition(function: Any, rows: Any, targets: Any, start: int, columns: Any, whole: bool) -> Any:
+    if len(targets) != len(rows):
+        raise SourceError(f"A partition has {len(rows):,} rows and {len(targets):,} targets: repartition them alike.")
     if hasattr(rows, "iloc"):
         rows = rows if columns is None else rows.iloc[:, columns]
-        block = rows.to_numpy()
-    else:
-        block = np.asarray(rows) if columns is None else np.asarray(rows)[:, columns]
-    if len(targets) != len(block):
-        raise SourceError(f"A partition has {len(block):,} rows and {len(targets):,} targets: repartition them alike.")
-    return function(_numbers(block), np.asarray(targets), start)
+        if whole:
+            return function(require("polars", "cli", "Dask data frames").from_pandas(rows), np.asarray(targets), start)
+        rows, columns = rows.to_numpy(), None
+    rows = np.asarray(rows)
+    return function(_numbers(rows if columns is None else rows[:, columns]), np.asarray(targets), start)
 
 
 def _numbers(block: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -301,6 +302,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             numbers = matrix[:, : self.medians_.size]
             np.copyto(numbers, self.medians_, where=np.isnan(numbers))
         return matrix
+
+    def restricted(self, features: np.ndarray) -> TableEncoder:
+        """Copy the fitted encoder for some of its features, in rising order; only their columns are read."""
+        check_is_fitted(self)
+        part = copy.copy(self)
+        part.features_ = [self.features_[i] for i in features]
+        part.medians_ = self.medians_[features[features < self.medians_.size]]
+        return part
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name the columns of the matrix.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,9 @@ from tamiz.rows.rows import Rows
 from tamiz.rows.targets import decide_task
 from tamiz.tables.columns import drop_unusable_columns
 from tamiz.tables.encode import TableEncoder, list_features
-from tamiz.tables.names import find_column
+from tamiz.tables.names import MISSING, find_column
 from tamiz.tables.read import read_table
-from tamiz.tables.table import as_table, column_names, columns_of_frame
+from tamiz.tables.table import DataTable, TextColumn, as_table, column_names, columns_of_frame
 
 #: Copies of the rows that a fold holds while it runs: prepared, and twice in the engine.
 COPIES_PER_FOLD = 3
@@ -73,6 +73,7 @@ def load_rows(
     missing: str = "median",
     report: Callable[[str], None] = discard,
     reading: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Sequence[str] | None] | None = None,
 ) -> tuple[Rows, list[str], str]:
     """Read a table of any kind with its target; return its rows, the names of the targets and the task.
 
@@ -92,6 +93,8 @@ def load_rows(
         Called with each message about what was decided.
     reading : mapping or None, default=None
         Further arguments of :func:`~tamiz.tables.read_table`.
+    levels : mapping of str to (sequence of str or None), or None, default=None
+        Values of the columns of text in all rows, where ``table`` is a sample; None for very many.
 
     Examples
     --------
@@ -126,9 +129,30 @@ def load_rows(
         table, targets = _with_target(table, np.asarray(target))
     found, targets, values = _read_columns(table, targets, named, task, report, dict(reading or {}))
     assert found.target is not None
+    if levels is not None:
+        _add_levels(found, levels, (reading or {}).get("max_categories", 50), report)
     values |= {role: np.asarray(value)[found.target.rows] for role, value in roles.items() if role not in named}
     rows = read_rows(found, **values, encoder=TableEncoder(impute=missing != "indicator"))
     return rows, targets, found.target.task
+
+
+def _add_levels(
+    table: DataTable, levels: Mapping[str, Sequence[str] | None], max_categories: int, report: Callable[[str], None]
+) -> None:
+    """Add the values of columns of text that a sample lacks; leave out columns of too many values."""
+    for position, text in list(table.texts.items()):
+        name = table.names[position]
+        known = {category.casefold() for category in text.categories} | set(MISSING)
+        every = levels.get(name, ())
+        more = [] if every is None else TextColumn.from_values(list(every)).canonical().categories
+        categories = sorted([*text.categories, *(level for level in more if level.casefold() not in known)])
+        if every is None or len(categories) > max_categories:
+            table.left_out[position] = f"text of more than {max_categories} different values"
+            del table.texts[position]
+            report(f"Left out: {quote(name)}, text of more than {max_categories} different values in all rows.")
+        elif len(categories) > len(text.categories):
+            place = np.array([*(categories.index(category) for category in text.categories), -1], dtype=np.int32)
+            table.texts[position] = TextColumn(place[text.codes], categories)
 
 
 def _with_target(frame: Any, y: np.ndarray) -> tuple[Any, list[str]]:

@@ -1,0 +1,196 @@
+"""Tables beyond memory: a sample of the rows for a study, and the kept columns of all rows for its final model."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tamiz._utils.extras import active_client
+from tamiz._utils.memory import available_memory, format_memory
+from tamiz._utils.progress import format_size
+from tamiz._utils.validation import collect_lazy
+from tamiz.errors import SourceError
+from tamiz.estimators.passes import BYTES_PER_VALUE, FINAL_ROWS, SELECTION_ROWS, rows_that_fit
+from tamiz.rows.passes import PassRecord, Sample, hash_rows, read_sample
+from tamiz.rows.rows import read_time
+from tamiz.rows.sources import SCANNED, as_frames, count_rows, find_files, scan_files
+from tamiz.tables.names import ReadOptions, find_column
+from tamiz.tables.table import load_polars
+from tamiz.tables.text import find_layout
+
+#: Share of the rows that are held out for the score of the final model.
+HELD_OUT = 0.1
+#: Bytes that a study takes for each value: the frame, the table, the encoded matrix, and copies inside of folds.
+_STUDY_BYTES = 32
+#: Values of the rows of a study at most, if they are more than 20,000: its hundred fits take minutes beyond.
+_STUDY_VALUES, _LEAST_STUDY_ROWS = 2e7, 20_000
+
+
+def open_large(table: Any, max_memory: float | None, reading: Mapping[str, Any]) -> tuple[Any, BigTable | None]:
+    """Open a table that may be larger than memory; return the table, and its passes if it has to be read in passes.
+
+    Parameters
+    ----------
+    table : object
+        A path, pattern or folder, a ``polars.LazyFrame``, a Dask data frame, or any other table, which is returned as it is.
+    max_memory : float or None
+        Bytes that a study may take; None is a quarter of what is free.
+    reading : mapping
+        Arguments of :func:`~tamiz.tables.read_table`.
+    """
+    is_file = isinstance(table, (str, os.PathLike))
+    limit = max_memory if max_memory is not None else (available_memory() or 4e9) / 4
+    if hasattr(table, "dask") and hasattr(table, "columns"):
+        return table, BigTable(table, None, limit)
+    if type(table).__name__ == "LazyFrame":
+        files, frame = [], table
+    elif is_file and (
+        many := os.path.isdir(table) or (not os.path.exists(table) and any(c in str(table) for c in "*?[:"))
+    ):
+        files = find_files(table)
+        frame = _scan(files, reading)
+    elif is_file and str(table).lower().endswith(SCANNED) and os.path.isfile(table):
+        many, files = False, [os.fspath(table)]
+        counted = not files[0].lower().endswith((".csv", ".tsv", ".ndjson", ".jsonl"))
+        # A cell of text has two bytes at least, and takes 24 in memory.
+        if not counted and 12 * os.path.getsize(files[0]) <= limit and active_client() is None:
+            return table, None
+        frame = _scan(files, reading)
+    else:
+        return table, None
+    n_rows = count_rows(frame)
+    if n_rows * len(frame.collect_schema()) * 24 > limit:
+        return table, BigTable(frame, n_rows, limit, files)
+    return (collect_lazy(frame) if not files or many else table), None
+
+
+def _scan(files: Sequence[str], reading: Mapping[str, Any]) -> Any:
+    """Open files; cells of CSV and TSV files are text, as in :func:`~tamiz.tables.read_table`."""
+    if not files[0].lower().endswith((".csv", ".tsv")):
+        return scan_files(files)
+    if reading.get("encoding") not in (None, "utf-8", "utf8"):
+        raise SourceError(f"{files[0]} is read in parts, which takes UTF-8: write it in that encoding, or as Parquet.")
+    pl = load_polars()
+    options = ReadOptions(**{name: reading[name] for name in ("delimiter", "header", "skip_rows", "decimal") if name in reading})
+    own = "\t" if files[0].lower().endswith(".tsv") else None
+    layout = find_layout(Path(files[0]), options, own)
+
+    for file in files[1:]:
+        if find_layout(Path(file), options, own).names != layout.names:
+            raise SourceError(f"{file} has other columns than {files[0]}: write all files with one schema.")
+    frame = pl.scan_csv(
+        list(files),
+        has_header=False,
+        separator=layout.delimiter,
+        skip_lines=layout.skip_lines,
+        schema=dict.fromkeys(layout.names, pl.String),
+    )
+    if layout.comma:
+        frame = frame.with_columns(pl.all().str.replace(r"^\s*([+-]?\d*),(\d+)\s*$", "${1}.${2}"))
+    return frame
+
+
+class BigTable:
+    """A table in passes: a sample of its rows for a study, and the kept columns of all rows for the final model.
+
+    A tenth of the rows is held out for the score: by a hash of the number of the row, of its group, or the latest in time.
+
+    Parameters
+    ----------
+    frame : polars.LazyFrame or Dask data frame
+        The table.
+    n_rows : int or None
+        Number of its rows, if it is known.
+    limit : float
+        Bytes that may be taken.
+    files : sequence of str, default=()
+        Its files, which must not change.
+
+    Attributes
+    ----------
+    passes : list of PassRecord
+        What was read.
+    levels : dict of str to (list of str or None)
+        Values of the columns of text in all rows; None for very many.
+    """
+
+    def __init__(self, frame: Any, n_rows: int | None, limit: float, files: Sequence[str] = ()) -> None:
+        self.frame, self.n_rows, self.limit, self._files = frame, n_rows, limit, files
+        self.passes: list[PassRecord] = []
+        self.levels: dict[str, list[str] | None] = {}
+        self._roles: dict[str, str] = {}
+        self._latest: float | None = None
+
+    def sample(
+        self, target: Any, roles: Mapping[str, Any], seed: int, progress: Callable[[str, int, int], None] | None
+    ) -> Any:
+        """Read all columns of a sample of the rows that are not held out; remember names, levels and seed."""
+        for role, value in {"target": target, **roles}.items():
+            if value is not None and not isinstance(value, str):
+                raise SourceError(f"{role}: a table beyond memory has one column of that kind; give its name.")
+        if target is None:
+            raise SourceError("Name the target, a column of the table.")
+        names = [str(name) for name in (self.frame.columns if self.n_rows is None else self.frame.collect_schema())]
+        self._roles = {
+            role: names[find_column(name, names, role)] for role, name in {"target": target, **roles}.items() if name
+        }
+        self._source = as_frames(self.frame, self._roles["target"], self.n_rows, self._files)
+        self._seed, self._progress = seed, progress
+        most = int(min(SELECTION_ROWS, max(_LEAST_STUDY_ROWS, _STUDY_VALUES / self._source.n_columns)))
+        n_rows = rows_that_fit(self.limit * BYTES_PER_VALUE / _STUDY_BYTES, self._source.n_columns, most)
+        found = self._read(n_rows, None, "all columns of a sample")
+        self.levels = {
+            name: None if counts is None else sorted(counts) for name, counts in found.statistics.levels.items()
+        }
+        frame = found.X.filter(~self._held_out(found))
+        self.n_sampled = len(frame)
+        return frame
+
+    def read(self, names: Sequence[str]) -> tuple[Any, Any]:
+        """Read some columns and the target of as many rows as fit; return those to train on and those held out."""
+        assert self._source.names is not None
+        wanted = {*names, *self._roles.values()}
+        columns = [place for place, name in enumerate(self._source.names) if name in wanted]
+        n_rows = rows_that_fit(self.limit * BYTES_PER_VALUE / _STUDY_BYTES, len(columns), FINAL_ROWS)
+        found = self._read(n_rows, columns, "the kept columns, for the final model and its score")
+        held = self._held_out(found)
+        return found.X.filter(~held), found.X.filter(held)
+
+    @property
+    def held_out_name(self) -> str:
+        """What the rows are that are held out."""
+        return "the latest rows, held out" if "time" in self._roles else "rows held out by hash"
+
+    def describe(self) -> str:
+        """Say in one sentence what was computed on which rows."""
+        first = self.passes[0]
+        return (
+            f"The table ({first.n_rows:,} rows, {format_size(first.n_bytes)}) is read in passes within "
+            f"{format_memory(self.limit)}: columns are selected on {self.n_sampled:,} rows, drawn by a hash of their number; "
+            "scores, curve, shuffled targets and alerts are those of this sample."
+        )
+
+    def _read(self, n_rows: int, columns: list[int] | None, what: str) -> Sample:
+        found = read_sample(self._source, n_rows, columns, seed=self._seed, what=what, progress=self._progress)
+        self.passes.append(found.record)
+        return found
+
+    def _held_out(self, sample: Sample) -> np.ndarray:
+        """Mark the rows of a sample that are held out."""
+        numbers = sample.rows
+        if "time" in self._roles:
+            moments = read_time(sample.X[self._roles["time"]].to_numpy())
+            if self._latest is None:
+                self._latest = float(np.quantile(moments, 1 - HELD_OUT))
+            return moments > self._latest
+        if "groups" in self._roles:
+            labels, codes = np.unique(
+                sample.X[self._roles["groups"]].cast(str).fill_null("").to_numpy(), return_inverse=True
+            )
+            numbers = np.array([zlib.crc32(str(label).encode()) for label in labels], dtype=np.uint64)[codes]
+        return hash_rows(numbers, self._seed + 1) < np.uint64(HELD_OUT * 2**64)

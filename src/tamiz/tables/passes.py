@@ -76,7 +76,9 @@ def _scan(files: Sequence[str], reading: Mapping[str, Any]) -> Any:
     if reading.get("encoding") not in (None, "utf-8", "utf8"):
         raise SourceError(f"{files[0]} is read in parts, which takes UTF-8: write it in that encoding, or as Parquet.")
     pl = load_polars()
-    options = ReadOptions(**{name: reading[name] for name in ("delimiter", "header", "skip_rows", "decimal") if name in reading})
+    options = ReadOptions(
+        **{name: reading[name] for name in ("delimiter", "header", "skip_rows", "decimal") if name in reading}
+    )
     own = "\t" if files[0].lower().endswith(".tsv") else None
     layout = find_layout(Path(files[0]), options, own)
 

@@ -5,10 +5,8 @@ import dataclasses
 import pytest
 
 from tamiz.engines.schedule import (
-    SelectionL2,
     additive_schedule,
     linear_l2,
-    linear_l2_candidates,
     linear_schedule,
     network_schedule,
     pair_schedule,
@@ -90,31 +88,9 @@ def test_each_output_has_the_decay_that_it_would_have_alone():
     assert linear_schedule(1000, 100, "regression", n_outputs=2).l2 == linear_l2(1000) / 2
     # One of four classes against the rest: only a quarter of the rows belongs to it.
     assert linear_schedule(1000, 100, "classification", n_outputs=4).l2 == linear_l2(1000) / 4 / 4
-    assert linear_l2_candidates(1000, 4, "classification") == pytest.approx((0.00625, 0.0625, 0.000625))
-
-
-@pytest.mark.parametrize(
-    ("n_samples", "n_outputs", "task", "n_candidates"),
-    [
-        (45, 1, "classification", 1),
-        (500, 1, "classification", 1),  # the paper's tables keep the paper's decay
-        (501, 1, "classification", 3),
-        (39, 3, "classification", 1),
-        (40, 3, "classification", 3),
-        (39, 1, "regression", 1),
-        (47, 1, "regression", 3),
-    ],
-)
-def test_when_there_is_a_choice(n_samples, n_outputs, task, n_candidates):
-    candidates = linear_l2_candidates(n_samples, n_outputs, task)
-    assert len(candidates) == n_candidates
-    assert candidates[0] == linear_schedule(n_samples, 10, task, n_outputs=n_outputs).l2
-
-
-def test_a_chosen_decay_lets_the_refinement_follow():
-    schedule = linear_schedule(200, 10, "classification", l2=SelectionL2(0.2))
-    assert (schedule.l2, schedule.refinement_l2) == (0.2, pytest.approx(0.02))
-    assert linear_schedule(200, 10, "regression", l2=SelectionL2(0.2)).refinement_l2 == 1 / 200
+    # One output in many rows: a weaker decay, down to a tenth.
+    for n, factor in ((45, 1.0), (500, 1.0), (1000, 0.25), (10_000, 0.1)):
+        assert linear_schedule(n, 100, "classification").l2 == pytest.approx(factor * linear_l2(n))
 
 
 @pytest.mark.parametrize("schedule", [linear_schedule, additive_schedule, pair_schedule])

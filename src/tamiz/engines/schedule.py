@@ -104,22 +104,8 @@ def linear_l2(n_samples: int, numerator: float = 100.0) -> float:
     return max(numerator / n_samples, (75.0 / n_samples) ** 2)
 
 
-class SelectionL2(float):
-    """A weight decay of the selection that was chosen from the data; the refinement derives its own from it.
-
-    An ordinary number that a user gives holds for both phases.
-
-    Examples
-    --------
-    >>> linear_schedule(200, 10, "classification", l2=SelectionL2(0.5)).refinement_l2
-    0.05
-    >>> linear_schedule(200, 10, "classification", l2=0.5).refinement_l2
-    0.5
-    """
-
-
-#: Rows up to which two classes keep the paper's weight decay, and rows that a choice between decays needs.
-ROWS_OF_THE_PAPER, ROWS_FOR_A_CHOICE = 500, 40
+#: Rows up to which two classes, or numbers, keep the paper's weight decay.
+ROWS_OF_THE_PAPER = 500
 
 
 def linear_l2_rule(n_samples: int, n_outputs: int, task: str) -> float:
@@ -127,45 +113,18 @@ def linear_l2_rule(n_samples: int, n_outputs: int, task: str) -> float:
 
     A loss is the mean over outputs, so the decay is divided by their number, as if each had its own. An output that tells one
     of C classes from the rest finds its class in one row of C, and its gradients are smaller by about as much: the decay
-    follows them and is divided by C once more.
+    follows them and is divided by C once more. One output in more than 500 rows is served by a weaker decay, down to a tenth.
 
     Examples
     --------
-    >>> linear_l2_rule(1000, 1, "classification"), linear_l2_rule(1000, 1, "regression")
-    (0.1, 0.1)
+    >>> linear_l2_rule(500, 1, "classification"), linear_l2_rule(1000, 1, "regression"), linear_l2_rule(2000, 1, "regression")
+    (0.2, 0.025, 0.005)
     >>> linear_l2_rule(1000, 20, "classification"), linear_l2_rule(1000, 20, "regression")
     (0.00025, 0.005)
     """
+    if n_outputs == 1:
+        return linear_l2(n_samples) * min(1.0, max(0.1, (ROWS_OF_THE_PAPER / n_samples) ** 2))
     return linear_l2(n_samples) / (n_outputs**2 if task == "classification" else n_outputs)
-
-
-def linear_l2_candidates(n_samples: int, n_outputs: int, task: str) -> tuple[float, ...]:
-    """Return the weight decays of the linear model to choose from; the first is the rule, to stay with in doubt.
-
-    Classes that are far apart, and numbers that the columns tell precisely, are served by a weaker decay than noisy ones, and
-    only the data can tell. For one output the rule is the paper's, a strong one: a tenth and a hundredth of it are the
-    other candidates. For several it is ten times and a tenth of it. Two classes in few rows always want the strong decay,
-    and below 40 rows a choice is no better than a guess: there the rule is the only candidate.
-
-    Parameters
-    ----------
-    n_samples : int
-        Rows to train on.
-    n_outputs : int
-        Outputs of the model; 1 for two classes.
-    task : {"classification", "regression"}
-        What the targets are.
-
-    Examples
-    --------
-    >>> linear_l2_candidates(100, 1, "classification"), linear_l2_candidates(1000, 1, "classification")
-    ((1.0,), (0.1, 0.01, 0.001))
-    """
-    rule = linear_l2_rule(n_samples, n_outputs, task)
-    two_classes = task == "classification" and n_outputs == 1
-    if n_samples < ROWS_FOR_A_CHOICE or (two_classes and n_samples <= ROWS_OF_THE_PAPER):
-        return (rule,)
-    return (rule, rule / 10, rule / 100) if n_outputs == 1 else (rule, rule * 10, rule / 10)
 
 
 def linear_refinement_l2(n_samples: int, n_features_to_select: int, task: str, l2: float) -> float:
@@ -201,7 +160,7 @@ def _schedule(
     decided = {name: given[name] if _is_given(given, name) else value for name, value in automatic.items()}
     if _is_given(given, "learning_rate"):
         decided["refinement_rate"] = given["learning_rate"]
-    if _is_given(given, "l2") and not isinstance(given["l2"], SelectionL2):
+    if _is_given(given, "l2"):
         decided["refinement_l2"] = given["l2"]
     steps_per_epoch = -(-n_samples // decided["batch_size"])
     decided["refinement_steps"] = decided.pop("refinement_epochs") * steps_per_epoch
@@ -247,8 +206,6 @@ def linear_schedule(
     512
     """
     l2 = linear_l2_rule(n_samples, n_outputs, task)
-    if isinstance(given.get("l2"), SelectionL2):
-        l2 = float(given["l2"])
     automatic = _linear_automatic(n_samples, n_features_to_select, task, l2)
     return _schedule(n_samples, given, automatic, (1.0, 5.0, 25.0))
 

@@ -23,9 +23,10 @@ from tamiz.core import VARIANTS, Rule
 from tamiz.core.gates import DROPPED, Gates, possible_counts, read_gates
 from tamiz.core.losses import Loss, get_loss
 from tamiz.engines.contract import Fit, PathEngine, Problem, Progress, fit_with_rule
-from tamiz.engines.schedule import Schedule, SelectionL2
-from tamiz.estimators.chooser import Choices, candidates_of_l2, choose, cv_results, needs_choice, network_parameters
+from tamiz.engines.schedule import Schedule
+from tamiz.estimators.chooser import Choices, choose, cv_results, needs_choice
 from tamiz.estimators.effects import PairEffect, contributions, joint_effects, record_effects
+from tamiz.estimators.least_squares import exchange_columns, fit_ridge
 from tamiz.estimators.networks import NETWORKS, Dense, Network, Pairs, TorchNetwork, find_network
 from tamiz.estimators.passes import SELECTION_ROWS, Stream, fit_in_passes, has_rare_class
 from tamiz.estimators.training import GATING_PARAMETERS, Auto, NamedParameters, Options, Training, is_auto
@@ -238,9 +239,9 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         """Fit on rows that are in memory."""
         data = self._check(X, y, sample_weight)
         seed, chosen, final = seed_of(self.random_state), Choices(), self
-        if needs_choice(self, len(data.sample_weight), data.n_outputs):
+        if needs_choice(self):
             rows = Rows(X, y, sample_weight=sample_weight, groups=groups, time=time)
-            chosen = choose(self, rows, self._possible_counts(data), data.n_outputs, seed)
+            chosen = choose(self, rows, self._possible_counts(data), seed)
             final = clone(self).set_params(**chosen.parameters)
         plan = final._plan(data)
         return self._store(data, plan, final._run(plan, data.loss, seed), chosen)
@@ -322,10 +323,10 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         1
         """
         data = clone(self)._check(X, y, sample_weight)
-        if not needs_choice(self, len(data.sample_weight), data.n_outputs):
+        if not needs_choice(self):
             return Choices()
         rows, seed = Rows(X, y, sample_weight=sample_weight, groups=groups, time=time), seed_of(self.random_state)
-        return choose(self, rows, self._possible_counts(data), data.n_outputs, seed, progress=progress)
+        return choose(self, rows, self._possible_counts(data), seed, progress=progress)
 
     def _forget(self) -> None:
         # Whatever ends a fit early, also Ctrl-C, leaves an estimator that is not fitted.
@@ -397,12 +398,19 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
             mask_learning_rate=schedule.mask_learning_rate,
             mask_optimizer=training.mask_optimizer,
         )
+        if self._is_least_squares(data):  # refined in closed form
+            schedule = replace(schedule, refinement_steps=0)
         table = data.table
-        owned = table.owned and not shared
+        owned = table.owned and not shared and not self._is_least_squares(data)
         problem = Problem(table.values, data.target.values, data.sample_weight, table.offset, owned)
         if gating is not None:
             problem = gating.restrict(problem)
         return Plan(network, gating, problem, rule, schedule)
+
+    def _is_least_squares(self, data: Data) -> bool:
+        """Whether columns are exchanged after the selection and the model is a ridge regression on those kept."""
+        plain = data.loss.name == "squared_error" and is_auto(self.l2) and not self._get_training().is_paper
+        return plain and find_network(self.network).name in ("linear", "auto")
 
     def _run(self, plan: Plan, loss: Loss, seed: int, progress: Progress | None = None) -> Fit:
         """Run the engine; without ``progress``, ``verbose`` shows a bar."""
@@ -425,7 +433,10 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
 
     def _store(self, data: Data, plan: Plan, fit: Fit, chosen: Choices) -> Any:
         """Rank the selected columns by their contributions and set the fitted attributes."""
-        record, gating = fit.selection, plan.gating
+        gating, least_squares = plan.gating, self._is_least_squares(data)
+        if least_squares and gating is None:
+            fit = exchange_columns(fit, plan.problem, plan.schedule.l2, fit.selection.seed or 0)
+        record = fit.selection
         support, ranking, history, groups = record.support, record.ranking, dict(record.history), None
         if gating is not None:
             ranking, support = gating.gates.rank_columns(ranking, int(support.sum()))
@@ -437,7 +448,11 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         statistics = None if data.table.statistics is None else data.table.statistics.of(columns)
         # The engine may have overwritten the normalised table.
         kept = apply_normalization(data.X[:, columns], statistics, data.normalize)
-        found = contributions(fit.model, kept.values, kept.offset, data.sample_weight, units, seed=record.seed or 0)
+        model = fit.model
+        if least_squares:
+            intercept = bool(self._get_training().fit_intercept)
+            model = fit_ridge(kept, data.target.values, data.sample_weight, intercept)
+        found = contributions(model, kept.values, kept.offset, data.sample_weight, units, seed=record.seed or 0)
         contribution = np.zeros(data.n_features)
         contribution[indices] = found[units[: indices.size]]
         order = np.argsort(ranking, kind="stable")[: indices.size]
@@ -446,7 +461,7 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         ranked[order] = np.arange(1, order.size + 1)
 
         scale = data.target.scale
-        self.model_ = fit.model if scale is None else fit.model.rescaled(data.target.mean, scale)
+        self.model_ = model if scale is None else model.rescaled(data.target.mean, scale)
         effects = None
         if plan.network.name == "additive":
             effects = record_effects(self.model_, order, indices, statistics, data.normalize)
@@ -516,8 +531,7 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
     def fit_prepared(self, data: Data, *, progress: Progress | None = None) -> Any:
         """Fit a copy on a prepared table, which is not changed.
 
-        Nothing is chosen on inner folds: ``l2="auto"`` is the rule for the size of the table. The copy has the parameters
-        that repeat the fit from the table itself.
+        Nothing is chosen on inner folds.
 
         Parameters
         ----------
@@ -544,11 +558,7 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         """
         if is_auto(self.n_features_to_select) or is_auto(self.network):
             raise ValueError("fit_prepared chooses nothing from the data: give a number of features and a network.")
-        final = clone(self)
-        size = len(data.sample_weight), data.n_outputs
-        if needs_choice(final, *size):
-            final.set_params(l2=SelectionL2(candidates_of_l2(final, *size)[0]))
-        return final._fit_data(data, progress)
+        return clone(self)._fit_data(data, progress)
 
     def _fit_data(self, data: Data, progress: Progress | None = None) -> Any:
         """Fit on a table that other fits share."""
@@ -556,7 +566,7 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         return self._store(data, plan, self._run(plan, data.loss, seed_of(self.random_state), progress), Choices())
 
     def copy_for(self, n_features_to_select: int) -> Any:
-        """Copy the estimator for another M, not fitted, with the weight decay and network that this fit chose.
+        """Copy the estimator for another M, not fitted, with the network that this fit chose.
 
         Parameters
         ----------
@@ -568,12 +578,8 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         estimator
         """
         check_is_fitted(self)
-        chosen: dict[str, Any] = {}
-        if "network" in self.selection_.choices:
-            chosen |= network_parameters(self.network_, self.l2)
-        if "l2" in self.selection_.choices and self.network_ == "linear":
-            chosen["l2"] = SelectionL2(self.l2_)
-        return clone(self).set_params(n_features_to_select=n_features_to_select, **chosen)
+        network = self.network_ if "network" in self.selection_.choices else self.network
+        return clone(self).set_params(n_features_to_select=n_features_to_select, network=network)
 
     def fit_copies(self, sizes: Sequence[int], X: Any, y: Any, sample_weight: Any = None) -> Iterator[tuple[int, Any]]:
         """Yield (M, fitted copy) for several M; each is ``copy_for(M).fit(X, y)``, with the table prepared once.

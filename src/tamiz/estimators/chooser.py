@@ -1,4 +1,4 @@
-"""Choose weight decay, network and M by inner cross-validation; prefer the simplest candidate."""
+"""Choose network and M by inner cross-validation; prefer the simplest candidate."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.special import stdtrit
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 
 from tamiz._utils.names import pick_name
-from tamiz.engines.schedule import SelectionL2
 from tamiz.estimators.networks import AUTOMATIC_NETWORKS, NETWORKS, find_network
-from tamiz.estimators.training import Auto, Training, is_auto
+from tamiz.estimators.training import Auto, is_auto
 from tamiz.rows.rows import Rows
 
 #: A rule by name, or the tolerance below the best score.
@@ -41,7 +39,7 @@ class Choice:
     position : int
         Which candidate was taken.
     rule : str or float
-        How: a rule of :func:`choose_simplest`, "unbeaten" (:func:`choose_unbeaten`) or "guarded" (:func:`choose_guarded`).
+        How: a rule of :func:`choose_simplest`, or "guarded" (:func:`choose_guarded`).
     scoring : str
         What the scores are.
     reasons : dict of str to str
@@ -126,44 +124,17 @@ def choose_simplest(scores: np.ndarray, rule: SelectionRule = "one_se") -> int:
     return int(np.flatnonzero(mean >= mean[best] - slack - 1e-12)[0])
 
 
-def choose_unbeaten(scores: np.ndarray) -> int:
-    """Return the first candidate that is within one standard error of the best, or that the best does not clearly beat.
+def choose_guarded(row_scores: np.ndarray, limit: float = 1.0) -> int:
+    """Take the first candidate, unless others are better by more than ``limit`` standard errors of the paired gain.
 
-    Clearly: by more than the one-sided 5 % limit of the corrected t test of paired scores (Nadeau and Bengio 2003), which
-    allows for training rows that the folds share. Of few rows the best of several candidates is often the luckiest one, and
-    its standard error is then small by the same luck.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (n_candidates, n_splits)
-        Scores on the folds of a cross-validation, the simplest candidate first; candidates with NaN are never taken.
-
-    Examples
-    --------
-    >>> scores = np.array([[0.7, 0.9, 0.8], [0.9, 0.9, 0.9]])
-    >>> choose_simplest(scores), choose_unbeaten(scores)
-    (1, 0)
-    """
-    simplest = choose_simplest(scores)
-    n_splits = scores.shape[1]
-    if n_splits < 2:
-        return simplest
-    gains = scores[int(np.nanargmax(scores.mean(axis=1)))] - scores
-    # Each fold tests one part of the rows and trains on the n_splits - 1 others.
-    errors = gains.std(axis=1, ddof=1) * math.sqrt(1 / n_splits + 1 / (n_splits - 1))
-    unbeaten = gains.mean(axis=1) <= stdtrit(n_splits - 1, 0.95) * errors
-    return min(simplest, int(np.flatnonzero(unbeaten)[0]))
-
-
-def choose_guarded(row_scores: np.ndarray) -> int:
-    """Return the first candidate, unless others are better by more than the standard error of the paired gain.
-
-    Of these it is the first that the best of them does not beat by more than the standard error of that gain.
+    Of these it is the first that the best of them does not beat by more than that.
 
     Parameters
     ----------
     row_scores : ndarray, shape (n_candidates, n_rows)
-        A score of each held-out row under each candidate.
+        A score of each held-out row under each candidate; candidates with NaN are not taken.
+    limit : float, default=1.0
+        Standard errors that a gain must exceed.
 
     Examples
     --------
@@ -172,17 +143,15 @@ def choose_guarded(row_scores: np.ndarray) -> int:
     >>> choose_guarded(np.array([[0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 1.0, 1.0]]))
     0
     """
-    better = np.flatnonzero(_gains_beyond_error(row_scores - row_scores[0]))
+
+    def is_beyond(gains: np.ndarray) -> np.ndarray:
+        return gains.mean(axis=1) > limit * np.nan_to_num(standard_errors(gains), nan=np.inf)
+
+    better = np.flatnonzero(is_beyond(row_scores - row_scores[0]))
     if not better.size:
         return 0
     best = better[row_scores[better].mean(axis=1).argmax()]
-    beaten = _gains_beyond_error(row_scores[best] - row_scores[better])
-    return int(better[np.flatnonzero(~beaten)[0]])
-
-
-def _gains_beyond_error(gains: np.ndarray) -> np.ndarray:
-    """Return which mean gains are larger than their standard error."""
-    return gains.mean(axis=1) > np.nan_to_num(standard_errors(gains), nan=np.inf)
+    return int(better[np.flatnonzero(~is_beyond(row_scores[best] - row_scores[better]))[0]])
 
 
 #: Training rows and test rows.
@@ -385,12 +354,6 @@ def row_scores(predicted: np.ndarray, y: np.ndarray, task: str) -> np.ndarray:
     return -(((truth - guess) / unit) ** 2 / np.where(variance > 0, variance, 1.0)).mean(axis=1)
 
 
-#: Folds that choose the weight decay, and how long their fits are: the order of the candidates shows early.
-#: Rows that the weight decay is chosen on, of tables with more than three times as many.
-ROWS_OF_L2_CHOICE = 20_000
-L2_FOLDS, L2_RAMP_STEPS, L2_REFINEMENT_EPOCHS = 3, 5000, 50
-#: Scores that are 1 at best, so that a candidate can be left early.
-SCORES_UP_TO_ONE = ("balanced_accuracy", "accuracy", "r2")
 #: The largest M that is tried by itself.
 MOST_FEATURES = 500
 _QUIET = threading.Lock()
@@ -430,25 +393,9 @@ class Watch:
             self.progress(self.what, self.done, self.total)
 
 
-def candidates_of_l2(estimator: Any, n_samples: int, n_outputs: int) -> tuple[float, ...]:
-    """List the weight decays to choose from; one or none: there is nothing to choose.
-
-    Examples
-    --------
-    >>> from tamiz import E2EFSRegressor
-    >>> candidates_of_l2(E2EFSRegressor(), 100, 1), candidates_of_l2(E2EFSRegressor(network="mlp"), 100, 1)
-    ((1.0, 0.1, 0.01), ())
-    """
-    if not is_auto(estimator.l2) or (estimator.training is not None and estimator.training.is_paper):
-        return ()
-    return type(find_network(estimator.network)).l2_candidates(n_samples, n_outputs, estimator._task)
-
-
-def needs_choice(estimator: Any, n_samples: int, n_outputs: int) -> bool:
-    """Tell whether M, network or weight decay are to be chosen on inner folds."""
-    if is_auto(estimator.n_features_to_select) or is_auto(estimator.network):
-        return True
-    return len(candidates_of_l2(estimator, n_samples, n_outputs)) > 1
+def needs_choice(estimator: Any) -> bool:
+    """Check whether M or the network are to be chosen on inner folds."""
+    return is_auto(estimator.n_features_to_select) or is_auto(estimator.network)
 
 
 def round_numbers(n_features: int, least: int = 1, most: int = MOST_FEATURES) -> list[int]:
@@ -516,82 +463,55 @@ def _score_path(
     return [scores[m] for m in values]
 
 
-def choose_l2(base: Any, candidates: Sequence[float], rows: Rows, splits: Sequence[Split], watch: Watch) -> Choice:
-    """Choose the weight decay of the linear model; the first candidate stays unless another is better beyond doubt."""
-    training = Training() if base.training is None else clone(base.training)
-    short = {"ramp_steps": L2_RAMP_STEPS, "refinement_epochs": L2_REFINEMENT_EPOCHS}
-    training.set_params(**{name: value for name, value in short.items() if is_auto(getattr(training, name))})
-    base = clone(base).set_params(network="linear", training=training)
-    watch.start("l2", len(candidates) * len(splits))
-    predicted: list[list[Any]] = [[] for _ in candidates]
-    for train, test in splits:
-        X_test = rows.take(test)[0]
-        data = clone(base)._check(*rows.take(train)[:3])
-        for place, l2 in enumerate(candidates):
-            # As in the rule, the fewer rows there are, the stronger is the decay.
-            candidate = clone(base).set_params(l2=SelectionL2(l2 * rows.used.size / len(train)))
-            predicted[place].append(candidate._fit_data(data, watch).predict(X_test))
-            del candidate  # its record has several vectors of the width of the table
-            watch.count()
-    order = np.concatenate([test for _, test in splits])
-    ends = np.cumsum([len(test) for _, test in splits])[:-1]
-    by_row = np.array([row_scores(np.concatenate(one), rows.y[order], base._task) for one in predicted])
-    by_fold = np.array([[part.mean() for part in np.split(scores, ends)] for scores in by_row])
-    scoring = "balanced_accuracy" if has_classes(rows.y, base._task) else base._task
-    return Choice(list(candidates), by_fold, choose_guarded(by_row[:, np.argsort(order)]), "guarded", scoring)
+#: Standard errors by which a network must beat the simplest one on held-out rows, see ``benchmarks/automatic_network.py``.
+NETWORK_LIMIT = 2.0
 
 
-def choose_network(base: Any, rows: Rows, splits: Sequence[Split], l2_of_linear: Any, watch: Watch) -> Choice:
-    """Choose the simplest network that is within one standard error of the best, or that the best does not clearly beat.
+def choose_network(base: Any, rows: Rows, splits: Sequence[Split], watch: Watch) -> Choice:
+    """Choose the simplest network that no other beats clearly on the rows that were held out, row by row.
 
-    The simplest comes first. A later one is left when no score on its remaining folds could make it the best: it would not be
-    taken whatever they are.
+    The simplest comes first. A later one is left as soon as it is not better on the folds so far.
     """
     names = [name for name in AUTOMATIC_NETWORKS if name in NETWORKS]
-    scoring, scorer = find_scorer(base, base.scoring, rows.y, base._task)
-    largest = 1.0 if scoring in SCORES_UP_TO_ONE else math.inf
-    scores, reasons, best = np.full((len(names), len(splits)), np.nan), {}, -math.inf
+    order = np.concatenate([test for _, test in splits])
+    by_row, reasons = np.full((len(names), order.size), np.nan), {}
+    ends = np.cumsum([len(test) for _, test in splits])
     watch.start("network", len(names) * len(splits))
     for place, name in enumerate(names):
-        candidate = clone(base).set_params(**network_parameters(name, l2_of_linear))
+        candidate = clone(base).set_params(network=name)
         try:
             # A network that fails on a fold says so by its score; its warnings would only repeat that. The lock is there
             # because the filters of warnings belong to the whole process.
             with _QUIET, warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                for number, (train, test) in enumerate(splits):
+                for (train, test), end in zip(splits, ends, strict=True):
                     model = clone(candidate)
                     model._fit_data(model._check(*rows.take(train)[:3]), watch)
-                    scores[place, number] = scorer(model, *rows.take(test)[:2])
+                    X, y = rows.take(test)[:2]
+                    by_row[place, end - len(test) : end] = row_scores(model.predict(X), y, base._task)
                     watch.count()
-                    done = number + 1
-                    if done < len(splits) and np.nan_to_num(scores[place], nan=largest).mean() <= best:
-                        reasons[name] = f"left after {done} of {len(splits)} folds: it could not become the best"
+                    if end < ends[-1] and by_row[place, :end].mean() <= by_row[0, :end].mean() and place:
+                        reasons[name] = f"left after {end} of {ends[-1]} held-out rows: no better than {names[0]}"
                         break
-            best = max(best, float(np.nan_to_num(scores[place].mean(), nan=best)))
         except (MemoryError, ValueError) as error:
             if place == 0:
                 raise
             reasons[name] = str(error)
-    return Choice(names, scores, choose_unbeaten(scores), "unbeaten", scoring, reasons)
-
-
-def network_parameters(name: str, l2_of_linear: Any) -> dict[str, Any]:
-    """Return the parameters of an estimator with one of the networks to choose from."""
-    return {"network": name, **({"l2": l2_of_linear} if name == "linear" else {})}
+    by_fold = np.array([[part.mean() for part in np.split(scores, ends[:-1])] for scores in by_row])
+    scoring = "balanced_accuracy" if has_classes(rows.y, base._task) else base._task
+    return Choice(names, by_fold, choose_guarded(by_row, NETWORK_LIMIT), "guarded", scoring, reasons)
 
 
 def choose(
     estimator: Any,
     rows: Rows,
     counts: tuple[int, int],
-    n_outputs: int,
     seed: int,
     *,
     values: Sequence[int] | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Choices:
-    """Choose weight decay, network and M of an estimator by inner cross-validation; prefer the simplest candidate.
+    """Choose network and M of an estimator by inner cross-validation; prefer the simplest candidate.
 
     Parameters
     ----------
@@ -601,8 +521,6 @@ def choose(
         The rows of its fit.
     counts : (int, int)
         The least and the largest M that are possible.
-    n_outputs : int
-        Outputs of the model.
     seed : int
         Seed of the inner fits and folds.
     values : sequence of int or None, default=None
@@ -622,54 +540,21 @@ def choose(
     automatic = is_auto(base.n_features_to_select)
     if values is None and automatic:
         values = round_numbers(counts[1], max(counts[0], auto.minimum))
-    if values is not None:  # one M for decay and network, in the middle of the path
+    if values is not None:  # one M for the network, in the middle of the path
         base.set_params(n_features_to_select=values[len(values) // 2])
-    candidates = candidates_of_l2(base, rows.used.size, n_outputs)
-    l2 = base.l2
-    if len(candidates) > 1 and _can_split(rows, base._task):
-        splits = _thin(inner_folds(rows, base._task, L2_FOLDS, seed, "l2='auto'"), seed)
-        choice = choose_l2(base, candidates, rows, splits, watch)
-        chosen.choices["l2"] = choice
-        l2 = SelectionL2(choice.chosen)
     if is_auto(base.network):
         splits = inner_folds(rows, base._task, base.cv, seed, "network='auto'")
-        network = chosen.choices["network"] = choose_network(base, rows, splits, l2, watch)
-        chosen.parameters |= network_parameters(network.chosen, l2)
-    elif isinstance(l2, SelectionL2):
-        chosen.parameters["l2"] = l2
+        choice = chosen.choices["network"] = choose_network(base, rows, splits, watch)
+        chosen.parameters["network"] = choice.chosen
     if automatic:
         assert values is not None
         base.set_params(**chosen.parameters)
         splits = inner_folds(rows, base._task, base.cv, seed, "n_features_to_select='auto'")
-        choice = choose_n_features(base, values, rows, splits, auto.rule, watch)
-        chosen.choices["n_features_to_select"] = choice
+        choice = chosen.choices["n_features_to_select"] = choose_n_features(
+            base, values, rows, splits, auto.rule, watch
+        )
         chosen.parameters["n_features_to_select"] = int(choice.chosen)
     return chosen
-
-
-def _thin(splits: Sequence[Split], seed: int) -> list[Split]:
-    """Take a sample of the rows of each split where there are many: more of them hardly change which decay is best."""
-    generator = np.random.default_rng(seed)
-
-    def sample(part: np.ndarray) -> np.ndarray:
-        return (
-            part
-            if part.size <= ROWS_OF_L2_CHOICE
-            else np.sort(generator.choice(part, ROWS_OF_L2_CHOICE, replace=False))
-        )
-
-    if max(train.size for train, _ in splits) <= 3 * ROWS_OF_L2_CHOICE:
-        return list(splits)
-    return [(sample(train), sample(test)) for train, test in splits]
-
-
-def _can_split(rows: Rows, task: str) -> bool:
-    """Tell whether every class can be learnt and scored; if not, the rule decides about the weight decay."""
-    groups = None if rows.groups is None else rows.groups[rows.used]
-    y = rows.y[rows.used]
-    if has_classes(y, task):
-        return smallest_class(y, groups)[1] >= 2
-    return groups is None or np.unique(groups).size >= 2
 
 
 def cv_results(choice: Choice) -> dict[str, np.ndarray]:

@@ -43,8 +43,8 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         curves and products of pairs of columns (sees what columns tell only together), the paper's network with hidden
         layers (all four compiled, no torch needed). :class:`Pairs`, :class:`Dense` and :class:`TorchNetwork` have
         parameters of their own. A function of the number of inputs and of outputs that builds an ``nn.Module`` is trained
-        by PyTorch. "auto" tries the compiled ones on inner folds and takes the simplest that is within one standard error
-        of the best, or that the best does not clearly beat.
+        by PyTorch. "auto" tries the compiled ones on inner folds and takes the simplest that no other clearly beats, row by
+        row.
     variant : {"soft", "hard", "ranking"}, default="soft"
         E2E-FS-Soft, E2E-FS, or the variant that orders all features in one fit.
     loss : {"auto", "squared_hinge", "logistic", "softmax"}, default="auto"
@@ -53,12 +53,11 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         "balanced": each class has the same total weight. Not used for indicator tables.
     l2 : float or "auto", default="auto"
         Factor of the squared norm of the weights; a number holds for selection and refinement. "auto", for the linear
-        network, is the paper's 100 / N (more below 57 rows), with C > 2 classes divided by C^2; with more than two classes
-        from 40 rows on, with two beyond 500, ten times and a tenth (with two, a tenth and a hundredth) of it are tried on
-        three inner folds too, and one is taken if its gain is larger than the standard error of the gain. During refinement
-        it is times M / 100. For "mlp" and PyTorch it is at most 0.01 and 8 / N, a tenth of that during refinement; for the
-        additive network 100 / N, but 30 / N beyond 187 rows, and beyond 100 rows 100 / N times that of its refinement. The
-        pair network has that of the additive one, but at least 1 / N in the refinement.
+        network, is the paper's 100 / N (more below 57 rows), with C > 2 classes divided by C^2, with two classes in more
+        than 500 rows times (500 / N)^2, at least a tenth; during refinement times M / 100. For "mlp" and PyTorch it is at
+        most 0.01 and 8 / N, a tenth of that during refinement; for the additive network 100 / N, but 30 / N beyond 187
+        rows, and beyond 100 rows 100 / N times that of its refinement. The pair network has that of the additive one, but
+        at least 1 / N in the refinement.
     normalize : {"auto", "erf", "erf2", "standard"} or None, default="auto"
         Normalisation of the columns: :class:`ErfScaler` as in the code that the paper's authors released ("erf", the
         default) or as the paper prints it ("erf2", that of ``Training.paper()``), mean 0 and standard deviation 1, or none.
@@ -126,7 +125,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     network_ : str
         Name of the network, "auto" decided; "callable" for a function.
     l2_ : float
-        Weight decay of the selection, "auto" decided; ``selection_.choices`` holds what was tried.
+        Weight decay of the selection, "auto" decided.
     cv_results_ : dict of str to ndarray
         With ``n_features_to_select="auto"`` only: "n_features", "mean_test_score", "std_test_score" and the scores of each
         inner fold, "split0_test_score", ..., as in scikit-learn's RFECV.
@@ -281,18 +280,19 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
         curves and products of pairs of columns (sees what columns tell only together), the paper's network with hidden
         layers (all four compiled, no torch needed). :class:`Pairs`, :class:`Dense` and :class:`TorchNetwork` have
         parameters of their own. A function of the number of inputs and of outputs that builds an ``nn.Module`` is trained
-        by PyTorch. "auto" tries the compiled ones on inner folds and takes the simplest that is within one standard error
-        of the best, or that the best does not clearly beat.
+        by PyTorch. "auto" tries the compiled ones on inner folds and takes the simplest that no other clearly beats, row by
+        row.
     variant : {"soft", "hard", "ranking"}, default="soft"
         E2E-FS-Soft, E2E-FS, or the variant that orders all features in one fit.
     loss : {"auto", "squared_error", "huber"}, default="auto"
         "auto" is the squared error; Huber's loss is robust against outliers of y.
     l2 : float or "auto", default="auto"
         Factor of the squared norm of the weights; a number holds for selection and refinement. "auto", for the linear
-        network, is 100 / N (more below 57 rows), divided by the number of outputs, during the selection; from 40 rows on, a
-        tenth and a hundredth of it (with several outputs ten times and a tenth) are tried on three inner folds too, and one
-        is taken if its gain is larger than the standard error of the gain. During refinement it is 1 / N. For other networks
-        see :class:`E2EFSClassifier`.
+        network, is 100 / N (more below 57 rows; beyond 500 times (500 / N)^2, at least a tenth), divided by the number of
+        outputs. With "auto" and squared errors, selected columns are then exchanged for others while that lowers the
+        penalised error (without groups, forced columns or missing values), and the model on the columns that are kept is a
+        ridge regression whose penalty is chosen by generalised cross-validation. For other networks see
+        :class:`E2EFSClassifier`.
     normalize : {"auto", "erf", "erf2", "standard"} or None, default="auto"
         Normalisation of the columns: :class:`ErfScaler` as in the code that the paper's authors released ("erf", the
         default) or as the paper prints it ("erf2", that of ``Training.paper()``), mean 0 and standard deviation 1, or none.
@@ -359,7 +359,7 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
     network_ : str
         Name of the network, "auto" decided; "callable" for a function.
     l2_ : float
-        Weight decay of the selection, "auto" decided; ``selection_.choices`` holds what was tried.
+        Weight decay of the selection, "auto" decided.
     cv_results_ : dict of str to ndarray
         With ``n_features_to_select="auto"`` only: "n_features", "mean_test_score", "std_test_score" and the scores of each
         inner fold, "split0_test_score", ..., as in scikit-learn's RFECV.

@@ -35,8 +35,6 @@ class Network(Options):
     dense_cells: ClassVar[int] = 0
     automatic_schedule: ClassVar[Callable[..., Schedule]] = staticmethod(schedules.network_schedule)
     paper_schedule: ClassVar[Callable[..., Schedule] | None] = None
-    l2_candidates: ClassVar[Callable[..., tuple[float, ...]]] = staticmethod(lambda *_: ())
-    """Weight decays that ``l2="auto"`` chooses from, by rows, outputs and task, the rule first; none: the rule decides."""
 
     def engine(self, training: Training) -> Engine:
         """Build the engine that trains the network.
@@ -112,7 +110,6 @@ class Linear(Network):
     quick = True
     automatic_schedule = staticmethod(schedules.linear_schedule)
     paper_schedule = staticmethod(schedules.paper_linear_schedule)
-    l2_candidates = staticmethod(schedules.linear_l2_candidates)
 
     def engine(self, training: Training) -> Engine:
         """Build the linear engine."""

@@ -45,8 +45,8 @@ class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         The values of M; floats in (0, 1) are fractions of the columns, or of the groups. "auto": 1, 2, 3, 5, 7, 10,
         15, 20, 30, ..., at most 500.
     estimator : E2EFSClassifier or E2EFSRegressor, default=None
-        What is fitted for each M; its own ``n_features_to_select`` is not used. None is ``E2EFSClassifier()``. A weight
-        decay or network that it leaves to the data is chosen once, for an M in the middle of the path.
+        What is fitted for each M; its own ``n_features_to_select`` is not used. None is ``E2EFSClassifier()``. A network
+        that it leaves to the data is chosen once, for an M in the middle of the path.
     cv : int, splitter, iterable or None, default=5
         Inner folds that score each M, as of the estimators. None: no scores, so that there is no best M either.
     scoring : str, callable or None, default=None
@@ -138,7 +138,7 @@ class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         counts = free._possible_counts(data)
         values = self._values(counts[1])
         rows, seed = Rows(X, y, sample_weight=sample_weight, groups=groups, time=time), seed_of(base.random_state)
-        chosen = chooser.choose(base, rows, counts, data.n_outputs, seed, values=values)
+        chosen = chooser.choose(base, rows, counts, seed, values=values)
         base.set_params(**chosen.parameters)
         choice = None
         if self.cv is not None:

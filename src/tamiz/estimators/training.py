@@ -111,7 +111,8 @@ class Training(Options):
         additive, 8,000 for the pair network, 2,000 for others. The selection is closed long before that.
     refinement_epochs : int or "auto", default="auto"
         Passes over the data after the selection is closed; "auto" is the paper's 150 for the linear, the additive and
-        the pair network (from 100,000 rows on as many as 7,500 steps take), about 2,000 steps for others.
+        the pair network (from 100,000 rows on as many as 7,500 steps take), about 2,000 steps for others. Linear models of
+        squared errors with ``l2="auto"`` are refined in closed form instead.
     max_steps : int or "auto", default="auto"
         Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; "auto" is four ramps.
     gamma_rows : {"auto", "held-out", "joint"}, default="auto"

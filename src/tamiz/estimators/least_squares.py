@@ -1,0 +1,129 @@
+"""What squared errors allow beyond the rule: exchange columns while the objective falls, and refit in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from tamiz.engines.contract import Fit, Problem
+from tamiz.engines.linear import LinearModel
+
+#: Rounds of exchange, rows that they look at, and rows that are read at once.
+MOST_ROUNDS, MOST_ROWS, BLOCK = 30, 20_000, 100_000
+#: Penalties of the refit, for columns with variance 1.
+PENALTIES = np.logspace(-1, 4, 26)
+
+
+def exchange_columns(fit: Fit, problem: Problem, l2: float, seed: int = 0) -> Fit:
+    """Exchange selected columns for others while that lowers the penalised squared error of the selection.
+
+    A mask that only closes cannot take a column back, so its columns need not be a local optimum. In each round the 1, 2, 4,
+    ... columns whose removal costs least change places with those that lower the error most, as in best-subset selection by
+    splicing (Zhu et al. 2020), and the best of these exchanges is taken.
+
+    Parameters
+    ----------
+    fit : Fit
+        A linear fit; the model is not changed.
+    problem : Problem
+        Its data, without groups; of many rows a sample is read.
+    l2 : float
+        Weight decay of the selection, which is applied to columns of variance 1.
+    seed : int, default=0
+        Seed of the sample.
+
+    Examples
+    --------
+    >>> from tamiz.selection import Selection
+    >>> X = np.random.default_rng(0).normal(size=(50, 4))
+    >>> start = Fit(Selection(np.array([True, False, False, False]), np.array([1, 2, 3, 4])), None)
+    >>> exchange_columns(start, Problem(X, X[:, [2]]), 0.1).selection.indices.tolist()
+    [2]
+    """
+    X, Y, weights = problem.X, problem.targets, problem.unit_weights()
+    if problem.n_samples > MOST_ROWS:
+        rows = np.sort(np.random.default_rng(seed).choice(problem.n_samples, MOST_ROWS, replace=False))
+        X, Y, weights = X[rows], Y[rows], weights[rows]
+    weights = weights.astype(np.float64) / weights.sum()
+    Y = Y - weights @ Y
+    # Moments of the stored values: a constant offset of a column changes neither its deviation nor its covariances.
+    scale = X.multiply(X).T @ weights if sp.issparse(X) else np.einsum("ij,ij,i->j", X, X, weights)
+    mean = np.asarray(X.T @ weights)
+    least = 1e-12 * scale
+    scale -= mean**2
+    scale[scale <= least] = np.inf  # constant columns gain nothing
+    del least
+    np.sqrt(scale, out=scale)
+    penalty = l2 * Y.shape[1]
+
+    def solve(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        part = X[:, columns].toarray() if sp.issparse(X) else X[:, columns]
+        part = (part - mean[columns]) / scale[columns]
+        weighted = part.T * weights
+        coef = np.linalg.solve(weighted @ part + penalty * np.eye(columns.size), weighted @ Y)
+        residual = Y - part @ coef
+        return coef, residual, float(weights @ (residual**2).sum(axis=1) + penalty * (coef**2).sum())
+
+    kept = fit.selection.indices
+    coef, residual, loss = solve(kept)
+    for _ in range(MOST_ROUNDS):
+        pull = (X.T @ (residual * weights[:, None])) / scale[:, None]
+        gain = np.einsum("ij,ij->i", pull, pull)
+        del pull
+        gain[kept] = 0.0
+        most = min(max(1, kept.size // 2), int(np.count_nonzero(gain)))
+        into = np.argpartition(-gain, most - 1)[:most] if most else np.empty(0, dtype=np.int64)
+        into = into[np.lexsort((into, -gain[into]))]
+        out = np.argsort((coef**2).sum(axis=1), kind="stable")
+        sizes = [2**power for power in range(most.bit_length())]
+        tried = [np.sort(np.concatenate([np.delete(kept, out[:size]), into[:size]])) for size in sizes]
+        found = [solve(columns) for columns in tried]
+        best = min(range(len(found)), key=lambda number: found[number][2], default=None)
+        if best is None or found[best][2] >= loss * (1 - 1e-9):
+            break
+        kept, (coef, residual, loss) = tried[best], found[best]
+    selection = fit.selection
+    support = np.zeros(selection.support.size, dtype=bool)
+    support[kept] = True
+    ranking = np.empty(support.size, dtype=np.int64)
+    ranking[np.lexsort((selection.ranking, ~support))] = np.arange(1, support.size + 1)
+    return Fit(replace(selection, support=support, ranking=ranking), fit.model)
+
+
+def fit_ridge(table: Any, targets: np.ndarray, sample_weight: np.ndarray, fit_intercept: bool = True) -> LinearModel:
+    """Fit a ridge regression on the selected columns, its penalty chosen by generalised cross-validation.
+
+    Parameters
+    ----------
+    table : ScaledTable
+        The selected columns, normalised.
+    targets : ndarray of shape (n_samples, n_outputs)
+        Targets.
+    sample_weight : ndarray of shape (n_samples,)
+        Weights of the rows.
+    fit_intercept : bool, default=True
+        Whether there is a constant term.
+    """
+    values, share, n_rows = table.dense(), sample_weight / sample_weight.sum(), len(targets)
+    mean = share @ values if fit_intercept else np.zeros(values.shape[1])
+    constant = share @ targets if fit_intercept else np.zeros(targets.shape[1])
+    gram, cross = np.zeros((values.shape[1],) * 2), np.zeros((values.shape[1], targets.shape[1]))
+    for start in range(0, n_rows, BLOCK):
+        rows = slice(start, start + BLOCK)
+        part = values[rows].astype(np.float64) - mean
+        gram += (part.T * share[rows]) @ part
+        cross += (part.T * share[rows]) @ (targets[rows] - constant)
+    scale = np.sqrt(np.maximum(np.diag(gram), 1e-18))
+    spectrum, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
+    spectrum, pull = np.maximum(spectrum, 0.0), vectors.T @ (cross / scale[:, None])
+    total, best = share @ ((targets - constant) ** 2).sum(axis=1), (np.inf, 0.0)
+    for penalty in PENALTIES / n_rows:
+        explained = (pull**2).sum(axis=1) @ ((spectrum + 2 * penalty) / (spectrum + penalty) ** 2)
+        left = 1 - (fit_intercept + (spectrum / (spectrum + penalty)).sum()) / n_rows
+        if left > 0:
+            best = min(best, ((total - explained) / left**2, penalty))
+    coef = (vectors @ (pull / (spectrum + best[1])[:, None]) / scale[:, None]).T
+    return LinearModel(coef, constant - coef @ mean)

@@ -126,7 +126,9 @@ def test_a_variant(table, csv, monkeypatch, run_command):
     assert mask.closed
 
     assert registry.make_selector("e2efs-halved", 2, **QUICK).fit(X, y).get_support(indices=True).tolist() == [3, 7]
-    assert selected(run_command("select", csv, "--target", "y", "-k", "2", "--variant", "halved", "--json")) == {
+    assert selected(
+        run_command("select", csv, "--target", "y", "-k", "2", "--training", "variant=halved", "--json")
+    ) == {
         "c3",
         "c7",
     }

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tamiz.cli.errors import EXIT_USAGE, CommandError
-from tamiz.cli.options import check_network, parse_k
+from tamiz.cli.options import parse_k
 
 RUN = """
 import sys
@@ -57,8 +57,7 @@ def test_a_method_that_needs_torch_says_so_in_one_line(tmp_path):
     assert said.strip() == 'Error: The method dfs needs torch. Install it with: pip install "tamiz[torch]"'
 
 
-def test_numbers_and_networks_that_are_fine():
+def test_numbers_that_are_fine():
     assert [parse_k(text) for text in ("1", "20", "0.5", "auto")] == [1, 20, 0.5, "auto"]
-    check_network("linear")
     with pytest.raises(CommandError, match="-k must be at least 1, got -3"):
         parse_k("-3")

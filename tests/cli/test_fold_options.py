@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tamiz.cli.errors import EXIT_DATA, EXIT_USAGE
-from tamiz.cli.show import verdict_line
+from tamiz.cli.show import closing_lines
 from tamiz.evaluation.metrics import SCORINGS
 
 
@@ -62,7 +62,9 @@ def test_time_trains_on_the_past_and_weights_are_no_features(tamiz, patients):
 
 def test_the_score_the_loss_and_the_class_weight_can_be_named(tamiz, patients):
     more = ("-i", "day", "-i", "weight", "-i", "patient")
-    record, _ = select(tamiz, patients, *more, "--scoring", "auc", "--loss", "logistic", "--class-weight", "none")
+    record, _ = select(
+        tamiz, patients, *more, "--scoring", "auc", "--training", "loss=logistic", "--training", "class_weight=none"
+    )
     assert record["scores"]["metric"] == "AUC"
     helped = tamiz("select", "--help").stdout
     assert all(name in helped for name in SCORINGS if name != "balanced_accuracy")
@@ -76,7 +78,7 @@ def test_a_test_file_is_scored_by_the_final_model(tamiz, patients, write_csv):
     record, _ = select(tamiz, train, *more, "--test", "new.csv")
     assert record["test"]["n_rows"] == 20
     assert 0 <= record["test"]["low"] <= record["test"]["value"] <= record["test"]["high"] <= 1
-    assert "On the 20 rows of new.csv: " in str(verdict_line(record).renderables[1])
+    assert "On the 20 rows of new.csv: " in str(closing_lines(record).renderables[1])
     write_csv("g0,ill\n1,yes\n2,no\n", "other.csv")
     result = tamiz(
         "select",
@@ -176,8 +178,8 @@ def test_few_rows_of_a_numeric_target_get_two_in_each_fold(tamiz, write_csv):
         (["--weights", "patient"], EXIT_DATA, "'patient' holds text; numbers are needed"),
         (["--scoring", "acc"], EXIT_USAGE, "Unknown scoring 'acc'"),
         (["--scoring", "mae"], EXIT_USAGE, "is not for classification"),
-        (["--class-weight", "heavy"], EXIT_USAGE, "balanced or none"),
-        (["--loss", "hinge"], EXIT_USAGE, "loss"),
+        (["--training", "class_weight=heavy"], EXIT_USAGE, "class_weight"),
+        (["--training", "loss=hinge"], EXIT_USAGE, "loss"),
         (["--groups", "copy"], EXIT_DATA, "one group only"),
     ],
 )

@@ -34,7 +34,7 @@ def test_pairs_are_printed_and_written(tamiz, pair_csv, tmp_path):
     assert "gene 1  gene 4" in result.stdout
     assert "gene 6  colour" in result.stdout
     assert "< 0.001 *" in result.stdout
-    assert "Searched as categories: colour." in result.stderr
+    assert "Searched as categories: 'colour'." in result.stderr
     assert "one-hot" not in result.stderr
     assert "same" in result.stderr
     folder = tmp_path / "tamiz-pairs-pairs"

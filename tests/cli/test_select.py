@@ -77,7 +77,7 @@ def test_the_same_seed_gives_the_same_files(tamiz, small_csv, tmp_path):
 
 
 def test_the_selection_is_that_of_the_estimator(tamiz, small_csv, small_table, tmp_path):
-    tamiz("select", small_csv, "-t", "ill", "-k", 3, "--folds", 2, "--seed", 3, "--variant", "hard")
+    tamiz("select", small_csv, "-t", "ill", "-k", 3, "--folds", 2, "--seed", 3, "--training", "variant=hard")
     X = np.loadtxt(small_csv, delimiter=",", skiprows=1, usecols=range(8), dtype=np.float32)
     estimator = E2EFSClassifier(3, variant="hard", class_weight="balanced", random_state=3).fit(X, small_table[1])
     found = [row["column"] for row in read_list(tmp_path / "tamiz-small" / "selected.csv")]
@@ -186,7 +186,7 @@ def test_ignored_columns_and_fewer_folds_where_a_class_is_rare(tamiz, write_csv,
             "Unknown format 'parqet'. Did you mean 'parquet'?",
         ),
         (["small.npz", "-t", "ill"], EXIT_USAGE, "leave --target out"),
-        (["small.csv", "-t", "ill", "--variant", "softer"], 2, "softer"),
+        (["small.csv", "-t", "ill", "--training", "variant=softer"], 2, "softer"),
         (["small.csv", "-t", "ill", "--read", "delimiter=;"], EXIT_DATA, "one column only"),
         (["small.csv", "-t", "ill", "--out", "small.csv"], EXIT_OUTPUT, "is a file"),
     ],

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from tamiz.cli.show import kept_table, scores_table, stability_line, verdict_line
+from tamiz.cli.show import closing_lines, kept_table, scores_table
 
 
 def printed(part):
@@ -62,14 +62,14 @@ def test_kept_features_come_with_their_folds(record):
 
 
 def test_stability_is_compared_with_chance(record):
-    assert "more alike than chance" in printed(stability_line(record))
+    assert "more alike than chance" in printed(closing_lines(record))
     record["stability"] = 0.15
-    assert "no more alike than chance" in printed(stability_line(record))
+    assert "no more alike than chance" in printed(closing_lines(record))
     record["null"] = None
-    assert "was not computed" in printed(stability_line(record))
+    assert "was not computed" in printed(closing_lines(record))
 
 
 def test_the_verdict_and_the_test_file(record):
-    assert printed(verdict_line(record)).strip() == "It works."
+    assert printed(closing_lines(record)).startswith("It works.")
     record["test"] = {"n_rows": 1200, "file": "test.csv", **interval(0.7, 0.6, 0.8)}
-    assert "On the 1,200 rows of test.csv: 0.700 (0.600 to 0.800)." in printed(verdict_line(record))
+    assert "On the 1,200 rows of test.csv: 0.700 (0.600 to 0.800)." in printed(closing_lines(record))

@@ -67,7 +67,7 @@ KINDS = [
         ["--ignore", "[a"],
     ),
     *(["--categorical", "nope"], ["--max-categories", "1"], ["--folds", "1"], ["--folds", "x"], ["--repeats", "0"]),
-    *(["--jobs", "0"], ["--jobs", "-2"], ["--network", "mpl"], ["--network", ""], ["--variant", "sofft"]),
+    *(["--jobs", "0"], ["--jobs", "-2"], ["--network", "mpl"], ["--network", ""], ["--training", "variant=sofft"]),
     *(
         ["--task", "regresion"],
         ["--task", "regression"],

@@ -2,51 +2,32 @@
 
 from __future__ import annotations
 
-import datetime
 import importlib
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from tamiz._version import __version__
-from tamiz.baselines.registry import available, get_method
+from tamiz.baselines.registry import available, canonical_name, get_method
 from tamiz.cli import options as opt
 from tamiz.cli.errors import EXIT_USAGE, CommandError
-from tamiz.cli.options import KEEPING, MODEL, parse_k
-
-if TYPE_CHECKING:
-    from tamiz.evaluation.comparison import Comparison
 
 DEFAULT_K = (5, 10, 20)
-FILES = {"report": "report.html", "csv": "compare.csv", "json": "compare.json"}
+METHODS_HELP = f"Separated by commas: {', '.join(available())}."
+SELECTOR_HELP = "A selector or pipeline of your own, an object or a function that makes one. Repeatable."
+Sizes = Annotated[str | None, opt.keeping("-k LIST", "Numbers of columns to keep.", show_default="5,10,20")]
+Methods = Annotated[
+    str | None, opt.model("--methods -m LIST", METHODS_HELP, show_default="e2efs-soft and usual filters")
+]
+Selector = Annotated[list[str] | None, opt.model("--selector -s MODULE:OBJECT", SELECTOR_HELP)]
 
 
 def compare_command(
     file: opt.TablePath,
-    k: Annotated[
-        str | None,
-        opt.option("-k", metavar="LIST", panel=KEEPING, help="Numbers of columns to keep.", show_default="5,10,20"),
-    ] = None,
-    methods: Annotated[
-        str | None,
-        opt.option(
-            *("--methods", "-m"),
-            metavar="LIST",
-            panel=MODEL,
-            help=f"Separated by commas: {', '.join(available())}.",
-            show_default="e2efs-soft and usual filters",
-        ),
-    ] = None,
-    selector: Annotated[
-        list[str] | None,
-        opt.option(
-            *("--selector", "-s"),
-            metavar="MODULE:OBJECT",
-            panel=MODEL,
-            help="A selector or pipeline of your own, an object or a function that makes one. Repeatable.",
-        ),
-    ] = None,
+    k: Sizes = None,
+    methods: Methods = None,
+    selector: Selector = None,
     target: opt.Target = None,
     task: opt.TaskOption = None,
     ignore: opt.Ignore = None,
@@ -72,39 +53,44 @@ def compare_command(
     What each keeps is scored by the same linear model. Writes a report, and the scores as CSV and JSON; prints the score of each
     method for each k, its stability, time and rank, with marks from corrected resampled t tests.
     """
-    values = [parse_k(word.strip()) for word in (k or "").split(",") if word.strip()]
+    values = [opt.parse_k(word.strip()) for word in (k or "").split(",") if word.strip()]
     if k is not None and (not values or "auto" in values):
         raise CommandError("Give -k numbers of columns, such as -k 5,10,20.", EXIT_USAGE)
-    opt.check_network(network)
     opt.check_paths(file)
-    asked = None if methods is None else _parse_methods(methods)
+    names = None if methods is None else [canonical_name(word) for word in methods.split(",") if word.strip()]
+    if names == []:
+        raise CommandError(f"Name at least one method: {', '.join(available())}.", EXIT_USAGE)
+    for name in names or ():
+        get_method(name).load()
 
     import numpy as np
 
     from tamiz._utils.records import to_plain
     from tamiz._utils.validation import resolve_n_features_to_select
-    from tamiz.cli.console import Terminal, command_line, json_text
-    from tamiz.cli.output import free_folder, output_folder
+    from tamiz.cli.console import Terminal, command_line
     from tamiz.cli.show import show_compare
-    from tamiz.evaluation.comparison import compare as compare_selectors
-    from tamiz.report.page import report
+    from tamiz.evaluation.comparison import DEFAULT_METHODS, compare
     from tamiz.report.text import csv_text
     from tamiz.tables.load import load_rows
 
     with Terminal(quiet, json) as terminal:
-        out = free_folder(out or opt.default_folder(file, "tamiz-compare-"), force, terminal.say)
-        with output_folder(out, force, tuple(FILES.values())) as folder:
+        with terminal.results(out, file, "tamiz-compare-", force):
             rows, targets, found_task = load_rows(
                 file,
                 target[0] if target and len(target) == 1 else target,
                 {"groups": groups, "time": time, "sample_weight": weights},
-                task=None if task is None else str(task),
+                task=task and str(task),
                 report=terminal.say,
-                reading=opt.reading_options(read, ignore, categorical),
+                reading=opt.parse_reading(read, ignore, categorical),
             )
             sizes = values or [m for m in DEFAULT_K if m < rows.n_columns] or [max(1, rows.n_columns // 2)]
-            names = asked if asked or selector else _default_methods(found_task, rows, terminal.say)
-            found = compare_selectors(
+            if names is None and not selector:
+                sparse = hasattr(getattr(rows.source, "numbers", rows.source), "tocsr")
+                names = [name for name in DEFAULT_METHODS[found_task] if not sparse or get_method(name).accepts_sparse]
+                left_out = ", ".join(name for name in DEFAULT_METHODS[found_task] if name not in names)
+                if left_out:
+                    terminal.say(f"Left out: {left_out}, which cannot read a sparse table.")
+            found = compare(
                 {**{name: name for name in names or ()}, **{text: load_object(text) for text in selector or ()}},
                 rows,
                 k=sorted({resolve_n_features_to_select(m, rows.n_columns) for m in sizes}),
@@ -132,45 +118,13 @@ def compare_command(
                 "seed": seed,
                 "command": command_line(),
             }
-            record = to_plain({"tamiz": __version__, "file": str(file), **about, **describe_comparison(found)})
+            record = to_plain({"tamiz": __version__, "file": str(file), **about, **found.to_dict()})
             columns = ("method", "k", "score", "low", "high", "seconds", "stability")
-            table = [[result[column] for column in columns] for result in record["results"]]
-            (folder / FILES["csv"]).write_text(csv_text(columns, table), encoding="utf-8", newline="")
-            (folder / FILES["json"]).write_text(json_text(record), encoding="utf-8")
-            created = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-            report(found, path=folder / FILES["report"], created=created, **about)
-        record["files"] = {name: str(out / path) for name, path in FILES.items()}
-        terminal.finish(record, show_compare(record), open_report)
-
-
-def describe_comparison(found: Comparison) -> dict[str, Any]:
-    """Collect the results of a comparison for JSON."""
-    return {
-        "metric": found.metric.name,
-        "judge": found.judge,
-        "higher_is_better": found.metric.greater_is_better,
-        "results": [
-            {
-                "method": name,
-                "k": m,
-                "score": interval.value,
-                "low": interval.low,
-                "high": interval.high,
-                "seconds": None if found.seconds is None else float(found.seconds[i, j]),
-                "stability": found.stability(i, j),
-                "folds": found.scores[i, j].tolist(),
-            }
-            for i, name in enumerate(found.methods)
-            for j, (m, interval) in enumerate(zip(found.m_values, found.intervals[i], strict=True))
-        ],
-        "references": list(found.references),
-        "ranks": found.ranks,
-        "tests": found.tests,
-        "test": "corrected resampled t test over folds (mean over k in each), p after Holm, interval of each pair",
-        "smallest_visible_difference": found.smallest_visible_difference,
-        "friedman_p_value": found.friedman.p_value if found.competitors else None,
-        "failures": found.failures,
-    }
+            table = csv_text(columns, [[result[column] for column in columns] for result in record["results"]])
+            terminal.write("csv", "compare.csv", table)
+            terminal.write("json", "compare.json", record)
+            terminal.report(found, about)
+        terminal.finish(record, show_compare, open_report)
 
 
 def load_object(path: str) -> Any:
@@ -192,26 +146,3 @@ def load_object(path: str) -> Any:
     finally:
         sys.path.pop(0)
     return found() if (callable(found) and not hasattr(found, "get_params")) or isinstance(found, type) else found
-
-
-def _parse_methods(text: str) -> list[str]:
-    from tamiz.baselines.registry import canonical_name
-
-    names = list(dict.fromkeys(canonical_name(word.strip()) for word in text.split(",") if word.strip()))
-    if not names:
-        raise CommandError(f"Name at least one method: {', '.join(available())}.", EXIT_USAGE)
-    for name in names:
-        get_method(name).load()
-    return names
-
-
-def _default_methods(task: str, rows: Any, say: Any) -> list[str]:
-    """List the methods of a comparison for which the user names none; those that refuse a sparse table are left out."""
-    from tamiz.evaluation.comparison import DEFAULT_METHODS
-
-    sparse = hasattr(getattr(rows.source, "numbers", rows.source), "tocsr")
-    names = [name for name in DEFAULT_METHODS[task] if not sparse or get_method(name).accepts_sparse]
-    left_out = [name for name in DEFAULT_METHODS[task] if name not in names]
-    if left_out:
-        say(f"Left out: {', '.join(left_out)}, which cannot read a sparse table.")
-    return names

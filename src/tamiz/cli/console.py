@@ -1,11 +1,14 @@
-"""Print results to standard output, and everything else to standard error."""
+"""Print results to standard output, everything else to standard error, and write the files of a command."""
 
 from __future__ import annotations
 
+import datetime
 import json
 import shlex
 import sys
 import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,7 @@ from tamiz._utils.progress import format_size, format_time
 from tamiz._utils.records import to_plain
 from tamiz._utils.text import WARNING
 from tamiz.cli.errors import name_options
+from tamiz.cli.output import RESULTS, free_folder, output_folder
 from tamiz.report.text import clean_text
 
 #: Seconds between two lines about the progress where there is no terminal.
@@ -33,7 +37,7 @@ HEARTBEAT = 10.0
 
 
 def json_text(record: Any, encoding: str = "utf-8") -> str:
-    r"""Return results as JSON; letters that the encoding lacks, and halves of surrogate pairs, are escaped.
+    r"""Write results as JSON; letters that the encoding lacks, and halves of surrogate pairs, are escaped.
 
     Examples
     --------
@@ -50,7 +54,7 @@ def json_text(record: Any, encoding: str = "utf-8") -> str:
 
 
 def command_line() -> str:
-    """Return the command as it was typed, for the record."""
+    """The command as it was typed, for the record."""
     return shlex.join(["tamiz", *sys.argv[1:]])
 
 
@@ -75,6 +79,8 @@ class Terminal:
         self.notes: list[str] = []
         self._bar: Progress | None = None
         self._stage, self._began, self._last = "", 0.0, 0.0
+        self._folder, self._partial = Path(), Path()
+        self._files: dict[str, str] = {}
 
     def __enter__(self) -> Terminal:
         return self
@@ -83,6 +89,33 @@ class Terminal:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+
+    @contextmanager
+    def results(self, out: Path | None, file: Path, prefix: str, force: bool) -> Iterator[Path]:
+        """Yield a folder for the results; they appear in ``out``, or a folder named after the file, all at once."""
+        stem = file.name.removesuffix(".gz").removesuffix(".GZ").rpartition(".")[0] or file.stem
+        if str(file) == "-" or file.is_relative_to("/dev") or file.is_relative_to("/proc"):
+            stem = "table"
+        # The name of a folder has at most 255 bytes, and a temporary one beside it some more.
+        stem = stem.encode("utf-8", "surrogateescape")[:150].decode("utf-8", "ignore") if len(stem) > 40 else stem
+        self._folder = free_folder(out or Path(prefix + (stem or "table")), force, self.say)
+        with output_folder(self._folder, force, RESULTS[prefix]) as self._partial:
+            yield self._partial
+
+    def write(self, kind: str, name: str, content: Any = None) -> Path:
+        """Write a file of the results: text as it is, other objects as JSON, None leaves it to the caller."""
+        self._files[kind] = name
+        if content is not None:
+            text = content if isinstance(content, str) else json_text(content)
+            (self._partial / name).write_text(text, encoding="utf-8", newline="")
+        return self._partial / name
+
+    def report(self, found: Any, about: Mapping[str, Any], **more: Any) -> None:
+        """Write the report of a comparison or of a search for pairs."""
+        from tamiz.report.page import report
+
+        created = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+        report(found, path=self.write("report", "report.html"), created=created, **about, **more)
 
     def say(self, message: str) -> None:
         """Print a message, and keep it for the report; one that begins with "Warning:" is printed to be seen."""
@@ -117,13 +150,18 @@ class Terminal:
             show = format_size if stage.startswith("reading") else "{:,}".format
             self.err.print(Text(f"{stage}: {show(done)} of {show(total)}, about {format_time(left)} left", style="dim"))
 
-    def finish(self, record: dict[str, Any], shown: Any, open_report: bool = False) -> None:
-        """Print the results of a command as tables or JSON, and open its report if asked for."""
+    def finish(self, record: dict[str, Any], show: Callable[[Any], Any] | Any, open_report: bool = False) -> None:
+        """Print the results of a command as tables or JSON, and open its report if asked for.
+
+        ``show`` makes the tables from the record, which names the files that were written by then.
+        """
         self.__exit__()
+        if self._files:
+            record["files"] = {kind: str(self._folder / name) for kind, name in self._files.items()}
         if self.as_json:
             sys.stdout.write(json_text(record, sys.stdout.encoding or "utf-8"))
             sys.stdout.flush()
         elif not self.quiet:
-            self.out.print(shown)
-        if open_report:
+            self.out.print(show(record) if callable(show) else show)
+        if open_report and "report" in self._files:
             typer.launch(str(Path(record["files"]["report"]).absolute()))

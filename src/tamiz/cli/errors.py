@@ -28,7 +28,7 @@ _ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if ha
 
 
 class CommandError(TamizError):
-    """Raise if a command cannot be run as it was typed, or its results cannot be written.
+    """Raised if a command cannot be run as it was typed, or its results cannot be written.
 
     Parameters
     ----------
@@ -41,21 +41,6 @@ class CommandError(TamizError):
     def __init__(self, message: str, exit_code: int = EXIT_DATA) -> None:
         super().__init__(message)
         self.exit_code = exit_code
-
-
-def exit_code_of(error: TamizError) -> int:
-    """Return the exit code for an error of the library or of a command.
-
-    Examples
-    --------
-    >>> exit_code_of(TableMemoryError("too large")), exit_code_of(CommandError("no folder", EXIT_OUTPUT))
-    (5, 4)
-    """
-    if isinstance(error, CommandError):
-        return error.exit_code
-    if isinstance(error, TableMemoryError):
-        return EXIT_MEMORY
-    return EXIT_USAGE if isinstance(error, (TableArgumentError, UnknownNameError, MissingExtraError)) else EXIT_DATA
 
 
 def name_options(message: str) -> str:
@@ -91,6 +76,33 @@ def _interrupt(*_: Any) -> None:
     raise KeyboardInterrupt
 
 
+def _explain(error: BaseException) -> tuple[str, int] | None:
+    """Find message and exit code of an error; None for one that is a bug, or none of the user's business."""
+    if isinstance(error, CommandError):
+        return str(error), error.exit_code
+    if isinstance(error, TableMemoryError):
+        return str(error), EXIT_MEMORY
+    if isinstance(error, (TamizError, ValueError)):
+        usage = (TableArgumentError, UnknownNameError, MissingExtraError)
+        return str(error), EXIT_USAGE if isinstance(error, usage) or not isinstance(error, TamizError) else EXIT_DATA
+    if isinstance(error, MemoryError):
+        return (
+            "There is not enough memory for this table. Leave columns out with `ignore`, or take fewer rows.",
+            EXIT_MEMORY,
+        )
+    during_import = isinstance(error, ImportError) and (error.__cause__ or error.__context__)  # an import in C
+    if isinstance(error, KeyboardInterrupt) or isinstance(during_import, KeyboardInterrupt):
+        return "Interrupted; nothing was written.", EXIT_INTERRUPTED
+    if isinstance(error, ImportError) and "pip install" in str(error):  # an extra that is missing
+        return str(error), EXIT_USAGE
+    if isinstance(error, OSError) and not isinstance(
+        error, BrokenPipeError
+    ):  # typer ends a command whose reader is gone
+        about = f"{error.filename}: " if error.filename is not None else "The output cannot be written: "
+        return f"{about}{error.strerror or error}.", EXIT_OUTPUT
+    return None
+
+
 def handle_errors(function: Callable[..., None]) -> Callable[..., None]:
     """Wrap a command: an error becomes one message and an exit code; an interrupt, also SIGTERM and SIGHUP, cleans up."""
 
@@ -105,31 +117,12 @@ def handle_errors(function: Callable[..., None]) -> Callable[..., None]:
                 warnings.simplefilter("ignore")
                 warnings.showwarning = lambda *_, **__: None
                 function(*arguments, **named)
-        except (TamizError, ValueError) as error:
-            print_error(str(error))
-            raise typer.Exit(exit_code_of(error) if isinstance(error, TamizError) else EXIT_USAGE) from None
-        except MemoryError:
-            print_error(
-                "There is not enough memory for this table. Leave columns out with `ignore`, or take fewer rows."
-            )
-            raise typer.Exit(EXIT_MEMORY) from None
-        except ImportError as error:
-            if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):  # during an import in C
-                print_error("Interrupted; nothing was written.")
-                raise typer.Exit(EXIT_INTERRUPTED) from None
-            if "pip install" not in str(error):  # only an extra that is missing is for the user to install
+        except (Exception, KeyboardInterrupt) as error:
+            explained = _explain(error)
+            if explained is None:
                 raise
-            print_error(str(error))
-            raise typer.Exit(EXIT_USAGE) from None
-        except KeyboardInterrupt:
-            print_error("Interrupted; nothing was written.")
-            raise typer.Exit(EXIT_INTERRUPTED) from None
-        except BrokenPipeError:
-            raise  # the reader closed the pipe; typer ends the command
-        except OSError as error:
-            about = f"{error.filename}: " if error.filename is not None else "The output cannot be written: "
-            print_error(f"{about}{error.strerror or error}.")
-            raise typer.Exit(EXIT_OUTPUT) from None
+            print_error(explained[0])
+            raise typer.Exit(explained[1]) from None
         finally:
             warnings.showwarning = show_warning
             for name, handler in before.items():

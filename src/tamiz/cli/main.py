@@ -40,24 +40,18 @@ def _show_version(asked: bool) -> None:
         raise typer.Exit
 
 
+Version = Annotated[bool, typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True)]
+
+
 @app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True)
-    ] = False,
-) -> None:
+def _root(version: Version = False) -> None:
     """End-to-end feature selection: train a model and cut its inputs down to exactly M, in one run."""
 
 
 # A new command is one function and one line here: name, function, one line of help, example.
 for _name, _function, _short, _example in (
     ("select", select_command, "Keep the k best columns of a table, with a report.", "genes.csv --target tumour -k 20"),
-    (
-        "compare",
-        compare_command,
-        "Compare selectors on the same folds.",
-        "genes.csv -t tumour -k 5,10 -m e2efs-soft,fisher",
-    ),
+    ("compare", compare_command, "Compare selectors on the same folds.", "genes.csv -t tumour -k 5,10 -m e2efs,fisher"),
     ("pairs", pairs, "Find columns that act together.", "genes.csv --target tumour"),
     ("apply", apply, "Predict new rows with a model that select wrote.", "tamiz-genes/model.tamiz new-patients.csv"),
     ("demo", demo, "Show it at work on a table that comes with scikit-learn.", "--open"),

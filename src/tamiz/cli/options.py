@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,28 +15,30 @@ import typer
 from tamiz._utils.names import pick_name
 from tamiz.cli.errors import EXIT_USAGE, READ_ARGUMENTS, CommandError
 from tamiz.core.rule import VARIANTS
-from tamiz.errors import MissingExtraError, UnknownNameError
+from tamiz.errors import UnknownNameError
 from tamiz.estimators.networks import NETWORKS
 
-READING, KEEPING, MODEL, SCORING, OUTPUT = "Reading the table", "What to keep", "Model", "Scoring", "Output"
+Task = StrEnum("Task", ["classification", "regression"])
+Missing = StrEnum("Missing", ["median", "indicator"])
+SearchMethod = StrEnum("SearchMethod", ["auto", "full", "sketch"])
+Texts = list[str] | None
 
 
-class Task(StrEnum):
-    """Tasks."""
+def _panel(title: str) -> Any:
+    def option(spec: str, text: str, **more: Any) -> Any:
+        """Make an option from its names and the placeholder of its value, "--target -t COLUMN", and its help."""
+        words = spec.split()
+        metavar = None if words[-1].startswith("-") else words.pop()
+        return typer.Option(
+            *words, help=text, metavar=metavar, rich_help_panel=title, **{"show_default": False, **more}
+        )
 
-    classification = "classification"
-    regression = "regression"
-
-
-class Missing(StrEnum):
-    """How to treat missing numbers."""
-
-    median = "median"
-    indicator = "indicator"
+    return option
 
 
-def option(*names: str, panel: str, **more: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=panel, **{"show_default": False, **more})
+reading, keeping, model, scoring, output = map(
+    _panel, ("Reading the table", "What to keep", "Model", "Scoring", "Output")
+)
 
 
 def _pick(registry: Any, kind: str) -> Any:
@@ -55,106 +57,61 @@ FILE_HELP = (
     "The table: CSV, TSV, Excel, Parquet, Arrow, NDJSON, NPZ (X, y, names), ARFF or svmlight; packed or not; - is standard "
     "input."
 )
+NETWORK_HELP = f"Network that is trained: {', '.join(f'{name} ({one.title})' for name, one in NETWORKS.items())}."
+READ_HELP = f"How the file is read, such as delimiter=';'. Names: {', '.join(READ_ARGUMENTS)}. Repeatable."
+K_HELP = (
+    "Columns to keep: a number, a fraction such as 0.1, or auto: the fewest that score as well as the best number, within one "
+    "standard error on inner folds."
+)
+SCORING_HELP = "Score: balanced_accuracy, accuracy, roc_auc or f1 for classes; r2, mae or mse for numbers."
+TRAINING_HELP = (
+    f"Further parameter: variant ({', '.join(VARIANTS)}), loss, class_weight (balanced or none), or one of Training such as "
+    "ramp_steps=4000. Repeatable."
+)
+IGNORE_HELP = "Column to leave out: a name, a number, a range (3-7) or a pattern ('id_*'). Repeatable."
+MEMORY_HELP = "Memory to use, such as 500MB or 4GB; a larger table is read in passes."
+SCHEDULER_HELP = "Dask scheduler whose workers read the rows and run the folds: tcp://host:8786."
+COSTS_HELP = "Cost of a column, or a CSV file of names and costs; others cost 1. Repeatable."
+
 TablePath = Annotated[Path, typer.Argument(metavar="FILE", help=FILE_HELP, show_default=False)]
-Target = Annotated[
-    list[str] | None,
-    option("--target", "-t", metavar="COLUMN", panel=READING, help="Column to predict; repeat it for several numbers."),
+Target = Annotated[Texts, reading("--target -t COLUMN", "Column to predict; repeat it for several numbers.")]
+TaskOption = Annotated[Task | None, reading("--task", "What the target is, if its values mislead.")]
+Ignore = Annotated[Texts, reading("--ignore -i COLUMN", IGNORE_HELP)]
+Categorical = Annotated[Texts, reading("--categorical -c COLUMN", "Column of codes of categories. Repeatable.")]
+Read = Annotated[Texts, reading("--read NAME=VALUE", READ_HELP)]
+Number = Annotated[str | None, keeping("-k M", K_HELP, show_default="auto")]
+Keep = Annotated[Texts, keeping("--keep COLUMN", "Column that is always kept. Repeatable.")]
+Drop = Annotated[Texts, keeping("--drop COLUMN", "Column that is never kept. Repeatable.")]
+Costs = Annotated[Texts, keeping("--costs NAME=COST", COSTS_HELP)]
+Budget = Annotated[float | None, keeping("--budget SUM", "Instead of -k: what the kept columns may cost.")]
+Network = Annotated[str, model("--network NAME", NETWORK_HELP, callback=_pick(NETWORKS, "network"), show_default=True)]
+MissingOption = Annotated[
+    Missing, model("--missing", "Missing numbers: the median, or also an indicator.", show_default=True)
 ]
-TaskOption = Annotated[Task | None, option("--task", panel=READING, help="What the target is, if its values mislead.")]
-Ignore = Annotated[
-    list[str] | None,
-    option(
-        *("--ignore", "-i"),
-        metavar="COLUMN",
-        panel=READING,
-        help="Column to leave out: a name, a number, a range (3-7) or a pattern ('id_*'). Repeatable.",
-    ),
-]
-Categorical = Annotated[
-    list[str] | None,
-    option(
-        *("--categorical", "-c"),
-        metavar="COLUMN",
-        panel=READING,
-        help="Column of numbers that are codes of categories. Repeatable.",
-    ),
-]
-Read = Annotated[
-    list[str] | None,
-    option(
-        "--read",
-        metavar="NAME=VALUE",
-        panel=READING,
-        help=f"How the file is read, such as delimiter=';'. Names: {', '.join(READ_ARGUMENTS)}. Repeatable.",
-    ),
-]
-Network = Annotated[
-    str,
-    option(
-        "--network",
-        metavar="NAME",
-        panel=MODEL,
-        help=f"Network that is trained: {', '.join(f'{name} ({one.title})' for name, one in NETWORKS.items())}.",
-        callback=_pick(NETWORKS, "network"),
-        show_default=True,
-    ),
-]
-VariantName = Annotated[
-    str,
-    option(
-        "--variant",
-        metavar="NAME",
-        panel=MODEL,
-        help=f"Variant of E2E-FS: {', '.join(VARIANTS)}.",
-        callback=_pick(VARIANTS, "variant"),
-        show_default=True,
-    ),
-]
-Folds = Annotated[int, option("--folds", metavar="N", panel=SCORING, min=2, show_default=True, help="Folds.")]
-Repeats = Annotated[
-    int, option("--repeats", metavar="N", panel=SCORING, min=1, show_default=True, help="How often folds are drawn.")
-]
+TrainingOption = Annotated[Texts, model("--training NAME=VALUE", TRAINING_HELP)]
+Seed = Annotated[int, model("--seed N", "Seed of everything random.", min=0, max=2**31 - 1, show_default=True)]
+Folds = Annotated[int, scoring("--folds N", "Folds.", min=2, show_default=True)]
+Repeats = Annotated[int, scoring("--repeats N", "How often folds are drawn.", min=1, show_default=True)]
 Groups = Annotated[
-    str | None,
-    option(
-        "--groups", metavar="COLUMN", panel=SCORING, help="Rows with the same value, such as a patient, stay together."
-    ),
+    str | None, scoring("--groups COLUMN", "Rows with the same value, such as a patient, stay together.")
 ]
-Time = Annotated[
-    str | None,
-    option("--time", metavar="COLUMN", panel=SCORING, help="Numbers or ISO dates: folds train on the past only."),
+Time = Annotated[str | None, scoring("--time COLUMN", "Numbers or ISO dates: folds train on the past only.")]
+Weights = Annotated[str | None, scoring("--weights COLUMN", "Weights of the rows.")]
+Scoring = Annotated[str | None, scoring("--scoring NAME", SCORING_HELP, show_default="balanced_accuracy or r2")]
+Test = Annotated[Path | None, scoring("--test FILE", "Further rows, on which the final model is scored.")]
+Permutations = Annotated[
+    int | None,
+    scoring("--permutations N", "Shuffled targets to compare with; 0 for none.", min=0, show_default="up to 99"),
 ]
-Weights = Annotated[str | None, option("--weights", metavar="COLUMN", panel=SCORING, help="Weights of the rows.")]
-Scoring = Annotated[
-    str | None,
-    option(
-        "--scoring",
-        metavar="NAME",
-        panel=SCORING,
-        help="Score: balanced_accuracy, accuracy, roc_auc or f1 for classes; r2, mae or mse for numbers.",
-        show_default="balanced_accuracy or r2",
-    ),
-]
-Seed = Annotated[
-    int,
-    option(
-        *("--seed",),
-        metavar="N",
-        panel=MODEL,
-        min=0,
-        max=2**31 - 1,
-        show_default=True,
-        help="Seed of everything random.",
-    ),
-]
-Jobs = Annotated[
-    int | None, option("--jobs", "-j", metavar="N", panel=OUTPUT, min=1, help="Parallel jobs; all cores without it.")
-]
-Out = Annotated[Path | None, option("--out", "-o", metavar="FOLDER", panel=OUTPUT, help="Folder for the results.")]
-Force = Annotated[bool, option("--force", panel=OUTPUT, help="Replace the files of an earlier run in that folder.")]
-Json = Annotated[bool, option("--json", panel=OUTPUT, help="Print the results as JSON.")]
-Quiet = Annotated[bool, option("--quiet", "-q", panel=OUTPUT, help="Print nothing but errors (and JSON, with --json).")]
-Open = Annotated[bool, option("--open", panel=OUTPUT, help="Open the report in the browser.")]
+Jobs = Annotated[int | None, output("--jobs -j N", "Parallel jobs; all cores without it.", min=1)]
+Out = Annotated[Path | None, output("--out -o FOLDER", "Folder for the results.")]
+Force = Annotated[bool, output("--force", "Replace the files of an earlier run in that folder.")]
+Report = Annotated[bool, output("--report/--no-report", "Whether to write report.html.", show_default=True)]
+Json = Annotated[bool, output("--json", "Print the results as JSON.")]
+Quiet = Annotated[bool, output("--quiet -q", "Print nothing but errors (and JSON, with --json).")]
+MaxMemory = Annotated[str | None, output("--max-memory SIZE", MEMORY_HELP, show_default="a quarter of what is free")]
+Scheduler = Annotated[str | None, output("--scheduler ADDRESS", SCHEDULER_HELP)]
+Open = Annotated[bool, output("--open", "Open the report in the browser.")]
 
 
 def parse_k(text: str) -> int | float | str:
@@ -173,9 +130,8 @@ def parse_k(text: str) -> int | float | str:
     try:
         value: int | float = int(text) if text.lstrip("+-").isdigit() else float(text)
     except ValueError:
-        raise CommandError(
-            f"-k must be a number such as 20, a fraction such as 0.1, or auto; got {text!r}.", EXIT_USAGE
-        ) from None
+        message = f"-k must be a number such as 20, a fraction such as 0.1, or auto; got {text!r}."
+        raise CommandError(message, EXIT_USAGE) from None
     if isinstance(value, int) and value < 1:
         raise CommandError(f"-k must be at least 1, got {text}.", EXIT_USAGE)
     if isinstance(value, float) and not 0 < value < 1:
@@ -206,21 +162,63 @@ def parse_assignments(texts: Iterable[str] | None, option: str, names: Iterable[
     return found
 
 
-def reading_options(
-    read: list[str] | None, ignore: list[str] | None = None, categorical: list[str] | None = None
-) -> dict[str, Any]:
+def parse_reading(read: Texts, ignore: Texts = None, categorical: Texts = None) -> dict[str, Any]:
     """Collect the arguments of ``read_table`` that were given."""
     found = parse_assignments(read, "--read", READ_ARGUMENTS)
-    for name in ("delimiter", "decimal", "encoding", "format"):
-        if name in found:
-            found[name] = {"tab": "\t", "\\t": "\t"}.get(str(found[name]), str(found[name]))
+    for name in {"delimiter", "decimal", "encoding", "format"} & set(found):
+        found[name] = {"tab": "\t", "\\t": "\t"}.get(str(found[name]), str(found[name]))
     if "na_values" in found:
         found["na_values"] = str(found["na_values"]).split(",")
-    if ignore:
-        found["ignore"] = ignore
-    if categorical:
-        found["categorical"] = categorical
+    columns = {"ignore": ignore, "categorical": categorical}
+    return found | {name: value for name, value in columns.items() if value}
+
+
+def parse_training(texts: Texts) -> dict[str, Any]:
+    """Read ``--training``: parameters of the estimator by their names, the others as a ``Training``."""
+    given = parse_assignments(texts, "--training")
+    found: dict[str, Any] = {name: given.pop(name) for name in ("variant", "loss", "class_weight") if name in given}
+    if found.get("class_weight") == "none":
+        found["class_weight"] = None
+    if "variant" in found:
+        found["variant"] = pick_name(str(found["variant"]), VARIANTS, "variant")
+    if given:
+        from tamiz.estimators.training import Training
+
+        try:
+            found["training"] = Training(**given)
+        except TypeError as error:
+            raise CommandError(f"--training: {error}", EXIT_USAGE) from None
     return found
+
+
+def parse_costs(texts: Texts) -> dict[str, float] | None:
+    """Read costs, each ``NAME=COST`` or a CSV file of names and costs."""
+    costs: dict[str, float] = {}
+    for text in texts or ():
+        pairs: list[Sequence[str]] = [text.rpartition("=")[::2]]
+        if "=" not in text:
+            try:
+                with open(text, encoding="utf-8-sig", newline="") as lines:
+                    pairs = [row for row in csv.reader(lines) if row]
+            except (OSError, UnicodeDecodeError) as error:
+                message = f"--costs takes NAME=COST or a CSV file; {text!r} cannot be read: {error}."
+                raise CommandError(message, EXIT_USAGE) from None
+        for place, pair in enumerate(pairs):
+            try:
+                name, value = pair
+                costs[name.strip()] = float(value)
+            except ValueError:
+                if place or "=" in text:  # no header
+                    message = f"--costs takes NAME=COST, such as age=2.5; got {','.join(pair)!r}."
+                    raise CommandError(message, EXIT_USAGE) from None
+    return costs or None
+
+
+def one_target(target: Texts, command: str) -> str | None:
+    """The name of the target, of commands that take a single one."""
+    if target and len(target) > 1:
+        raise CommandError(f"{command} takes one target; run it once for each of them.", EXIT_USAGE)
+    return target[0] if target else None
 
 
 def check_paths(*paths: Path | None) -> None:
@@ -250,23 +248,3 @@ def parse_size(text: str | None) -> float | None:
         return float(match[1]) * 1000 ** " kmgt".index(match[2] or " ")  # type: ignore[index]
     except (TypeError, ValueError):
         raise CommandError(f"--max-memory takes an amount such as 500MB or 4GB, got {text!r}.", EXIT_USAGE) from None
-
-
-def check_network(name: str) -> None:
-    """Raise if a network needs a package that is not installed."""
-    try:
-        missing = not NETWORKS[name].compiled and find_spec("torch") is None
-    except (ImportError, ValueError):  # an import hook that forbids it
-        missing = True
-    if missing:
-        raise MissingExtraError(f'--network {name} needs torch. Install it with: pip install "tamiz[torch]"')
-
-
-def default_folder(file: Path, prefix: str) -> Path:
-    """Return a folder here, called after the command and the file."""
-    stem = file.name.removesuffix(".gz").removesuffix(".GZ").rpartition(".")[0] or file.stem
-    if str(file) == "-" or file.is_relative_to("/dev") or file.is_relative_to("/proc"):
-        stem = "table"
-    # The name of a folder has at most 255 bytes, and a temporary one beside it some more.
-    stem = stem.encode("utf-8", "surrogateescape")[:150].decode("utf-8", "ignore") if len(stem) > 40 else stem
-    return Path(prefix + (stem or "table"))

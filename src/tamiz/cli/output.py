@@ -13,26 +13,37 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tamiz._utils.text import list_some, quote
+from tamiz._utils.text import quote
 from tamiz.cli.errors import EXIT_OUTPUT, CommandError
 
 #: Errors of a disk that takes no more; Python does not say for which file.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+#: Files of commands by the beginning of their folders: what an earlier run wrote and this one did not is removed.
+RESULTS = {
+    "tamiz-": ("report.html", "selected.*", "reduced.*", "model.tamiz"),
+    "tamiz-compare-": ("report.html", "compare.*"),
+    "tamiz-pairs-": ("report.html", "pairs.*", "columns.csv"),
+    "tamiz-apply-": ("predictions.csv", "reduced.*"),
+}
+
+
+def _cannot(folder: Path, what: str, error: Exception) -> CommandError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return CommandError(f"{quote(folder)} cannot be {what}: {reason}. Name another folder with --out.", EXIT_OUTPUT)
 
 
 def _list_folder(folder: Path) -> list[str]:
-    """Return the names in a folder, none if there is no such folder; raise if it is a file or cannot be read."""
+    """List the names in a folder, none if there is no such folder; raise if it is a file or cannot be read."""
     try:
         if folder.exists() and not folder.is_dir():
             raise CommandError(f"{folder} is a file; name a folder with --out.", EXIT_OUTPUT)
         return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CommandError(f"{quote(folder)} cannot be looked into: {reason}.", EXIT_OUTPUT) from None
+        raise _cannot(folder, "looked into", error) from None
 
 
 def _numbered(folder: Path, is_taken: Callable[[Path], Any]) -> Path:
-    """Return the first of folder-2, folder-3, ... that is not taken."""
+    """Find the first of folder-2, folder-3, ... that is not taken."""
     number = 2
     while is_taken(other := folder.with_name(f"{folder.name}-{number}")):
         number += 1
@@ -40,7 +51,7 @@ def _numbered(folder: Path, is_taken: Callable[[Path], Any]) -> Path:
 
 
 def free_folder(folder: Path, force: bool = False, report: Callable[[str], None] = lambda message: None) -> Path:
-    """Return the folder itself if it is new, empty or may be replaced; else the first of folder-2, folder-3, ... that is.
+    """Find the folder for results: itself if it is new, empty or may be replaced, else folder-2, folder-3, ...
 
     Parameters
     ----------
@@ -58,48 +69,11 @@ def free_folder(folder: Path, force: bool = False, report: Callable[[str], None]
     ...     free_folder(Path(somewhere)).name == Path(somewhere).name + "-2"
     True
     """
-    if force or not _list_folder(folder):
+    if not _list_folder(folder) or force:
         return folder
     free = _numbered(folder, _list_folder)
     report(f"Folder: {free}, since {folder} holds an earlier run (--force replaces it).")
     return free
-
-
-def _check_folder(folder: Path, force: bool) -> None:
-    """Raise if the folder is a file, cannot be read, or holds files that may not be replaced."""
-    there = _list_folder(folder)
-    if there and not force:
-        raise CommandError(
-            f"{folder} already holds {list_some(there, limit=3)}. "
-            "Name another folder with --out, or say --force to replace the files of an earlier run.",
-            EXIT_OUTPUT,
-        )
-
-
-def _make_partial(folder: Path) -> tuple[Path, list[Path]]:
-    """Make a folder on the same disk, beside the final one (or in it); also return parents that had to be made."""
-    made = []
-    parent = folder.absolute().parent
-    try:
-        for missing in reversed([path for path in (parent, *parent.parents) if not path.exists()]):
-            missing.mkdir()
-            made.append(missing)
-        try:
-            # A name has at most 255 bytes, and a letter may take four.
-            return Path(
-                tempfile.mkdtemp(prefix=f".{folder.name[:40]}.{os.getpid()}.", suffix=".part", dir=parent)
-            ), made
-        except PermissionError:
-            if not folder.is_dir():
-                raise
-            return Path(tempfile.mkdtemp(prefix=".tamiz.", suffix=".part", dir=folder)), made
-    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
-        for path in reversed(made):
-            path.rmdir()
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CommandError(
-            f"{quote(folder)} cannot be written: {reason}. Name another folder with --out.", EXIT_OUTPUT
-        ) from None
 
 
 def _remove_abandoned(folder: Path) -> None:
@@ -122,17 +96,14 @@ def _move(partial: Path, folder: Path, force: bool, results: Sequence[str]) -> N
     if not force and any(path != partial for path in folder.iterdir()):
         other = _numbered(folder, Path.exists)
         partial.rename(other)
-        raise CommandError(
-            f"Another run has written to {folder} in the meantime. The results of this one are in {other}.", EXIT_OUTPUT
-        )
+        message = f"Another run has written to {folder} in the meantime. The results of this one are in {other}."
+        raise CommandError(message, EXIT_OUTPUT)
     written = sorted(path.name for path in partial.iterdir())
     for name in written:
         os.replace(partial / name, folder / name)
-    partial.rmdir()
-    for pattern in results:
-        for path in folder.glob(pattern):
-            if path.name not in written and path.is_file():
-                path.unlink()
+    for path in [path for pattern in results for path in folder.glob(pattern)]:
+        if path.name not in written and path.is_file():
+            path.unlink()
 
 
 @contextmanager
@@ -144,11 +115,10 @@ def output_folder(folder: Path, force: bool = False, results: Sequence[str] = ()
     folder : Path
         Where the files shall be in the end.
     force : bool, default=False
-        Whether the files of an earlier run may be replaced. Without it, results stand beside the folder if another run has
-        written to it in the meantime.
+        Whether the files of an earlier run may be replaced; other files in the folder stay. Without it, results stand beside
+        the folder if another run has written to it in the meantime.
     results : sequence of str, default=()
-        Patterns of the files that the command writes: those of an earlier run that are not written again are removed. Other
-        files in the folder stay in any case.
+        Patterns of the files of the command.
 
     Examples
     --------
@@ -158,23 +128,29 @@ def output_folder(folder: Path, force: bool = False, results: Sequence[str] = ()
     ...     (Path(somewhere) / "run" / "a.txt").read_text()
     'hello'
     """
-    _check_folder(folder, force)
-    _remove_abandoned(folder)
-    partial, made = _make_partial(folder)
+    parent = folder.absolute().parent
+    made = [path for path in (parent, *parent.parents) if not path.exists()]
+    try:
+        _remove_abandoned(folder)
+        parent.mkdir(parents=True, exist_ok=True)
+        # On the same disk: beside the final one, or in it. A name has at most 255 bytes, and a letter may take four.
+        place = folder if folder.is_dir() and not os.access(parent, os.W_OK) else parent
+        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name[:40]}.{os.getpid()}.", suffix=".part", dir=place))
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        raise _cannot(folder, "written", error) from None
     try:
         yield partial
         try:
             _move(partial, folder, force, results)
         except OSError as error:
-            raise CommandError(f"{folder} cannot be written: {error.strerror}.", EXIT_OUTPUT) from None
+            raise _cannot(folder, "written", error) from None
     except OSError as error:
-        here = error.filename is not None and str(partial) in str(error.filename)
-        if here or error.errno in _FULL:
+        if str(partial) in str(error.filename) or error.errno in _FULL:
             reason = os.strerror(error.errno) if error.errno else str(error)
             raise CommandError(f"The results cannot be written to {folder}: {reason}.", EXIT_OUTPUT) from None
         raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         if not folder.exists():
-            for path in reversed(made):
+            for path in made:
                 path.rmdir()

@@ -3,74 +3,38 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import time
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tamiz.cli import options as opt
-from tamiz.cli.errors import EXIT_USAGE, CommandError
-from tamiz.cli.options import KEEPING, SCORING
 
 if TYPE_CHECKING:
     from tamiz.tables import DataTable
 
-FILES = {"report": "report.html", "pairs_csv": "pairs.csv", "columns_csv": "columns.csv", "pairs_json": "pairs.json"}
-
-
-class SearchMethod(StrEnum):
-    """Ways to search."""
-
-    auto = "auto"
-    full = "full"
-    sketch = "sketch"
+DEGREE_HELP = "Degree of the curves of each column: 1 finds products, 2 also rings. The time grows with its square."
+SHUFFLES_HELP = (
+    "Permutations that correct the p values; each takes one more search. 0 corrects for the number of pairs."
+)
+METHOD_HELP = "full looks at all pairs, sketch at likely ones; auto: sketch above 20,000 columns."
+Count = Annotated[int, opt.keeping("--pairs -n N", "List at most so many pairs.", min=1, show_default=True)]
+Degree = Annotated[int, opt.scoring("--degree N", DEGREE_HELP, min=1, max=4, show_default=True)]
+Shuffles = Annotated[
+    int | None, opt.scoring("--permutations N", SHUFFLES_HELP, min=0, show_default="20 to 100, as needed")
+]
+Method = Annotated[opt.SearchMethod, opt.scoring("--method", METHOD_HELP, show_default=True)]
 
 
 def pairs(
     file: opt.TablePath,
-    n_pairs: Annotated[
-        int,
-        opt.option(
-            "--pairs", "-n", metavar="N", panel=KEEPING, min=1, show_default=True, help="List at most so many pairs."
-        ),
-    ] = 100,
+    n_pairs: Count = 100,
     target: opt.Target = None,
     task: opt.TaskOption = None,
     ignore: opt.Ignore = None,
     categorical: opt.Categorical = None,
     read: opt.Read = None,
-    degree: Annotated[
-        int,
-        opt.option(
-            *("--degree",),
-            metavar="N",
-            panel=SCORING,
-            min=1,
-            max=4,
-            show_default=True,
-            help="Degree of the curves of each column: 1 finds products, 2 also rings. The time grows with its square.",
-        ),
-    ] = 2,
-    permutations: Annotated[
-        int | None,
-        opt.option(
-            *("--permutations",),
-            metavar="N",
-            panel=SCORING,
-            min=0,
-            show_default="20 to 100, as needed",
-            help="Permutations that correct the p values; each takes one more search. 0 corrects for the number of pairs.",
-        ),
-    ] = None,
-    method: Annotated[
-        SearchMethod,
-        opt.option(
-            *("--method",),
-            panel=SCORING,
-            show_default=True,
-            help="full looks at all pairs, sketch at likely ones; auto: sketch above 20,000 columns.",
-        ),
-    ] = SearchMethod.auto,
+    degree: Degree = 2,
+    permutations: Shuffles = None,
+    method: Method = opt.SearchMethod.auto,
     seed: opt.Seed = 0,
     out: opt.Out = None,
     force: opt.Force = False,
@@ -84,35 +48,32 @@ def pairs(
     Prints the strongest pairs with p values that are corrected for all pairs; writes all pairs and columns (CSV, JSON) and
     a report with a picture of each of the strongest pairs.
     """
-    if target and len(target) > 1:
-        raise CommandError("pairs takes one target; run it once for each of them.", EXIT_USAGE)
+    wanted = opt.one_target(target, "pairs")
     opt.check_paths(file)
 
-    from tamiz.cli.console import Terminal, command_line, json_text
-    from tamiz.cli.output import free_folder, output_folder
+    from tamiz._utils.text import list_some
+    from tamiz.cli.console import Terminal, command_line
     from tamiz.cli.show import show_pairs
     from tamiz.pairs import find_pairs
     from tamiz.pairs.columns import read_columns
-    from tamiz.report.page import report
     from tamiz.report.text import csv_text
     from tamiz.tables import read_table
 
     with Terminal(quiet, json) as terminal:
-        out = free_folder(out or opt.default_folder(file, "tamiz-pairs-"), force, terminal.say)
-        with output_folder(out, force, tuple(FILES.values())) as folder:
+        with terminal.results(out, file, "tamiz-pairs-", force):
             table = read_table(
                 file,
-                target=target[0] if target else None,
-                task=None if task is None else str(task),
+                target=wanted,
+                task=task and str(task),
                 need_target=True,
                 # Text is not encoded one-hot here but searched as categories.
                 report=lambda message: None if message.startswith("Encoded: ") else terminal.say(message),
-                **opt.reading_options(read, ignore, categorical),
+                **opt.parse_reading(read, ignore, categorical),
             )
             assert table.target is not None
             matrix, names, level_names = gather_columns(table)
             if level_names:
-                terminal.say(f"Searched as categories: {_list(level_names)}.")
+                terminal.say(f"Searched as categories: {list_some(list(level_names))}.")
             began = time.perf_counter()
             coded = [place for place, name in enumerate(names) if name in level_names] or None
             found = find_pairs(
@@ -131,8 +92,9 @@ def pairs(
             if found.note:
                 terminal.say(found.note)
             if found.unused:
-                terminal.say(f"Not searched (constant, or all values but one too rare): {_list(found.unused)}.")
-            listed = {"pairs": found.pairs_to_dict(), "columns": found.columns_to_dict()}
+                terminal.say(
+                    f"Not searched (constant, or all values but one too rare): {list_some(list(found.unused))}."
+                )
             about: dict[str, Any] = {
                 "title": table.path.name,
                 "task": table.target.task,
@@ -151,17 +113,16 @@ def pairs(
                 "n_permutations": found.n_permutations,
                 "n_significant_pairs": len(found.significant_pairs()),
                 "n_significant_columns": len(found.significant_columns()),
-                **{name: [dict(zip(one, row)) for row in zip(*one.values())] for name, one in listed.items()},
                 "fitted": found.fitted,
                 "not_searched": found.unused,
                 "summary": found.summary,
                 "note": found.note,
                 "seconds": seconds,
             }
-            for name, one in listed.items():
-                text = csv_text(list(one), zip(*one.values()))
-                (folder / FILES[f"{name}_csv"]).write_text(text, encoding="utf-8", newline="")
-            (folder / FILES["pairs_json"]).write_text(json_text(record), encoding="utf-8")
+            for name, listed in (("pairs", found.pairs_to_dict()), ("columns", found.columns_to_dict())):
+                record[name] = [dict(zip(listed, row)) for row in zip(*listed.values())]
+                terminal.write(f"{name}_csv", f"{name}.csv", csv_text(list(listed), zip(*listed.values())))
+            terminal.write("pairs_json", "pairs.json", record)
             settings = {
                 "method": found.method,
                 "degree": degree,
@@ -169,16 +130,8 @@ def pairs(
                 "columns whose own effect was taken out": ", ".join(found.fitted) or None,
                 "seed": seed,
             }
-            created = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-            report(
-                found,
-                path=folder / FILES["report"],
-                settings=settings,
-                created=created,
-                **about,
-            )
-        record["files"] = {name: str(out / path) for name, path in FILES.items()}
-        terminal.finish(record, show_pairs(record), open_report)
+            terminal.report(found, about, settings=settings)
+        terminal.finish(record, show_pairs, open_report)
 
 
 def gather_columns(table: DataTable) -> tuple[Any, list[str], dict[str, dict[float, str]]]:
@@ -203,11 +156,3 @@ def gather_columns(table: DataTable) -> tuple[Any, list[str], dict[str, dict[flo
     if codes and not sp.issparse(matrix):
         matrix = np.column_stack([matrix, *codes])
     return matrix, names, level_names
-
-
-def _list(names: Any, limit: int = 5) -> str:
-    from tamiz.report.text import shorten
-
-    names = list(names)
-    more = len(names) - limit
-    return ", ".join(shorten(name, 40) for name in names[:limit]) + (f" and {more:,} more" if more > 0 else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,31 +10,23 @@ import typer
 
 from tamiz.cli import options as opt
 from tamiz.cli.errors import EXIT_INTERRUPTED, EXIT_USAGE, CommandError
-from tamiz.cli.options import OUTPUT
+
+FirstTable = Annotated[Path | None, typer.Argument(metavar="[FILE]", help="Table to start with.", show_default=False)]
+Port = Annotated[int, opt.output("--port N", "Port; 0 takes a free one.", min=0, max=65535, show_default=True)]
+Limit = Annotated[int, opt.output("--upload-limit MB", "Largest file to upload.", min=1, show_default=True)]
+OpenPage = Annotated[bool, opt.output("--open", "Open the page in a browser.")]
 
 
 def serve(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="Table to start with.", show_default=False)
-    ] = None,
+    file: FirstTable = None,
     target: opt.Target = None,
     task: opt.TaskOption = None,
     ignore: opt.Ignore = None,
     categorical: opt.Categorical = None,
     read: opt.Read = None,
-    port: Annotated[
-        int,
-        opt.option(
-            "--port", metavar="N", panel=OUTPUT, min=0, max=65535, show_default=True, help="Port; 0 takes a free one."
-        ),
-    ] = 0,
-    upload_limit: Annotated[
-        int,
-        opt.option(
-            "--upload-limit", metavar="MB", panel=OUTPUT, min=1, show_default=True, help="Largest file to upload."
-        ),
-    ] = 500,
-    open_page: Annotated[bool, opt.option("--open", panel=OUTPUT, help="Open the page in a browser.")] = False,
+    port: Port = 0,
+    upload_limit: Limit = 500,
+    open_page: OpenPage = False,
 ) -> None:
     """Serve a page on this machine only: drop a table, choose the target, drag M, force columns in or out.
 
@@ -41,28 +34,21 @@ def serve(
     """
     from tamiz.serve.server import LiveServer, PortError
 
-    if target and len(target) > 1:
-        raise CommandError("serve takes one target; start it once for each of them.", EXIT_USAGE)
     opt.check_paths(file)
-    reading = opt.reading_options(read, ignore, categorical) | ({} if task is None else {"task": str(task)})
+    reading = opt.parse_reading(read, ignore, categorical) | ({} if task is None else {"task": str(task)})
+    limits = {"port": port, "upload_limit": upload_limit * 1_000_000}
     try:
-        server = LiveServer(
-            file, target[0] if target else None, reading=reading, port=port, upload_limit=upload_limit * 1_000_000
-        )
+        server = LiveServer(file, opt.one_target(target, "serve"), reading=reading, **limits)
     except PortError as error:
         raise CommandError(str(error), EXIT_USAGE) from None
     # Flushed, so that a program that reads the address from a pipe gets it at once.
     typer.echo(f"Live page: {server.url}")
     typer.echo("Ctrl-C ends it.", err=True)
     try:
-        server.run(on_start=(lambda: _launch(server.url)) if open_page else lambda: None)
+        server.run(on_start=partial(typer.launch, server.url) if open_page else lambda: None)  # type: ignore[arg-type]
     except KeyboardInterrupt:
         typer.echo("Stopped.", err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
-
-
-def _launch(url: str) -> None:
-    typer.launch(url)
 
 
 def datasets(json: opt.Json = False, quiet: opt.Quiet = False) -> None:
@@ -73,7 +59,7 @@ def datasets(json: opt.Json = False, quiet: opt.Quiet = False) -> None:
 
     with Terminal(quiet, json) as terminal:
         listings, home = describe(), str(find_data_home())
-        terminal.finish({"data_home": home, "datasets": listings}, show_datasets(listings, home))
+        terminal.finish({"data_home": home, "datasets": listings}, show_datasets)
 
 
 def warm_up_engines(quiet: opt.Quiet = False) -> None:

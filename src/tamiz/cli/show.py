@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -10,193 +11,132 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tamiz.report.text import format_column, format_p_value, format_seconds, shorten
+from tamiz.report.text import counted, format_column, format_p_value, format_score, format_seconds, shorten
 
 _MOST_ROWS = 20
+Record = Mapping[str, Any]
 
 
-def _number(value: float | None, signed: bool = False) -> str:
-    if value is None:
-        return "–"
-    return f"{value:+.3f}" if signed else f"{value:.3f}"
-
-
-def _range(score: Mapping[str, Any], signed: bool = False) -> str:
-    if score["low"] is None:
-        return ""
-    return f"{_number(score['low'], signed)} to {_number(score['high'], signed)}"
-
-
-def _table(*columns: tuple[str, str], title: str | None = None) -> Table:
+def _table(columns: Sequence[str], rows: Iterable[tuple[Sequence[Any], str | None]], title: str | None = None) -> Table:
+    """Make a table from cells and the style of each row; a column whose name begins with ">" is set to the right."""
     table = Table(
         box=SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False, padding=(0, 1, 0, 0)
     )
-    for name, justify in columns:
-        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    for name in columns:
+        table.add_column(name.removeprefix(">"), justify="right" if name.startswith(">") else "left", no_wrap=True)
+    for cells, style in rows:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), style=style)
     return table
 
 
-def scores_table(record: Mapping[str, Any]) -> RenderableType:
-    """Return the scores of all features, of M and of M random ones, with differences and intervals."""
-    scores = record["scores"]
-    table = _table(
-        ("columns", "left"),
-        ("score", "right"),
-        ("95 % interval", "left"),
-        ("kept minus these", "right"),
-        ("95 % interval", "left"),
-        title=f"{scores['metric'].capitalize()} over {scores['n_folds']} held-out folds, the selection inside each",
-    )
-    lines = (
-        (f"all {record['n_features']:,}", "all_features", "difference"),
-        (f"{record['k']:,} kept", "kept", None),
-        (f"{record['k']:,} random", "random_features", "difference_random"),
-    )
-    for label, key, difference in lines:
-        gap = scores[difference] if difference else None
-        table.add_row(
-            label,
-            _number(scores[key]["value"]),
-            _range(scores[key]),
-            _number(gap["value"], signed=True) if gap else "",
-            _range(gap, signed=True) if gap else "",
-            style="bold" if key == "kept" else None,
-        )
-    return table
+def _range(score: Record, signed: bool = False) -> str:
+    if score["low"] is None:
+        return ""
+    return f"{format_score(score['low'], signed)} to {format_score(score['high'], signed)}"
 
 
-def alert_lines(record: Mapping[str, Any]) -> RenderableType:
-    """List the alerts, which come first: what to look at before the result is believed."""
-    lines = [Text("! ", style="bold yellow").append(alert["message"], style="yellow") for alert in record["alerts"]]
-    return Group(*lines)
-
-
-def kept_table(record: Mapping[str, Any]) -> RenderableType:
-    """Show the kept columns, best first; levels of a category are counted, the report lists them."""
-    table = _table(("rank", "right"), ("column", "left"), ("weight", "right"), ("kept in folds", "left"))
-    n_folds = record["scores"]["n_folds"]
-    shown = record["selected"][:_MOST_ROWS]
-    weights = format_column([kept["weight"] for kept in shown], signed=True)
-    for kept, weight in zip(shown, weights, strict=True):
-        share, levels = kept["fold_share"], len(kept["levels"])
-        filled = round(share * 10)
-        table.add_row(
-            str(kept["rank"]),
-            Text(shorten(kept["column"], 36)),
-            f"{levels} levels" if levels else weight,
-            Text(f"{'━' * filled}{'╌' * (10 - filled)} {round(share * n_folds)} of {n_folds}"),
-        )
-    parts: list[RenderableType] = [table]
-    more = len(record["selected"]) - _MOST_ROWS
-    if more > 0:
-        parts.append(Text(f"and {more:,} more in selected.csv\n", style="dim"))
-    return Group(*parts)
-
-
-def stability_line(record: Mapping[str, Any]) -> RenderableType:
-    """Return a sentence on how alike the selections of the folds are, beside what shuffled targets give."""
-    value, null = record["stability"], record["null"]
-    if value is None:
-        return Text("")
-    said = f"Stability {value:.2f} (1 is the same set in every fold)"
-    if null is None or null["stability"] is None:
-        return Text(f"{said}; what shuffled targets give was not computed.")
-    said += f"; shuffled targets give {null['stability']:.2f}, up to {null['highest_stability']:.2f}"
-    words = "more alike than chance" if value > null["highest_stability"] else "no more alike than chance"
-    always = sum(kept["fold_share"] == 1 for kept in record["selected"])
-    return Text(
-        f"{said}: the sets are {words}. Every fold kept {always} of these columns; with shuffled targets every fold "
-        f"keeps {null['always_kept']:.1f} on average."
-    )
-
-
-def verdict_line(record: Mapping[str, Any]) -> RenderableType:
-    """Return the verdict, and the score on a test file if there was one."""
-    lines: list[RenderableType] = [Text(record["verdict"], style="bold")]
-    test = record["test"]
-    if test is not None:
-        lines.append(
-            Text(f"On the {test['n_rows']:,} rows of {test['file']}: {_number(test['value'])} ({_range(test)}).")
-        )
-    return Group(*lines)
-
-
-def show_select(record: Mapping[str, Any]) -> Group:
-    """Return everything ``tamiz select`` prints."""
-    return Group(
-        alert_lines(record),
-        Text(""),
-        scores_table(record),
-        kept_table(record),
-        verdict_line(record),
-        stability_line(record),
-        files_lines(record),
-    )
-
-
-def files_lines(record: Mapping[str, Any]) -> Group:
-    """Return where the results are; the report on a line of its own."""
-    from pathlib import Path
-
+def _files(record: Record) -> Group:
+    """Tell where the results are; the report on a line of its own."""
     files = dict(record["files"])
     first = files.pop("report", None)
     rest = ", ".join(Path(path).name for path in files.values())
-    folder = Path(next(iter(record["files"].values()))).parent
-    lines: list[RenderableType] = [Text(f"Written to {folder}: {rest}")]
-    if first is not None:
-        lines.append(Text(f"Report: {first}", style="bold"))
+    lines = [Text(f"Written to {Path(next(iter(record['files'].values()))).parent}: {rest}")]
+    return Group(*lines, *([] if first is None else [Text(f"Report: {first}", style="bold")]))
+
+
+def show_select(record: Record) -> Group:
+    """Show a study: alerts first, then scores, kept columns, verdict, stability and files."""
+    alerts = [Text("! ", style="bold yellow").append(alert["message"], style="yellow") for alert in record["alerts"]]
+    parts = (scores_table(record), kept_table(record), closing_lines(record), _files(record))
+    return Group(*alerts, Text(""), *parts)
+
+
+def scores_table(record: Record) -> Table:
+    """Show the scores of all features, of M and of M random ones, with differences and intervals."""
+    scores, k = record["scores"], record["k"]
+    lines = (
+        (f"all {record['n_features']:,}", "all_features", "difference"),
+        (f"{k:,} kept", "kept", None),
+        (f"{k:,} random", "random_features", "difference_random"),
+    )
+    rows = []
+    for label, key, difference in lines:
+        gap = scores[difference] if difference else None
+        cells = [label, format_score(scores[key]["value"]), _range(scores[key])]
+        cells += ["", ""] if gap is None else [format_score(gap["value"], signed=True), _range(gap, signed=True)]
+        rows.append((cells, "bold" if key == "kept" else None))
+    title = f"{scores['metric'].capitalize()} over {scores['n_folds']} held-out folds, the selection inside each"
+    return _table(("columns", ">score", "95 % interval", ">kept minus these", "95 % interval"), rows, title)
+
+
+def kept_table(record: Record) -> Group:
+    """Show the kept columns, best first; levels of a category are counted, the report lists them."""
+    n_folds, shown = record["scores"]["n_folds"], record["selected"][:_MOST_ROWS]
+    rows = []
+    for kept, weight in zip(shown, format_column([kept["weight"] for kept in shown], signed=True), strict=True):
+        share, levels = kept["fold_share"], len(kept["levels"])
+        bar = "━" * round(share * 10) + "╌" * (10 - round(share * 10))
+        name, weight = shorten(kept["column"], 36), f"{levels} levels" if levels else weight
+        rows.append(((str(kept["rank"]), name, weight, f"{bar} {round(share * n_folds)} of {n_folds}"), None))
+    more = len(record["selected"]) - _MOST_ROWS
+    table = _table((">rank", "column", ">weight", "kept in folds"), rows)
+    return Group(table, *([Text(f"and {more:,} more in selected.csv\n", style="dim")] if more > 0 else []))
+
+
+def closing_lines(record: Record) -> Group:
+    """Show the verdict, the score on a test file, and how alike the selections of the folds are beside shuffled targets."""
+    lines, test, value, null = (
+        [Text(record["verdict"], style="bold")],
+        record["test"],
+        record["stability"],
+        record["null"],
+    )
+    if test is not None:
+        score = f"{format_score(test['value'])} ({_range(test)})"
+        lines.append(Text(f"On the {counted(test['n_rows'], 'row')} of {test['file']}: {score}."))
+    if value is not None:
+        said = f"Stability {value:.2f} (1 is the same set in every fold); "
+        if null is None or null["stability"] is None:
+            said += "what shuffled targets give was not computed."
+        else:
+            always = sum(kept["fold_share"] == 1 for kept in record["selected"])
+            said += (
+                f"shuffled targets give {null['stability']:.2f}, up to {null['highest_stability']:.2f}: the sets are "
+                f"{'' if value > null['highest_stability'] else 'no '}more alike than chance. Every fold kept {always} of these "
+                f"columns; with shuffled targets every fold keeps {null['always_kept']:.1f} on average."
+            )
+        lines.append(Text(said))
     return Group(*lines)
 
 
-def show_compare(record: Mapping[str, Any]) -> Group:
-    """Return the score of every method for every M, with stability, time, rank and mark; references come last."""
+def show_compare(record: Record) -> Group:
+    """Show the score of every method for every M, with stability, time, rank and mark; references come last."""
     sizes = sorted({result["k"] for result in record["results"]})
     shown = sizes if len(sizes) <= 4 else [*sizes[:3], sizes[-1]]
-    table = _table(
-        ("method", "left"),
-        *((f"k={size}", "right") for size in shown),
-        ("stable", "right"),
-        ("time", "right"),
-        ("rank", "right"),
-        ("", "left"),
-        title=f"Mean {record['metric']}, the same folds for all",
-    )
     ranks = {rank["method"]: rank for rank in record["ranks"]}
     methods = list(dict.fromkeys(result["method"] for result in record["results"]))
     ordered = sorted(ranks, key=lambda name: ranks[name]["mean_rank"])
-    others = [name for name in methods if name not in ranks and name not in record["references"]]
-    for position, name in enumerate(ordered + others):
+    rest = [name for name in methods if name not in ranks]
+    rows = []
+    for name in [*ordered, *sorted(rest, key=lambda name: name in record["references"])]:
+        results = [result for result in record["results"] if result["method"] == name]
+        scores = {result["k"]: format_score(result["score"]) for result in results}
+        seconds = [result["seconds"] for result in results if result["seconds"] is not None]
+        stable = [result["stability"] for result in results if result["stability"] is not None]
         rank = ranks.get(name)
-        mark = "" if rank is None else "best" if position == 0 else "worse *" if rank["significant"] else ""
-        mean = "–" if rank is None else f"{rank['mean_rank']:.1f}"
-        table.add_row(*_compare_cells(record, name, shown, mean, mark), style="bold" if mark == "best" else None)
-    references = [name for name in methods if name in record["references"]]
-    for position, name in enumerate(references):
-        if position == 0:
-            table.add_section()
-        table.add_row(*_compare_cells(record, name, shown, "", ""), style="dim")
-    return Group(Text(""), table, Text(compare_note(record), style="dim"), files_lines(record))
+        mark = "best" if name == ordered[0] else "worse *" if rank and rank["significant"] else ""
+        cells = [name, *(scores[size] for size in shown)]
+        cells.append(f"{sum(stable) / len(stable):.2f}" if stable and seconds else "–")
+        cells.append(format_seconds(sum(seconds) / len(seconds)) if seconds else "failed")
+        cells += ["–" if rank is None else f"{rank['mean_rank']:.1f}", mark]
+        rows.append((cells, "dim" if name in record["references"] else "bold" if mark == "best" else None))
+    columns = ("method", *(f">k={size}" for size in shown), ">stable", ">time", ">rank", "")
+    table = _table(columns, rows, f"Mean {record['metric']}, the same folds for all")
+    return Group(Text(""), table, Text(compare_note(record), style="dim"), _files(record))
 
 
-def _compare_cells(
-    record: Mapping[str, Any], name: str, sizes: list[int], rank: str, mark: str
-) -> list[RenderableType]:
-    results = [result for result in record["results"] if result["method"] == name]
-    by_size = {result["k"]: result for result in results}
-    seconds = [result["seconds"] for result in results if result["seconds"] is not None]
-    stable = [result["stability"] for result in results if result["stability"] is not None]
-    return [
-        name,
-        *(_number(by_size[size]["score"]) for size in sizes),
-        f"{sum(stable) / len(stable):.2f}" if stable and seconds else "–",
-        format_seconds(sum(seconds) / len(seconds)) if seconds else "failed",
-        rank,
-        mark,
-    ]
-
-
-def compare_note(record: Mapping[str, Any]) -> str:
-    """Return what the tests of a comparison tell."""
+def compare_note(record: Record) -> str:
+    """Say what the tests of a comparison tell."""
     n_pairs, visible = len(record["tests"]), record["smallest_visible_difference"]
     if n_pairs == 0:
         return "Nothing was tested: fewer than two methods could be compared."
@@ -207,71 +147,51 @@ def compare_note(record: Mapping[str, Any]) -> str:
     return f"No method is significantly worse than the best ({test}).{limit}"
 
 
-def show_pairs(record: Mapping[str, Any]) -> Group:
-    """Return the strongest pairs, and how much of the table matters."""
-    table = _table(
-        ("first", "left"),
-        ("second", "left"),
-        ("strength", "right"),
-        ("corrected p", "right"),
-        ("shape", "left"),
-        title="Strongest pairs, beyond what both columns say alone",
-    )
-    found = record["n_significant_pairs"]
+def show_pairs(record: Record) -> Group:
+    """Show the strongest pairs, and how much of the table matters."""
     # Beyond the significant pairs a few others show where chance begins.
-    shown = record["pairs"][: min(_MOST_ROWS, max(found + 3, 5))]
+    shown, rows = record["pairs"][: min(_MOST_ROWS, max(record["n_significant_pairs"] + 3, 5))], []
     for pair in shown:
-        star = " *" if pair["p_value"] < 0.05 else "  "
-        table.add_row(
-            Text(shorten(pair["first"], 18)),
-            Text(shorten(pair["second"], 18)),
-            f"{pair['strength']:.2f}",
-            format_p_value(pair["p_value"]) + star,
-            pair["shape"],
-            style=None if pair["p_value"] < 0.05 else "dim",
-        )
-    parts: list[RenderableType] = [Text(""), table] if shown else []
+        clear = pair["p_value"] < 0.05
+        cells = [shorten(pair["first"], 18), shorten(pair["second"], 18), f"{pair['strength']:.2f}"]
+        cells += [format_p_value(pair["p_value"]) + (" *" if clear else "  "), pair["shape"]]
+        rows.append((cells, None if clear else "dim"))
+    columns = ("first", "second", ">strength", ">corrected p", "shape")
+    table = _table(columns, rows, "Strongest pairs, beyond what both columns say alone")
     more = len(record["pairs"]) - len(shown)
-    if more > 0:
-        parts.append(Text(f"and {more:,} more in pairs.csv", style="dim"))
-    parts.append(Text(record["summary"] if shown else record["note"]))
-    return Group(*parts, files_lines(record))
+    parts: list[RenderableType] = [Text(""), table] if shown else []
+    parts += [Text(f"and {more:,} more in pairs.csv", style="dim")] if more > 0 else []
+    return Group(*parts, Text(record["summary"] if shown else record["note"]), _files(record))
 
 
-def show_apply(record: Mapping[str, Any]) -> Group:
-    """Return the first predictions, and how many of each class."""
-    shown_targets = record["targets"][:4]  # as many as a terminal of 80 columns has room for
-    table = _table(("row", "right"), *((f"predicted {shorten(name, 30)}", "left") for name in shown_targets))
+def show_apply(record: Record) -> Group:
+    """Show the first predictions, and how many of each class."""
+    targets, rows = record["targets"][:4], []  # as many as a terminal of 80 columns has room for
     for number, found in enumerate(record["predictions"][:10], start=1):
-        values = found[: len(shown_targets)] if isinstance(found, list) else [found]
+        values = found[: len(targets)] if isinstance(found, list) else [found]
         cells = [shorten(value, 40) if isinstance(value, str) else f"{value:.6g}" for value in values]
-        table.add_row(str(number), *(Text(cell) for cell in cells))
-    lines: list[RenderableType] = [table]
+        rows.append(((str(number), *cells), None))
+    lines: list[RenderableType] = [_table((">row", *(f"predicted {shorten(name, 30)}" for name in targets)), rows)]
     if record["n_rows"] > 10:
-        lines.append(Text(f"and {record['n_rows'] - 10:,} more rows", style="dim"))
-    if record["counts"]:
-        shown = list(record["counts"].items())
-        words = ", ".join(f"{shorten(label, 20)}: {count:,}" for label, count in shown[:8])
-        lines.append(Text(words + (f" and {len(shown) - 8} more classes" if len(shown) > 8 else "")))
-    return Group(*lines, files_lines(record))
+        lines.append(Text(f"and {counted(record['n_rows'] - 10, 'more row')}", style="dim"))
+    counts = list((record["counts"] or {}).items())
+    if counts:
+        words = ", ".join(f"{shorten(label, 20)}: {count:,}" for label, count in counts[:8])
+        lines.append(Text(words + (f" and {len(counts) - 8} more classes" if len(counts) > 8 else "")))
+    return Group(*lines, _files(record))
 
 
-def show_datasets(listings: list[Any], home: str) -> RenderableType:
-    """Return the datasets of the paper: what is there, what a download would fetch."""
+def show_datasets(record: Record) -> Group:
+    """Show the datasets of the paper: what is there, what a download would fetch."""
     from tamiz._utils.progress import format_size
 
-    table = _table(
-        ("name", "left"), ("rows", "right"), ("columns", "right"), ("classes", "right"), ("", "left"), ("size", "right")
-    )
-    for item in listings:
+    rows = []
+    for item in record["datasets"]:
         place = "here" if item.in_data_home else "to download" if "(" in item.origin else "not here"
-        table.add_row(
-            f"{item.name}{' *' if item.label else ''}",
-            f"{item.shape[0]:,}",
-            f"{item.shape[1]:,}",
-            "" if item.n_classes is None else str(item.n_classes),
-            Text(place, style="green" if item.in_data_home else "dim"),
-            "" if item.size is None else format_size(item.size),
-        )
+        cells = [f"{item.name}{' *' if item.label else ''}", *(f"{size:,}" for size in item.shape[:2])]
+        cells += ["" if item.n_classes is None else str(item.n_classes), place]
+        rows.append(([*cells, "" if item.size is None else format_size(item.size)], None if place == "here" else "dim"))
+    table = _table(("name", ">rows", ">columns", ">classes", "", ">size"), rows)
     note = "* a stand-in for the genuine set (rebuilt, or a part); --json tells where each would come from."
-    return Group(table, Text(note, style="dim"), Text(f"Data home: {home} (set TAMIZ_DATA_HOME to change it)"))
+    home = f"Data home: {record['data_home']} (set TAMIZ_DATA_HOME to change it)"
+    return Group(table, Text(note, style="dim"), Text(home))

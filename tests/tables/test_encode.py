@@ -8,13 +8,15 @@ import polars
 import pyarrow
 import pytest
 import scipy.sparse as sp
+import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from tamiz import E2EFSClassifier
+from tamiz.report import report, summary
 from tamiz.tables import TableEncoder, TableError, list_features, read_table
 from tamiz.tables.columns import drop_unusable_columns
 
@@ -103,6 +105,77 @@ def test_a_pipeline_encodes_inside_the_folds(frame):
     model.fit(data, ill)
     assert model[:-1].get_feature_names_out()[model[-1].get_support()].tolist() == ["b"]
     assert clone(model).get_params()["tableencoder__max_categories"] == 50
+
+
+@pytest.fixture
+def coloured(frame):
+    """A frame whose text and one number tell the class."""
+    data, ill = frame
+    random = np.random.default_rng(0)
+    yes = (ill == "yes") ^ (random.random(60) < 0.05)
+    return data.assign(
+        colour=np.where(yes, random.choice(["red", "pink"], 60), random.choice(["blue", "grey"], 60))
+    ), ill
+
+
+@pytest.mark.parametrize("convert", [lambda f: f, polars.from_pandas])
+@pytest.mark.parametrize("output", ["default", "pandas", "polars"])
+def test_columns_of_the_table_are_counted_and_named_behind_an_encoder(coloured, convert, output):
+    data, ill = convert(coloured[0]), coloured[1]
+    model = (
+        make_pipeline(TableEncoder(), E2EFSClassifier(2, random_state=0)).set_output(transform=output).fit(data, ill)
+    )
+    selection = model[-1].selection_
+    assert set(selection.group_names[selection.group_support]) == {"b", "colour"}
+    names = ["b", *(f"colour={level}" for level in ("blue", "grey", "pink", "red"))]
+    assert sorted(selection.names) == names
+    kept = model.transform(data)
+    assert type(kept).__module__.split(".")[0] == {"default": "numpy"}.get(output, output)
+    assert output == "default" or list(kept.columns) == names
+    assert model.score(data, ill) > 0.9
+    assert model[-1].groups is None  # the parameter stays as it was given
+    plain = make_pipeline(TableEncoder(), E2EFSClassifier(1, random_state=0)).fit(data[["a", "b", "c"]], ill)
+    assert plain[-1].selection_.names == ["b"]
+    assert plain[-1].selection_.groups is None
+
+
+def test_groups_travel_in_searches_reports_and_with_metadata(coloured, tmp_path):
+    data, ill = coloured
+    model = make_pipeline(TableEncoder(), E2EFSClassifier(2, random_state=0))
+    search = GridSearchCV(model, {"e2efsclassifier__n_features_to_select": [1, 2]}, cv=3).fit(data, ill)
+    chosen = search.best_params_["e2efsclassifier__n_features_to_select"]
+    assert search.best_estimator_[-1].selection_.group_support.sum() == chosen
+    automatic = clone(model).set_params(e2efsclassifier__n_features_to_select="auto").set_output(transform="polars")
+    with sklearn.config_context(enable_metadata_routing=True):
+        automatic[-1].set_fit_request(sample_weight=True, groups=True)
+        automatic.fit(data, ill, sample_weight=np.ones(60), groups=np.arange(60) // 3)
+    assert automatic[-1].selection_.group_support.sum() <= 7
+    model.fit(data, ill)
+    page = report(model, data, ill, path=tmp_path / "report.html").read_text(encoding="utf-8")
+    for text in (page, summary(model)._repr_html_()):
+        assert "colour" in text
+        assert "2 of 6 columns" in text or "2 of 6" in text
+
+
+def test_a_stream_gives_the_same_whatever_its_batches(frame, monkeypatch):
+    data, _ = frame
+    whole, parts = TableEncoder().fit(data), TableEncoder()
+    for start in range(0, 60, 13):
+        parts.partial_fit(data[start : start + 13])
+    np.testing.assert_array_equal(parts.transform(data), whole.transform(data))
+    monkeypatch.setattr("tamiz.tables.encode._SAMPLE_ROWS", 25)
+    samples = []
+    for step in (7, 60):
+        encoder = TableEncoder()
+        for start in range(0, 60, step):
+            encoder.partial_fit(polars.from_pandas(data[start : start + step]))
+        samples.append(encoder.medians_)
+    np.testing.assert_array_equal(*samples)
+    assert not np.array_equal(samples[0], whole.medians_)
+    with pytest.raises(TableError, match="do not fit those before"):
+        encoder.partial_fit(data.assign(a="x"))
+    with pytest.raises(TableError, match="do not fit those before"):
+        encoder.partial_fit(data[["a", "b"]])
 
 
 def test_a_table_from_a_file_can_be_cross_validated(frame, tmp_path):

@@ -191,6 +191,24 @@ def check_table(
     return checked
 
 
+class Encoded(np.ndarray):
+    """Matrix of features that knows their names and the columns of the table that each of them belongs to."""
+
+    def __array_finalize__(self, other: Any) -> None:
+        self.feature_names, self.column_of = (getattr(other, name, None) for name in ("feature_names", "column_of"))
+
+
+def encoded_columns(X: Any) -> tuple[list[str], list[str]] | None:
+    """Find the names of the features of an encoded table, and the column that each belongs to; None for other tables.
+
+    An encoder attaches them to its output: to an :class:`Encoded` array, to ``attrs`` of a pandas frame, or to a polars frame.
+    """
+    columns = X.attrs.get("column_of") if hasattr(X, "attrs") else getattr(X, "column_of", None)
+    if columns is None or len(columns) != X.shape[1]:
+        return None
+    return [str(name) for name in getattr(X, "feature_names", None) or X.columns], list(columns)
+
+
 def check_kept_columns(estimator: Any, X: Any, kept: np.ndarray, allow_nan: bool = False) -> np.ndarray | None:
     """Take the values of a data frame that holds the kept columns alone, in their order; None for any other table.
 

@@ -221,6 +221,16 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         self
         """
         self._forget()
+        encoded, is_array = validation.encoded_columns(X), isinstance(X, np.ndarray)
+        if encoded is not None and self.groups is None and (is_array or len(set(encoded[1])) < len(encoded[1])):
+            # A column of the table is the unit of selection, also in the clones of inner folds.
+            names, columns = encoded
+            found = clone(self).set_params(groups=columns if len(set(columns)) < len(columns) else None)
+            found.fit(np.asarray(X) if is_array else X, y, sample_weight, groups, time)
+            given = self.get_params(deep=False)
+            self.__dict__.update({name: value for name, value in vars(found).items() if name not in given})
+            self.selection_ = found.selection_.with_names(names)
+            return self
         source = as_source(X, y)
         if source is None and getattr(X, "ndim", 0) == 2 and X.shape[0] > 2 * SELECTION_ROWS:
             target = as_target(y)

@@ -111,7 +111,7 @@ def test_a_variant(table, csv, monkeypatch, run_command):
     assert fit.get_support(indices=True).tolist() == [3, 7]
 
     rule = Rule(12, 3, "halved", ramp_steps=60, mask_learning_rate=0.05)
-    state, step = initial_state(rule, np.zeros(0)), 0
+    state, step = initial_state(rule), 0
     mask = FeatureMask(12, 3, variant="halved", mask_learning_rate=0.05)
     optimizer = torch.optim.SGD(mask.parameters(), lr=0.0)
     mask.attach(optimizer, ramp_steps=60)

@@ -10,7 +10,7 @@ from tamiz.core import writeable_view
 
 @pytest.mark.parametrize("shape", [(0,), (5,), (3, 4)])
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, bool])
+@pytest.mark.parametrize("dtype", [np.float32, bool])
 def test_a_read_only_array_looks_like_any_other(shape, order, dtype):
     array = np.ones(shape, dtype=dtype, order=order)
     array.flags.writeable = False
@@ -27,11 +27,6 @@ def test_a_strided_part():
     array = np.arange(20.0).reshape(4, 5)[::2, 1::2]
     array.flags.writeable = False
     np.testing.assert_array_equal(writeable_view(array), [[1, 3], [11, 13]])
-
-
-def test_a_writeable_array_is_handed_back():
-    array = np.ones(3)
-    assert writeable_view(array) is array
 
 
 def test_the_memory_lives_as_long_as_the_view():

@@ -42,7 +42,7 @@ class Compiled:
 def test_follows_the_core(variant, optimizer, seed):
     rng = np.random.default_rng(seed)
     rule = Rule(25, 4, variant=variant, ramp_steps=200, mask_learning_rate=0.02, mask_optimizer=optimizer)
-    compiled, state = Compiled(rule), initial_state(rule, np.zeros(0))
+    compiled, state = Compiled(rule), initial_state(rule)
     direction = rng.normal(size=25)
     for step in range(1, 600):
         gradient = (direction + rng.normal(size=25)).astype(np.float32)
@@ -61,7 +61,7 @@ def test_follows_the_core_with_a_budget(variant, seed):
     costs = rng.integers(1, 9, size=25).astype(float)
     options = {"ramp_steps": 200, "mask_learning_rate": 0.02, "costs": costs, "budget": 20.0}
     rule = Rule(25, 0, variant=variant, **options)
-    compiled, state = Compiled(rule), initial_state(rule, np.zeros(0))
+    compiled, state = Compiled(rule), initial_state(rule)
     direction = rng.normal(size=25)
     for step in range(1, 800):
         gradient = (direction + rng.normal(size=25)).astype(np.float32)
@@ -81,7 +81,7 @@ def test_follows_the_core_with_a_budget(variant, seed):
 def test_the_step_limit_decides_within_a_budget():
     costs = np.array([1.0, 2.0, 3.0, 4.0])
     rule = Rule(4, 0, variant="hard", max_steps=3, costs=costs, budget=5.0)
-    compiled, state = Compiled(rule), initial_state(rule, np.zeros(0))
+    compiled, state = Compiled(rule), initial_state(rule)
     for step in range(1, 4):
         gradient = np.array([1.0, -1.0, -2.0, 2.0], np.float32)
         compiled.advance(gradient, step)

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from tamiz.core import Rule, binary_penalty, initial_state, is_closed, penalty_gradient
-from tamiz.core.step import advance_with_price, check_strength, decide_by_price
+from tamiz.core import Rule, advance, binary_penalty, initial_state, is_closed
+from tamiz.core.step import check_strength, decide_by_price, penalty_gradient
 
 RAMP = 400
 
@@ -14,10 +14,10 @@ RAMP = 400
 def run(strength, worth, rate=0.01):
     """Descend a loss with fixed weights, sum(worth * (1 - gamma) ** 2), with a price; return state and steps."""
     rule = Rule(worth.size, 0, strength=strength, ramp_steps=RAMP, warmup_steps=3, mask_learning_rate=rate)
-    state, step = initial_state(rule, np.zeros(0)), 0
+    state, step = initial_state(rule), 0
     while not is_closed(state, rule):
         step += 1
-        state = advance_with_price(state, -2 * worth * (1 - state.gamma), step, rule)
+        state = advance(state, -2 * worth * (1 - state.gamma), step, rule)
         assert step < 2 * RAMP + 200, "the mask never closed"
     return state, step
 
@@ -59,7 +59,7 @@ def test_without_a_count_the_penalty_is_that_of_not_being_binary():
 
 def test_one_half_is_not_kept_and_what_was_eliminated_stays_so():
     rule = Rule(4, 0, strength=0.1)
-    state = initial_state(rule, np.zeros(0))
+    state = initial_state(rule)
     state = state._replace(gamma=np.array([0.5, 0.0, 0.51, 1.0]), rank=np.array([0, 4, 0, 0]))
     decided = decide_by_price(state, rule)
     assert decided.rank.tolist() == [3, 4, 2, 1]
@@ -72,13 +72,5 @@ def test_a_strength_that_is_none(strength):
         check_strength(strength)
 
 
-def test_a_rule_takes_a_strength_alone():
-    with pytest.raises(ValueError, match="strength must be a finite number above 0"):
-        Rule(5, 0, strength=0.0)
-    with pytest.raises(ValueError, match="neither M nor costs"):
-        Rule(5, 2, strength=0.1)
-    with pytest.raises(ValueError, match="neither M nor costs"):
-        Rule(5, 0, strength=0.1, costs=[1, 1, 1, 1, 1], budget=2)
-    with pytest.raises(ValueError, match="leave max_steps at None"):
-        Rule(5, 0, strength=0.1, max_steps=10)
+def test_the_selection_ends_with_the_ramp():
     assert Rule(5, 0, strength=0.1, warmup_steps=7, ramp_steps=50).step_limit == 57

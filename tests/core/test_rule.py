@@ -4,6 +4,8 @@ import pytest
 
 from tamiz.core import Rule
 
+THREE = {"n_features": 3, "n_features_to_select": 0}
+
 
 def test_the_defaults_are_the_papers():
     rule = Rule(5, 2)
@@ -32,25 +34,19 @@ def test_the_numbers_for_compiled_code_are_those_of_the_rule():
         ({"beta2": 1.0}, "beta2 is out of range"),
         ({"epsilon": 0.0}, "epsilon is out of range"),
         ({"mask_optimizer": "adagrad"}, "Unknown mask_optimizer 'adagrad'.* There are: adam, rmsprop, sign, sgd"),
+        (THREE | {"costs": [1, 2, 3]}, "costs and budget go together"),
+        (THREE | {"budget": 3}, "costs and budget go together"),
+        (THREE | {"costs": [1, 2], "budget": 2}, "a finite number above 0 for each of the 3 features"),
+        (THREE | {"costs": [1, 2, 0], "budget": 2}, "a finite number above 0"),
+        (THREE | {"costs": [1, 2, 3], "budget": 2}, "at least the largest cost, 3"),
+        (THREE | {"costs": [1, 2, 3], "budget": 6}, "less than the sum of all, 6"),
+        (THREE | {"costs": [1, 2, 3], "budget": 4, "n_features_to_select": 1}, "must be 0, got 1"),
+        (THREE | {"strength": 0.0}, "strength must be a finite number above 0"),
+        ({"strength": 0.1}, "neither M nor costs"),
+        (THREE | {"strength": 0.1, "costs": [1, 1, 1], "budget": 2}, "neither M nor costs"),
+        (THREE | {"strength": 0.1, "max_steps": 10}, "leave max_steps at None"),
     ],
 )
 def test_bad_settings_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         Rule(**{"n_features": 5, "n_features_to_select": 2, **change})
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"costs": [1, 2, 3]}, "costs and budget go together"),
-        ({"budget": 3}, "costs and budget go together"),
-        ({"costs": [1, 2], "budget": 2}, "a finite number above 0 for each of the 3 features"),
-        ({"costs": [1, 2, 0], "budget": 2}, "a finite number above 0"),
-        ({"costs": [1, 2, 3], "budget": 2}, "at least the largest cost, 3"),
-        ({"costs": [1, 2, 3], "budget": 6}, "less than the sum of all, 6"),
-        ({"costs": [1, 2, 3], "budget": 4, "n_features_to_select": 1}, "must be 0, got 1"),
-    ],
-)
-def test_costs_and_budget_are_checked(options, message):
-    with pytest.raises(ValueError, match=message):
-        Rule(**{"n_features": 3, "n_features_to_select": 0, **options})

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tamiz.core import VARIANTS, Rule, Variant, alpha, selection_schedule
+from tamiz.core import VARIANTS, Rule, alpha, selection_schedule
 from tamiz.core.rule import ranking_target, soft_target
 
 
@@ -25,10 +25,6 @@ def test_rho_reaches_one_by_a_step_limit_that_comes_before_the_end_of_the_ramp()
     assert soft_target(late, Rule(784, 40, ramp_steps=2_000)).tolist() == [10.0, 10.0, 5.0, 0.0, 0.0]
 
 
-def test_the_default_of_rho_is_the_papers():
-    assert soft_target(np.array([1]), Rule(50, 10)).tolist() == [2.5]
-
-
 def test_the_ranking_target_falls_geometrically():
     falling = ranking_target(np.arange(30), Rule(1000, 10, ramp_steps=100))
     assert falling[0] == 1000
@@ -44,16 +40,3 @@ def test_a_chunk_of_the_schedule_is_the_schedule_of_its_steps(variant):
     for step in (1, 4, 17, 60):
         one = selection_schedule(rule, step, 1)
         assert (one[0][0], one[1][0]) == (alphas[step - 1], targets[step - 1])
-
-
-def test_a_variant_is_added_in_one_place(monkeypatch):
-    def halved(step, rule):
-        return np.full(np.shape(step), rule.n_features_to_select / 2)
-
-    monkeypatch.setitem(VARIANTS, "halved", Variant("halved", "E2E-FS-Halved", halved))
-    assert selection_schedule(Rule(10, 4, "halved"), 1, 2)[1].tolist() == [2.0, 2.0]
-
-
-def test_a_variant_that_is_unknown_raises():
-    with pytest.raises(ValueError, match=r"Unknown variant 'softt'\. Did you mean 'soft'"):
-        Rule(5, 2, "softt")

@@ -113,7 +113,7 @@ class Reference:
         self.x, self.y, self.w = map(torch.from_numpy, (X, targets, weights))
         self.loss, self.rule = get_loss(loss).torch, rule
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=1.0, eps=EPSILON)
-        self.state, self.refined, self.averages = initial_state(rule, np.zeros(0, np.float32)), 0, []
+        self.state, self.refined, self.averages = initial_state(rule), 0, []
         self.take_over(compiled)
 
     def buffers(self):

@@ -115,7 +115,7 @@ class Reference:
         shapes = [(n_outputs, layout.first.size), (n_outputs,)]
         self.weights, self.bias = (np.zeros(shape) for shape in shapes)
         self.moments = [np.zeros(shape) for shape in shapes for _ in range(2)]
-        self.mask, self.always = initial_state(rule, np.zeros(0)), np.ones(layout.n_features - rule.n_features)
+        self.mask, self.always = initial_state(rule), np.ones(layout.n_features - rule.n_features)
 
     def adam(self, gradient, first, second):
         first[:] = PLAN.beta1 * first + (1 - PLAN.beta1) * gradient

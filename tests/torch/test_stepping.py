@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from tamiz.core import VARIANTS, Slot, advance
-from tamiz.core.step import advance_with_price
 from tamiz.torch import FeatureMask
 from tamiz.torch.stepping import CHUNK, mask_state
 
@@ -93,12 +92,12 @@ def test_a_whole_run_ends_as_that_of_the_core(m, options):
     """Without taking the state over in between: the same ranks, and nearly the same gamma in each step."""
     options = {"mask_learning_rate": 0.02, **options}
     mask = made(16, m, options.pop("variant", "soft"), options=options, warmup_steps=10, ramp_steps=120)
-    state, text = array_state(mask), advance if mask.rule.strength is None else advance_with_price
+    state = array_state(mask)
     random, pull = np.random.default_rng(3), np.linspace(-2.0, 0.5, 16)
     while not mask.closed:
         gradient = (pull + 0.5 * random.standard_normal(16)).astype(np.float32)
         move(mask, gradient)
-        state = text(state, gradient.astype(np.float64), mask.step, mask.rule)
+        state = advance(state, gradient.astype(np.float64), mask.step, mask.rule)
         if int(mask.counters[Slot.OPEN]) or mask.gates is None:  # the mask then fills up its budget
             np.testing.assert_allclose(mask._tensors()[0].detach(), state.gamma, atol=1e-3)
         assert mask.step < 4000

@@ -20,7 +20,7 @@ KEPT, DROPPED = -1, -2
 
 @dataclass(frozen=True, eq=False)
 class Gates:
-    """Hold what gamma decides over; :func:`make_gates` builds it.
+    """What gamma decides over; :func:`read_gates` builds it.
 
     Parameters
     ----------
@@ -43,51 +43,35 @@ class Gates:
     budget: float | None = None
 
     @property
-    def n_columns(self) -> int:
-        """Return the number of columns."""
-        return self.group.size
-
-    @property
     def n_groups(self) -> int:
-        """Return the number of groups, the forced ones included."""
+        """Number of groups, the forced ones included."""
         return self.feature.size
 
     @property
     def n_features(self) -> int:
-        """Return the number of entries of gamma."""
+        """Number of entries of gamma."""
         return int((self.feature >= 0).sum())
 
     @property
-    def is_plain(self) -> bool:
-        """Check whether every column has an entry of gamma of its own, and there is no budget."""
-        return self.costs is None and self.n_features == self.n_groups == self.n_columns
-
-    @property
     def column_feature(self) -> np.ndarray:
-        """Return the entry of gamma of each column, ``KEPT`` or ``DROPPED``."""
+        """Entry of gamma of each column, ``KEPT`` or ``DROPPED``."""
         return self.feature[self.group]
 
     @property
     def expected_size(self) -> int:
-        """Return how many groups are kept in the end: exactly M, or about so many with a budget."""
+        """How many groups are kept in the end: exactly M, or about so many with a budget."""
         forced = int((self.feature == KEPT).sum())
         if self.costs is None or self.budget is None:
             return forced + self.n_features_to_select
         return forced + min(self.n_features, max(1, int(self.budget / self.costs.mean())))
 
     def rule_options(self) -> dict[str, Any]:
-        """Return the arguments of a ``Rule`` that this decides."""
-        return {
-            "n_features": self.n_features,
-            "n_features_to_select": self.n_features_to_select,
-            "costs": self.costs,
-            "budget": self.budget,
-        }
+        """Arguments of a ``Rule`` that this decides."""
+        names = ("n_features", "n_features_to_select", "costs", "budget")
+        return {name: getattr(self, name) for name in names}
 
-    def rank_groups(self, ranking: np.ndarray, n_kept: int) -> tuple[np.ndarray, int]:
-        """Return the ranks of all groups, and how many are kept, from those of the features.
-
-        Forced groups come first and last, in their order.
+    def rank_columns(self, ranking: np.ndarray, n_kept: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rank all columns by the ranks of the features; forced groups come first and last, columns of a group together.
 
         Parameters
         ----------
@@ -98,150 +82,34 @@ class Gates:
 
         Returns
         -------
-        ranking : ndarray of int, shape (n_groups,)
-        n_kept : int
+        ranking : ndarray of int, shape (n_columns,)
+        support : ndarray of bool, shape (n_columns,)
 
         Examples
         --------
-        >>> gates = make_gates(np.arange(4), 2, keep=np.array([2]), drop=np.array([0]))
-        >>> gates.rank_groups(np.array([2, 1]), 1)
-        (array([4, 3, 1, 2]), 2)
+        >>> gates, _ = read_gates(5, 2, groups=[0, 1, 0, 2, 3], keep=[3], drop=[4])
+        >>> [part.tolist() for part in gates.rank_columns(np.array([2, 1]), 1)]
+        [[3, 2, 4, 1, 5], [False, True, False, True, False]]
         """
-        order = np.argsort(ranking, kind="stable")
-        places = np.flatnonzero(self.feature >= 0)[order]
         forced, never = np.flatnonzero(self.feature == KEPT), np.flatnonzero(self.feature == DROPPED)
-        found = np.empty(self.n_groups, dtype=np.int64)
-        found[np.concatenate([forced, places, never])] = np.arange(1, self.n_groups + 1)
-        return found, forced.size + n_kept
-
-    def rank_columns(self, ranking: np.ndarray, n_kept: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return rank and support of all columns from the ranks of the features; the columns of a group follow each other.
-
-        Examples
-        --------
-        >>> gates = make_gates(np.array([0, 1, 0, 2]), 1)
-        >>> [part.tolist() for part in gates.rank_columns(np.array([2, 1, 3]), 1)]
-        [[2, 1, 3, 4], [False, True, False, False]]
-        """
-        groups, n_kept = self.rank_groups(ranking, n_kept)
+        places = np.flatnonzero(self.feature >= 0)[np.argsort(ranking, kind="stable")]
+        groups = np.empty(self.n_groups, dtype=np.int64)
+        groups[np.concatenate([forced, places, never])] = np.arange(1, self.n_groups + 1)
         of_columns = groups[self.group]
-        found = np.empty(self.n_columns, dtype=np.int64)
-        found[np.argsort(of_columns, kind="stable")] = np.arange(1, self.n_columns + 1)
-        return found, of_columns <= n_kept
+        found = np.empty(of_columns.size, dtype=np.int64)
+        found[np.argsort(of_columns, kind="stable")] = np.arange(1, of_columns.size + 1)
+        return found, of_columns <= forced.size + n_kept
 
     def first_columns(self) -> np.ndarray:
-        """Return the first column of each feature.
+        """First column of each feature.
 
         Examples
         --------
-        >>> make_gates(np.array([1, 0, 1, 2]), 2, keep=np.array([1])).first_columns().tolist()
-        [1, 3]
+        >>> read_gates(4, 2, groups=[0, 1, 0, 2], keep=[1])[0].first_columns().tolist()
+        [0, 3]
         """
         _, first = np.unique(self.group, return_index=True)
         return first[self.feature >= 0]
-
-
-def make_gates(
-    group: np.ndarray,
-    n_features_to_select: int | None = None,
-    *,
-    keep: np.ndarray | None = None,
-    drop: np.ndarray | None = None,
-    costs: np.ndarray | None = None,
-    budget: float | None = None,
-) -> Gates:
-    """Return what gamma decides over.
-
-    Parameters
-    ----------
-    group : ndarray of int, shape (n_columns,)
-        Number of the group of each column, from 0 on without gaps.
-    n_features_to_select : int or None, default=None
-        M, counted in groups; None with a budget.
-    keep, drop : ndarray of int or None, default=None
-        Numbers of groups that are always, or never, read.
-    costs : ndarray, shape (n_groups,), or None, default=None
-        What each group costs; only with ``budget``.
-    budget : float or None, default=None
-        What the kept groups may cost together. A group that costs nothing is always kept, since it always fits.
-
-    Returns
-    -------
-    Gates
-
-    Raises
-    ------
-    ValueError
-        If these are at odds.
-
-    Examples
-    --------
-    >>> gates = make_gates(np.arange(4), keep=np.array([0]), costs=np.array([1.0, 2.0, 3.0, 9.0]), budget=5.0)
-    >>> gates.feature.tolist(), gates.budget, gates.n_features_to_select
-    ([-1, 0, 1, -2], 4.0, 0)
-    """
-    n_groups = int(group.max(initial=-1)) + 1
-    forced, never = np.zeros(n_groups, dtype=bool), np.zeros(n_groups, dtype=bool)
-    forced[[] if keep is None else keep] = True
-    never[[] if drop is None else drop] = True
-    if (forced & never).any():
-        raise ValueError(f"keep and drop are at odds: feature {int(np.argmax(forced & never))} is in both")
-    if never.all():
-        raise ValueError("drop leaves no feature to select from; drop fewer")
-    if budget is None:
-        n_free = _count_free(n_groups, n_features_to_select, forced, never)
-        return _gates(group, forced, never, n_free)
-    return _gates_with_budget(group, forced, never, costs, budget)
-
-
-def _count_free(n_groups: int, m: int | None, forced: np.ndarray, never: np.ndarray) -> int:
-    """Return how many features gamma has to keep beside the forced ones."""
-    assert m is not None
-    if forced.sum() > m:
-        raise ValueError(
-            f"keep holds {int(forced.sum())} features, more than n_features_to_select={m}: keep fewer or select more"
-        )
-    if m > n_groups - never.sum():
-        raise ValueError(
-            f"drop leaves {int(n_groups - never.sum())} of {n_groups} features, fewer than n_features_to_select={m}: "
-            "drop fewer or select fewer"
-        )
-    return m - int(forced.sum())
-
-
-def _gates(group: np.ndarray, forced: np.ndarray, never: np.ndarray, n_free: int, **budget: Any) -> Gates:
-    if n_free == 0 and not budget:
-        # Nothing is left to decide: the forced ones are the features, all of them kept.
-        never = ~forced
-        forced, n_free = np.zeros_like(forced), int(forced.sum())
-    feature = np.where(never, DROPPED, np.where(forced, KEPT, 0))
-    gated = feature == 0
-    feature[gated] = np.arange(gated.sum())
-    return Gates(group, feature, n_free, **budget)
-
-
-def _gates_with_budget(
-    group: np.ndarray, forced: np.ndarray, never: np.ndarray, costs: np.ndarray | None, budget: float
-) -> Gates:
-    if costs is None:
-        raise ValueError("a budget needs costs: say what each feature costs")
-    costs = np.asarray(costs, dtype=np.float64)
-    if costs.shape != forced.shape or not np.isfinite(costs).all() or (costs < 0).any():
-        raise ValueError(f"costs must be finite numbers from 0 on, one for each of the {forced.size} features")
-    if not (np.isfinite(budget) and budget >= 0):
-        raise ValueError(f"budget must be a finite number from 0 on, got {budget!r}")
-    limit = budget * (1.0 + BUDGET_TOLERANCE)
-    spent = float(costs[forced].sum())
-    if spent > limit:
-        raise ValueError(f"the features in keep cost {spent:g}, more than the budget of {budget:g}")
-    if not forced.any() and costs[~never].min() > limit:
-        raise ValueError(f"the budget of {budget:g} is below the cheapest feature, which costs {costs[~never].min():g}")
-    forced = forced | (~never & (costs == 0))
-    never = never | (~forced & (costs > limit - spent))
-    free = ~forced & ~never
-    if costs[free].sum() <= limit - spent:  # all that is left fits: nothing to decide
-        return _gates(group, forced, never, int(free.sum()))
-    return _gates(group, forced, never, 0, costs=costs[free], budget=budget - spent)
 
 
 def read_gates(
@@ -255,7 +123,7 @@ def read_gates(
     budget: float | None = None,
     names: Sequence[str] | np.ndarray | None = None,
 ) -> tuple[Gates, np.ndarray | None]:
-    """Return what gamma decides over, and the names of the groups (None without groups).
+    """Read what gamma decides over, and the names of the groups (None without groups).
 
     Parameters
     ----------
@@ -272,7 +140,7 @@ def read_gates(
         What each column costs; a group costs the sum of its columns. A mapping may name groups as well, and what it does
         not name costs 1.
     budget : float or None, default=None
-        What the kept columns may cost together.
+        What the kept columns may cost together. A group that costs nothing is always kept, since it always fits.
     names : sequence of str or None, default=None
         Names of the columns.
 
@@ -293,56 +161,86 @@ def read_gates(
     known = None if names is None else {str(name): number for number, name in enumerate(names)}
     group, labels = _read_groups(groups, n_columns, known)
     n_groups = n_columns if labels is None else labels.size
-    always, never = (_groups_of(value, group, known, what) for value, what in ((keep, "keep"), (drop, "drop")))
-    both = np.intersect1d(always, never)
-    if both.size:
-        label = _label(int(both[0]), group, known, labels)
+    forced, never = (
+        _groups_of(value, group, n_groups, known, what) for value, what in ((keep, "keep"), (drop, "drop"))
+    )
+    if (forced & never).any():
+        label = _label(int(np.argmax(forced & never)), known, labels)
         raise ValueError(f"keep and drop are at odds: {label} is in both; take it out of one of them")
-    if budget is None and costs is not None:
-        raise ValueError("costs need a budget: say what the kept columns may cost together")
+    if never.all():
+        raise ValueError("drop leaves no feature to select from; drop fewer")
     if budget is None:
+        if costs is not None:
+            raise ValueError("costs need a budget: say what the kept columns may cost together")
         m = resolve_n_features_to_select(n_features_to_select, n_groups)
-        return make_gates(group, m, keep=always, drop=never), labels
+        if forced.sum() > m:
+            raise ValueError(
+                f"keep holds {int(forced.sum())} features, more than n_features_to_select={m}: keep fewer or select more"
+            )
+        if m > n_groups - never.sum():
+            raise ValueError(
+                f"drop leaves {int(n_groups - never.sum())} of {n_groups} features, fewer than n_features_to_select={m}: "
+                "drop fewer or select fewer"
+            )
+        return _gates(group, forced, never, m - int(forced.sum())), labels
     if n_features_to_select is not None:
         raise ValueError(
             f"budget takes the place of n_features_to_select: give one of them, got n_features_to_select="
             f"{n_features_to_select!r} and budget={budget!r}"
         )
-    if not isinstance(budget, numbers.Real) or isinstance(budget, bool):
-        raise ValueError(f"budget must be a number, got {budget!r}")
-    of_groups = None if costs is None else _read_costs(costs, group, n_groups, known, labels)
-    return make_gates(group, keep=always, drop=never, costs=of_groups, budget=float(budget)), labels
+    if not isinstance(budget, numbers.Real) or isinstance(budget, bool) or not 0 <= budget < np.inf:
+        raise ValueError(f"budget must be a number, finite and from 0 on, got {budget!r}")
+    if costs is None:
+        raise ValueError("a budget needs costs: say what each feature costs")
+    prices = _read_costs(costs, group, n_groups, known, labels)
+    limit, spent = budget * (1.0 + BUDGET_TOLERANCE), float(prices[forced].sum())
+    if spent > limit:
+        raise ValueError(f"the features in keep cost {spent:g}, more than the budget of {budget:g}")
+    if not forced.any() and prices[~never].min() > limit:
+        raise ValueError(
+            f"the budget of {budget:g} is below the cheapest feature, which costs {prices[~never].min():g}"
+        )
+    forced |= ~never & (prices == 0)
+    never |= ~forced & (prices > limit - spent)
+    free = ~forced & ~never
+    if prices[free].sum() <= limit - spent:  # all that is left fits: nothing to decide
+        return _gates(group, forced, never, int(free.sum())), labels
+    return _gates(group, forced, never, 0, costs=prices[free], budget=float(budget) - spent), labels
+
+
+def _gates(group: np.ndarray, forced: np.ndarray, never: np.ndarray, n_free: int, **budget: Any) -> Gates:
+    if n_free == 0 and not budget:
+        # Nothing is left to decide: the forced ones are the features, all of them kept.
+        never = ~forced
+        forced, n_free = np.zeros_like(forced), int(forced.sum())
+    feature = np.where(never, DROPPED, np.where(forced, KEPT, 0))
+    gated = feature == 0
+    feature[gated] = np.arange(gated.sum())
+    return Gates(group, feature, n_free, **budget)
 
 
 def possible_counts(
-    n_columns: int,
-    *,
-    groups: Any = None,
-    keep: Any = None,
-    drop: Any = None,
-    costs: Any = None,
-    budget: float | None = None,
-    names: Sequence[str] | np.ndarray | None = None,
+    n_columns: int, *, groups: Any = None, keep: Any = None, drop: Any = None, names: Any = None, **budget: Any
 ) -> tuple[int, int]:
-    """Return the least and the largest M that groups, ``keep`` and ``drop`` leave possible; parameters of :func:`read_gates`.
+    """Find the least and the largest M that groups, ``keep`` and ``drop`` allow; parameters of :func:`read_gates`.
 
     Examples
     --------
     >>> possible_counts(5, groups=[0, 0, 1, 2, 3], keep=[2, 3], drop=[4])
     (2, 3)
     """
-    read_gates(n_columns, costs=costs, budget=budget, groups=groups, names=names)
+    free, _ = read_gates(n_columns, groups=groups, names=names, **budget)
     known = None if names is None else {str(name): number for number, name in enumerate(names)}
-    group, _ = _read_groups(groups, n_columns, known)
-    always, never = (_groups_of(value, group, known, what) for value, what in ((keep, "keep"), (drop, "drop")))
-    most = int(group.max(initial=-1)) + 1 - never.size
-    if most == 0:
+    forced, never = (
+        _groups_of(value, free.group, free.n_groups, known, what) for value, what in ((keep, "keep"), (drop, "drop"))
+    )
+    if never.all():
         raise ValueError("drop leaves no feature to select from; drop fewer")
-    return max(1, always.size), most
+    return max(1, int(forced.sum())), int((~never).sum())
 
 
 def column_number(value: Any, n_columns: int, known: Mapping[str, int] | None, what: str) -> int:
-    """Return the number of a column that is given by its name or number.
+    """Number of a column that is given by its name or number.
 
     Examples
     --------
@@ -371,7 +269,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _read_groups(groups: Any, n_columns: int, known: Mapping[str, int] | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the number of the group of each column, by first column, and the names of the groups."""
+    """Number the groups by their first column; return the group of each column, and the names of the groups."""
     if groups is None:
         return np.arange(n_columns), None
     if isinstance(groups, Mapping):
@@ -381,19 +279,14 @@ def _read_groups(groups: Any, n_columns: int, known: Mapping[str, int] | None) -
     listed = [groups] if isinstance(groups, (set, frozenset)) else list(groups)
     if listed and all(_is_list(one) for one in listed) and np.ndim(groups if isinstance(groups, np.ndarray) else 0) < 2:
         return _from_lists(listed, None, n_columns, known)
-    labels = np.asarray(groups).ravel()
-    if labels.size != n_columns:
+    labels = [str(label) for label in np.asarray(groups).ravel().tolist()]
+    if len(labels) != n_columns:
         raise ValueError(
-            f"groups holds {labels.size} labels for {n_columns} columns: give one label for each column, "
+            f"groups holds {len(labels)} labels for {n_columns} columns: give one label for each column, "
             "or lists of columns"
         )
-    kinds = [str(label) for label in labels.tolist()]
-    return _numbered(kinds), np.array(list(dict.fromkeys(kinds)), dtype=object)
-
-
-def _numbered(labels: list[str]) -> np.ndarray:
     number = {label: place for place, label in enumerate(dict.fromkeys(labels))}
-    return np.array([number[label] for label in labels], dtype=np.int64)
+    return np.array([number[label] for label in labels], dtype=np.int64), np.array(list(number), dtype=object)
 
 
 def _from_lists(
@@ -412,41 +305,36 @@ def _from_lists(
                 where = "twice in one group" if owner[column] == place else "in two groups"
                 raise ValueError(f"groups: column {names[column]!r} is {where}; every column belongs to one group")
             owner[column] = place
-    # A column in no list is a group of its own: its place is unlike those of the lists.
-    alone = owner < 0
-    owner[alone] = len(lists) + np.flatnonzero(alone)
-    _, first, number = np.unique(owner, return_index=True, return_inverse=True)
-    by_first = np.argsort(first, kind="stable")
-    group = np.argsort(by_first, kind="stable")[number]
+    # A column in no list is a group of its own: its key is unlike those of the lists.
+    keys = np.where(owner >= 0, owner, len(lists) + np.arange(n_columns)).tolist()
+    number = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    columns = dict(enumerate(np.split(np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner + 1))[:-1]), -1))
     found_names = []
-    for column in first[by_first]:
-        place = owner[column]
-        if alone[column]:
-            found_names.append(names[column])
-        elif labels is not None:
-            found_names.append(labels[place])
+    for key in number:
+        if key >= len(lists):
+            found_names.append(names[key - len(lists)])
         else:
-            found_names.append("+".join(names[i] for i in np.flatnonzero(owner == place)))
-    return group, np.array(found_names, dtype=object)
+            found_names.append("+".join(names[i] for i in columns[key]) if labels is None else labels[key])
+    return np.array([number[key] for key in keys]), np.array(found_names, dtype=object)
 
 
-def _groups_of(value: Any, group: np.ndarray, known: Mapping[str, int] | None, what: str) -> np.ndarray:
-    """Return the groups of columns given by names or numbers, or by a mask over the columns."""
+def _groups_of(value: Any, group: np.ndarray, n_groups: int, known: Mapping[str, int] | None, what: str) -> np.ndarray:
+    """Mask of the groups of columns given by names or numbers, or by a mask over the columns."""
+    found = np.zeros(n_groups, dtype=bool)
     if value is None:
-        return np.zeros(0, dtype=np.int64)
+        return found
     if isinstance(value, (str, numbers.Integral)) or not isinstance(value, Iterable):
         raise ValueError(f"{what} must be a list of names or numbers of columns, got {value!r}")
     given = np.asarray(value).ravel().tolist() if hasattr(value, "__array__") else list(value)
     if given and hasattr(value, "__array__") and all(isinstance(one, bool) for one in given):
-        mask = np.array(given)
-        if mask.size != group.size:
-            raise ValueError(f"{what} is a mask over {mask.size} columns, there are {group.size}")
-        return np.unique(group[mask])
-    columns = [column_number(one, group.size, known, what) for one in given]
-    return np.unique(group[columns]) if columns else np.zeros(0, dtype=np.int64)
+        if len(given) != group.size:
+            raise ValueError(f"{what} is a mask over {len(given)} columns, there are {group.size}")
+        given = np.flatnonzero(given).tolist()
+    found[group[[column_number(one, group.size, known, what) for one in given]]] = True
+    return found
 
 
-def _label(number: int, group: np.ndarray, known: Mapping[str, int] | None, labels: np.ndarray | None) -> str:
+def _label(number: int, known: Mapping[str, int] | None, labels: np.ndarray | None) -> str:
     if labels is not None:
         return repr(str(labels[number]))
     return f"column {number}" if known is None else repr(list(known)[number])
@@ -455,7 +343,6 @@ def _label(number: int, group: np.ndarray, known: Mapping[str, int] | None, labe
 def _read_costs(
     costs: Any, group: np.ndarray, n_groups: int, known: Mapping[str, int] | None, labels: np.ndarray | None
 ) -> np.ndarray:
-    """Return what each group costs; raise ValueError for a cost that is none."""
     if not isinstance(costs, Mapping):
         values = np.asarray(costs, dtype=object).ravel()
         if values.size != group.size:

@@ -16,7 +16,6 @@ from typing import Any, Literal
 import numpy as np
 
 from tamiz._utils.names import pick
-from tamiz.core.step import Array, namespace
 
 Task = Literal["classification", "regression"]
 
@@ -134,8 +133,10 @@ def _compiled(kernel: Callable[..., float]) -> Any:
     return compile_argument(kernel, signature)
 
 
-def _functional(outputs: Array) -> Any:
-    return namespace(outputs).nn.functional
+def _functional() -> Any:
+    from torch.nn import functional
+
+    return functional
 
 
 def squared_hinge(scores, targets, weights, gradient):
@@ -274,7 +275,7 @@ LOSSES: dict[str, Loss] = {
         "logistic",
         "classification",
         logistic,
-        torch=lambda outputs, targets: _functional(outputs).softplus(-targets * outputs).mean(1),
+        torch=lambda outputs, targets: _functional().softplus(-targets * outputs).mean(1),
         gain=_logistic_gain,
         probabilities=_one_against_rest,
     ),
@@ -282,7 +283,7 @@ LOSSES: dict[str, Loss] = {
         "softmax",
         "classification",
         softmax,
-        torch=lambda outputs, targets: _functional(outputs).cross_entropy(outputs, targets.argmax(1), reduction="none"),
+        torch=lambda outputs, targets: _functional().cross_entropy(outputs, targets.argmax(1), reduction="none"),
         gain=_softmax_gain,
         probabilities=_shares,
         exclusive=True,
@@ -298,7 +299,7 @@ LOSSES: dict[str, Loss] = {
         "huber",
         "regression",
         huber,
-        torch=lambda outputs, targets: _functional(outputs).huber_loss(outputs, targets, reduction="none").mean(1),
+        torch=lambda outputs, targets: _functional().huber_loss(outputs, targets, reduction="none").mean(1),
         gain=_error_gain,
         robust=True,
     ),

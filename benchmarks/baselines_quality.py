@@ -23,13 +23,13 @@ from sklearn.metrics import balanced_accuracy_score
 from tamiz.baselines import make_selector
 from tamiz.paper.microarray import M_VALUES
 from tamiz.paper.numbers import MICROARRAY
-from tamiz.paper.recipes import GRIDS, N_FOLDS, SVMGrid, erf_pair, fit_svm, load_checked, nonzero_columns, split_rows
+from tamiz.paper.recipes import GRIDS, N_FOLDS, erf_pair, fit_svm, load_checked, nonzero_columns, split_rows
 
 DATASETS = ("colon", "lymphoma", "lung", "leukemia_3571", "dexter")
 METHODS = ("fisher", "mim", "relieff", "inffs", "ilfs")
 
 
-def one_split(X, y, split: int, methods: list[str], grid: SVMGrid) -> dict[str, list[float]]:
+def one_split(X, y, split: int, methods: list[str], grid: dict) -> dict[str, list[float]]:
     """Balanced accuracy of each method for each number of features."""
     train, test = split_rows(y, split)
     alive = nonzero_columns(X[train])

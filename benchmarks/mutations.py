@@ -293,7 +293,7 @@ MUTATIONS = (
     ),
     Mutation(
         "three-layer: networks anew by the defaults",
-        "paper/three_layer.py",
+        "paper/figures.py",
         "network_for(picked.columns.size, recipe, seed_from",
         "network_for(picked.columns.size, None, seed_from",
         (f"{PROTOCOLS}::test_every_network_is_trained_by_the_recipe",),

@@ -35,10 +35,10 @@ def test_the_refinement_follows_the_added_epochs(table, variant, epochs):
 def make_engine(name):
     if name == "torch":
         pytest.importorskip("torch")
-        from tamiz.paper.networks import three_layer_net
+        from tamiz.paper.networks import ThreeLayerNet
         from tamiz.torch.engine import TorchEngine
 
-        return TorchEngine(lambda n_inputs, n_outputs: three_layer_net(n_inputs, n_outputs, (4,)), n_init=1)
+        return TorchEngine(lambda n_inputs, n_outputs: ThreeLayerNet(n_inputs, n_outputs, (4,)), n_init=1)
     return LinearEngine() if name == "linear" else DenseEngine((4,), n_init=1)
 
 

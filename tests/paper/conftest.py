@@ -13,11 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from tamiz.paper.dataset_registry import REGISTRY, DatasetEntry
-from tamiz.paper.datasets import write_cached
-from tamiz.paper.download import DownloadSettings
+from tamiz.paper import download
+from tamiz.paper.datasets import REGISTRY, Dataset, DatasetEntry, write_cached
 from tamiz.paper.ground_truth import GroundTruth
-from tamiz.paper.parsers import DatasetArrays
 from tamiz.paper.protocol import PROTOCOLS
 from tamiz.paper.recipes import load_checked
 
@@ -126,10 +124,11 @@ def server():
     bad.close()
 
 
-@pytest.fixture
-def hasty() -> DownloadSettings:
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch) -> None:
     """Little time between two tries, so that tests are quick; patience with a busy machine."""
-    return DownloadSettings(timeout=60, retries=2, backoff=0.01, max_backoff=0.05, lock_timeout=300)
+    for name, value in (("TIMEOUT", 60), ("RETRIES", 2), ("BACKOFF", 0.01)):
+        monkeypatch.setattr(download, name, value)
 
 
 def _mount(path, options: str) -> None:
@@ -178,8 +177,7 @@ def data_home():
 @pytest.fixture(scope="session")
 def quick_cells():
     """Some cells of the ground-truth protocol, a few milliseconds each."""
-    protocol = GroundTruth()
-    return protocol.make_cells(protocol.make_plan(datasets=["xor"], methods=["relieff"], sizes=[8, 16], n_folds=6))
+    return GroundTruth(problems=["xor"], methods=["relieff"], sizes=[8, 16], folds=6).make_cells()
 
 
 @pytest.fixture
@@ -192,38 +190,37 @@ def table(monkeypatch, tmp_path):
     monkeypatch.setitem(REGISTRY, "toy", entry)
     home = tmp_path / "home"
     home.mkdir()
-    write_cached(DatasetArrays(X, y), entry, home)
+    write_cached(Dataset(entry, X, y), home)
     load_checked.cache_clear()
     yield str(home)
     load_checked.cache_clear()
 
 
-TOY = '''
+TOY = """
+from collections.abc import Sequence
 from tamiz._utils.extras import require
-from tamiz.paper.protocol import SEED_OPTION, Cell, Protocol, ProtocolOption
+from tamiz.paper.protocol import Cell, Protocol
 from tamiz.paper.tables import ProtocolSummary, markdown_table
 
 
 class Toy(Protocol):
-    """Square some numbers."""
-
     name = "toy"
-    headline = "Squares."
-    description = "Square some numbers."
-    options = (
-        ProtocolOption("numbers", ("--numbers",), "Separated by commas.", "integers", (1, 2, 3), "1,2,3", minimum=0),
-        SEED_OPTION,
-    )
+    least = {"seed": 0, "numbers": 0}
+    numbers: Sequence[int] = (1, 2, 3)
 
-    def make_cells(self, plan, data_home=None):
-        return [Cell(self.name, f"square of {n}", {"n": n, "seed": plan.seed}) for n in plan.numbers]
+    def make_cells(self, data_home=None):
+        return [Cell(self.name, f"square of {n}", {"n": n, "seed": self.seed}) for n in self.numbers]
 
-    def run_cell(self, settings, data_home):
+    @staticmethod
+    def run_cell(settings, data_home):
         if settings["n"] == 13:
             raise ArithmeticError("13 brings bad luck")
         return {"square": settings["n"] ** 2}
 
-    def summarise(self, plan, cells, results, failures):
+    def describe(self, cells, results):
+        return "Squares", "", ""
+
+    def summarise(self, cells, results, failures):
         found = {cell.settings["n"]: results[cell.key]["square"] for cell in cells if cell.key in results}
         table = markdown_table(["n", "square"], [[str(n), str(square)] for n, square in found.items()])
         content = {"protocol": self.name, "squares": list(found.values()), "failures": dict(failures)}
@@ -231,7 +228,7 @@ class Toy(Protocol):
 
     def draw(self, summary, cells, results, folder):
         require("no_such_drawing_package", "plot", "The figure")
-'''
+"""
 
 
 @pytest.fixture

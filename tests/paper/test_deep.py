@@ -17,8 +17,17 @@ from tamiz.baselines import DFS, ISFS, SFS, SFSDFS
 from tamiz.core.losses import get_loss
 from tamiz.engines.contract import Problem
 from tamiz.errors import DivergenceError
-from tamiz.paper.deep import IMAGES, NAIVE, OneToOne, Recipe, evaluate_loss, fit_linear, fit_network, input_saliency
-from tamiz.paper.networks import NaiveSVM, ThreeLayerNet
+from tamiz.paper.deep import IMAGES, NAIVE, Recipe
+from tamiz.paper.networks import (
+    NaiveSVM,
+    OneToOne,
+    ThreeLayerNet,
+    evaluate_loss,
+    fit_linear,
+    fit_network,
+    input_saliency,
+    recipe_optimizer,
+)
 from tamiz.torch.batches import full_sizes
 
 HINGE, ERROR = get_loss("squared_hinge"), get_loss("squared_error")
@@ -129,14 +138,14 @@ def test_rates_and_penalty_by_hand():
 
 
 def test_recipes_and_their_optimizers():
-    nesterov = replace(IMAGES, l2=0.25).make_optimizer(ThreeLayerNet(4, 1).parameters(), 100)
+    nesterov = recipe_optimizer(replace(IMAGES, l2=0.25), ThreeLayerNet(4, 1).parameters(), 100)
     assert [group["weight_decay"] for group in nesterov.param_groups] == [0.5, 0.0]
     assert (nesterov.param_groups[0]["momentum"], nesterov.param_groups[0]["nesterov"]) == (0.9, True)
-    plain = NAIVE.make_optimizer(ThreeLayerNet(4, 1).parameters(), 50)
+    plain = recipe_optimizer(NAIVE, ThreeLayerNet(4, 1).parameters(), 50)
     assert isinstance(plain, torch.optim.Adam)
     assert plain.param_groups[0]["weight_decay"] == 4.0
     with pytest.raises(ValueError, match="optimizer must be 'adam' or 'sgd', got 'lbfgs'"):
-        replace(NAIVE, optimizer="lbfgs").make_optimizer(ThreeLayerNet(4, 1).parameters(), 50)
+        replace(NAIVE, optimizer="lbfgs")
     for changes in ({"epochs": 0}, {"batch_size": 0}):
         with pytest.raises(ValueError, match="must be at least 1"):
             replace(NAIVE, **changes)

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-import tamiz.paper.deep
 import tamiz.torch
-from tamiz.paper import images
+from tamiz.paper import images, networks
 from tamiz.paper.images import NEW, OWN, Configuration, Images, Pictures, run_method
 
 TINY = Configuration(depth=10, width=1, epochs=2, batch_size=8)
@@ -32,7 +31,7 @@ def stripes():
 def trained(monkeypatch):
     """Every training: networks alone (epochs, rows that are seen) and with a mask (variant, lengths, start, record)."""
     alone, masked = [], []
-    fit_network, train = tamiz.paper.deep.fit_network, tamiz.torch.train
+    fit_network, train = networks.fit_network, tamiz.torch.train
 
     def record_alone(model, problem, recipe, loss, **more):
         alone.append((recipe.epochs, int((problem.X != 0).any(axis=0).sum())))
@@ -44,7 +43,7 @@ def trained(monkeypatch):
         masked.append({**more, "mask": model[0], "start": start.clone(), "selection": selection})
         return selection
 
-    monkeypatch.setattr("tamiz.paper.deep.fit_network", record_alone)
+    monkeypatch.setattr(networks, "fit_network", record_alone)
     monkeypatch.setattr("tamiz.torch.train", record_masked)
     return alone, masked
 
@@ -86,8 +85,8 @@ def test_lengths_are_the_papers():
     assert hard == {"ramp_steps": 100 * 469, "selection_steps": 70 * 469, "max_steps": 110 * 469}
     assert full.mask_learning_rate("soft", 60000) == 0.01
     assert replace(full, epochs=11).phases("soft", 60000)["selection_steps"] == 7 * 469
-    plan = Images().make_plan()
-    assert (plan.depth, plan.width, plan.epochs, plan.n_images) == (16, 4, 110, 0)
+    plan = Images()
+    assert (plan.depth, plan.width, plan.epochs, plan.images) == (16, 4, 110, 0)
 
 
 @pytest.mark.parametrize("method", ["dfs", "sfs", "isfs", "sfs+dfs", "random", "all"])
@@ -132,4 +131,4 @@ def test_plans_refuse_what_is_not_part_of_the_tables():
         ({"device": "gpu"}, "device must be the name of a device"),
     ]:
         with pytest.raises(ValueError, match=message):
-            Images().make_plan(**options)
+            Images(**options)

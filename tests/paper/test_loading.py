@@ -19,9 +19,17 @@ import scipy.sparse as sp
 from tamiz._utils.progress import ProgressBar
 from tamiz.errors import DatasetError, DownloadError, UnknownDatasetError
 from tamiz.paper import describe, load_dataset
-from tamiz.paper.dataset_registry import REGISTRY, DatasetEntry, RemoteFile, Source
-from tamiz.paper.datasets import fetch, find_data_home, prepare_folder, read_cached, verify_arrays, write_cached
-from tamiz.paper.parsers import DatasetArrays, parse_challenge
+from tamiz.paper.datasets import (
+    REGISTRY,
+    Dataset,
+    DatasetEntry,
+    fetch,
+    find_data_home,
+    read_cached,
+    verify,
+    write_cached,
+)
+from tamiz.paper.parsers import PARSERS
 
 X = np.arange(54).reshape(6, 9)
 Y = np.array([0, 1, 0, 1, 1, 0])
@@ -38,8 +46,8 @@ def archive(data=X, target=Y):
 
 
 def toy_from(*urls, checksum=None):
-    sources = tuple(Source("loopback", (RemoteFile("toy.zip", (url,), checksum),), parse_challenge) for url in urls)
-    return replace(TOY, sources=sources)
+    files = [{"name": "toy.zip", "urls": [url], "checksum": checksum} for url in urls]
+    return replace(TOY, sources=[{"title": "loopback", "parser": "challenge", "files": [file]} for file in files])
 
 
 @pytest.fixture
@@ -52,10 +60,10 @@ def register(monkeypatch):
     return put
 
 
-def test_download_then_from_the_data_home(server, hasty, tmp_path, register):
+def test_download_then_from_the_data_home(server, tmp_path, register):
     register(toy_from(server.put("toy.zip", archive())))
     home = tmp_path / "new" / "home"
-    first = load_dataset("toy", home, settings=hasty)
+    first = load_dataset("toy", home)
     second = load_dataset("toy", home, download=False)
     for dataset in (first, second):
         np.testing.assert_array_equal(dataset.data, X)
@@ -69,7 +77,7 @@ def test_download_then_from_the_data_home(server, hasty, tmp_path, register):
     assert os.stat(home / "toy.npz").st_mode & 0o444 == 0o444
 
 
-def test_wrong_content_is_not_kept(server, hasty, tmp_path, register):
+def test_wrong_content_is_not_kept(server, tmp_path, register):
     """A file of the right layout whose numbers differ: found by the check-sum of the values."""
     other = X.copy()
     other[5, 5] += 1
@@ -82,13 +90,13 @@ def test_wrong_content_is_not_kept(server, hasty, tmp_path, register):
     for words, body in cases.items():
         register(toy_from(server.put("toy.zip", body)))
         with pytest.raises(DownloadError, match=rf"(?s)Could not get TOY.*{words}.*not kept"):
-            load_dataset("toy", tmp_path, settings=hasty)
+            load_dataset("toy", tmp_path)
         assert [path.name for path in tmp_path.iterdir()] == [".toy.lock"]
 
 
-def test_second_source_is_tried(server, hasty, tmp_path, register):
+def test_second_source_is_tried(server, tmp_path, register):
     register(toy_from(server.url("gone.zip"), server.put("bad.zip", b"?"), server.put("good.zip", archive())))
-    np.testing.assert_array_equal(load_dataset("toy", tmp_path, settings=hasty).data, X)
+    np.testing.assert_array_equal(load_dataset("toy", tmp_path).data, X)
 
 
 HOLDER = """
@@ -100,37 +108,37 @@ with FileLock(sys.argv[1]):
 """
 
 
-def test_waiting_for_a_lock_ends_with_an_error_and_a_killed_owner_frees_it(server, hasty, tmp_path, register):
+def test_waiting_for_a_lock_ends_with_an_error_and_a_killed_owner_frees_it(server, tmp_path, register, monkeypatch):
+    monkeypatch.setattr("tamiz.paper.datasets.LOCK_TIMEOUT", 0.1)
     register(toy_from(server.put("toy.zip", archive())))
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path / ".toy.lock")], **pipes) as owner:
         assert owner.stdout.readline() == "held\n"
         with pytest.raises(DatasetError, match=r"Another process has held the lock .*toy\.lock for more than 0\.1 s"):
-            load_dataset("toy", tmp_path, settings=replace(hasty, lock_timeout=0.1))
+            load_dataset("toy", tmp_path)
         assert server.requests == []
         owner.kill()
         owner.wait(300)
-    np.testing.assert_array_equal(load_dataset("toy", tmp_path, settings=hasty).data, X)
+    np.testing.assert_array_equal(load_dataset("toy", tmp_path).data, X)
 
 
-def test_lock_is_freed_after_an_error(server, hasty, tmp_path, register):
+def test_lock_is_freed_after_an_error(server, tmp_path, register, monkeypatch):
+    monkeypatch.setattr("tamiz.paper.datasets.LOCK_TIMEOUT", 0.1)
     register(toy_from(server.url("gone.zip")))
     for _ in range(2):
         with pytest.raises(DownloadError, match="404"):
-            load_dataset("toy", tmp_path, settings=replace(hasty, lock_timeout=0.1))
+            load_dataset("toy", tmp_path)
 
 
 LOADER = """
 import sys
-from tamiz.paper import REGISTRY, DownloadSettings, DatasetEntry, load_dataset
-from tamiz.paper.parsers import parse_challenge
-from tamiz.paper.dataset_registry import RemoteFile, Source
+from tamiz.paper import REGISTRY, DatasetEntry, load_dataset
 url, home = sys.argv[1:]
-source = Source("loopback", (RemoteFile("toy.zip", (url,)),), parse_challenge)
+source = {"title": "loopback", "parser": "challenge", "files": [{"name": "toy.zip", "urls": [url]}]}
 REGISTRY["toy"] = DatasetEntry("toy", "TOY", (6, 9), (3, 3), "nobody", n_train=4, sources=(source,))
 print("ready", flush=True)
 sys.stdin.readline()
-print(load_dataset("toy", home, settings=DownloadSettings(timeout=300, retries=0)).data.sum())
+print(load_dataset("toy", home).data.sum())
 """
 
 
@@ -150,31 +158,31 @@ def test_two_processes_download_once(server, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [".toy.lock", "toy.npz"]
 
 
-def test_read_only_home_reads_but_cannot_download(server, hasty, read_only_disk, register):
+def test_read_only_home_reads_but_cannot_download(server, read_only_disk, register):
     register(toy_from(server.put("toy.zip", archive())))
     with pytest.raises(DatasetError, match=r"Cannot write the dataset into .*Read-only.*TAMIZ_DATA_HOME"):
-        load_dataset("toy", read_only_disk, settings=hasty)
+        load_dataset("toy", read_only_disk)
     assert server.requests == []
 
 
-def test_full_disk_leaves_no_file(server, hasty, small_disk, register):
+def test_full_disk_leaves_no_file(server, small_disk, register):
     """The download fits, the table does not."""
     rows = np.random.default_rng(0).integers(0, 999, size=(6, 60_000))
     entry = toy_from(server.put("toy.zip", archive()))
     entry = replace(entry, shape=rows.shape, totals=(), sources=())
     with pytest.raises(DatasetError, match=r"disk is full.*TAMIZ_DATA_HOME"):
-        write_cached(DatasetArrays(rows.astype(np.float32), Y, 4), entry, small_disk)
+        write_cached(Dataset(entry, rows.astype(np.float32), Y, 4), small_disk)
     assert list(small_disk.iterdir()) == []
     body = archive(np.random.default_rng(0).integers(0, 999, size=(6, 20_000)))
     register(replace(toy_from(server.put("toy.zip", body)), shape=(6, 20_000), totals=()))
     with pytest.raises(DownloadError, match=r"(?s)Could not get TOY.*disk is full"):
-        load_dataset("toy", small_disk, settings=hasty)
+        load_dataset("toy", small_disk)
     assert not (small_disk / "toy.npz").exists()
 
 
 def test_damaged_file_in_the_data_home_is_named(tmp_path, register):
     register(TOY)
-    path = write_cached(DatasetArrays(X.astype(np.float32), Y, 4), TOY, tmp_path)
+    path = write_cached(Dataset(TOY, X.astype(np.float32), Y, 4), tmp_path)
     good = path.read_bytes()
     flipped = bytearray(good)
     flipped[len(good) // 3] ^= 0xFF
@@ -187,7 +195,7 @@ def test_damaged_file_in_the_data_home_is_named(tmp_path, register):
         load_dataset("toy", tmp_path)
     values = X.astype(np.float32)
     values[2, 2] = np.nan
-    write_cached(DatasetArrays(values, Y, 4), TOY, tmp_path)
+    write_cached(Dataset(TOY, values, Y, 4), tmp_path)
     with pytest.raises(DatasetError, match="NaN or infinity"):
         load_dataset("toy", tmp_path)
     path.unlink()
@@ -201,18 +209,18 @@ def test_stand_in_is_named_and_never_used_silently(tmp_path, register):
     register(replace(TOY, name="toy_rebuilt", label="REBUILT", stands_in_for="toy"))
     with pytest.raises(DatasetError, match=r"^((?!In its place).)*$"):
         load_dataset("toy", tmp_path, download=False)
-    write_cached(DatasetArrays(X.astype(np.float32), Y, 4), REGISTRY["toy_rebuilt"], tmp_path)
+    write_cached(Dataset(REGISTRY["toy_rebuilt"], X.astype(np.float32), Y, 4), tmp_path)
     with pytest.raises(DatasetError, match=r"download=True.*you can load 'toy_rebuilt'"):
         load_dataset("toy", tmp_path, download=False)
     assert load_dataset("toy_rebuilt", tmp_path).display_name == "TOY (REBUILT)"
 
 
-def test_no_network_says_so_and_names_the_stand_in(hasty, tmp_path, register):
+def test_no_network_says_so_and_names_the_stand_in(tmp_path, register):
     register(replace(TOY, sources=toy_from("http://127.0.0.1:9/toy.zip").sources))
     register(replace(TOY, name="toy_rebuilt", label="REBUILT", stands_in_for="toy"))
-    write_cached(DatasetArrays(X.astype(np.float32), Y, 4), REGISTRY["toy_rebuilt"], tmp_path)
+    write_cached(Dataset(REGISTRY["toy_rebuilt"], X.astype(np.float32), Y, 4), tmp_path)
     with pytest.raises(DownloadError, match=r"(?s)no connection.*Check the network.*'toy_rebuilt'"):
-        load_dataset("toy", tmp_path, settings=hasty)
+        load_dataset("toy", tmp_path)
 
 
 def test_set_that_exists_only_as_a_file(tmp_path):
@@ -234,20 +242,20 @@ def test_unknown_name_without_a_near_one(asked):
 
 def test_describe(tmp_path, register):
     register(toy_from("https://example.org/toy.zip"))
-    before = {row.name: row for row in describe(tmp_path)}
-    assert (before["toy"].in_data_home, before["toy"].size) == (False, None)
-    assert before["toy"].origin == "loopback (example.org)"
-    assert before["cifar100"].size > 10**8
-    assert before["gisette_rebuilt"].label == "REBUILT"
-    assert "file in the data home only" in before["gisette_rebuilt"].origin
-    path = write_cached(DatasetArrays(X.astype(np.float32), Y, 4), TOY, tmp_path)
-    after = {row.name: row for row in describe(tmp_path)}
-    assert (after["toy"].in_data_home, after["toy"].size) == (True, path.stat().st_size)
+    before = {row["name"]: row for row in describe(tmp_path)}
+    assert (before["toy"]["in_data_home"], before["toy"]["size"]) == (False, None)
+    assert before["toy"]["origin"] == "loopback (example.org)"
+    assert before["cifar100"]["size"] > 10**8
+    assert before["gisette_rebuilt"]["label"] == "REBUILT"
+    assert "file in the data home only" in before["gisette_rebuilt"]["origin"]
+    path = write_cached(Dataset(TOY, X.astype(np.float32), Y, 4), tmp_path)
+    after = {row["name"]: row for row in describe(tmp_path)}
+    assert (after["toy"]["in_data_home"], after["toy"]["size"]) == (True, path.stat().st_size)
 
 
-def test_fetch_does_not_overwrite_what_another_process_put_there(server, hasty, tmp_path):
-    write_cached(DatasetArrays(X.astype(np.float32), Y, 4), TOY, tmp_path)
-    table = fetch(toy_from(server.put("toy.zip", archive())), tmp_path, settings=hasty)
+def test_fetch_does_not_overwrite_what_another_process_put_there(server, tmp_path):
+    write_cached(Dataset(TOY, X.astype(np.float32), Y, 4), tmp_path)
+    table = fetch(toy_from(server.put("toy.zip", archive())), tmp_path)
     np.testing.assert_array_equal(table.data, X)
     assert server.requests == []
 
@@ -256,30 +264,32 @@ def parse_text(files, entry):
     """A parser of a user's own: the last column of a text file is the target."""
     (path,) = files.values()
     rows = np.loadtxt(path)
-    return DatasetArrays(rows[:, :-1].astype(np.float32), rows[:, -1].astype(np.int64))
+    return Dataset(entry, rows[:, :-1].astype(np.float32), rows[:, -1].astype(np.int64))
 
 
-def test_a_new_dataset_is_one_entry(server, hasty, tmp_path, register):
+def test_a_new_dataset_is_one_entry(server, tmp_path, register, monkeypatch):
     """A set with a parser of its own: registered, listed, downloaded, kept, read back."""
     text = "\n".join(" ".join(map(str, row)) for row in np.column_stack([X, Y])).encode()
-    source = Source("loopback", (RemoteFile("dose.txt", (server.put("dose.txt", text),)),), parse_text)
+    monkeypatch.setitem(PARSERS, "text", parse_text)
+    file = {"name": "dose.txt", "urls": [server.put("dose.txt", text)]}
+    source = {"title": "loopback", "parser": "text", "files": [file]}
     register(DatasetEntry("dose", "DOSE", (6, 9), (3, 3), "nobody", sources=(source,)))
-    for dataset in (load_dataset("Dose", tmp_path, settings=hasty), load_dataset("dose", tmp_path, download=False)):
+    for dataset in (load_dataset("Dose", tmp_path), load_dataset("dose", tmp_path, download=False)):
         np.testing.assert_array_equal(dataset.data, X)
         assert dataset.target.tolist() == Y.tolist()
-    listed = {row.name: row for row in describe(tmp_path)}["dose"]
-    assert (listed.n_classes, listed.in_data_home) == (2, True)
+    listed = {row["name"]: row for row in describe(tmp_path)}["dose"]
+    assert (listed["n_classes"], listed["in_data_home"]) == (2, True)
 
 
 def test_tables_of_all_kinds_survive_the_data_home(tmp_path):
     names = np.array([f"gene {j}" for j in range(9)])
-    sparse = DatasetArrays(sp.csr_matrix(X, dtype=np.float32), Y, 4, names)
-    write_cached(sparse, replace(TOY, sparse=True), tmp_path)
+    sparse = Dataset(replace(TOY, sparse=True), sp.csr_matrix(X, dtype=np.float32), Y, 4, names)
+    write_cached(sparse, tmp_path)
     back = read_cached(replace(TOY, sparse=True), tmp_path)
     assert (back.data != sparse.data).nnz == 0
     assert back.feature_names.tolist() == names.tolist()
     image = replace(TOY, image_shape=(3, 3, 1))
-    write_cached(DatasetArrays(X.astype(np.uint8), Y, 4), image, tmp_path)
+    write_cached(Dataset(image, X.astype(np.uint8), Y, 4), tmp_path)
     assert (read_cached(image, tmp_path).data.dtype, read_cached(image, tmp_path).n_train) == (np.uint8, 4)
 
 
@@ -296,21 +306,21 @@ def test_data_home_order(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arrays", "message"),
+    ("dataset", "message"),
     [
-        (DatasetArrays(X, Y, 3), "3 training rows, expected 4"),
-        (DatasetArrays(X, Y[:5], 4), "5 target values for 6 rows"),
-        (DatasetArrays(X, 1 - Y * 2, 4), r"classes have \[3, 3\] rows"),
-        (DatasetArrays(X, Y, 4, np.array(["a"])), "1 names for 9 columns"),
+        (Dataset(TOY, X, Y, 3), "3 training rows, expected 4"),
+        (Dataset(TOY, X, Y[:5], 4), "5 target values for 6 rows"),
+        (Dataset(TOY, X, 1 - Y * 2, 4), r"classes have \[3, 3\] rows"),
+        (Dataset(TOY, X, Y, 4, np.array(["a"])), "1 names for 9 columns"),
     ],
 )
-def test_arrays_that_are_not_the_registered_ones(arrays, message):
+def test_arrays_that_are_not_the_registered_ones(dataset, message):
     with pytest.raises(DatasetError, match=message):
-        verify_arrays(arrays, TOY)
+        verify(dataset)
 
 
 def test_a_failed_write_keeps_the_old_file(tmp_path):
-    path = write_cached(DatasetArrays(X.astype(np.float32), Y, 4), TOY, tmp_path)
+    path = write_cached(Dataset(TOY, X.astype(np.float32), Y, 4), tmp_path)
     before = path.read_bytes()
 
     class Broken:
@@ -320,12 +330,12 @@ def test_a_failed_write_keeps_the_old_file(tmp_path):
             raise RuntimeError("stopped in the middle")
 
     with pytest.raises(RuntimeError, match="in the middle"):
-        write_cached(DatasetArrays(Broken(), Y), replace(TOY, n_train=None), tmp_path)
+        write_cached(Dataset(replace(TOY, n_train=None), Broken(), Y), tmp_path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["toy.npz"]
     (tmp_path / "home").write_text("")
     with pytest.raises(DatasetError, match=r"Cannot write the dataset into .*home.*TAMIZ_DATA_HOME"):
-        prepare_folder(tmp_path / "home")
+        fetch(toy_from("http://127.0.0.1:9/toy.zip"), tmp_path / "home")
 
 
 THE_TWELVE = (
@@ -344,11 +354,13 @@ def test_entries_are_consistent():
         assert entry.target_names is None or len(entry.target_names) == entry.n_classes, name
         assert entry.image_shape is None or np.prod(entry.image_shape) == entry.shape[1], name
         assert bool(entry.label) == bool(entry.stands_in_for) == (not entry.sources), name
-        for file in (file for source in entry.sources for file in source.files):
-            assert file.checksum is None or re.fullmatch(r"md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}", file.checksum)
+        for file in (file for source in entry.sources for file in source["files"]):
+            checksum = file.get("checksum")
+            assert checksum is None or re.fullmatch(r"md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}", checksum)
             # An address without encryption only where a checksum guards the file.
-            assert all(url.startswith("https:") or file.checksum for url in file.urls), name
-            assert file.checksum or entry.totals or name == "gisette"
+            assert all(url.startswith("https:") or checksum for url in file["urls"]), name
+            assert checksum or entry.totals or name == "gisette"
+        assert {source["parser"] for source in entry.sources} <= set(PARSERS)
 
 
 @pytest.mark.data
@@ -381,12 +393,12 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize("stream", [Terminal, io.StringIO])
-def test_the_bar_is_drawn_on_a_terminal_only(server, hasty, tmp_path, register, monkeypatch, stream):
+def test_the_bar_is_drawn_on_a_terminal_only(server, tmp_path, register, monkeypatch, stream):
     """The bar without its delay: the download takes no two seconds."""
     monkeypatch.setattr("tamiz.paper.datasets.ProgressBar", partial(ProgressBar, delay=0.0, interval=0.0))
     monkeypatch.setattr(sys, "stderr", stream())
     register(toy_from(server.put("toy.zip", archive())))
-    load_dataset("toy", tmp_path, settings=hasty)
+    load_dataset("toy", tmp_path)
     written = sys.stderr.getvalue()
     assert ("toy.zip [####################] 100% of" in written) == (stream is Terminal)
     assert written.endswith("\n") == (stream is Terminal)

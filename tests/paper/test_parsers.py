@@ -17,7 +17,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from tamiz.errors import DatasetError
-from tamiz.paper.dataset_registry import DatasetEntry
+from tamiz.paper.datasets import DatasetEntry
 from tamiz.paper.parsers import (
     PARSE_FAULTS,
     classes_by_count,
@@ -79,24 +79,15 @@ def challenge_files(X, y, n_train, sparse):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("zipped", [False, True])
-def test_challenge_layout(tmp_path, sparse, zipped):
+def test_challenge_layout(tmp_path, sparse):
     X = RANDOM.integers(0, 4, size=(6, 9))
     X[2] = 0  # an empty line in the sparse layout
     y = np.array([0, 1, 0, 1, 1, 0])
     contents = challenge_files(X, y, 4, sparse)
-    files = {}
-    if zipped:
-        with zipfile.ZipFile(tmp_path / "toy.zip", "w") as archive:
-            for name, text in contents.items():
-                archive.writestr(name, text)
-        files["toy.zip"] = tmp_path / "toy.zip"
-    else:
+    with zipfile.ZipFile(tmp_path / "toy.zip", "w") as archive:
         for name, text in contents.items():
-            base = name.rsplit("/", 1)[-1]
-            (tmp_path / base).write_text(text)
-            files[base] = tmp_path / base
-    table = parse_challenge(files, entry((6, 9), (3, 3), sparse=sparse, n_train=4))
+            archive.writestr(name, text)
+    table = parse_challenge({"toy.zip": tmp_path / "toy.zip"}, entry((6, 9), (3, 3), sparse=sparse, n_train=4))
     assert sp.issparse(table.data) == sparse
     np.testing.assert_array_equal(table.data.toarray() if sparse else table.data, X)
     assert table.target.tolist() == y.tolist()
@@ -291,7 +282,9 @@ def test_list_of_table_and_factor(tmp_path, frame, version, pack):
 def test_factor_keeps_its_levels(tmp_path):
     path = tmp_path / "golub.RData"
     path.write_bytes(workspace(X, Y, True))
-    assert read_rdata(path)["golub"].named()["y"].as_labels().tolist() == ["ALL", "AML", "ALL", "AML", "ALL"]
+    (_, (codes, attributes)), _ = read_rdata(path)["golub"]
+    levels = attributes["levels"][0]
+    assert [levels[code - 1] for code in codes] == ["ALL", "AML", "ALL", "AML", "ALL"]
 
 
 def test_every_truncation_is_refused(tmp_path):

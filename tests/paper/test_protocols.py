@@ -50,9 +50,9 @@ def fits(monkeypatch):
     return recorded
 
 
-def run_one(protocol, plan, home, method):
+def run_one(plan, home, method):
     """Run the first cell of a method; return its settings and its result."""
-    cell = next(cell for cell in protocol.make_cells(plan, home) if cell.settings["method"] == method)
+    cell = next(cell for cell in plan.make_cells(home) if cell.settings["method"] == method)
     outcome = execute(cell, home)
     assert "failure" not in outcome, outcome
     return cell.settings, outcome["result"]
@@ -77,11 +77,10 @@ TAMIZ = {name: E2EFSClassifier().get_params()[name] for name in PAPER}
     ],
 )
 def test_every_network_is_trained_by_the_recipe(table, fits, monkeypatch, protocol, network, recipe, method, expected):
-    monkeypatch.setattr("tamiz.paper.three_layer.curve_sizes_of", lambda dataset: (2, 4))
-    plan = {"datasets": ["toy"], "methods": [method], "n_repeats": 1, "recipe": recipe}
-    plan |= {"m_values": [2, 4], "learners": ["NaiveF", "Naive"]} if protocol == "microarray" else {}
-    loaded = load_protocol(protocol)
-    settings, result = run_one(loaded, loaded.make_plan(**plan), table, method)
+    monkeypatch.setattr("tamiz.paper.figures.curve_sizes_of", lambda dataset: (2, 4))
+    plan = {"datasets": ["toy"], "methods": [method], "repeats": 1, "recipe": recipe}
+    plan |= {"k": [2, 4], "learners": ["NaiveF", "Naive"]} if protocol == "microarray" else {}
+    settings, result = run_one(load_protocol(protocol)(**plan), table, method)
     networks = [(fit, X) for fit, X in fits if isinstance(fit, E2EFSClassifier)]
     found = [(fit.n_features_to_select, X.shape[1]) for fit, X in networks]
     assert found == [(m, columns) for m, columns, _ in expected]
@@ -101,8 +100,8 @@ def test_every_network_is_trained_by_the_recipe(table, fits, monkeypatch, protoc
 
 def test_filters_see_unit_ranges_and_networks_the_rows_as_they_are(table, fits):
     microarray = load_protocol("microarray")
-    plan = microarray.make_plan(datasets=["toy"], methods=["fisher"], m_values=[2], n_repeats=1, learners=["Naive"])
-    run_one(microarray, plan, table, "fisher")
+    plan = microarray(datasets=["toy"], methods=["fisher"], k=[2], repeats=1, learners=["Naive"])
+    run_one(plan, table, "fisher")
     parts = load_split("toy", table, load_checked("toy", table)[1], 0)
     (scored,) = (X for fit, X in fits if isinstance(fit, BaselineSelector))
     np.testing.assert_array_equal(scored, unit_range(parts.train))
@@ -113,8 +112,8 @@ def test_filters_see_unit_ranges_and_networks_the_rows_as_they_are(table, fits):
 
 def test_the_svm_chooses_c_by_five_folds_on_rows_of_equation_9(table, fits):
     microarray = load_protocol("microarray")
-    plan = microarray.make_plan(datasets=["toy"], methods=["fisher"], m_values=[3], n_repeats=1, learners=["SVM"])
-    settings, _ = run_one(microarray, plan, table, "fisher")
+    plan = microarray(datasets=["toy"], methods=["fisher"], k=[3], repeats=1, learners=["SVM"])
+    settings, _ = run_one(plan, table, "fisher")
     machines = [(fit, X) for fit, X in fits if isinstance(fit, LinearSVC)]
     sizes = [len(X) for _, X in machines]
     assert sizes == [48] * 20 + [60], "four values of C in five folds of 60 rows, then all rows"
@@ -145,12 +144,12 @@ def test_svm_picks_what_a_grid_search_picks():
     generator = np.random.default_rng(0)
     X = generator.normal(size=(120, 6))
     y = (X[:, 1] + 0.5 * generator.normal(size=120) > 0).astype(int)
-    grid = {"C": list(GRIDS["small"].values)}
+    grid = {"C": list(GRIDS["small"]["values"])}
     search = GridSearchCV(LinearSVC(dual="auto", random_state=0), grid, cv=StratifiedKFold(5), scoring="accuracy")
     machine = fit_svm(X, y, GRIDS["small"], seed=0)
     assert search.fit(X, y).best_params_["C"] == machine.C
     np.testing.assert_array_equal(machine.coef_, search.best_estimator_.coef_)
-    assert len(GRIDS["full"].solvers) * len(GRIDS["full"].values) == 44
+    assert len(GRIDS["full"]["solvers"]) * len(GRIDS["full"]["values"]) == 44
     assert np.mean(fit_svm(X, y, GRIDS["full"], seed=0).predict(X) == y) > 0.8
     few = np.array([[0.0], [0.1], [1.0], [0.9], [1.1], [1.2]])
     assert fit_svm(few, np.array([0, 0, 1, 1, 1, 1]), GRIDS["small"], 0).predict([[0.05], [1.0]]).tolist() == [0, 1]
@@ -181,21 +180,21 @@ def test_settings_of_every_method_are_its_parameters(method):
 
 def test_other_plans_are_other_cells(table):
     microarray = load_protocol("microarray")
-    common = {"datasets": ["toy"], "methods": ["e2efs-soft"], "m_values": [2], "n_repeats": 1}
+    common = {"datasets": ["toy"], "methods": ["e2efs-soft"], "k": [2], "repeats": 1}
 
     def keys(**more):
-        return {cell.key for cell in microarray.make_cells(microarray.make_plan(**{**common, **more}), table)}
+        return {cell.key for cell in microarray(**{**common, **more}).make_cells(table)}
 
     first = keys()
     assert len(first) == 3 * 3
-    for change in ({"m_values": [3]}, {"grid": "full"}, {"seed": 1}, {"learners": ["SVM"]}):
+    for change in ({"k": [3]}, {"grid": "full"}, {"seed": 1}, {"learners": ["SVM"]}):
         assert first.isdisjoint(keys(**change))
     assert len(first & keys(recipe="tamiz")) == 0 + 3 * 0
-    assert first < keys(n_repeats=2)
-    cell = microarray.make_cells(microarray.make_plan(**common), table)[0]
+    assert first < keys(repeats=2)
+    cell = microarray(**common).make_cells(table)[0]
     failure = execute(type(cell)(cell.protocol, cell.name, {**cell.settings, "data": "0" * 32}), table)["failure"]
     assert "not the one that the run was planned with" in failure
-    many = microarray.make_cells(microarray.make_plan(**{**common, "m_values": [5000]}), table)[0]
+    many = microarray(**{**common, "k": [5000]}).make_cells(table)[0]
     assert "more than the 12 feature(s)" in execute(many, table)["failure"]
 
 
@@ -238,17 +237,12 @@ def test_erf_pair_is_the_scaler_of_the_training_part():
 # ---- ground truth and MADELON
 
 
-def run_protocol_cells(protocol, plan, home=None, method=None):
-    cells = [cell for cell in protocol.make_cells(plan, home) if method in (None, cell.settings["method"])]
-    results = {cell.key: execute(cell, home)["result"] for cell in cells}
-    return protocol.summarise(plan, cells, results, {}), results
-
-
 def test_ground_truth_finds_what_a_method_is_known_to_find():
     """ReliefF sees a xor of two among eight columns, Fisher cannot: no column says anything alone."""
     truth = load_protocol("ground-truth")
-    plan = truth.make_plan(datasets=["xor"], methods=["relieff", "fisher"], sizes=[8, 32], n_folds=3)
-    summary, _ = run_protocol_cells(truth, plan)
+    plan = truth(problems=["xor"], methods=["relieff", "fisher"], sizes=[8, 32], folds=3)
+    cells = plan.make_cells()
+    summary = plan.summarise(cells, {cell.key: execute(cell)["result"] for cell in cells}, {})
     means = {(record["method"], record["size"]): record["mean"] for record in summary.records}
     assert means["relieff", 8] == 1.0
     assert means["fisher", 32] < 0.5
@@ -263,8 +257,8 @@ def test_ground_truth_finds_what_a_method_is_known_to_find():
 ])  # fmt: skip
 def test_methods_get_what_the_problems_need(method, problem, size, parameter):
     truth = load_protocol("ground-truth")
-    plan = truth.make_plan(datasets=[problem], methods=[method], sizes=[size], n_folds=2)
-    cell = next(cell for cell in truth.make_cells(plan) if cell.settings["method"] == method)
+    plan = truth(problems=[problem], methods=[method], sizes=[size], folds=2)
+    cell = next(cell for cell in plan.make_cells() if cell.settings["method"] == method)
     assert parameter in cell.settings["parameters"].items()
     assert execute(cell)["result"]["scores"][0][2][0] >= (0.5 if method == "mrmr" else 1.0)
 
@@ -272,25 +266,25 @@ def test_methods_get_what_the_problems_need(method, problem, size, parameter):
 def test_ground_truth_refuses_what_makes_no_sense():
     truth = load_protocol("ground-truth")
     for options, message in [
-        ({"datasets": ["ring xor"]}, r"Did you mean 'ring\+xor'"),
+        ({"problems": ["ring xor"]}, r"Did you mean 'ring\+xor'"),
         ({"methods": ["all"]}, "finds every true one"),
         ({"sizes": [4]}, "at least 8"),
-        ({"n_folds": 1}, "--folds must be at least 2"),
+        ({"folds": 1}, "--folds must be at least 2"),
     ]:
         with pytest.raises(ValueError, match=message):
-            truth.make_plan(**options)
+            truth(**options)
     with pytest.raises(ValueError, match="-k must be at least 1"):
-        load_protocol("madelon").make_plan(k=0)
+        load_protocol("madelon")(k=0)
 
 
 @pytest.mark.data
 def test_madelon_orders_methods_as_published(data_home, monkeypatch):
     madelon = load_protocol("madelon")
-    monkeypatch.setattr(type(madelon), "n_trees", 50)
-    plan = madelon.make_plan(methods=["fisher"], n_runs=1)
-    cells = [cell for cell in madelon.make_cells(plan, data_home) if cell.settings["method"] != "all"]
+    monkeypatch.setattr(madelon, "n_trees", 50)
+    plan = madelon(methods=["fisher"], runs=1)
+    cells = [cell for cell in plan.make_cells(data_home) if cell.settings["method"] != "all"]
     results = {cell.key: execute(cell, data_home)["result"] for cell in cells}
-    summary = madelon.summarise(plan, cells, results, {})
+    summary = plan.summarise(cells, results, {})
     means = {row.method: row.mean for row in summary.rows}
     assert means["fisher"] > means["random"] + 0.1
     assert "| ReliefF | 0.941 |" in summary.markdown
@@ -298,7 +292,7 @@ def test_madelon_orders_methods_as_published(data_home, monkeypatch):
 
 def test_surfaces():
     surfaces = load_protocol("surfaces")
-    summary = surfaces.summarise(surfaces.make_plan(n_points=3), [], {}, {})
+    summary = surfaces(points=3).summarise([], {}, {})
     assert "| (0, 1) | 0.000 | 0.000 |" in summary.markdown
     assert "| (1, 1) | 0.000 | 2.000 |" in summary.markdown
     assert all(one <= two for one, two in pairwise(sorted(record["L12+LM"] for record in summary.records)))

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import importlib.util
 import json
 from importlib.resources import files
 from itertools import product
+from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tamiz.baselines.registry import get_method
 from tamiz.paper import numbers
+from tamiz.paper.figures import ANEW, JOINT, ThreeLayer, curve_sizes_of
 from tamiz.paper.images import IMAGE_METHODS, NEW, OWN, PUBLISHED_ORDERS, Images
-from tamiz.paper.microarray import Microarray, scored_by
+from tamiz.paper.microarray import Microarray
 from tamiz.paper.protocol import Cell, load_protocol
 from tamiz.paper.recipes import recipes_of
-from tamiz.paper.results import draw_summary, headline_rows, summary_table, write_page
 from tamiz.paper.runner import run_protocol
 from tamiz.paper.tables import behind_rows, bold_rows, collect
-from tamiz.paper.three_layer import ANEW, JOINT, ThreeLayer, curve_sizes_of
 
 
 def microarray_cells(plan, score):
@@ -28,18 +28,18 @@ def microarray_cells(plan, score):
     cells, results = [], {}
     for dataset, method in product(plan.datasets, plan.methods):
         for recipe in recipes_of(plan) if get_method(method).trains_model else (None,):
-            for unit in range(3 * plan.n_repeats):
+            for unit in range(3 * plan.repeats):
                 about = {"dataset": dataset, "method": method, "recipe": recipe, "unit": unit}
-                cell = Cell("microarray", f"{about}", {**about, "sizes": list(plan.m_values)})
+                cell = Cell("microarray", f"{about}", {**about, "sizes": list(plan.k)})
                 cells.append(cell)
                 results[cell.key] = {
                     "scores": [
-                        [learner, its, [score(method, learner, its, unit, m) for m in plan.m_values]]
-                        for learner, its in scored_by(plan, method, recipe)
+                        [learner, its, [score(method, learner, its, unit, m) for m in plan.k]]
+                        for learner, its in plan.scored_by(method, recipe)
                     ],
-                    "support": None if method == "all" else [list(range(m)) for m in plan.m_values],
-                    "seconds": [0.5 if recipe != "tamiz" else 2.0] * len(plan.m_values),
-                    "converged": [unit != 0] * len(plan.m_values),
+                    "support": None if method == "all" else [list(range(m)) for m in plan.k],
+                    "seconds": [0.5 if recipe != "tamiz" else 2.0] * len(plan.k),
+                    "converged": [unit != 0] * len(plan.k),
                     "n_features": 2000,
                 }
     return cells, results
@@ -52,8 +52,7 @@ def line(markdown, label, number=0):
 
 
 def test_microarray_with_known_scores():
-    protocol = Microarray()
-    plan = protocol.make_plan(datasets=["colon", "gina_rebuilt"], methods=["fisher", "e2efs"], n_repeats=3)
+    plan = Microarray(datasets=["colon", "gina_rebuilt"], methods=["fisher", "e2efs"], repeats=3)
     level = {"e2efs": 0.9, "fisher": 0.6, "all": 0.99, "random": 0.5}
     cells, results = microarray_cells(
         plan,
@@ -61,7 +60,7 @@ def test_microarray_with_known_scores():
     )
     lost = next(cell for cell in cells if cell.settings["method"] == "fisher")
     del results[lost.key]
-    summary = protocol.summarise(plan, cells, results, {lost.name: "ValueError: no"})
+    summary = plan.summarise(cells, results, {lost.name: "ValueError: no"})
     text = summary.markdown
     assert line(text, "E2E-FS, SVM [paper]")[0] == "**0.903 ± 0.00** (0.825)"
     assert line(text, "Fisher, SVM")[0].endswith("↓ (0.828)")
@@ -79,27 +78,18 @@ def test_microarray_with_known_scores():
     assert line(text, "Fisher, SVM", number=1) == ["0.602"] * 5
     fisher = next(r for r in summary.records if (r["method"], r["detail"], r["size"]) == ("fisher", "SVM", "mean"))
     assert (fisher["n"], fisher["published"], fisher["bold"]) == (8, 0.828, False)
-    (name, comparison, about), _ = protocol.comparisons(plan, summary)
-    assert (name, about["title"], about["n_rows"], about["n_features"]) == ("colon", "COLON", 62, 2000)
-    assert comparison.methods[:3] == ("fisher / Naive [paper]", "fisher / SVM", "e2efs / NaiveF [paper]")
-    assert set(comparison.references) == {f"{m} / {x}" for m in ("random", "all") for x in ("Naive [paper]", "SVM")}
-    assert comparison.scores.shape == (9, 5, 9)
-    assert np.isnan(comparison.scores[0]).sum() == 5
 
 
 def test_few_splits_make_nothing_bold_and_both_recipes_are_rows():
-    protocol = Microarray()
-    plan = protocol.make_plan(
-        datasets=["colon"], methods=["fisher", "e2efs"], m_values=[10], n_repeats=1, recipe="both"
-    )
+    plan = Microarray(datasets=["colon"], methods=["fisher", "e2efs"], k=[10], repeats=1, recipe="both")
     cells, results = microarray_cells(
         plan, lambda method, learner, recipe, split, m: 0.7 if recipe == "tamiz" else 0.9 + 0.01 * split
     )
-    summary = protocol.summarise(plan, cells, results, {})
+    summary = plan.summarise(cells, results, {})
     assert "**" not in summary.markdown
     assert "No row is bold: 3 splits cannot tell any two rows apart" in summary.markdown
     assert not any(record.get("bold") for record in summary.records)
-    rows = collect(protocol, plan, cells, results)
+    rows = collect(plan, cells, results)
     assert bold_rows(rows) == behind_rows(rows, 1 / 3) == set()
     assert [row.label for row in rows if row.method == "fisher"] == [
         "Fisher, Naive [paper]",
@@ -113,16 +103,15 @@ def test_few_splits_make_nothing_bold_and_both_recipes_are_rows():
 
 
 def test_nemenyi_is_not_printed_where_no_ranks_can_differ_so_much():
-    plan = Microarray().make_plan(datasets=["colon", "lung"], methods=["fisher", "e2efs"], m_values=[10], n_repeats=1)
+    plan = Microarray(datasets=["colon", "lung"], methods=["fisher", "e2efs"], k=[10], repeats=1)
     cells, results = microarray_cells(plan, lambda method, learner, *rest: 0.5 + 0.01 * len(method + learner))
-    words = Microarray().summarise(plan, cells, results, {}).markdown
+    words = plan.summarise(cells, results, {}).markdown
     assert "tell no two rows apart by their mean ranks" in words
     assert "differ by less than" not in words
 
 
 def test_dead_networks_are_counted_and_the_median_is_shown(tmp_path):
-    protocol = ThreeLayer()
-    plan = protocol.make_plan(datasets=["madelon", "gina_rebuilt"], methods=["fisher", "e2efs"], n_repeats=2)
+    plan = ThreeLayer(datasets=["madelon", "gina_rebuilt"], methods=["fisher", "e2efs"], repeats=2)
     cells, results = [], {}
     for dataset, method, unit in product(plan.datasets, plan.methods, range(6)):
         sizes = list(curve_sizes_of(dataset))
@@ -137,7 +126,7 @@ def test_dead_networks_are_counted_and_the_median_is_shown(tmp_path):
             "seconds": [1.0],
             "converged": [True] * len(sizes),
         }
-    summary = protocol.summarise(plan, cells, results, {})
+    summary = plan.summarise(cells, results, {})
     text = summary.markdown
     assert line(text, "E2E-FS, anew [paper]", number=1)[0] == "0.700 (0.889)"
     assert line(text, "*E2E-FS, anew [paper]: median*")[0] == "0.800"
@@ -147,12 +136,12 @@ def test_dead_networks_are_counted_and_the_median_is_shown(tmp_path):
     assert "8 of 24 networks died; the rate of 0.05" in text
     assert "gamma's own Adam" not in text
     assert "### GINA (REBUILT)" in text
-    assert protocol.draw(summary, cells, results, tmp_path) == {"figure": str(tmp_path / "figure.png")}
+    assert plan.draw(summary, cells, results, tmp_path) == {"figure": str(tmp_path / "figure.png")}
 
 
 def image_results(plan, accuracy):
     cells, results = [], {}
-    for dataset, method, unit in product(plan.datasets, plan.methods, range(plan.n_runs)):
+    for dataset, method, unit in product(plan.datasets, plan.methods, range(plan.runs)):
         sizes = [39, 78, 196, 392]
         cell = Cell("images", f"{dataset} {method} {unit}", {"dataset": dataset, "method": method, "recipe": None,
                                                              "unit": unit, "sizes": sizes})  # fmt: skip
@@ -171,11 +160,10 @@ def image_results(plan, accuracy):
 
 
 def test_images_say_rows_convergence_and_order(tmp_path):
-    protocol = Images()
-    plan = protocol.make_plan(datasets=["mnist"], methods=["dfs", "sfs", "e2efs", "e2efs-soft"], epochs=11, n_runs=3)
+    plan = Images(datasets=["mnist"], methods=["dfs", "sfs", "e2efs", "e2efs-soft"], epochs=11, runs=3)
     accuracy = {"dfs": 0.8, "sfs": 0.7, "e2efs": 0.85, "e2efs-soft": 0.9, "random": 0.95, "all": 0.99}
     cells, results = image_results(plan, accuracy)
-    summary = protocol.summarise(plan, cells, results, {})
+    summary = plan.summarise(cells, results, {})
     text = summary.markdown
     assert "Training and test images: MNIST: 2,000 and 660." in text
     assert "No row is bold: 3 runs" in text
@@ -186,12 +174,20 @@ def test_images_say_rows_convergence_and_order(tmp_path):
     assert line(text, "MNIST, authors' files")[0] == "0.80"
     assert line(text, "MNIST, *spread*")[0] == "0.200"
     assert "CIFAR-100" in text
-    files_ = protocol.draw(summary, cells, results, tmp_path)
+    files_ = plan.draw(summary, cells, results, tmp_path)
     assert list(files_) == ["masks of mnist"]
     assert (tmp_path / "masks-mnist.png").read_bytes()[:4] == b"\x89PNG"
 
 
 # ---- pages
+
+
+def load_page_script():
+    path = Path(__file__).parents[2] / "benchmarks" / "results_page.py"
+    spec = importlib.util.spec_from_file_location("results_page", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def headline(method, value, **more):
@@ -209,42 +205,27 @@ def test_headlines_take_the_best_row_of_each_kind_and_recipe():
         headline("all", 1.0),
         headline("fisher", 0.99, dataset="LUNG"),
     ]
-    paper, tamiz, lung = headline_rows(scores)
-    assert (paper.label, paper.best["value"], paper.other["method"]) == ("COLON [paper]", 0.85, "fisher")
-    assert (tamiz.best["method"], tamiz.variants["e2efs"]["value"], tamiz.other["value"]) == ("pairs", 0.9, 0.8)
-    assert (lung.label, lung.variants) == ("LUNG", {})
-    assert [kind for kind, _ in tamiz.marks()] == ["other", "own", "e2efs"]
-    table = summary_table([paper, tamiz, lung])
+    script = load_page_script()
+    paper, tamiz, lung = script.headline_rows(scores)
+    assert (paper["label"], paper["best"]["value"], paper["other"]["method"]) == ("COLON [paper]", 0.85, "fisher")
+    assert (tamiz["best"]["method"], tamiz["e2efs"]["value"], tamiz["other"]["value"]) == ("pairs", 0.9, 0.8)
+    assert (lung["label"], lung["e2efs"]) == ("LUNG", None)
+    table = script.summary_table([paper, tamiz, lung])
     assert "| COLON [paper] | E2E-FS, SVM: 0.850 (0.860) | SVM: 0.850 (0.860) | – | Fisher: 0.800 |" in table
-    chart = draw_summary([paper, tamiz, lung])
-    assert chart == draw_summary([paper, tamiz, lung]), "the same scores, the same file"
-    for words in ("microarray: accuracy", "COLON [tamiz]", "E2E-FS-Pairs, pair search", "published"):
-        assert words in chart
 
 
 def test_pages_of_several_runs(tmp_path):
     folders = [tmp_path / name for name in ("surfaces", "xor", "ring")]
-    surfaces, truth = load_protocol("surfaces"), load_protocol("ground-truth")
-    run_protocol(surfaces, surfaces.make_plan(n_points=3), folders[0])
+    run_protocol(load_protocol("surfaces")(points=3), folders[0])
     for folder, problem in zip(folders[1:], ("xor", "ring"), strict=True):
-        plan = truth.make_plan(datasets=[problem], methods=["relieff"], sizes=[8], n_folds=2)
-        run_protocol(truth, plan, folder, jobs=1)
-    written = write_page(folders, tmp_path / "docs" / "results.md")
+        plan = load_protocol("ground-truth")(problems=[problem], methods=["relieff"], sizes=[8], folds=2)
+        run_protocol(plan, folder, jobs=1)
+    written = load_page_script().write_page(folders, tmp_path / "docs" / "results.md")
     assert all(path.exists() for path in written)
-    names = sorted(path.relative_to(tmp_path / "docs").as_posix() for path in written)
-    assert names == [
-        "images/results-chart.svg",
-        "images/surfaces-figure.png",
-        "results.md",
-        *(
-            f"results/{name}.{kind}"
-            for name in ("ground-truth-2", "ground-truth", "surfaces")
-            for kind in ("json.gz", "md")
-        ),
-    ]
     text = (tmp_path / "docs" / "results.md").read_text()
     assert "- ground-truth (xor" not in text, "both runs are means over the same"
     assert "[ground-truth](results/ground-truth-2.md) | ring |" in text
+    assert (tmp_path / "docs" / "images" / "surfaces-figure.png").exists()
     page = (tmp_path / "docs" / "results" / "ground-truth.md").read_text()
     command = "tamiz reproduce ground-truth --problems xor --methods relieff,random --sizes 8 --folds 2"
     assert f"Made by `{command}` on " in page

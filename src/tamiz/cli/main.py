@@ -16,7 +16,7 @@ try:
     from tamiz.cli.compare import compare_command
     from tamiz.cli.errors import EXIT_INTERRUPTED, EXIT_OUTPUT, handle_errors, print_error
     from tamiz.cli.pairs import pairs
-    from tamiz.cli.reproduce import add_commands as add_reproduce_commands
+    from tamiz.cli.reproduce import reproduce
     from tamiz.cli.select import demo, select_command
     from tamiz.cli.serve import datasets, serve, warm_up_engines
 except KeyboardInterrupt:  # nothing has begun yet: no traceback
@@ -56,12 +56,12 @@ for _name, _function, _short, _example in (
     ("apply", apply, "Predict new rows with a model that select wrote.", "tamiz-genes/model.tamiz new-patients.csv"),
     ("demo", demo, "Show it at work on a table that comes with scikit-learn.", "--open"),
     ("serve", serve, "Open a live page: drop a table, drag M.", "genes.csv --target tumour --open"),
+    ("reproduce", reproduce, "Run the paper's tables and figures again.", "microarray -d colon,lung -m e2efs,fisher"),
     ("datasets", datasets, "List the datasets of the paper.", ""),
     ("warm-up", warm_up_engines, "Compile the engines, for container images.", ""),
 ):
     _epilog = f"Example: tamiz {_name} {_example}".rstrip()
     app.command(_name, short_help=_short, epilog=_epilog)(handle_errors(_function))
-add_reproduce_commands(app, handle_errors)
 
 
 def _flush_output(end: SystemExit) -> None:

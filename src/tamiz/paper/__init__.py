@@ -9,11 +9,8 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "dataset_registry": ("REGISTRY", "DatasetEntry", "find_entry"),
-    "datasets": ("Listing", "describe", "find_data_home", "load_dataset"),
-    "download": ("DownloadSettings",),
+    "datasets": ("REGISTRY", "Dataset", "DatasetEntry", "describe", "find_data_home", "find_entry", "load_dataset"),
     "generators": (*("Truth", "make_ring", "make_ring_xor", "make_ring_xor_sum", "make_xor"),),
-    "parsers": ("Dataset",),
 }
 __all__ = sorted(name for names in _HOMES.values() for name in names)
 

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_sample_weight
-from torch import Tensor, nn
 
+from tamiz._utils.extras import require
 from tamiz._utils.validation import finite_number
 from tamiz.baselines.base import BaselineSelector, ranking_from_scores
 from tamiz.core.losses import Loss, get_loss
-from tamiz.core.rule import Rule
 from tamiz.engines.contract import Problem
-from tamiz.engines.linear import LinearEngine
-from tamiz.engines.schedule import Schedule
 from tamiz.errors import DivergenceError
-from tamiz.paper.networks import get_network, make_network
 from tamiz.rows.exact import DEVIATIONS
 from tamiz.rows.scaling import prepare_table
-from tamiz.torch import train_weights
-from tamiz.torch.batches import TensorBatches, full_sizes
-from tamiz.torch.trainer import checked_device, decay_groups, seeded
 
 
 @dataclass(frozen=True)
@@ -80,38 +72,30 @@ class Recipe:
     momentum: float = 0.0
 
     def __post_init__(self) -> None:
+        if self.optimizer not in ("adam", "sgd"):
+            raise ValueError(f"optimizer must be 'adam' or 'sgd', got {self.optimizer!r}.")
         if self.epochs < 1 or (self.batch_size is not None and self.batch_size < 1):
             raise ValueError(f"epochs and batch_size must be at least 1, got {self.epochs} and {self.batch_size}.")
 
     def batch_size_for(self, n_samples: int) -> int:
-        """Return the rows per step for ``n_samples`` training samples."""
+        """Rows per step for ``n_samples`` training samples."""
         return self.batch_size if self.batch_size is not None else max(2, n_samples // 50)
 
     def l2_for(self, n_samples: int) -> float:
-        """Return the factor of the squared norm of the weights for ``n_samples`` training samples."""
+        """Factor of the squared norm of the weights for ``n_samples`` training samples."""
         return self.l2 / n_samples if self.l2_over_samples else self.l2
 
     def learning_rate_at(self, epoch: int) -> float:
-        """Return the rate in an epoch, counted from 0."""
+        """Rate in an epoch, counted from 0."""
         return self.learning_rate / 5.0 ** (epoch // self.decay_every)
 
     def with_epochs(self, epochs: int) -> Recipe:
-        """Return the same recipe for another length; the schedule of the rates is stretched with it."""
+        """Make the same recipe for another length; the schedule of the rates is stretched with it."""
         return replace(self, epochs=epochs, decay_every=max(1, round(self.decay_every * epochs / self.epochs)))
 
     def rates(self) -> list[float]:
-        """Return the rate of each epoch, as a factor of the first."""
+        """List the rate of each epoch, as a factor of the first."""
         return [self.learning_rate_at(epoch) / self.learning_rate for epoch in range(self.epochs)]
-
-    def make_optimizer(self, parameters: Iterable[nn.Parameter], n_samples: int) -> torch.optim.Optimizer:
-        """Make the optimizer over the parameters of a model, with the l2 for ``n_samples`` rows."""
-        groups = decay_groups(parameters, self.l2_for(n_samples))
-        if self.optimizer == "adam":
-            return torch.optim.Adam(groups, lr=self.learning_rate, fused=True)
-        if self.optimizer == "sgd":
-            nesterov = self.momentum > 0
-            return torch.optim.SGD(groups, lr=self.learning_rate, momentum=self.momentum, nesterov=nesterov, fused=True)
-        raise ValueError(f"optimizer must be 'adam' or 'sgd', got {self.optimizer!r}.")
 
 
 #: Microarrays and challenge sets. So is every network trained that has no recipe of its own.
@@ -119,194 +103,6 @@ NAIVE = Recipe()
 #: Images. The paper names neither momentum nor batch size; 0.9 (Nesterov) and 128 are those of the Wide ResNet paper, whose
 #: rates and decay it uses.
 IMAGES = Recipe("sgd", "softmax", 0.1, 30, 5e-4, False, 110, 128, 0.9)
-
-
-class OneToOne(nn.Module):
-    """Multiply each input by a weight of its own, 1 at the start (Li, Chen and Wasserman 2016).
-
-    Examples
-    --------
-    >>> OneToOne(2)(torch.tensor([[3.0, 4.0]])).tolist()
-    [[3.0, 4.0]]
-    """
-
-    def __init__(self, n_features: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(n_features))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the inputs, each times its weight."""
-        return x * self.weight
-
-    def penalty(self, l1: float, l2: float) -> Tensor:
-        """Return ``l1 * |w|_1 + l2 * |w|_2^2``."""
-        return l1 * self.weight.abs().sum() + l2 * torch.dot(self.weight, self.weight)
-
-
-def fit_network(
-    model: nn.Module,
-    problem: Problem,
-    recipe: Recipe,
-    loss: Loss,
-    *,
-    penalty: Callable[[], Tensor] | None = None,
-    seed: int = 0,
-    progress: bool = False,
-) -> None:
-    """Train a network in place with :func:`tamiz.torch.train_weights`, as a recipe says.
-
-    The loss of a batch is the sum of the weighted losses over the *number* of its rows, with weights of mean 1 over all
-    rows: so the average step follows the weighted mean over the table, however the classes fall into small batches.
-
-    Parameters
-    ----------
-    model : nn.Module
-        The network; trained on the device it lies on, left in evaluation mode.
-    problem : Problem
-        Inputs, targets as the loss takes them, and sample weights.
-    recipe : Recipe
-        Optimizer, rates, regularisation and length.
-    loss : Loss
-        The loss.
-    penalty : callable or None, default=None
-        What it returns is added to the loss of every batch.
-    seed : int, default=0
-        Decides the order of the rows and what the model itself draws (dropout).
-    progress : bool, default=False
-        Whether to draw a bar on stderr.
-
-    Examples
-    --------
-    >>> problem = Problem(np.array([[-1.0], [-2.0], [1.0], [2.0]]), np.array([[-1.0], [-1.0], [1.0], [1.0]]))
-    >>> recipe, hinge = replace(NAIVE.with_epochs(50), learning_rate=0.1, l2=0.0), get_loss("squared_hinge")
-    >>> network = make_network("linear", 1, 1)
-    >>> before = evaluate_loss(network, problem, hinge)
-    >>> fit_network(network, problem, recipe, hinge)
-    >>> evaluate_loss(network, problem, hinge) < before / 10
-    True
-    """
-    n_samples, batch_size = problem.n_samples, recipe.batch_size_for(problem.n_samples)
-    if min(batch_size, n_samples) < 2 and any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in model.modules()):
-        raise ValueError("A network with batch normalisation needs batches of at least 2 rows; raise batch_size.")
-    batches = TensorBatches(_tensors(problem, model), batch_size, seed, full_sizes)
-
-    def weighted(outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        value = (loss.torch(outputs, targets) * weights).mean()
-        return value if penalty is None else value + penalty()
-
-    train_weights(
-        model,
-        batches,
-        weighted,
-        optimizer=partial(recipe.make_optimizer, n_samples=n_samples),
-        n_steps=recipe.epochs * len(batches.sizes),
-        rates=recipe.rates(),
-        seed=seed,
-        progress=progress,
-    )
-
-
-def fit_linear(network: Any, problem: Problem, recipe: Recipe, loss: Loss, seed: int = 0) -> None:
-    """Train a linear network in place with the compiled engine, as a recipe with Adam says.
-
-    Examples
-    --------
-    >>> problem = Problem(np.array([[-1.0], [-2.0], [1.0], [2.0]]), np.array([[-1.0], [-1.0], [1.0], [1.0]]))
-    >>> network = nn.Linear(1, 1)
-    >>> fit_linear(network, problem, replace(NAIVE, learning_rate=0.1, l2=0.0), get_loss("squared_hinge"))
-    >>> network.weight.item() > 0.5
-    True
-    """
-    n_samples, n_features = problem.X.shape
-    batch_size, l2 = recipe.batch_size_for(n_samples), recipe.l2_for(n_samples)
-    schedule = Schedule(
-        learning_rate=recipe.learning_rate,
-        l2=l2,
-        batch_size=batch_size,
-        warmup_steps=0,
-        ramp_steps=1,
-        refinement_steps=recipe.epochs * -(-n_samples // batch_size),
-        refinement_l2=l2,
-        refinement_rates=tuple(recipe.learning_rate_at(epoch) for epoch in range(recipe.epochs)),
-        epsilon=1e-8,
-    )
-    model = LinearEngine().fit(problem, Rule(n_features, n_features, "hard"), loss, schedule, seed=seed).model
-    with torch.no_grad():
-        network.weight.copy_(torch.as_tensor(model.coef))
-        network.bias.copy_(torch.as_tensor(model.intercept))
-
-
-def _tensors(problem: Problem, model: nn.Module) -> list[Tensor]:
-    """Return rows, targets and weights on the device of a model."""
-    device = next(model.parameters()).device
-    arrays = (problem.dense(), problem.targets, problem.unit_weights())
-    return [torch.as_tensor(array, dtype=torch.float32, device=device) for array in arrays]
-
-
-@torch.no_grad()
-def evaluate_loss(model: nn.Module, problem: Problem, loss: Loss, batch_size: int = 1024) -> float:
-    """Compute the weighted mean loss of a network over a table, in evaluation mode and without any penalty.
-
-    Examples
-    --------
-    >>> problem = Problem(np.array([[1.0], [2.0]]), np.array([[1.0], [-1.0]]))
-    >>> evaluate_loss(make_network("linear", 1, 1), problem, get_loss("squared_hinge"))
-    1.0
-    """
-    rows, targets, weights = _tensors(problem, model)
-    model.eval()
-    pieces = torch.arange(problem.n_samples, device=rows.device).split(batch_size)
-    total = sum(float((loss.torch(model(rows[piece]), targets[piece]) * weights[piece]).sum()) for piece in pieces)
-    return total / problem.n_samples
-
-
-def input_saliency(
-    model: nn.Module, problem: Problem, loss: Loss, classes: np.ndarray | None = None, batch_size: int = 512
-) -> np.ndarray:
-    """Compute the share of each input in the saliency of a trained network.
-
-    For each sample the absolute gradient of the gain with respect to the input; summed over the samples of a class and
-    divided by the total of the class, so that each class counts alike however many samples it has; summed over the
-    classes and divided by the total.
-
-    Parameters
-    ----------
-    model : nn.Module
-        The trained network; used in evaluation mode, parameters untouched.
-    problem : Problem
-        Inputs, and targets as the loss takes them.
-    loss : Loss
-        The loss the network was trained with.
-    classes : ndarray of int or None, default=None
-        The class of each sample, 0 .. C-1; None where all samples are one group (regression).
-    batch_size : int, default=512
-        Samples that go through the network at once; does not change the result.
-
-    Returns
-    -------
-    ndarray of shape (n_features,)
-        Non-negative, with a sum of 1 (all zero if the network does not depend on its input).
-
-    Examples
-    --------
-    >>> net = nn.Linear(2, 1)
-    >>> net.weight.data = torch.tensor([[3.0, -1.0]])
-    >>> problem = Problem(np.zeros((4, 2)), np.ones((4, 1)))
-    >>> input_saliency(net, problem, get_loss("squared_hinge")).round(4).tolist()
-    [0.75, 0.25]
-    """
-    rows = _tensors(problem, model)[0]
-    targets = torch.as_tensor(problem.targets, device=rows.device)
-    group = torch.zeros(len(rows), dtype=torch.int64) if classes is None else torch.as_tensor(classes)
-    totals = torch.zeros(int(group.max()) + 1, rows.shape[1], dtype=torch.float64)
-    model.eval()
-    for index in torch.arange(len(rows), device=rows.device).split(batch_size):
-        batch = rows[index].requires_grad_()
-        (gradient,) = torch.autograd.grad(loss.gain(model(batch), targets[index]).sum(), batch)
-        totals.index_add_(0, group[index.cpu()], gradient.abs().to("cpu", torch.float64))
-    sums, tiny = totals.numpy(), np.finfo(float).tiny
-    share = (sums / np.maximum(sums.sum(axis=1, keepdims=True), tiny)).sum(axis=0)
-    return share / max(share.sum(), tiny)
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,12 +146,15 @@ class NetworkSelector(BaselineSelector):
     _fast_test_params: ClassVar[dict[str, Any]] = {"recipe": NAIVE.with_epochs(5)}
 
     def _score_rows(self, setting: Setting) -> np.ndarray:
-        """Return one non-negative score per feature."""
+        """Compute one non-negative score per feature."""
         raise NotImplementedError
 
     def _score_features(self, X: Any, y: np.ndarray) -> np.ndarray:
+        require("torch", "torch", f"{type(self).__name__}")
+        from tamiz.torch.trainer import checked_device
+
         checked_device(self.device)
-        reads_images = isinstance(self.network, str) and get_network(self.network).reads_images
+        reads_images = self.network == "wrn16x4"
         if self.input_shape is None and reads_images:
             raise ValueError(f"network={self.network!r} reads images: set input_shape=(channels, height, width).")
         if self.input_shape is not None and math.prod(self.input_shape) != X.shape[1]:
@@ -392,47 +191,41 @@ class NetworkSelector(BaselineSelector):
         return Setting(problem, constant, y, loss, recipe, seed)
 
     def _train(
-        self, setting: Setting, rows: np.ndarray, *, penalty: tuple[float, float] | None = None, seed_offset: int = 0
-    ) -> tuple[nn.Sequential, Problem]:
-        """Build the network for these rows (all columns or some) and train it; return it and its problem.
+        self, setting: Setting, rows: np.ndarray, penalty: tuple[float, float] | None = None, seed_offset: int = 0
+    ) -> tuple[Any, Problem]:
+        """Train a new network on rows, behind the layer of DFS if there is a penalty on it."""
+        from tamiz.paper import networks
+        from tamiz.torch.batches import full_sizes
+        from tamiz.torch.trainer import seeded
 
-        ``penalty`` is the elastic net on a one-to-one layer in front of the network; None for no such layer.
-        """
         problem, seed, recipe = replace(setting.problem, X=rows), setting.seed + seed_offset, setting.recipe
         shape = rows.shape[1] if self.input_shape is None else tuple(self.input_shape)
         with seeded(seed):
-            build = partial(make_network, self.network) if isinstance(self.network, str) else self.network
-            network: Any = build(shape, problem.n_outputs)
-        if not isinstance(network, nn.Module):
-            raise TypeError(f"network({shape}, {problem.n_outputs}) must return a torch module, got {network!r}.")
-        reshape = [] if self.input_shape is None else [nn.Unflatten(1, tuple(self.input_shape))]
-        layer = None if penalty is None else OneToOne(rows.shape[1])
-        model = nn.Sequential(*([] if layer is None else [layer]), *reshape, network).to(self.device)
-        _check_outputs(model, rows, problem.n_outputs)
+            named = isinstance(self.network, str)
+            build = partial(networks.make_network, self.network) if named else self.network  # type: ignore[arg-type]
+            network: Any = build(shape, problem.n_outputs)  # type: ignore[operator]
+        model, layer = networks.put_behind(network, shape, problem.n_outputs, penalty is not None)
+        model = model.to(self.device)
+        networks.check_outputs(model, rows, problem.n_outputs)
         if self.network == "linear" and layer is None and recipe.optimizer == "adam" and self.device == "cpu":
-            fit_linear(network.linear, problem, recipe, setting.loss, seed)
+            networks.fit_linear(network.linear, problem, recipe, setting.loss, seed)
         else:
             added = None if layer is None or penalty is None else partial(layer.penalty, *penalty)
-            fit_network(model, problem, recipe, setting.loss, penalty=added, seed=seed, progress=bool(self.verbose))
+            shown = bool(self.verbose)
+            networks.fit_network(model, problem, recipe, setting.loss, penalty=added, seed=seed, progress=shown)
         self.n_steps_ += recipe.epochs * len(full_sizes(problem.n_samples, recipe.batch_size_for(problem.n_samples)))
-        self.training_loss_ = evaluate_loss(model, problem, setting.loss)
+        self.training_loss_ = networks.evaluate_loss(model, problem, setting.loss)
         if not np.isfinite(self.training_loss_):
             raise DivergenceError(
                 "Training diverged: the loss is not finite. Lower the rate of the recipe, or scale X."
             )
         return model, problem
 
+    def _saliency(self, setting: Setting, rows: np.ndarray, *more: Any) -> np.ndarray:
+        """Train a network and compute the share of each of its inputs in the saliency."""
+        from tamiz.paper.networks import input_saliency
 
-def _check_outputs(model: nn.Module, rows: np.ndarray, n_outputs: int) -> None:
-    """Raise ValueError if the outputs of a network would be broadcast against the targets."""
-    model.eval()
-    with torch.no_grad():
-        device = next((parameter.device for parameter in model.parameters()), None)
-        shape = tuple(model(torch.as_tensor(rows[:2], device=device)).shape)
-    if shape != (2, n_outputs):
-        raise ValueError(
-            f"The network must give {n_outputs} output(s) per row: for 2 rows (2, {n_outputs}), got {shape}."
-        )
+        return input_saliency(*self._train(setting, rows, *more), setting.loss, setting.classes)
 
 
 class SFS(NetworkSelector):
@@ -502,8 +295,7 @@ class SFS(NetworkSelector):
         return None
 
     def _score_rows(self, setting: Setting) -> np.ndarray:
-        model, problem = self._train(setting, setting.problem.X, penalty=self._layer_penalty())
-        share = input_saliency(model, problem, setting.loss, setting.classes)
+        share = self._saliency(setting, setting.problem.X, self._layer_penalty())
         # A loss of zero is possible (every margin met); the order of the features does not depend on it.
         return share / max(self.training_loss_, np.finfo(np.float32).tiny)
 
@@ -584,8 +376,7 @@ class ISFS(NetworkSelector):
             else:
                 rows = np.zeros_like(X)
                 rows[:, alive] = X[:, alive]
-            model, problem = self._train(setting, rows, seed_offset=self.n_rounds_)
-            share = input_saliency(model, problem, setting.loss, setting.classes)
+            share = self._saliency(setting, rows, None, self.n_rounds_)
             share = np.where(setting.constant[alive], 0.0, share if self.input_shape is None else share[alive])
             scores[alive] = self.n_rounds_ + share
             self.n_rounds_ += 1

@@ -7,43 +7,33 @@ import errno
 import hashlib
 import http.client
 import os
-import random
 import shutil
 import ssl
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from tamiz._utils.progress import format_size
 from tamiz._version import __version__
 from tamiz.errors import DownloadError, TamizError, describe_disk_fault
 
+#: Seconds without a single byte after which a connection counts as stalled; further attempts per address; seconds before the
+#: first of them, doubled each time.
+TIMEOUT, RETRIES, BACKOFF = 30.0, 4, 1.0
 #: Status codes of faults that may be gone a moment later.
 _TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
-class DownloadProgress(Protocol):
-    """Signature of the ``progress`` argument of a download."""
+class TransferError(TamizError):
+    """Raise if a transfer fails; another attempt may do if it is ``transient``."""
 
-    def __call__(self, name: str, received: int, total: int | None) -> None:
-        """Report that ``received`` of ``total`` bytes (None if not known) of the file ``name`` have arrived."""
-
-
-class TransientError(TamizError):
-    """Raise for a fault that another attempt may not meet; ``wait`` is what the server asked for."""
-
-    def __init__(self, message: str, wait: float = 0.0) -> None:
+    def __init__(self, message: str, transient: bool = True) -> None:
         super().__init__(message)
-        self.wait = wait
-
-
-class PermanentError(TamizError):
-    """Raise for a fault of this address that stays; another address may do."""
+        self.transient = transient
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
@@ -51,60 +41,35 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         if urlsplit(req.full_url).scheme == "https" and urlsplit(newurl).scheme != "https":
-            raise PermanentError(f"it redirects from https to the unprotected {newurl}")
+            raise TransferError(f"it redirects from https to the unprotected {newurl}", transient=False)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-@dataclass(frozen=True)
-class DownloadSettings:
-    """Timeouts and retries of a download.
-
-    Parameters
-    ----------
-    timeout : float, default=30.0
-        Seconds without a single byte after which a connection counts as stalled.
-    retries : int, default=4
-        Further attempts per address after the first.
-    backoff : float, default=1.0
-        Seconds before the first further attempt; doubled each time, up to ``max_backoff``, with some jitter.
-    max_backoff : float, default=30.0
-        Longest wait, also for what a server asks for in Retry-After.
-    lock_timeout : float, default=3600.0
-        Seconds to wait for another process that downloads the same dataset.
-    """
-
-    timeout: float = 30.0
-    retries: int = 4
-    backoff: float = 1.0
-    max_backoff: float = 30.0
-    lock_timeout: float = 3600.0
-
-
-def _open(url: str, timeout: float) -> Any:
+def _open(url: str) -> Any:
     """Open an address; sort faults into transient and permanent ones."""
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise TransferError("only http and https addresses are supported", transient=False)
     headers = {"User-Agent": f"tamiz/{__version__}", "Accept-Encoding": "identity"}
     try:
         opener = urllib.request.build_opener(_SafeRedirects)
-        return opener.open(urllib.request.Request(url, headers=headers), timeout=timeout)
+        return opener.open(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
     except urllib.error.HTTPError as fault:
         with fault:
             reason = str(fault.reason).partition("\n")[0]  # may be empty: servers need not send any
             message = f"the server answered {fault.code} {reason}".rstrip()
-            if fault.code not in _TRANSIENT_STATUS:
-                raise PermanentError(message) from fault
-            wait = str(fault.headers.get("Retry-After", ""))  # of a date the usual backoff will do
-            raise TransientError(message, float(wait) if wait.replace(".", "", 1).isdigit() else 0.0) from fault
+            raise TransferError(message, fault.code in _TRANSIENT_STATUS) from fault
     except urllib.error.URLError as fault:
         if isinstance(fault.reason, ssl.SSLCertVerificationError):
-            raise PermanentError(f"its certificate could not be verified ({fault.reason.verify_message})") from fault
-        raise TransientError(f"no connection ({fault.reason})") from fault
+            why = fault.reason.verify_message
+            raise TransferError(f"its certificate could not be verified ({why})", transient=False) from fault
+        raise TransferError(f"no connection ({fault.reason})") from fault
     except (http.client.HTTPException, OSError) as fault:
-        raise TransientError(f"the connection broke ({str(fault) or type(fault).__name__})") from fault
+        raise TransferError(f"the connection broke ({str(fault) or type(fault).__name__})") from fault
 
 
-def _transfer(url: str, part: Path, name: str, progress: DownloadProgress | None, timeout: float) -> None:
-    """Write what an address sends to ``part``."""
-    with _open(url, timeout) as response, open(part, "wb") as stream:
+def _transfer(url: str, part: Path, name: str, checksum: str | None, progress: Any) -> None:
+    """Write what an address sends to ``part``, and check it."""
+    with _open(url) as response, open(part, "wb") as stream:
         length = response.headers.get("Content-Length")
         total = int(length) if length and length.isdigit() else None
         free = shutil.disk_usage(part.parent).free
@@ -116,43 +81,27 @@ def _transfer(url: str, part: Path, name: str, progress: DownloadProgress | None
                 chunk = response.read1(1 << 16)  # read1: a slow line shows progress, and a stall is noticed at once
             except (TimeoutError, http.client.HTTPException, OSError) as fault:
                 word = "stalled" if isinstance(fault, TimeoutError) else "broke"
-                raise TransientError(f"the connection {word} after {received} bytes") from fault
+                raise TransferError(f"the connection {word} after {received} bytes") from fault
             if not chunk:
                 break
             stream.write(chunk)
             received += len(chunk)
             if progress is not None:
                 progress(name, received, total)
-        stream.flush()
-        os.fsync(stream.fileno())
     if total is not None and received < total:
-        raise TransientError(f"the connection was cut after {received} of {total} bytes")
-
-
-def file_checksum(path: Path, algorithm: str = "sha256") -> str:
-    """Return the checksum of a file, in hexadecimal digits.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "empty"
-    ...     _ = path.write_bytes(b"")
-    ...     file_checksum(path, "md5")
-    'd41d8cd98f00b204e9800998ecf8427e'
-    """
-    with open(path, "rb") as stream:
-        # usedforsecurity: md5 is what old archives publish; it guards against damage, not against an attacker.
-        return hashlib.file_digest(stream, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
+        raise TransferError(f"the connection was cut after {received} of {total} bytes")
+    if checksum is not None:
+        algorithm, _, expected = checksum.partition(":")
+        with open(part, "rb") as stream:
+            # md5 is what old archives publish; it guards against damage, not against an attacker.
+            found = hashlib.file_digest(stream, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
+        if found != expected.lower():
+            said = f"its checksum is {algorithm}:{found}, it should be {checksum}"
+            raise TransferError(f"the file there is damaged or was changed: {said}", transient=False)
 
 
 def download(
-    urls: str | Sequence[str],
-    destination: Path,
-    *,
-    checksum: str | None = None,
-    progress: DownloadProgress | None = None,
-    settings: DownloadSettings | None = None,
+    urls: str | Sequence[str], destination: Path, *, checksum: str | None = None, progress: Any = None
 ) -> Path:
     """Download a file from the first of several addresses that has it.
 
@@ -168,13 +117,6 @@ def download(
         ``"md5:<hex>"`` or ``"sha256:<hex>"``.
     progress : callable or None, default=None
         Called with the name of the file, the bytes received and the bytes in all.
-    settings : DownloadSettings or None, default=None
-        Timeouts and retries; None uses the defaults.
-
-    Returns
-    -------
-    Path
-        ``destination``.
 
     Raises
     ------
@@ -188,17 +130,21 @@ def download(
     tamiz.errors.DownloadError: Could not download colon.mat:
       ftp://example.org/colon.mat: only http and https addresses are supported...
     """
-    settings = settings or DownloadSettings()
     part = destination.with_name(destination.name + ".part")
     reasons = []
     try:
         for url in [urls] if isinstance(urls, str) else urls:
-            try:
-                _download_one(url, part, destination.name, checksum, progress, settings)
-                os.replace(part, destination)
-                return destination
-            except PermanentError as fault:
-                reasons.append(f"  {url}: {fault}")
+            for attempt in range(RETRIES + 1):
+                try:
+                    _transfer(url, part, destination.name, checksum, progress)
+                    os.replace(part, destination)
+                    return destination
+                except TransferError as fault:
+                    if not fault.transient or attempt == RETRIES:
+                        tried = f" (tried {attempt + 1} times)" if fault.transient else ""
+                        reasons.append(f"  {url}: {fault}{tried}")
+                        break
+                    time.sleep(BACKOFF * 2**attempt)
     except OSError as fault:
         raise DownloadError(describe_disk_fault(fault, destination.name, destination.parent)) from fault
     finally:
@@ -208,32 +154,3 @@ def download(
         f"Could not download {destination.name}:\n" + "\n".join(reasons) + "\nCheck the network (behind a proxy, set "
         "https_proxy) and try again."
     )
-
-
-def _download_one(
-    url: str,
-    part: Path,
-    name: str,
-    checksum: str | None,
-    progress: DownloadProgress | None,
-    settings: DownloadSettings,
-) -> None:
-    """Try one address until the file is complete, a fault is permanent or the retries are used."""
-    if urlsplit(url).scheme not in ("http", "https"):
-        raise PermanentError("only http and https addresses are supported")
-    for attempt in range(settings.retries + 1):
-        try:
-            _transfer(url, part, name, progress, settings.timeout)
-            break
-        except TransientError as fault:
-            if attempt == settings.retries:
-                raise PermanentError(f"{fault} (tried {attempt + 1} times)") from fault
-            pause = min(settings.max_backoff, max(fault.wait, settings.backoff * 2**attempt))
-            time.sleep(pause * random.uniform(0.75, 1.0))
-    if checksum is not None:
-        algorithm, _, expected = checksum.partition(":")
-        found = file_checksum(part, algorithm)
-        if found != expected.lower():
-            raise PermanentError(
-                f"the file there is damaged or was changed: its checksum is {algorithm}:{found}, it should be {checksum}"
-            )

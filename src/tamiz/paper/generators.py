@@ -50,7 +50,7 @@ class Truth:
         return np.sort(self.informative)
 
     def share_found(self, selected: Iterable[int]) -> float:
-        """Return the share of the relevant columns that is among the selected ones."""
+        """Compute the share of the relevant columns that is among the selected ones."""
         return float(np.isin(self.relevant, np.asarray(list(selected), dtype=np.int64)).mean())
 
 

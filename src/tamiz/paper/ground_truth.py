@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,17 +16,9 @@ from tamiz.baselines.registry import get_method
 from tamiz.evaluation.comparison import make_seeded
 from tamiz.paper.generators import make_ring, make_ring_xor, make_ring_xor_sum, make_xor
 from tamiz.paper.numbers import GROUND_TRUTH, MADELON_AUROC
-from tamiz.paper.protocol import (
-    SEED_OPTION,
-    Cell,
-    Protocol,
-    ProtocolOption,
-    methods_option,
-    seed_from,
-    units_option,
-)
+from tamiz.paper.protocol import Cell, Protocol, seed_from
 from tamiz.paper.recipes import checksum, load_checked, parameters_of
-from tamiz.paper.tables import ProtocolSummary, format_cell, markdown_table, summarise
+from tamiz.paper.tables import TableRow, format_cell, markdown_table
 
 #: Problems with the fewest columns that they can have.
 PROBLEMS: dict[str, tuple[Callable[..., Any], int]] = {
@@ -76,67 +68,61 @@ def _published_table(rows: Mapping[str, Mapping[str, float]], columns: Sequence[
 
 
 class GroundTruth(Protocol):
-    """Count the true features among the best, on rings, xors and their mixtures."""
+    """The share of true features found on tables whose truth is known: rings, xors and their mixtures.
+
+    Examples
+    --------
+    >>> GroundTruth(problems=["XOR"], methods=["relieff"], sizes=[8]).methods
+    ('relieff', 'random')
+    """
 
     name = "ground-truth"
-    headline = "True features found, on tables with a known truth."
-    description = "The share of true features found on tables whose truth is known. Needs no data set."
-    example = "--problems xor --sizes 8,64"
-    options = (
-        ProtocolOption(
-            "datasets",
-            ("--problems",),
-            f"Separated by commas: {', '.join(PROBLEMS)}.",
-            "words",
-            tuple(PROBLEMS),
-            "all",
-            choices=tuple(PROBLEMS),
-        ),
-        methods_option(
-            ("pairs", "pair-search", "e2efs-soft", "e2efs", "random-forest", "mrmr", "relieff"), ("random",)
-        ),
-        ProtocolOption(
-            "sizes", ("--sizes",), "Numbers of columns p, separated by commas.", "integers", SIZES, "8 to 2048"
-        ),
-        ProtocolOption("n_folds", ("--folds",), "Folds of each table.", "integer", 6, minimum=2),
-        SEED_OPTION,
-    )
+    measure = "share of the true features found"
+    unit, digits = "folds", 2
+    references = ("random",)
+    choices: ClassVar = {"problems": tuple(PROBLEMS)}
+    least: ClassVar = {**Protocol.least, "folds": 2}
 
-    def check_plan(self, plan: Any) -> None:
-        """Raise ValueError for tables that cannot be made, and for all features, which hold every true one.
+    problems: Sequence[str] = tuple(PROBLEMS)
+    methods: Sequence[str] = ("pairs", "pair-search", "e2efs-soft", "e2efs", "random-forest", "mrmr", "relieff")
+    sizes: Sequence[int] = SIZES
+    folds: int = 6
 
-        Examples
-        --------
-        >>> GroundTruth().make_plan(datasets=["XOR"], methods=["relieff"], sizes=[8]).methods
-        ('relieff', 'random')
-        """
-        if any(get_method(method).keeps_all for method in plan.methods):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if any(get_method(method).keeps_all for method in self.methods):
             raise ValueError("Keeping all features finds every true one: leave 'all' out of this table.")
-        least = max(PROBLEMS[name][1] for name in plan.datasets)
-        if min(plan.sizes) < least:
-            raise ValueError(f"The numbers of columns p must be at least {least}, got {list(plan.sizes)}.")
+        least = max(PROBLEMS[name][1] for name in self.problems)
+        if min(self.sizes) < least:
+            raise ValueError(f"The numbers of columns p must be at least {least}, got {list(self.sizes)}.")
 
-    def make_cells(self, plan: Any, data_home: str | None = None) -> list[Cell]:
-        """Return one cell per table, method and fold, the widest tables first."""
-        parameters = {method: _parameters(method) for method in plan.methods}
+    @property
+    def test_share(self) -> float:  # type: ignore[override]
+        """Share of the rows that a fold tests on."""
+        return 1 / self.folds
+
+    def make_cells(self, data_home: str | None = None) -> list[Cell]:
+        """Make one cell per table, method and fold, the widest tables first."""
+        parameters = {method: _parameters(method) for method in self.methods}
         cells = []
-        for size in reversed(plan.sizes):
-            for problem in plan.datasets:
-                data = checksum(*make_truth_table(problem, size, plan.seed)[:2])
-                for method in plan.methods:
+        for size in reversed(self.sizes):
+            for problem in self.problems:
+                data = checksum(*make_truth_table(problem, size, self.seed)[:2])
+                for method in self.methods:
                     settings = {
                         "dataset": problem,
                         "sizes": [size],
                         "data": data,
                         "method": method,
                         "parameters": parameters[method],
-                        "folds": plan.n_folds,
-                        "seed": plan.seed,
+                        "folds": self.folds,
+                        "seed": self.seed,
                     }
-                    cells += self.repeat(f"{problem}, p = {size}, fold {{}}, {method}", settings, plan.n_folds)
+                    cells += self.repeat(f"{problem}, p = {size}, fold {{}}, {method}", settings, self.folds)
         return cells
 
-    def run_cell(self, settings: Mapping[str, Any], data_home: str | None) -> dict[str, Any]:
+    @staticmethod
+    def run_cell(settings: Mapping[str, Any], data_home: str | None) -> dict[str, Any]:
         """Select as many features as are true on the training rows of one fold; return the share of true ones."""
         from sklearn.model_selection import StratifiedKFold
 
@@ -153,65 +139,57 @@ class GroundTruth(Protocol):
         converged = bool(selector.selection_.converged)
         return {"scores": [["", None, [share]]], "seconds": [seconds], "converged": [converged]}
 
-    def summarise(
-        self, plan: Any, cells: Sequence[Cell], results: Mapping[str, Any], failures: Mapping[str, str]
-    ) -> ProtocolSummary:
-        """Make tables of the shares by problem, method and p, and of their means beside the published ones."""
-
-        def published(dataset: str, method: str, detail: str, sizes: Sequence[int]) -> tuple[Any, float | None]:
-            # The published means are over all sizes.
-            known = GROUND_TRUTH.get(PUBLISHED.get(method, "")) if tuple(sizes) == SIZES else None
-            return (), None if known is None else known[dataset]
-
-        return summarise(
-            self,
-            plan,
-            cells,
-            results,
-            failures,
-            title="Ground truth",
-            introduction=f"Share of the true features among the best k, where k is how many there are: mean of {plan.n_folds} "
-            f"folds of {N_ROWS} rows (each selection sees {N_ROWS - N_ROWS // plan.n_folds} of them) and of p = "
-            f"{', '.join(map(str, plan.sizes))} columns. E2E-FS and E2E-FS-Soft train the three-layer network, E2E-FS-Pairs "
+    def describe(self, cells: Sequence[Cell], results: Mapping[str, Any]) -> tuple[str, str, str]:
+        """Title, introduction, and what the scores are means of."""
+        return (
+            "Ground truth",
+            f"Share of the true features among the best k, where k is how many there are: mean of {self.folds} "
+            f"folds of {N_ROWS} rows (each selection sees {N_ROWS - N_ROWS // self.folds} of them) and of p = "
+            f"{', '.join(map(str, self.sizes))} columns. E2E-FS and E2E-FS-Soft train the three-layer network, E2E-FS-Pairs "
             "curves and products of pairs, all at their defaults; mRMR measures relevance by mutual information. Published "
             "numbers are means over p = 8 to 2048 on other files: compare trends, not digits. There is no row for all "
             "features, which hold every true one.",
-            measure="share of the true features found",
-            basis="mean over p = {sizes} and {n} folds",
-            published=published,
-            reasons=lambda row: ["tables, folds and settings of the method are not theirs"],
-            unit="folds",
-            test_share=1 / plan.n_folds,
-            digits=2,
-            sections=[_published_table(GROUND_TRUTH, plan.datasets)],
+            "mean over p = {sizes} and {n} folds",
         )
+
+    def published(self, row: TableRow) -> tuple[Sequence[float | None], float | None]:
+        """Published means, which are over all sizes."""
+        known = GROUND_TRUTH.get(PUBLISHED.get(row.method, "")) if row.sizes == SIZES else None
+        return (), None if known is None else known[row.dataset]
+
+    def reasons(self, row: TableRow) -> list[str]:
+        """Known differences to the publication."""
+        return ["tables, folds and settings of the method are not theirs"]
+
+    def sections(self, rows: Sequence[TableRow]) -> list[str]:
+        """Add the published table."""
+        return [_published_table(GROUND_TRUTH, self.problems)]
 
 
 class Madelon(Protocol):
-    """Score 20 selected features of MADELON by a random forest."""
+    """MADELON with 20 features: the AUROC of a random forest on what each method keeps."""
 
     name = "madelon"
-    headline = "MADELON with 20 features."
-    description = "MADELON with 20 features: the AUROC of a forest on what each method keeps."
-    options = (
-        methods_option(("e2efs-soft", "e2efs", "random-forest", "relieff", "mim", "fisher", "pair-search")),
-        ProtocolOption("k", ("-k",), "How many features are kept.", "integer", 20, minimum=1),
-        units_option("n_runs", "--runs", "Runs with other seeds.", 5),
-        SEED_OPTION,
-    )
+    measure = "AUROC"
+    unit = "runs"
     n_trees = 500
 
-    def make_cells(self, plan: Any, data_home: str | None = None) -> list[Cell]:
-        """Return one cell per method and run."""
+    methods: Sequence[str] = ("e2efs-soft", "e2efs", "random-forest", "relieff", "mim", "fisher", "pair-search")
+    k: int = 20
+    runs: int = 5
+
+    def make_cells(self, data_home: str | None = None) -> list[Cell]:
+        """Make one cell per method and run."""
         _, data = load_checked("madelon", data_home)
         cells = []
-        for method in plan.methods:
+        for method in self.methods:
             about = {"dataset": "madelon", "data": data, "method": method, "parameters": _parameters(method)}
-            settings = {**about, "sizes": [plan.k], "trees": self.n_trees, "seed": plan.seed}
-            cells += self.repeat(f"madelon, run {{}}, {method}", settings, plan.n_runs)
+            settings = {**about, "sizes": [self.k], "trees": self.n_trees, "seed": self.seed}
+            cells += self.repeat(f"madelon, run {{}}, {method}", settings, self.runs)
         return cells
 
-    def run_cell(self, settings: Mapping[str, Any], data_home: str | None) -> dict[str, Any]:
+    @staticmethod
+    def run_cell(settings: Mapping[str, Any], data_home: str | None) -> dict[str, Any]:
         """Select on the training part, train a forest on the selection, and score it on the validation part."""
         from sklearn.ensemble import RandomForestClassifier
         from sklearn.metrics import roc_auc_score
@@ -233,27 +211,23 @@ class Madelon(Protocol):
             "converged": [bool(selector.selection_.converged)],
         }
 
-    def summarise(
-        self, plan: Any, cells: Sequence[Cell], results: Mapping[str, Any], failures: Mapping[str, str]
-    ) -> ProtocolSummary:
-        """Make the table of AUROC by method, beside the published ones."""
-
-        def published(dataset: str, method: str, detail: str, sizes: Sequence[int]) -> tuple[Any, float | None]:
-            return (), MADELON_AUROC.get(PUBLISHED.get(method, "")) if plan.k == 20 else None
-
-        return summarise(
-            self,
-            plan,
-            cells,
-            results,
-            failures,
-            title=f"MADELON, {plan.k} features",
-            introduction=f"AUROC on the 600 validation rows of a random forest ({self.n_trees} trees) trained on the {plan.k} "
-            f"columns that each method keeps of the 2000 training rows; mean of {plan.n_runs} run(s).",
-            measure="AUROC",
-            basis="of a random forest on {sizes} features, mean of {n} run(s)",
-            published=published,
-            reasons=lambda row: ["one training and validation part, and the forest's size is not published"],
-            unit="runs",
-            sections=[_published_table({name: {"AUROC": value} for name, value in MADELON_AUROC.items()}, ["AUROC"])],
+    def describe(self, cells: Sequence[Cell], results: Mapping[str, Any]) -> tuple[str, str, str]:
+        """Title, introduction, and what the scores are means of."""
+        return (
+            f"MADELON, {self.k} features",
+            f"AUROC on the 600 validation rows of a random forest ({self.n_trees} trees) trained on the {self.k} "
+            f"columns that each method keeps of the 2000 training rows; mean of {self.runs} run(s).",
+            "of a random forest on {sizes} features, mean of {n} run(s)",
         )
+
+    def published(self, row: TableRow) -> tuple[Sequence[float | None], float | None]:
+        """Published AUROC with 20 features."""
+        return (), MADELON_AUROC.get(PUBLISHED.get(row.method, "")) if self.k == 20 else None
+
+    def reasons(self, row: TableRow) -> list[str]:
+        """Known differences to the publication."""
+        return ["one training and validation part, and the forest's size is not published"]
+
+    def sections(self, rows: Sequence[TableRow]) -> list[str]:
+        """Add the published table."""
+        return [_published_table({name: {"AUROC": value} for name, value in MADELON_AUROC.items()}, ["AUROC"])]

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import copy
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -21,21 +22,11 @@ from tamiz._utils.extras import require
 from tamiz.baselines.registry import get_method, make_selector
 from tamiz.core.losses import get_loss
 from tamiz.engines.contract import Problem
-from tamiz.paper.dataset_registry import find_entry
+from tamiz.paper.datasets import find_entry
 from tamiz.paper.numbers import IMAGE_SIZES, IMAGES, IMAGES_FILES, IMAGES_ONE_NETWORK, IMAGES_SECONDS, STANDS_FOR
-from tamiz.paper.protocol import (
-    REFERENCES,
-    SEED_OPTION,
-    Cell,
-    Protocol,
-    ProtocolOption,
-    datasets_option,
-    methods_option,
-    seed_from,
-    units_option,
-)
+from tamiz.paper.protocol import REFERENCES, Cell, Protocol, seed_from
 from tamiz.paper.recipes import load_checked
-from tamiz.paper.tables import ProtocolSummary, TableRow, display_name, format_cell, markdown_table, summarise
+from tamiz.paper.tables import TableRow, display_name, format_cell, markdown_table
 
 if TYPE_CHECKING:
     from torch import nn
@@ -106,7 +97,7 @@ class Configuration:
         return replace(RECIPE.with_epochs(self.epochs), batch_size=self.batch_size)
 
     def phases(self, variant: str, n_rows: int) -> dict[str, Any]:
-        """Return ramp, least and most steps of the selection.
+        """Compute ramp, least and most steps of the selection.
 
         Examples
         --------
@@ -121,7 +112,7 @@ class Configuration:
         return {"ramp_steps": ramp, "selection_steps": least, "max_steps": most}
 
     def mask_learning_rate(self, variant: str, n_rows: int) -> float:
-        """Return the rate of gamma: 0.01, or more where the selection is so short that it could hardly go from 1 to 0.
+        """Rate of gamma: 0.01, or more where the selection is so short that it could hardly go from 1 to 0.
 
         Examples
         --------
@@ -154,7 +145,7 @@ def new_network(pictures: Pictures, configuration: Configuration, seed: int, dev
 
 def train_network(model: nn.Module, rows: np.ndarray, pictures: Pictures, recipe: Recipe, seed: int) -> float:
     """Train a network on training rows; return the seconds."""
-    from tamiz.paper.deep import fit_network
+    from tamiz.paper.networks import fit_network
 
     loss = get_loss(recipe.loss)
     started = time.perf_counter()
@@ -163,7 +154,7 @@ def train_network(model: nn.Module, rows: np.ndarray, pictures: Pictures, recipe
 
 
 def accuracy_of(model: nn.Module, rows: np.ndarray, y: np.ndarray, device: str = "cpu") -> float:
-    """Return the share of rows whose class has the largest output.
+    """Compute the share of rows whose class has the largest output.
 
     Examples
     --------
@@ -212,6 +203,7 @@ def select_and_refine(
     import torch
     from torch import nn
 
+    from tamiz.paper.networks import recipe_optimizer
     from tamiz.torch import FeatureMask, train
     from tamiz.torch.batches import full_sizes
 
@@ -225,7 +217,7 @@ def select_and_refine(
         model,
         (torch.from_numpy(pictures.train).to(device), torch.from_numpy(pictures.y_train).to(device)),
         nn.functional.cross_entropy,
-        optimizer=partial(recipe.make_optimizer, n_samples=n_rows),
+        optimizer=partial(recipe_optimizer, recipe, n_samples=n_rows),
         batch_size=configuration.batch_size,
         refinement_steps=recipe.epochs * len(full_sizes(n_rows, configuration.batch_size)),
         refinement_rates=recipe.rates(),
@@ -287,88 +279,82 @@ def run_method(
 
 
 class Images(Protocol):
-    """Select pixels, and train networks on what each method selects."""
+    """The tables of MNIST, Fashion-MNIST, CIFAR-10 and CIFAR-100, with the masks as pictures.
+
+    Needs torch, and by default a GPU; ``--images 2000 --epochs 11 --depth 10 --width 1 --batch-size 32`` runs in minutes on two
+    cores.
+
+    Examples
+    --------
+    >>> Images(datasets=["mnist"], methods=["DFS"]).methods
+    ('dfs', 'random', 'all')
+    >>> Images(datasets=["colon"])
+    Traceback (most recent call last):
+    ValueError: colon holds no images.
+    """
 
     name = "images"
-    headline = "The tables of the images."
-    description = (
-        "The tables of MNIST, Fashion-MNIST, CIFAR-10 and CIFAR-100, with the masks as pictures. Needs torch, and by default a "
-        "GPU; --images 2000 --epochs 11 --depth 10 --width 1 --batch-size 32 runs in minutes on two cores."
-    )
-    example = "-d mnist --images 2000 --epochs 11 --depth 10 --width 1 --batch-size 32"
-    options = (
-        datasets_option(("mnist", "fashion_mnist")),
-        methods_option(IMAGE_METHODS),
-        ProtocolOption(
-            "n_images", ("--images",), "Training images, test images at most; 0: all.", "integer", 0, minimum=0
-        ),
-        ProtocolOption(
-            "epochs",
-            ("--epochs",),
-            "Epochs of each training; the selection and T are scaled with them.",
-            "integer",
-            EPOCHS,
-            minimum=1,
-        ),
-        ProtocolOption("depth", ("--depth",), "Depth of the Wide ResNet, 6n + 4.", "integer", 16, minimum=10),
-        ProtocolOption("width", ("--width",), "Widening factor of the Wide ResNet.", "integer", 4, minimum=1),
-        ProtocolOption("batch_size", ("--batch-size",), "Images per step.", "integer", 128, minimum=2),
-        units_option("n_runs", "--runs", "Runs with other seeds.", 1),
-        ProtocolOption("device", ("--device",), "Where torch runs: cpu, cuda.", default="cpu"),
-        SEED_OPTION,
-    )
+    measure = "accuracy"
+    unit, digits, n_published = "runs", 4, 5
+    headline_detail = NEW
+    least: ClassVar = {**Protocol.least, "images": 0, "depth": 10, "batch_size": 2}
 
-    def check_plan(self, plan: Any) -> None:
-        """Raise ValueError for data sets without images, and for methods that are not part of the tables.
+    datasets: Sequence[str] = ("mnist", "fashion_mnist")
+    methods: Sequence[str] = IMAGE_METHODS
+    #: Training images, and test images at most; 0: all.
+    images: int = 0
+    #: Epochs of each training; the selection and T are scaled with them.
+    epochs: int = EPOCHS
+    #: Depth (6n + 4) and widening factor of the Wide ResNet.
+    depth: int = 16
+    width: int = 4
+    batch_size: int = 128
+    runs: int = 1
+    device: str = "cpu"
 
-        Examples
-        --------
-        >>> Images().make_plan(datasets=["mnist"], methods=["DFS"]).methods
-        ('dfs', 'random', 'all')
-        >>> Images().make_plan(datasets=["colon"])
-        Traceback (most recent call last):
-        ValueError: colon holds no images.
-        """
-        for name in plan.datasets:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in self.datasets:
             if find_entry(name).image_shape is None:
                 raise ValueError(f"{name} holds no images.")
-        for method in plan.methods:
+        for method in self.methods:
             if method not in (*IMAGE_METHODS, *REFERENCES):
                 raise ValueError(
                     f"{method} is not part of the tables of images; there are: {', '.join(IMAGE_METHODS)}."
                 )
-        if (plan.depth - 4) % 6:
-            raise ValueError(f"The depth of a Wide ResNet is 6n + 4 (10, 16, 22, ...), got {plan.depth}.")
-        if plan.device != "cpu":
+        if (self.depth - 4) % 6:
+            raise ValueError(f"The depth of a Wide ResNet is 6n + 4 (10, 16, 22, ...), got {self.depth}.")
+        if self.device != "cpu":
             from tamiz.torch.trainer import checked_device
 
-            checked_device(plan.device)
+            checked_device(self.device)
 
-    def make_cells(self, plan: Any, data_home: str | None = None) -> list[Cell]:
-        """Return one cell per data set, method and run, for all numbers of pixels; all first runs come first."""
+    def make_cells(self, data_home: str | None = None) -> list[Cell]:
+        """Make one cell per data set, method and run, for all numbers of pixels; all first runs come first."""
         cells = []
-        configuration = Configuration(plan.depth, plan.width, plan.epochs, plan.batch_size)
+        configuration = Configuration(self.depth, self.width, self.epochs, self.batch_size)
         phases = {"selection": SELECTION_EPOCHS, "ramp": RAMP_EPOCHS, "longest": LONGEST_SELECTION}
-        for name in plan.datasets:
+        for name in self.datasets:
             _, checksum = load_checked(name, data_home)
-            for method in plan.methods:
+            for method in self.methods:
                 settings = {
                     "dataset": name,
                     "data": checksum,
                     "method": method,
                     "recipe": None,
-                    "n_images": plan.n_images,
+                    "n_images": self.images,
                     "configuration": asdict(configuration),
                     "training": asdict(configuration.recipe),
                     "phases": phases,
                     "sizes": list(IMAGE_SIZES[STANDS_FOR.get(name, name)]),
-                    "device": plan.device,
-                    "seed": plan.seed,
+                    "device": self.device,
+                    "seed": self.seed,
                 }
-                cells += self.repeat(f"{name}, run {{}}, {method}", settings, plan.n_runs)
+                cells += self.repeat(f"{name}, run {{}}, {method}", settings, self.runs)
         return sorted(cells, key=lambda cell: cell.settings["unit"])
 
-    def run_cell(self, settings: Mapping[str, Any], data_home: str | None) -> dict[str, Any]:
+    @staticmethod
+    def run_cell(settings: Mapping[str, Any], data_home: str | None) -> dict[str, Any]:
         """Run one method on one data set, for each number of pixels."""
         name, method, run, seed = (settings[key] for key in ("dataset", "method", "unit", "seed"))
         pictures = load_pictures(name, data_home, settings["data"], settings["n_images"])
@@ -376,50 +362,51 @@ class Images(Protocol):
         configuration = Configuration(**settings["configuration"])
         return run_method(method, pictures, configuration, settings["sizes"], seeds, settings["device"])
 
-    def summarise(
-        self, plan: Any, cells: Sequence[Cell], results: Mapping[str, Any], failures: Mapping[str, str]
-    ) -> ProtocolSummary:
-        """Make the tables, and compare the order of the methods with the published ones."""
+    @property
+    def is_whole(self) -> bool:
+        """Whether network and epochs are the paper's."""
+        return (self.depth, self.width, self.epochs) == (16, 4, EPOCHS)
+
+    def describe(self, cells: Sequence[Cell], results: Mapping[str, Any]) -> tuple[str, str, str]:
+        """Title, introduction, and what the scores are means of."""
         counts = {cell.settings["dataset"]: results[cell.key]["n_rows"] for cell in cells if cell.key in results}
         rows = "; ".join(f"{display_name(name)}: {train:,} and {test:,}" for name, (train, test) in counts.items())
-        whole = (plan.depth, plan.width, plan.epochs) == (16, 4, EPOCHS)
         scaled = (
-            "the paper's network and epochs"
-            if whole
-            else f"far less than the paper's WRN-16-4 and {EPOCHS} epochs: compare the order of the methods, not the numbers"
+            f"far less than the paper's WRN-16-4 and {EPOCHS} epochs: compare the order of the methods, not the numbers"
         )
+        same = "the paper's network and epochs"
         introduction = (
-            f"Test accuracy of WRN-{plan.depth}-{plan.width} trained for {plan.epochs} epochs ({scaled}), mean of "
-            f"{plan.n_runs} run(s); in brackets the paper's. Training and test images: {rows or 'none'}. Every method is "
+            f"Test accuracy of WRN-{self.depth}-{self.width} trained for {self.epochs} epochs "
+            f"({same if self.is_whole else scaled}), mean of "
+            f"{self.runs} run(s); in brackets the paper's. Training and test images: {rows or 'none'}. Every method is "
             f'judged by a new network on the pixels that it chose; the rows "{OWN}" are, as in the paper, the network that '
             f"E2E-FS trained while selecting, refined for as many epochs: it has been trained on all pixels before, so compare "
             f"methods by the rows of the new networks. SGD at 0.1 with Nesterov's momentum of 0.9, batches of "
-            f"{plan.batch_size}, no augmentation, one mean and deviation for all values: the paper names none of these. "
+            f"{self.batch_size}, no augmentation, one mean and deviation for all values: the paper names none of these. "
             f"E2E-FS-Soft selects for {SELECTION_EPOCHS} of {EPOCHS} epochs, its rho rising in the last quarter of them; "
             f"E2E-FS goes on until its mask is closed, {LONGEST_SELECTION['hard']} at most. CIFAR-100 is not run here: its file "
             "is not at hand; the command runs it where it can be downloaded."
         )
-        summary = summarise(
-            self,
-            plan,
-            cells,
-            results,
-            failures,
-            title="Images: " + ", ".join(map(display_name, plan.datasets)),
-            introduction=introduction,
-            measure="accuracy",
-            basis=f"of new networks (WRN-{plan.depth}-{plan.width}, {plan.epochs} epochs), mean over {{sizes}} values and "
-            "{n} run(s); the paper's are larger and were trained longer",
-            headline_detail=NEW,
-            published=_published,
-            reasons=lambda row: [] if whole else ["smaller networks, fewer images and epochs than the paper's"],
-            n_published=5,
-            unit="runs",
-            digits=4,
-            sections=[*map(_printed_seconds, plan.datasets)],
+        basis = (
+            f"of new networks (WRN-{self.depth}-{self.width}, {self.epochs} epochs), mean over {{sizes}} values and "
+            "{n} run(s); the paper's are larger and were trained longer"
         )
-        orders = order_table(summary.rows)
-        return replace(summary, markdown=f"{summary.markdown}\n\n### Order of the methods\n\n{_ORDERS}\n\n{orders}")
+        return "Images: " + ", ".join(map(display_name, self.datasets)), introduction, basis
+
+    def published(self, row: TableRow) -> tuple[Sequence[float | None], float | None]:
+        """Printed accuracies; the paper's rows of E2E-FS are own networks."""
+        known = IMAGES[STANDS_FOR.get(row.dataset, row.dataset)].get(row.method)
+        if known is None or (row.detail == NEW) == get_method(row.method).trains_model:
+            return (), None
+        return tuple(value / 100 for value in known), float(np.mean(known)) / 100
+
+    def reasons(self, row: TableRow) -> list[str]:
+        """Known differences to the paper."""
+        return [] if self.is_whole else ["smaller networks, fewer images and epochs than the paper's"]
+
+    def sections(self, rows: Sequence[TableRow]) -> list[str]:
+        """Add the paper's times, and the order of the methods beside the published ones."""
+        return [*map(_printed_seconds, self.datasets), "### Order of the methods", _ORDERS, order_table(rows)]
 
     def draw(self, summary: Any, cells: Sequence[Cell], results: Mapping[str, Any], folder: Path) -> dict[str, str]:
         """Draw the masks of the first run, one file per data set: methods down, numbers of pixels across."""
@@ -448,14 +435,6 @@ class Images(Protocol):
         return files
 
 
-def _published(dataset: str, method: str, detail: str, sizes: Sequence[int]) -> tuple[Any, float | None]:
-    """Return the printed accuracies; the paper's rows of E2E-FS are own networks."""
-    known = IMAGES[STANDS_FOR.get(dataset, dataset)].get(method)
-    if known is None or (detail == NEW) == get_method(method).trains_model:
-        return (), None
-    return tuple(value / 100 for value in known), float(np.mean(known)) / 100
-
-
 def _printed_seconds(dataset: str) -> str:
     printed = IMAGES_SECONDS[STANDS_FOR.get(dataset, dataset)]
     times = ", ".join(f"{get_method(method).title} {seconds:,} s" for method, seconds in printed.items())
@@ -481,48 +460,31 @@ PUBLISHED_ORDERS = {
 }
 
 
-def rank_agreement(ours: Mapping[str, float], published: Mapping[str, float]) -> float | None:
-    """Return Spearman's correlation over the methods that both have; None for fewer than three of them or all equal.
-
-    Examples
-    --------
-    >>> rank_agreement({"dfs": 1.0, "sfs": 2.0, "isfs": 3.0, "random": 0.0}, {"dfs": 80.0, "sfs": 90.0, "isfs": 95.0})
-    1.0
-    >>> rank_agreement({"dfs": 1.0}, {"dfs": 80.0, "sfs": 90.0}) is None
-    True
-    """
+def order_table(rows: Sequence[TableRow]) -> str:
+    """Compare the order of the methods with the published ones, by number of pixels."""
     from scipy.stats import spearmanr
 
-    shared = [method for method in ours if method in published]
-    here, there = [ours[method] for method in shared], [published[method] for method in shared]
-    if len(shared) < 3 or len(set(here)) == 1 or len(set(there)) == 1:
-        return None
-    return round(float(spearmanr(here, there).statistic), 12)
-
-
-def order_table(rows: Sequence[TableRow]) -> str:
-    """Return a table of how far the order of the methods agrees with the published ones, by number of pixels."""
     lines = []
     for dataset in dict.fromkeys(row.dataset for row in rows):
         column = STANDS_FOR.get(dataset, dataset)
-        new = [row for row in rows if row.dataset == dataset and row.detail == NEW and row.method in IMAGES[column]]
-        by_size = [
-            {row.method: float(np.nanmean(row.scores[:, place])) for row in new} for place in range(len(rows[0].sizes))
-        ]
+        new = {
+            row.method: np.nanmean(row.scores, axis=0) for row in rows if row.dataset == dataset and row.detail == NEW
+        }
+        new = {method: means for method, means in new.items() if method in IMAGES[column]}
         for title, published in PUBLISHED_ORDERS.items():
-            if column in published:
-                values = [
-                    rank_agreement(ours, {method: row[place] for method, row in published[column].items()})
-                    for place, ours in enumerate(by_size)
-                ]
-                lines.append([f"{display_name(dataset)}, {title}", *(format_cell(value, 2) for value in values)])
-        spreads = [max(ours.values()) - min(ours.values()) if ours else None for ours in by_size]
-        lines.append([f"{display_name(dataset)}, *spread*", *(format_cell(value) for value in spreads)])
+            shared = [method for method in new if method in published.get(column, {})]
+            if len(shared) > 2:  # of equal values there is no order: NaN
+                ours, theirs = (np.array([table[method] for method in shared]) for table in (new, published[column]))
+                with warnings.catch_warnings(action="ignore"):
+                    values = [spearmanr(here, there).statistic for here, there in zip(ours.T, theirs.T, strict=True)]
+                lines.append([f"{display_name(dataset)}, {title}", *(format_cell(float(value), 2) for value in values)])
+        spreads = np.ptp(list(new.values()), axis=0) if new else []
+        lines.append([f"{display_name(dataset)}, *spread*", *(format_cell(float(value)) for value in spreads)])
     return markdown_table(["of all values", "5 %", "10 %", "25 %", "50 %"], lines)
 
 
 def mask_image(support: Sequence[int], shape: Sequence[int]) -> np.ndarray:
-    """Return a selection as an image: (height, width), or (height, width, colours).
+    """Draw a selection as an image: (height, width), or (height, width, colours).
 
     Examples
     --------

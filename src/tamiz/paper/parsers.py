@@ -12,106 +12,17 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.io
+import scipy.io.arff
 import scipy.sparse as sp
 
 from tamiz.errors import DatasetError
-from tamiz.tables.text import read_arff_header
+from tamiz.paper.datasets import Dataset, DatasetEntry
 
-if TYPE_CHECKING:
-    from tamiz.paper.dataset_registry import DatasetEntry
-
-
-@dataclass(frozen=True, eq=False)
-class DatasetArrays:
-    """Arrays that a parser reads from the files of a source.
-
-    Parameters
-    ----------
-    data : ndarray or scipy.sparse.csr_matrix of shape (n_samples, n_features)
-        Features.
-    target : ndarray of shape (n_samples,)
-        Classes 0 .. C-1 as int64.
-    n_train : int or None, default=None
-        Number of rows, counted from the first, that are for training; None without a predefined split.
-    feature_names : ndarray of str or None, default=None
-        Names of the columns, where they are known.
-    """
-
-    data: Any
-    target: np.ndarray
-    n_train: int | None = None
-    feature_names: np.ndarray | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Dataset:
-    """A loaded dataset.
-
-    Parameters
-    ----------
-    name : str
-        Name in the registry.
-    title : str
-        Name in the paper.
-    data : ndarray or scipy.sparse.csr_matrix of shape (n_samples, n_features)
-        float32; uint8 for images, flattened row by row with the colours last.
-    target : ndarray of shape (n_samples,)
-        Classes 0 .. C-1, int64.
-    feature_names : ndarray of str or None, default=None
-        Names of the columns, where they are known.
-    target_names : tuple of str or None, default=None
-        Names of the classes, where they are known.
-    train, test : ndarray of int or None, default=None
-        Rows of the predefined split; both None if there is none.
-    label : str, default=""
-        Empty for the genuine set; otherwise what it is instead, such as "REBUILT" or "SUBSET". Print it.
-    image_shape : tuple of int or None, default=None
-        (height, width, colours) of an image.
-    note : str, default=""
-        Difference from the set of the paper.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> dataset = Dataset("toy", "TOY", np.zeros((4, 3), np.float32), np.array([0, 1, 0, 1]), label="SUBSET")
-    >>> dataset
-    Dataset('TOY (SUBSET)', 4 x 3, 2 classes)
-    """
-
-    name: str
-    title: str
-    data: Any
-    target: np.ndarray
-    feature_names: np.ndarray | None = None
-    target_names: tuple[str, ...] | None = None
-    train: np.ndarray | None = None
-    test: np.ndarray | None = None
-    label: str = ""
-    image_shape: tuple[int, int, int] | None = None
-    note: str = ""
-
-    @property
-    def display_name(self) -> str:
-        """Title with its label, as every table and figure has to print it."""
-        return f"{self.title} ({self.label})" if self.label else self.title
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return int(np.unique(self.target).size)
-
-    def __repr__(self) -> str:
-        rows, columns = self.data.shape
-        return f"Dataset({self.display_name!r}, {rows} x {columns}, {self.n_classes} classes)"
-
-
-Parser = Callable[[Mapping[str, Path], "DatasetEntry"], DatasetArrays]
 #: Exceptions of the readers below on files that are not what they should be.
 PARSE_FAULTS = (
     ValueError,
@@ -128,11 +39,12 @@ PARSE_FAULTS = (
     zipfile.BadZipFile,
     tarfile.TarError,
     scipy.io.matlab.MatReadError,
+    scipy.io.arff.ArffError,
 )
 
 
 def classes_by_count(labels: np.ndarray, counts: tuple[int, ...]) -> np.ndarray:
-    """Return labels of any spelling as 0 .. C-1, identified by the number of rows of each class.
+    """Code labels of any spelling as 0 .. C-1, identified by the number of rows of each class.
 
     Sources spell the classes of a microarray set in several ways ("tumor", "t", -1); the counts are always the same.
 
@@ -155,7 +67,7 @@ def _signs_to_classes(labels: np.ndarray) -> np.ndarray:
 
 
 def orient(data: Any, shape: tuple[int, int]) -> np.ndarray:
-    """Return a float32 matrix with samples in rows, transposed if it was stored the other way."""
+    """Make a float32 matrix with samples in rows, transposed if it was stored the other way."""
     data = np.asarray(data)
     if data.shape == shape:
         return data.astype(np.float32)
@@ -164,7 +76,7 @@ def orient(data: Any, shape: tuple[int, int]) -> np.ndarray:
     raise DatasetError(f"the table is {' x '.join(map(str, data.shape))}, expected {shape[0]} x {shape[1]}")
 
 
-def parse_mat(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
+def parse_mat(files: Mapping[str, Path], entry: DatasetEntry) -> Dataset:
     """Parse a MATLAB file with one matrix of the expected shape and one target vector, whatever their names."""
     (path,) = files.values()
     arrays = [value for key, value in scipy.io.loadmat(path).items() if not key.startswith("__")]
@@ -175,14 +87,7 @@ def parse_mat(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
             f"the file holds {len(matrices)} tables of {entry.shape} and {len(vectors)} target vectors, "
             "expected one each"
         )
-    return DatasetArrays(orient(matrices[0], entry.shape), classes_by_count(vectors[0], entry.class_counts))
-
-
-def _zip_members(path: Path) -> dict[str, bytes]:
-    """Read the members of a zip archive by their base names: the folders differ between mirrors."""
-    with zipfile.ZipFile(path) as archive:
-        wanted = [n for n in archive.namelist() if n.endswith((".data", ".labels")) and "_test" not in n]
-        return {name.rsplit("/", 1)[-1]: archive.read(name) for name in wanted}
+    return Dataset(entry, orient(matrices[0], entry.shape), classes_by_count(vectors[0], entry.class_counts))
 
 
 def _challenge_matrix(text: bytes, entry: DatasetEntry) -> Any:
@@ -196,14 +101,15 @@ def _challenge_matrix(text: bytes, entry: DatasetEntry) -> Any:
     return matrix
 
 
-def parse_challenge(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
+def parse_challenge(files: Mapping[str, Path], entry: DatasetEntry) -> Dataset:
     """Parse the layout of the NIPS 2003 challenge: ``<name>_train`` and ``<name>_valid``, each ``.data`` and ``.labels``.
 
     The test part is left out: its labels were never published.
     """
-    members: dict[str, bytes] = {}
-    for name, path in files.items():
-        members.update(_zip_members(path) if path.suffix == ".zip" else {name: path.read_bytes()})
+    (path,) = files.values()
+    with zipfile.ZipFile(path) as archive:  # by their base names: the folders differ between mirrors
+        wanted = [n for n in archive.namelist() if n.endswith((".data", ".labels")) and "_test" not in n]
+        members = {name.rsplit("/", 1)[-1]: archive.read(name) for name in wanted}
     missing = [
         f"{entry.name}_{part}.{kind}"
         for part in ("train", "valid")
@@ -218,37 +124,30 @@ def parse_challenge(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetAr
         if block.shape[0] != label.size:
             raise DatasetError(f"there are {block.shape[0]} rows of data for {label.size} labels")
     data = sp.csr_matrix(sp.vstack(blocks)) if entry.sparse else np.vstack(blocks)
-    return DatasetArrays(data, _signs_to_classes(np.concatenate(labels)), n_train=blocks[0].shape[0])
+    return Dataset(entry, data, _signs_to_classes(np.concatenate(labels)), n_train=blocks[0].shape[0])
 
 
-def parse_arff(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
-    """Read a dense ARFF file of numbers with the class -1 / 1 in the last column (OpenML's copy of GINA)."""
+def parse_arff(files: Mapping[str, Path], entry: DatasetEntry) -> Dataset:
+    """Read a dense ARFF file of numbers with the class -1 / 1 in the last column (OpenML's copy of GINA).
+
+    The validation rows are put last; they are identified by their official check-sum, as copies differ in order.
+    """
     (path,) = files.values()
-    names, _, offset = read_arff_header(path)
-    with open(path, "rb") as stream:
-        stream.seek(offset)
-        values = np.loadtxt(stream, delimiter=",", comments="%", ndmin=2, encoding="utf-8")
-    if values.shape[1] != len(names):
-        raise DatasetError(f"the rows have {values.shape[1]} cells for {len(names)} attributes")
-    data = orient(values[:, :-1], entry.shape)
-    return _find_split(DatasetArrays(data, _signs_to_classes(values[:, -1]), None, np.array(names[:-1])), entry)
-
-
-def _find_split(table: DatasetArrays, entry: DatasetEntry) -> DatasetArrays:
-    """Put the validation rows last; they are identified by their official check-sum, as copies differ in order."""
-    if entry.n_train is None:
-        return table
-    n_valid = entry.shape[0] - entry.n_train
-    for start in (entry.n_train, 0):
-        rows = np.arange(start, start + n_valid)
-        if table.data[rows].sum(dtype=np.float64) == entry.totals[-1]:
-            order = np.concatenate([np.setdiff1d(np.arange(entry.shape[0]), rows), rows])
-            return DatasetArrays(table.data[order], table.target[order], entry.n_train, table.feature_names)
+    table, meta = scipy.io.arff.loadarff(path)
+    values = np.array(table.tolist(), dtype=np.float64)
+    names = np.array(meta.names()[:-1])
+    data, target = orient(values[:, :-1], entry.shape), _signs_to_classes(values[:, -1])
+    n_rows, n_train = entry.shape[0], entry.n_train or 0
+    for start in (n_train, 0):
+        rows = np.arange(start, start + n_rows - n_train)
+        if data[rows].sum(dtype=np.float64) == entry.totals[-1]:
+            order = np.concatenate([np.setdiff1d(np.arange(n_rows), rows), rows])
+            return Dataset(entry, data[order], target[order], n_train, names)
     warnings.warn(
         f"{entry.title}: this copy mixes the training and the validation rows; it is loaded without a split.",
         stacklevel=2,
     )
-    return table
+    return Dataset(entry, data, target, None, names)
 
 
 def read_idx(path: Path) -> np.ndarray:
@@ -266,7 +165,7 @@ def read_idx(path: Path) -> np.ndarray:
     return values.reshape(shape)
 
 
-def parse_idx(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
+def parse_idx(files: Mapping[str, Path], entry: DatasetEntry) -> Dataset:
     """Parse the four files of MNIST or Fashion-MNIST."""
     parts = {}
     for name, path in files.items():
@@ -277,7 +176,7 @@ def parse_idx(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
         )
     data = np.concatenate([parts[("train", True)], parts[("test", True)]])
     target = np.concatenate([parts[("train", False)], parts[("test", False)]])
-    return DatasetArrays(data, target, n_train=parts[("train", True)].shape[0])
+    return Dataset(entry, data, target, n_train=parts[("train", True)].shape[0])
 
 
 def read_cifar(raw: bytes, n_label_bytes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -294,7 +193,7 @@ def read_cifar(raw: bytes, n_label_bytes: int) -> tuple[np.ndarray, np.ndarray]:
     return planes.transpose(0, 2, 3, 1).reshape(-1, 3072), records[:, n_label_bytes - 1].astype(np.int64)
 
 
-def parse_cifar(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
+def parse_cifar(files: Mapping[str, Path], entry: DatasetEntry) -> Dataset:
     """Parse the binary archive of CIFAR-10 or CIFAR-100 (the other archive holds pickles, which are never opened)."""
     (path,) = files.values()
     n_label_bytes = 2 if entry.n_classes == 100 else 1
@@ -310,7 +209,7 @@ def parse_cifar(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays
         raise DatasetError("the archive lacks the training or the test images")
     parts = train + test
     n_train = sum(labels.size for _, labels in train)
-    return DatasetArrays(np.concatenate([i for i, _ in parts]), np.concatenate([y for _, y in parts]), n_train)
+    return Dataset(entry, np.concatenate([i for i, _ in parts]), np.concatenate([y for _, y in parts]), n_train)
 
 
 _SYMBOL, _PAIRS, _CHARS, _LOGICAL, _INTEGER, _REAL, _STRINGS, _LIST = 1, 2, 9, 10, 13, 14, 16, 19
@@ -318,34 +217,29 @@ _REFERENCE, _NIL = 255, 254
 _HAS_ATTRIBUTES, _HAS_TAG = 1 << 9, 1 << 10
 
 
-@dataclass
-class RValue:
-    """A value of R with its attributes (names, dim, levels, class)."""
+def _labels(value: tuple[Any, dict[str, Any]]) -> np.ndarray:
+    """Read a factor or a vector of strings as an array of strings."""
+    codes, attributes = value
+    if "levels" not in attributes:
+        return np.asarray(codes, dtype=str)
+    return np.asarray(attributes["levels"][0], dtype=str)[np.asarray(codes) - 1]
 
-    value: Any
-    attributes: dict[str, Any] = field(default_factory=dict)
 
-    def named(self) -> dict[str, RValue]:
-        """Return the entries of a list by their names."""
-        return dict(zip(self.attributes["names"].value, self.value, strict=True))
-
-    def as_labels(self) -> np.ndarray:
-        """Return a factor or a vector of strings as an array of strings."""
-        if "levels" not in self.attributes:
-            return np.asarray(self.value, dtype=str)
-        return np.asarray(self.attributes["levels"].value, dtype=str)[np.asarray(self.value) - 1]
-
-    def as_matrix(self) -> tuple[np.ndarray, list[str] | None]:
-        """Return a matrix or a data frame as an array, and the names of its columns."""
-        if isinstance(self.value, list):
-            return np.column_stack([column.value for column in self.value]), self.attributes["names"].value
-        shape = tuple(int(n) for n in self.attributes["dim"].value)
-        names = self.attributes["dimnames"].value[1] if "dimnames" in self.attributes else None
-        return np.asarray(self.value).reshape(shape, order="F"), None if names is None else names.value
+def _matrix(value: tuple[Any, dict[str, Any]]) -> tuple[np.ndarray, list[str] | None]:
+    """Read a matrix or a data frame as an array, with the names of its columns."""
+    content, attributes = value
+    if isinstance(content, list):
+        return np.column_stack([column for column, _ in content]), attributes["names"][0]
+    shape = tuple(int(n) for n in attributes["dim"][0])
+    names = attributes["dimnames"][0][1] if "dimnames" in attributes else None
+    return np.asarray(content).reshape(shape, order="F"), None if names is None else names[0]
 
 
 class _Reader:
-    """Decode the bytes in order; later references point into ``symbols``."""
+    """Decode the bytes in order: a value of R is a pair of its content and its attributes (names, dim, levels).
+
+    Later references point into ``symbols``.
+    """
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
@@ -394,7 +288,7 @@ class _Reader:
             length = self.integer()
             return "" if length == -1 else self.take(length).decode("utf-8", "replace")
         value = self.plain(kind)
-        return RValue(value, self.pairs(self.integer()) if flags & _HAS_ATTRIBUTES else {})
+        return value, self.pairs(self.integer()) if flags & _HAS_ATTRIBUTES else {}
 
     def plain(self, kind: int) -> Any:
         if kind in (_LOGICAL, _INTEGER):
@@ -407,7 +301,7 @@ class _Reader:
 
 
 def read_rdata(path: Path) -> dict[str, Any]:
-    """Return the objects of an R workspace by their names.
+    """Read the objects of an R workspace by their names.
 
     Parameters
     ----------
@@ -437,19 +331,19 @@ def read_rdata(path: Path) -> dict[str, Any]:
     return objects
 
 
-def parse_rdata(files: Mapping[str, Path], entry: DatasetEntry) -> DatasetArrays:
+def parse_rdata(files: Mapping[str, Path], entry: DatasetEntry) -> Dataset:
     """Parse an R list of ``x`` (matrix or data frame) and ``y`` (factor or numbers), as in the package datamicroarray."""
     (path,) = files.values()
-    (content,) = read_rdata(path).values()
-    parts = content.named()
-    matrix, names = parts["x"].as_matrix()
+    ((values, attributes),) = read_rdata(path).values()
+    parts = dict(zip(attributes["names"][0], values, strict=True))
+    matrix, names = _matrix(parts["x"])
     data = orient(matrix, entry.shape)
     known = np.array(names) if names is not None and len(names) == entry.shape[1] else None
-    return DatasetArrays(data, classes_by_count(parts["y"].as_labels(), entry.class_counts), feature_names=known)
+    return Dataset(entry, data, classes_by_count(_labels(parts["y"]), entry.class_counts), feature_names=known)
 
 
 #: Parsers by the names that the registry of datasets has for them.
-PARSERS: dict[str, Parser] = {
+PARSERS: dict[str, Callable[[Mapping[str, Path], DatasetEntry], Dataset]] = {
     "arff": parse_arff,
     "challenge": parse_challenge,
     "cifar": parse_cifar,

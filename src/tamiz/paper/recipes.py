@@ -18,10 +18,8 @@ from tamiz.estimators.e2efs import E2EFSClassifier
 from tamiz.estimators.training import Training
 from tamiz.evaluation.comparison import fit_size, make_seeded
 from tamiz.evaluation.metrics import balanced_accuracy
-from tamiz.paper.dataset_registry import find_entry
-from tamiz.paper.datasets import load_dataset
-from tamiz.paper.parsers import Dataset
-from tamiz.paper.protocol import ProtocolOption, seed_from
+from tamiz.paper.datasets import Dataset, find_entry, load_dataset
+from tamiz.paper.protocol import seed_from
 from tamiz.rows.scaling import apply_normalization, column_statistics
 
 N_FOLDS, N_REPEATS, SPLIT_SEED = 3, 20, 42
@@ -37,35 +35,20 @@ RECIPES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "tamiz": ({}, "trained by the defaults of tamiz, which differ from the paper's"),
 }
-RECIPE_OPTION = ProtocolOption(
-    "recipe",
-    ("--recipe",),
-    "How networks are trained: paper (as the paper says), tamiz (the defaults of the estimators), or both.",
-    default="paper",
-    choices=(*RECIPES, "both"),
-)
-
-
-class SVMGrid(NamedTuple):
-    """What the SVM chooses from: liblinear's solvers by their numbers there, and values of C."""
-
-    solvers: tuple[int, ...]
-    values: tuple[float, ...]
-
-
-#: That of the code which the paper's authors released (the paper names only C): 0 logistic, 1 and 2 squared hinge (dual,
+#: Solvers of liblinear by their numbers there, and values of C, from which the SVM chooses. "full" is the grid of the code
+#: which the paper's authors released (the paper names only C): 0 logistic, 1 and 2 squared hinge (dual,
 #: primal), 3 hinge. Solvers 1 and 2 solve the same problem. The small grid is a tenth of the work: the squared hinge, by
 #: whichever of its two solvers is quicker, and C by orders of size.
-GRIDS = {
-    "small": SVMGrid((2,), (0.001, 0.1, 1.0, 100.0)),
-    "full": SVMGrid((0, 1, 2, 3), (0.001, 0.1, 0.5, 1.0, 1.4, 1.5, 1.6, 2.0, 2.5, 5.0, 100.0)),
+GRIDS: dict[str, dict[str, Any]] = {
+    "small": {"solvers": (2,), "values": (0.001, 0.1, 1.0, 100.0)},
+    "full": {"solvers": (0, 1, 2, 3), "values": (0.001, 0.1, 0.5, 1.0, 1.4, 1.5, 1.6, 2.0, 2.5, 5.0, 100.0)},
 }
 #: Folds by which C is chosen, and normalisation of the SVM's rows: the one that the paper prints, whatever the networks have.
 SVM_FOLDS, SVM_NORMALIZATION = 5, "erf2"
 
 
 def recipes_of(plan: Any) -> tuple[str, ...]:
-    """Return the recipes of a plan; raise ValueError for a method that the paper has no recipe for.
+    """List the recipes of a plan; raise ValueError for a method that the paper has no recipe for.
 
     Examples
     --------
@@ -87,7 +70,7 @@ def recipes_of(plan: Any) -> tuple[str, ...]:
 
 
 def recipe_parameters(name: str | None) -> dict[str, Any]:
-    """Return the parameters of :class:`~tamiz.E2EFSClassifier` that make a recipe; none without a recipe."""
+    """Parameters of :class:`~tamiz.E2EFSClassifier` that make a recipe; none without a recipe."""
     return {} if name is None else dict(RECIPES[name][0])
 
 
@@ -106,7 +89,7 @@ def recipe_sentence(recipes: Sequence[str]) -> str:
 
 
 def checksum(*arrays: Any) -> str:
-    """Return a hash of arrays or sparse matrices: values, types and shapes.
+    """Hash arrays or sparse matrices: values, types and shapes.
 
     Examples
     --------
@@ -133,7 +116,7 @@ def load_checked(name: str, data_home: str | None, expected: str | None = None) 
 
 
 def split_rows(y: np.ndarray, split: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the training and test rows of one split; later repeats do not change earlier ones.
+    """Split the rows for training and testing; later repeats do not change earlier ones.
 
     Examples
     --------
@@ -148,7 +131,7 @@ def split_rows(y: np.ndarray, split: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def nonzero_columns(X: Any) -> np.ndarray:
-    """Return the columns that are not all zero; the authors keep only these.
+    """Find the columns that are not all zero; the authors keep only these.
 
     Examples
     --------
@@ -189,7 +172,7 @@ def load_split(name: str, data_home: str | None, checksum: str, split: int) -> S
 
 
 def parameters_of(estimator: Any) -> dict[str, str]:
-    """Return every parameter that decides a result, as text: a changed default is another setting.
+    """Write every parameter that decides a result as text: a changed default is another setting.
 
     Examples
     --------
@@ -273,14 +256,14 @@ def select_for_all(
 
 
 def network_for(n_features: int, recipe: str | None, seed: int, network: str = "linear") -> E2EFSClassifier:
-    """Return a network for columns that were selected before, by a recipe, not trained yet."""
+    """Make a network for columns that were selected before, by a recipe, not trained yet."""
     # With all columns kept the paper trains for the epochs of the refinement only.
     training = Training.paper(warmup_steps=0) if recipe == "paper" else None
     return E2EFSClassifier(n_features, network=network, training=training, random_state=seed)
 
 
 def erf_pair(train: Any, test: Any, kind: str = "erf") -> tuple[np.ndarray, np.ndarray]:
-    """Normalise both parts by the error function, with the statistics of the first; return dense arrays.
+    """Normalise both parts by the error function, with the statistics of the first.
 
     Examples
     --------
@@ -308,23 +291,23 @@ def make_svm(solver: int, C: float, seed: int) -> Any:
     return LinearSVC(C=C, loss="squared_hinge", dual=True if solver == 1 else "auto", random_state=seed)
 
 
-def fit_svm(train: np.ndarray, y: np.ndarray, grid: SVMGrid, seed: int) -> Any:
+def fit_svm(train: np.ndarray, y: np.ndarray, grid: Mapping[str, Any], seed: int) -> Any:
     """Fit a linear SVM with the solver and C of the best 5-fold accuracy on the training part (the first of equals).
 
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(40, 3))
-    >>> fit_svm(X, (X[:, 0] > 0).astype(int), GRIDS["small"], seed=0).C in GRIDS["small"].values
+    >>> fit_svm(X, (X[:, 0] > 0).astype(int), GRIDS["small"], seed=0).C in GRIDS["small"]["values"]
     True
     """
     from sklearn import config_context
     from sklearn.model_selection import StratifiedKFold
 
     n_folds = min(SVM_FOLDS, int(np.unique(y, return_counts=True)[1].min()))
-    choices = [(solver, C) for solver in grid.solvers for C in grid.values]
+    choices = [(solver, C) for solver in grid["solvers"] for C in grid["values"]]
     with config_context(assume_finite=True, skip_parameter_validation=True):
         if n_folds < 2:
-            return make_svm(grid.solvers[0], 1.0, seed).fit(train, y)
+            return make_svm(grid["solvers"][0], 1.0, seed).fit(train, y)
         hits = np.zeros(len(choices), dtype=np.int64)
         for fit_rows, check_rows in StratifiedKFold(n_folds).split(train, y):
             part, y_part, check, y_check = train[fit_rows], y[fit_rows], train[check_rows], y[check_rows]
@@ -340,13 +323,13 @@ def score_network(parts: SplitParts, columns: np.ndarray, model: Any) -> tuple[f
 
 
 def score_fitted(model: Any, test: Any, y_test: np.ndarray) -> tuple[float, bool]:
-    """Return the balanced accuracy of a fitted network, and whether it gives one output for all rows."""
+    """Score a fitted network by its balanced accuracy, and tell whether it gives one output for all rows."""
     outputs = np.asarray(model.decision_function(test))
     dead = bool(np.ptp(outputs, axis=0).max() <= 1e-6 * max(1.0, float(np.abs(outputs).max())))
     return balanced_accuracy(y_test, model.predict(test)), dead
 
 
 def score_svm(parts: SplitParts, columns: np.ndarray, grid: str, seed: int) -> float:
-    """Return the balanced accuracy of the SVM of the protocol on some columns."""
+    """Score the SVM of the protocol on some columns by its balanced accuracy."""
     train, test = erf_pair(parts.train[:, columns], parts.test[:, columns], SVM_NORMALIZATION)
     return balanced_accuracy(parts.y_test, fit_svm(train, parts.y_train, GRIDS[grid], seed).predict(test))

@@ -9,13 +9,12 @@ import json
 import multiprocessing
 import os
 import platform
-import shlex
 import sys
 import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -99,11 +98,11 @@ class CellStore:
                 pass
 
     def path_of(self, cell: Cell) -> Path:
-        """Return the file of a cell; two letters of its key name a folder, so that none gets too large."""
+        """Path of a cell; two letters of its key name a folder, so that none gets too large."""
         return self.folder / cell.key[:2] / f"{cell.key}.json"
 
     def read(self, cell: Cell) -> Any:
-        """Return the record of a cell (``result``, ``versions``, ``settings``), or None if it is missing or damaged."""
+        """Read the record of a cell (``result``, ``versions``, ``settings``), or None if it is missing or damaged."""
         path = self.path_of(cell)
         with disk_faults(path):
             try:
@@ -278,8 +277,6 @@ class ProtocolRun:
         Tables.
     files : dict of str to str
         Files that were written, by kind.
-    pages : list of dict
-        Arguments of the report pages.
     """
 
     results: dict[str, Any] = field(default_factory=dict)
@@ -290,7 +287,6 @@ class ProtocolRun:
     sources: set[str] = field(default_factory=set)
     summary: Any = None
     files: dict[str, str] = field(default_factory=dict)
-    pages: list[Any] = field(default_factory=list)
 
 
 def run_cells(
@@ -341,7 +337,7 @@ def run_cells(
 
 
 def source_of_package() -> str:
-    """Return a hash of the package's source files, the same for equal sources wherever they lie.
+    """Hash the package's source files, the same for equal sources wherever they lie.
 
     Examples
     --------
@@ -363,38 +359,8 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def command_of(protocol: Protocol, plan: Any) -> str:
-    """Return the command that makes a plan; options at their default are left out.
-
-    Examples
-    --------
-    >>> madelon = load_protocol("madelon")
-    >>> command_of(madelon, madelon.make_plan(methods=["fisher", "mim"], n_runs=2))
-    'tamiz reproduce madelon --methods fisher,mim,random,all --runs 2'
-    """
-    words = ["tamiz", "reproduce", protocol.name]
-    for option in protocol.options:
-        value = getattr(plan, option.name)
-        if value != option.check(option.default):
-            words += [option.flags[0], ",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
-    return shlex.join(words)
-
-
-def run_record(protocol: Protocol, plan: Any, sources: Sequence[str]) -> dict[str, Any]:
-    """Describe how a run was made: command, all options, sources, versions, processor and day."""
-    return {
-        "command": command_of(protocol, plan),
-        "options": vars(plan),
-        "sources": list(sources),
-        "versions": library_versions(),
-        "processor": f"{_processor()}, {os.cpu_count()} cores",
-        "date": datetime.now(UTC).date().isoformat(),
-    }
-
-
 def run_protocol(
     protocol: Protocol,
-    plan: Any,
     folder: Path,
     *,
     jobs: int | None = None,
@@ -403,16 +369,14 @@ def run_protocol(
     progress: CellProgress = lambda done, total, note: None,
     warn: Callable[[str], None] = lambda sentence: None,
 ) -> ProtocolRun:
-    """Compute the missing cells of a plan, and write tables and pictures.
+    """Compute the missing cells of a protocol, and write tables and pictures.
 
-    A run that is killed and started again with the same plan and folder goes on where it was.
+    A run that is killed and started again with the same options and folder goes on where it was.
 
     Parameters
     ----------
     protocol : Protocol
-        From :func:`~tamiz.paper.protocol.load_protocol`.
-    plan : SimpleNamespace
-        From its ``make_plan``.
+        With its options, such as ``load_protocol("microarray")(datasets=["colon"])``.
     folder : Path
         Folder of the run, created if it is missing.
     jobs : int or None, default=None
@@ -432,18 +396,24 @@ def run_protocol(
 
     Examples
     --------
-    >>> surfaces = load_protocol("surfaces")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = run_protocol(surfaces, surfaces.make_plan(n_points=3), Path(folder))
+    ...     run = run_protocol(load_protocol("surfaces")(points=3), Path(folder))
     >>> sorted(run.files)[:3], run.summary.title
     (['csv', 'figure', 'json'], 'Figure 1: the penalties')
     """
     store = CellStore(folder / "cells", warn)
-    cells = protocol.make_cells(plan, data_home)
+    cells = protocol.make_cells(data_home)
     jobs = jobs or os.cpu_count() or 1
     run = run_cells(cells, store, jobs=jobs, dask=dask, data_home=data_home, progress=progress, warn=warn)
-    run.summary = protocol.summarise(plan, cells, run.results, run.failures)
-    record: Mapping[str, Any] = run_record(protocol, plan, sorted(run.sources) or [source_of_package()])
+    run.summary = protocol.summarise(cells, run.results, run.failures)
+    record = {
+        "command": protocol.command,
+        "options": vars(protocol),
+        "sources": sorted(run.sources) or [source_of_package()],
+        "versions": library_versions(),
+        "processor": f"{_processor()}, {os.cpu_count()} cores",
+        "date": datetime.now(UTC).date().isoformat(),
+    }
     texts = {"run": ("run.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n"), **run.summary.texts()}
     with disk_faults(folder):
         for kind, (name, text) in texts.items():
@@ -453,5 +423,4 @@ def run_protocol(
         run.files.update(protocol.draw(run.summary, cells, run.results, folder))
     except MissingExtraError:
         warn("No figure: matplotlib is not installed (pip install 'tamiz[plot]').")
-    run.pages = protocol.comparisons(plan, run.summary)
     return run

@@ -13,7 +13,7 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy as np
 from tamiz.baselines.registry import get_method
 from tamiz.evaluation.intervals import corrected_t_tests, friedman_ranks, holm, wilcoxon_pairs
 from tamiz.evaluation.stability import nogueira_stability
-from tamiz.paper.dataset_registry import REGISTRY
+from tamiz.paper.datasets import REGISTRY
 from tamiz.paper.protocol import REFERENCES, Cell, Protocol
 
 ALPHA = 0.05
@@ -32,7 +32,7 @@ NOTABLE = 0.02
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1) -> str:
-    """Return a table of Markdown; the first ``text_columns`` are text, the others are aligned to the right.
+    """Write a table of Markdown; the first ``text_columns`` are text, the others are aligned to the right.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], text_co
 
 
 def format_cell(value: float | None, digits: int = 3) -> str:
-    """Return a number as text for a table; a dash for None and NaN, and no minus before a zero.
+    """Write a number for a table; a dash for None and NaN, and no minus before a zero.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def format_cell(value: float | None, digits: int = 3) -> str:
 
 
 def finite(value: float | None) -> float | None:
-    """Return a float of six digits, or None for NaN and infinity, which JSON does not have.
+    """Round to six digits; None for NaN and infinity, which JSON does not have.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def finite(value: float | None) -> float | None:
 
 
 def display_name(dataset: str) -> str:
-    """Return the title of a data set with its label: a stand-in is always called one.
+    """Title of a data set with its label: a stand-in is always called one.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def display_name(dataset: str) -> str:
 
 
 def with_recipe(text: str, recipe: str | None) -> str:
-    """Return a name with its recipe in brackets, if it has one.
+    """Write a name with its recipe in brackets, if it has one.
 
     Examples
     --------
@@ -151,47 +151,36 @@ class TableRow:
         return float(np.nanstd(self.scores)) if np.isfinite(self.scores).any() else math.nan
 
 
-def collect(
-    protocol: Protocol, plan: Any, cells: Sequence[Cell], results: Mapping[str, Any], published: Any = None
-) -> list[TableRow]:
-    """Gather the scores of finished cells as rows, by data set in the order of the plan.
-
-    Parameters
-    ----------
-    protocol, plan, cells, results
-        As in :meth:`~tamiz.paper.protocol.Protocol.summarise`.
-    published : callable or None, default=None
-        ``published(dataset, method, detail, sizes)``: the published numbers for each size, and their mean.
-    """
+def collect(protocol: Protocol, cells: Sequence[Cell], results: Mapping[str, Any]) -> list[TableRow]:
+    """Gather the scores of finished cells as rows, in the order of the protocol's data sets and methods."""
     sizes: dict[str, set[int]] = {}
     n_units = 1 + max((cell.settings["unit"] for cell in cells), default=0)
     for cell in cells:
         sizes.setdefault(cell.settings["dataset"], set()).update(cell.settings["sizes"])
-    tables: dict[tuple[str, str, str, str | None], tuple[np.ndarray, np.ndarray]] = {}
+    rows: dict[Any, TableRow] = {}
     for cell in cells:
-        result = results.get(cell.key)
+        result = results.get(cell.key) or {}
         dataset, method, unit = (cell.settings[name] for name in ("dataset", "method", "unit"))
-        columns = sorted(sizes[dataset])
+        columns = tuple(sorted(sizes[dataset]))
         places = [columns.index(size) for size in cell.settings["sizes"]]
-        for detail, recipe, values in result["scores"] if result else ():
-            shape = (n_units, len(columns))
-            empty = (np.full(shape, np.nan), np.zeros(shape, dtype=bool))
-            tables.setdefault((dataset, method, detail, recipe), empty)[0][unit, places] = values
-        for detail, recipe, values in result.get("dead", ()) if result else ():
-            tables[dataset, method, detail, recipe][1][unit, places] = values
-    rows = []
-    for (dataset, method, detail, recipe), (scores, dead) in tables.items():
-        known = tuple(sorted(sizes[dataset]))
-        numbers, mean = published(dataset, method, detail, known) if published else ((), None)
-        rows.append(TableRow(dataset, method, detail, recipe, known, scores, dead, tuple(numbers or ()), mean))
-    order = list(dict.fromkeys(cell.settings["dataset"] for cell in cells))
-    datasets = [name for name in getattr(plan, "datasets", order) if name in order]
-    methods = list(plan.methods)
-    return sorted(rows, key=lambda row: (datasets.index(row.dataset), methods.index(row.method)))
+        for kind in ("scores", "dead"):
+            for detail, recipe, values in result.get(kind, ()):
+                shape = (n_units, len(columns))
+                empty = (np.full(shape, np.nan), np.zeros(shape, dtype=bool))
+                row = TableRow(dataset, method, detail, recipe, columns, *empty)
+                getattr(rows.setdefault((dataset, *row.place), row), kind)[unit, places] = values
+    order = list(getattr(protocol, "problems", getattr(protocol, "datasets", sizes)))
+    methods = list(protocol.methods)  # type: ignore[attr-defined]
+    known = sorted(rows.values(), key=lambda row: (order.index(row.dataset), methods.index(row.method)))
+    numbers = [protocol.published(row) for row in known]
+    return [
+        replace(row, published=tuple(by_size), published_mean=mean)
+        for row, (by_size, mean) in zip(known, numbers, strict=True)
+    ]
 
 
 def bold_rows(rows: Sequence[TableRow]) -> set[Any]:
-    """Return the best row of a data set and those that a Wilcoxon test over the splits does not tell from it.
+    """Find the best row of a data set and those that a Wilcoxon test over the splits does not tell from it.
 
     This is the paper's rule, without correction. The row of all features is no selection. With fewer splits than the test
     needs to tell any two rows apart, no row is bold.
@@ -209,7 +198,7 @@ def bold_rows(rows: Sequence[TableRow]) -> set[Any]:
 
 
 def behind_rows(rows: Sequence[TableRow], test_share: float | None) -> set[Any]:
-    """Return the rows that the corrected resampled t test, after Holm over these tests, tells from the best row.
+    """Find the rows that the corrected resampled t test, after Holm over these tests, tells from the best row.
 
     Splits of several repeats share rows, so that the paper's own rule finds too much; all features and random ones are not
     tested.
@@ -223,22 +212,8 @@ def behind_rows(rows: Sequence[TableRow], test_share: float | None) -> set[Any]:
     return {row.place for row, p in zip(others, holm([test.p_value for test in tests]), strict=True) if p < ALPHA}
 
 
-def difference_sentences(
-    rows: Sequence[TableRow], reasons: Any, n_published: int | None = None, unit: str = "splits"
-) -> str:
-    """Return a line for each row whose mean differs from the published one by more than :data:`NOTABLE`.
-
-    Parameters
-    ----------
-    rows : sequence of TableRow
-        Rows of all data sets.
-    reasons : callable
-        ``reasons(row)``: what is known to differ, as clauses.
-    n_published : int or None, default=None
-        Splits of the published number, where it has more.
-    unit : str, default="splits"
-        What is repeated.
-    """
+def difference_sentences(protocol: Protocol, rows: Sequence[TableRow]) -> str:
+    """Say for each row whose mean differs from the published one by more than :data:`NOTABLE` what is known about it."""
     lines = []
     for row in rows:
         ours, theirs = row.mean, row.published_mean
@@ -249,15 +224,15 @@ def difference_sentences(
         label = REGISTRY[row.dataset].label if row.dataset in REGISTRY else ""
         if label:
             clauses.append(f"the data are {label.lower()}, not the paper's rows")
-        if n_published is not None and known.size < n_published:
-            clauses.append(f"{known.size} {unit} here, {n_published} there")
+        if protocol.n_published is not None and known.size < protocol.n_published:
+            clauses.append(f"{known.size} {protocol.unit} here, {protocol.n_published} there")
         if known.size > 2:
             scatter = float(known.std(ddof=1))
             more = "more" if abs(ours - theirs) > scatter else "less"
-            clauses.append(f"{more} than the standard deviation over single {unit} ({scatter:.3f})")
+            clauses.append(f"{more} than the standard deviation over single {protocol.unit} ({scatter:.3f})")
         if row.dead.any():
             clauses.append(f"{int(row.dead.sum())} of {row.dead.size} networks died")
-        clauses += reasons(row)
+        clauses += protocol.reasons(row)
         lines.append(
             f"- {display_name(row.dataset)}, {row.label}: {ours:.3f} here, {theirs:.3f} published ({ours - theirs:+.3f}); "
             f"{'; '.join(clauses)}."
@@ -265,20 +240,22 @@ def difference_sentences(
     return "\n".join(lines) or "None."
 
 
-def mean_table(rows: Sequence[TableRow], bold: Any, behind: Any, digits: int = 3) -> tuple[str, Any]:
-    """Return the table of means, data sets across, with mean ranks where there are several, and the test of the ranks."""
-    datasets = list(dict.fromkeys(row.dataset for row in rows))
-    places = {row.place: row.label for row in rows}
-    found = {(row.dataset, row.place): row for row in rows}
-    means = {
-        label: [found[name, place].mean if (name, place) in found else math.nan for name in datasets]
-        for place, label in places.items()
-    }
-    ranks = friedman_ranks(means)
+def mean_table(by_dataset: Mapping[str, Sequence[TableRow]], test_share: float | None, digits: int) -> list[str]:
+    """Make the table of means, data sets across, with mean ranks where there are several, and what their test finds."""
+    bold = {name: bold_rows(rows) for name, rows in by_dataset.items()}
+    behind = {name: behind_rows(rows, test_share) for name, rows in by_dataset.items()}
+    found = {(name, row.place): row for name, rows in by_dataset.items() for row in rows}
+    places = {place: row.label for (_, place), row in found.items()}
+    ranks = friedman_ranks(
+        {
+            label: [found[name, place].mean if (name, place) in found else math.nan for name in by_dataset]
+            for place, label in places.items()
+        }
+    )
     lines = []
     for place, label in places.items():
         line = [label]
-        for name in datasets:
+        for name in by_dataset:
             row = found.get((name, place))
             if row is None or math.isnan(row.mean):
                 line.append("–")
@@ -287,43 +264,37 @@ def mean_table(rows: Sequence[TableRow], bold: Any, behind: Any, digits: int = 3
             text = f"**{text}**" if place in bold[name] else text
             text += " ↓" if place in behind[name] else ""
             line.append(text + ("" if row.published_mean is None else f" ({format_cell(row.published_mean, digits)})"))
-        lines.append([*line, format_cell(ranks.mean_ranks[label], 2)] if len(datasets) > 1 else line)
-    header = ["method", *map(display_name, datasets), *(["mean rank"] if len(datasets) > 1 else [])]
-    return markdown_table(header, lines), ranks
-
-
-def rank_sentence(ranks: Any, n_datasets: int) -> str:
-    """Say what the Friedman test finds, and which mean ranks can be told apart."""
-    if n_datasets < 2 or not math.isfinite(ranks.p_value):
-        return ""
-    said = f"Friedman test over {n_datasets} data sets: p = {ranks.p_value:.3g}"
-    if not ranks.can_differ:
-        return f"{said}; so few data sets tell no two rows apart by their mean ranks (Nemenyi, 0.05)."
-    return f"{said}; mean ranks that differ by less than {ranks.critical_difference:.2f} (Nemenyi, 0.05) are not told apart."
+        lines.append(line)
+    header = ["method", *map(display_name, by_dataset)]
+    if len(by_dataset) < 2:
+        return [markdown_table(header, lines)]
+    for line in lines:
+        line.append(format_cell(ranks.mean_ranks[line[0]], 2))
+    said = f"Friedman test over {len(by_dataset)} data sets: p = {ranks.p_value:.3g}"
+    if not math.isfinite(ranks.p_value):
+        said = ""
+    elif ranks.can_differ:
+        limit = f"{ranks.critical_difference:.2f}"
+        said += f"; mean ranks that differ by less than {limit} (Nemenyi, 0.05) are not told apart."
+    else:
+        said += "; so few data sets tell no two rows apart by their mean ranks (Nemenyi, 0.05)."
+    return [markdown_table([*header, "mean rank"], lines), said]
 
 
 def size_table(rows: Sequence[TableRow], unit: str, digits: int = 3) -> str:
-    """Return the table of one data set by number of features; medians and dead networks follow where networks died."""
-    sizes = rows[0].sizes
+    """Make the table of one data set by number of features; medians and dead networks follow where networks died."""
     lines = []
     for row in rows:
-        with np.errstate(all="ignore"):
-            means = [float(np.nanmean(column)) if np.isfinite(column).any() else math.nan for column in row.scores.T]
-        lines.append([row.label, *(_with_published(row, i, mean, digits) for i, mean in enumerate(means))])
+        columns = [column[np.isfinite(column)] for column in row.scores.T]
+        means = [float(column.mean()) if column.size else math.nan for column in columns]
+        known = [f" ({format_cell(value, digits)})" if value is not None else "" for value in row.published]
+        texts = [format_cell(mean, digits) for mean in means]
+        lines.append([row.label, *(a + b for a, b in zip(texts, known or [""] * len(texts), strict=True))])
         if row.dead.any():
-            medians = [
-                float(np.nanmedian(column)) if np.isfinite(column).any() else math.nan for column in row.scores.T
-            ]
-            counts = row.dead.sum(axis=0)
+            medians = [float(np.median(column)) if column.size else math.nan for column in columns]
             lines.append([f"*{row.label}: median*", *(format_cell(value, digits) for value in medians)])
-            total = row.scores.shape[0]
-            lines.append([f"*{row.label}: dead networks of {total} {unit}*", *map(str, counts)])
-    return markdown_table(["method", *map(str, sizes)], lines)
-
-
-def _with_published(row: TableRow, place: int, mean: float, digits: int) -> str:
-    known = row.published[place] if row.published else None
-    return format_cell(mean, digits) + ("" if known is None else f" ({format_cell(known, digits)})")
+            lines.append([f"*{row.label}: dead networks of {len(row.scores)} {unit}*", *map(str, row.dead.sum(axis=0))])
+    return markdown_table(["method", *map(str, rows[0].sizes)], lines)
 
 
 def _selections(cells: Sequence[Cell], results: Mapping[str, Any]) -> dict[tuple[str, str], list[tuple[Cell, Any]]]:
@@ -337,7 +308,7 @@ def _selections(cells: Sequence[Cell], results: Mapping[str, Any]) -> dict[tuple
 
 
 def pivot(values: Mapping[tuple[str, str], str], corner: str = "method") -> str:
-    """Return a table of (column, line) -> text, methods down."""
+    """Write a table of (column, line) -> text, methods down."""
     columns = list(dict.fromkeys(column for column, _ in values))
     lines = [
         [line, *(values.get((column, line), "–") for column in columns)]
@@ -347,7 +318,7 @@ def pivot(values: Mapping[tuple[str, str], str], corner: str = "method") -> str:
 
 
 def stability_table(cells: Sequence[Cell], results: Mapping[str, Any]) -> str:
-    """Return Nogueira's index of each selection, mean over the sizes; empty without two selections of a kind."""
+    """Compute Nogueira's index of each selection, mean over the sizes; empty without two selections of a kind."""
     texts = {}
     for place, found in _selections(cells, results).items():
         known = [result for _, result in found if result.get("support") is not None]
@@ -363,7 +334,7 @@ def stability_table(cells: Sequence[Cell], results: Mapping[str, Any]) -> str:
 
 
 def convergence_table(cells: Sequence[Cell], results: Mapping[str, Any]) -> str:
-    """Return how many masks of E2E-FS were closed by the penalty, not by the step limit, for each data set."""
+    """Count how many masks of E2E-FS were closed by the penalty, not by the step limit, for each data set."""
     texts = {}
     for place, found in _selections(cells, results).items():
         if get_method(found[0][0].settings["method"]).trains_model:
@@ -373,7 +344,7 @@ def convergence_table(cells: Sequence[Cell], results: Mapping[str, Any]) -> str:
 
 
 def seconds_table(cells: Sequence[Cell], results: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the median seconds of one selection, by data set and method."""
+    """Compute the median seconds of one selection, by data set and method."""
     return [
         {
             "dataset": display_name(dataset),
@@ -385,7 +356,7 @@ def seconds_table(cells: Sequence[Cell], results: Mapping[str, Any]) -> list[dic
 
 
 def csv_lines(records: Sequence[Mapping[str, Any]]) -> str:
-    """Return records as CSV with the union of their columns, in order of appearance; None is empty.
+    """Write records as CSV with the union of their columns, in order of appearance; None is empty.
 
     Examples
     --------
@@ -430,7 +401,7 @@ class ProtocolSummary:
     rows: list[TableRow] = field(default_factory=list)
 
     def texts(self) -> dict[str, tuple[str, str]]:
-        """Return names and contents of the files, by kind."""
+        """Names and contents of the files, by kind."""
         texts = {
             "md": ("results.md", f"## {self.title}\n\n{self.markdown.rstrip()}\n"),
             "csv": ("results.csv", csv_lines(self.records)),
@@ -440,70 +411,22 @@ class ProtocolSummary:
 
 
 def summarise(
-    protocol: Protocol,
-    plan: Any,
-    cells: Sequence[Cell],
-    results: Mapping[str, Any],
-    failures: Mapping[str, str],
-    *,
-    title: str,
-    introduction: str,
-    measure: str,
-    basis: str,
-    headline_detail: str | None = None,
-    published: Any = None,
-    reasons: Any = lambda row: [],
-    n_published: int | None = None,
-    unit: str = "splits",
-    test_share: float | None = None,
-    digits: int = 3,
-    sections: Sequence[str] = (),
+    protocol: Protocol, cells: Sequence[Cell], results: Mapping[str, Any], failures: Mapping[str, str]
 ) -> ProtocolSummary:
-    """Make all tables of a protocol.
-
-    Parameters
-    ----------
-    protocol, plan, cells, results, failures
-        As in :meth:`~tamiz.paper.protocol.Protocol.summarise`.
-    title, introduction : str
-        Title, and what is measured on what.
-    measure, basis : str
-        What the results page says of a score: its name, and over what it is a mean.
-    headline_detail : str or None, default=None
-        Detail of the rows that the results page shows; None: all.
-    published : callable or None, default=None
-        See :func:`collect`.
-    reasons, n_published, unit
-        See :func:`difference_sentences`.
-    test_share : float or None, default=None
-        Share of the rows that a split tests on; None: units are independent.
-    digits : int, default=3
-        Digits of scores.
-    sections : sequence of str, default=()
-        Further parts of the page.
-    """
-    rows = collect(protocol, plan, cells, results, published)
+    """Make all tables of a protocol; parameters are those of :meth:`~tamiz.paper.protocol.Protocol.summarise`."""
+    title, introduction, basis = protocol.describe(cells, results)
+    rows, unit, share = collect(protocol, cells, results), protocol.unit, protocol.test_share
     by_dataset: dict[str, list[TableRow]] = {}
     for row in rows:
         by_dataset.setdefault(row.dataset, []).append(row)
-    bold = {name: bold_rows(found) for name, found in by_dataset.items()}
-    behind = {name: behind_rows(found, test_share) for name, found in by_dataset.items()}
     parts = [introduction]
     if rows:
-        table, ranks = mean_table(rows, bold, behind, digits)
-        parts += [
-            _test_sentence(rows[0].scores.shape[0], unit, test_share),
-            table,
-            rank_sentence(ranks, len(by_dataset)),
-        ]
+        parts += [_test_sentence(len(rows[0].scores), unit, share), *mean_table(by_dataset, share, protocol.digits)]
     for name, found in by_dataset.items():
         if len(found[0].sizes) > 1:
-            parts += [f"### {display_name(name)}, by size", size_table(found, unit, digits)]
+            parts += [f"### {display_name(name)}, by size", size_table(found, unit, protocol.digits)]
     if any(row.published_mean is not None for row in rows):
-        parts += [
-            f"### Differences to published means above {NOTABLE}",
-            difference_sentences(rows, reasons, n_published, unit),
-        ]
+        parts += [f"### Differences to published means above {NOTABLE}", difference_sentences(protocol, rows)]
     closed = convergence_table(cells, results)
     if closed:
         parts += [
@@ -519,17 +442,18 @@ def summarise(
             "so that even labels without meaning give more than 0.",
             stable,
         ]
-    parts += sections
+    parts += protocol.sections(rows)
     if failures:
         parts += ["### Cells that failed", "\n".join(f"- {name}: {text}" for name, text in sorted(failures.items()))]
-    shown = [row for row in rows if math.isfinite(row.mean) and headline_detail in (None, row.detail)]
+    shown = [row for row in rows if math.isfinite(row.mean) and protocol.headline_detail in (None, row.detail)]
     content = {
         "protocol": protocol.name,
-        "options": vars(plan),
+        "options": vars(protocol),
         "rows": [_row_content(row) for row in rows],
-        "scores": [_headline(row, measure, basis) for row in shown],
+        "scores": [_headline(row, protocol.measure, basis) for row in shown],
         "failures": dict(sorted(failures.items())),
     }
+    bold = {name: bold_rows(found) for name, found in by_dataset.items()}
     records = [record for row in rows for record in _records(row, row.place in bold[row.dataset])]
     text = "\n\n".join(part for part in parts if part)
     return ProtocolSummary(title, text, records, content, seconds_table(cells, results), rows)

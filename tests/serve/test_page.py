@@ -120,7 +120,7 @@ def test_fifty_drags_leave_no_fit_running(opened, server):
         time.sleep(0.02)
     wait_for(opened, lambda: is_done(opened, 49 % 11 + 1))
     assert server.app.jobs.wait(300)
-    assert server.app.jobs.n_running == 0
+    assert server.app.jobs.wait(0)
 
 
 def test_a_column_is_forced_in_and_out(opened):

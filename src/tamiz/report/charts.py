@@ -145,7 +145,7 @@ def _levels(frame: Frame, y: Scale, levels: Sequence[tuple[str, float]]) -> str:
 def square_chart(grid: Grid) -> str:
     """Draw a table of squares, darker for a larger value, each with its text on it."""
     rows, columns = [shorten(name, 16) for name in grid.rows], [shorten(name, 16) for name in grid.columns]
-    size = 64 if len(columns) <= 4 else max(24, min(48, 330 // len(columns)))
+    size = max(24, min(64 if len(columns) <= 4 else 48, (330 if grid.texts else 200) // max(1, len(columns))))
     left = min(130, 20 + 7 * max(map(len, rows), default=0))
     longest = max(map(len, columns), default=0)
     slanted = 7 * longest > size and all(map(str.strip, columns))
@@ -405,7 +405,7 @@ def share_bar(share: float) -> str:
     """Draw a share as a bar, for a table cell."""
     share = min(max(share, 0.0), 1.0) if math.isfinite(share) else 0.0
     track = element("rect", x=0, y=2.0, width=60.0, height=8.0, rx=4, class_="track")
-    bar = element("rect", x=0, y=2.0, width=60.0 * share, height=8.0, rx=4, class_="fill")
+    bar = element("rect", x=0, y=2.0, width=60.0 * share, height=8.0, rx=4, class_="column s0")
     return element("svg", track, bar, viewBox="0 0 60 12", width=60, height=12, class_="bar", aria_hidden="true")
 
 

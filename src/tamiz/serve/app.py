@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
+import secrets
 import sys
-import threading
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib import resources
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+from uuid import uuid4
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
 from tamiz._utils.records import to_plain
@@ -25,7 +25,6 @@ from tamiz.errors import TamizError
 from tamiz.report.page import render
 from tamiz.report.text import clean_text
 from tamiz.serve.fits import LIVE_NETWORKS, python_code, read_request, run_request
-from tamiz.serve.guard import Guard
 from tamiz.serve.jobs import JobCancelled, LiveJob, LiveJobs
 from tamiz.serve.tables import LiveError, LiveTable, LiveTables, read_options
 from tamiz.study import select
@@ -33,8 +32,59 @@ from tamiz.study import select
 #: Bytes of a request other than an upload.
 _MOST_BYTES = 4_000_000
 #: How often an export looks whether its page is still there.
-_LOOK_SECONDS = 0.2
-_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+_LOOK_SECONDS = 0.1
+#: Files of the page, in their folders, and their types; the style of the report comes before what the page adds to it.
+_FILES = {
+    "/": (["serve/page/page.html"], "text/html"),
+    "/page.css": (["report/templates/report.css", "serve/page/page.css"], "text/css"),
+    "/page.js": (["serve/page/page.js"], "text/javascript"),
+}
+
+
+#: The page loads its own script, style and data, and nothing else; nobody may frame it.
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+_REFUSED = PlainTextResponse("Not allowed. Open the address that `tamiz serve` printed.\n", status_code=403)
+
+
+def guard(app: Any, token: str, hosts: tuple[str, ...]) -> Any:
+    """Wrap an ASGI application: answer only who knows the address, and add headers to each answer.
+
+    Parameters
+    ----------
+    app : ASGI application
+        Answers what is let through.
+    token : str
+        First part of the path of every request.
+    hosts : tuple of str
+        Values of the header ``Host`` that are let through: a name that somebody pointed at this machine is not among them.
+    """
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+
+        async def send_with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        headers = Headers(scope=scope)
+        here = "http://" + (host := headers.get("host", ""))
+        # "*" of OPTIONS and the host of CONNECT have no part behind a slash.
+        given = (scope["path"].split("/") + [""])[1]
+        known = secrets.compare_digest(given.encode(), token.encode())
+        allowed = known and host in hosts and headers.get("origin", here) == here
+        await (app if allowed else _REFUSED)(scope, receive, send_with_headers)
+
+    return answer
 
 
 class LiveApp:
@@ -49,14 +99,10 @@ class LiveApp:
     """
 
     def __init__(self, tables: LiveTables, upload_limit: int = 500_000_000) -> None:
-        self.tables = tables
-        self.jobs = LiveJobs()
-        #: Exports that run.
-        self.exports: set[asyncio.Future[str]] = set()
-        self.upload_limit = upload_limit
+        self.tables, self.upload_limit, self.jobs = tables, upload_limit, LiveJobs()
 
-    def asgi(self, token: str, hosts: tuple[str, ...]) -> Guard:
-        """Return the application, behind a token.
+    def asgi(self, token: str, hosts: tuple[str, ...]) -> Any:
+        """Make the application, behind a token.
 
         Parameters
         ----------
@@ -66,55 +112,38 @@ class LiveApp:
             Hosts that are answered to, with their port.
         """
         routes = [
-            Route("/", self._file("page.html")),
-            Route("/page.css", self._style),
-            Route("/page.js", self._file("page.js")),
-            Route("/start", _answer(self._start)),
-            Route("/tables", _answer(self._upload), methods=["POST"]),
-            Route("/tables/{key}", _answer(self._describe)),
-            Route("/tables/{key}/reading", _answer(self._read_again), methods=["POST"]),
-            Route("/fit", _answer(self._fit), methods=["POST"]),
-            Route("/report", _answer(self._report), methods=["POST"]),
-            Route("/code", _answer(self._code), methods=["POST"]),
+            *(Route(path, self._file) for path in _FILES),
+            Route("/start", self._answer(self._start)),
+            Route("/tables", self._answer(self._upload), methods=["POST"]),
+            Route("/tables/{key}", self._answer(self._describe)),
+            Route("/tables/{key}/reading", self._answer(self._read_again), methods=["POST"]),
+            Route("/fit", self._answer(self._fit), methods=["POST"]),
+            Route("/report", self._answer(self._report), methods=["POST"]),
+            Route("/code", self._answer(self._code), methods=["POST"]),
         ]
-        return Guard(Starlette(routes=[Mount(f"/{token}", routes=routes)]), token, hosts)
+        return guard(Starlette(routes=[Mount(f"/{token}", routes=routes)]), token, hosts)
 
     @staticmethod
-    def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
-        text = resources.files("tamiz.serve").joinpath("page", name).read_text(encoding="utf-8")
-
-        async def send(request: Request) -> Response:
-            return Response(text, media_type=_TYPES[Path(name).suffix])
-
-        return send
-
-    @staticmethod
-    async def _style(request: Request) -> Response:
-        """Send the style of the report with what the live page adds to it."""
-        shared = resources.files("tamiz.report").joinpath("templates", "report.css").read_text(encoding="utf-8")
-        own = resources.files("tamiz.serve").joinpath("page", "page.css").read_text(encoding="utf-8")
-        return Response(shared + own, media_type="text/css")
+    async def _file(request: Request) -> Response:
+        names, kind = _FILES["/" + request.url.path.rpartition("/")[2]]
+        texts = [resources.files("tamiz").joinpath(name).read_text(encoding="utf-8") for name in names]
+        return Response("".join(texts), media_type=kind)
 
     async def _start(self, request: Request) -> Response:
         return JSONResponse({"table": self.tables.first, "networks": LIVE_NETWORKS, "uploadLimit": self.upload_limit})
 
     async def _describe(self, request: Request) -> Response:
-        key = request.path_params["key"]
-        return self._description(key, self.tables.get(key))
+        return await self._table(self.tables.find, request.path_params["key"])
 
-    @staticmethod
-    def _description(key: str, table: LiveTable) -> Response:
+    async def _table(self, read: Callable[..., tuple[str, LiveTable]], *arguments: Any) -> Response:
+        """Read a table in a thread and describe it."""
+        key, table = await run_in_threadpool(read, *arguments)
         return JSONResponse(to_plain(table.describe(key)))
 
     async def _read_again(self, request: Request) -> Response:
         """Read a table anew with the options of the page."""
-        key = request.path_params["key"]
         options = read_options(await _read_record(request))
-        try:
-            key, table = await run_in_threadpool(self.tables.read_again, key, options)
-        except (TamizError, ValueError) as error:
-            raise LiveError(self.tables.plain_message(error)) from None
-        return self._description(key, table)
+        return await self._table(self.tables.read_again, request.path_params["key"], options)
 
     async def _upload(self, request: Request) -> Response:
         """Write the body to a file, up to the limit, and read it as a table."""
@@ -135,21 +164,16 @@ class LiveApp:
         except BaseException:
             self.tables.discard(path)
             raise
-        try:
-            key, table = await run_in_threadpool(self.tables.add, path, name, options)
-        except (TamizError, ValueError) as error:
-            raise LiveError(self.tables.plain_message(error)) from None
-        return self._description(key, table)
+        return await self._table(self.tables.add, path, name, options)
 
     async def _read(self, request: Request) -> tuple[dict[str, Any], Any, Any]:
-        """Return the body of a request, the table that it names and what it asks for."""
+        """Read the body of a request, the table that it names and what it asks for."""
         record = await _read_record(request)
         asked = read_request(record)
-        return record, self.tables.get(str(record.get("table"))), asked
+        return record, self.tables.find(str(record.get("table")))[1], asked
 
-    async def _fit(self, request: Request) -> Response:
-        """Start a fit, which ends an older one of the same page, and stream its parts as server-sent events."""
-        record, table, asked = await self._read(request)
+    def _submit(self, page: str, work: Callable[[LiveJob], None]) -> tuple[LiveJob, asyncio.Queue[Any]]:
+        """Start a job; its events, and None at its end, come by the queue."""
         queue: asyncio.Queue[Any] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
@@ -157,15 +181,21 @@ class LiveApp:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(queue.put_nowait, event)
 
-        def work(job: LiveJob) -> None:
+        def run(job: LiveJob) -> None:
             try:
-                run_request(table.with_target(asked.target), asked, job)
+                work(job)
             except JobCancelled:
                 raise
             except Exception as error:
                 job.emit("problem", message=self._message(error))
 
-        job = self.jobs.submit(str(record.get("page", "")), work, send)
+        return self.jobs.submit(page, run, send), queue
+
+    async def _fit(self, request: Request) -> Response:
+        """Start a fit, which ends an older one of the same page, and stream its parts as server-sent events."""
+        record, table, asked = await self._read(request)
+        page = str(record.get("page", ""))
+        job, queue = self._submit(page, lambda job: run_request(table.with_target(asked.target), asked, job))
 
         async def stream() -> AsyncIterator[str]:
             try:
@@ -179,67 +209,66 @@ class LiveApp:
         return StreamingResponse(stream(), media_type="text/event-stream")
 
     async def _report(self, request: Request) -> Response:
+        """Make the report in a thread; that ends at its next check when the page has gone."""
         _, table, asked = await self._read(request)
 
-        def write(check: Callable[..., None]) -> str:
+        def write(job: LiveJob) -> None:
             study = select(
                 table.path, target=None if table.has_target else asked.target, k=asked.n_features_to_select,
                 network=asked.network, keep=asked.keep or None, drop=asked.drop or None, permutations=0, n_jobs=1,
-                progress=check, **table.options,
+                progress=job.check, **table.options,
             )  # fmt: skip
-            check()
-            return render(study, title=table.name)
+            job.check()
+            job.emit("page", text=render(study, title=table.name))
 
-        page = await self._run_while_connected(request, write)
+        job, queue = self._submit(uuid4().hex, write)
+        try:
+            while queue.empty():
+                await asyncio.sleep(_LOOK_SECONDS)
+                if await request.is_disconnected():
+                    job.cancel()
+        finally:
+            job.cancel()
+        event = queue.get_nowait()
+        if event is None:
+            raise ClientDisconnect
+        kind, data = event
+        if kind == "problem":
+            raise LiveError(data["message"])
         headers = {"content-disposition": 'attachment; filename="report.html"'}
-        return Response(page, media_type="text/html", headers=headers)
+        return Response(data["text"], media_type="text/html", headers=headers)
 
     async def _code(self, request: Request) -> Response:
         _, table, asked = await self._read(request)
-
-        def write(check: Callable[..., None]) -> str:
-            return python_code(table, table.with_target(asked.target), asked)
-
-        return JSONResponse({"code": await self._run_while_connected(request, write)})
-
-    async def _run_while_connected(self, request: Request, work: Callable[[Callable[..., None]], str]) -> str:
-        """Do an export in a thread; it ends at its next check when the page has gone."""
-        gone = threading.Event()
-
-        def check(*_: Any) -> None:
-            if gone.is_set():
-                raise JobCancelled
-
-        def run() -> str:
-            try:
-                return work(check)
-            except (TamizError, ValueError) as error:
-                raise LiveError(self._message(error)) from None
-
-        task = asyncio.ensure_future(run_in_threadpool(run))
-        self.exports.add(task)
-        task.add_done_callback(self.exports.discard)
-        try:
-            while not (await asyncio.wait({task}, timeout=_LOOK_SECONDS))[0]:
-                if await request.is_disconnected():
-                    gone.set()
-        finally:
-            gone.set()
-        try:
-            return task.result()
-        except JobCancelled:
-            raise ClientDisconnect from None
+        return JSONResponse({"code": python_code(table, asked)})
 
     def _message(self, error: Exception) -> str:
-        """Return one sentence on an error; what is no fault of the table also goes to the terminal."""
-        if not isinstance(error, (TamizError, ValueError)):
-            traceback.print_exception(error, file=sys.stderr)
-            return f"This failed: {type(error).__name__}. The terminal of tamiz serve shows more."
-        return clean_text(self.tables.plain_message(error))
+        """Say in one sentence what went wrong; what is no fault of the table also goes to the terminal."""
+        if isinstance(error, (TamizError, ValueError)):
+            return clean_text(self.tables.plain_message(error))
+        if isinstance(error, MemoryError):
+            return "There is not enough memory for this table."
+        if isinstance(error, OSError):
+            return f"The file cannot be stored: {error.strerror or error}."
+        traceback.print_exception(error, file=sys.stderr)
+        return f"This failed: {type(error).__name__}. The terminal of tamiz serve shows more."
+
+    def _answer(self, route: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+        """Turn an error into a message that the page shows."""
+
+        async def answer(request: Request) -> Response:
+            try:
+                return await route(request)
+            except (ClientDisconnect, asyncio.CancelledError):  # the page has gone, or the server ends
+                return Response(status_code=400)
+            except Exception as error:
+                return JSONResponse({"error": self._message(error)}, status_code=422)
+
+        return answer
 
 
 async def _read_record(request: Request) -> Any:
-    """Return the body of a request, which is JSON of a moderate size."""
+    """Read the body of a request, which is JSON of a moderate size."""
     body = b""
     async for chunk in request.stream():
         body += chunk
@@ -254,27 +283,3 @@ def _parse(text: str | bytes) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         raise LiveError("The request is not understood.") from None
-
-
-def _answer(route: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """Turn an error into a message that the page shows."""
-
-    async def answer(request: Request) -> Response:
-        try:
-            return await route(request)
-        except (ClientDisconnect, asyncio.CancelledError):  # the page has gone, or the server ends
-            return Response(status_code=400)
-        except TamizError as error:
-            return JSONResponse({"error": clean_text(str(error))}, status_code=422)
-        except MemoryError:
-            return JSONResponse({"error": "There is not enough memory for this table."}, status_code=422)
-        except OSError as error:
-            return JSONResponse(
-                {"error": f"The file cannot be stored: {os.strerror(error.errno or 0)}."}, status_code=422
-            )
-        except Exception as error:
-            traceback.print_exception(error, file=sys.stderr)
-            text = f"This failed: {type(error).__name__}. The terminal of tamiz serve shows more."
-            return JSONResponse({"error": text}, status_code=500)
-
-    return answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -114,32 +114,14 @@ class LiveSubject(Subject):
         self.check()
         return super().fit_columns(part, units, seed, fitted)
 
-    def fit_sizes(self, part: Any, sizes: Sequence[int], seed: int, fitted: Fitted) -> Iterator[tuple[int, Any]]:
-        """Yield (M, model) of fits with other M."""
-        for found in super().fit_sizes(part, sizes, seed, fitted):
-            self.check()
-            yield found
-
 
 def make_subject(data: TargetData, request: FitRequest, check: Callable[..., None]) -> LiveSubject:
-    """Check a request against its table; return the estimator for it as a subject of evaluation."""
+    """Make the estimator for a request a subject of evaluation."""
     from tamiz import E2EFSClassifier, E2EFSRegressor
 
-    names, m = data.rows.names, request.n_features_to_select
-    for option, chosen in (("force in", request.keep), ("force out", request.drop)):
-        unknown = set(chosen) - set(names)
-        if unknown:
-            raise LiveError(f"Cannot {option} {sorted(unknown)[0]!r}: it is not among the columns to select from.")
-    both = set(request.keep) & set(request.drop)
-    if both:
-        raise LiveError(f"{sorted(both)[0]!r} cannot be forced both in and out.")
-    free = len(names) - len(request.drop)
-    if not free:
-        raise LiveError("All columns are forced out: 0 columns are left to select from.")
-    if not isinstance(m, str):
-        m = min(m, free)  # the page knows the number of columns after the first fit only
-        if len(request.keep) > m:
-            raise LiveError(f"{len(request.keep)} columns are forced in, more than M = {m}. Raise M.")
+    m = request.n_features_to_select
+    if not isinstance(m, str):  # the page knows the number of columns after the first fit only
+        m = min(m, max(1, len(data.rows.names) - len(request.drop)))
     kind: Any = E2EFSRegressor if data.task == "regression" else E2EFSClassifier
     parameters = {"network": request.network, "keep": list(request.keep) or None, "drop": list(request.drop) or None}
     return LiveSubject(kind(m, random_state=SEED, **parameters), data.rows, data.task, check)
@@ -179,30 +161,18 @@ def fit_request(
 
 def run_request(data: TargetData, request: FitRequest, job: LiveJob) -> None:
     """Do what a page asks for, and send each part as soon as it is there: choices, list, heat map, scores, curve."""
-    started = time.perf_counter()
-    last = 0.0
+    started, last = time.perf_counter(), 0.0
 
     def check(*what: Any) -> None:
         nonlocal last
         job.check()
         now = time.perf_counter()
         if len(what) == 3 and now - last > 0.1:
-            last = now
-            job.emit(
-                "progress",
-                stage=_STAGES.get(str(what[0]), str(what[0])),
-                done=int(what[1]),
-                total=int(what[2]),
-                seconds=now - started,
-            )
+            last, (stage, done, total) = now, what
+            stage = _STAGES.get(str(stage), str(stage))
+            job.emit("progress", stage=stage, done=int(done), total=int(total), seconds=now - started)
 
     subject, fitted, chosen = fit_request(data, request, check)
-    words = []
-    if "network" in chosen:
-        words.append(f"Network {chosen['network']}: the simplest that the best on inner folds does not clearly beat.")
-    if "n_features_to_select" in chosen:
-        m = chosen["n_features_to_select"]
-        words.append(f"M = {m:,}: the fewest within one standard error of the best on inner folds.")
     selection = fitted.selection_
     if data.encoder is not None:
         selection = selection.with_names(data.encoder.get_feature_names_out())
@@ -210,23 +180,41 @@ def run_request(data: TargetData, request: FitRequest, job: LiveJob) -> None:
         names = np.array(data.rows.names, dtype=object)
         selection = replace(selection, groups=subject.units, group_names=names)
     columns = Columns(selection)
+    m, words = columns.n_kept, ""
+    if "network" in chosen:
+        words += f"Network {chosen['network']}: the simplest that the best on inner folds does not clearly beat. "
+    if "n_features_to_select" in chosen:
+        words += f"M = {m:,}: the fewest within one standard error of the best on inner folds."
     if words:
-        network = chosen.get("network", request.network)
-        job.emit("chosen", m=columns.n_kept, network=str(network), words=" ".join(words))
+        job.emit("chosen", m=m, network=str(chosen.get("network", request.network)), words=words.strip())
     job.emit("fit", **describe_fit(data, request, columns, fitted), seconds=time.perf_counter() - started)
     groups = group_rows(data.whole.y, data.task, data.target)
     grids = kept_grids(columns, data.whole.X, data.whole.y, data.task, groups)
     if grids is not None:
-        job.emit("heat", **describe_heat(grids[0], grids[1], groups))
+        heat, rows, _ = grids
+        codes = np.argmax([members[rows] for _, members in groups], axis=0)
+        drawn = both_widths(lambda width: raster_chart(heat, width, key="heat", above=class_strip(codes, None, width)))
+        entries = [[entry["swatch"], entry["name"]] for entry in legend([label for label, _ in groups])[:12]]
+        job.emit("heat", **drawn, legend=entries)
     if data.folds:
-        m, quick = columns.n_kept, NETWORKS[fitted.network_].quick
         least, most = max(1, len(request.keep)), len(columns) - len(request.drop)
-        sizes = [size for size in curve_sizes(most, m) if least <= size <= most] if quick else []
-        metric = get_metric(None, data.task)
-        found = cross_validate(
-            subject, data.folds, metric, n_folds=len(data.folds), sizes=sizes, n_random=2, n_kept=m, seed=SEED, progress=check
-        )  # fmt: skip
-        job.emit("score", **describe_scores(found, columns))
+        quick = NETWORKS[fitted.network_].quick
+        sizes = [size for size in curve_sizes(most, m) if quick and least <= size <= most]
+        details: dict[str, Any] = {"sizes": sizes, "n_random": 2, "n_kept": m, "seed": SEED, "progress": check}
+        metric, n_folds = get_metric(None, data.task), len(data.folds)
+        found = cross_validate(subject, data.folds, metric, n_folds=n_folds, **details)
+        job.emit(
+            "score",
+            metric=found.metric.name,
+            score=found.score.value,
+            shown=describe_score(found.score).partition("(")[2].rstrip(")"),
+            chance=found.chance,
+            others=[[name, found.interval(f"{name}_features").value] for name in ("all", "random")],
+            stability=found.stability,
+            verdict=found.verdict,
+            folds=len(found.folds),
+            shares={columns.names[c]: float(found.fold_share[c]) for c in columns.kept[:MOST_LISTED].tolist()},
+        )
         if sizes:
             lines = score_curve(Shown(columns, evaluation=found))
             job.emit("curve", **both_widths(lambda width: line_chart(lines, width, 280)))
@@ -234,7 +222,7 @@ def run_request(data: TargetData, request: FitRequest, job: LiveJob) -> None:
 
 
 def describe_fit(data: TargetData, request: FitRequest, columns: Columns, fitted: Any) -> dict[str, Any]:
-    """Return what the page lists: the kept columns by contribution, and those that come next."""
+    """List the kept columns by contribution, and those that come next."""
     contribution = columns.selection.contribution
     sizes = np.zeros(len(columns)) if contribution is None else columns.of_features(contribution)
     weights = np.atleast_2d(fitted.coef_) if hasattr(fitted, "coef_") else np.zeros((0, 0))
@@ -261,45 +249,14 @@ def describe_fit(data: TargetData, request: FitRequest, columns: Columns, fitted
     }
 
 
-def describe_heat(heat: Any, rows: np.ndarray, groups: Sequence[tuple[str, np.ndarray]]) -> dict[str, Any]:
-    """Return the clustered heat map of the kept columns as drawings, and its legend."""
-    codes = np.argmax([members[rows] for _, members in groups], axis=0)
-
-    def draw(width: int) -> str:
-        return raster_chart(heat, width, key="heat", above=class_strip(codes, None, width))
-
-    entries = legend([label for label, _ in groups])[:12]
-    return {**both_widths(draw), "legend": [[entry["swatch"], entry["name"]] for entry in entries]}
-
-
-def describe_scores(found: Any, columns: Columns) -> dict[str, Any]:
-    """Return scores on held-out rows, and the share of folds that kept each column."""
-    rows = [("all", "all_features"), ("random", "random_features")]
-    return {
-        "metric": found.metric.name,
-        "score": found.score.value,
-        "shown": describe_score(found.score).partition("(")[2].rstrip(")"),
-        "chance": found.chance,
-        "others": [[name, found.interval(what).value] for name, what in rows],
-        "stability": found.stability,
-        "verdict": found.verdict,
-        "folds": len(found.folds),
-        "shares": {columns.names[c]: float(found.fold_share[c]) for c in columns.kept[:MOST_LISTED].tolist()},
-    }
-
-
-def python_code(table: LiveTable, data: TargetData, request: FitRequest) -> str:
+def python_code(table: LiveTable, request: FitRequest) -> str:
     """Write a script that selects the same columns from the same file and writes the report."""
-    arguments = [repr(table.name)]
+    options: dict[str, Any] = {"k": request.n_features_to_select, "network": request.network}
+    options |= {"keep": list(request.keep) or None, "drop": list(request.drop) or None, **table.options}
     if not table.has_target:
-        arguments.append(f"target={data.target!r}")
-    arguments.append(f"k={request.n_features_to_select!r}")
-    arguments.append(f"network={request.network!r}")
-    arguments += [
-        f"{name}={list(chosen)!r}" for name, chosen in (("keep", request.keep), ("drop", request.drop)) if chosen
-    ]
-    arguments += [f"{name}={value!r}" for name, value in table.options.items() if value is not None]
-    lines = "".join(f"    {argument},\n" for argument in arguments)
+        options = {"target": request.target or table.target, **options}
+    listed = [repr(table.name), *(f"{name}={value!r}" for name, value in options.items() if value is not None)]
+    lines = "".join(f"    {argument},\n" for argument in listed)
     return f"""import tamiz
 
 # Run it in the folder of the table.

@@ -17,7 +17,7 @@ class JobCancelled(Exception):
 
 
 class LiveJob:
-    """Hold a piece of work that can be cancelled from another thread.
+    """Work that can be cancelled from another thread.
 
     Parameters
     ----------
@@ -57,14 +57,6 @@ class LiveJob:
             self._send(None)
 
 
-class _Page:
-    """Hold the job that runs for a page, and the one that waits."""
-
-    def __init__(self) -> None:
-        self.running: LiveJob | None = None
-        self.waiting: LiveJob | None = None
-
-
 class LiveJobs:
     """Run jobs of several pages side by side, those of one page one after the other, the newest only.
 
@@ -74,19 +66,14 @@ class LiveJobs:
     >>> _ = jobs.submit("page", lambda job: job.emit("fit", m=3), events.append)
     >>> jobs.wait()
     True
-    >>> events, jobs.n_running
-    ([('fit', {'m': 3}), None], 0)
+    >>> events
+    [('fit', {'m': 3}), None]
     """
 
     def __init__(self) -> None:
-        self._pages: dict[str, _Page] = {}
+        #: The job that runs for each page, and the one that waits.
+        self._pages: dict[str, list[LiveJob | None]] = {}
         self._changed = threading.Condition()
-
-    @property
-    def n_running(self) -> int:
-        """Return the number of pages with a job that runs or waits."""
-        with self._changed:
-            return len(self._pages)
 
     def submit(self, page: str, work: Callable[[LiveJob], None], send: Send) -> LiveJob:
         """Start a job as soon as the one before it has ended, which is asked to.
@@ -104,13 +91,13 @@ class LiveJobs:
         """
         job = LiveJob(work, send)
         with self._changed:
-            known = self._pages.get(page)
-            if known is None:
-                self._pages[page] = known = _Page()
-                threading.Thread(target=self._run, args=(page, known), daemon=True, name="tamiz-live-fit").start()
-            if known.running is not None:
-                known.running.cancel()
-            overtaken, known.waiting = known.waiting, job
+            if page not in self._pages:
+                self._pages[page] = [None, None]
+                threading.Thread(target=self._run, args=(page,), daemon=True, name="tamiz-live-fit").start()
+            running, overtaken = self._pages[page]
+            self._pages[page][1] = job
+        if running is not None:
+            running.cancel()
         if overtaken is not None:
             overtaken.cancel()
             overtaken.run()  # ends at once, and says so to who listens
@@ -119,25 +106,24 @@ class LiveJobs:
     def cancel_all(self) -> None:
         """Ask every job to end."""
         with self._changed:
-            for page in self._pages.values():
-                for job in (page.running, page.waiting):
-                    if job is not None:
-                        job.cancel()
+            for job in [job for both in self._pages.values() for job in both if job is not None]:
+                job.cancel()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until no job runs; return whether that is so."""
+        """Wait until no job runs; tell whether that is so."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._pages, timeout)
 
-    def _run(self, name: str, page: _Page) -> None:
+    def _run(self, page: str) -> None:
         while True:
             with self._changed:
-                page.running, page.waiting = page.waiting, None
-                if page.running is None:
-                    del self._pages[name]
+                job = self._pages[page][1]
+                self._pages[page] = [job, None]
+                if job is None:
+                    del self._pages[page]
                     self._changed.notify_all()
                     return
             try:
-                page.running.run()
+                job.run()
             except Exception:  # the page must stay free for its next job
                 traceback.print_exc(file=sys.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import socket
 import threading
@@ -109,18 +108,14 @@ class LiveServer:
 
 
 def _listen(port: int) -> socket.socket:
-    """Return a socket that listens at a port of this machine."""
-    opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    if os.name == "posix":  # elsewhere it would let two servers share a port
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        opened.bind((ADDRESS, port))
-    except (OSError, OverflowError) as error:
-        opened.close()
-        reason = getattr(error, "strerror", None) or error
-        raise PortError(f"Port {port} cannot be listened at: {reason}. Take another, or leave --port out.") from None
-    opened.listen(128)
-    return opened
+    """Open a socket that listens at a port of this machine."""
+    reason = "ports go from 0 to 65535"
+    if 0 <= port <= 65535:
+        try:
+            return socket.create_server((ADDRESS, port), backlog=128)
+        except OSError as error:
+            reason = error.strerror or str(error)
+    raise PortError(f"Port {port} cannot be listened at: {reason}. Take another, or leave --port out.")
 
 
 def _load_engine() -> None:

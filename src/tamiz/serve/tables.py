@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 from uuid import uuid4
@@ -27,6 +28,8 @@ MOST_TABLES, MOST_TARGETS = 8, 2
 N_FOLDS = 5
 #: Separators that the page offers; None: found.
 SEPARATORS = (None, ",", ";", "\t", " ", "|")
+#: How the page may ask for a file to be read, and what it means if it does not.
+_READING = {"delimiter": None, "decimal": ".", "skip_rows": 0, "header": None, "encoding": None, "missing": None}
 #: Names of columns that are taken for the target at first; otherwise it is the last column.
 _TARGET_NAMES = ("target", "class", "label", "y", "outcome", "diagnosis", "response")
 
@@ -36,7 +39,7 @@ class LiveError(TamizError):
 
 
 def guess_target(names: list[str]) -> str | None:
-    """Return the column that is probably the target: one of a usual name, or the last.
+    """Guess which column is the target: one of a usual name, or the last.
 
     Examples
     --------
@@ -48,7 +51,7 @@ def guess_target(names: list[str]) -> str | None:
 
 
 def last_part(name: str) -> str:
-    """Return the last part of a file name that a browser sent, as it is shown and written into code.
+    """Take the last part of a file name that a browser sent, as it is shown and written into code.
 
     Examples
     --------
@@ -60,7 +63,7 @@ def last_part(name: str) -> str:
 
 
 def read_options(record: Any) -> dict[str, Any]:
-    """Check how a page wants its file to be read; return arguments of :func:`tamiz.tables.read_table`.
+    """Check how a page wants its file to be read; give arguments of :func:`tamiz.tables.read_table`.
 
     Examples
     --------
@@ -72,8 +75,7 @@ def read_options(record: Any) -> dict[str, Any]:
     """
     if not isinstance(record, Mapping):
         raise LiveError("The request is not understood.")
-    delimiter, decimal, skip = record.get("delimiter"), record.get("decimal", "."), record.get("skipRows", 0)
-    header, encoding, missing = record.get("header"), record.get("encoding"), record.get("missing")
+    delimiter, decimal, skip, header, encoding, missing = (record.get(name, usual) for name, usual in _READING.items())
     if delimiter not in SEPARATORS:
         raise LiveError("The separator must be one that the page offers.")
     if decimal not in (".", ","):
@@ -109,13 +111,8 @@ def describe_options(options: Mapping[str, Any]) -> dict[str, Any]:
     '-, ?'
     """
     words = options.get("na_values")
-    return {
-        "delimiter": options.get("delimiter"),
-        "decimal": options.get("decimal", "."),
-        "skipRows": options.get("skip_rows", 0),
-        "header": options.get("header"),
-        "encoding": options.get("encoding"),
-        "missing": None if words is None else ", ".join(words),
+    return {name: options.get(name, usual) for name, usual in _READING.items()} | {
+        "missing": words and ", ".join(words)
     }
 
 
@@ -151,14 +148,12 @@ class TargetData:
         #: What was chosen on inner folds, by request.
         self.choices: dict[Any, dict[str, Any]] = {}
         self._prepared: Any = None
-        self._lock = threading.Lock()
 
     def prepared(self, estimator: Any) -> Any:
-        """Return all rows, prepared once for all fits."""
-        with self._lock:
-            if self._prepared is None:
-                self._prepared = estimator.prepare(self.whole.X, self.whole.y)
-            return self._prepared
+        """Prepare all rows, once for all fits."""
+        if self._prepared is None:
+            self._prepared = estimator.prepare(self.whole.X, self.whole.y)
+        return self._prepared
 
 
 class LiveTable:
@@ -187,11 +182,10 @@ class LiveTable:
         if not self.has_target:
             named = None if target is None else first.names[find_column(target, first.names, "target")]
             self.target = named or guess_target(first.names)
-        self._by_target: OrderedDict[str | None, TargetData] = OrderedDict()
-        self._lock = threading.Lock()
+        self._read = lru_cache(maxsize=MOST_TARGETS)(lambda named: TargetData(path, named, self.options))
 
     def describe(self, key: str) -> dict[str, Any]:
-        """Return what the page shows of the table."""
+        """Describe the table to the page."""
         return {
             "table": key,
             "name": self.name,
@@ -203,15 +197,8 @@ class LiveTable:
         }
 
     def with_target(self, target: str | None) -> TargetData:
-        """Return the table with one of its columns as the target, read when it is first asked for."""
-        target = None if self.has_target else target
-        with self._lock:
-            if target not in self._by_target:
-                self._by_target[target] = TargetData(self.path, target, self.options)
-            self._by_target.move_to_end(target)
-            while len(self._by_target) > MOST_TARGETS:
-                self._by_target.popitem(last=False)
-            return self._by_target[target]
+        """Take one of the columns as the target; the table is read when it is first asked for."""
+        return self._read(None if self.has_target else target)
 
 
 class LiveTables:
@@ -234,12 +221,12 @@ class LiveTables:
         self._tables: OrderedDict[str, LiveTable] = OrderedDict()
         self._lock = threading.Lock()
         self.first = None if file is None else "first"
-        self._first = None if file is None else LiveTable(file, target=target, options=options)
-        if self._first is not None:
-            self._first.with_target(self._first.target)  # a wrong file or target is told before the page is opened
+        if file is not None:
+            first = self._tables["first"] = LiveTable(file, target=target, options=options)
+            first.with_target(first.target)  # a wrong file or target is told before the page is opened
 
     def new_file(self, name: str) -> Path:
-        """Return a path for an upload: a folder of its own, a name without anything that a path could be made of."""
+        """Make a path for an upload: a folder of its own, a name without anything that a path could be made of."""
         folder = self.folder / uuid4().hex
         folder.mkdir()
         return folder / (re.sub(r"[^\w. +-]", "_", last_part(name)).strip(". -")[-120:] or "table")
@@ -254,24 +241,22 @@ class LiveTables:
         key = path.parent.name
         with self._lock:
             self._tables[key] = table
-            gone = [self._tables.popitem(last=False)[1] for _ in range(len(self._tables) - MOST_TABLES)]
-        for old in gone:
-            self.discard(old.path)
+            held = [one for one in self._tables if one != self.first]
+            for old in held[: max(0, len(held) - MOST_TABLES)]:
+                self.discard(self._tables.pop(old).path)
         return key, table
 
-    def get(self, key: str) -> LiveTable:
-        """Return a table by its key; raise LiveError if it is not held any more."""
+    def find(self, key: str) -> tuple[str, LiveTable]:
+        """Look a table up by its key; raise LiveError if it is not held any more."""
         with self._lock:
-            if key == self.first and self._first is not None:
-                return self._first
             if key not in self._tables:
                 raise LiveError("The table is not there any more. Open the file again.")
             self._tables.move_to_end(key)
-            return self._tables[key]
+            return key, self._tables[key]
 
     def read_again(self, key: str, options: Mapping[str, Any]) -> tuple[str, LiveTable]:
         """Read a table with other options; it stays as it was if that fails, and for other pages in any case."""
-        old = self.get(key)
+        _, old = self.find(key)
         target = old.target if old.target in old.names else None
         try:
             table = LiveTable(old.path, old.name, target, options)
@@ -293,6 +278,6 @@ class LiveTables:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def plain_message(self, error: Exception) -> str:
-        """Return the message of an error for the page: no folders of this machine, no marks for options."""
+        """Write the message of an error for the page: no folders of this machine, no marks for options."""
         text = re.sub(re.escape(str(self.folder)) + r"/[0-9a-f]*/?", "", str(error))
         return text.replace("`", "")

@@ -211,14 +211,14 @@
     $("delimiter").value = reading.delimiter || "";
     $("decimal").value = reading.decimal;
     $("header").value = reading.header === null ? "" : reading.header ? "yes" : "no";
-    $("skip-rows").value = reading.skipRows;
+    $("skip-rows").value = reading.skip_rows;
     $("missing").value = reading.missing || "";
     $("encoding").value = reading.encoding || "";
   }
   $("reading").addEventListener("submit", async (event) => {
     event.preventDefault();
     const reading = {
-      delimiter: $("delimiter").value || null, decimal: $("decimal").value, skipRows: Number($("skip-rows").value) || 0,
+      delimiter: $("delimiter").value || null, decimal: $("decimal").value, skip_rows: Number($("skip-rows").value) || 0,
       header: {"": null, yes: true, no: false}[$("header").value], missing: $("missing").value || null, encoding: $("encoding").value || null,
     };
     problem();

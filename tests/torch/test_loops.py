@@ -1,6 +1,7 @@
 """One table of training loops: in each the mask closes, keeps the true columns, rests afterwards, and prune agrees."""
 
 import copy
+import functools
 
 import pytest
 import torch
@@ -32,85 +33,54 @@ class ZeroFilling(optim.Optimizer):
                 p.add_(gradient, alpha=-group["lr"])
 
 
-class SAM(optim.Optimizer):
-    """Sharpness-aware minimisation as it is usually written: two passes around a base optimizer."""
-
-    def __init__(self, params, base, rho=0.05, **options):
-        super().__init__(params, {"rho": rho, **options})
-        self.base_optimizer = base(self.param_groups, **options)
-        self.param_groups = self.base_optimizer.param_groups
-
-    @torch.no_grad()
-    def first_step(self):
-        held = [p for group in self.param_groups for p in group["params"] if p.grad is not None]
-        norm = torch.stack([p.grad.norm() for p in held]).norm()
-        for p in held:
-            self.state[p]["old"] = p.data.clone()
-            p.add_(p.grad * (0.05 / (norm + 1e-12)))
-        self.zero_grad()
-
-    @torch.no_grad()
-    def second_step(self):
-        for p in [p for group in self.param_groups for p in group["params"] if p.grad is not None]:
-            p.data = self.state[p]["old"]
-        self.base_optimizer.step()
-        self.zero_grad()
-
-    @torch.no_grad()
-    def step(self, closure=None):
-        self.first_step()
-        with torch.enable_grad():
-            closure()
-        self.second_step()
-
-
-class Hutchinson(optim.Optimizer):
-    """Divides by the diagonal of the Hessian, found by a second backward pass inside the step, as AdaHessian does."""
-
-    def __init__(self, params, lr=0.2):
-        super().__init__(params, {"lr": lr})
-
-    def step(self, closure=None):
-        for group in self.param_groups:
-            held = [p for p in group["params"] if p.grad is not None and p.grad.requires_grad]
-            signs = [torch.randint_like(p, 2) * 2 - 1 for p in held]
-            products = torch.autograd.grad([p.grad for p in held], held, signs, retain_graph=True)
-            with torch.no_grad():
-                for p, sign, product in zip(held, signs, products):
-                    curvature = (sign * product).abs()
-                    mean = self.state[p]["mean"] = self.state[p].get("mean", curvature).lerp(curvature, 0.1)
-                    p.sub_(group["lr"] * p.grad / (mean + 0.5))
-
-
-def plain(make):
-    """The loop that everyone writes, with one optimizer of all parameters."""
-
-    def loop(mask, model, loss):
-        optimizer = make(model.parameters())
-        mask.attach(optimizer, **SCHEDULE)
-
-        def step():
-            optimizer.zero_grad()
-            loss(model).backward()
-            optimizer.step()
-
-        return step
-
-    return loop
-
-
 def sgd(model):
     return optim.SGD(model.parameters(), lr=0.05)
 
 
-def attached(mask, model, make=sgd):
+def attached(mask, model, make=sgd, **schedule):
     optimizer = make(model)
-    mask.attach(optimizer, **SCHEDULE)
+    mask.attach(optimizer, **{**SCHEDULE, **schedule})
     return optimizer
 
 
+def loop(make=sgd, wrap=lambda model: model, backward=torch.Tensor.backward, before=None, **schedule):
+    """The loop that everyone writes: with another optimizer, model, backward pass, or something before the step."""
+
+    def start(mask, model, loss):
+        torch._dynamo.reset()
+        optimizer, forward = attached(mask, model, make, **schedule), wrap(model)
+
+        def step():
+            if hasattr(optimizer, "train"):
+                optimizer.train()
+            optimizer.zero_grad()
+            backward(loss(forward))
+            if before is not None:
+                before(model)
+            optimizer.step()
+            if hasattr(optimizer, "eval"):
+                optimizer.eval()
+
+        return step
+
+    return start
+
+
+def plain(kind, **options):
+    return loop(lambda model: kind(model.parameters(), **options))
+
+
+def foreign(kind):
+    """An optimizer of pytorch_optimizer; the test is skipped without that package."""
+    return getattr(pytest.importorskip("pytorch_optimizer"), kind)
+
+
+def theirs(kind, **options):
+    return loop(lambda model: foreign(kind)(model.parameters(), **options))
+
+
 def with_closure(make):
-    def loop(mask, model, loss):
+    def start(mask, model, loss):
         optimizer = attached(mask, model, make)
 
         def closure():
@@ -121,27 +91,35 @@ def with_closure(make):
 
         return lambda: optimizer.step(closure)
 
-    return loop
+    return start
 
 
-def muon_and_adam(mask, model, loss):
-    matrices = [p for p in model.parameters() if p.ndim == 2]
-    muon = optim.Muon(matrices, lr=0.05, weight_decay=0.1)
+def in_two_optimizers(split):
+    """``split(mask, model)`` gives the optimizer that holds gamma, and another one."""
+
+    def start(mask, model, loss):
+        own, other = split(mask, model)
+        mask.attach(own, **SCHEDULE)
+
+        def step():
+            model.zero_grad()
+            loss(model).backward()
+            other.step()
+            own.step()
+
+        return step
+
+    return start
+
+
+def muon_and_adam(mask, model):
     adam = optim.AdamW([p for p in model.parameters() if p.ndim != 2], lr=0.01, weight_decay=0.1)
-    mask.attach(adam, **SCHEDULE)
-
-    def step():
-        model.zero_grad()
-        loss(model).backward()
-        muon.step()
-        adam.step()
-
-    return step
+    return adam, optim.Muon([p for p in model.parameters() if p.ndim == 2], lr=0.05, weight_decay=0.1)
 
 
 def sam(way):
-    def loop(mask, model, loss):
-        optimizer = SAM(model.parameters(), optim.SGD, lr=0.05)
+    def start(mask, model, loss):
+        optimizer = foreign("SAM")(model.parameters(), optim.SGD, lr=0.05)
         mask.attach(optimizer, **SCHEDULE)
 
         def step():
@@ -149,63 +127,30 @@ def sam(way):
             if way == "closure":
                 optimizer.step(lambda: loss(model).backward())
             else:
-                optimizer.first_step()
+                optimizer.first_step(zero_grad=True)
                 loss(model).backward()
-                optimizer.second_step()
+                optimizer.second_step(zero_grad=True)
 
         return step
 
-    return loop
+    return start
 
 
-def schedule_free(make):
-    def loop(mask, model, loss):
-        optimizer = make(model.parameters())
-        mask.attach(optimizer, **SCHEDULE)
+def second_order(make, **schedule):
+    # A graph that is its own gradient would never be freed.
+    backward = functools.partial(torch.Tensor.backward, create_graph=True)
 
-        def step():
-            optimizer.train()
-            optimizer.zero_grad()
-            loss(model).backward()
-            optimizer.step()
-            optimizer.eval()
+    def start(mask, model, loss):
+        step = loop(make, backward=backward, **schedule)(mask, model, loss)
+        return lambda: (step(), model.zero_grad())
 
-        return step
-
-    return loop
-
-
-def create_graph(make):
-    def loop(mask, model, loss):
-        optimizer = attached(mask, model, make)
-
-        def step():
-            optimizer.zero_grad()
-            loss(model).backward(create_graph=True)
-            optimizer.step()
-            model.zero_grad()  # a graph that is its own gradient would never be freed
-
-        return step
-
-    return loop
-
-
-def accumulated(mask, model, loss):
-    optimizer = attached(mask, model)
-
-    def step():
-        optimizer.zero_grad()
-        for _ in range(3):
-            (loss(model) / 3).backward()
-        optimizer.step()
-
-    return step
+    return start
 
 
 def scaled(make):
     """fp16 gradients with a scale, and an overflow now and then; skipped steps do not count."""
 
-    def loop(mask, model, loss):
+    def start(mask, model, loss):
         optimizer, scaler, count = attached(mask, model, make), torch.amp.GradScaler("cpu", init_scale=64.0), [0]
 
         def step():
@@ -219,77 +164,18 @@ def scaled(make):
 
         return step
 
-    return loop
+    return start
 
 
-def clipped(mask, model, loss):
-    optimizer = attached(mask, model)
+def accumulated(mask, model, loss):
+    def third(model):
+        return loss(model) / 3
 
-    def step():
-        optimizer.zero_grad()
-        loss(model).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-
-    return step
-
-
-def checkpointed(reentrant):
-    def loop(mask, model, loss):
-        optimizer = attached(mask, model)
-
-        def forward(x):
-            x = x.requires_grad_() if reentrant else x
-            return checkpoint(model, x, use_reentrant=reentrant)
-
-        def step():
-            optimizer.zero_grad()
-            loss(forward).backward()
-            optimizer.step()
-
-        return step
-
-    return loop
-
-
-def compiled(**options):
-    def loop(mask, model, loss):
-        torch._dynamo.reset()
-        optimizer, fast = attached(mask, model), torch.compile(model, backend="aot_eager", **options)
-
-        def step():
-            optimizer.zero_grad()
-            loss(fast).backward()
-            optimizer.step()
-
-        return step
-
-    return loop
+    return loop(before=lambda model: [third(model).backward() for _ in range(2)])(mask, model, third)
 
 
 def compiled_step(mask, model, loss):
-    torch._dynamo.reset()
-    optimizer = attached(mask, model)
-
-    @torch.compile(backend="eager")
-    def step():
-        optimizer.zero_grad()
-        loss(model).backward()
-        optimizer.step()
-
-    return step
-
-
-def functional(mask, model, loss):
-    optimizer = attached(mask, model)
-
-    def step():
-        optimizer.zero_grad()
-        parameters = dict(model.named_parameters())
-        loss(lambda x: functional_call(model, parameters, (x,))).backward()
-        optimizer.step()
-
-    return step
+    return torch.compile(loop()(mask, model, loss), backend="eager")
 
 
 def one_optimizer_each(mask, model, loss):
@@ -306,142 +192,124 @@ def one_optimizer_each(mask, model, loss):
     return lambda: loss(model).backward()
 
 
-def gamma_alone(mask, model, loss):
-    own, weights = optim.SGD([mask.gamma], lr=0.05), optim.Adam(model[1:].parameters(), lr=0.02)
-    mask.attach(own, **SCHEDULE)
-
-    def step():
-        model.zero_grad()
-        loss(model).backward()
-        own.step()
-        weights.step()
-
-    return step
-
-
 def frozen_network(mask, model, loss):
     """Nothing but the mask is trained: a graph is still there after it has closed."""
+    first = optim.SGD(model[1:].parameters(), lr=0.05)
     for _ in range(300):
+        first.zero_grad()
         loss(model[1:]).backward()
-        with torch.no_grad():
-            for p in model[1:].parameters():
-                p -= 0.05 * p.grad
-                p.grad = None
+        first.step()
     model[1:].requires_grad_(False)
-    return plain(lambda p: optim.SGD(p, lr=0.05))(mask, model, loss)
+    return loop()(mask, model, loss)
 
 
 def idle_branch(mask, model, loss):
     """Every other step trains a part of the network that has no mask."""
-    other = nn.Linear(16, 1)
-    optimizer = optim.Adam([*model.parameters(), *other.parameters()], lr=0.02)
-    mask.attach(optimizer, **SCHEDULE)
-    count = [0]
+    other, count = nn.Linear(16, 1), [0]
 
-    def step():
+    def alternate(x):
         count[0] += 1
-        optimizer.zero_grad()
-        loss(other if count[0] % 2 else model).backward()
-        optimizer.step()
+        return (other if count[0] % 2 else model)(x)
 
-    return step
+    make = functools.partial(optim.Adam, lr=0.02)
+    return loop(lambda model: make([*model.parameters(), *other.parameters()]), lambda model: alternate)(
+        mask, model, loss
+    )
 
 
 def accelerated(mask, model, loss):
     accelerator = Accelerator(cpu=True)
     prepared, optimizer = accelerator.prepare(model, sgd(model))
-    mask.attach(optimizer, **SCHEDULE)
-
-    def step():
-        optimizer.zero_grad()
-        accelerator.backward(loss(prepared))
-        optimizer.step()
-
-    return step
+    return loop(lambda model: optimizer, lambda model: prepared, accelerator.backward)(mask, model, loss)
 
 
 def group_added_later(mask, model, loss):
     optimizer = optim.Adam([mask.gamma], lr=0.02)
-    mask.attach(optimizer, **SCHEDULE)
+    step = loop(lambda model: optimizer)(mask, model, loss)
     optimizer.add_param_group({"params": list(model[1:].parameters())})
-
-    def step():
-        optimizer.zero_grad()
-        loss(model).backward()
-        optimizer.step()
-
     return step
 
 
 def held_out(mask, model, loss):
-    optimizer = attached(mask, model)
-
-    def step():
-        optimizer.zero_grad()
-        loss(model, rows=slice(0, 128)).backward()
+    def before(model):
         with mask.held_out():
             loss(model, rows=slice(128, 256)).backward()
-        optimizer.step()
 
-    return step
+    return loop(before=before)(mask, model, lambda model: loss(model, rows=slice(0, 128)))
 
 
 def data_parallel(wrap):
-    def loop(mask, model, loss):
-        torch._dynamo.reset()
+    def start(model):
         if not distributed.is_initialized():
             distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
-        wrapped, optimizer = wrap(model), attached(mask, model)
+        return wrap(model)
 
-        def step():
-            optimizer.zero_grad()
-            loss(wrapped).backward()
-            optimizer.step()
+    return loop(wrap=start)
 
-        return step
 
-    return loop
+def checkpointed(reentrant):
+    def wrap(model):
+        return lambda x: checkpoint(model, x.requires_grad_() if reentrant else x, use_reentrant=reentrant)
+
+    return loop(wrap=wrap)
+
+
+def functional(model):
+    return lambda x: functional_call(model, dict(model.named_parameters()), (x,))
+
+
+def compiled(**options):
+    return loop(wrap=lambda model: torch.compile(model, backend="aot_eager", **options))
 
 
 LOOPS = {
-    "sgd": plain(lambda p: optim.SGD(p, lr=0.05)),
-    "nesterov, decay": plain(lambda p: optim.SGD(p, lr=0.02, momentum=0.9, nesterov=True, weight_decay=0.01)),
-    "adam": plain(lambda p: optim.Adam(p, lr=0.02)),
-    "adam fused": plain(lambda p: optim.Adam(p, lr=0.02, fused=True)),
-    "adamw foreach": plain(lambda p: optim.AdamW(p, lr=0.02, weight_decay=0.1, foreach=True)),
-    "amsgrad, rate in a tensor": plain(lambda p: optim.Adam(p, lr=torch.tensor(0.02), amsgrad=True, foreach=False)),
-    "radam": plain(lambda p: optim.RAdam(p, lr=0.1)),
-    "nadam": plain(lambda p: optim.NAdam(p, lr=0.02)),
-    "rmsprop": plain(lambda p: optim.RMSprop(p, lr=0.01)),
-    "rprop": plain(lambda p: optim.Rprop(p, lr=0.01)),
-    "asgd": plain(lambda p: optim.ASGD(p, lr=0.05)),
-    "adagrad": plain(lambda p: optim.Adagrad(p, lr=0.1)),
-    "adafactor": plain(lambda p: optim.Adafactor(p, lr=0.05)),
+    "sgd": loop(),
+    "nesterov, decay": plain(optim.SGD, lr=0.02, momentum=0.9, nesterov=True, weight_decay=0.01),
+    "adam": plain(optim.Adam, lr=0.02),
+    "adam fused": plain(optim.Adam, lr=0.02, fused=True),
+    "adamw foreach": plain(optim.AdamW, lr=0.02, weight_decay=0.1, foreach=True),
+    "amsgrad, rate in a tensor": plain(optim.Adam, lr=torch.tensor(0.02), amsgrad=True, foreach=False),
+    "radam": plain(optim.RAdam, lr=0.1),
+    "nadam": plain(optim.NAdam, lr=0.02),
+    "rmsprop": plain(optim.RMSprop, lr=0.01),
+    "rprop": plain(optim.Rprop, lr=0.01),
+    "asgd": plain(optim.ASGD, lr=0.05),
+    "adagrad": plain(optim.Adagrad, lr=0.1),
+    "adafactor": plain(optim.Adafactor, lr=0.05),
     "decay without a gradient": plain(ZeroFilling),
-    "muon and adamw": muon_and_adam,
+    "soap": theirs("SOAP", lr=0.02),
+    "prodigy": theirs("Prodigy", lr=1.0),
+    "lamb": theirs("Lamb", lr=0.02),
+    "shampoo": theirs("Shampoo", lr=0.1),
+    "lion": theirs("Lion", lr=0.01),
+    "lookahead": loop(lambda m: foreign("Lookahead")(optim.Adam(m.parameters(), lr=0.05))),
+    "muon and adamw": in_two_optimizers(muon_and_adam),
     "sam in two steps": sam("two steps"),
     "sam by closure": sam("closure"),
     "sgd by closure": with_closure(sgd),
     "lbfgs, strong wolfe": with_closure(lambda m: optim.LBFGS(m.parameters(), line_search_fn="strong_wolfe")),
     "lbfgs, max_iter 4": with_closure(lambda m: optim.LBFGS(m.parameters(), lr=0.1, max_iter=4)),
     "lbfgs, max_iter 1": with_closure(lambda m: optim.LBFGS(m.parameters(), lr=0.1, max_iter=1)),
-    "schedule-free adamw": schedule_free(lambda p: AdamWScheduleFree(p, lr=0.02)),
-    "schedule-free sgd": schedule_free(lambda p: SGDScheduleFree(p, lr=0.5)),
-    "schedule-free wrapper": schedule_free(lambda p: ScheduleFreeWrapper(optim.SGD(p, lr=0.2), momentum=0.9)),
-    "second order": create_graph(lambda m: Hutchinson(m.parameters())),
-    "create_graph with adam": create_graph(lambda m: optim.Adam(m.parameters(), lr=0.02)),
+    "schedule-free adamw": plain(AdamWScheduleFree, lr=0.02),
+    "schedule-free sgd": plain(SGDScheduleFree, lr=0.5),
+    "schedule-free wrapper": loop(lambda m: ScheduleFreeWrapper(optim.SGD(m.parameters(), lr=0.2), momentum=0.9)),
+    # It begins with steps that are too long, without a mask too.
+    "adahessian": second_order(lambda m: foreign("AdaHessian")(m.parameters()), warmup_steps=60, ramp_steps=200),
+    "create_graph with adam": second_order(lambda m: optim.Adam(m.parameters(), lr=0.02)),
     "accumulated": accumulated,
     "scaler": scaled(sgd),
     "scaler, fused": scaled(lambda m: optim.Adam(m.parameters(), lr=0.02, fused=True)),
-    "clipped": clipped,
+    "clipped": loop(before=lambda model: nn.utils.clip_grad_norm_(model.parameters(), 1.0)),
     "checkpoint": checkpointed(False),
     "checkpoint, reentrant": checkpointed(True),
     "compiled": compiled(),
     "compiled as one graph": compiled(fullgraph=True),
     "compiled step": compiled_step,
-    "functional_call": functional,
+    "functional_call": loop(wrap=functional),
     "one optimizer each": one_optimizer_each,
-    "gamma alone": gamma_alone,
+    "gamma alone": in_two_optimizers(
+        lambda mask, model: (optim.SGD([mask.gamma], lr=0.05), optim.Adam(model[1:].parameters(), lr=0.02))
+    ),
     "frozen network": frozen_network,
     "idle branch": idle_branch,
     "group added later": group_added_later,
@@ -572,8 +440,13 @@ def test_held_out_rows_of_two_masks_and_of_a_closed_one(chosen):
 # ---- copies and averages ------------------------------------------------------------------------------------------------
 
 
+def averaged_by_ema_pytorch(model):
+    ema = pytest.importorskip("ema_pytorch").EMA(model, beta=0.95, update_after_step=0, update_every=1)
+    return ema.ema_model, lambda model: ema.update()
+
+
 def averaged_by_hand(model):
-    """Averages everything in the state, through ``.data``, as ema_pytorch and Lightning's callback do."""
+    """Averages everything in the state, through ``.data``, as Lightning's callback does."""
     twin = copy.deepcopy(model)
 
     def update(model):
@@ -591,23 +464,11 @@ def averaged_by_torch(use_buffers):
     return make
 
 
-def floats_only(model):
-    """Averages parameters and leaves buffers as they were copied."""
-    average, twin = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.95)), copy.deepcopy(model)
-
-    def update(model):
-        average.update_parameters(model)
-        for mine, theirs in zip(twin.parameters(), average.module.parameters()):
-            mine.data.copy_(theirs.data)
-
-    return twin, update
-
-
 @pytest.mark.parametrize(
     "make",
-    [averaged_by_hand, averaged_by_torch(True), averaged_by_torch(False), floats_only],
-    ids=["data", "all", "copied", "floats"],
-)  # fmt: skip
+    [averaged_by_ema_pytorch, averaged_by_hand, averaged_by_torch(True), averaged_by_torch(False)],
+    ids=["ema_pytorch", "data", "all", "copied"],
+)
 def test_an_average_from_the_start_ends_with_the_mask_of_the_model(make, build, run_steps, table, true_features):
     mask, model = build(hidden=8)
     optimizer = attached(mask, model)

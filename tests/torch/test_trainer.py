@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from tamiz.core import HISTORY_COLUMNS
 from tamiz.torch import FeatureMask, StepReport, prune, train, train_weights
-from tamiz.torch.batches import LoaderBatches, TensorBatches, equal_sizes, full_sizes, make_batches
+from tamiz.torch.batches import EndlessBatches, TensorBatches, equal_sizes, full_sizes, make_batches
 from tamiz.torch.trainer import checked_device, decay_groups, seeded
 
 QUICK = {"warmup_steps": 20, "ramp_steps": 300, "refinement_steps": 60}
@@ -442,8 +442,8 @@ def test_batches(sizes):
         assert sum(found) == n_rows
         assert min(found) > 1 or n_rows == 1 or batch_size == 1
     rows = torch.arange(9)
-    batches, other = (TensorBatches((rows, rows * 2), 2, seed, sizes) for seed in (0, 7))
-    n_batches = len(batches.sizes)
+    batches, other = (EndlessBatches(TensorBatches((rows, rows * 2), 2, seed, sizes)) for seed in (0, 7))
+    n_batches = len(sizes(9, 2))
     epochs = [torch.cat([next(batches)[0] for _ in range(n_batches)]).tolist() for _ in range(2)]
     assert sorted(epochs[0]) == sorted(epochs[1]) == rows.tolist()
     assert epochs[0] != epochs[1]
@@ -456,9 +456,8 @@ def test_batches(sizes):
 def test_what_data_become():
     like, x = torch.zeros(1, dtype=torch.float64), np.ones((4, 2), dtype=np.float32)
     batches = make_batches((x, np.arange(4)), like, 2, 0)
-    assert [part.dtype for part in batches.parts] == [torch.float64, torch.int64]
-    assert make_batches(batches, like, 3, 1) is batches
-    assert isinstance(make_batches([x], like, 2, 0), LoaderBatches)
+    assert [part.dtype for part in next(batches)] == [torch.float64, torch.int64]
+    assert next(make_batches([x], like, 2, 0)) is x
 
 
 def test_l2_acts_on_matrices_only():

@@ -60,7 +60,7 @@ def full_sizes(n_rows: int, batch_size: int) -> list[int]:
 
 
 class TensorBatches:
-    """Iterate over batches out of tensors in memory, in a new order every epoch.
+    """Batches out of tensors in memory, in a new order every epoch.
 
     Of several processes each takes its share of every batch, so that together they train as one.
 
@@ -79,8 +79,8 @@ class TensorBatches:
     --------
     >>> import torch
     >>> batches = TensorBatches((torch.arange(5.0)[:, None], torch.arange(5)), batch_size=2, seed=0)
-    >>> [len(next(batches)[1]) for _ in range(4)]
-    [3, 2, 3, 2]
+    >>> [len(y) for x, y in batches]
+    [3, 2]
     """
 
     def __init__(
@@ -90,48 +90,27 @@ class TensorBatches:
         seed: int,
         sizes: Callable[[int, int], list[int]] = equal_sizes,
     ) -> None:
-        self.parts = list(parts)
-        self.n_rows = len(self.parts[0])
+        self.parts, self.n_rows = list(parts), len(parts[0])
         self.sizes = sizes(self.n_rows, batch_size)
+        self.generator = torch.Generator().manual_seed(seed)
         self._rank, self._world = processes()
         if min(self.sizes) < self._world:
             raise ValueError(f"batches of {min(self.sizes)} rows cannot be shared by {self._world} processes")
-        self._generator = torch.Generator().manual_seed(seed)
-        self._position = 0
-        self._begin_epoch()
 
-    def _begin_epoch(self) -> None:
-        self._start = self._generator.get_state()
-        order = torch.randperm(self.n_rows, generator=self._generator).to(self.parts[0].device)
-        self._order = order.split(self.sizes)
-
-    def __next__(self) -> list[torch.Tensor]:
-        if self._position == len(self.sizes):
-            self._position = 0
-            self._begin_epoch()
-        rows = self._order[self._position][self._rank :: self._world]
-        self._position += 1
-        return [part.index_select(0, rows) for part in self.parts]
-
-    def state(self) -> dict[str, Any]:
-        """Where the batches stand."""
-        return {"start": self._start, "position": self._position}
-
-    def load(self, state: dict[str, Any]) -> None:
-        """Go on from where other batches stood."""
-        self._generator.set_state(state["start"])
-        self._begin_epoch()
-        self._position = state["position"]
+    def __iter__(self) -> Iterator[list[torch.Tensor]]:
+        order = torch.randperm(self.n_rows, generator=self.generator).to(self.parts[0].device)
+        for rows in order.split(self.sizes):
+            yield [part.index_select(0, rows[self._rank :: self._world]) for part in self.parts]
 
 
-class LoaderBatches:
-    """Iterate over batches of any iterable that can be gone through again and again, such as a ``DataLoader``.
+class EndlessBatches:
+    """Go through an iterable of batches, such as a ``DataLoader``, again and again; the place can be stored.
 
-    Its order may come from torch's random numbers or from the ``generator`` of the loader.
+    Its order may come from torch's random numbers or from the ``generator`` of the iterable.
 
     Examples
     --------
-    >>> batches = LoaderBatches([(1, 2), (3, 4)])
+    >>> batches = EndlessBatches([(1, 2), (3, 4)])
     >>> [next(batches) for _ in range(3)]
     [(1, 2), (3, 4), (1, 2)]
     """
@@ -141,15 +120,13 @@ class LoaderBatches:
             raise TypeError(
                 "data must be something that can be gone through again and again, such as a DataLoader; not an iterator"
             )
-        self._loader = loader
-        self._generator = getattr(loader, "generator", None)
+        self.loader, self._generator = loader, getattr(loader, "generator", None)
         self._begin_epoch()
 
     def _begin_epoch(self) -> None:
         self._start = torch.random.get_rng_state()
         self._own_start = None if self._generator is None else self._generator.get_state()
-        self._iterator = iter(self._loader)
-        self._position = 0
+        self._iterator, self._position = iter(self.loader), 0
 
     def __next__(self) -> Any:
         try:
@@ -174,8 +151,7 @@ class LoaderBatches:
             self._generator.set_state(state["own_start"])
         self._begin_epoch()
         for _ in range(state["position"]):
-            next(self._iterator)
-        self._position = state["position"]
+            next(self)
         torch.random.set_rng_state(now)
 
 
@@ -323,13 +299,11 @@ class Standardize(nn.Module):
         return torch.where(x.isnan(), 0.0, (x - self.mean) / self.scale)
 
 
-def make_batches(data: Any, like: torch.Tensor, batch_size: int, seed: int) -> TensorBatches | LoaderBatches:
+def make_batches(data: Any, like: torch.Tensor, batch_size: int, seed: int) -> EndlessBatches:
     """Make batches of a tensor, a tuple of tensors or arrays with one entry for each row, or an iterable of batches.
 
-    Tensors in memory are brought to the type and device of ``like``; :class:`TensorBatches` are returned as they are.
+    Tensors in memory are brought to the type and device of ``like``.
     """
-    if isinstance(data, TensorBatches):
-        return data
     parts = (data,) if isinstance(data, (torch.Tensor, np.ndarray)) else data
     if isinstance(parts, tuple) and parts and all(isinstance(part, (torch.Tensor, np.ndarray)) for part in parts):
         tensors = [torch.as_tensor(part) for part in parts]
@@ -344,9 +318,9 @@ def make_batches(data: Any, like: torch.Tensor, batch_size: int, seed: int) -> T
         if x.device.type == "cpu" and x.is_floating_point():
             check_finite(x.reshape(len(x), -1).numpy())
         there = [tensor.to(like.device, like.dtype if tensor.is_floating_point() else None) for tensor in tensors]
-        return TensorBatches(there, batch_size, seed)
+        return EndlessBatches(TensorBatches(there, batch_size, seed))
     if isinstance(data, Iterable):
-        return LoaderBatches(data)
+        return EndlessBatches(data)
     raise TypeError(
         f"data must be a tuple of tensors (X, y) or an iterable of batches such as a DataLoader, got {type(data).__name__}"
     )

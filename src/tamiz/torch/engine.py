@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,14 @@ import torch
 from torch import nn
 
 from tamiz.core.losses import Loss, get_loss
-from tamiz.core.rule import Phase, Rule
+from tamiz.core.rule import Rule
 from tamiz.engines.contract import Fit, Problem, Progress
 from tamiz.engines.schedule import Schedule
 from tamiz.errors import DivergenceError
 from tamiz.selection import Selection
 from tamiz.torch.mask import FeatureMask
 from tamiz.torch.pruning import prune
+from tamiz.torch.state import SCHEDULE
 from tamiz.torch.trainer import StepReport, checked_device, decay_groups, seeded, train
 
 #: Rows that go through a network at once when it predicts.
@@ -148,7 +148,10 @@ class TorchEngine:
         tensors = tuple(
             torch.as_tensor(part).to(self.device) for part in (rows, problem.targets, problem.unit_weights())
         )
-        weighted = partial(_weighted_mean, loss)
+
+        def weighted(outputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+            return (loss.torch(outputs, targets) * weights).mean()
+
         best: tuple[float, Fit] | None = None
         for start in range(self.n_init if rule.n_features_to_select < rule.n_features else 1):
             network = build_checked(self.build, problem.n_columns, problem.n_outputs, seed + start)
@@ -192,10 +195,6 @@ def build_checked(build: Callable[[int, int], Any], n_inputs: int, n_outputs: in
             f"The network must give {n_outputs} output(s) per row, shape (2, {n_outputs}) for 2 rows; it gave {shape}."
         )
     return made
-
-
-def _weighted_mean(loss: Loss, outputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    return (loss.torch(outputs, targets) * weights).mean()
 
 
 def _mask_of(rule: Rule, problem: Problem) -> FeatureMask:
@@ -254,20 +253,13 @@ def _train_once(
     progress: Progress | None,
 ) -> Selection:
     """Train mask and network together, then the network alone with the weight decay of the refinement."""
-    optimizer = torch.optim.Adam(
-        decay_groups(model.parameters(), schedule.l2),
-        lr=schedule.learning_rate,
-        betas=(schedule.beta1, schedule.beta2),
-        eps=schedule.epsilon,
-        fused=True,
-    )
-
-    def lower_decay(report: StepReport) -> None:
-        if report.phase == Phase.REFINEMENT.label and report.n_refined > 0:
-            for group in optimizer.param_groups:
-                group["weight_decay"] = 2.0 * schedule.refinement_l2 if group["decays"] else 0.0
+    groups, betas = decay_groups(model.parameters(), schedule.l2), (schedule.beta1, schedule.beta2)
+    optimizer = torch.optim.Adam(groups, schedule.learning_rate, betas, schedule.epsilon, fused=True)
 
     def tell(report: StepReport) -> None:
+        if report.n_refined > 0:
+            for group in optimizer.param_groups:
+                group["weight_decay"] = 2.0 * schedule.refinement_l2 if group["decays"] else 0.0
         if progress is not None:
             progress(report.step, report.n_alive, report.n_refined)
 
@@ -277,13 +269,11 @@ def _train_once(
         loss,
         optimizer=lambda _: optimizer,
         batch_size=min(schedule.batch_size, len(tensors[0])),
-        warmup_steps=rule.warmup_steps,
-        ramp_steps=rule.ramp_steps,
-        max_steps=rule.max_steps,
+        **{name: getattr(rule, name) for name in SCHEDULE},
         selection_steps=schedule.selection_steps,
         refinement_steps=schedule.refinement_steps,
         refinement_rates=[rate / schedule.learning_rate for rate in schedule.refinement_rates],
         average=schedule.average,
         seed=seed,
-        callbacks=[lower_decay, tell],
+        callbacks=[tell],
     )

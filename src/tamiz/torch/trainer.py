@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,8 +22,9 @@ from tamiz._utils.progress import ProgressBar
 from tamiz.core.history import HistorySlot, history_to_dict, is_line_due, new_history, write_line
 from tamiz.core.rule import Phase, Slot, selection_schedule
 from tamiz.selection import Selection
-from tamiz.torch.batches import make_batches, processes
+from tamiz.torch.batches import TensorBatches, make_batches, processes
 from tamiz.torch.mask import FeatureMask
+from tamiz.torch.state import SCHEDULE
 
 #: Changes when a checkpoint of an earlier version cannot be read any more.
 CHECKPOINT_FORMAT = 4
@@ -110,21 +111,8 @@ class StepReport:
     """Steps of the refinement taken."""
 
 
-class TrainOptions(TypedDict, total=False):
-    """Options that :func:`train` and :func:`train_weights` share; described there."""
-
-    optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer] | None
-    learning_rate: float
-    batch_size: int
-    average: float
-    seed: int
-    progress: bool
-    checkpoint: str | os.PathLike[str] | None
-    checkpoint_every: int
-    callbacks: Iterable[Callable[[StepReport], Any]]
-
-
-DEFAULTS: TrainOptions = {
+#: Options that train and train_weights share.
+DEFAULTS: dict[str, Any] = {
     "optimizer": None, "learning_rate": 0.01, "batch_size": 64, "average": 0.0, "seed": 0,
     "progress": False, "checkpoint": None, "checkpoint_every": 500, "callbacks": (),
 }  # fmt: skip
@@ -178,9 +166,7 @@ class _Run:
         self.refinement_from = settings["selection_steps"] if selects else 0
         model.train()
         if mask is not None:
-            mask.attach(
-                self.optimizer, **{name: settings[name] for name in ("warmup_steps", "ramp_steps", "max_steps")}
-            )
+            mask.attach(self.optimizer, **{name: settings[name] for name in SCHEDULE})
 
     # ---- the steps -------------------------------------------------------------------------------------------------
 
@@ -305,7 +291,8 @@ class _Run:
         """What a checkpoint must agree with to belong to this run."""
         passing = ("optimizer", "held_out", "progress", "checkpoint", "checkpoint_every", "callbacks")
         about = {name: value for name, value in self.settings.items() if name not in passing}
-        rows = [getattr(part, "n_rows", None) for part in (self.batches, self.held_out)]
+        loaders = (None if part is None else part.loader for part in (self.batches, self.held_out))
+        rows = [loader.n_rows if isinstance(loader, TensorBatches) else None for loader in loaders]
         about |= {"format": CHECKPOINT_FORMAT, "optimizer": type(self.optimizer).__name__, "rows": rows[0]}
         if self.mask is not None:
             rule = self.mask.rule
@@ -387,7 +374,7 @@ def train(
     refinement_steps: int = 1000,
     refinement_rates: Sequence[float] = (1.0, 0.2, 0.04),
     held_out: Any = None,
-    **options: Unpack[TrainOptions],
+    **options: Any,
 ) -> Selection:
     """Train a model and select its inputs, in one run.
 
@@ -502,7 +489,7 @@ def train_weights(
     *,
     n_steps: int = 1000,
     rates: Sequence[float] = (1.0, 0.2, 0.04),
-    **options: Unpack[TrainOptions],
+    **options: Any,
 ) -> dict[str, np.ndarray]:
     """Train the weights of a model that selects nothing, for example a pruned one: the refinement of :func:`train`.
 
@@ -512,8 +499,8 @@ def train_weights(
     ----------
     model : nn.Module
         Any module without a :class:`FeatureMask`; trained on the device it lies on, left in evaluation mode.
-    data : tuple of tensors or arrays, iterable of batches, or TensorBatches
-        As in :func:`train`; :class:`~tamiz.torch.batches.TensorBatches` are used as they are.
+    data : tuple of tensors or arrays, or iterable of batches
+        As in :func:`train`.
     loss : callable
         As in :func:`train`.
     n_steps : int, default=1000

@@ -223,7 +223,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     True
     >>> _ = model.fit(frame, ill)
     >>> model[1].selection_.names  # one column, all of its levels
-    ['colour=red', 'colour=blue', 'colour=green']
+    ['colour=blue', 'colour=green', 'colour=red']
     """
 
     def __init__(

@@ -171,6 +171,15 @@ def test_selections_share_a_ranking_where_the_method_allows_it():
     assert select_for_all("all", X, y, [5, 9], ("toy", 0))[1].columns.tolist() == list(range(30))
 
 
+@pytest.mark.parametrize("ramp_steps", [800, 1])
+def test_projection_finds_the_columns_and_keeps_exactly_m(ramp_steps):
+    generator = np.random.default_rng(2)
+    X = generator.normal(size=(90, 40))
+    y = np.array(["ill", "well"])[(X[:, [5, 9, 30]].sum(axis=1) > 0.7).astype(int)]
+    assert recipes.select_by_projection(X, y, 3, ramp_steps=ramp_steps).tolist() == [5, 9, 30]
+    assert recipes.select_by_projection(sp.csr_matrix(X), y, 7, ramp_steps=ramp_steps).size == 7
+
+
 @pytest.mark.parametrize("method", available())
 def test_settings_of_every_method_are_its_parameters(method):
     settings = parameters_of(make_seeded(method, 3, 0))

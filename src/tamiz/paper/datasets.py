@@ -181,17 +181,9 @@ def find_data_home(data_home: str | os.PathLike[str] | None = None) -> Path:
     >>> find_data_home("/data/sets").as_posix()
     '/data/sets'
     """
-    if data_home is not None:
-        chosen = Path(data_home)
-    elif os.environ.get("TAMIZ_DATA_HOME"):
-        chosen = Path(os.environ["TAMIZ_DATA_HOME"])
-    elif os.environ.get("XDG_CACHE_HOME"):
-        chosen = Path(os.environ["XDG_CACHE_HOME"]) / "tamiz"
-    elif os.environ.get("LOCALAPPDATA"):  # Windows
-        chosen = Path(os.environ["LOCALAPPDATA"]) / "tamiz" / "cache"
-    else:
-        chosen = Path("~/.cache/tamiz")
-    return chosen.expanduser()
+    cache = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.cache"  # the second: Windows
+    chosen = data_home if data_home is not None else os.environ.get("TAMIZ_DATA_HOME") or Path(cache, "tamiz")
+    return Path(chosen).expanduser()
 
 
 def cache_path(entry: DatasetEntry, home: Path) -> Path:

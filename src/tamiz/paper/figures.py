@@ -13,24 +13,9 @@ from tamiz.baselines.registry import get_method
 from tamiz.core import binary_penalty, penalty
 from tamiz.evaluation.comparison import make_seeded
 from tamiz.evaluation.metrics import BALANCED_ACCURACY
+from tamiz.paper import recipes
 from tamiz.paper.numbers import THREE_LAYER_MADELON, THREE_LAYER_MADELON_SIZES
 from tamiz.paper.protocol import REFERENCES, Cell, Protocol, seed_from
-from tamiz.paper.recipes import (
-    N_FOLDS,
-    N_REPEATS,
-    RECIPES,
-    SPLIT_SEED,
-    load_checked,
-    load_split,
-    network_for,
-    parameters_of,
-    recipe_parameters,
-    recipe_sentence,
-    recipes_of,
-    score_fitted,
-    score_network,
-    select_for_all,
-)
 from tamiz.paper.tables import ProtocolSummary, TableRow, display_name, format_cell, markdown_table, with_recipe
 
 _NETWORK = "mlp"
@@ -54,59 +39,61 @@ class ThreeLayer(Protocol):
 
     name = "three-layer"
     measure = BALANCED_ACCURACY.name
-    n_published, test_share = N_FOLDS * N_REPEATS, 1 / N_FOLDS
+    n_published, test_share = recipes.N_FOLDS * recipes.N_REPEATS, 1 / recipes.N_FOLDS
     headline_detail = ANEW
-    choices: ClassVar = {"recipe": (*RECIPES, "both")}
+    choices: ClassVar = {"recipe": (*recipes.RECIPES, "both")}
 
     datasets: Sequence[str] = ("madelon", "gina_rebuilt", "gisette_rebuilt", "dexter")
     methods: Sequence[str] = ("fisher", "mim", "relieff", "inffs", "ilfs", "e2efs", "e2efs-soft")
-    repeats: int = N_REPEATS
+    repeats: int = recipes.N_REPEATS
     recipe: str = "paper"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        recipes_of(self)
+        recipes.recipes_of(self)
 
     def make_cells(self, data_home: str | None = None) -> list[Cell]:
         """Make one cell per data set, method, recipe and split, for all numbers of features."""
         cells = []
         for name in self.datasets:
-            _, checksum = load_checked(name, data_home)
+            _, checksum = recipes.load_checked(name, data_home)
             for method in self.methods:
-                for recipe in recipes_of(self):
-                    selected = recipe_parameters(recipe) if get_method(method).trains_model else {}
+                for recipe in recipes.recipes_of(self):
+                    selected = recipes.recipe_parameters(recipe) if get_method(method).trains_model else {}
                     settings = {
                         "dataset": name,
                         "data": checksum,
                         "method": method,
                         "recipe": recipe,
-                        "parameters": parameters_of(make_seeded(method, 1, 0, network=_NETWORK, **selected)),
-                        "learner": parameters_of(network_for(1, recipe, 0, _NETWORK)),
+                        "parameters": recipes.parameters_of(make_seeded(method, 1, 0, network=_NETWORK, **selected)),
+                        "learner": recipes.parameters_of(recipes.network_for(1, recipe, 0, _NETWORK)),
                         "sizes": list(curve_sizes_of(name)),
-                        "splits": [N_FOLDS, SPLIT_SEED],
+                        "splits": [recipes.N_FOLDS, recipes.SPLIT_SEED],
                         "seed": self.seed,
                     }
                     title = f"{name}, split {{}}, {with_recipe(method, recipe)}"
-                    cells += self.repeat(title, settings, N_FOLDS * self.repeats)
+                    cells += self.repeat(title, settings, recipes.N_FOLDS * self.repeats)
         return cells
 
     @staticmethod
     def run_cell(settings: Mapping[str, Any], data_home: str | None) -> dict[str, Any]:
         """Score one method on one split: the network trained along with the selection (E2E-FS), and a new one (all)."""
         name, method, split, recipe, sizes = (settings[key] for key in ("dataset", "method", "unit", "recipe", "sizes"))
-        parts = load_split(name, data_home, settings["data"], split)
+        parts = recipes.load_split(name, data_home, settings["data"], split)
         info = get_method(method)
         identity = ("three-layer", name, split, settings["seed"])
-        selected = recipe_parameters(recipe) if info.trains_model else {}
-        found = select_for_all(method, parts.train, parts.y_train, sizes, identity, _NETWORK, selected)
-        joint = [score_fitted(picked.model, parts.test, parts.y_test) for picked in found if info.trains_model]
+        selected = recipes.recipe_parameters(recipe) if info.trains_model else {}
+        found = recipes.select_for_all(method, parts.train, parts.y_train, sizes, identity, _NETWORK, selected)
+        joint = [recipes.score_fitted(picked.model, parts.test, parts.y_test) for picked in found if info.trains_model]
         anew: list[tuple[float, bool]] = []
         for m, picked in zip(sizes, found, strict=True):
             if info.keeps_all and anew:
                 anew.append(anew[0])
                 continue
-            network = network_for(picked.columns.size, recipe, seed_from(*identity, method, m, "network"), _NETWORK)
-            anew.append(score_network(parts, picked.columns, network))
+            network = recipes.network_for(
+                picked.columns.size, recipe, seed_from(*identity, method, m, "network"), _NETWORK
+            )
+            anew.append(recipes.score_network(parts, picked.columns, network))
         series = [(ANEW, anew), *([(JOINT, joint)] if joint else [])]
         return {
             "scores": [[detail, recipe, [value for value, _ in values]] for detail, values in series],
@@ -120,10 +107,10 @@ class ThreeLayer(Protocol):
         return (
             "Three-layer network: " + ", ".join(map(display_name, self.datasets)),
             f"Balanced accuracy of the three-layer network against the number of features, mean of "
-            f"{N_FOLDS * self.repeats} splits; {JOINT}: the network that selected, {ANEW}: trained anew on what was selected. "
-            "A network is dead if it gives the same output for every test row (0.5). The paper's figure prints no numbers; in "
-            "brackets those of the authors' published result files, where there are any (MADELON). "
-            f"{recipe_sentence(recipes_of(self))}",
+            f"{recipes.N_FOLDS * self.repeats} splits; {JOINT}: the network that selected, {ANEW}: trained anew on what was "
+            "selected. A network is dead if it gives the same output for every test row (0.5). The paper's figure prints no "
+            "numbers; in brackets those of the authors' published result files, where there are any (MADELON). "
+            f"{recipes.recipe_sentence(recipes.recipes_of(self))}",
             "of the network trained anew, mean over M = {sizes} and {n} splits",
         )
 

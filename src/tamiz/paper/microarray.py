@@ -10,29 +10,10 @@ import numpy as np
 from tamiz.baselines.registry import get_method
 from tamiz.evaluation.comparison import make_seeded
 from tamiz.evaluation.metrics import BALANCED_ACCURACY
+from tamiz.paper import recipes
 from tamiz.paper.datasets import find_entry
 from tamiz.paper.numbers import MICROARRAY, MICROARRAY_FILES, STANDS_FOR
 from tamiz.paper.protocol import Cell, Protocol, seed_from
-from tamiz.paper.recipes import (
-    GRIDS,
-    N_FOLDS,
-    N_REPEATS,
-    RECIPES,
-    SPLIT_SEED,
-    SVM_FOLDS,
-    SVM_NORMALIZATION,
-    load_checked,
-    load_split,
-    network_for,
-    parameters_of,
-    recipe_parameters,
-    recipe_sentence,
-    recipes_of,
-    score_fitted,
-    score_network,
-    score_svm,
-    select_for_all,
-)
 from tamiz.paper.tables import TableRow, display_name, with_recipe
 
 M_VALUES = (10, 50, 100, 150, 200)
@@ -55,8 +36,8 @@ class Microarray(Protocol):
 
     name = "microarray"
     measure = BALANCED_ACCURACY.name
-    n_published, test_share = N_FOLDS * N_REPEATS, 1 / N_FOLDS
-    choices: ClassVar = {"learners": LEARNERS, "grid": tuple(GRIDS), "recipe": (*RECIPES, "both")}
+    n_published, test_share = recipes.N_FOLDS * recipes.N_REPEATS, 1 / recipes.N_FOLDS
+    choices: ClassVar = {"learners": LEARNERS, "grid": tuple(recipes.GRIDS), "recipe": (*recipes.RECIPES, "both")}
 
     #: In the paper's order; stand-ins are labelled in every output.
     datasets: Sequence[str] = (
@@ -66,14 +47,14 @@ class Microarray(Protocol):
     methods: Sequence[str] = ("mim", "fisher", "relieff", "inffs", "ilfs", "e2efs", "e2efs-soft")
     learners: Sequence[str] = LEARNERS
     k: Sequence[int] = M_VALUES
-    repeats: int = N_REPEATS
+    repeats: int = recipes.N_REPEATS
     #: What the SVM chooses from: small, or full (that of the authors' code, ten times the work).
     grid: str = "small"
     recipe: str = "paper"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        recipes_of(self)
+        recipes.recipes_of(self)
 
     def scored_by(self, method: str, recipe: str | None) -> list[tuple[str, str | None]]:
         """List the learners that score a selection, each with its recipe; the SVM of a baseline has none."""
@@ -82,45 +63,49 @@ class Microarray(Protocol):
             (learner, its)
             for learner in self.learners
             if trains_model or learner != "NaiveF"
-            for its in ((recipe,) if trains_model else recipes_of(self) if learner == "Naive" else (None,))
+            for its in ((recipe,) if trains_model else recipes.recipes_of(self) if learner == "Naive" else (None,))
         ]
 
     def make_cells(self, data_home: str | None = None) -> list[Cell]:
         """Make one cell per data set, method and split, for all numbers of features and learners."""
-        svm = {**GRIDS[self.grid], "folds": SVM_FOLDS, "normalize": SVM_NORMALIZATION}
+        svm = {**recipes.GRIDS[self.grid], "folds": recipes.SVM_FOLDS, "normalize": recipes.SVM_NORMALIZATION}
         cells = []
         for name in sorted(self.datasets, key=lambda name: -np.prod(find_entry(name).shape)):
-            _, checksum = load_checked(name, data_home)
+            _, checksum = recipes.load_checked(name, data_home)
             for method in self.methods:
-                for recipe in recipes_of(self) if get_method(method).trains_model else (None,):
+                for recipe in recipes.recipes_of(self) if get_method(method).trains_model else (None,):
                     learners = self.scored_by(method, recipe)
                     settings = {
                         "dataset": name,
                         "data": checksum,
                         "method": method,
                         "recipe": recipe,
-                        "parameters": parameters_of(make_seeded(method, 1, 0, **recipe_parameters(recipe))),
+                        "parameters": recipes.parameters_of(
+                            make_seeded(method, 1, 0, **recipes.recipe_parameters(recipe))
+                        ),
                         "sizes": list(self.k),
                         "learners": [list(learner) for learner in learners],
-                        "networks": {its or "": parameters_of(network_for(1, its, 0)) for _, its in learners},
+                        "networks": {
+                            its or "": recipes.parameters_of(recipes.network_for(1, its, 0)) for _, its in learners
+                        },
                         "svm": svm,
                         "grid": self.grid,
-                        "splits": [N_FOLDS, SPLIT_SEED],
+                        "splits": [recipes.N_FOLDS, recipes.SPLIT_SEED],
                         "seed": self.seed,
                     }
                     title = f"{name}, split {{}}, {with_recipe(method, recipe)}"
-                    cells += self.repeat(title, settings, N_FOLDS * self.repeats)
+                    cells += self.repeat(title, settings, recipes.N_FOLDS * self.repeats)
         return cells
 
     @staticmethod
     def run_cell(settings: Mapping[str, Any], data_home: str | None) -> dict[str, Any]:
         """Select by one method on one split for every M, and score each selection by every learner."""
         name, method, split, sizes = (settings[key] for key in ("dataset", "method", "unit", "sizes"))
-        parts = load_split(name, data_home, settings["data"], split)
+        parts = recipes.load_split(name, data_home, settings["data"], split)
         keeps_all = get_method(method).keeps_all
         identity = ("microarray", name, split, settings["seed"])
-        parameters = recipe_parameters(settings["recipe"])
-        found = select_for_all(method, parts.train, parts.y_train, sizes, identity, parameters=parameters)
+        parameters = recipes.recipe_parameters(settings["recipe"])
+        found = recipes.select_for_all(method, parts.train, parts.y_train, sizes, identity, parameters=parameters)
         scores = []
         for learner, recipe in settings["learners"]:
             values: list[float] = []
@@ -130,12 +115,12 @@ class Microarray(Protocol):
                     continue
                 seed = seed_from(*identity, method, m, learner.lower())
                 if learner == "NaiveF":
-                    values.append(score_fitted(picked.model, parts.test, parts.y_test)[0])
+                    values.append(recipes.score_fitted(picked.model, parts.test, parts.y_test)[0])
                 elif learner == "Naive":
-                    network = network_for(picked.columns.size, recipe, seed)
-                    values.append(score_network(parts, picked.columns, network)[0])
+                    network = recipes.network_for(picked.columns.size, recipe, seed)
+                    values.append(recipes.score_network(parts, picked.columns, network)[0])
                 else:
-                    values.append(score_svm(parts, picked.columns, settings["grid"], seed))
+                    values.append(recipes.score_svm(parts, picked.columns, settings["grid"], seed))
             scores.append([learner, recipe, values])
         return {
             "scores": scores,
@@ -148,12 +133,12 @@ class Microarray(Protocol):
     def describe(self, cells: Sequence[Cell], results: Mapping[str, Any]) -> tuple[str, str, str]:
         """Title, introduction, and what the scores are means of."""
         solver = "the grid of the authors' code" if self.grid == "full" else "C from 0.001, 0.1, 1, 100, squared hinge"
-        over = f"M = {', '.join(map(str, self.k))} and {N_FOLDS * self.repeats} splits"
+        over = f"M = {', '.join(map(str, self.k))} and {recipes.N_FOLDS * self.repeats} splits"
         return (
             "Microarray and FS challenge: " + ", ".join(map(display_name, self.datasets)),
             f"Mean balanced accuracy over {over} (3-fold x {self.repeats}), ± the standard deviation over both; "
             f"in brackets the paper's number. SVM: {solver}, by 5-fold accuracy on the training part. "
-            f"{recipe_sentence(recipes_of(self))}",
+            f"{recipes.recipe_sentence(recipes.recipes_of(self))}",
             "mean over M = {sizes} and {n} splits",
         )
 

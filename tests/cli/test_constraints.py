@@ -31,7 +31,7 @@ def colours_csv(write_csv):
         (["--costs", "age=1", "--budget", 0.5], "budget of 0.5 is below the cheapest feature"),
         (["--costs", "age=-1", "--budget", 3], "-1"),
         (["--costs", "age=much", "--budget", 3], "--costs takes NAME=COST"),
-        (["--costs", "age", "--budget", 3], "NAME=COST or a CSV file"),
+        (["--costs", "age", "--budget", 3], "NAME=COST"),
     ],
 )
 def test_what_is_wrong_is_reported(tamiz, colours_csv, given, message):

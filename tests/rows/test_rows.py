@@ -88,3 +88,15 @@ def test_what_is_wrong_with_rows(more, message):
         Rows(X, **more)
     with pytest.raises(ValueError, match="rows and columns"):
         Rows(np.zeros(3))
+
+
+def test_a_table_from_which_nothing_is_learnt_is_encoded_once_and_the_same():
+    frame = pandas.DataFrame(np.random.default_rng(0).normal(size=(12, 3)), columns=list("abc"))
+    rows = read_rows(frame, np.arange(12.0))
+    shuffled = rows.reordered(np.arange(12)[::-1], None)
+    for one, order in ((rows, np.arange(12)), (shuffled, np.arange(12)[::-1])):
+        train, test = one.fold(np.arange(8), np.arange(8, 12))
+        assert np.array_equal(train.X, frame.to_numpy()[order[:8]].astype(train.X.dtype))
+        assert np.array_equal(test.X, frame.to_numpy()[order[8:]].astype(test.X.dtype))
+    frame.loc[0, "a"] = np.nan  # filled by the median of the training rows
+    assert read_rows(frame, np.arange(12.0)).fold([1, 2, 3], [0])[1].X[0, 0] == np.float32(frame["a"][1:4].median())

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -71,7 +70,7 @@ TRAINING_HELP = (
 IGNORE_HELP = "Column to leave out: a name, a number, a range (3-7) or a pattern ('id_*'). Repeatable."
 MEMORY_HELP = "Memory to use, such as 500MB or 4GB; a larger table is read in passes."
 SCHEDULER_HELP = "Dask scheduler whose workers read the rows and run the folds: tcp://host:8786."
-COSTS_HELP = "Cost of a column, or a CSV file of names and costs; others cost 1. Repeatable."
+COSTS_HELP = "Cost of a column; others cost 1. Repeatable."
 
 TablePath = Annotated[Path, typer.Argument(metavar="FILE", help=FILE_HELP, show_default=False)]
 Target = Annotated[Texts, reading("--target -t COLUMN", "Column to predict; repeat it for several numbers.")]
@@ -130,13 +129,14 @@ def parse_k(text: str) -> int | float | str:
     try:
         value: int | float = int(text) if text.lstrip("+-").isdigit() else float(text)
     except ValueError:
-        message = f"-k must be a number such as 20, a fraction such as 0.1, or auto; got {text!r}."
-        raise CommandError(message, EXIT_USAGE) from None
-    if isinstance(value, int) and value < 1:
-        raise CommandError(f"-k must be at least 1, got {text}.", EXIT_USAGE)
-    if isinstance(value, float) and not 0 < value < 1:
-        raise CommandError(f"-k={text} is a fraction out of range; give one between 0 and 1.", EXIT_USAGE)
-    return value
+        wrong = f"-k must be a number such as 20, a fraction such as 0.1, or auto; got {text!r}."
+    else:
+        if value >= 1 if isinstance(value, int) else 0 < value < 1:
+            return value
+        wrong = f"-k must be at least 1, got {text}."
+        if isinstance(value, float):
+            wrong = f"-k={text} is a fraction out of range; give one between 0 and 1."
+    raise CommandError(wrong, EXIT_USAGE)
 
 
 def parse_assignments(texts: Iterable[str] | None, option: str, names: Iterable[str] | None = None) -> dict[str, Any]:
@@ -192,25 +192,20 @@ def parse_training(texts: Texts) -> dict[str, Any]:
 
 
 def parse_costs(texts: Texts) -> dict[str, float] | None:
-    """Read costs, each ``NAME=COST`` or a CSV file of names and costs."""
+    """Read costs, each ``NAME=COST``.
+
+    Examples
+    --------
+    >>> parse_costs(["age=2.5", "a=b=1"])
+    {'age': 2.5, 'a=b': 1.0}
+    """
     costs: dict[str, float] = {}
     for text in texts or ():
-        pairs: list[Sequence[str]] = [text.rpartition("=")[::2]]
-        if "=" not in text:
-            try:
-                with open(text, encoding="utf-8-sig", newline="") as lines:
-                    pairs = [row for row in csv.reader(lines) if row]
-            except (OSError, UnicodeDecodeError) as error:
-                message = f"--costs takes NAME=COST or a CSV file; {text!r} cannot be read: {error}."
-                raise CommandError(message, EXIT_USAGE) from None
-        for place, pair in enumerate(pairs):
-            try:
-                name, value = pair
-                costs[name.strip()] = float(value)
-            except ValueError:
-                if place or "=" in text:  # no header
-                    message = f"--costs takes NAME=COST, such as age=2.5; got {','.join(pair)!r}."
-                    raise CommandError(message, EXIT_USAGE) from None
+        name, _, cost = text.rpartition("=")
+        try:
+            costs[name.strip()] = float(cost)
+        except ValueError:
+            raise CommandError(f"--costs takes NAME=COST, such as age=2.5; got {text!r}.", EXIT_USAGE) from None
     return costs or None
 
 
@@ -241,10 +236,7 @@ def parse_size(text: str | None) -> float | None:
     >>> parse_size("500MB"), parse_size("1.5 gb"), parse_size("2000000")
     (500000000.0, 1500000000.0, 2000000.0)
     """
-    if text is None:
-        return None
-    match = re.fullmatch(r"([\d.]+)\s*([kmgt]?)i?b?", text.strip().lower())
-    try:
-        return float(match[1]) * 1000 ** " kmgt".index(match[2] or " ")  # type: ignore[index]
-    except (TypeError, ValueError):
-        raise CommandError(f"--max-memory takes an amount such as 500MB or 4GB, got {text!r}.", EXIT_USAGE) from None
+    match = re.fullmatch(r"(\d+\.?\d*)\s*([kmgt]?)i?b?", text.strip().lower()) if text is not None else None
+    if text is not None and match is None:
+        raise CommandError(f"--max-memory takes an amount such as 500MB or 4GB, got {text!r}.", EXIT_USAGE)
+    return None if match is None else float(match[1]) * 1000 ** " kmgt".index(match[2] or " ")

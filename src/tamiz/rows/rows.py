@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from tamiz.errors import TableError
 from tamiz.rows.targets import as_target
+
+#: Largest table that is encoded once for all folds.
+_MOST_CELLS = 5_000_000
 
 
 class Part(NamedTuple):
@@ -122,16 +124,16 @@ class Rows:
     def fold(self, train: Any, test: Any) -> tuple[Part, Part]:
         """Return the training and the test part of a fold, encoded by what the training rows tell."""
         train, test = self.weighted(train), self.weighted(test)
-        if self.encoder is None:
+        if self.encoder is None or self._encoded is not None:
             return self._part(train, None), self._part(test, None)
-        encoder = clone(self.encoder).fit(self.source, rows=self._feature_rows(train))
+        encoder = copy.copy(self.encoder).fit(self.source, rows=self._feature_rows(train))
         return self._part(train, encoder), self._part(test, encoder)
 
     def whole(self) -> tuple[Any, Part]:
         """Return the encoder fitted on all rows (None without one) and all rows."""
         encoder = None
         if self.encoder is not None:
-            encoder = clone(self.encoder).fit(self.source, rows=self.used)
+            encoder = copy.copy(self.encoder).fit(self.source, rows=self.used)
         return encoder, self._part(self.used, encoder)
 
     def take(self, rows: Any) -> Part:
@@ -150,6 +152,16 @@ class Rows:
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64, copy=False)
         return rows if self.sample_weight is None else rows[self.sample_weight[rows] > 0]
 
+    @cached_property
+    def _encoded(self) -> np.ndarray | None:
+        """All rows of a small table from which an encoder learns nothing, numbers without gaps; of others None."""
+        numbers = getattr(self.source, "numbers", None)
+        if numbers is None or self.source.texts or numbers.size > _MOST_CELLS or sp.issparse(numbers):
+            return None
+        if np.isnan(numbers).any():
+            return None
+        return copy.copy(self.encoder).fit(self.source, rows=self.used).transform(self.source)
+
     def _feature_rows(self, rows: np.ndarray) -> np.ndarray:
         return rows if self._features is None else self._features[rows]
 
@@ -157,7 +169,7 @@ class Rows:
         of_features = self._feature_rows(rows)
         of_target = rows if self._targets is None else self._targets[rows]
         if encoder is None:
-            X = _safe_indexing(self.source, of_features)
+            X = _safe_indexing(self.source if self.encoder is None else self._encoded, of_features)
         else:
             X = encoder.transform(self.source, rows=of_features)
         y = None if self.y is None else self.y[of_target]

@@ -163,7 +163,7 @@ def test_a_table_that_grows_while_it_is_read_is_noticed(tmp_path):
     folder, _ = parquet_parts(tmp_path)
     source = as_source(folder / "part2.parquet", "y")
     FRAME.write_parquet(folder / "part2.parquet")
-    with pytest.raises(SourceError, match="changes while it is read"):
+    with pytest.raises(SourceError, match="must not change while it is read"):
         read_sample(source, 10)
 
 

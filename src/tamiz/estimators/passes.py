@@ -22,8 +22,8 @@ from tamiz.selection import Selection
 SELECTION_ROWS = 100_000
 #: Rows of the selected columns that the final model is trained on at most.
 FINAL_ROWS = 10_000_000
-#: Columns that the first pass keeps for the second, as a multiple of M.
-COLUMNS_PER_M = 10
+#: Columns that are kept for the selection of M at least, as a multiple of M; a pass keeps a part of its columns and no fewer.
+COLUMNS_PER_M, SHRINKING = 10, 3
 #: Bytes that a fit takes for each value of the rows in memory: the values, their normalised copy, and copies on the way.
 BYTES_PER_VALUE = 20
 _LEAST_ROWS = 50
@@ -75,9 +75,10 @@ def fit_in_passes(
 ) -> dict[str, Any]:
     """Fit an estimator on a source of blocks; return the fitted attributes.
 
-    The first pass computes statistics of all columns and draws a sample of rows. If many columns have to go, a selection on that
-    sample keeps ``COLUMNS_PER_M`` times M of them, and a second pass reads more rows of these. A selection on the sample keeps M
-    columns, of which the last pass reads all rows, or ``FINAL_ROWS``, for the final model.
+    The first pass computes statistics of all columns and draws a sample of rows. While many columns have to go and more rows of
+    fewer columns fit, a selection on the sample keeps a quarter of them, ``COLUMNS_PER_M`` times M at least, and another pass
+    reads more rows of these. A selection on the sample keeps M columns, of which the last pass reads all rows, or
+    ``FINAL_ROWS``, for the final model.
 
     Parameters
     ----------
@@ -109,12 +110,15 @@ def fit_in_passes(
     plain = all(getattr(estimator, name) is None for name in GATING_PARAMETERS)
     if len(sample.rows) < n_rows and plain and not is_auto(m):
         selector.set_params(n_features_to_select=resolve_n_features_to_select(m, n_columns))
-        wide = COLUMNS_PER_M * selector.n_features_to_select
-        # Fewer columns are worth a pass of their own where more rows fit than now.
-        if 2 * wide <= n_columns and (limit := rows_that_fit(max_memory, wide, SELECTION_ROWS)) > 2 * len(sample.rows):
-            first = clone(estimator).set_params(n_features_to_select=wide)
-            order = np.argsort(first.fit(sample.X, sample.y, **values_of(sample)).ranking_, kind="stable")
-            columns, left_out = np.sort(order[:wide]), order[wide:]
+        while len(sample.rows) < n_rows:
+            wide = max(COLUMNS_PER_M * selector.n_features_to_select, len(columns) // SHRINKING)
+            limit = rows_that_fit(max_memory, wide, SELECTION_ROWS)
+            # Fewer columns are worth a pass of their own where more rows fit than now.
+            if 2 * wide > len(columns) or limit <= 2 * len(sample.rows):
+                break
+            first = clone(selector).set_params(n_features_to_select=wide).fit(sample.X, sample.y, **values_of(sample))
+            order = columns[np.argsort(first.ranking_, kind="stable")]
+            columns, left_out = np.sort(order[:wide]), np.concatenate([order[wide:], left_out])
             sample = read_sample(source, limit, columns.tolist(), seed=seed, what="more rows of the best columns")
             passes.append(sample.record)
     X: Any = sample.X

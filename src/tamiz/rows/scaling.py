@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,10 +18,8 @@ from tamiz.core import writeable_view
 from tamiz.rows import kernels as _kernels
 from tamiz.rows.exact import DEVIATIONS, normalize_exact, uses_erf
 
-#: Cells of a dense table that are converted to C-ordered float64 at a time: they stay in cache.
-TILE = 3 << 13
-#: Columns of such a tile at least where the columns, not the rows, lie together in memory.
-TILE_WIDTH = 64
+#: Cells of a dense table that are converted to C-ordered float64 at a time, which stay in cache; at least so many rows.
+TILE, TILE_ROWS = 3 << 13, 32
 #: Entries of a sparse table that are normalised at a time.
 CHUNK = 1 << 13
 
@@ -39,24 +37,6 @@ class ColumnStatistics:
 
 
 @dataclass(frozen=True, eq=False)
-class DeferredStatistics:
-    """Statistics of a sparse table, computed when the few columns that need them are known.
-
-    Kept for all columns they would be four float32 vectors of memory during training, which can be more than the table.
-    """
-
-    X: Any
-    weights: np.ndarray | None
-
-    def of(self, columns: Any) -> ColumnStatistics:
-        """Return the statistics of some of the columns, to the last bit as if computed for all."""
-        return column_statistics(self.X[:, columns], self.weights)
-
-
-Statistics = ColumnStatistics | DeferredStatistics
-
-
-@dataclass(frozen=True, eq=False)
 class ScaledTable:
     """A table ready for an engine.
 
@@ -66,7 +46,7 @@ class ScaledTable:
         Dense in C order, or CSR.
     offset : ndarray of shape (n_features,) or None
         Implicit value of each column of a sparse table (fill value); None: 0.
-    statistics : ColumnStatistics, DeferredStatistics or None
+    statistics : ColumnStatistics or None
         None if nothing was normalised.
     owned : bool
         Whether the engine may overwrite the values and the offset.
@@ -74,7 +54,7 @@ class ScaledTable:
 
     values: Any
     offset: np.ndarray | None
-    statistics: Statistics | None
+    statistics: ColumnStatistics | None
     owned: bool
 
     def dense(self) -> np.ndarray:
@@ -115,8 +95,7 @@ def prepare_table(X: Any, kind: str | None, weights: np.ndarray | None = None) -
     statistics = column_statistics(X, weights)
     if kind is None:
         return _as_it_is(X, statistics.deviation == 0)
-    table = apply_normalization(X, statistics, kind)
-    return replace(table, statistics=DeferredStatistics(X, weights)) if sp.issparse(X) else table
+    return apply_normalization(X, statistics, kind)
 
 
 def apply_normalization(X: Any, statistics: ColumnStatistics | None, kind: str | None) -> ScaledTable:
@@ -155,29 +134,12 @@ def _as_it_is(X: Any, constant: np.ndarray) -> ScaledTable:
     return ScaledTable(values, None, None, not np.shares_memory(values, X))
 
 
-def _tiles(X: np.ndarray) -> Iterator[tuple[slice, slice, np.ndarray]]:
-    """Yield rows, columns and values (C-ordered float64) of the tiles of a dense table, the rows in their order.
-
-    The values are views of X where they can be, else of one buffer that the next tile overwrites.
-    """
-    n_rows, n_columns = X.shape
-    direct = X.dtype == np.float64 and X.flags.c_contiguous
-    width = n_columns
-    if X.flags.f_contiguous and not X.flags.c_contiguous:
-        width = min(n_columns, max(TILE_WIDTH, TILE // n_rows))
-    height = n_rows if direct else min(n_rows, max(1, TILE // width))
-    buffer = np.empty(0 if direct else height * width)
-    for left in range(0, n_columns, width):
-        columns = slice(left, min(left + width, n_columns))
-        for top in range(0, n_rows, height):
-            rows = slice(top, min(top + height, n_rows))
-            tile = X[rows, columns]
-            if direct:
-                yield rows, columns, writeable_view(tile)
-                continue
-            values = buffer[: tile.size].reshape(tile.shape)
-            values[...] = tile
-            yield rows, columns, values
+def _tiles(X: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield the rows of a dense table some at a time, as C-ordered float64, a view where that is possible."""
+    height = max(TILE_ROWS, TILE // X.shape[1])
+    for top in range(0, X.shape[0], height):
+        rows = slice(top, top + height)
+        yield rows, writeable_view(np.ascontiguousarray(X[rows], dtype=np.float64))
 
 
 def column_statistics(X: Any, weights: np.ndarray | None = None) -> ColumnStatistics:
@@ -203,14 +165,14 @@ def column_statistics(X: Any, weights: np.ndarray | None = None) -> ColumnStatis
         variance[low == high] = 0.0
         return ColumnStatistics(mean * unit, np.sqrt(variance * n_rows / max(1, n_rows - 1)) * unit)
     low, high = np.full(n_features, np.inf), np.full(n_features, -np.inf)
-    for _, columns, tile in _tiles(X):
-        np.minimum(low[columns], tile.min(axis=0), out=low[columns])
-        np.maximum(high[columns], tile.max(axis=0), out=high[columns])
+    for _, tile in _tiles(X):
+        np.minimum(low, tile.min(axis=0), out=low)
+        np.maximum(high, tile.max(axis=0), out=high)
     half = high / 2 - low / 2  # halved first: the difference could overflow
     middle = np.where(half > 0, low / 2 + high / 2, low)
     total, squares, unit = np.zeros(n_features), np.zeros(n_features), np.where(half > 0, half, 1.0)
-    for rows, columns, tile in _tiles(X):
-        _kernels.add_moments(tile, weights[rows], middle[columns], unit[columns], total[columns], squares[columns])
+    for rows, tile in _tiles(X):
+        _kernels.add_moments(tile, weights[rows], middle, unit, total, squares)
     mean = total / n_rows
     variance = np.maximum(squares - n_rows * (mean * mean), 0.0) / max(1, n_rows - 1)
     return ColumnStatistics(middle + half * mean, half * np.sqrt(variance))
@@ -231,15 +193,8 @@ def normalize_dense(X: np.ndarray, statistics: ColumnStatistics, kind: str) -> n
     """
     out = np.empty(X.shape, dtype=np.float32)
     mean, divisor = writeable_view(np.asarray(statistics.mean, dtype=np.float64)), _divisor(statistics, kind)
-    buffer = np.empty(0, dtype=np.float32)
-    for rows, columns, tile in _tiles(X):
-        target = out[rows, columns]
-        if not target.flags.c_contiguous and buffer.size < tile.size:
-            buffer = np.empty(tile.size, dtype=np.float32)
-        result = target if target.flags.c_contiguous else buffer[: tile.size].reshape(tile.shape)
-        _kernels.normalize_rows(tile, mean[columns], divisor[columns], uses_erf(kind), result)
-        if result is not target:
-            target[...] = result
+    for rows, tile in _tiles(X):
+        _kernels.normalize_rows(tile, mean, divisor, uses_erf(kind), out[rows])
     return out
 
 

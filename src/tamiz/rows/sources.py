@@ -121,7 +121,7 @@ class _ArraySource:
 
     def map_blocks(self, function: BlockFunction[Result], columns: Sequence[int] | None = None) -> Iterator[Result]:
         n_rows = self._X.shape[0]
-        step = max(1, BLOCK_BYTES // (8 * self.n_columns))
+        step = max(1, BLOCK_BYTES // (32 * self.n_columns))  # 8 MB: rows that lie together are read column by column
         for start in range(0, n_rows, step):
             block = self._X[start : start + step]
             if sp.issparse(block):

@@ -148,13 +148,13 @@ def test_columns_rows_and_target_are_ready_for_use(write_csv):
 
 def test_a_table_without_any_column_left_raises(write_csv, read):
     with pytest.raises(TableError, match="no column left"):
-        drop_unusable_columns(read(write_csv("a,b\nNA,\n,NA\n")), 5, lambda sentence: None)
+        drop_unusable_columns(read(write_csv("a,b\nNA,\n,NA\n")), 5)
 
 
 @pytest.mark.parametrize("cell", ["inf", "-Infinity", "1e300"])
 def test_infinities_raise_with_the_name_of_the_column(write_csv, cell, read):
     with pytest.raises(TableError, match=r"Column 'b' holds an infinity .* in data row 2"):
-        drop_unusable_columns(read(write_csv(f"a,b\n1,2\n3,{cell}\n")), 5, lambda sentence: None)
+        drop_unusable_columns(read(write_csv(f"a,b\n1,2\n3,{cell}\n")), 5)
 
 
 def test_encoding_and_imputing_are_reported(table_of):

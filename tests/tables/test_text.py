@@ -293,6 +293,8 @@ def test_arff_agrees_with_scipy(write_csv, read):
         ("hello\n@data\n", "no part of an ARFF header"),
         ("@relation a\n@data\n1,2\n", "no @attribute line"),
         ("@relation a\n@attribute x real\n@attribute y real\n@data\n", "no rows"),
+        ("@relation a\n@attribute x real\n@attribute y real\n@data\n1,2\n1,2,3\n", r"data row 2: 3 cell\(s\)"),
+        ("@relation größe\n".encode("latin1"), "not UTF-8"),
     ],
 )
 def test_broken_arff(write_csv, text, message, read):

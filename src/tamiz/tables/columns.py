@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from tamiz._utils.text import WARNING, discard, list_some, quote
+from tamiz._utils.text import list_some, quote
 from tamiz.errors import TableError
 
 if TYPE_CHECKING:
@@ -286,9 +286,7 @@ def _judge_numbers(table: DataTable) -> tuple[np.ndarray, np.ndarray]:
     return filled, constant
 
 
-def drop_unusable_columns(
-    table: DataTable, max_categories: int = 50, report: Callable[[str], None] = discard
-) -> DataTable:
+def drop_unusable_columns(table: DataTable, max_categories: int = 50) -> DataTable:
     """Leave out empty and constant columns, identifiers and text of too many values; add an alert for each reason.
 
     Parameters
@@ -297,8 +295,6 @@ def drop_unusable_columns(
         As it was read; changed in place.
     max_categories : int, default=50
         Columns of text with more different values than this are left out.
-    report : callable, default=discard
-        Called with each message.
 
     Raises
     ------
@@ -324,14 +320,10 @@ def drop_unusable_columns(
     for index, reason in sorted(table.left_out.items()):
         by_reason.setdefault(reason, []).append(table.names[index])
     for reason, names in by_reason.items():
-        message = f"Left out: {list_some(names, limit=4)} ({reason})."
-        kind = {CONSTANT: "constant", IDENTIFIER: "identifier"}.get(
-            reason, "categories" if "`" in reason else "left out"
-        )
-        alert = Alert(kind, tuple(names), message)
-        if alert not in table.alerts:
-            table.alerts.append(alert)
-        report((WARNING if "`" in reason else "") + message)
+        kinds = {CONSTANT: "constant", IDENTIFIER: "identifier"}
+        kind = kinds.get(reason, "categories" if "`" in reason else "left out")
+        alert = Alert(kind, tuple(names), f"Left out: {list_some(names, limit=4)} ({reason}).")
+        table.alerts.extend([] if alert in table.alerts else [alert])
     if table.number_columns.size == 0 and not table.texts:
         raise TableError(f"{table.path.name} has no column left to select from.")
     return table

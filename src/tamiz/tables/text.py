@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import itertools
 import re
 from collections.abc import Iterator, Sequence
@@ -76,7 +75,7 @@ def _raise_not_utf8(path: Path, reason: str) -> NoReturn:
     ) from None
 
 
-def _read_cells(path: Path, delimiter: str, skip: int = 0) -> Iterator[tuple[int, list[str]]]:
+def _read_cells(path: Path, skip: int = 0, comment: str = "", **dialect: Any) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a file as the csv module splits them, each with the number of the line that ends it."""
     csv.field_size_limit(2**24)  # a header of 20,000 names is one long field to the wrong delimiter
     try:
@@ -84,7 +83,8 @@ def _read_cells(path: Path, delimiter: str, skip: int = 0) -> Iterator[tuple[int
             for _ in range(skip):
                 if not file.readline(_LONGEST_LINE):
                     raise TableError(f"{path.name} has fewer lines than the {skip:,} of `skip_rows`.")
-            reader = csv.reader(iter(lambda: file.readline(_LONGEST_LINE), ""), delimiter=delimiter)
+            lines = iter(lambda: file.readline(_LONGEST_LINE), "")
+            reader = csv.reader((line for line in lines if not comment or line[:1] != comment), **dialect)
             for row in reader:
                 yield skip + reader.line_num, row
     except csv.Error as error:
@@ -94,7 +94,7 @@ def _read_cells(path: Path, delimiter: str, skip: int = 0) -> Iterator[tuple[int
 
 
 def _first_rows(path: Path, delimiter: str, skip: int, n_rows: int) -> list[tuple[int, list[str]]]:
-    rows = itertools.dropwhile(lambda row: not "".join(row[1]).strip(), _read_cells(path, delimiter, skip))
+    rows = itertools.dropwhile(lambda row: not "".join(row[1]).strip(), _read_cells(path, skip, delimiter=delimiter))
     return list(itertools.islice((row for row in rows if len(row[1]) > 1 or "".join(row[1]).strip()), n_rows))
 
 
@@ -211,7 +211,7 @@ def _find_empty_lines(path: Path, layout: Layout) -> list[int]:
     """List the rows that are empty lines; raise TableError for the first that has more or fewer cells than columns."""
     expected = len(layout.names)
     empty: list[int] = []
-    for number, (_, row) in enumerate(_read_cells(path, layout.delimiter, layout.skip_lines)):
+    for number, (_, row) in enumerate(_read_cells(path, layout.skip_lines, delimiter=layout.delimiter)):
         if len(row) != expected:
             if "".join(row).strip():
                 raise TableError(
@@ -264,10 +264,6 @@ _ATTRIBUTE = re.compile(
 )
 
 
-class ArffError(TableError):
-    """Raise if an ARFF file cannot be understood."""
-
-
 def read_arff_header(path: Path) -> tuple[list[str], list[str], int]:
     """Read the header of a dense ARFF file in UTF-8.
 
@@ -277,81 +273,74 @@ def read_arff_header(path: Path) -> tuple[list[str], list[str], int]:
         Names of the attributes.
     kinds : list of str
         "numeric", "text" or "date" for each.
-    offset : int
-        Byte at which the rows begin.
+    n_lines : int
+        Lines above the rows.
 
     Raises
     ------
-    ArffError
+    TableError
         If the header cannot be understood, or the rows are sparse.
     """
     names: list[str] = []
     kinds: list[str] = []
-    with open(path, "rb") as file:
-        for number, raw in enumerate(file, start=1):
-            try:
-                line = raw.decode("utf-8-sig").strip()
-            except UnicodeDecodeError as error:
-                _raise_not_utf8(path, f"{error.reason} in line {number}")
-            lowered = line.lower()
-            if lowered.startswith("@attribute"):
-                match = _ATTRIBUTE.match(line)
-                if match is None:
-                    raise ArffError(f"This line of the ARFF header cannot be understood: {line!r:.60}.")
-                names.append(re.sub(r"\\(.)", r"\1", next(part for part in match.groups()[:3] if part is not None)))
-                kind = match[4].lower().split()[0]
-                kinds.append(
-                    "numeric" if kind in ("numeric", "real", "integer") else "date" if kind == "date" else "text"
-                )
-            elif lowered.startswith("@data"):
-                if not names:
-                    raise ArffError(f"{path.name} has no @attribute line before @data: no column is named.")
-                offset = file.tell()
-                rows = (row.strip() for row in file)
-                if next((row for row in rows if row and not row.startswith(b"%")), b"").startswith(b"{"):
-                    raise ArffError(
-                        f"{path.name} is sparse ARFF, which is not read. Convert it to svmlight or plain ARFF."
+    n_lines = 0
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            for number, line in enumerate(map(str.strip, file), start=1):
+                lowered = line.lower()
+                if n_lines:
+                    if line and not line.startswith("%"):
+                        break
+                elif lowered.startswith("@attribute"):
+                    match = _ATTRIBUTE.match(line)
+                    if match is None:
+                        raise TableError(f"This line of the ARFF header cannot be understood: {line!r:.60}.")
+                    names.append(re.sub(r"\\(.)", r"\1", next(part for part in match.groups()[:3] if part is not None)))
+                    kind = match[4].lower().split()[0]
+                    kinds.append(
+                        {"numeric": "numeric", "real": "numeric", "integer": "numeric", "date": "date"}.get(
+                            kind, "text"
+                        )
                     )
-                return names, kinds, offset
-            elif line and not line.startswith("%") and not lowered.startswith("@relation"):
-                raise ArffError(f"{path.name}, line {number}: {line!r:.60} is no part of an ARFF header.")
-    raise ArffError(f"{path.name} has no @data line: it is empty, cut off, or no ARFF file.")
+                elif lowered.startswith("@data"):
+                    n_lines, line = number, ""
+                elif line and not line.startswith("%") and not lowered.startswith("@relation"):
+                    raise TableError(f"{path.name}, line {number}: {line!r:.60} is no part of an ARFF header.")
+    except UnicodeDecodeError as error:
+        _raise_not_utf8(path, f"{error.reason} at byte {error.start}")
+    if not n_lines:
+        raise TableError(f"{path.name} has no @data line: it is empty, cut off, or no ARFF file.")
+    if not names:
+        raise TableError(f"{path.name} has no @attribute line before @data: no column is named.")
+    if line.startswith("{"):
+        raise TableError(f"{path.name} is sparse ARFF, which is not read. Convert it to svmlight or plain ARFF.")
+    return names, kinds, n_lines
 
 
 def read_arff(path: Path, options: ReadOptions) -> DataTable:
     """Read an ARFF file; nominal attributes and strings are text, whatever they hold."""
     check_is_text(path)
-    header, kinds, offset = read_arff_header(path)
+    header, kinds, n_lines = read_arff_header(path)
     names = clean_column_names(header)
     if len(names) == 1:
-        raise ArffError(f"{path.name} has one column only ({names[0]!r:.60}).")
+        raise TableError(f"{path.name} has one column only ({names[0]!r:.60}).")
     choice = choose_columns(names, options)
     choice.as_text.update(i for i, kind in enumerate(kinds) if kind == "text")
     # Cells of Python take some 60 bytes each until they are numbers.
     check_memory(path.stat().st_size * 20.0, path.name)
-    with open(path, "rb") as file:
-        file.seek(offset)
-        content = file.read()
-    try:
-        lines = io.StringIO(content.decode("utf-8"), newline=None)
-    except UnicodeDecodeError as error:
-        _raise_not_utf8(path, f"{error.reason} at byte {offset + error.start}")
-    csv.field_size_limit(2**24)
-    mark = next((mark for mark in "'\"" if mark.encode() in content), '"')
-    filled = (line for line in lines if line.strip() and line[0] != "%")
+    below = path.read_bytes().split(b"\n", n_lines)[-1]
+    dialect = {"quotechar": '"' if b"'" not in below else "'", "escapechar": "\\", "skipinitialspace": True}
     rows: list[list[str | None]] = []
-    try:
-        for row in csv.reader(filled, quotechar=mark, escapechar="\\", skipinitialspace=True):
-            if len(row) != len(names):
-                raise ArffError(
-                    f"{path.name}, data row {len(rows) + 1:,}: {len(row):,} cell(s), but there are {len(names):,} "
-                    "columns. Fix that row (a comma inside text must be in quotes)."
-                )
+    for _, row in _read_cells(path, n_lines, "%", **dialect):
+        if len(row) == len(names):
             rows.append([None if cell == "?" else cell for cell in row])
-    except csv.Error as error:
-        raise ArffError(f"{path.name}, near data row {len(rows) + 1:,}: {error}.") from None
+        elif "".join(row).strip():
+            raise TableError(
+                f"{path.name}, data row {len(rows) + 1:,}: {len(row):,} cell(s), but there are {len(names):,} columns. "
+                "Fix that row (a comma inside text must be in quotes)."
+            )
     if not rows:
-        raise ArffError(f"{path.name} has a header, but no rows.")
+        raise TableError(f"{path.name} has a header, but no rows.")
     pl = load_polars()
     frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
     table = build_table(frame[:, choice.positions], names, choice, options, path, "arff")

@@ -32,7 +32,8 @@ column). Each number is that of a method's best row (its best learner, where the
 number of that row, where it was published: the paper's, or that of another publication where the page of the run says so. The
 best method is the best of all that select; random features and all features stand on the pages of the runs. Data sets that are
 not the paper's own are labelled: REBUILT (the same construction, other rows) or SUBSET. [paper] and [tamiz] are the recipes of
-the networks: the paper's, and the defaults of tamiz. CIFAR-100 is not run: its file is not at hand.
+the networks: the paper's, and the defaults of tamiz in the sources that the run names; runs were made beside other work, so
+that their seconds are long. CIFAR-100 is not run: its file is not at hand.
 """
 
 

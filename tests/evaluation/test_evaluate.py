@@ -102,3 +102,13 @@ def test_indices_of_a_users_folds_refer_to_the_rows_as_given():
     assert train.tolist() == list(range(40, 80))
     assert test.tolist() == list(range(40, 90))
     assert found.held_out.rows.tolist() == test.tolist()
+
+
+def test_dropped_columns_are_not_among_all():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 60)
+    X = rng.normal(size=(120, 6))
+    X[:, 0] += 9 * y  # known only after the target
+    found = evaluate(E2EFSClassifier(2, drop=[0], random_state=0), X, y, cv=3)
+    assert found.interval("all_features").value < 0.8
+    assert found.interval("random_features").value < 0.8

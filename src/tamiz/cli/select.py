@@ -74,7 +74,7 @@ def select_command(
     with Terminal(quiet, json) as terminal:
         with terminal.results(out, file, "tamiz-", force) as folder:
             record = run_study(file, arguments, folder, terminal, command_line() if report else None)
-        terminal.finish(record, show_select, open_report)
+        terminal.finish(record, lambda record: show_select(record, terminal.notes), open_report)
 
 
 def run_study(
@@ -124,7 +124,7 @@ def demo(
         record |= {"file": DEMO_TABLE, "n_noise": N_NOISE, "n_noise_kept": noise}
         said = f"Of the {N_KEPT} columns kept, {noise} are noise: {N_NOISE - noise} of {N_NOISE} noise columns went."
         shown = Text(said, style="bold green" if noise == 0 else "bold")
-        terminal.finish(record, lambda record: Group(show_select(record), shown), open_report)
+        terminal.finish(record, lambda record: Group(show_select(record, terminal.notes), shown), open_report)
 
 
 def write_demo_table(path: Path) -> None:

@@ -11,7 +11,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tamiz.report.text import counted, format_column, format_p_value, format_score, format_seconds, shorten
+from tamiz._utils.text import WARNING
+from tamiz.cli.errors import name_options
+from tamiz.report.text import clean_text, counted, format_column, format_p_value, format_score, format_seconds, shorten
 
 _MOST_ROWS = 20
 Record = Mapping[str, Any]
@@ -44,9 +46,11 @@ def _files(record: Record) -> Group:
     return Group(*lines, *([] if first is None else [Text(f"Report: {first}", style="bold")]))
 
 
-def show_select(record: Record) -> Group:
-    """Show a study: alerts first, then scores, kept columns, verdict, stability and files."""
-    alerts = [Text("! ", style="bold yellow").append(alert["message"], style="yellow") for alert in record["alerts"]]
+def show_select(record: Record, said: Sequence[str] = ()) -> Group:
+    """Show a study: alerts first, unless said before, then scores, kept columns, verdict, stability and files."""
+    before = {message.removeprefix(WARNING) for message in said}
+    messages = [clean_text(name_options(alert["message"])) for alert in record["alerts"]]
+    alerts = [Text("! ", style="bold yellow").append(text, style="yellow") for text in messages if text not in before]
     parts = (scores_table(record), kept_table(record), closing_lines(record), _files(record))
     return Group(*alerts, Text(""), *parts)
 

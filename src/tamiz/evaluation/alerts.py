@@ -23,6 +23,8 @@ _LEAST_SHARE_OF_COPIES = 0.01
 _LEAST_SHARE_OF_NEAR_COPIES = 0.4
 #: A class of fewer rows is rare; a column with a higher score on held-out rows is suspected to be a leak.
 _FEW_ROWS, _LEAK = 10, 0.95
+#: More pairs of copied columns are one alert.
+_MOST_PAIRS = 5
 #: Cells that are looked at; of larger tables the first rows.
 _MOST_CELLS = 20_000_000
 _CELLS_AT_ONCE = 4_000_000
@@ -79,8 +81,32 @@ def find_identifiers(X: Any) -> dict[int, str]:
     return found
 
 
+def find_column_copies(X: Any) -> list[tuple[int, int]]:
+    """Find pairs of columns that are copies of each other, up to unit and sign.
+
+    Copies have the same projection on a random direction, so that only neighbours in the order of projections are compared.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(30, 4))
+    >>> find_column_copies(np.column_stack([X, 5 - 2 * X[:, 1]]))
+    [(1, 4)]
+    """
+    if sp.issparse(X) or X.shape[0] < _LEAST_ROWS:
+        return []
+    Z = np.nan_to_num(np.asarray(X, dtype=np.float64))
+    Z = Z - Z.mean(axis=0)
+    Z /= np.maximum(np.linalg.norm(Z, axis=0), 1e-300)
+    projected = np.abs(np.random.default_rng(0).normal(size=Z.shape[0]) @ Z)
+    order = np.argsort(projected, kind="stable")
+    near = np.flatnonzero((np.diff(projected[order]) < 1e-5) & (projected[order][1:] > 0))
+    pairs = np.sort(np.column_stack([order[near], order[near + 1]]), axis=1)
+    same = [abs(Z[:, i] @ Z[:, j]) > 1 - 1e-6 for i, j in pairs]
+    return sorted(map(tuple, pairs[same].tolist()))
+
+
 def find_row_alerts(rows: Rows) -> list[Alert]:
-    """Find copies of rows, and columns that look like running numbers or identifiers.
+    """Find copies of rows and of columns, and columns that look like running numbers or identifiers.
 
     Parameters
     ----------
@@ -97,7 +123,9 @@ def find_row_alerts(rows: Rows) -> list[Alert]:
     some = rows.used[: max(1, _MOST_CELLS // n_features)]
     part = rows.fold(some, some[:1])[0]
     found = []
-    copies = count_copies(part.X, part.y)
+    identifiers = find_identifiers(part.X)  # these differ in rows that are copies otherwise
+    measured = np.delete(np.arange(part.X.shape[1]), list(identifiers))
+    copies = count_copies(part.X[:, measured] if identifiers else part.X, part.y)
     if copies and copies >= _LEAST_SHARE_OF_COPIES * some.size:
         message = (
             f"{copies:,} of {some.size:,} rows are copies of other rows. Copies in the training and the test part of a fold "
@@ -112,8 +140,21 @@ def find_row_alerts(rows: Rows) -> list[Alert]:
                 "the test part of a fold they make the score too good: keep them together with groups, or name the time."
             )
             found.append(Alert("near-repeated rows", (), message))
+    single = np.bincount(rows.columns, minlength=len(rows.names)) == 1
+    copied = [rows.columns[list(pair)] for pair in find_column_copies(part.X)]
+    pairs = [(rows.names[i], rows.names[j]) for i, j in copied if single[i] and single[j]]
+    if len(pairs) > _MOST_PAIRS:
+        names = tuple(dict.fromkeys(name for pair in pairs for name in pair))
+        message = (
+            f"{len(pairs):,} pairs of columns are copies, up to their unit: {list_some(names)}. Leave one of each out."
+        )
+        found.append(Alert("copy", names, message))
+        pairs = []
+    for one, other in pairs:
+        message = f"Columns {quote(one)} and {quote(other)} are copies, up to their unit: leave one out."
+        found.append(Alert("copy", (one, other), message))
     for kind in ("a running number", "an identifier"):
-        names = tuple(rows.names[rows.columns[j]] for j, its in find_identifiers(part.X).items() if its == kind)
+        names = tuple(rows.names[rows.columns[j]] for j, its in identifiers.items() if its == kind)
         if names:
             one = len(names) == 1
             looks = f"Column {quote(names[0])} looks" if one else f"{len(names)} columns ({list_some(names)}) look each"
@@ -279,13 +320,6 @@ def find_selection_alerts(evaluation: Evaluation, support: np.ndarray, X: Any, u
     if constant:
         message = f"Kept although constant: {list_some(constant)}. There are fewer columns of use than were asked for."
         found.append(Alert("constant", constant, message))
-    alone = np.flatnonzero(np.isin(units[columns], np.flatnonzero(np.bincount(units) == 1)))[:1000]
-    Z = Z[:, alone] - Z[:, alone].mean(axis=0)
-    Z /= np.maximum(np.linalg.norm(Z, axis=0), 1e-300)
-    for pair in np.argwhere(np.triu(np.abs(Z.T @ Z) > 1 - 1e-6, 1))[:20]:
-        both = tuple(names[units[columns[alone[place]]]] for place in pair)
-        message = f"Columns {quote(both[0])} and {quote(both[1])} are copies, up to their unit: drop one."
-        found.append(Alert("copy", both, message))
     if evaluation.n_without_score:
         message = (
             f"In {evaluation.n_without_score} of {len(evaluation.folds)} folds {evaluation.metric.name} is not defined; "

@@ -235,12 +235,13 @@ def _evaluate_fold(shared: FoldTask, number: int) -> tuple[FoldResult, Any]:
     }
     outputs = {"kept": model_output(fitted.model, test.X, task)}
 
-    every, _ = subject.fit_columns(train, None, seed, fitted)
-    outputs["all_features"] = model_output(every, test.X, task)
+    every, columns = subject.fit_columns(train, None, seed, fitted)
+    allowed = test.X if columns.size == subject.units.size else take_columns(test.X, columns)
+    outputs["all_features"] = model_output(every, allowed, task)
     generator = np.random.default_rng([seed, len(test.y)])
     drawn = []
     for draw in range(shared.n_random):
-        units = generator.choice(subject.n_units, m, replace=False)
+        units = generator.choice(subject.allowed, m, replace=False)
         model, columns = subject.fit_columns(train, units, seed, fitted)
         part = take_columns(test.X, columns)
         drawn.append(shared.measure(model, part, train, test))
@@ -253,7 +254,7 @@ def _evaluate_fold(shared: FoldTask, number: int) -> tuple[FoldResult, Any]:
         moments = measure_moments(take_columns(test.X, fitted.features), test.y, task, np.asarray(shared.classes))
     result = FoldResult(
         kept=kept,
-        all_features=shared.measure(every, test.X, train, test),
+        all_features=shared.measure(every, allowed, train, test),
         random_features=tuple(np.mean(drawn, axis=0).tolist()) if drawn else (np.nan,) * len(kept),
         support=fitted.support,
         features=fitted.features,

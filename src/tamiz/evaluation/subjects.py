@@ -121,6 +121,8 @@ class Subject:
         The unit of selection of each column of the encoded matrix: the column of the table, or the group of the user.
     unit_names : list of str
         Their names.
+    allowed : ndarray of int
+        Units that the selector may keep, all but those of its ``drop``.
     predicts : bool
         Whether the estimator predicts by itself.
     """
@@ -137,6 +139,8 @@ class Subject:
         if "groups" in parameters:
             selector = self._read_constraints(selector, parameters)
         self.selector = selector
+        dropped = getattr(selector, "drop", None) or [] if "groups" in parameters else []
+        self.allowed = np.setdiff1d(np.arange(len(self.unit_names)), self.units[np.asarray(dropped, dtype=np.intp)])
         self.predicts = not self.after and hasattr(selector, "predict")
         if self.after and not hasattr(self.after[-1][1], "predict"):
             self.after = [*self.after, *default_judge(self.task).steps]
@@ -196,12 +200,12 @@ class Subject:
         return Fitted(model, chosen, features, kept, time.perf_counter() - started)
 
     def fit_columns(self, part: Part, units: np.ndarray | None, seed: int, fitted: Fitted) -> tuple[Any, np.ndarray]:
-        """Fit the model on given columns (None: all) without selecting; return it and the columns of the matrix it reads.
+        """Fit the model on the columns of units (None: all allowed ones) without selecting; return it and these columns.
 
         What ``fitted`` chose from the data (network, weight decay) is kept.
         """
-        columns = np.arange(self.units.size) if units is None else np.flatnonzero(np.isin(self.units, units))
-        X = part.X if units is None else take_columns(part.X, columns)
+        columns = np.flatnonzero(np.isin(self.units, self.allowed if units is None else units))
+        X = part.X if columns.size == self.units.size else take_columns(part.X, columns)
         steps, X, origin = self._transform(part, X, select=False) if columns.size else ([], X, columns)
         if not self.predicts or not columns.size:
             return self._fit_model(steps, X, part, np.arange(origin.size), seed), columns

@@ -146,7 +146,14 @@ def read_table(
 
 
 def _add_alerts(table: DataTable) -> None:
-    """Add the alerts about codes that were read as numbers and about a target that is a running number."""
+    """Add the alerts about gaps, codes that were read as numbers and a target that is a running number."""
+    gaps = np.isnan(table.numbers).mean(axis=0) if isinstance(table.numbers, np.ndarray) else np.zeros(0)
+    for position in np.flatnonzero(gaps > 0.5)[:5]:
+        name = table.names[table.number_columns[position]]
+        message = (
+            f"Column {quote(name)} has no value in {gaps[position]:.0%} of the rows: consider `missing` indicator."
+        )
+        table.alerts.append(Alert("gaps", (name,), message))
     codes = find_codes(table)
     if codes:
         table.alerts.append(

@@ -22,13 +22,11 @@ from tamiz.paper.networks import (
     NaiveSVM,
     OneToOne,
     ThreeLayerNet,
-    evaluate_loss,
     fit_linear,
     fit_network,
     input_saliency,
     recipe_optimizer,
 )
-from tamiz.torch.batches import full_sizes
 
 HINGE, ERROR = get_loss("squared_hinge"), get_loss("squared_error")
 KINDS = [DFS, SFS, ISFS, SFSDFS]
@@ -96,17 +94,6 @@ def test_the_weighted_squared_hinge_with_its_penalty_is_minimised(train):
     np.testing.assert_allclose(linear.bias.item(), best[-1], atol=3e-3)
 
 
-def test_small_batches_follow_the_same_objective():
-    # With tiny steps the sum of an epoch's gradients shows: it must be the full gradient, once for every batch.
-    problem, _ = two_classes(weighted=True)
-    moves = []
-    for batch_size in (2, 40):
-        net = NaiveSVM(5, 1)
-        fit_network(net, problem, sgd(1e-5, batch_size=batch_size), HINGE)
-        moves.append(net.linear.weight.detach().numpy()[0] / len(full_sizes(40, batch_size)))
-    np.testing.assert_allclose(*moves, rtol=2e-3, atol=1e-8)
-
-
 def test_same_seed_same_network_and_the_global_state_is_left_alone():
     problem, _ = two_classes()
     torch.manual_seed(5)
@@ -153,16 +140,6 @@ def test_recipes_and_their_optimizers():
     fit_network(ThreeLayerNet(5, 1), problem, quick(1, batch_size=2), HINGE)
     with pytest.raises(ValueError, match="batches of at least 2 rows; raise batch_size"):
         fit_network(ThreeLayerNet(5, 1), problem, quick(1, batch_size=1), HINGE)
-
-
-def test_evaluate_loss_by_hand_and_in_pieces():
-    net = NaiveSVM(1, 1)
-    problem = Problem(np.zeros((3, 1)), np.array([[1.0], [2.0], [3.0]]))
-    assert (
-        evaluate_loss(net, problem, ERROR) == evaluate_loss(net, problem, ERROR, batch_size=1) == pytest.approx(14 / 3)
-    )
-    weighted = replace(problem, sample_weight=np.array([2.0, 1.0, 0.0]))
-    assert evaluate_loss(net, weighted, ERROR) == pytest.approx((2 + 4) / 3)
 
 
 # ---- saliency
@@ -382,12 +359,3 @@ def test_rounds_of_isfs():
     assert ISFS(1, recipe=quick(2)).fit(X[:, :1], y).get_support().tolist() == [True]
     with pytest.raises(ValueError, match=r"'keep_ratio' parameter of ISFS must be a float in the range \[0.0, 1.0\)"):
         ISFS(2, keep_ratio=1.0).fit(X, y)
-
-
-def test_sfs_dfs_carries_the_layer():
-    """A penalty that takes the layer to zero takes the saliency with it; SFS alone does not see it."""
-    X, y = informative_table()
-    strong = SFSDFS(2, l1=1.0, recipe=quick(20, learning_rate=0.05), random_state=0).fit(X, y)
-    weak = SFSDFS(2, l1=0.0, l2=0.0, recipe=quick(20, learning_rate=0.05), random_state=0).fit(X, y)
-    assert strong.training_loss_ > weak.training_loss_
-    assert not np.array_equal(strong.scores_, weak.scores_)

@@ -7,7 +7,6 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from tamiz.paper import (
-    Truth,
     make_ring,
     make_ring_xor,
     make_ring_xor_sum,
@@ -69,15 +68,3 @@ def test_bad_sizes_are_refused(make, least):
     for rows in (0, -1, 1.5, True, "many"):
         with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
             make(n_samples=rows)
-
-
-def test_all_features_informative_and_a_single_row():
-    X, y, truth = make_xor(n_samples=1, n_features=2, random_state=0)
-    assert X.shape == (1, 2)
-    assert sorted(truth.informative.tolist()) == [0, 1]
-    assert y.shape == (1,)
-
-
-def test_share_found():
-    truth = Truth(np.array([4, 1]))
-    assert [truth.share_found(found) for found in ([], np.array([0, 1, 2, 3]), range(8))] == [0.0, 0.5, 1.0]

@@ -35,12 +35,6 @@ def test_wrn16x4_has_the_published_number_of_parameters():
     assert count_parameters(WRN16x4((3, 32, 32), 100)) == wide_resnet_size(3, 100)
 
 
-def test_other_published_sizes():
-    # WRN-40-1: 0.6 M, WRN-16-8: 11.0 M
-    assert round(count_parameters(WRN16x4((3, 32, 32), 10, depth=40, widen_factor=1)) / 1e6, 1) == 0.6
-    assert round(count_parameters(WRN16x4((3, 32, 32), 10, depth=16, widen_factor=8)) / 1e6, 1) == 11.0
-
-
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (2, 8, 11)])
 def test_forward_and_backward(shape):
     torch.manual_seed(0)

@@ -279,14 +279,6 @@ def test_list_of_table_and_factor(tmp_path, frame, version, pack):
     assert table.feature_names.tolist() == ["gene0", "gene1", "gene2"]
 
 
-def test_factor_keeps_its_levels(tmp_path):
-    path = tmp_path / "golub.RData"
-    path.write_bytes(workspace(X, Y, True))
-    (_, (codes, attributes)), _ = read_rdata(path)["golub"]
-    levels = attributes["levels"][0]
-    assert [levels[code - 1] for code in codes] == ["ALL", "AML", "ALL", "AML", "ALL"]
-
-
 def test_every_truncation_is_refused(tmp_path):
     whole = workspace(X, Y, True)
     path = tmp_path / "golub.RData"

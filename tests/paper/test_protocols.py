@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,18 +9,14 @@ from sklearn.svm import LinearSVC
 
 from tamiz import E2EFSClassifier, ErfScaler, Training
 from tamiz.baselines.base import BaselineSelector
-from tamiz.baselines.registry import available
-from tamiz.evaluation.comparison import make_seeded
 from tamiz.paper import recipes
 from tamiz.paper.protocol import load_protocol
 from tamiz.paper.recipes import (
     GRIDS,
     checksum,
-    erf_pair,
     fit_svm,
     load_checked,
     load_split,
-    parameters_of,
     recipe_parameters,
     select_for_all,
     split_rows,
@@ -180,13 +174,6 @@ def test_projection_finds_the_columns_and_keeps_exactly_m(ramp_steps):
     assert recipes.select_by_projection(sp.csr_matrix(X), y, 7, ramp_steps=ramp_steps).size == 7
 
 
-@pytest.mark.parametrize("method", available())
-def test_settings_of_every_method_are_its_parameters(method):
-    settings = parameters_of(make_seeded(method, 3, 0))
-    assert "random_state" not in settings
-    assert all(isinstance(value, str) for value in settings.values())
-
-
 def test_other_plans_are_other_cells(table):
     microarray = load_protocol("microarray")
     common = {"datasets": ["toy"], "methods": ["e2efs-soft"], "k": [2], "repeats": 1}
@@ -234,15 +221,6 @@ def test_checksums_see_values_types_and_shapes():
     assert checksum(X.T.copy().T) == checksum(X)
 
 
-def test_erf_pair_is_the_scaler_of_the_training_part():
-    train, test = np.random.default_rng(0).normal(size=(2, 40, 5)).astype(np.float32)
-    scaler = ErfScaler().fit(train)
-    for mine, theirs in zip(erf_pair(train, test), (scaler.transform(train), scaler.transform(test)), strict=True):
-        np.testing.assert_allclose(mine, theirs, atol=1e-6)
-    for mine, theirs in zip(erf_pair(sp.csr_matrix(train), sp.csr_matrix(test)), erf_pair(train, test), strict=True):
-        np.testing.assert_array_equal(mine, theirs)
-
-
 # ---- ground truth and MADELON
 
 
@@ -284,27 +262,6 @@ def test_ground_truth_refuses_what_makes_no_sense():
             truth(**options)
     with pytest.raises(ValueError, match="-k must be at least 1"):
         load_protocol("madelon")(k=0)
-
-
-@pytest.mark.data
-def test_madelon_orders_methods_as_published(data_home, monkeypatch):
-    madelon = load_protocol("madelon")
-    monkeypatch.setattr(madelon, "n_trees", 50)
-    plan = madelon(methods=["fisher"], runs=1)
-    cells = [cell for cell in plan.make_cells(data_home) if cell.settings["method"] != "all"]
-    results = {cell.key: execute(cell, data_home)["result"] for cell in cells}
-    summary = plan.summarise(cells, results, {})
-    means = {row.method: row.mean for row in summary.rows}
-    assert means["fisher"] > means["random"] + 0.1
-    assert "| ReliefF | 0.941 |" in summary.markdown
-
-
-def test_surfaces():
-    surfaces = load_protocol("surfaces")
-    summary = surfaces(points=3).summarise([], {}, {})
-    assert "| (0, 1) | 0.000 | 0.000 |" in summary.markdown
-    assert "| (1, 1) | 0.000 | 2.000 |" in summary.markdown
-    assert all(one <= two for one, two in pairwise(sorted(record["L12+LM"] for record in summary.records)))
 
 
 def test_dead_networks_are_told_from_living_ones(table):

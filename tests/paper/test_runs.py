@@ -148,14 +148,6 @@ def test_a_worker_that_is_killed_takes_one_cell_at_most(tmp_path, quick_cells):
     assert report.n_computed == len(report.results) == 5
 
 
-def test_full_disk_stops_the_run_and_leaves_no_process(tiny_disk, quick_cells):
-    (tiny_disk / "ballast").write_bytes(b"x" * 20_000)
-    before = {child.pid for child in multiprocessing.active_children()}  # other tests may have left a pool running
-    with pytest.raises(StoreError, match="is full"):
-        run_cells(quick_cells, CellStore(tiny_disk / "cells"), jobs=2)
-    assert {child.pid for child in multiprocessing.active_children()} <= before
-
-
 COMMAND = [sys.executable, "-m", "tamiz.cli.main", "reproduce", "ground-truth", "--problems", "xor,ring"]
 COMMAND += ["--sizes", "128,256", "-m", "relieff", "--out"]
 

@@ -518,7 +518,9 @@ def _make_estimator(rows: Rows, task: str, k: Any, missing: str, seed: int, opti
         raise ValueError("costs need a budget: say what the kept columns may cost together.")
     if budget is not None and k not in ("auto", None):
         raise ValueError("budget takes the place of k: give one of them.")
-    auto = isinstance(k, str) or k is None
+    auto = k is None or (isinstance(k, str) and k == "auto")
+    if isinstance(k, str) and not auto:
+        raise ValueError(f"k must be a number, a fraction or 'auto', got {k!r}.")
     parameters = {
         **options,
         "n_features_to_select": "auto" if auto else resolve_n_features_to_select(k, rows.n_columns),

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from tamiz import E2EFSClassifier, E2EFSPath, StabilitySelection, evaluate
+from tamiz import E2EFSClassifier, E2EFSPath, StabilitySelection, compare, evaluate, select
 from tamiz.baselines import FisherScore
 from tamiz.tables import TableEncoder
 
@@ -72,7 +72,50 @@ WRONG = [  # call, message
     (lambda: evaluate(E2EFSClassifier(2, keep=["z"]), FRAME, y), "no column 'z'"),
     (lambda: evaluate(E2EFSClassifier(2), X, y[:50]), "X has 120 rows, but y has 50"),
     (lambda: evaluate(E2EFSClassifier(2), X), "no target"),
-    (lambda: evaluate(E2EFSClassifier(2), X, y, n_permutations=-1), "n_permutations must be at least 0"),
+    (lambda: evaluate(SelectKBest(k=2), X, y, n_permutations=-1), "n_permutations and n_random must be at least 0"),
+    (lambda: evaluate(SelectKBest(k=2), X, y, n_random=-1), "n_random must be at least 0"),
+    (lambda: evaluate("fisher", X, y), "A selector or a pipeline with one is needed"),
+    (lambda: evaluate(SelectKBest(k=2), X[0], y), "X must be a table with rows and columns"),
+    (lambda: evaluate(SelectKBest(k=2), X[:0], y[:0]), "There are no rows"),
+    (lambda: evaluate(SelectKBest(k=2), X, np.zeros(120, int)), "one class only"),
+    *((lambda cv=cv: evaluate(SelectKBest(k=2), X, y, cv=cv), "cv must be a number") for cv in ("5", True, None, 2.5)),
+    (lambda: evaluate(SelectKBest(k=2), X, y, cv=1), "At least 2 folds"),
+    (lambda: evaluate(SelectKBest(k=2), X, y, repeats=0), "At least 1 repeat"),
+    (lambda: evaluate(SelectKBest(k=2), X, y, scoring="acc"), "Did you mean 'accuracy'"),
+    (lambda: evaluate(SelectKBest(k=2), X, y, scoring=3), "scoring must be one of"),
+    (lambda: evaluate(SelectKBest(k=2), X, y, sizes=[0]), "sizes must be numbers from 1 to the 30 columns"),
+    (lambda: evaluate(SelectKBest(k=2), X, y, sizes=[99]), "sizes must be numbers"),
+    (lambda: evaluate(SelectKBest(k=2), X, y, n_jobs=0), "n_jobs must be at least 1"),
+    (lambda: evaluate(SelectKBest(k=2), X, y, n_jobs=None), "n_jobs must be at least 1"),
+    (lambda: evaluate(SelectKBest(k=2), X, y, random_state=None), "random_state must be a whole number"),
+    (lambda: evaluate(SelectKBest(k=2), X, y, groups=y, time=y), "not both"),
+    (lambda: evaluate(E2EFSClassifier(99), X, y), "more than the 30 feature"),
+    (lambda: evaluate(E2EFSClassifier(2).set_params(training__nope=1), X, y), "Training has no parameter 'nope'"),
+    (lambda: compare({}, X, y), "nothing to compare"),
+    *(
+        (lambda k=k: compare("fisher", X, y, k=k), "k must hold whole numbers from 1 to the 30")
+        for k in (0, 99, "a", 0.5, [])
+    ),
+    (lambda: compare({"x": LogisticRegression()}, X, y, k=2), "selects no features"),
+    (lambda: compare({"x": SelectKBest}, X, y, k=2), "A selector or a pipeline with one is needed"),
+    (lambda: compare(["fischer"], X, y, k=2), "Did you mean 'fisher'"),
+    (lambda: compare(["fisher"], X, X[:, 0], k=2), "'fisher' needs classes"),
+    (lambda: compare(["e2efs"], X, y, k=2, network="liner"), "Did you mean 'linear'"),
+    (lambda: compare(["fisher"], X, k=2), "There is no target"),
+    (lambda: select(FRAME.assign(y=y), "y", "many"), "k must be a number, a fraction or 'auto', got 'many'"),
+    (lambda: select(FRAME.assign(y=y), "y", 0), "must be at least 1"),
+    (lambda: select(FRAME.assign(y=y), "y", 1.5), "fraction out of range"),
+    (lambda: select(FRAME.assign(y=y), "z"), "There is no target 'z'"),
+    (lambda: select(FRAME.assign(y=y), "y", 2, loss="hinge"), "'loss' parameter"),
+    (lambda: select(FRAME.assign(y=y), "y", 2, variant="sofft"), "'variant' parameter"),
+    (lambda: select(FRAME.assign(y=y), "y", 2, training=3), "'training' parameter"),
+    (lambda: select(FRAME.assign(y=y), "y", 2, keep=["a"], drop=["a"]), "at odds"),
+    (lambda: select(FRAME.assign(y=y), "y", 2, budget=3), "takes the place of k"),
+    (lambda: select(FRAME.assign(y=y), "y", 2, missing="mean"), "missing must be"),
+    (lambda: select(FRAME.assign(y=y), "y", 2, test="nope.csv", permutations=0, cv=2), "There is no file nope.csv"),
+    (lambda: select(FRAME.assign(y=y), "y", 2, task="cluster"), "Unknown task 'cluster'"),
+    (lambda: select(FRAME.assign(y=y), "y", 2, n_jobs=0), "n_jobs must be at least 1"),
+    (lambda: select(X, "y", 2), "Arrays have no names"),
     (lambda: evaluate(E2EFSClassifier(2), X, y, groups=y[:5]), "groups must have one value"),
     (lambda: evaluate(E2EFSClassifier(2), X, y, time=["1/1/2020"] * 120), "time must hold numbers or dates"),
     (lambda: evaluate(E2EFSClassifier(2), X, y, sample_weight=-np.ones(120)), "sample_weight must hold"),

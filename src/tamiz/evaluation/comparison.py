@@ -388,12 +388,13 @@ def compare(
     (('fisher', 'mine', 'random', 'all'), (2, 4), 'LogisticRegression')
     """
     rows = read_rows(X, y, sample_weight=sample_weight, groups=groups, time=time)
-    sizes = sorted({int(m) for m in np.atleast_1d(k)})
-    if not sizes or sizes[0] < 1 or sizes[-1] > rows.n_columns:
-        raise ValueError(f"k must hold numbers from 1 to the {rows.n_columns} columns, got {k!r}.")
+    selectors = [selectors] if isinstance(selectors, str) else selectors
     given = dict(selectors) if isinstance(selectors, Mapping) else {name: name for name in selectors}
     if not given:
         raise ValueError("There is nothing to compare: name at least one selector.")
+    sizes = sorted({m for m in np.atleast_1d(k).tolist() if isinstance(m, int)})
+    if len(sizes) < np.unique(k).size or not sizes or sizes[0] < 1 or sizes[-1] > rows.n_columns:
+        raise ValueError(f"k must hold whole numbers from 1 to the {rows.n_columns} columns, got {k!r}.")
     first = next((one for one in given.values() if not isinstance(one, str)), None)
     task = task_of(first, rows.y)
     named = {**given, **{name: name for name in REFERENCE_METHODS if name not in given}}

@@ -131,8 +131,14 @@ def split_folds(rows: Rows, task: str, cv: Any = 5, repeats: int = 1, seed: int 
     """
     if rows.y is None:
         raise ValueError("There is no target: hand in y.")
+    if not rows.used.size:
+        raise ValueError("There are no rows.")
+    if not isinstance(seed, (int, np.integer)):
+        raise ValueError(f"random_state must be a whole number, got {seed!r}.")
     if rows.y.ndim > 1 and task == "classification":
         raise ValueError(f"Several targets must be numbers, but y has shape {rows.y.shape} and holds classes.")
+    if task == "classification" and np.unique(rows.y[rows.used]).size < 2:
+        raise ValueError("The target has one class only: there is nothing to predict.")
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         used = rows.used
         groups, moments = (None if v is None else v[used] for v in (rows.groups, rows.time))
@@ -140,6 +146,8 @@ def split_folds(rows: Rows, task: str, cv: Any = 5, repeats: int = 1, seed: int 
         return [(used[train], used[test]) for train, test in found], len(found) // repeats
     if repeats != 1:
         raise ValueError("repeats needs a number of folds as cv; folds that are given are used as they are.")
+    if (not hasattr(cv, "__iter__") and not hasattr(cv, "split")) or isinstance(cv, str):
+        raise ValueError(f"cv must be a number of folds, a splitter, or folds of (train rows, test rows); got {cv!r}.")
     given = cv.split(np.zeros((rows.n_rows, 1)), rows.y, rows.groups) if hasattr(cv, "split") else cv
     folds = [(_numbers(train), _numbers(test)) for train, test in given]
     if not folds or not all(train.size and test.size for train, test in folds):
@@ -194,8 +202,10 @@ def cross_validate(
 ) -> Evaluation:
     """Evaluate a subject over given folds; the parameters are those of :func:`evaluate`."""
     rows, task = subject.rows, subject.task
-    if n_permutations < 0:
-        raise ValueError(f"n_permutations must be at least 0, got {n_permutations}.")
+    if min(n_permutations, n_random) < 0:
+        raise ValueError(f"n_permutations and n_random must be at least 0, got {n_permutations} and {n_random}.")
+    if any(not 1 <= size <= subject.n_units for size in sizes):
+        raise ValueError(f"sizes must be numbers from 1 to the {subject.n_units} columns, got {list(sizes)}.")
     classes = np.unique(rows.y[rows.used]) if task == "classification" else None
     shared = FoldTask(subject, folds, metric, classes, tuple(sizes), n_random, seed)
     done = 0

@@ -47,6 +47,8 @@ def run_parallel(
     >>> run_parallel(pow, [(2, 3), (2, 5)], n_jobs=2)
     [8, 32]
     """
+    if not isinstance(n_jobs, int) or n_jobs < 1:
+        raise ValueError(f"n_jobs must be at least 1, got {n_jobs!r}.")
     results: list[Any] = []
     client = active_client()
     if client is not None:
@@ -56,7 +58,7 @@ def run_parallel(
             done()
         return results
     with one_torch_thread(not in_threads):
-        if n_jobs <= 1:
+        if n_jobs == 1:
             for piece in pieces:
                 results.append(function(*piece))
                 done()

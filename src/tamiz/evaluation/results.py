@@ -25,7 +25,7 @@ SIGNAL_LEVEL = 0.05
 MARGIN = 0.03
 #: Few rows are wrong where there are fewer than these, and less than a quarter of all.
 ROWS_NEAR_A_LIMIT, SHARE_NEAR_A_LIMIT = 10, 0.25
-#: With fewer rows of a class than that the models of folds differ beyond what the number of rows tells (measured).
+#: With no more rows of a class than that the models of folds differ beyond what the number of rows tells (measured).
 FEW_ROWS_FACTOR = 1.3
 #: Columns that a model of a fold was trained on.
 COLUMN_SETS = ("kept", "all_features", "random_features")
@@ -294,7 +294,7 @@ def interval_of_parts(metric: Metric, parts: Any, test_share: float | None, n_fo
         return corrected_interval(metric.combine(table), test_share, limits=metric.limits, n_folds=n_folds)
     hits, n_rows = (np.nansum(table[:, 1:], axis=0).reshape(-1, 2) * (n_folds / len(table))).T
     reach = mean_share_reach(hits, n_rows)
-    if test_share is not None and 0 < n_rows[n_rows > 0].min(initial=np.inf) < ROWS_NEAR_A_LIMIT:
+    if test_share is not None and 0 < n_rows[n_rows > 0].min(initial=np.inf) <= ROWS_NEAR_A_LIMIT:
         reach = reach[0] * FEW_ROWS_FACTOR, reach[1] * FEW_ROWS_FACTOR
     found = corrected_interval(metric.combine(table), test_share, limits=metric.limits, n_folds=n_folds, reach=reach)
     few = min(ROWS_NEAR_A_LIMIT, SHARE_NEAR_A_LIMIT * n_rows.sum())

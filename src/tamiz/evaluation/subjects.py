@@ -128,8 +128,6 @@ class Subject:
     """
 
     def __init__(self, estimator: Any, rows: Rows, task: str | None = None) -> None:
-        if isinstance(estimator, type) or not hasattr(estimator, "fit"):
-            raise ValueError(f"A selector or a pipeline with one is needed, got {estimator!r:.60}.")
         self.before, selector, self.after = _cut(estimator)
         self.task = task or task_of(estimator, rows.y)
         self.rows = rows
@@ -321,6 +319,10 @@ def task_of(estimator: Any, y: Any) -> str:
     >>> task_of(SelectKBest(), np.array([1.5, 2.5, 3.7]))
     'regression'
     """
+    if y is None:
+        raise ValueError("There is no target: hand in y.")
+    if estimator is not None:
+        _check_estimator(estimator)
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     inner = getattr(last, "estimator", None)
     for one in (last, inner):
@@ -344,12 +346,18 @@ def _inner(selector: Any) -> Any:
     return getattr(selector, "best_estimator_", selector)
 
 
+def _check_estimator(estimator: Any) -> None:
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        raise ValueError(f"A selector or a pipeline with one is needed, got {estimator!r:.60}.")
+
+
 def _is_selector(step: Any) -> bool:
     return hasattr(step, "get_support") or hasattr(step, "support_at") or hasattr(step, "selection_")
 
 
 def _cut(estimator: Any) -> tuple[list[tuple[str, Any]], Any, list[tuple[str, Any]]]:
     """Cut a pipeline into the steps before its last selector, the selector, and the steps behind it."""
+    _check_estimator(estimator)
     if not isinstance(estimator, Pipeline):
         if not _is_selector(estimator):
             raise ValueError(

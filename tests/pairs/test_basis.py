@@ -6,9 +6,7 @@ import scipy.sparse as sp
 from scipy import stats
 
 from tamiz.pairs.basis import (
-    FINER_DEGREE,
     category_functions,
-    finer_functions,
     in_order,
     make_basis,
     polynomials,
@@ -53,14 +51,6 @@ def test_ranks_hold_numbers_that_differ_in_the_last_digits_apart(random):
     assert write_polynomials(np.array([close, beyond]), np.full(50, 0.02), 1, out).tolist() == [1, 1]
     for row, x in zip(out, (close, beyond)):
         np.testing.assert_allclose(row, stats.zscore(stats.rankdata(x)), atol=1e-5)
-
-
-def test_first_function_is_the_standardised_mean_rank(random):
-    x = random.poisson(2, 300).astype(float)
-    np.testing.assert_allclose(
-        basis_of(x[:, None], degree=1).of_column(0)[0], stats.zscore(stats.rankdata(x)), atol=1e-5
-    )
-    np.testing.assert_allclose(basis_of(x[:, None]).functions, basis_of(np.exp(x[:, None])).functions, atol=1e-6)
 
 
 def test_degree_falls_with_the_number_of_distinct_values_and_rare_ones_are_left_out():
@@ -111,16 +101,6 @@ def test_blocks_threads_and_parts_change_nothing(random):
     assert whole.degrees.tolist() == [2, 2, 0, 2, 2, 1, 2, 2, 3, 2, 2, 2]
     part = basis_of(X, categorical=[8], columns=np.array([2, 7]))
     np.testing.assert_array_equal(part.of_column(1), whole.of_column(7))
-
-
-def test_finer_functions_hold_products_of_a_column_with_itself(random):
-    basis = basis_of(random.normal(size=(200, 1)))
-    finer = finer_functions(basis, 0, np.full(200, 1 / 200)).astype(float)
-    assert len(finer) == FINER_DEGREE
-    b = basis.of_column(0)
-    for product in (b[0] * b[0], b[0] * b[1], b[1] * b[1]):
-        centred = product - product.mean()
-        assert np.abs(centred - finer.T @ (finer @ centred) / 200).max() < 1e-3
 
 
 def test_an_interrupt_ends_the_work_in_threads():

@@ -1,16 +1,14 @@
 """Blocks of matrix products against plain loops, and which pairs are judged exactly."""
 
-import heapq
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy import stats
 
 from tamiz.pairs.basis import make_basis
-from tamiz.pairs.blocks import Best, push, search_all, search_block, split, transform_tables
+from tamiz.pairs.blocks import Best, search_all, search_block, split
 from tamiz.pairs.columns import read_columns
-from tamiz.pairs.search import count_pairs, pairs_to_judge
+from tamiz.pairs.search import pairs_to_judge
 
 
 def make(random, n_targets=1):
@@ -56,15 +54,6 @@ def test_blocks_find_what_loops_find(n_targets, threads):
             assert both[column, best.partner[column]] == pytest.approx(both[column].max(), abs=2e-3)
 
 
-@pytest.mark.parametrize(("degree", "n_blocks"), [(1, 2), (2, 3)])
-def test_blocks_hold_about_as_many_functions_each(degree, n_blocks):
-    X = np.random.default_rng(0).normal(size=(40, 900))
-    blocks = split(make_basis(read_columns(X), np.full(40, 1 / 40), degree=degree))
-    assert len(blocks) == n_blocks
-    assert np.ptp([len(columns) for columns, _ in blocks]) <= 2
-    assert sorted(np.concatenate([columns for columns, _ in blocks])) == list(range(900))
-
-
 def test_sparse_blocks_give_what_dense_ones_give():
     X = sp.random(90, 12, density=0.3, format="csr", random_state=0)
     weights = np.random.default_rng(0).normal(size=(1, 1, 90)).astype(np.float32)
@@ -83,42 +72,6 @@ def test_without_an_effect_the_evidence_is_standard_normal():
     z = search_block(block, block, weights, np.ones(500, dtype=np.float32), [Best(5000, 60)])[0][0]
     assert len(z) == 60 * 59 // 2
     assert stats.kstest(z, "norm").statistic < 0.06
-
-
-def test_merging_does_not_depend_on_the_order():
-    random = np.random.default_rng(0)
-    z, i, j = random.integers(0, 5, 40).astype(np.float32), random.integers(0, 9, 40), random.integers(9, 20, 40)
-    records = []
-    for order in (np.arange(40), np.arange(40)[::-1]):
-        best = Best(10, 20)
-        for part in np.array_split(order, 4):
-            best.merge_pairs(z[part], i[part], j[part])
-        records.append(best)
-    kept = [sorted(zip(best.z, best.i, best.j)) for best in records]
-    assert kept[0] == kept[1]
-
-
-def test_the_transform_makes_chi_square_normal():
-    offset, slope = transform_tables(16)
-    for freedom in (1, 4, 16):
-        for tail in (0.05, 0.001):
-            z = ((stats.chi2.isf(tail, freedom) / freedom) ** (1 / 3) - offset[freedom]) * slope[freedom]
-            assert abs(z - stats.norm.isf(tail)) < 0.12
-
-
-def test_a_heap_keeps_the_largest():
-    values = np.random.default_rng(0).permutation(50).astype(np.float32)
-    heap = np.full(7, -1.0, dtype=np.float32)
-    i, j = np.zeros(7, dtype=np.int64), np.zeros(7, dtype=np.int64)
-    for place, value in enumerate(values):
-        if value > heap[0]:
-            push(heap, i, j, value, place, place + 1)
-    assert sorted(heap.tolist()) == sorted(heapq.nlargest(7, values.tolist()))
-    np.testing.assert_array_equal(values[i], heap)
-
-
-def test_numbers_of_pairs():
-    assert (count_pairs(np.array([2, 0, 1, 3])), count_pairs(np.array([0, 1]))) == (3, 0)
 
 
 def test_the_pair_of_a_column_of_the_model_is_judged_however_weak():

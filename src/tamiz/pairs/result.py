@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from tamiz._utils.extras import require
 from tamiz._utils.names import suggest
 from tamiz._utils.pictures import Grid, draw
 from tamiz.pairs.columns import ColumnTable
@@ -20,7 +18,6 @@ _MOST_CELLS = 8
 _FEWEST_CELLS = 3
 # Rows that a cell holds on average, if columns have enough different values.
 _ROWS_PER_CELL = 8
-_HEADINGS = ("first", "second", "strength", "p value", "shape")
 Digits = Callable[[float], str]
 
 
@@ -246,14 +243,6 @@ class PairSearch:
         fields = ("first", "second", "strength", "p_value", "shape")
         return {name: [getattr(pair, name) for pair in self.pairs] for name in fields}
 
-    def columns_to_frame(self) -> Any:
-        """Table of columns as a pandas data frame."""
-        return require("pandas", "test", "A data frame").DataFrame(self.columns_to_dict())
-
-    def pairs_to_frame(self) -> Any:
-        """Table of pairs as a pandas data frame."""
-        return require("pandas", "test", "A data frame").DataFrame(self.pairs_to_dict())
-
     @property
     def summary(self) -> str:
         """How many pairs and columns are significant, in two sentences.
@@ -275,15 +264,10 @@ class PairSearch:
             f"{self.n_samples:,} rows."
         )
 
-    def _rows(self, limit: int = 10) -> list[tuple[str, str, str, str, str]]:
-        return [
-            (pair.first, pair.second, f"{pair.strength:.2f}", f"{pair.p_value:.2g}", pair.shape)
-            for pair in self.pairs[:limit]
-        ]
-
     def __repr__(self) -> str:
         lines = [f"PairSearch ({self.method}): {self.summary}"]
-        rows = [_HEADINGS, *self._rows()]
+        listed = [(p.first, p.second, f"{p.strength:.2f}", f"{p.p_value:.2g}", p.shape) for p in self.pairs[:10]]
+        rows = [("first", "second", "strength", "p value", "shape"), *listed]
         if len(rows) > 1:
             widths = [max(len(row[k]) for row in rows) for k in range(5)]
             lines += ["  " + "  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip() for row in rows]
@@ -293,15 +277,6 @@ class PairSearch:
         if self.note:
             lines.append(self.note)
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in _HEADINGS)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in self._rows(20)
-        )
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if body else ""
-        note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
-        return f"<div><p><b>Pairs</b>: {html.escape(self.summary)}</p>{table}{note}</div>"
 
     def index_of(self, column: int | str) -> int:
         """Find the place of a column that is given by name or index.

@@ -21,10 +21,10 @@ from tamiz.pairs.columns import ColumnTable, read_columns
 from tamiz.pairs.evidence import Judge
 from tamiz.pairs.result import Pair, PairSearch
 from tamiz.pairs.target import (
-    PairResiduals,
     PairTarget,
     TailFit,
     additive_residuals,
+    explains_more,
     fit_tail,
     read_target,
     residuals_of,
@@ -227,7 +227,7 @@ def _search_full(
         return found
     blocks, n_kept = split(basis), min(int(np.clip(basis.n_columns, MIN_JUDGED, 1000)), n_tests)
 
-    def search(replicates: list[PairResiduals], begin: float, end: float, what: str) -> list[Best]:
+    def search(replicates: list[Any], begin: float, end: float, what: str) -> list[Best]:
         """Search with several residuals at once; they share the blocks."""
         weights = np.stack([one.values * residuals.scale for one in replicates])
         tell = lambda share: progress(begin + (end - begin) * share, what)  # noqa: E731
@@ -252,11 +252,15 @@ def _search_full(
     tail = found.pair_tail = fit_tail(np.array(smallest), n_tests)
     found.is_scale = np.zeros(len(log_p), dtype=bool)
     if rescaled is not None:
-        # Two columns of the model may only seem to act together because their effects add up on another scale.
-        both = np.isin(found.pairs, residuals.fitted).all(axis=1)
-        given, log_p = log_p, log_p.copy()
-        log_p[both] = np.maximum(given[both], judge.pairs(found.pairs[both], rescaled)[0])
-        found.is_scale = (tail.log_corrected(given) < np.log(0.05)) & (tail.log_corrected(log_p) > np.log(0.05))
+        # Columns may only seem to act together because effects add up on another scale.
+        strong = np.flatnonzero(tail.log_corrected(log_p) < np.log(0.05))
+        on_best_scale = np.maximum(log_p[strong], judge.pairs(found.pairs[strong], rescaled)[0])
+        for place, other in zip(strong, on_best_scale):
+            first, second = map(basis.of_column, found.pairs[place])
+            products = (first[:, None] * second).reshape(-1, first.shape[1]).T
+            lost = tail.log_corrected(other) > np.log(0.05)
+            if not lost or not explains_more(target, products, rescaled):
+                log_p[place], found.is_scale[place] = other, lost
     found.judged = log_p, strength, component
     found.partners = best.partner
     found.partner_log_p = np.maximum(special.log_ndtr(-best.column_z), -np.log(n_tests))

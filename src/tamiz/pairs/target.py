@@ -295,6 +295,10 @@ class PairResiduals:
         Columns in the additive model.
     probabilities : ndarray of shape (n_samples, n_classes) or None, default=None
         What the additive model expects; None without one, and for a regression.
+    design : ndarray of shape (n_samples, n_functions) or None, default=None
+        Functions of the columns in the model.
+    log_likelihood : float, default=0.0
+        Of the model, up to a constant.
     """
 
     values: np.ndarray
@@ -302,6 +306,8 @@ class PairResiduals:
     main_scale: np.ndarray
     fitted: np.ndarray
     probabilities: np.ndarray | None = None
+    design: np.ndarray | None = None
+    log_likelihood: float = 0.0
 
     @cached_property
     def leverage_weights(self) -> np.ndarray:
@@ -425,13 +431,36 @@ def residuals_of(
         errors = _class_errors(codes, expected)
         deviation = np.sqrt((expected * (1 - expected)).sum(axis=1) / 2)
     scale = weights * n_rows * deviation
-    return PairResiduals(
-        _whitened(errors, None if probabilities is None else scale),
-        scale / np.sqrt(np.mean(scale**2)),
-        deviation / np.sqrt(np.mean(deviation**2)),
-        columns,
-        probabilities,
-    )
+    main_scale = deviation / np.sqrt(np.mean(deviation**2))
+    fit = probabilities if target.classes is not None else values * main_scale / deviation
+    likelihood = 0.0 if fit is None else _log_likelihood(target, fit)
+    white = _whitened(errors, None if probabilities is None else scale)
+    scale = scale / np.sqrt(np.mean(scale**2))
+    return PairResiduals(white, scale, main_scale, columns, probabilities, design, likelihood)
+
+
+def _log_likelihood(target: PairTarget, fit: np.ndarray) -> float:
+    """Log likelihood of weighted errors, or of probabilities of the classes."""
+    weights, n_rows = target.weights, len(target.values)
+    if target.classes is None:
+        return float(-n_rows / 2 * np.log(max(weights @ fit**2, 1e-300)))
+    return float(n_rows * weights @ np.log(fit[np.arange(n_rows), target.values.astype(int)]))
+
+
+def explains_more(target: PairTarget, products: np.ndarray, rescaled: PairResiduals) -> bool:
+    """Whether products of two columns improve the additive model by more than the best monotone scale does.
+
+    Both log likelihoods are those of the fitted rows. The products pay one for each degree of freedom (Akaike), the monotone
+    function nothing, so that the scale is preferred in doubt.
+    """
+    design = np.concatenate([rescaled.design, products], axis=1)
+    weights = target.weights * len(design)
+    if target.classes is None:
+        model = Ridge(alpha=1.0).fit(design, target.values, sample_weight=weights * rescaled.main_scale**2)
+        fit = (target.values - model.predict(design)) * rescaled.main_scale
+    else:
+        fit = _class_probabilities(design, target.values.astype(int), weights, any_scale=False)
+    return _log_likelihood(target, fit) - rescaled.log_likelihood > products.shape[1]
 
 
 def _normal_scores(values: np.ndarray) -> np.ndarray:

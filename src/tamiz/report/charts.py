@@ -146,14 +146,14 @@ def square_chart(grid: Grid) -> str:
     """Draw a table of squares, darker for a larger value, each with its text on it."""
     rows, columns = [shorten(name, 16) for name in grid.rows], [shorten(name, 16) for name in grid.columns]
     size = max(24, min(64 if len(columns) <= 4 else 48, (330 if grid.texts else 200) // max(1, len(columns))))
-    left = min(130, 20 + 7 * max(map(len, rows), default=0))
+    side = shorten(grid.y_label, 14) if grid.y_label else ""
+    left = max(min(130, 20 + 7 * max(map(len, rows), default=0)), 16 + 8 * len(side))
     longest = max(map(len, columns), default=0)
     slanted = 7 * longest > size and all(map(str.strip, columns))
     top = (26 + int(4.2 * longest) if slanted else 26) + 18 * bool(grid.x_label)
     frame = Frame(left + size * len(columns) + (44 if slanted else 8), top + size * len(rows) + 8)
     parts = [text(shorten(grid.x_label, 34), left, 12, class_="label")] if grid.x_label else []
-    if grid.y_label:
-        parts.append(text(shorten(grid.y_label, max(8, left // 6)), 2, top - 6, class_="label"))
+    parts += [text(side, 2, top - 8, class_="label")] if side else []
     for j, column in enumerate(columns):
         at = left + size * (j + 0.5)
         turn = {"transform": f"rotate(-38 {number(at)} {top - 8})"} if slanted else {}

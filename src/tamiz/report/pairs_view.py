@@ -38,7 +38,7 @@ def pairs_view(search: PairSearch, about: About) -> dict[str, Any]:
     colours = ""
     if cells:
         of = f"mean of {about.target or 'the target'}" if cells[0].label == "mean of y" else cells[0].label
-        colours = f"The darker a cell, the larger the {of}"
+        colours = f"The stronger the colour of a cell, the larger the {of}"
         if cells[0].codes is not None:
             colours = "Colour: the commonest class of each cell; the stronger, the larger its share"
     return {

@@ -10,6 +10,7 @@ import pickle
 import sys
 import threading
 
+import pyarrow as pa
 import pytest
 
 from tamiz.tables import TableArgumentError, TableError, TableMemoryError, files, read_table, write_columns
@@ -35,13 +36,10 @@ def test_encodings_without_a_mark_are_named(write_csv, encoding, tmp_path):
     assert (tmp_path / "reduced.csv").read_text(encoding="utf-8").startswith("größe,ill\n1,yes\n")
 
 
-@pytest.mark.parametrize("encoding", ["no-such", "hex", "\0"])
-def test_unknown_encodings(write_csv, encoding):
-    with pytest.raises(TableArgumentError, match="`encoding`"):
-        read_table(write_csv(TEXT), encoding=encoding)
-
-
-def test_wrong_encodings_and_binary_formats(write_csv, tmp_path):
+def test_encodings_that_do_not_fit(write_csv):
+    for encoding in ("no-such", "hex", "\0"):
+        with pytest.raises(TableArgumentError, match="`encoding`"):
+            read_table(write_csv(TEXT), encoding=encoding)
     with pytest.raises(TableError, match="cannot be read as ascii"):
         read_table(write_csv(TEXT), encoding="ascii")
     with pytest.raises(TableArgumentError, match="formats of text only"):
@@ -81,8 +79,14 @@ def test_temporary_files_go_with_their_table(write_csv):
     assert not path.parent.exists()
 
 
-def test_a_bomb_stops_before_the_disk_is_full(write_csv, monkeypatch):
-    path = write_csv(gzip.compress(b"1,2\n" * 10**6), "t.csv.gz")
+@pytest.mark.parametrize(("name", "pack"), [("t.csv.gz", gzip.compress), ("t.csv.zst", pa.Codec("zstd").compress)])
+def test_packed_files_have_a_limit_on_what_they_unpack_to(write_csv, monkeypatch, name, pack):
+    assert read_table(write_csv(bytes(pack(TEXT.encode())), name), target="ill").n_rows == 3
+    path = write_csv(bytes(pack(b"a,b\n" + b"1,2\n" * 500_000)), name)
+    assert read_table(path, columns=["a"]).n_rows == 500_000  # small tables may be as dense as they like
+    monkeypatch.setattr(files, "_LARGE", 100_000)
+    with pytest.raises(TableMemoryError, match="unpacks to more than 200 times its size"):
+        read_table(path)
     monkeypatch.setattr(files.shutil, "disk_usage", lambda folder: type("Usage", (), {"free": 1000}))
     with pytest.raises(TableMemoryError, match="longer than 500 bytes"):
         read_table(path)

@@ -27,54 +27,53 @@ ARFF = """% a comment
 """
 
 
-def test_numbers_text_and_gaps(write_csv, read):
-    table = read(write_csv("a,b,c\n1,red,\n2.5,,NA\n-3e2,blue,7\n"))
-    assert table.names == ["a", "b", "c"]
-    np.testing.assert_array_equal(table.numbers, np.array([[1, np.nan], [2.5, np.nan], [-300, 7]], dtype=np.float32))
-    assert table.numbers.dtype == np.float32
-    assert table.number_columns.tolist() == [0, 2]
-    assert table.texts[1].values() == ["red", None, "blue"]
+AB = (["a", "b"], [[1, 2], [3, 4]])
+NAN = float("nan")
+CELLS = [  # text, options, names, numbers
+    ("a,b\n1,2\n3,4\n", {}, *AB),
+    ("a,b\n1,2\n3,4", {}, *AB),  # no line end at the end
+    ("a,b\r\n1,2\r\n3,4\r\n", {}, *AB),
+    ("\ufeffa,b\n1,2\n\n3,4\n\n", {}, *AB),  # byte-order mark, empty lines
+    ("a;b\n1;2\n3;4\n", {}, *AB),
+    ("a\tb\n1\t2\n3\t4\n", {}, *AB),
+    ("a, b\n 1, 2 \n3 ,4\n", {}, *AB),
+    ('"a","b"\n"1","2"\n3,4\n', {}, *AB),
+    ("\n\na,b\n1,2\n3,4\n", {}, *AB),
+    ("Export of 2024\n\na,b\n1,2\n3,4\n", {"skip_rows": 2}, *AB),
+    ("a,b,c\n1,red,\n2.5,,NA\n-3e2,blue,7\n", {}, ["a", "b", "c"], [[1, NAN], [2.5, NAN], [-300, 7]]),
+    ('"cell ""size""","größe, cm","two\nlines"\n1,2,3\n', {}, ['cell "size"', "größe, cm", "two\nlines"], [[1, 2, 3]]),
+    # A first row of numbers is data, unless only names can be such numbers.
+    ("1,2,x\n3,4,y\n5,6,z\n", {}, ["1", "2", "x"], [[3, 4], [5, 6]]),
+    ("1,2,x\n3,4,y\n5,6,z\n", {"header": False}, ["column_1", "column_2", "column_3"], [[1, 2], [3, 4], [5, 6]]),
+    ("1990,1991\n3,4\n", {"header": True}, ["1990", "1991"], [[3, 4]]),
+    ("1,2\n3,4\n5,6\n", {"skip_rows": 1, "header": False}, ["column_1", "column_2"], [[3, 4], [5, 6]]),
+    *((text, {}, ["column_1", "column_2"], None) for text in ("1,2\n3,4\n", "5,5\n0.5,1.5\n", "1,2.5\n.5,1.5\n", ",2.5\n,1\n")),
+    ("0,1,2\n0.5,1.5,0\n0.25,3.5,1\n", {}, ["0", "1", "2"], [[0.5, 1.5, 0], [0.25, 3.5, 1]]),  # pandas, no names
+    (",0,1\n0,0.5,3\n1,0.25,4\n", {}, ["column_1", "0", "1"], [[0.5, 3], [0.25, 4]]),  # pandas with its index
+    (",400.5,401\n0,0.5,3\n1,0.25,4\n", {}, ["column_1", "400.5", "401"], [[0.5, 3], [0.25, 4]]),  # wavelengths
+    ("7157,672\n0.5,-1.5\n0.25,3.5\n", {}, ["7157", "672"], [[0.5, -1.5], [0.25, 3.5]]),  # numbers of genes
+    ('"a" "b"\n"r1" 1.5 2\n"r2" 3 4\n', {}, ["column_1", "a", "b"], [[1.5, 2], [3, 4]]),  # R: the header is one short
+    ("a,b\nx,1,2\ny,3,4\n", {}, ["column_1", "a", "b"], [[1, 2], [3, 4]]),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a,b\n1,2\n3,4\n",
-        "a,b\n1,2\n3,4",  # no line end at the end
-        "a,b\r\n1,2\r\n3,4\r\n",
-        "\ufeffa,b\n1,2\n\n3,4\n\n",  # byte-order mark, empty lines
-        "a;b\n1;2\n3;4\n",
-        "a\tb\n1\t2\n3\t4\n",
-        "a, b\n 1, 2 \n3 ,4\n",
-        '"a","b"\n"1","2"\n3,4\n',
-        "\n\na,b\n1,2\n3,4\n",
-    ],
-)
-def test_dialects(write_csv, text, read):
-    table = read(write_csv(text))
-    assert table.names == ["a", "b"]
-    np.testing.assert_array_equal(table.numbers, [[1, 2], [3, 4]])
+@pytest.mark.parametrize(("text", "options", "names", "numbers"), CELLS)
+def test_cells_and_names(write_csv, text, options, names, numbers, read):
+    table = read(write_csv(text), **options)
+    assert table.names == names
+    if numbers is not None:
+        np.testing.assert_array_equal(table.numbers, np.array(numbers, dtype=np.float32))
+    assert ("row names" in table.left_out.get(0, "")) == (names[0] == "column_1" and names[1] != "column_2")
 
 
-def test_a_first_row_of_numbers_is_data(write_csv, read):
-    path = write_csv("1,2,x\n3,4,y\n5,6,z\n")
-    assert read(path).n_rows == 2  # 'x' makes it a header
-    table = read(write_csv("1,2\n3,4\n5,6\n", "bare.csv"))
-    assert table.n_rows == 3
-    assert table.names == ["column_1", "column_2"]
-    assert read(path, header=False).n_rows == 3
-    assert read(write_csv("1990,1991\n3,4\n", "years.csv"), header=True).names == ["1990", "1991"]
-
-
-def test_names_with_spaces_quotes_newlines_and_unicode(write_csv, read):
-    table = read(write_csv('"cell ""size""","größe, cm","two\nlines",<script>\n1,2,3,4\n'))
-    assert table.names == ['cell "size"', "größe, cm", "two\nlines", "<script>"]
-    np.testing.assert_array_equal(table.numbers, [[1, 2, 3, 4]])
-
-
-def test_quoted_cells_with_delimiters_and_newlines(write_csv, read):
-    table = read(write_csv('a,b\n1,"x, y"\n2,"line\nline"\n3,"say ""hi"""\n'))
-    assert table.texts[1].values() == ["x, y", "line\nline", 'say "hi"']
+def test_text_delimiters_and_quotes(write_csv, read, tmp_path):
+    table = read(write_csv('a,b\n1,"x, y"\n2,"line\nline"\n3,"say ""hi"""\n4,\n'))
+    assert table.texts[1].values() == ["x, y", "line\nline", 'say "hi"', None]
+    assert read(write_csv("a;b\n1;2\n", "t.tsv"), delimiter=";").numbers.tolist() == [[1, 2]]
+    with pytest.raises(TableError, match="fewer lines than the 9"):
+        read(write_csv("a,b\n1,2\n"), skip_rows=9)
+    table = read_table(write_csv("a,b\n\uff11\uff12,1\nx,2\nx,3\n"))  # full-width digits are text
+    assert table.texts[0].categories == ["x", "\uff11\uff12"]
 
 
 def test_twenty_thousand_columns(write_csv, read):
@@ -103,12 +102,6 @@ def test_columns_of_text_are_found_among_many(write_csv, read):
     assert table.numbers.shape == (4, 296)
 
 
-def test_row_names_of_r_and_pandas_are_left_out(write_csv, read):
-    table = read(write_csv(",a,b\n0,1,2\n1,3,4\n"))
-    assert table.number_columns.tolist() == [1, 2]
-    assert "row names" in table.left_out[0]
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -133,48 +126,6 @@ def test_broken_files(write_csv, content, message, read):
         read(write_csv(content))
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("0,1,2\n0.5,1.5,0\n0.25,3.5,1\n", ["0", "1", "2"]),  # pandas, columns without names
-        (",0,1\n0,0.5,3\n1,0.25,4\n", ["column_1", "0", "1"]),  # pandas with its index
-        (",400.5,401\n0,0.5,3\n1,0.25,4\n", ["column_1", "400.5", "401"]),  # wavelengths
-        ("7157,672,675\n0.5,-1.5,0.1\n0.25,3.5,0.2\n", ["7157", "672", "675"]),  # numbers of genes
-    ],
-)
-def test_headers_of_numbers(write_csv, text, names, read):
-    table = read(write_csv(text))
-    assert table.names == names
-    assert table.n_rows == 2
-
-
-@pytest.mark.parametrize("text", ["1,2\n3,4\n", "5,5\n0.5,1.5\n", "1,2.5\n0.5,1.5\n", ",2.5\n,1.5\n", "1,2\n"])
-def test_rows_of_numbers_that_are_no_header(write_csv, text, read):
-    assert read(write_csv(text)).names == ["column_1", "column_2"]
-
-
-def test_tables_of_r_have_a_header_that_is_one_short(write_csv, read, tmp_path):
-    table = read(write_csv('"a" "b"\n"r1" 1.5 2\n"r2" 3 4\n'), target="b")
-    assert table.names == ["column_1", "a", "b"]
-    assert "row names" in table.left_out[0]
-    assert table.numbers.tolist() == [[1.5], [3]]
-    write_columns(table, [1], tmp_path / "reduced.csv")
-    assert (tmp_path / "reduced.csv").read_text() == "a,b\n1.5,2\n3,4\n"
-    assert read(write_csv("a,b\nx,1,2\ny,3,4\n")).names == ["column_1", "a", "b"]
-
-
-def test_a_tsv_file_obeys_the_delimiter(write_csv, read):
-    assert read(write_csv("a;b\n1;2\n", "t.tsv"), delimiter=";").numbers.tolist() == [[1, 2]]
-
-
-def test_lines_above_the_table(write_csv, read):
-    text = "Export of 2024\n\na,b\n1,2\n"
-    assert read(write_csv(text), skip_rows=2).names == ["a", "b"]
-    assert read(write_csv("1,2\n3,4\n5,6\n"), skip_rows=1, header=False).numbers.tolist() == [[3, 4], [5, 6]]
-    with pytest.raises(TableError, match="fewer lines than the 9"):
-        read(write_csv(text), skip_rows=9)
-
-
 def test_words_for_missing_values(write_csv):
     text = "a,ill,b\n1,none,1\n2,mild,2\n-9,severe,3\nNA,none,4\n5,,5\n2,mild,6\n"
     messages = []
@@ -188,17 +139,17 @@ def test_words_for_missing_values(write_csv):
     assert table.texts[0].values() == ["1", "2", "-9", "NA", "2"]
 
 
-def test_full_width_digits_are_text(write_csv):
-    table = read_table(write_csv("a,b\n\uff11\uff12,1\nx,2\nx,3\n"))
-    assert table.texts[0].categories == ["x", "\uff11\uff12"]
-
-
 def test_written_columns_keep_digits_text_and_order(write_csv, tmp_path, read):
     path = write_csv('a,"b, x",c,kind\n0.12345678901234567,1,"say ""hi""",u\n,2,=1+1,v\n')
     write_columns(read(path, target="kind"), [2, 0], tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text() == 'a,c,kind\n0.12345678901234567,"say ""hi""",u\n,=1+1,v\n'
-    write_columns(read(write_csv("a\tb\tc\n1\t2\t3\n", "t.tsv")), [1], tmp_path / "out.csv")
-    assert (tmp_path / "out.csv").read_text() == "b\n2\n"
+    for name, text, column, written in (
+        ("t.tsv", "a\tb\tc\n1\t2\t3\n", [1], "b\n2\n"),
+        ("r.csv", '"a" "b"\n"r1" 1.5 2\n"r2" 3 4\n', [1], "a\n1.5\n3\n"),
+        ("t.arff", "@relation r\n@attribute a real\n@attribute b {z}\n@data\n1,'x, y'\n?,z\n", [0, 1], 'a,b\n1,"x, y"\n,z\n'),
+    ):  # fmt: skip
+        write_columns(read(write_csv(text, name)), column, tmp_path / "out.csv")
+        assert (tmp_path / "out.csv").read_text() == written
 
 
 def test_decimal_commas_of_a_file_are_found(write_csv):
@@ -300,9 +251,3 @@ def test_arff_agrees_with_scipy(write_csv, read):
 def test_broken_arff(write_csv, text, message, read):
     with pytest.raises(TableError, match=message):
         read(write_csv(text, "table.arff"))
-
-
-def test_columns_of_arff_are_written(write_csv, tmp_path, read):
-    text = "@relation r\n@attribute a real\n@attribute 'b b' {'x, y', z}\n@attribute c real\n@data\n1,'x, y',2\n?,z,3\n"
-    write_columns(read(write_csv(text, "t.arff")), [0, 1], tmp_path / "out.csv")
-    assert (tmp_path / "out.csv").read_text() == 'a,b b\n1,"x, y"\n,z\n'

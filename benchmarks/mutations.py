@@ -294,8 +294,8 @@ MUTATIONS = (
     Mutation(
         "three-layer: networks anew by the defaults",
         "paper/figures.py",
-        "network_for(picked.columns.size, recipe, seed_from",
-        "network_for(picked.columns.size, None, seed_from",
+        "network_for(picked.columns.size, recipe, seed, _NETWORK)",
+        "network_for(picked.columns.size, None, seed, _NETWORK)",
         (f"{PROTOCOLS}::test_every_network_is_trained_by_the_recipe",),
     ),
     Mutation(

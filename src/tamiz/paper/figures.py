@@ -90,9 +90,8 @@ class ThreeLayer(Protocol):
             if info.keeps_all and anew:
                 anew.append(anew[0])
                 continue
-            network = recipes.network_for(
-                picked.columns.size, recipe, seed_from(*identity, method, m, "network"), _NETWORK
-            )
+            seed = seed_from(*identity, method, m, "network")
+            network = recipes.network_for(picked.columns.size, recipe, seed, _NETWORK)
             anew.append(recipes.score_network(parts, picked.columns, network))
         series = [(ANEW, anew), *([(JOINT, joint)] if joint else [])]
         return {

@@ -6,8 +6,6 @@ import json
 import numpy as np
 import pytest
 
-from tamiz.cli.errors import EXIT_USAGE
-
 
 @pytest.fixture
 def colours_csv(write_csv):
@@ -27,11 +25,8 @@ def colours_csv(write_csv):
     [
         (["-k", 2, "--keep", "colour", "--drop", "colour"], "'colour'"),
         (["-k", 2, "--keep", "age", "--keep", "dose", "--keep", "colour"], "keep"),
+        (["-k", 5], "-k=5 is more than the 4 feature"),
         (["-k", 2, "--keep", "ill"], "column 'ill' is not among the features"),
-        (["--costs", "age=1", "--budget", 0.5], "budget of 0.5 is below the cheapest feature"),
-        (["--costs", "age=-1", "--budget", 3], "-1"),
-        (["--costs", "age=much", "--budget", 3], "--costs takes NAME=COST"),
-        (["--costs", "age", "--budget", 3], "NAME=COST"),
     ],
 )
 def test_what_is_wrong_is_reported(tamiz, colours_csv, given, message):
@@ -50,10 +45,10 @@ def test_k_counts_columns_of_the_file(tamiz, colours_csv, tmp_path):
     assert (tmp_path / "out" / "reduced.csv").read_text().splitlines()[0] == "age,colour,ill"
 
 
-def test_budget_keep_and_indicators_and_the_model_applies(tamiz, colours_csv, tmp_path):
+def test_keep_drop_and_indicators_and_the_model_applies(tamiz, colours_csv, tmp_path):
     out = tmp_path / "out"
     result = tamiz(
-        "select", colours_csv, "--target", "ill", "--costs", "colour=3", "--budget", 5, "--keep", "age", "--drop", "noise",
+        "select", colours_csv, "--target", "ill", "-k", 3, "--keep", "age", "--drop", "noise",
         "--missing", "indicator", "--folds", 2, "--out", out,
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
@@ -65,11 +60,10 @@ def test_budget_keep_and_indicators_and_the_model_applies(tamiz, colours_csv, tm
         assert len(list(csv.DictReader(file))) == 90
 
 
-@pytest.mark.parametrize("arguments", [("-k", 2, "--keep", "colour"), ("--costs", "colour=2", "--budget", 3)])
-def test_the_pair_network_with_categories_and_missing_numbers(tamiz, colours_csv, tmp_path, arguments):
+def test_the_pair_network_with_categories_and_missing_numbers(tamiz, colours_csv, tmp_path):
     out = tmp_path / "out"
     result = tamiz(
-        "select", colours_csv, "--target", "ill", "--network", "pairs", "--missing", "indicator", *arguments, "--folds", 2,
+        "select", colours_csv, "--target", "ill", "--network", "pairs", "--missing", "indicator", "-k", 2, "--folds", 2,
         "--out", out,
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
@@ -81,17 +75,3 @@ def test_the_pair_network_with_categories_and_missing_numbers(tamiz, colours_csv
         truth, predicted = (list(csv.DictReader(part)) for part in (file, found))
     name = next(name for name in predicted[0] if "predict" in name)
     assert np.mean([one["ill"] == other[name] for one, other in zip(truth, predicted)]) > 0.8
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--budget", 3, "-k", 2), "--budget takes the place of -k"),
-        (("--costs", "age=2"), "--costs need a --budget"),
-        (("-k", 5), "-k=5 is more than the 4 feature"),
-    ],
-)
-def test_options_that_do_not_go_together(tamiz, colours_csv, arguments, message):
-    result = tamiz("select", colours_csv, "--target", "ill", *arguments)
-    assert result.exit_code == EXIT_USAGE
-    assert message in " ".join(result.stderr.split())

@@ -70,7 +70,6 @@ TRAINING_HELP = (
 IGNORE_HELP = "Column to leave out: a name, a number, a range (3-7) or a pattern ('id_*'). Repeatable."
 MEMORY_HELP = "Memory to use, such as 500MB or 4GB; a larger table is read in passes."
 SCHEDULER_HELP = "Dask scheduler whose workers read the rows and run the folds: tcp://host:8786."
-COSTS_HELP = "Cost of a column; others cost 1. Repeatable."
 
 TablePath = Annotated[Path, typer.Argument(metavar="FILE", help=FILE_HELP, show_default=False)]
 Target = Annotated[Texts, reading("--target -t COLUMN", "Column to predict; repeat it for several numbers.")]
@@ -81,8 +80,6 @@ Read = Annotated[Texts, reading("--read NAME=VALUE", READ_HELP)]
 Number = Annotated[str | None, keeping("-k M", K_HELP, show_default="auto")]
 Keep = Annotated[Texts, keeping("--keep COLUMN", "Column that is always kept. Repeatable.")]
 Drop = Annotated[Texts, keeping("--drop COLUMN", "Column that is never kept. Repeatable.")]
-Costs = Annotated[Texts, keeping("--costs NAME=COST", COSTS_HELP)]
-Budget = Annotated[float | None, keeping("--budget SUM", "Instead of -k: what the kept columns may cost.")]
 Network = Annotated[str, model("--network NAME", NETWORK_HELP, callback=_pick(NETWORKS, "network"), show_default=True)]
 MissingOption = Annotated[
     Missing, model("--missing", "Missing numbers: the median, or also an indicator.", show_default=True)
@@ -189,24 +186,6 @@ def parse_training(texts: Texts) -> dict[str, Any]:
         except TypeError as error:
             raise CommandError(f"--training: {error}", EXIT_USAGE) from None
     return found
-
-
-def parse_costs(texts: Texts) -> dict[str, float] | None:
-    """Read costs, each ``NAME=COST``.
-
-    Examples
-    --------
-    >>> parse_costs(["age=2.5", "a=b=1"])
-    {'age': 2.5, 'a=b': 1.0}
-    """
-    costs: dict[str, float] = {}
-    for text in texts or ():
-        name, _, cost = text.rpartition("=")
-        try:
-            costs[name.strip()] = float(cost)
-        except ValueError:
-            raise CommandError(f"--costs takes NAME=COST, such as age=2.5; got {text!r}.", EXIT_USAGE) from None
-    return costs or None
 
 
 def one_target(target: Texts, command: str) -> str | None:

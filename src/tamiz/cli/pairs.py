@@ -104,32 +104,23 @@ def pairs(
                 "seed": seed,
                 "command": command_line(),
             }
+            told = ("method", "n_tests", "n_permutations", "fitted", "summary", "note")
             record = {
                 "file": str(file),
                 **about,
                 "n_columns": len(found.names),
-                "method": found.method,
-                "n_tests": found.n_tests,
-                "n_permutations": found.n_permutations,
+                **{name: getattr(found, name) for name in told},
                 "n_significant_pairs": len(found.significant_pairs()),
                 "n_significant_columns": len(found.significant_columns()),
-                "fitted": found.fitted,
                 "not_searched": found.unused,
-                "summary": found.summary,
-                "note": found.note,
                 "seconds": seconds,
             }
             for name, listed in (("pairs", found.pairs_to_dict()), ("columns", found.columns_to_dict())):
                 record[name] = [dict(zip(listed, row)) for row in zip(*listed.values())]
                 terminal.write(f"{name}_csv", f"{name}.csv", csv_text(list(listed), zip(*listed.values())))
             terminal.write("pairs_json", "pairs.json", record)
-            settings = {
-                "method": found.method,
-                "degree": degree,
-                "permutations": found.n_permutations,
-                "columns whose own effect was taken out": ", ".join(found.fitted) or None,
-                "seed": seed,
-            }
+            settings = {"method": found.method, "degree": degree, "permutations": found.n_permutations, "seed": seed}
+            settings["columns whose own effect was taken out"] = ", ".join(found.fitted) or None
             terminal.report(found, about, settings=settings)
         terminal.finish(record, show_pairs, open_report)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tamiz.cli import options as opt
-from tamiz.cli.errors import EXIT_USAGE, CommandError
 
 if TYPE_CHECKING:
     from tamiz.cli.console import Terminal
@@ -21,8 +20,6 @@ def select_command(
     k: opt.Number = None,
     keep: opt.Keep = None,
     drop: opt.Drop = None,
-    costs: opt.Costs = None,
-    budget: opt.Budget = None,
     target: opt.Target = None,
     task: opt.TaskOption = None,
     ignore: opt.Ignore = None,
@@ -56,12 +53,8 @@ def select_command(
     a report; prints alerts, the score of the kept, of all and of random columns, and a verdict.
     """
     arguments: dict[str, Any] = {"k": opt.parse_k(k) if k is not None else "auto", "keep": keep, "drop": drop}
-    if budget is not None and k is not None:
-        raise CommandError("--budget takes the place of -k: give one of them.", EXIT_USAGE)
-    if costs and budget is None:
-        raise CommandError("--costs need a --budget: say what the kept columns may cost together.", EXIT_USAGE)
     opt.check_paths(file, test)
-    arguments |= {"costs": opt.parse_costs(costs), "budget": budget, "network": network, "missing": str(missing)}
+    arguments |= {"network": network, "missing": str(missing)}
     arguments |= opt.parse_reading(read, ignore, categorical) | opt.parse_training(training)
     arguments |= {"target": target[0] if target and len(target) == 1 else target, "task": task and str(task)}
     arguments |= {"groups": groups, "time": time, "weights": weights, "scoring": scoring, "cv": folds, "test": test}

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
+from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import check_is_fitted
 
 from tamiz._utils.validation import check_table
@@ -156,14 +156,19 @@ def column_statistics(X: Any, weights: np.ndarray | None = None) -> ColumnStatis
     weights = weights / weights.mean()
     if sp.issparse(X):
         X = X.tocsr()
-        # Scaled to a size of one first: squares of numbers like 1e200 would overflow.
-        low, high = (ends.astype(np.float64) for ends in min_max_axis(X, axis=0))
-        unit = np.maximum(np.abs(low), np.abs(high))
+        low, high = min_max_axis(X, axis=0)
+        constant, unit = low == high, np.maximum(np.abs(low), np.abs(high)).astype(np.float64)
+        del low, high  # where columns outnumber entries, such vectors are most of the memory
         unit[unit == 0] = 1.0
-        scaled = sp.csr_matrix((X.data / unit[X.indices], X.indices, X.indptr), shape=X.shape)
-        mean, variance = mean_variance_axis(scaled, axis=0, weights=weights)
-        variance[low == high] = 0.0
-        return ColumnStatistics(mean * unit, np.sqrt(variance * n_rows / max(1, n_rows - 1)) * unit)
+        columns, of_entries = X.indices, np.repeat(weights, np.diff(X.indptr))
+        x = X.data / unit[columns]  # of size one: squares of numbers like 1e200 would overflow
+        mean = np.bincount(columns, of_entries * x, minlength=n_features) / n_rows
+        spread = (n_rows - np.bincount(columns, of_entries, minlength=n_features)) * mean**2
+        spread += np.bincount(columns, of_entries * (x - mean[columns]) ** 2, minlength=n_features)
+        spread[constant] = 0.0
+        mean *= unit
+        unit *= np.sqrt(np.maximum(spread, 0.0) / max(1, n_rows - 1))
+        return ColumnStatistics(mean, unit)
     low, high = np.full(n_features, np.inf), np.full(n_features, -np.inf)
     for _, tile in _tiles(X):
         np.minimum(low, tile.min(axis=0), out=low)

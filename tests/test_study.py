@@ -12,7 +12,8 @@ import pytest
 from tamiz import compare, select
 from tamiz._utils import extras
 from tamiz.errors import SourceError, TableError
-from tamiz.tables.passes import open_large
+from tamiz.tables import read_table
+from tamiz.tables.passes import file_within_memory, open_large
 
 
 @pytest.fixture(scope="module")
@@ -239,6 +240,16 @@ def test_what_is_wrong_with_a_folder(files, more, message, tmp_path, monkeypatch
         pytest.importorskip("distributed", reason="dask.distributed is not installed")
     with pytest.raises((SourceError, TableError), match=message):
         select(tmp_path, **{"target": "ill", "k": 1, **more})
+
+
+def test_a_live_page_gets_a_file_that_fits(large):
+    said = []
+    for path, limit, rows in ((large / "t.parquet", None, N), (large / "parts", None, N), (large / "t.csv", 2e6, 4000)):
+        with file_within_memory(path, {}, said.append, limit) as found:
+            table = read_table(found)
+            assert table.n_rows == rows if limit is None else table.n_rows < rows
+    assert (len(said), said[0][:36]) == (1, "12,000 rows do not fit into memory: ")
+    assert not found.exists()
 
 
 def test_a_file_that_changes_between_passes_and_a_table_without_rows(large, tmp_path):

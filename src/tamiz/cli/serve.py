@@ -11,7 +11,10 @@ import typer
 from tamiz.cli import options as opt
 from tamiz.cli.errors import EXIT_INTERRUPTED, EXIT_USAGE, CommandError
 
-FirstTable = Annotated[Path | None, typer.Argument(metavar="[FILE]", help="Table to start with.", show_default=False)]
+FirstTable = Annotated[
+    Path | None,
+    typer.Argument(metavar="[FILE]", help="Table to start with; a sample of a very large one.", show_default=False),
+]
 Port = Annotated[int, opt.output("--port N", "Port; 0 takes a free one.", min=0, max=65535, show_default=True)]
 Limit = Annotated[int, opt.output("--upload-limit MB", "Largest file to upload.", min=1, show_default=True)]
 OpenPage = Annotated[bool, opt.output("--open", "Open the page in a browser.")]
@@ -33,22 +36,24 @@ def serve(
     Prints the address, which holds a token: requests without it are refused. Ctrl-C ends the command with code 130.
     """
     from tamiz.serve.server import LiveServer, PortError
+    from tamiz.tables.passes import file_within_memory
 
     opt.check_paths(file)
     reading = opt.parse_reading(read, ignore, categorical) | ({} if task is None else {"task": str(task)})
     limits = {"port": port, "upload_limit": upload_limit * 1_000_000}
-    try:
-        server = LiveServer(file, opt.one_target(target, "serve"), reading=reading, **limits)
-    except PortError as error:
-        raise CommandError(str(error), EXIT_USAGE) from None
-    # Flushed, so that a program that reads the address from a pipe gets it at once.
-    typer.echo(f"Live page: {server.url}")
-    typer.echo("Ctrl-C ends it.", err=True)
-    try:
-        server.run(on_start=partial(typer.launch, server.url) if open_page else lambda: None)  # type: ignore[arg-type]
-    except KeyboardInterrupt:
-        typer.echo("Stopped.", err=True)
-        raise typer.Exit(EXIT_INTERRUPTED) from None
+    with file_within_memory(file, reading, partial(typer.echo, err=True)) as fitting:
+        try:
+            server = LiveServer(fitting, opt.one_target(target, "serve"), reading=reading, **limits)
+        except PortError as error:
+            raise CommandError(str(error), EXIT_USAGE) from None
+        # Flushed, so that a program that reads the address from a pipe gets it at once.
+        typer.echo(f"Live page: {server.url}")
+        typer.echo("Ctrl-C ends it.", err=True)
+        try:
+            server.run(on_start=partial(typer.launch, server.url) if open_page else lambda: None)  # type: ignore[arg-type]
+        except KeyboardInterrupt:
+            typer.echo("Stopped.", err=True)
+            raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
 def datasets(json: opt.Json = False, quiet: opt.Quiet = False) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +69,29 @@ def open_large(table: Any, max_memory: float | None, reading: Mapping[str, Any])
     if n_rows * len(frame.collect_schema()) * 24 > limit:
         return table, BigTable(frame, n_rows, limit, files)
     return (collect_lazy(frame) if not files or many else table), None
+
+
+@contextmanager
+def file_within_memory(
+    path: Path | None, reading: Mapping[str, Any], report: Callable[[str], None], max_memory: float | None = None
+) -> Iterator[Path | None]:
+    """Give a file that fits: the file itself, or a temporary Parquet file with a sample of the rows of a larger one."""
+    table, big = (path, None) if path is None else open_large(path, max_memory, reading)
+    with tempfile.TemporaryDirectory(prefix="tamiz-") as folder:
+        if big is not None or table is not path:  # a folder or pattern that fits has been read
+            sample: Any = table if big is None else big.sample(next(iter(table_columns(big.frame))), {}, 0, None)
+            path = Path(folder) / f"{Path(str(path)).stem.strip('*') or 'table'}.parquet"
+            sample.write_parquet(path)
+            if big is not None:
+                report(
+                    f"{big.passes[0].n_rows:,} rows do not fit into memory: the page shows a sample of {len(sample):,}."
+                )
+        yield path
+
+
+def table_columns(frame: Any) -> list[str]:
+    """List the columns of a lazy frame or of a Dask data frame."""
+    return [str(name) for name in (frame.columns if hasattr(frame, "dask") else frame.collect_schema())]
 
 
 def _scan(files: Sequence[str], reading: Mapping[str, Any]) -> Any:
@@ -137,7 +162,7 @@ class BigTable:
                 raise SourceError(f"{role}: a table beyond memory has one column of that kind; give its name.")
         if target is None:
             raise SourceError("Name the target, a column of the table.")
-        names = [str(name) for name in (self.frame.columns if self.n_rows is None else self.frame.collect_schema())]
+        names = table_columns(self.frame)
         self._roles = {
             role: names[find_column(name, names, role)] for role, name in {"target": target, **roles}.items() if name
         }

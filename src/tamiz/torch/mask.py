@@ -368,7 +368,8 @@ class FeatureMask(StatefulMask):
             return
         if gamma._version != own["_checked"]:
             self._check_gamma()
-        flat, grouped = gradient.detach().reshape(-1), own["gates"] is not None
+        flat, grouped = gradient.detach() if gradient.requires_grad else gradient, own["gates"] is not None
+        flat = flat if flat.dim() == 1 else flat.reshape(-1)
         if grouped:  # a feature has the sum over its entries; the last two places are those that gamma does not decide
             flat = flat.new_zeros(rule.n_features + 2).index_add_(0, self.place, flat)[:-2]
         closed = stepper.step(flat)

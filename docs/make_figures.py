@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -106,6 +108,24 @@ def draw_gallery(folder: Path) -> None:
         plt.close(figure)
 
 
+def draw_masks(folder: Path) -> None:
+    """Draw the masks of the recipes in training-loops.md, by running their blocks."""
+    page = (HERE / "training-loops.md").read_text(encoding="utf-8")
+    parts = re.split(r"^##+ (.*)$", page, flags=re.MULTILINE)
+    sections = dict(zip(["Start", *parts[1::2]], parts[::2]))
+    names = {"Start": None, "Graphs, and models with several inputs": "graphs", "Images, series, tokens": None,
+             "Images": "images", "Series": "series", "Tokens": "tokens"}  # fmt: skip
+    namespace: dict[str, Any] = {}
+    for section, name in names.items():
+        for code in re.findall(r"^```python\n(.*?)^```$", sections[section], flags=re.MULTILINE | re.DOTALL):
+            exec(compile(code, section, "exec"), namespace)
+        if name is not None:
+            figure, ax = plt.subplots(figsize=(4.2, 2.8), layout="constrained")
+            namespace["mask"].plot(ax=ax, n_shown=8)
+            figure.savefig(folder / f"mask-{name}.webp", dpi=90)
+            plt.close(figure)
+
+
 def main() -> None:
     """Draw all pictures."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "images"
@@ -115,6 +135,7 @@ def main() -> None:
     draw_run(folder)
     draw_choice(folder)
     draw_gallery(folder)
+    draw_masks(folder)
 
 
 if __name__ == "__main__":

@@ -260,6 +260,7 @@ class Study:
                 "alerts": [dataclasses.asdict(alert) for alert in self.alerts],
                 "test": self.test,
                 "choices": self.model.selection_.choices,
+                "clusters": self.clusters,
                 "pairs": self.pairs,
                 "settings": self.settings,
                 "notes": self.notes,
@@ -268,6 +269,15 @@ class Study:
                 "versions": library_versions(),
             }
         )
+
+    @cached_property
+    def clusters(self) -> list[list[str]]:
+        """Columns that carry the same information as a kept one, kept or not, in clusters; the best kept one first."""
+        from tamiz.report.page import gather
+
+        shown, about = gather(self)
+        names = shown.columns.names
+        return [[names[column] for column, _ in cluster] for cluster in shown.clusters(about.task)]
 
     @property
     def pairs(self) -> list[dict[str, Any]] | None:

@@ -140,6 +140,15 @@ def test_effects_are_those_of_held_out_rows_and_weights_say_where_they_are_from(
     assert sorted(alone.effects[1]) == pytest.approx(sorted(np.ravel(clf.coef_)))
 
 
+def test_clusters_stand_in_the_page_and_in_the_record(genes):
+    assert genes.to_dict()["clusters"] == genes.clusters
+    cluster = next(one for one in genes.clusters if "gene_007" in one)
+    assert set(cluster) == {"gene_000", "gene_007"}
+    assert cluster[0] in genes.selection.names
+    block = json.loads(re.search(r'id="payload">(.*?)</script>', render(genes)).group(1))
+    assert block["clusters"][block["names"].index(cluster[0])] == cluster[1:]
+
+
 def test_alerts_come_first(houses):
     page = render(houses)
     assert page.index('id="alerts"') < page.index('<dl class="answers">')

@@ -311,7 +311,7 @@ def find_selection_alerts(evaluation: Evaluation, support: np.ndarray, X: Any, u
         verb = "was" if len(rare) == 1 else "were"
         message = (
             f"{len(rare)} of {kept.size} kept columns {verb} kept by fewer than half of the folds: {list_some(rare)}. "
-            "Rely on these the least; more rows or fewer columns help."
+            "Such columns are the least certain; more rows or fewer columns help."
         )
         found.append(Alert("unstable", rare, message))
     columns = np.flatnonzero(np.isin(units, kept))

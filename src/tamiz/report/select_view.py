@@ -95,6 +95,10 @@ class Shown:
         found = None if self.evaluation is None else np.asarray(self.evaluation.fold_share)
         return found if found is not None and len(found) == len(self.columns) else None
 
+    def clusters(self, task: str) -> list[list[tuple[int, float]]]:
+        """Cluster kept columns with all that carry the same information, see :func:`tamiz.report.columns.find_clusters`."""
+        return [] if self.X is None or self.y is None else find_clusters(self.columns, self.X, self.y, task)
+
     @cached_property
     def effects(self) -> Effects:
         """Effects on held-out rows, else weights or contributions in the model, which are of the training rows."""
@@ -133,9 +137,8 @@ def select_view(shown: Shown, about: About) -> dict[str, Any]:
     if X is not None:
         groups = [("all rows", np.ones(X.shape[0], dtype=bool))] if y is None else group_rows(y, task, about.target)
     classes = [label for label, _ in groups] if task == "classification" and y is not None else []
-    image, grids, distributions, clusters = image_planes(selection, X), None, [], []
+    image, grids, distributions, clusters = image_planes(selection, X), None, [], shown.clusters(task)
     if X is not None and y is not None and columns.n_kept:
-        clusters = find_clusters(columns, X, y, task)
         grids = kept_grids(columns, X, y, task, groups)
         for rank, column in enumerate(columns.kept[: N_PICTURED if image is None else 0].tolist(), start=1):
             values, levels = columns.read(X, column)

@@ -127,8 +127,7 @@ def describe_score(score: Any) -> str:
 
 def describe_ends(gap: Any) -> str:
     """Format the ends of an interval of a difference; a dash if they are not known."""
-    known = math.isfinite(gap.low)
-    return f"{format_score(gap.low, signed=True)} to {format_score(gap.high, signed=True)}" if known else "–"
+    return f"{format_score(gap.low, True)} to {format_score(gap.high, True)}" if math.isfinite(gap.low) else "–"
 
 
 def format_column(values: Sequence[float | None], signed: bool = False) -> list[str]:

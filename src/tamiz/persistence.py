@@ -22,6 +22,7 @@ Examples
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
@@ -229,31 +230,38 @@ def extract_layers(estimator: Any) -> list[DenseLayer]:
     if hasattr(model, "affine_layers"):
         *hidden, output = model.affine_layers()
         activations = getattr(model, "activations", ("relu",) * len(hidden))
-        layers = [
-            DenseLayer(weights, offset, kind) for (weights, offset), kind in zip(hidden, activations, strict=True)
-        ]
-        return [*layers, DenseLayer(output[0], output[1])]
+        inner = [DenseLayer(w, b, kind) for (w, b), kind in zip(hidden, activations, strict=True)]
+        return [*inner, DenseLayer(*output)]
     if not hasattr(estimator, "module_"):
         return [DenseLayer(np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_))]
-    module = estimator.module_.cpu().eval()
-    layers = []
-    missing = getattr(estimator, "missing_", None)
+    import torch
+
+    module = copy.deepcopy(estimator.module_).cpu().double().eval()
+    missing, layers = getattr(estimator, "missing_", None), []
     weights = np.eye(estimator.selection_.n_features_to_select + (0 if missing is None else missing.indicated.size))
     offset = np.zeros(weights.shape[0])
-    for part in (part for part in module.modules() if not list(part.children())):
-        kind = type(part).__name__
-        if kind == "Linear":
-            own = part.weight.detach().numpy().astype(np.float64)
-            bias = 0.0 if part.bias is None else part.bias.detach().numpy().astype(np.float64)
-            weights, offset = own @ weights, own @ offset + bias
-        elif kind == "BatchNorm1d":
-            scale, shift = _batch_norm(part)
-            weights, offset = weights * scale[:, None], offset * scale + shift
-        elif kind == "ReLU":
-            layers.append(DenseLayer(weights, offset, "relu"))
-            weights, offset = np.eye(weights.shape[0]), np.zeros(weights.shape[0])
-        elif kind not in _IDLE:
-            raise ModelFileError(f"The network holds a {kind}, which is not supported by the model format.")
+    with torch.no_grad():
+        for part in (part for part in module.modules() if not list(part.children())):
+            kind = type(part).__name__
+            if kind in ("Linear", "BatchNorm1d"):  # both are affine when a network predicts
+                points = torch.cat([torch.zeros(1, weights.shape[0]), torch.eye(weights.shape[0])]).double()
+                shift, *ends = part(points).numpy()
+                own = (np.array(ends) - shift).T
+                weights, offset = own @ weights, own @ offset + shift
+            elif kind == "ReLU":
+                layers.append(DenseLayer(weights, offset, "relu"))
+                weights, offset = np.eye(weights.shape[0]), np.zeros(weights.shape[0])
+            elif kind not in _IDLE:
+                raise ModelFileError(f"The network holds a {kind}, which is not supported by the model format.")
+        probe = torch.randn(
+            16, (layers[0].weights if layers else weights).shape[1], generator=torch.Generator().manual_seed(0)
+        )
+        found, expected = (
+            run_layers(probe.double().numpy(), [*layers, DenseLayer(weights, offset)]),
+            module(probe.double()),
+        )
+    if not np.allclose(found, expected.numpy(), rtol=1e-5, atol=1e-5):
+        raise ModelFileError("The network is no plain chain of layers, which is all that the model format supports.")
     loss = get_loss(estimator.loss_)
     weights, offset = loss.decision(weights.T).T, loss.decision(offset[None])[0]
     scale, mean = estimator.model_.scale, estimator.model_.mean
@@ -262,14 +270,12 @@ def extract_layers(estimator: Any) -> list[DenseLayer]:
     return [*layers, DenseLayer(weights, offset)]
 
 
-def _batch_norm(part: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Fold batch normalisation, as a network predicts, into a scale and a shift."""
-    mean = part.running_mean.numpy().astype(np.float64)
-    scale = 1.0 / np.sqrt(part.running_var.numpy().astype(np.float64) + part.eps)
-    if part.affine:
-        scale = scale * part.weight.detach().numpy()
-        return scale, part.bias.detach().numpy() - mean * scale
-    return scale, -mean * scale
+def run_layers(z: np.ndarray, layers: Sequence[DenseLayer]) -> np.ndarray:
+    """Compute the outputs of the last layer."""
+    for layer in layers:
+        z = z @ layer.weights.T + layer.offset
+        z = np.maximum(z, 0) if layer.activation == "relu" else z * z if layer.activation == "square" else z
+    return z
 
 
 #: Raised when the meaning of a field changes; files of other versions raise an error.
@@ -422,13 +428,7 @@ class SavedModel:
         z = normalize_exact(
             matrix, self.mean, self.deviation, None if self.normalization == "none" else self.normalization
         )
-        for layer in self.layers:
-            z = z @ layer.weights.T + layer.offset
-            if layer.activation == "relu":
-                z = np.maximum(z, 0)
-            elif layer.activation == "square":
-                z = z * z
-        return z
+        return run_layers(z, self.layers)
 
     def probabilities(self, X: Any) -> np.ndarray:
         """Compute the probability of each class, shape (n_rows, n_classes); ``X`` as for :meth:`scores`.

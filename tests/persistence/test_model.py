@@ -148,6 +148,33 @@ def test_estimators_of_arrays_sparse_tables_and_changed_parameters(tmp_path):
     np.testing.assert_allclose(saved.scores(table)[:, 0], sparse.decision_function(table), atol=1e-5)
 
 
+@pytest.mark.parametrize("residual", [False, True])
+def test_networks_of_torch_are_chains_of_layers(residual):
+    nn = pytest.importorskip("torch.nn")
+
+    class Block(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.first = nn.Linear(width, 4)
+            self.inner = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.ReLU())
+            self.last = nn.Linear(4, 1)
+
+        def forward(self, x):
+            x = self.first(x)
+            return self.last(self.inner(x) + (x if residual else 0))
+
+    X = np.random.default_rng(0).normal(size=(80, 6))
+    model = E2EFSClassifier(3, network=lambda n_in, n_out: Block(n_in), training=SHORT, random_state=0).fit(
+        X, X[:, 2] > 0
+    )
+    if residual:
+        with pytest.raises(ModelFileError, match="no plain chain of layers"):
+            SavedModel.from_estimator(model)
+    else:
+        saved = SavedModel.from_estimator(model)
+        np.testing.assert_allclose(saved.scores(X[:, model.get_support()])[:, 0], model.decision_function(X), atol=1e-5)
+
+
 def test_names_of_several_targets():
     model = fit("numbers")
     for target, names in (("goal", ["goal0", "goal1"]), (["a", "b"], ["a", "b"])):

@@ -11,7 +11,7 @@ from tamiz.engines.additive import AdditiveEngine
 from tamiz.engines.contract import fit_with_rule
 from tamiz.engines.dense import DenseEngine
 from tamiz.engines.linear import LinearEngine
-from tamiz.engines.pairs import PairEngine, ScreenedEngine
+from tamiz.engines.pairs import PairEngine
 
 QUICK = {"ramp_steps": 150, "mask_learning_rate": 0.03}
 
@@ -32,7 +32,6 @@ ENGINES = {
     "torch": torch_engine,
     "pairs": PairEngine,
     "few pairs": lambda: PairEngine(n_screened=3),
-    "screened": lambda: ScreenedEngine(LinearEngine(), 3),
 }
 pytestmark = pytest.mark.filterwarnings("ignore:The network removes")
 

@@ -6,10 +6,8 @@ import scipy.sparse as sp
 
 from tamiz.core import Rule
 from tamiz.core.losses import get_loss
-from tamiz.engines import Problem, linear_schedule, network_schedule
-from tamiz.engines.dense import DenseEngine
-from tamiz.engines.linear import LinearEngine
-from tamiz.engines.pairs import ScreenedEngine, screen
+from tamiz.engines import Problem
+from tamiz.engines.pairs import screen
 
 HINGE = get_loss("squared_hinge")
 
@@ -47,26 +45,6 @@ def test_nothing_is_searched_where_all_are_kept():
     assert not np.shares_memory(found.problem.X, X)
 
 
-def test_another_engine_selects_among_the_screened():
-    X, y = table()
-    y = np.where(X[:, [7]] + X[:, [100]] > 0, 1.0, -1.0)
-    schedule = linear_schedule(300, 2, "classification")
-    rule = Rule(120, 2, ramp_steps=schedule.ramp_steps, warmup_steps=schedule.warmup_steps)
-    fit = ScreenedEngine(LinearEngine(), 8).fit(Problem(X, y), rule, HINGE, schedule)
-    assert fit.selection.indices.tolist() == [7, 100]
-    assert sorted(fit.selection.ranking) == list(range(1, 121))
-    assert fit.selection.engine == "linear"
-    assert fit.model.coef.shape == (1, 2)
-
-
-def test_at_least_m_are_screened():
-    X = table()[0][:, :12]
-    schedule = network_schedule(300, 9, "classification", refinement_epochs=20, ramp_steps=100)
-    problem, rule = Problem(X, np.sign(X[:, [3]])), Rule(12, 9, ramp_steps=100)
-    fit = ScreenedEngine(DenseEngine((4,), n_init=1), 2).fit(problem, rule, HINGE, schedule)
-    assert fit.selection.support.sum() == 9
-
-
 def test_columns_that_are_always_read_stay_and_count_as_partners():
     X, y = table()
     groups = np.arange(120)
@@ -97,14 +75,3 @@ def test_more_is_screened_than_a_budget_pays_for(n_screened, share):
     small = found.rule(rule)
     np.testing.assert_array_equal(small.costs, costs[found.features])
     assert (small.n_features, small.budget) == (n, 9.0)
-
-
-def test_a_budget_among_the_screened_and_ranks_of_all():
-    X = table()[0][:200, :30]
-    costs = np.full(30, 2.0)
-    rule = Rule(30, 0, costs=costs, budget=5.0, ramp_steps=300)
-    schedule = linear_schedule(200, 2, "classification", ramp_steps=300, refinement_epochs=5)
-    problem = Problem(X, np.sign(X[:, [3]] - X[:, [9]]))
-    fit = ScreenedEngine(LinearEngine(), 2).fit(problem, rule, HINGE, schedule)
-    assert fit.selection.indices.tolist() == [3, 9]
-    assert sorted(fit.selection.ranking) == list(range(1, 31))

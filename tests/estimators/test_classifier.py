@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -89,17 +90,29 @@ def test_softmax_of_two_classes_is_the_logistic_function_of_its_score(table):
     np.testing.assert_allclose(clf.predict_proba(X)[:, 1], 1 / (1 + np.exp(-clf.decision_function(X))))
 
 
-def test_the_hinge_has_probabilities_that_beat_a_constant_on_new_rows():
+def test_probabilities_of_the_hinge_hold_on_new_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1200, 20))
     y = rng.random(1200) < expit(2 * X[:, 3] - X[:, 7])
     scores = cross_val_score(classifier(l2="auto"), X, y, cv=3, scoring="neg_log_loss")
-    assert scores.min() > -0.6 > np.log(0.5)
-    clf = classifier(l2="auto").fit(X[:600], y[:600])
-    probability = clf.predict_proba(X[600:])[:, 1]
+    plain = cross_val_score(LogisticRegression(), X[:, [3, 7]], y, cv=3, scoring="neg_log_loss")
+    assert scores.mean() > plain.mean() - 0.02
+    probability = classifier(l2="auto").fit(X[:600], y[:600]).predict_proba(X[600:])[:, 1]
     bins = np.digitize(probability, [0.2, 0.4, 0.6, 0.8])
     seen = [y[600:][bins == i].mean() - probability[bins == i].mean() for i in range(5)]
     assert np.abs(seen).max() < 0.15
+
+
+def test_noise_is_not_believed_and_signs_stay():
+    """10 of 500 columns of noise, 60 rows, 8 tables: a constant has a loss of .69, scores without calibration .79 and more."""
+    losses = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(160, 500)), rng.integers(0, 2, 160)
+        model = E2EFSClassifier(10, random_state=0).fit(X[:60], y[:60])
+        losses.append(log_loss(y[60:], model.predict_proba(X[60:])))
+        np.testing.assert_array_equal(model.predict(X), (model.predict_proba(X)[:, 1] > 0.5).astype(int))
+    assert np.mean(losses) < 0.85
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from tamiz import Dense, E2EFSClassifier, E2EFSPath, E2EFSRegressor, Training
+from tamiz import E2EFSClassifier, E2EFSPath, E2EFSRegressor
 from tamiz.paper import make_ring, make_ring_xor_sum, make_xor
 from tamiz.persistence import SavedModel
 
@@ -124,18 +124,6 @@ def test_how_many_are_screened_can_be_set():
     assert clone(CLASSIFIER).set_params(network__n_screened=50).fit(X, score > 0).selection_.history["n_alive"][0] == 50
     few = clone(CLASSIFIER).set_params(network__n_screened=1, n_features_to_select=30).fit(X, score > 0)
     assert few.get_support().sum() == 30
-
-
-def test_a_network_with_hidden_layers_can_be_screened():
-    X, score = saddle(600, 200)
-    quick = E2EFSClassifier(
-        2, training=Training(refinement_epochs=20), network=Dense(n_screened=5, n_init=2), random_state=0
-    )
-    model = quick.fit(X, score > 0)
-    assert model.get_support(indices=True).tolist() == [4, 11]
-    assert model.selection_.engine == "dense"
-    assert model.selection_.history["n_alive"][0] == 5
-    assert sorted(model.ranking_) == list(range(1, 201))
 
 
 def test_one_row_is_reported():

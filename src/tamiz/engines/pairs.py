@@ -14,7 +14,7 @@ from tamiz.core.losses import Loss
 from tamiz.core.rule import BUDGET_TOLERANCE, Rule
 from tamiz.engines.additive import MAX_BYTES, N_KNOTS, AdditiveModel, HatBasis, hat_basis
 from tamiz.engines.compilation import announce_compilation
-from tamiz.engines.contract import Engine, Fit, Problem, Progress
+from tamiz.engines.contract import Fit, Problem, Progress
 from tamiz.engines.dense import constant_loss, mean_loss
 from tamiz.engines.pair_products import PairDesign
 from tamiz.engines.schedule import Schedule
@@ -170,55 +170,6 @@ def screen(
         groups = np.where(units[columns] < n_features, np.searchsorted(features, units[columns]), -1)
     small = Problem(np.ascontiguousarray(values), problem.targets, problem.sample_weight, owned=True, groups=groups)
     return Screening(small, features, by_evidence, np.argsort(-scores[numbers], kind="stable"))
-
-
-@dataclass(frozen=True)
-class ScreenedEngine:
-    """Screen columns, then let another engine select among them.
-
-    Parameters
-    ----------
-    engine : Engine
-        What is fitted on the screened columns.
-    n_screened : int
-        How many features are screened; at least M and, with a budget, so many that they cost more than it.
-
-    Examples
-    --------
-    >>> from tamiz.core.losses import get_loss
-    >>> from tamiz.engines import linear_schedule
-    >>> from tamiz.engines.linear import LinearEngine
-    >>> X = np.random.default_rng(0).normal(size=(60, 50)).astype(np.float32)
-    >>> y = np.where(X[:, [3]] - X[:, [7]] > 0, 1.0, -1.0)
-    >>> schedule = linear_schedule(60, 2, "classification")
-    >>> rule = Rule(50, 2, ramp_steps=schedule.ramp_steps, warmup_steps=schedule.warmup_steps)
-    >>> fit = ScreenedEngine(LinearEngine(), 10).fit(Problem(X, y), rule, get_loss("squared_hinge"), schedule)
-    >>> fit.selection.indices.tolist(), fit.selection.ranking.size
-    ([3, 7], 50)
-    """
-
-    engine: Engine
-    n_screened: int
-
-    def fit(
-        self,
-        problem: Problem,
-        rule: Rule,
-        loss: Loss,
-        schedule: Schedule,
-        *,
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> Fit:
-        """Select exactly M of the screened features, or what fits into the budget, in one run of the engine.
-
-        Parameters are those of every :class:`~tamiz.engines.contract.Engine`.
-        """
-        started = time.perf_counter()
-        screened = screen(problem, rule, loss, self.n_screened, seed)
-        fit = self.engine.fit(screened.problem, screened.rule(rule), loss, schedule, seed=seed, progress=progress)
-        selection = screened.ranked(fit.selection)
-        return Fit(replace(selection, seconds=time.perf_counter() - started), fit.model)
 
 
 #: Functions of a group of columns, at most.

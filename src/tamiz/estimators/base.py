@@ -23,10 +23,11 @@ from tamiz.core import VARIANTS, Rule
 from tamiz.core.gates import DROPPED, Gates, possible_counts, read_gates
 from tamiz.core.losses import Loss, get_loss
 from tamiz.engines.contract import Fit, PathEngine, Problem, Progress, fit_with_rule
+from tamiz.engines.linear import LinearModel
 from tamiz.engines.schedule import Schedule
 from tamiz.estimators.chooser import Choices, choose, cv_results, needs_choice
 from tamiz.estimators.effects import PairEffect, contributions, joint_effects, record_effects
-from tamiz.estimators.least_squares import exchange_columns, fit_ridge
+from tamiz.estimators.least_squares import calibrate, exchange_columns, fit_ridge
 from tamiz.estimators.networks import NETWORKS, Dense, Network, Pairs, TorchNetwork, find_network
 from tamiz.estimators.passes import SELECTION_ROWS, Stream, fit_in_passes, has_rare_class
 from tamiz.estimators.training import GATING_PARAMETERS, Auto, NamedParameters, Options, Training, is_auto
@@ -128,22 +129,15 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
     }
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_features_to_select": "no_validation",  # resolve_n_features_to_select knows how many features there are
         "network": [validation.NameOf(lambda: NETWORKS), Network, callable],
         "variant": [validation.NameOf(lambda: VARIANTS)],
-        "l2": [
-            validation.AUTO,
-            validation.finite_number(0, most=1e12),
-        ],  # beyond, float32 overflows and any columns are kept
+        # Beyond 1e12 float32 overflows and any columns are kept.
+        "l2": [validation.AUTO, validation.finite_number(0, most=1e12)],
         "normalize": [StrOptions({"auto", *DEVIATIONS}), None],
-        "groups": "no_validation",  # read_gates knows the columns and their names
-        "keep": "no_validation",
-        "drop": "no_validation",
-        "costs": "no_validation",
-        "budget": "no_validation",
+        # Checked where the columns and their names are known, and where the nearest name can be suggested.
+        **dict.fromkeys(("n_features_to_select", *GATING_PARAMETERS, "scoring"), "no_validation"),
         "missing": [StrOptions({"error", "indicator"})],
         "cv": ["cv_object"],
-        "scoring": "no_validation",  # find_scorer suggests the nearest name
         "training": [Training, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -240,8 +234,7 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
             self._validate_params()
             rows = {"sample_weight": sample_weight, "groups": groups, "time": time}
             found = fit_in_passes(self, source, self._get_training().max_memory, seed_of(self.random_state), rows)
-            for name, value in found.items():
-                setattr(self, name, value)
+            self.__dict__.update(found)
             return self
         return self._fit_rows(X, y, sample_weight, groups, time)
 
@@ -371,7 +364,7 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
             X = missing.apply(X)
         normalize = self.normalize
         if normalize == "auto":
-            normalize = "erf2" if is_paper else "erf"
+            normalize = "erf2" if is_paper else "standard" if loss.name == "squared_error" else "erf"
         names = getattr(self, "feature_names_in_", None)
         of_statistics = weights if is_paper else weighted
         return Data(X, n_features, names, target, weighted, loss, missing, normalize, of_statistics)
@@ -397,17 +390,9 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         network, training = find_network(self.network), self._get_training()
         sizes = {"n_outputs": data.n_outputs, "l2": self.l2, "variant": self.variant}
         schedule = network.schedule(training, data.X.shape[0], m, self._task, **sizes)
-        rule = Rule(
-            **counts,
-            variant=self.variant,
-            mu=training.mu,
-            rho=training.rho,
-            warmup_steps=schedule.warmup_steps,
-            ramp_steps=schedule.ramp_steps,
-            max_steps=schedule.max_steps,
-            mask_learning_rate=schedule.mask_learning_rate,
-            mask_optimizer=training.mask_optimizer,
-        )
+        counts |= {name: getattr(training, name) for name in ("mu", "rho", "mask_optimizer")}
+        steps = ("warmup_steps", "ramp_steps", "max_steps", "mask_learning_rate")
+        rule = Rule(**counts, variant=self.variant, **{name: getattr(schedule, name) for name in steps})
         if self._is_least_squares(data):  # refined in closed form
             schedule = replace(schedule, refinement_steps=0)
         table = data.table
@@ -462,6 +447,9 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         if least_squares:
             intercept = bool(self._get_training().fit_intercept)
             model = fit_ridge(kept, data.target.values, data.sample_weight, intercept)
+        elif data.loss.name == "squared_hinge" and isinstance(model, LinearModel) and not self._get_training().is_paper:
+            l2, n_features = plan.schedule.refinement_l2, plan.rule.n_features
+            model = calibrate(model, kept, data.target.values, data.sample_weight, l2, max(n_features, columns.size))
         found = contributions(model, kept.values, kept.offset, data.sample_weight, units, seed=record.seed or 0)
         contribution = np.zeros(data.n_features)
         contribution[indices] = found[units[: indices.size]]
@@ -472,31 +460,27 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
 
         scale = data.target.scale
         self.model_ = model if scale is None else model.rescaled(data.target.mean, scale)
-        effects = None
-        if plan.network.name == "additive":
-            effects = record_effects(self.model_, order, indices, statistics, data.normalize)
-        self.selection_ = replace(
-            record,
-            support=support,
-            ranking=ranked,
-            elimination=ranking,
-            contribution=contribution,
-            history=history,
-            feature_names=data.feature_names,
-            groups=groups,
-            group_names=None if gating is None else gating.group_names,
-            choices=chosen.records(),
-            effects=effects,
-        )
-        self.ranking_ = self.selection_.ranking
-        self.gamma_ = self.selection_.gamma
-        self.n_iter_ = self.selection_.n_steps
+        if isinstance(self.model_, LinearModel):
+            self.coef_, self.intercept_ = self.model_.coef, self.model_.intercept
+        is_additive = plan.network.name == "additive"
+        effects = record_effects(self.model_, order, indices, statistics, data.normalize) if is_additive else None
+        ranks: dict[str, Any] = {
+            "support": support,
+            "ranking": ranked,
+            "elimination": ranking,
+            "contribution": contribution,
+        }
+        names: dict[str, Any] = {
+            "feature_names": data.feature_names,
+            "group_names": None if gating is None else gating.group_names,
+        }
+        run: dict[str, Any] = {"history": history, "choices": chosen.records(), "effects": effects}
+        self.selection_ = replace(record, **ranks, **names, groups=groups, **run)
+        self.ranking_, self.gamma_, self.n_iter_ = ranked, self.selection_.gamma, self.selection_.n_steps
         self.n_features_to_select_ = int(self.selection_.group_support.sum())
         self.network_ = next((name for name, one in NETWORKS.items() if one is plan.network), plan.network.name)
-        self.l2_ = float(plan.schedule.l2)
-        self.loss_ = data.loss.name
-        self.normalize_ = data.normalize
-        self.statistics_ = statistics
+        self.l2_, self.loss_ = float(plan.schedule.l2), data.loss.name
+        self.normalize_, self.statistics_ = data.normalize, statistics
         self.missing_ = None if data.missing is None else data.missing.of(indices)
         self.n_features_in_ = data.n_features
         if data.feature_names is not None:
@@ -638,16 +622,6 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         check_is_fitted(self)
         assert self.selection_.contribution is not None
         return self.selection_.contribution
-
-    @property
-    def coef_(self) -> np.ndarray:
-        """Weights of the selected columns (linear network only)."""
-        return self.model_.coef
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        """Constant terms (linear network only)."""
-        return self.model_.intercept
 
     @property
     def pairs_(self) -> list[PairEffect]:

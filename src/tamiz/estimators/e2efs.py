@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.metaestimators import available_if
 
 from tamiz._utils.validation import NameOf
 from tamiz.core.losses import get_loss, names_of
@@ -17,12 +16,6 @@ from tamiz.estimators.base import BaseE2EFS
 from tamiz.estimators.networks import Network
 from tamiz.estimators.training import Auto, Training
 from tamiz.rows.targets import EncodedTarget, class_weights
-
-
-def _gives_probabilities(estimator: Any) -> bool:
-    if estimator._find_loss().probabilities is not None:
-        return True
-    raise AttributeError(f"loss={estimator.loss!r} gives no probabilities; use loss='logistic' or 'softmax'.")
 
 
 class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
@@ -201,7 +194,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         self.multilabel_ = target.codes is None
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return scores: above 0 for the second of two classes, the largest for the class predicted, above 0 for a label.
+        """Compute scores: above 0 for the second of two classes, the largest for the class predicted, above 0 for a label.
 
         Parameters
         ----------
@@ -216,7 +209,7 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         return scores if self.multilabel_ or self.classes_.size > 2 else scores[:, 0]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each row, or an indicator table of labels.
+        """Predict the class of each row, or an indicator table of labels.
 
         Parameters
         ----------
@@ -233,12 +226,12 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         codes = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
 
-    @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return probabilities of the classes (of each label, for an indicator table).
+        """Compute probabilities of the classes (of each label, for an indicator table).
 
         Classes count as ``class_weight`` says: with "balanced", probabilities are those of classes that are equally
-        frequent. For the squared hinge they are the logistic function of twice the score.
+        frequent. For the squared hinge they are the logistic function of twice the score; the scores of the linear network
+        are scaled for that, by what is left of them on rows that were left out.
 
         Parameters
         ----------
@@ -294,9 +287,9 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
         ridge regression whose penalty is chosen by generalised cross-validation. For other networks see
         :class:`E2EFSClassifier`.
     normalize : {"auto", "erf", "erf2", "standard"} or None, default="auto"
-        Normalisation of the columns: :class:`ErfScaler` as in the code that the paper's authors released ("erf", the
-        default) or as the paper prints it ("erf2", that of ``Training.paper()``), mean 0 and standard deviation 1, or none.
-        Rows count by their weights.
+        Normalisation of the columns: mean 0 and standard deviation 1 ("standard", the default for squared errors),
+        :class:`ErfScaler` as in the code that the paper's authors released ("erf", the default for other losses) or as the
+        paper prints it ("erf2"), or none. Rows count by their weights.
     groups : array-like of labels, shape (n_features,), list of lists, mapping or None, default=None
         Columns with the same label are kept or eliminated together, and M counts groups. Or lists of the names or numbers
         of the columns of each group (a mapping also names the groups); a column in none of them is a group of its own.

@@ -1,4 +1,4 @@
-"""What squared errors allow beyond the rule: exchange columns while the objective falls, and refit in closed form."""
+"""Closed forms of squared errors and squared hinges: exchange of columns, ridge regression, calibrated scores."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import minimize_scalar
+from scipy.special import expit
 
+from tamiz.core.losses import get_loss
 from tamiz.engines.contract import Fit, Problem
 from tamiz.engines.linear import LinearModel
 
@@ -127,3 +130,66 @@ def fit_ridge(table: Any, targets: np.ndarray, sample_weight: np.ndarray, fit_in
             best = min(best, ((total - explained) / left**2, penalty))
     coef = (vectors @ (pull / (spectrum + best[1])[:, None]) / scale[:, None]).T
     return LinearModel(coef, constant - coef @ mean)
+
+
+def calibrate(
+    model: LinearModel, table: Any, targets: np.ndarray, weights: np.ndarray, l2: float, n_features: int
+) -> LinearModel:
+    """Scale the scores of a squared hinge so that its probabilities hold on rows that it has not seen.
+
+    A row that is left out loses its pull on the weights: where its margin is below 1, the gap 1 - margin grows by 1 / (1 - h),
+    with the leverage h of a ridge regression on the rows with such gaps. The factor has the largest likelihood of these
+    margins, with the targets of Platt (1999), which keep it finite where no row is wrong. It is then reduced by what the choice
+    of the columns explains: of F columns of noise the M best have squared correlations of about 2 log(F / M) / N, and half of
+    that is not counted.
+
+    Parameters
+    ----------
+    model : LinearModel
+        The trained model.
+    table : ScaledTable
+        Its columns, normalised.
+    targets : ndarray of shape (n_samples, n_outputs)
+        -1 and +1.
+    weights : ndarray of shape (n_samples,)
+        Weights of the rows.
+    l2 : float
+        Weight decay of the refinement.
+    n_features : int
+        Columns that were selected from.
+    """
+    n_outputs, loss = targets.shape[1], get_loss("squared_hinge")
+    values, share = table.dense()[:MOST_ROWS].astype(np.float64), weights[:MOST_ROWS] / weights[:MOST_ROWS].mean()
+    signs = targets[:MOST_ROWS]
+    margins = signs * model.scores(values)
+    design = np.column_stack([values, np.ones(len(values))])
+    penalty = np.diag(np.append(np.full(values.shape[1], len(values) * n_outputs * l2), 1e-9))
+    for margin in margins.T:
+        active = margin < 1
+        part = design[active]
+        inverse = np.linalg.pinv((part.T * share[active]) @ part + penalty)
+        leverage = share[active] * np.einsum("ij,ij->i", part @ inverse, part)
+        margin[active] = 1 - (1 - margin[active]) / np.maximum(1 - leverage, 0.05)
+    one_class = n_outputs > 1 and bool(((signs > 0).sum(axis=1) == 1).all())
+    n_of_class = len(values) / (n_outputs if one_class else 2)
+    certainty, true = (n_of_class + 1) / (n_of_class + 2), signs.argmax(axis=1)[:, None]
+
+    def cost(log_slope: float) -> float:
+        scaled = np.exp(log_slope) * margins
+        if one_class:
+            right = np.take_along_axis(loss.class_probabilities(signs * scaled), true, axis=1)
+        else:
+            right = expit(loss.slope * scaled)
+        right = np.clip(right, 1e-12, 1 - 1e-12)
+        return -float(share @ (certainty * np.log(right) + (1 - certainty) * np.log1p(-right)).mean(axis=1))
+
+    slope = np.exp(minimize_scalar(cost, bounds=(-5.0, 3.0), method="bounded").x)
+    values, centred = (
+        values - np.average(values, axis=0, weights=share),
+        signs - np.average(signs, axis=0, weights=share),
+    )
+    spread = np.sqrt(np.maximum(np.average(values**2, axis=0, weights=share), 1e-18))
+    products = ((values.T * share) @ centred / spread[:, None]) ** 2 / np.maximum(share @ centred**2, 1e-18)
+    excess = 1 - np.log(n_features / len(spread)) / np.maximum(products.max(axis=1), 1e-9)
+    slope *= np.average(np.clip(excess, 0.02, 1.0), weights=np.abs(model.coef).sum(axis=0) * spread + 1e-18)
+    return model.rescaled(np.zeros(n_outputs), np.full(n_outputs, slope))

@@ -115,7 +115,7 @@ class Linear(Network):
         """Build the linear engine."""
         from tamiz.engines.linear import LinearEngine  # loads numba
 
-        return LinearEngine(fit_intercept=bool(training.fit_intercept))
+        return LinearEngine(bool(training.fit_intercept))
 
 
 class Additive(Network):
@@ -155,7 +155,7 @@ class Pairs(Network):
     n_screened: int | str = "auto"
 
     def _constraints(self) -> dict[str, Any]:
-        return {"n_screened": _whole_or("auto")}
+        return {"n_screened": _whole_or_auto()}
 
     def engine(self, training: Training) -> Engine:
         """Build the engine of pairs."""
@@ -180,8 +180,6 @@ class Dense(Network):
     n_init : int or "auto", default="auto"
         Starts from different weights, of which one is kept: that with the lowest loss on rows held out inside the fit (1,000
         rows and more; it is then trained on all), else on the training rows. "auto" is 4; 1 for ``Training.paper()``.
-    n_screened : int or None, default=None
-        Columns that are trained on, screened as by :class:`Pairs`; None: all.
     """
 
     name, title = "mlp", "dense network"
@@ -189,11 +187,10 @@ class Dense(Network):
 
     hidden_layer_sizes: Sequence[int] = PAPER_HIDDEN_LAYERS
     n_init: int | str = "auto"
-    n_screened: int | None = None
 
     def _constraints(self) -> dict[str, Any]:
         sizes = ["array-like"]  # the engine checks them
-        return {"hidden_layer_sizes": sizes, "n_init": _whole_or("auto"), "n_screened": _whole_or(None)}
+        return {"hidden_layer_sizes": sizes, "n_init": _whole_or_auto()}
 
     def engine(self, training: Training) -> Engine:
         """Build the dense engine."""
@@ -204,12 +201,7 @@ class Dense(Network):
             )
         from tamiz.engines.dense import DenseEngine  # loads numba
 
-        engine = DenseEngine(self.hidden_layer_sizes, n_init=_n_starts(self.n_init, schedules.DENSE_STARTS, training))
-        if self.n_screened is None:
-            return engine
-        from tamiz.engines.pairs import ScreenedEngine
-
-        return ScreenedEngine(engine, int(self.n_screened))
+        return DenseEngine(self.hidden_layer_sizes, n_init=_n_starts(self.n_init, schedules.DENSE_STARTS, training))
 
 
 @dataclass(kw_only=True, repr=False)
@@ -234,7 +226,7 @@ class TorchNetwork(Network):
     device: str = "cpu"
 
     def _constraints(self) -> dict[str, Any]:
-        return {"build": [callable], "n_init": _whole_or("auto"), "device": [str]}
+        return {"build": [callable], "n_init": _whole_or_auto(), "device": [str]}
 
     def engine(self, training: Training) -> Engine:
         """Build the engine of PyTorch."""
@@ -253,10 +245,10 @@ class Automatic(Linear):
     quick = False
 
 
-def _whole_or(other: str | None) -> list[Any]:
+def _whole_or_auto() -> list[Any]:
     from tamiz._utils.validation import AUTO, whole_number
 
-    return [whole_number(1), None if other is None else AUTO]
+    return [whole_number(1), AUTO]
 
 
 def _n_starts(n_init: int | str, automatic: int, training: Training) -> int:

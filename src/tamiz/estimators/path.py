@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tamiz._utils.pictures import Lines, Series, draw
@@ -23,21 +22,15 @@ from tamiz.estimators.e2efs import E2EFSClassifier
 from tamiz.estimators.training import is_auto
 from tamiz.rows.rows import Rows
 
-
-def _has(name: str) -> Any:
-    """Make a check for a method that the estimator of a path has."""
-
-    def check(path: Any) -> bool:
-        getattr(path.best_estimator_ if hasattr(path, "best_estimator_") else path._base(), name)
-        return True
-
-    return available_if(check)
+#: What a path has from the estimator of the chosen M, where that has it.
+_OF_THE_BEST = ("predict", "predict_proba", "decision_function", "score", "classes_")
 
 
 class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
     """Fit one estimator for each of several numbers of features, and choose among them on inner folds.
 
-    The fits share one normalised table. ``predict``, ``score``, ``transform`` and so on are those of the chosen one.
+    The fits share one normalised table. ``predict``, ``predict_proba``, ``decision_function``, ``score``, ``classes_`` and
+    ``transform`` are those of the chosen one.
 
     Parameters
     ----------
@@ -170,7 +163,7 @@ class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         return base.set_params(n_features_to_select=None, scoring=self.scoring)
 
     def _values(self, n_features: int) -> list[int]:
-        """Return the values of M, checked, each once."""
+        """Check the values of M, each once."""
         wanted = self.n_features_to_select
         if is_auto(wanted):
             return chooser.round_numbers(n_features)
@@ -181,7 +174,7 @@ class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         return sorted({resolve_n_features_to_select(value, n_features) for value in wanted})
 
     def support_at(self, n_features_to_select: int) -> np.ndarray:
-        """Return the selection for one of the values of M, as a mask over the columns.
+        """Look up the selection for one of the values of M, as a mask over the columns.
 
         Parameters
         ----------
@@ -200,50 +193,19 @@ class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         return self.estimators_[n_features_to_select].get_support()
 
     def _best(self) -> BaseE2EFS:
-        """Return the estimator of the chosen M."""
         check_is_fitted(self, "estimators_")
         if not hasattr(self, "best_estimator_"):
             raise ValueError("With cv=None no M is chosen: use estimators_[M], or give cv a number of folds.")
         return self.best_estimator_
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict with the estimator of the chosen M.
+    def __getattr__(self, name: str) -> Any:
+        """Hand on to the estimator of the chosen M."""
+        if name not in _OF_THE_BEST or (name == "classes_" and "estimators_" not in vars(self)):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if "best_estimator_" in vars(self) or getattr(self._base(), name, None) is None:
+            return getattr(self._best(), name)
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame, shape (n_samples, n_features)
-            The table; only the selected columns matter.
-
-        Returns
-        -------
-        ndarray, shape (n_samples,) or (n_samples, n_outputs)
-        """
-        return self._best().predict(X)
-
-    @_has("decision_function")
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Compute the scores of the classifier with the chosen M."""
-        return self._best().decision_function(X)
-
-    @_has("predict_proba")
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Compute probabilities of the classes with the classifier of the chosen M."""
-        return self._best().predict_proba(X)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Score the estimator of the chosen M: accuracy of classes, R2 of numbers.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            Table, target and weights of the rows.
-        """
-        return self._best().score(X, y, sample_weight)
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """Return the classes, of a classifier."""
-        return self._best().classes_
+        return lambda *_, **__: self._best()  # which raises
 
     def _get_support_mask(self) -> np.ndarray:
         return self._best().get_support()

@@ -204,30 +204,6 @@ def test_relieff_orders_features_as_skrebate_does(name, X, y):
     assert spearmanr(ReliefF(n_neighbors=10).fit(X, y).scores_, peer.feature_importances_).statistic >= 0.99
 
 
-def test_relieff_missing_values_of_binary_columns_follow_kononenko():
-    # 1 - P(value | class of the row with the missing value); both missing: 1 - sum_v P(v | c) P(v | d).
-    nan = np.nan
-    X = np.array([[0, 1], [1, 0], [nan, 1], [1, 1], [0, nan], [1, 0], [nan, 0], [0, 1.0]])
-    y = np.array([0, 0, 0, 0, 1, 1, 1, 1])
-
-    def share(value, c, f):
-        known = X[(y == c) & ~np.isnan(X[:, f]), f]
-        return np.mean(known == value)
-
-    def difference(f, i, j):
-        a, b = X[i, f], X[j, f]
-        if np.isnan(a) and np.isnan(b):
-            return 1.0 - sum(share(v, y[i], f) * share(v, y[j], f) for v in (0.0, 1.0))
-        if np.isnan(a):
-            return 1.0 - share(b, y[i], f)
-        if np.isnan(b):
-            return 1.0 - share(a, y[j], f)
-        return float(a != b)
-
-    expected = plain_relieff(X, y, 8, difference)
-    np.testing.assert_allclose(ReliefF(n_neighbors=8).fit(X, y).scores_, expected, atol=1e-12)
-
-
 def test_relieff_missing_values_of_numbers_are_expected_differences():
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(18, 3)), np.arange(18) % 3

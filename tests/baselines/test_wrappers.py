@@ -139,13 +139,6 @@ def test_pair_search_columns_of_an_exclusive_or_come_first():
     assert selector.search_.pairs[0].indices == tuple(sorted(truth.informative))
 
 
-def test_pair_search_below_20_rows_all_scores_are_equal():
-    X = np.random.default_rng(0).normal(size=(12, 4))
-    selector = PairSearchScore(n_features_to_select=2).fit(X, np.arange(12) % 2)
-    assert np.ptp(selector.scores_) == 0
-    assert selector.get_support().sum() == 2
-
-
 def test_random_selection_draws_every_feature_alike():
     drawn = sum(RandomSelection(3, random_state=seed).fit(np.ones((1, 10))).get_support() for seed in range(400))
     assert drawn.sum() == 1200

@@ -7,8 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
-from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -20,27 +18,14 @@ from tamiz.paper.protocol import PROTOCOLS
 from tamiz.paper.recipes import load_checked
 
 
-@dataclass
-class Served:
-    """A file and how the server mistreats it; a fault with a count lasts for that many requests."""
-
-    body: bytes
-    cut_after: int | None = None
-    cut_times: int = 10**9
-    cut_is_silent: bool = False  # no Content-Length, so that nothing but a checksum tells
-    stall_after: int | None = None
-    stall_times: int = 10**9
-    statuses: list[int] = field(default_factory=list)
-    headers: dict[str, str] = field(default_factory=dict)
-    redirect: str | None = None
-    delay: float = 0.0
-
-
 class BadServer:
-    """``files`` by path; ``requests`` is what was asked for."""
+    """Serve ``files``: for each path the answers in order, the last again and again; ``requests`` is what was asked for.
+
+    An answer may say ``status``, ``headers``, ``cut`` (bytes that are sent) and ``stall`` (send no more and wait).
+    """
 
     def __init__(self) -> None:
-        self.files: dict[str, Served] = {}
+        self.files: dict[str, list[dict]] = {}
         self.requests: list[str] = []
         self.stop_stalling = threading.Event()
         outer = self
@@ -49,7 +34,21 @@ class BadServer:
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
-                outer.answer(self)
+                path = self.path.lstrip("/")
+                outer.requests.append(path)
+                self.close_connection = True
+                answers = outer.files.get(path, [{"status": 404, "body": b""}])
+                answer = answers.pop(0) if len(answers) > 1 else answers[0]
+                body = b"" if "status" in answer else answer["body"]
+                self.send_response(answer.get("status", 200))
+                for name, value in {"Content-Length": str(len(body)), **answer.get("headers", {})}.items():
+                    if value:
+                        self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body[: answer.get("cut")])
+                if "stall" in answer:
+                    self.wfile.flush()
+                    outer.stop_stalling.wait(30)
 
             def log_message(self, *arguments: object) -> None:
                 """Quiet."""
@@ -65,8 +64,9 @@ class BadServer:
     def url(self, path: str) -> str:
         return f"http://127.0.0.1:{self.server.server_port}/{path}"
 
-    def put(self, path: str, body: bytes, **faults: object) -> str:
-        self.files[path] = Served(body, **faults)
+    def put(self, path: str, body: bytes, *answers: dict) -> str:
+        """Serve a file after some bad answers."""
+        self.files[path] = [{"body": body, **answer} for answer in (*answers, {})]
         return self.url(path)
 
     def close(self) -> None:
@@ -74,47 +74,6 @@ class BadServer:
         self.server.shutdown()
         self.thread.join()
         self.server.server_close()
-
-    def answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
-        path = handler.path.lstrip("/")
-        self.requests.append(path)
-        handler.close_connection = True
-        served = self.files.get(path)
-        if served is None:
-            return self.plain(handler, 404)
-        if served.statuses:
-            return self.plain(handler, served.statuses.pop(0), served.headers)
-        if served.redirect is not None:
-            return self.plain(handler, 302, {"Location": served.redirect})
-        time.sleep(served.delay)
-        return self.send(handler, served)
-
-    @staticmethod
-    def plain(handler: http.server.BaseHTTPRequestHandler, status: int, headers: dict[str, str] | None = None) -> None:
-        handler.send_response(status)
-        for name, value in (headers or {}).items():
-            handler.send_header(name, value)
-        handler.send_header("Content-Length", "0")
-        handler.end_headers()
-
-    def send(self, handler: http.server.BaseHTTPRequestHandler, served: Served) -> None:
-        body = served.body
-        handler.send_response(200)
-        if not served.cut_is_silent:
-            handler.send_header("Content-Length", str(len(body)))
-        handler.end_headers()
-        if served.cut_after is not None and served.cut_times > 0:
-            served.cut_times -= 1
-            handler.wfile.write(body[: served.cut_after])
-            return
-        if served.stall_after is not None and served.stall_times > 0:
-            served.stall_times -= 1
-            handler.wfile.write(body[: served.stall_after])
-            handler.wfile.flush()
-            self.stop_stalling.wait(30)
-            return
-        handler.wfile.write(body)
-        return
 
 
 @pytest.fixture

@@ -94,24 +94,6 @@ def test_the_weighted_squared_hinge_with_its_penalty_is_minimised(train):
     np.testing.assert_allclose(linear.bias.item(), best[-1], atol=3e-3)
 
 
-def test_same_seed_same_network_and_the_global_state_is_left_alone():
-    problem, _ = two_classes()
-    torch.manual_seed(5)
-    start = ThreeLayerNet(5, 1).state_dict()
-    ends = []
-    for seed, disturb in ((0, 1), (0, 2), (1, 1)):
-        net = nn.Sequential(nn.Dropout(0.2), ThreeLayerNet(5, 1))
-        net[1].load_state_dict(start)
-        torch.manual_seed(disturb)
-        before = torch.random.get_rng_state()
-        fit_network(net, problem, quick(3), HINGE, seed=seed)
-        assert torch.equal(before, torch.random.get_rng_state())
-        assert not net.training
-        ends.append(net[1].layers[0].weight.detach())
-    assert torch.equal(ends[0], ends[1])
-    assert not torch.equal(ends[0], ends[2])
-
-
 def test_rates_and_penalty_by_hand():
     # With SGD, loss (0 - s)^2 and one row of x = 1, a step multiplies the weight by 1 - 2 * rate.
     net = nn.Linear(1, 1, bias=False)
@@ -171,24 +153,6 @@ def test_saliency_of_a_network_by_hand():
     share = input_saliency(net, Problem(np.eye(2), np.zeros((2, 1))), ERROR)
     np.testing.assert_allclose(share, [0.25, 0.75], rtol=1e-6)
     assert input_saliency(NaiveSVM(3, 1), Problem(np.ones((2, 3)), np.ones((2, 1))), HINGE).tolist() == [0.0] * 3
-
-
-def test_repeating_the_rows_of_a_class_changes_nothing():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(20, 5)).astype(np.float32)
-    codes = np.repeat([0, 1], 10)
-    torch.manual_seed(0)
-    net = ThreeLayerNet(5, 1)
-    fit_network(net, Problem(X, HINGE.encode(codes, 2)), quick(), HINGE)
-
-    def share(index, batch_size=512):
-        return input_saliency(net, Problem(X[index], HINGE.encode(codes[index], 2)), HINGE, codes[index], batch_size)
-
-    whole = share(np.arange(20))
-    assert whole.sum() == pytest.approx(1.0)
-    np.testing.assert_allclose(share(np.r_[np.arange(20), np.arange(10)]), whole, rtol=1e-6)
-    np.testing.assert_allclose(share(np.arange(20), batch_size=3), whole, rtol=1e-5)
-    assert not np.allclose(share(np.r_[np.arange(20), 0]), whole)  # but within a class every sample counts
 
 
 # ---- what all four promise

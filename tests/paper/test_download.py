@@ -20,44 +20,49 @@ def leftovers(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-#: Faults of the server that a download gets over, and how often it then asks.
-PASSING = [
-    ({}, 1),
-    ({"cut_after": 70_000, "cut_times": 2}, 3),
-    ({"stall_after": 50_000, "stall_times": 1}, 2),
-    ({"statuses": [503, 429]}, 3),
-]
-
-
-@pytest.mark.parametrize(("faults", "n_requests"), PASSING)
+@pytest.mark.parametrize(
+    ("answers", "n_requests"),
+    [
+        ([], 1),
+        ([{"cut": 70_000}] * 2, 3),
+        ([{"cut": 50_000, "stall": True}], 2),
+        ([{"status": 503}, {"status": 429}], 3),
+    ],
+)
 @pytest.mark.parametrize("checksum", [SHA, MD5, SHA[:7] + SHA[7:].upper(), None])
-def test_faults_that_pass(server, tmp_path, monkeypatch, checksum, faults, n_requests):
-    monkeypatch.setattr("tamiz.paper.download.TIMEOUT", 1.0 if "stall_after" in faults else 60)
-    faults = {name: list(value) if isinstance(value, list) else value for name, value in faults.items()}
-    download(server.put("a", BODY, **faults), tmp_path / "file.bin", checksum=checksum)
+def test_faults_that_pass(server, tmp_path, monkeypatch, checksum, answers, n_requests):
+    monkeypatch.setattr("tamiz.paper.download.TIMEOUT", 1.0 if "stall" in str(answers) else 60)
+    seen = []
+    url = server.put("a", BODY, *answers)
+    download(url, tmp_path / "file.bin", checksum=checksum, progress=lambda *call: seen.append(call))
     assert leftovers(tmp_path) == ["file.bin"]
     assert (tmp_path / "file.bin").read_bytes() == BODY
     assert len(server.requests) == n_requests
+    assert seen[-1] == ("file.bin", len(BODY), len(BODY))
 
 
-#: Faults that stay: what the error says, and how often it asks.
-LASTING = [
-    ({"cut_after": 70_000}, None, r"cut after 70000 of 300000 bytes \(tried 3 times\)", 3),
-    ({"stall_after": 0}, None, "stalled after 0 bytes", 3),
-    ({"statuses": [503] * 9}, None, r"answered 503 .*tried 3 times", 3),
-    ({"statuses": [404]}, None, r"file\.bin:\n.*answered 404 Not Found", 1),
-    ({"cut_after": 299_999, "cut_is_silent": True}, SHA, "damaged or was changed: its checksum is sha256:", 1),
-    ({"redirect": "/a"}, None, "302", None),
-    ({"redirect": "file:///etc/hostname"}, None, r"not allowed|302", None),
-]
-
-
-@pytest.mark.parametrize(("faults", "checksum", "message", "n_requests"), LASTING)
-def test_faults_that_stay(server, tmp_path, monkeypatch, faults, checksum, message, n_requests):
+@pytest.mark.parametrize(
+    ("answer", "checksum", "message", "n_requests"),
+    [
+        ({"cut": 70_000}, None, r"cut after 70000 of 300000 bytes \(tried 3 times\)", 3),
+        ({"cut": 0, "stall": True}, None, "stalled after 0 bytes", 3),
+        ({"status": 503}, None, r"answered 503 .*tried 3 times", 3),
+        ({"status": 404}, None, r"file\.bin:\n.*answered 404 Not Found", 1),
+        (
+            {"cut": 299_999, "headers": {"Content-Length": ""}},
+            SHA,
+            "damaged or was changed: its checksum is sha256:",
+            1,
+        ),
+        ({"status": 302, "headers": {"Location": "/a"}}, None, "302", None),
+        ({"status": 302, "headers": {"Location": "file:///etc/hostname"}}, None, r"not allowed|302", None),
+    ],
+)
+def test_faults_that_stay(server, tmp_path, monkeypatch, answer, checksum, message, n_requests):
     (tmp_path / "file.bin").write_bytes(b"old")
-    monkeypatch.setattr("tamiz.paper.download.TIMEOUT", 0.5 if "stall_after" in faults else 60)
+    monkeypatch.setattr("tamiz.paper.download.TIMEOUT", 0.5 if "stall" in answer else 60)
     with pytest.raises(DownloadError, match=message):
-        download(server.put("a", BODY, **faults), tmp_path / "file.bin", checksum=checksum)
+        download(server.put("a", BODY, *[answer] * 20), tmp_path / "file.bin", checksum=checksum)
     assert (tmp_path / "file.bin").read_bytes() == b"old"
     assert leftovers(tmp_path) == ["file.bin"]
     assert n_requests in (None, len(server.requests))
@@ -65,7 +70,12 @@ def test_faults_that_stay(server, tmp_path, monkeypatch, faults, checksum, messa
 
 def test_mirrors_and_redirects(server, tmp_path):
     good = server.put("good", BODY)
-    urls = [server.url("missing"), server.put("bad", BODY[::-1]), server.put("there", b"", redirect="/good"), good]
+    urls = [
+        server.url("missing"),
+        server.put("bad", BODY[::-1]),
+        server.put("there", b"", {"status": 302, "headers": {"Location": "/good"}}),
+        good,
+    ]
     download(urls, tmp_path / "file.bin", checksum=SHA)
     assert server.requests == ["missing", "bad", "there", "good"]
     redirect = _SafeRedirects().redirect_request
@@ -86,7 +96,7 @@ def test_full_disk(server, small_disk):
     """With an announced size it is refused at once; without one it is noticed when it happens, and cleaned up."""
     with pytest.raises(DownloadError, match=r"disk is full.*needs 300\.0 kB.*TAMIZ_DATA_HOME"):
         download(server.put("a", BODY), small_disk / "file.bin")
-    server.put("b", BODY, cut_after=len(BODY), cut_is_silent=True)
+    server.put("b", BODY, {"headers": {"Content-Length": ""}})
     with pytest.raises(DownloadError, match="disk is full"):
         download(server.url("b"), small_disk / "file.bin")
     assert leftovers(small_disk) == []

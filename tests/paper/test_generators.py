@@ -16,19 +16,6 @@ from tamiz.paper import (
 UNIFORM = {make_ring: 2, make_xor: 2, make_ring_xor: 4, make_ring_xor_sum: 6}
 
 
-@pytest.mark.parametrize("make", UNIFORM)
-def test_same_seed_same_table_other_seed_other_table(make):
-    X, y, truth = make(n_samples=100, n_features=30, random_state=3)
-    X2, y2, truth2 = make(n_samples=100, n_features=30, random_state=3)
-    X3, _, truth3 = make(n_samples=100, n_features=30, random_state=4)
-    np.testing.assert_array_equal(X, X2)
-    np.testing.assert_array_equal(y, y2)
-    np.testing.assert_array_equal(truth.informative, truth2.informative)
-    assert not np.array_equal(X, X3)
-    assert truth.informative.tolist() != truth3.informative.tolist()
-    assert X.shape == (100, 30)
-
-
 @pytest.mark.parametrize(("make", "n_informative"), UNIFORM.items())
 def test_classes_are_balanced_and_only_the_truth_decides(make, n_informative):
     X, y, truth = make(n_samples=50_000, n_features=n_informative + 1, random_state=0)

@@ -46,22 +46,6 @@ def test_result_comes_back_bit_for_bit(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        Cell("microarray", CELL.name, {**CELL.settings, "unit": 1}),
-        Cell("microarray", CELL.name, {**CELL.settings, "parameters": {"alpha": 0.25}}),
-        Cell("three-layer", CELL.name, CELL.settings),
-        Cell("microarray", CELL.name, CELL.settings, version="999"),
-    ],
-    ids=["split", "parameter", "protocol", "version"],
-)
-def test_anything_changed_is_another_cell(tmp_path, other):
-    store = CellStore(tmp_path)
-    store.write(CELL, {"a": 1})
-    assert store.read(other) is None
-
-
-@pytest.mark.parametrize(
     "damage",
     [
         lambda content: content[: len(content) // 2],

@@ -102,14 +102,6 @@ def test_few_splits_make_nothing_bold_and_both_recipes_are_rows():
     assert "published" not in summary.markdown, "the paper's means are over five numbers of features"
 
 
-def test_nemenyi_is_not_printed_where_no_ranks_can_differ_so_much():
-    plan = Microarray(datasets=["colon", "lung"], methods=["fisher", "e2efs"], k=[10], repeats=1)
-    cells, results = microarray_cells(plan, lambda method, learner, *rest: 0.5 + 0.01 * len(method + learner))
-    words = plan.summarise(cells, results, {}).markdown
-    assert "tell no two rows apart by their mean ranks" in words
-    assert "differ by less than" not in words
-
-
 def test_dead_networks_are_counted_and_the_median_is_shown(tmp_path):
     plan = ThreeLayer(datasets=["madelon", "gina_rebuilt"], methods=["fisher", "e2efs"], repeats=2)
     cells, results = [], {}
@@ -188,30 +180,6 @@ def load_page_script():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def headline(method, value, **more):
-    score = {"dataset": "COLON", "measure": "accuracy", "basis": "mean of 3 splits", "method": method, "value": value}
-    return ("microarray", "results/a.md", {**score, "label": method.title(), "recipe": None, "published": None, **more})
-
-
-def test_headlines_take_the_best_row_of_each_kind_and_recipe():
-    scores = [
-        headline("fisher", 0.8),
-        headline("mim", 0.7),
-        headline("e2efs", 0.85, recipe="paper", label="E2E-FS, SVM", published=0.86),
-        headline("e2efs", 0.9, recipe="tamiz"),
-        headline("pairs", 0.95, recipe="tamiz"),
-        headline("all", 1.0),
-        headline("fisher", 0.99, dataset="LUNG"),
-    ]
-    script = load_page_script()
-    paper, tamiz, lung = script.headline_rows(scores)
-    assert (paper["label"], paper["best"]["value"], paper["other"]["method"]) == ("COLON [paper]", 0.85, "fisher")
-    assert (tamiz["best"]["method"], tamiz["e2efs"]["value"], tamiz["other"]["value"]) == ("pairs", 0.9, 0.8)
-    assert (lung["label"], lung["e2efs"]) == ("LUNG", None)
-    table = script.summary_table([paper, tamiz, lung])
-    assert "| COLON [paper] | E2E-FS, SVM: 0.850 (0.860) | SVM: 0.850 (0.860) | – | Fisher: 0.800 |" in table
 
 
 def test_pages_of_several_runs(tmp_path):

@@ -114,7 +114,7 @@ class Study:
 
     @property
     def table(self) -> DataTable | None:
-        """Return the table as it was read; None for arrays."""
+        """Table as it was read; None for arrays."""
         return self.rows.source if self.encoder is not None else None
 
     @property
@@ -130,7 +130,7 @@ class Study:
         return self.selection_of(self.model)
 
     def selection_of(self, model: Any) -> Selection:
-        """Return the selection of columns of the table of a fitted model: of ``model`` or one of ``models``."""
+        """Selection of columns of the table by a fitted model: ``model`` or one of ``models``."""
         found = model.selection_
         if found.n_features == len(self.rows.names) and self.rows.is_plain:
             return found.with_names(self.rows.names)
@@ -173,7 +173,7 @@ class Study:
 
     @cached_property
     def saved_model(self) -> SavedModel:
-        """Return the model as a file holds it: it reads the kept columns of a table by their names."""
+        """Model as a file holds it, which reads the kept columns of a table by their names."""
         found = SavedModel.from_estimator(self.model, self.encoder, self.targets, self.settings.get("na_values"))
         if self.table is None:
             return found
@@ -220,7 +220,7 @@ class Study:
         return self.model.predict(X) if self.encoder is None else self.saved_model.predict(X)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything that the command writes to ``selected.json``, as plain lists and numbers."""
+        """Collect everything that the command writes to ``selected.json``, as plain lists and numbers."""
         evaluation = self.evaluation
         return to_plain(
             {
@@ -642,7 +642,7 @@ def _score_test(study: Study, test: Any, reading: dict[str, Any], label: str | N
 
 
 def _signed_weights(model: Any, y: np.ndarray) -> list[float] | None:
-    """Return one weight for each kept column of the matrix: signed for one output, its size over several."""
+    """One weight for each kept column of the matrix: signed for one output, its size over several."""
     weights = getattr(model, "coef_", None) if hasattr(getattr(model, "model_", None), "coef") else None
     if weights is None:
         return None

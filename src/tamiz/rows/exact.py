@@ -16,7 +16,7 @@ FARTHEST = 1e15
 
 
 def uses_erf(kind: str) -> bool:
-    """Return whether a normalisation ends with the error function.
+    """Check whether a normalisation ends with the error function.
 
     Examples
     --------

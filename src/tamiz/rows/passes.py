@@ -255,7 +255,7 @@ class Reservoir:
         return sorted({value for part in self._parts for value in part[1].tolist()})
 
     def sample(self) -> tuple[Any, np.ndarray, np.ndarray]:
-        """Return rows, targets and numbers, in the order of the numbers."""
+        """Rows, targets and numbers, in the order of the numbers."""
         self._trim()
         X, y, rows, _ = self._parts[0]
         order = np.argsort(rows, kind="stable")

@@ -122,7 +122,7 @@ class Rows:
         return self.n_columns == self.columns.size
 
     def fold(self, train: Any, test: Any) -> tuple[Part, Part]:
-        """Return the training and the test part of a fold, encoded by what the training rows tell."""
+        """Split off the training and the test part of a fold; the encoder is fitted on the training part."""
         train, test = self.weighted(train), self.weighted(test)
         if self.encoder is None or self._encoded is not None:
             return self._part(train, None), self._part(test, None)
@@ -130,24 +130,24 @@ class Rows:
         return self._part(train, encoder), self._part(test, encoder)
 
     def whole(self) -> tuple[Any, Part]:
-        """Return the encoder fitted on all rows (None without one) and all rows."""
+        """Encode all rows; also give the encoder that was fitted on them (None without one)."""
         encoder = None
         if self.encoder is not None:
             encoder = copy.copy(self.encoder).fit(self.source, rows=self.used)
         return encoder, self._part(self.used, encoder)
 
     def take(self, rows: Any) -> Part:
-        """Return some rows of a matrix that needs no encoder."""
+        """Take some rows of a matrix that needs no encoder."""
         return self._part(self.weighted(rows), None)
 
     def reordered(self, features: np.ndarray | None, targets: np.ndarray | None) -> Rows:
-        """Return the same rows, of which row i has the features of row ``features[i]`` and the target of ``targets[i]``."""
+        """Reorder the rows: row i has the features of row ``features[i]`` and the target of ``targets[i]``."""
         other = copy.copy(self)
         other._features, other._targets = features, targets
         return other
 
     def weighted(self, rows: Any) -> np.ndarray:
-        """Return the numbers of those of some rows that have a weight above 0."""
+        """Keep those of some rows that have a weight above 0."""
         rows = np.asarray(rows)
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64, copy=False)
         return rows if self.sample_weight is None else rows[self.sample_weight[rows] > 0]
@@ -176,7 +176,7 @@ class Rows:
         return Part(X, y, None if self.sample_weight is None else self.sample_weight[of_target], rows)
 
     def _check_values(self, values: Any, name: str) -> np.ndarray | None:
-        """Return one known value per row."""
+        """Check that there is one known value per row."""
         if values is None:
             return None
         array = np.asarray(values)
@@ -198,7 +198,7 @@ class Rows:
 
 
 def read_time(values: Any) -> np.ndarray:
-    """Return times as numbers that can be ordered; text must hold numbers or ISO 8601 dates.
+    """Convert times to numbers that can be ordered; text must hold numbers or ISO 8601 dates.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def read_time(values: Any) -> np.ndarray:
 
 
 def _seconds(text: str) -> float:
-    """Return the seconds since 1970 of an ISO 8601 date; without a time zone it is taken as UTC."""
+    """Seconds since 1970 of an ISO 8601 date; without a time zone it is taken as UTC."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

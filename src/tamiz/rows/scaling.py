@@ -32,7 +32,7 @@ class ColumnStatistics:
     deviation: np.ndarray
 
     def of(self, columns: Any) -> ColumnStatistics:
-        """Return the statistics of some of the columns."""
+        """Take the statistics of some of the columns."""
         return ColumnStatistics(self.mean[columns], self.deviation[columns])
 
 
@@ -58,7 +58,7 @@ class ScaledTable:
     owned: bool
 
     def dense(self) -> np.ndarray:
-        """Return the values with nothing left out, for engines that take no sparse tables."""
+        """Fill in the zeros of a sparse table, for engines that take no sparse tables."""
         if not sp.issparse(self.values):
             return self.values
         values = self.values.toarray()
@@ -116,7 +116,7 @@ def apply_normalization(X: Any, statistics: ColumnStatistics | None, kind: str |
 
 
 def _as_it_is(X: Any, constant: np.ndarray) -> ScaledTable:
-    """Return a table without normalisation: copied only where its type, its order or a constant column requires it."""
+    """Take a table without normalisation: copied only where its type, its order or a constant column requires it."""
     numbers = X.data if sp.issparse(X) else X
     largest = np.finfo(np.float32).max
     if numbers.size and (numbers.max() > largest or numbers.min() < -largest):
@@ -188,7 +188,7 @@ def _divisor(statistics: ColumnStatistics, kind: str) -> np.ndarray:
 
 
 def normalize_dense(X: np.ndarray, statistics: ColumnStatistics, kind: str) -> np.ndarray:
-    """Return :func:`normalize_exact` of a dense table as a new C-ordered float32 table, within 1e-6, fast.
+    """Normalise a dense table like :func:`normalize_exact`, within 1e-6, into a new C-ordered float32 table.
 
     Examples
     --------
@@ -204,7 +204,7 @@ def normalize_dense(X: np.ndarray, statistics: ColumnStatistics, kind: str) -> n
 
 
 def normalize_sparse(X: Any, statistics: ColumnStatistics, kind: str) -> tuple[sp.csr_matrix, np.ndarray]:
-    """Return a sparse table S and a row of offsets with ``S + offset`` the normalised table; nothing is shared with X.
+    """Normalise a sparse table to a sparse S and a row of offsets, of which ``S + offset`` is the result.
 
     Examples
     --------
@@ -357,7 +357,7 @@ class MissingValues:
     indicated: np.ndarray
 
     def apply(self, X: Any) -> Any:
-        """Return a table without gaps, with the indicators behind its columns; the table itself is not changed."""
+        """Fill the gaps of a table and append the indicators behind its columns; the table itself is not changed."""
         if sp.issparse(X):
             X = X.tocsr(copy=True)
             gaps = np.isnan(X.data)
@@ -371,7 +371,7 @@ class MissingValues:
         return np.hstack([filled, gaps[:, self.indicated].astype(X.dtype)]) if self.indicated.size else filled
 
     def of(self, columns: np.ndarray) -> MissingValues:
-        """Return the same for some of the columns, in rising order.
+        """Restrict to some of the columns, in rising order.
 
         Examples
         --------
@@ -383,7 +383,7 @@ class MissingValues:
 
 
 def learn_missing(X: Any, weights: np.ndarray | None = None) -> MissingValues:
-    """Return the weighted mean of the values there are in each column, and which columns have gaps.
+    """Compute the weighted mean of the known values of each column, and find the columns with gaps.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class EncodedTarget:
 
 
 def as_target(y: Any) -> Any:
-    """Return a target as an array; integers of a nullable column become plain integers, None stays None.
+    """Convert a target to an array; integers of a nullable column become plain integers, None stays None.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def check_no_missing(y: Any) -> None:
 
 
 def decide_task(y: Any, task: str = "auto") -> Literal["classification", "regression"]:
-    """Return whether a target holds classes or numbers.
+    """Decide whether a target holds classes or numbers.
 
     With ``task="auto"``: text, booleans and categorical columns are classes; numbers of which one has a fractional part
     are regression; whole numbers are classes if there are at most two different ones, or at most 20 and at least five
@@ -127,7 +127,7 @@ def decide_task(y: Any, task: str = "auto") -> Literal["classification", "regres
 
 
 def encode_classes(y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted classes of a target and the number 0 .. C-1 of the class of each row.
+    """Sort the classes of a target and number the class of each row from 0 to C-1.
 
     Examples
     --------
@@ -231,7 +231,7 @@ def _encode_numbers(y: Any, robust: bool) -> EncodedTarget:
 
 
 def class_weights(class_weight: Any, classes: np.ndarray, codes: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-    """Return one weight per class.
+    """Compute one weight per class.
 
     Parameters
     ----------

@@ -90,14 +90,7 @@ def test_microarray_from_the_command_to_the_page(tmp_path):
     assert "9 cells computed, 0 found finished, 0 failed, in" in done.stderr
     assert "Fisher, SVM" in done.stdout
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == [
-        "cells",
-        "results.csv",
-        "results.json",
-        "results.md",
-        "run.json",
-        "timing.csv",
-    ]
+    assert names == ["cells", "results.csv", "results.json", "results.md", "run.json", "timing.csv"]
     before = {name: (tmp_path / name).read_bytes() for name in names if name.startswith("results")}
     done = run(*words)
     assert "0 cells computed, 9 found finished" in done.stderr

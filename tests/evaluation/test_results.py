@@ -37,11 +37,7 @@ VERDICTS = [  # evaluation, beginning and part of the verdict
     (make(0.9, 0.9, null=None), "2 of 5 columns", "not compared with shuffled targets"),
     (make(0.9, 0.9, n_kept=5), "All 5 columns were kept", "better than shuffled"),
     (make(0.49, 0.4), "No sign of signal: balanced accuracy of 0.490 is not above chance (0.500)", ""),
-    (
-        make(-0.0001, -0.4, metric=PLAIN_R2),
-        "No sign of signal: R² of -0.000 is not above chance",
-        "",
-    ),
+    (make(-0.0001, -0.4, metric=PLAIN_R2), "No sign of signal: R² of -0.000 is not above chance", ""),
     (
         make(0.6, 0.6, null=replace(SHUFFLED, p_value=0.3)),
         "No sign of signal: shuffled targets do as well (p = 0.30",

@@ -50,8 +50,9 @@ def compare_command(
 ) -> None:
     """Compare several selectors on the same folds of one table.
 
-    What each keeps is scored by the same linear model. Writes a report, and the scores as CSV and JSON; prints the score of each
-    method for each k, its stability, time and rank, with marks from corrected resampled t tests.
+    What each keeps is scored by the same linear model. Writes a report, and the
+    scores as CSV and JSON; prints the score of each method for each k, its
+    stability, time and rank, with marks from corrected resampled t tests.
     """
     values = [opt.parse_k(word.strip()) for word in (k or "").split(",") if word.strip()]
     if k is not None and (not values or "auto" in values):

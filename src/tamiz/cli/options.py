@@ -73,7 +73,9 @@ SCHEDULER_HELP = "Dask scheduler whose workers read the rows and run the folds: 
 
 TablePath = Annotated[Path, typer.Argument(metavar="FILE", help=FILE_HELP, show_default=False)]
 Target = Annotated[Texts, reading("--target -t COLUMN", "Column to predict; repeat it for several numbers.")]
-TaskOption = Annotated[Task | None, reading("--task", "What the target is, if its values mislead.")]
+TaskOption = Annotated[
+    Task | None, reading("--task KIND", "classification or regression, if the values of the target mislead.")
+]
 Ignore = Annotated[Texts, reading("--ignore -i COLUMN", IGNORE_HELP)]
 Categorical = Annotated[Texts, reading("--categorical -c COLUMN", "Column of codes of categories. Repeatable.")]
 Read = Annotated[Texts, reading("--read NAME=VALUE", READ_HELP)]

@@ -45,8 +45,9 @@ def pairs(
 ) -> None:
     """Find columns that act together: pairs that say more about the target than both columns alone.
 
-    Prints the strongest pairs with p values that are corrected for all pairs; writes all pairs and columns (CSV, JSON) and
-    a report with a picture of each of the strongest pairs.
+    Prints the strongest pairs with p values that are corrected for all pairs;
+    writes all pairs and columns (CSV, JSON) and a report with a picture of each
+    of the strongest pairs.
     """
     wanted = opt.one_target(target, "pairs")
     opt.check_paths(file)

@@ -16,7 +16,8 @@ _RUNNING = ("protocol", "jobs", "dask", "out", "json", "quiet")
 Text: TypeAlias = str | None
 Number: TypeAlias = int | None
 tables, images_, running = (
-    partial(typer.Option, show_default=False, rich_help_panel=panel) for panel in ("Tables", "Images", "Running")
+    partial(typer.Option, show_default=False, metavar="VALUE", rich_help_panel=panel)
+    for panel in ("Tables", "Images", "Running")
 )
 PROTOCOL_HELP = (
     "microarray (the table of gene and challenge data), three-layer (figure 2), images (MNIST and others), surfaces (figure 1), "

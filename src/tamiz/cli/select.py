@@ -17,14 +17,14 @@ DEMO_TABLE = "breast-cancer-with-noise.csv"
 
 def select_command(
     file: opt.TablePath,
-    k: opt.Number = None,
-    keep: opt.Keep = None,
-    drop: opt.Drop = None,
     target: opt.Target = None,
     task: opt.TaskOption = None,
     ignore: opt.Ignore = None,
     categorical: opt.Categorical = None,
     read: opt.Read = None,
+    k: opt.Number = None,
+    keep: opt.Keep = None,
+    drop: opt.Drop = None,
     network: opt.Network = "linear",
     missing: opt.MissingOption = opt.Missing.median,
     training: opt.TrainingOption = None,
@@ -49,8 +49,9 @@ def select_command(
 ) -> None:
     """Keep the k columns that predict the target best, with a cross-validated score and a report.
 
-    Without -k the number is chosen on inner folds. Writes the kept columns (CSV, JSON), the reduced table, the fitted model and
-    a report; prints alerts, the score of the kept, of all and of random columns, and a verdict.
+    Without -k the number is chosen on inner folds. Writes the kept columns
+    (CSV, JSON), the reduced table, the fitted model and a report; prints alerts,
+    the score of the kept, of all and of random columns, and a verdict.
     """
     arguments: dict[str, Any] = {"k": opt.parse_k(k) if k is not None else "auto", "keep": keep, "drop": drop}
     opt.check_paths(file, test)

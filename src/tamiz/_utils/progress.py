@@ -122,7 +122,7 @@ class ProgressBar:
         self._draw(done, total, note)
 
     def line(self, done: int, total: int | None, elapsed: float, note: str = "", width: int = 20) -> str:
-        """Return the text of the bar.
+        """Write the text of the bar.
 
         Examples
         --------

@@ -9,7 +9,7 @@ WARNING = "Warning: "
 
 
 def quote(value: object, width: int = 60) -> str:
-    """Return a value in quotes, on one line, cut if it is too long for a message.
+    """Quote a value on one line, cut if it is too long for a message.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def quote(value: object, width: int = 60) -> str:
 
 
 def list_some(values: Sequence[object], limit: int = 5) -> str:
-    """Return the first values in quotes, and how many more there are.
+    """List the first values in quotes, and how many more there are.
 
     Parameters
     ----------

@@ -8,7 +8,6 @@ import scipy.sparse as sp
 
 from tamiz.report.columns import (
     Columns,
-    check_report_table,
     describe_distribution,
     find_clusters,
     fold_grid,
@@ -146,18 +145,6 @@ def test_folds_may_hold_features_or_columns(mixed):
         assert (n_kept, grid.rows) == (3, ["colour", "size", "sex", "other"])
         assert grid.values.sum(axis=1).tolist() == [3, 0, 0, 3]
     assert fold_grid(columns, by_column[:1]) is None
-
-
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        (np.zeros((4, 3)), "X has 3 columns, the selection was made on 400"),
-        ([["a"]], "The report needs X as a table of numbers"),
-    ],
-)
-def test_tables_that_do_not_fit_are_refused(selection, X, message):
-    with pytest.raises(ValueError, match=message):
-        check_report_table(X, selection)
 
 
 @pytest.mark.parametrize(

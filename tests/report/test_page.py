@@ -24,7 +24,6 @@ from tamiz import E2EFSClassifier, E2EFSPath, StabilitySelection, find_pairs, se
 from tamiz.evaluation.intervals import Interval
 from tamiz.evaluation.metrics import BALANCED_ACCURACY
 from tamiz.report import render, report, summary
-from tamiz.report.compare_view import method_positions
 from tamiz.report.page import _environment, gather
 from tamiz.report.select_view import select_view
 from tamiz.report.text import clean_text
@@ -250,6 +249,8 @@ BAD = [
     (lambda s, p: report(s, path=p), IsADirectoryError, "is a folder; give the name of a file"),
     (lambda s, p: report(s, path=p / "no" / "r.html"), FileNotFoundError, "There is no folder"),
     (lambda s, p: render(s, wrong=1), TypeError, "wrong"),
+    (lambda s, p: render(s, np.zeros((4, 3))), ValueError, "X has 3 columns, the selection was made on 400"),
+    (lambda s, p: render(s, [["a"]]), ValueError, "The report needs X as a table of numbers"),
 ]
 
 
@@ -310,11 +311,6 @@ def test_the_compare_page_says_all_it_should(comparison, about):
     assert "svm-rfe has the best mean" in render(other, **about)
     bare = dataclasses.replace(comparison, seconds=None, supports=None, scores=np.full((6, 5, 1), np.nan))
     assert re.findall(r'<section id="(\w+)"', render(bare, **about)) == ["curves", "repeat"]
-
-
-def test_methods_keep_their_colour_whatever_else_is_compared():
-    assert method_positions(["fisher", "e2efs"]) == method_positions(["all", "fisher", "mine", "e2efs"])[1::2]
-    assert len(set(method_positions(["a", "b", "fisher", "Fisher"]))) == 4
 
 
 def test_no_pair_is_said_as_that():

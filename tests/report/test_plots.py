@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
-import sys
 
 import matplotlib
 import numpy as np
@@ -67,22 +65,6 @@ def test_kept_columns(selection, table, genes):
 def test_what_a_kind_needs_is_named(kind, message):
     with pytest.raises(ValueError, match=message):
         Selection(np.array([True, False]), np.array([1, 2])).plot(kind)
-
-
-def test_without_matplotlib_the_error_says_what_to_install():
-    code = """
-import sys
-sys.modules["matplotlib"] = None
-import numpy as np
-from tamiz.selection import Selection
-history = {"step": np.array([0, 1]), "n_alive": np.array([2, 1])}
-try:
-    Selection(np.array([True, False]), np.array([1, 2]), history=history).plot()
-except ImportError as error:
-    print(error)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert 'pip install "tamiz[plot]"' in done.stdout
 
 
 def test_lines_are_drawn_with_all_their_parts():

@@ -356,51 +356,11 @@ def test_the_slider_shows_the_set_of_every_number_of_columns(open_page, genes, t
     assert not browser.find_element(By.ID, "other-m").is_displayed()
 
 
-def printed_headings(browser) -> tuple[int, list[tuple[str, list[int]]]]:
-    """The number of printed pages, and for each heading the pages of it and of what follows, up to the first picture or table.
-
-    A tagged PDF holds the elements of the page as a tree, in their order, and says on which page each piece stands.
-    """
-    options = {"generateTaggedPDF": True, "generateDocumentOutline": True}
-    printed = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", options)["data"])
-    objects = {int(n): body for n, body in re.findall(rb"\n(\d+) 0 obj\n(<<.*?)endobj", printed, re.DOTALL)}
-
-    def parts(n: int) -> tuple[str, bytes, list[int]]:
-        body = objects[n]
-        children = re.search(rb"/K (\[.*?\]>>|\d+ 0 R|\d+)", body, re.DOTALL)
-        kids = re.sub(rb"<<.*?>>", b"", children[1], flags=re.DOTALL) if children else b""
-        kind = re.search(rb"/S /(\w+)", body)
-        return kind[1].decode() if kind else "", body, [int(kid) for kid in re.findall(rb"(\d+) 0 R", kids)]
-
-    def pages(n: int) -> list[int]:
-        _, body, kids = parts(n)
-        own = [int(page) for page in re.findall(rb"/Pg (\d+) 0 R", body)]
-        return own + [page for kid in kids for page in pages(kid)]
-
-    found = []
-    for n in objects:
-        kind, body, _ = parts(n)
-        if kind not in ("H1", "H2", "H3"):
-            continue
-        siblings = parts(int(re.search(rb"/P (\d+) 0 R", body)[1]))[2]
-        seen = pages(n)
-        for other in siblings[siblings.index(n) + 1 :]:
-            its = pages(other)
-            text = parts(other)[0] in ("P", "L")
-            seen += its if text else its[:1]
-            if its and not text:
-                break
-        found.append((f"{kind} {n}", seen))
-    return len(re.findall(rb"/Type\s*/Page\b(?!s)", printed)), found
-
-
 @pytest.mark.parametrize("which", ["genes", "houses"])
-def test_print_is_light_takes_few_pages_and_strands_no_heading(open_page, which):
+def test_print_is_light_and_takes_few_pages(open_page, which):
     browser = open_page(which, theme="dark")
-    n_pages, headings = printed_headings(browser)
-    assert n_pages <= 6
-    assert len(headings) >= 8
-    assert {name: pages for name, pages in headings if len(set(pages)) > 1} == {}
+    printed = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
+    assert len(re.findall(rb"/Type\s*/Page\b(?!s)", printed)) <= 6
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
         assert browser.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

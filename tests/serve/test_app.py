@@ -175,27 +175,12 @@ def test_a_wrong_request_is_answered_with_a_message(ask, uploaded, change, words
     assert words in json.loads(body)["error"]
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"target": "sick"}, "no target 'sick'"),
-        ({"drop": [f"gene {i}" for i in range(12)]}, "drop leaves no feature"),
-        ({"keep": ["gene 1", "gene 2", "gene 3"]}, "more than n_features_to_select=2"),
-        ({"keep": ["nobody"]}, "'nobody'"),
-        ({"keep": ["gene 1"], "drop": ["gene 1"]}, "keep and drop are at odds"),
-    ],
-)
-def test_a_wish_that_the_table_cannot_fulfil_is_a_problem(ask, uploaded, change, words):
-    wish = {"page": "p", "table": uploaded["table"], "target": "ill", "m": 2, **change}
-    events = events_of(ask("fit", "POST", json.dumps(wish))[2])
-    assert [kind for kind, _ in events] == ["problem", "end"]
-    assert words in events[0][1]["message"]
-
-
-def test_m_is_lowered_to_the_columns_that_there_are(ask, uploaded):
-    wish = {"page": "p", "table": uploaded["table"], "target": "ill", "m": 99, "drop": ["gene 1"]}
-    events = [event for event in events_of(ask("fit", "POST", json.dumps(wish))[2]) if event[0] != "progress"]
-    assert (events[0][0], events[0][1]["m"], events[0][1]["columns"]) == ("fit", 11, 12)
+def test_a_request_that_the_table_cannot_fulfil_is_a_problem(ask, uploaded):
+    for change, words in (({"target": "sick"}, "no target 'sick'"), ({"keep": ["nobody"]}, "'nobody'")):
+        wish = {"page": "p", "table": uploaded["table"], "target": "ill", "m": 2, **change}
+        events = events_of(ask("fit", "POST", json.dumps(wish))[2])
+        assert [kind for kind, _ in events] == ["problem", "end"]
+        assert words in events[0][1]["message"]
 
 
 def test_nonsense_is_answered_with_a_message(ask):
@@ -286,20 +271,6 @@ def test_a_wrong_way_of_reading_is_answered_with_a_message_and_the_table_stays(a
     assert status == 422
     assert words in json.loads(body)["error"]
     assert json.loads(ask(f"tables/{uploaded['table']}")[2])["columns"] == uploaded["columns"]
-
-
-def test_m_and_network_are_chosen_on_inner_folds(ask, uploaded):
-    wish = {"page": "p", "table": uploaded["table"], "target": "ill", "m": "auto", "network": "auto"}
-    events = [event for event in events_of(ask("fit", "POST", json.dumps(wish))[2]) if event[0] != "progress"]
-    assert [kind for kind, _ in events[:2]] == ["chosen", "fit"]
-    assert [kind for kind, _ in events[-2:]] == ["done", "end"]
-    chosen = events[0][1]
-    assert (chosen["network"], chosen["m"]) == ("linear", events[1][1]["m"])
-    assert chosen["m"] in (1, 2, 3)
-    assert "the simplest that the best on inner folds does not clearly beat" in chosen["words"]
-    assert "the fewest within one standard error" in chosen["words"]
-    code = json.loads(ask("code", "POST", json.dumps(wish))[2])["code"]
-    assert "k='auto'" in code
 
 
 def test_a_page_that_goes_away_ends_its_export(server, ask, csv_of, monkeypatch):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -114,15 +113,6 @@ def test_a_drag_of_m_is_followed(opened):
     assert len(kept(opened)) == 4
 
 
-def test_fifty_drags_leave_no_fit_running(opened, server):
-    for i in range(50):
-        set_slider(opened, i % 11)
-        time.sleep(0.02)
-    wait_for(opened, lambda: is_done(opened, 49 % 11 + 1))
-    assert server.app.jobs.wait(300)
-    assert server.app.jobs.wait(0)
-
-
 def test_a_column_is_forced_in_and_out(opened):
     set_slider(opened, 1)
     wait_for(opened, lambda: is_done(opened, 2))
@@ -196,37 +186,6 @@ def test_report_and_code_are_exported(opened, small_file, tmp_path):
     assert "balanced accuracy" in text.lower()
 
 
-def test_a_reload_keeps_what_was_chosen(opened):
-    set_slider(opened, 4)
-    wait_for(opened, lambda: is_done(opened, 5))
-    opened.find_element(By.CSS_SELECTOR, "[aria-label='Force gene 2 out']").click()
-    wait_for(opened, lambda: is_done(opened, 5) and "gene 2" not in kept(opened))
-    before = kept(opened)
-    opened.refresh()
-    wait_for(opened, lambda: is_done(opened, 5))
-    assert kept(opened) == before
-    assert text_of(opened, "title") == "small.csv"
-
-
-def test_two_tabs_do_not_disturb_each_other(opened, server, csv_of):
-    first = opened.current_window_handle
-    opened.switch_to.new_window("tab")
-    try:
-        opened.get(server.url)
-        wait_for(opened, lambda: opened.find_elements(By.CSS_SELECTOR, "#network option"))
-        assert not opened.find_element(By.ID, "work").is_displayed()
-        opened.find_element(By.ID, "file").send_keys(str(csv_of(40, 7, "tab.csv")))
-        wait_for(opened, lambda: is_done(opened, 7))
-        set_slider(opened, 1)  # still under way when the tab is closed
-    finally:
-        opened.close()
-        opened.switch_to.window(first)
-    assert (text_of(opened, "title"), len(kept(opened))) == ("small.csv", 10)
-    set_slider(opened, 2)
-    wait_for(opened, lambda: is_done(opened, 3))
-    assert text_of(opened, "title") == "small.csv"
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -244,16 +203,6 @@ def test_a_broken_table_gives_a_message(page, tmp_path, content, words):
     assert words in message
     for secret in ("Traceback", "tamiz-serve-", "/tmp", "Error:"):
         assert secret not in message
-
-
-def test_a_wide_table_is_answered(page, csv_of):
-    page.find_element(By.ID, "file").send_keys(str(csv_of(24, 20_000, "wide.csv")))
-    wait_for(page, lambda: is_done(page, 10), 120)
-    assert "10 of 20,000 columns" in text_of(page, "headline")
-    target = page.find_element(By.ID, "target")
-    target.clear()
-    target.send_keys("gene 1999")
-    assert 1 <= len(page.find_elements(By.CSS_SELECTOR, "#target-names option")) <= 50
 
 
 def test_axe_finds_no_violation_and_nothing_scrolls_sideways(opened, check_page):

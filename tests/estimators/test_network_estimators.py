@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import subprocess
 import sys
 
@@ -11,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
-from tamiz import Dense, E2EFSClassifier, E2EFSPath, E2EFSRegressor, TorchNetwork, Training
+from tamiz import Dense, E2EFSClassifier, E2EFSRegressor, TorchNetwork, Training
 
 QUICK = {"training": Training(ramp_steps=400, warmup_steps=50, refinement_epochs=20), "random_state": 0}
 
@@ -44,13 +43,6 @@ def test_the_network_reads_the_selected_columns_alone(table):
     other[:, ~clf.get_support()] = 1e3
     np.testing.assert_array_equal(clf.decision_function(other), clf.decision_function(X))
     assert next(clf.module_.parameters()).shape[1] == 2
-
-
-def test_several_classes(three_classes):
-    X, y = three_classes
-    clf = E2EFSClassifier(3, network="mlp", loss="softmax", **QUICK).fit(X, y)
-    assert clf.get_support(indices=True).tolist() == [2, 5, 9]
-    assert clf.score(X, y) > 0.85
 
 
 def test_labels_and_a_sparse_table(table):
@@ -89,19 +81,6 @@ def test_same_seed_same_result_and_the_random_state_of_torch_is_left_alone(table
     )
     assert torch.equal(torch.random.get_rng_state(), before)
     np.testing.assert_array_equal(one.decision_function(table[0]), two.decision_function(table[0]))
-
-
-def test_pickle(table):
-    clf = E2EFSClassifier(2, network="mlp", **{**QUICK, "training": Training(ramp_steps=100)}).fit(*table)
-    again = pickle.loads(pickle.dumps(clf))
-    np.testing.assert_array_equal(again.predict(table[0]), clf.predict(table[0]))
-
-
-def test_a_path(table):
-    path = E2EFSPath(
-        [2, 4], estimator=E2EFSClassifier(network="mlp", **{**QUICK, "training": Training(ramp_steps=100)})
-    ).fit(*table)
-    assert [path.support_at(m).sum() for m in (2, 4)] == [2, 4]
 
 
 def test_networks_that_do_not_fit(table):

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from tamiz import E2EFSClassifier, E2EFSPath, E2EFSRegressor
+from tamiz import E2EFSClassifier, E2EFSRegressor
 from tamiz.paper import make_ring, make_ring_xor_sum, make_xor
 from tamiz.persistence import SavedModel
 
@@ -126,11 +126,6 @@ def test_how_many_are_screened_can_be_set():
     assert few.get_support().sum() == 30
 
 
-def test_one_row_is_reported():
-    with pytest.raises(ValueError, match="1 sample"):
-        clone(REGRESSOR).fit(np.ones((1, 5)), [1.0])
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_two_rows_constants_and_one_column():
     X = np.column_stack([np.zeros(2), [0.0, 1.0], np.full(2, 7.0), [3.0, 1.0]])
@@ -140,13 +135,6 @@ def test_two_rows_constants_and_one_column():
     assert np.isfinite(constant.decision_function(np.ones((3, 60)))).all()
     one = clone(CLASSIFIER).set_params(n_features_to_select=1).fit(X[:, [1]], [0, 1])
     assert one.get_support().tolist() == [True]
-
-
-def test_a_path_of_several_m():
-    X, y = saddle()
-    path = E2EFSPath([2, 4], estimator=REGRESSOR, n_jobs=2).fit(X, y)
-    np.testing.assert_array_equal(path.estimators_[2].predict(X), clone(REGRESSOR).fit(X, y).predict(X))
-    assert path.support_at(4).sum() == 4
 
 
 @pytest.mark.parametrize("n_classes", [0, 2, 3])

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -25,15 +24,6 @@ def test_each_selection_is_that_of_a_fit_of_its_own(table, make, n_jobs, normali
         np.testing.assert_array_equal(path.support_at(m), alone.get_support())
         np.testing.assert_array_equal(path.estimators_[m].coef_, alone.coef_)
         np.testing.assert_array_equal(path.estimators_[m].predict(X), alone.predict(X))
-
-
-def test_processes_give_the_same(table):
-    X, y = table
-    here = E2EFSPath([2, 5], estimator=CLASSIFIER).fit(X, y)
-    with joblib.parallel_config(backend="loky"):
-        there = E2EFSPath([2, 5], estimator=CLASSIFIER, n_jobs=2).fit(X, y)
-    for m in (2, 5):
-        np.testing.assert_array_equal(here.estimators_[m].coef_, there.estimators_[m].coef_)
 
 
 def test_regression_weights_and_names(numbers):

@@ -16,21 +16,6 @@ _PROC = Path("/proc")
 _STILL_TO_LOAD = 300 * 1024**2
 
 
-def format_memory(amount: float) -> str:
-    """Format an amount of memory.
-
-    Examples
-    --------
-    >>> format_memory(1536), format_memory(2.5e9)
-    ('1.5 KB', '2.3 GB')
-    """
-    for unit in ("bytes", "KB", "MB"):
-        if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    return f"{amount:.1f} GB"
-
-
 def _read_number(path: Path, pattern: str = r"\s*(\d+)\s*$") -> int | None:
     """Read a number from a file of the kernel; None if there is none ("max" means no limit)."""
     try:

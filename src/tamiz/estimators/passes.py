@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.base import clone
 
 from tamiz._utils.extras import require
-from tamiz._utils.memory import available_memory, format_memory
+from tamiz._utils.memory import available_memory
+from tamiz._utils.progress import format_size
 from tamiz._utils.validation import resolve_n_features_to_select
 from tamiz.errors import SourceError
 from tamiz.estimators.training import GATING_PARAMETERS, is_auto
@@ -49,9 +50,9 @@ def rows_that_fit(max_memory: float | None, n_columns: int, most: int) -> int:
     free = max_memory if max_memory is not None else (available_memory() or 4e9) / 4
     rows = int(min(most, free / (BYTES_PER_VALUE * n_columns)))
     if rows < _LEAST_ROWS:
-        needed = format_memory(BYTES_PER_VALUE * n_columns * _LEAST_ROWS)
+        needed = format_size(BYTES_PER_VALUE * n_columns * _LEAST_ROWS)
         raise SourceError(
-            f"{format_memory(free)} are not enough for {_LEAST_ROWS} rows of {n_columns:,} columns, which take {needed}: raise "
+            f"{format_size(free)} are not enough for {_LEAST_ROWS} rows of {n_columns:,} columns, which take {needed}: raise "
             "max_memory, or leave columns out."
         )
     return rows

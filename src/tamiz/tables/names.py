@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tamiz._utils.memory import available_memory, format_memory
+from tamiz._utils.memory import available_memory
 from tamiz._utils.names import suggest
+from tamiz._utils.progress import format_size
 from tamiz._utils.text import list_some, quote
 from tamiz.errors import TableArgumentError, TableError, TableMemoryError
 
@@ -238,11 +239,11 @@ def check_memory(amount: float, what: str) -> None:
     >>> check_memory(10, "the table")
     >>> check_memory(2**60, "the table")
     Traceback (most recent call last):
-    tamiz.errors.TableMemoryError: the table needs about 1073741824.0 GB of memory, ... are available...
+    tamiz.errors.TableMemoryError: the table needs about 1152921504.6 GB of memory, ... are available...
     """
     available = available_memory()
     if available is not None and amount > available:
         raise TableMemoryError(
-            f"{what} needs about {format_memory(amount)} of memory, but only {format_memory(available)} are "
+            f"{what} needs about {format_size(amount)} of memory, but only {format_size(available)} are "
             "available. Leave columns out with `ignore`, take fewer rows, or use a machine with more memory."
         )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tamiz._utils.extras import active_client
-from tamiz._utils.memory import available_memory, format_memory
+from tamiz._utils.memory import available_memory
 from tamiz._utils.progress import format_size
 from tamiz._utils.validation import collect_lazy
 from tamiz.errors import SourceError
@@ -198,7 +198,7 @@ class BigTable:
         first = self.passes[0]
         return (
             f"The table ({first.n_rows:,} rows, {format_size(first.n_bytes)}) is read in passes within "
-            f"{format_memory(self.limit)}: columns are selected on {self.n_sampled:,} rows, drawn by a hash of their number; "
+            f"{format_size(self.limit)}: columns are selected on {self.n_sampled:,} rows, drawn by a hash of their number; "
             "scores, curve, shuffled targets and alerts are those of this sample."
         )
 

@@ -333,6 +333,9 @@ def fit_linear(network: Any, problem: Problem, recipe: Any, loss: Loss, seed: in
     Examples
     --------
     >>> problem = Problem(np.array([[-1.0], [-2.0], [1.0], [2.0]]), np.array([[-1.0], [-1.0], [1.0], [1.0]]))
+    >>> from dataclasses import replace
+    >>> from tamiz.core.losses import get_loss
+    >>> from tamiz.paper.deep import NAIVE
     >>> network = nn.Linear(1, 1)
     >>> fit_linear(network, problem, replace(NAIVE, learning_rate=0.1, l2=0.0), get_loss("squared_hinge"))
     >>> network.weight.item() > 0.5
@@ -370,6 +373,7 @@ def evaluate_loss(model: nn.Module, problem: Problem, loss: Loss, batch_size: in
 
     Examples
     --------
+    >>> from tamiz.core.losses import get_loss
     >>> problem = Problem(np.array([[1.0], [2.0]]), np.array([[1.0], [-1.0]]))
     >>> evaluate_loss(make_network("linear", 1, 1), problem, get_loss("squared_hinge"))
     1.0
@@ -410,6 +414,7 @@ def input_saliency(
 
     Examples
     --------
+    >>> from tamiz.core.losses import get_loss
     >>> net = nn.Linear(2, 1)
     >>> net.weight.data = torch.tensor([[3.0, -1.0]])
     >>> problem = Problem(np.zeros((4, 2)), np.ones((4, 1)))

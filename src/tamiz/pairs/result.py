@@ -245,7 +245,7 @@ class PairSearch:
 
     @property
     def summary(self) -> str:
-        """How many pairs and columns are significant, in two sentences.
+        """Count the significant pairs and columns, in two sentences.
 
         A column counts once: as significant on its own, or as significant in a pair only.
         """

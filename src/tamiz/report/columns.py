@@ -123,7 +123,7 @@ class Columns:
         return (np.where(block[:, lacking[0]] > 0.5, np.nan, values) if lacking and numeric else values), ()
 
     def scores(self, X: Any, columns: Sequence[int] | np.ndarray, target: np.ndarray | None) -> np.ndarray:
-        """One number per row and column; a level is placed by the mean of the target over its rows."""
+        """Compute one number per row and column; a level is placed by the mean of the target over its rows."""
         found = np.empty((X.shape[0], len(columns)))
         for place, column in enumerate(columns):
             values, levels = self.read(X, int(column))

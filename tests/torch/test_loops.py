@@ -565,16 +565,3 @@ def test_a_mask_that_is_never_used_warns(build, table):
     with pytest.warns(UserWarning, match="gamma had no gradient in the last 100 steps"):
         optimizer.step()
     assert mask.step == 0
-
-
-def test_gradients_for_each_sample(build, table):
-    mask, model = build(hidden=8)
-    attached(mask, model)
-    parameters = dict(model.named_parameters())
-
-    def loss(parameters, x, y):
-        return (functional_call(model, parameters, (x[None],)).squeeze() - y).square()
-
-    each = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(parameters, *table)
-    nn.functional.mse_loss(model(table[0]).squeeze(1), table[1]).backward()
-    torch.testing.assert_close(each["0.gamma"].mean(0), mask.gamma.grad, rtol=1e-4, atol=1e-5)

@@ -64,39 +64,38 @@ def hooks(optimizer):
     return len(optimizer._optimizer_step_pre_hooks) + len(optimizer._optimizer_step_post_hooks)
 
 
-@pytest.mark.parametrize(
-    "schedule", [{"warmup_steps": -1}, {"ramp_steps": 0}, {"max_steps": 0}, {"ramp_steps": -5, "max_steps": 3}]
-)
-def test_a_wrong_schedule_leaves_no_hook(build, schedule):
-    mask, model = build()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with pytest.raises(ValueError, match="_steps is out of range"):
-        mask.attach(optimizer, **schedule)
-    assert hooks(optimizer) == 0
-    mask.attach(optimizer)  # and the way is still free
+def of_all(mask, model):
+    return torch.optim.SGD(model.parameters(), lr=0.1)
 
 
-def test_an_optimizer_without_gamma(build):
-    mask, model = build()
-    optimizer = torch.optim.SGD(model[1].parameters(), lr=0.1)
-    with pytest.raises(ValueError, match=r"not among the parameters of this optimizer.*model\.parameters\(\)"):
-        mask.attach(optimizer)
-    assert hooks(optimizer) == 0
+def of_others(mask, model):
+    return torch.optim.SGD(model[1].parameters(), lr=0.1)
 
 
-def test_what_is_no_optimizer(build):
-    mask, model = build()
-    with pytest.raises(TypeError, match=r"attach needs a torch\.optim\.Optimizer, got Sequential"):
-        mask.attach(model)
-
-
-def test_a_gamma_that_takes_no_gradient(build):
-    mask, model = build()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def of_a_frozen_gamma(mask, model):
     mask.gamma.requires_grad_(False)
-    with pytest.raises(ValueError, match=r"requires_grad_\(\) before attach"):
-        mask.attach(optimizer)
-    assert hooks(optimizer) == 0
+    return of_all(mask, model)
+
+
+@pytest.mark.parametrize(
+    ("make", "schedule", "error", "message"),
+    [
+        (of_all, {"warmup_steps": -1}, ValueError, "_steps is out of range"),
+        (of_all, {"ramp_steps": 0}, ValueError, "_steps is out of range"),
+        (of_all, {"max_steps": 0}, ValueError, "_steps is out of range"),
+        (of_others, {}, ValueError, r"not among the parameters of this optimizer.*model\.parameters\(\)"),
+        (lambda mask, model: model, {}, TypeError, r"attach needs a torch\.optim\.Optimizer, got Sequential"),
+        (of_a_frozen_gamma, {}, ValueError, r"requires_grad_\(\) before attach"),
+    ],
+)
+def test_a_refused_attach_leaves_no_hook(build, make, schedule, error, message):
+    mask, model = build()
+    optimizer = make(mask, model)
+    with pytest.raises(error, match=message):
+        mask.attach(optimizer, **schedule)
+    assert isinstance(optimizer, torch.nn.Module) or hooks(optimizer) == 0
+    mask.gamma.requires_grad_()
+    mask.attach(of_all(mask, model))  # and the way is still free
 
 
 def test_attached_twice(build):

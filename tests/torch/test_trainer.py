@@ -3,7 +3,6 @@
 import functools
 import subprocess
 import sys
-import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -170,18 +169,6 @@ def test_a_single_tensor_is_its_own_target():
         chosen = train(model, data, mse, **QUICK).indices.tolist()
         assert len({index % 2 for index in chosen}) == 2
         assert max(chosen) < 4
-
-
-def test_pixels_of_a_small_network_of_convolutions():
-    generator = torch.Generator().manual_seed(0)
-    X = torch.randn(200, 2, 6, 6, generator=generator)
-    y = (X[:, :, 2, 3].sum(1) > 0).long()
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Conv2d(2, 8, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(288, 2))
-    model = nn.Sequential(FeatureMask((1, 6, 6), 1), net)
-    selection = train(model, (X, y), nn.functional.cross_entropy, **QUICK)
-    assert selection.indices.tolist() == [15]
-    assert selection.shape == (1, 6, 6)
 
 
 def test_all_features_means_warmup_and_refinement_only():
@@ -354,14 +341,6 @@ def test_a_used_mask_is_refused_until_it_is_reset():
         train(model, regression(), mse, **QUICK)
     model[0].reset()
     assert train(model, regression(), mse, **QUICK).indices.tolist() == [4, 17]
-
-
-def test_any_optimizer_and_no_warning():
-    for factory in (functools.partial(torch.optim.SGD, lr=0.05, momentum=0.9), torch.optim.AdamW, torch.optim.RMSprop):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            selection = train(deep(), regression(), mse, optimizer=factory, **QUICK)
-        assert selection.indices.tolist() == [4, 17]
 
 
 def test_held_out_rows_alone_move_gamma(tmp_path):

@@ -39,37 +39,22 @@ def _erf(x):
 
 
 @njit(cache=True, nogil=True, fastmath=FINITE_MATH, error_model="numpy")
-def _normalize_row(x, mean, scale, with_erf, out):
-    if with_erf:
-        for j in range(x.shape[0]):
-            z = (x[j] - mean[j]) / scale[j] if scale[j] > 0.0 else 0.0
-            out[j] = _erf(np.float32(z))
-    else:
-        for j in range(x.shape[0]):
-            z = (x[j] - mean[j]) / scale[j] if scale[j] > 0.0 else 0.0
-            out[j] = np.float32(min(max(z, -FARTHEST), FARTHEST))
-
-
-@njit(cache=True, nogil=True)
 def normalize_rows(X, mean, scale, with_erf, out):
     """Write ``(x - mean) / scale``, or erf of it, of a C-ordered table into ``out`` (float32); 0 where the scale is 0."""
     for i in range(X.shape[0]):
-        _normalize_row(X[i], mean, scale, with_erf, out[i])
+        for j in range(X.shape[1]):
+            z = (X[i, j] - mean[j]) / scale[j] if scale[j] > 0.0 else 0.0
+            out[i, j] = _erf(np.float32(z)) if with_erf else np.float32(min(max(z, -FARTHEST), FARTHEST))
 
 
 @njit(cache=True, nogil=True, fastmath=FINITE_MATH, error_model="numpy")
-def _add_row(x, weight, middle, half, total, squares):
-    for j in range(x.shape[0]):
-        u = (x[j] - middle[j]) / half[j]
-        total[j] += weight * u
-        squares[j] += weight * u * u
-
-
-@njit(cache=True, nogil=True)
 def add_moments(X, weights, middle, half, total, squares):
     """Add the weighted sums of ``u`` and ``u^2``, ``u = (x - middle) / half`` in [-1, 1]: no overflow, no cancellation."""
     for i in range(X.shape[0]):
-        _add_row(X[i], weights[i], middle, half, total, squares)
+        for j in range(X.shape[1]):
+            u = (X[i, j] - middle[j]) / half[j]
+            total[j] += weights[i] * u
+            squares[j] += weights[i] * u * u
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -21,11 +21,13 @@ from tamiz import E2EFSClassifier
 from tamiz.core import Rule
 from tamiz.core.losses import get_loss
 from tamiz.core.rule import selection_schedule
-from tamiz.engines import Problem, Schedule, additive_schedule, loop
+from tamiz.engines import loop
 from tamiz.engines.additive import N_KNOTS, hat_basis
+from tamiz.engines.contract import Problem
 from tamiz.engines.design import Design
 from tamiz.engines.linear import LinearEngine
 from tamiz.engines.memory import new_memory
+from tamiz.engines.schedule import Schedule, additive_schedule
 from tamiz.engines.training import training_numbers
 from tamiz.paper import load_dataset, make_ring
 from tamiz.rows.scaling import prepare_table

@@ -19,9 +19,10 @@ from torch import nn
 
 from tamiz.core import Rule
 from tamiz.core.losses import get_loss
-from tamiz.engines import Problem, Schedule
+from tamiz.engines.contract import Problem
 from tamiz.engines.dense import DenseEngine
 from tamiz.engines.linear import LinearEngine
+from tamiz.engines.schedule import Schedule
 from tamiz.torch import FeatureMask
 
 warnings.simplefilter("ignore")

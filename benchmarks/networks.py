@@ -26,8 +26,9 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from tamiz import E2EFSClassifier
 from tamiz.core import Rule
 from tamiz.core.losses import get_loss
-from tamiz.engines import Engine, Problem, Schedule
+from tamiz.engines.contract import Engine, Problem
 from tamiz.engines.dense import DenseEngine
+from tamiz.engines.schedule import Schedule
 from tamiz.paper import load_dataset
 
 #: Runs with the sources of either version: prints the CPU seconds of a fit, after one that loads and compiles everything.

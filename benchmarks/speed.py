@@ -26,8 +26,9 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from tamiz import E2EFSClassifier, E2EFSPath
 from tamiz.core import Rule
 from tamiz.core.losses import get_loss
-from tamiz.engines import Fit, Problem, Schedule
+from tamiz.engines.contract import Fit, Problem
 from tamiz.engines.linear import LinearEngine
+from tamiz.engines.schedule import Schedule
 from tamiz.paper import load_dataset
 from tamiz.rows.scaling import prepare_table
 

@@ -2,15 +2,13 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tamiz.core import VARIANTS, Rule
+from tamiz.core import Rule
 from tamiz.core.losses import LOSSES, get_loss
-from tamiz.engines import Problem, additive_schedule
 from tamiz.engines.additive import AdditiveEngine, AdditiveModel
+from tamiz.engines.contract import Problem
 from tamiz.engines.linear import LinearEngine
+from tamiz.engines.schedule import additive_schedule
 
 
 def fit_additive(X, targets, m, loss="squared_hinge", engine=None, *, seed=0, variant="soft", n_features=None, **more):
@@ -27,32 +25,6 @@ def u_shaped(n=300, f=40, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, size=(n, f)).astype(np.float32)
     return X, (X[:, 5] ** 2 + X[:, 21] ** 2)[:, None]
-
-
-@settings(max_examples=20, deadline=None)
-@given(
-    st.integers(1, 12).flatmap(lambda f: st.tuples(st.just(f), st.integers(1, f))),
-    st.sampled_from(list(VARIANTS)),
-    st.sampled_from(list(LOSSES)),
-    st.booleans(),
-    st.integers(0, 1000),
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_exactly_m_columns_whatever_they_hold(sizes, variant, loss, sparse, seed):
-    f, m = sizes
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(12, f)).round(rng.integers(3)).astype(np.float32)
-    X[:, 0] = 1.0
-    targets = np.where(rng.random((12, 2)) > 0.5, 1.0, -1.0)
-    table = sp.csr_matrix(X) if sparse else X
-    fit = fit_additive(table, targets, m, loss, variant=variant, ramp_steps=200, refinement_epochs=2)
-    assert fit.selection.support.sum() == m
-    assert sorted(fit.selection.ranking) == list(range(1, f + 1))
-    assert fit.selection.engine == "additive"
-    n_outputs = 1 if LOSSES[loss].exclusive else 2
-    scores = fit.model.scores(table[:, fit.selection.indices])
-    assert scores.shape == (12, n_outputs)
-    assert np.isfinite(scores).all()
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "softmax", "squared_error", "huber"])
@@ -81,34 +53,6 @@ def test_several_outputs_have_curves_of_their_own():
     assert valley[0] > valley[4] < valley[-1]
     assert (np.diff(line) > 0).all()
     assert np.abs(nothing).max() < 0.05
-
-
-@pytest.mark.parametrize("with_offset", [False, True])
-def test_sparse_equals_dense(with_offset):
-    rng = np.random.default_rng(3)
-    cells = np.where(rng.random((120, 30)) > 0.6, rng.normal(size=(120, 30)), 0.0).astype(np.float32)
-    offset = rng.normal(size=30).astype(np.float32) if with_offset else None
-    dense = cells if offset is None else cells + offset
-    target = np.where(np.abs(cells[:, 4]) + np.abs(cells[:, 9]) > 0.5, 1.0, -1.0)[:, None]
-    expected = fit_additive(dense, target, 2)
-    fit = fit_additive(sp.csr_matrix(cells), target, 2, offset=offset)
-    assert fit.selection.indices.tolist() == expected.selection.indices.tolist() == [4, 9]
-    kept = sp.csr_matrix(cells[:, [4, 9]])
-    part = None if offset is None else offset[[4, 9]]
-    np.testing.assert_allclose(fit.model.scores(kept, part), expected.model.scores(dense[:, [4, 9]]), atol=1e-2)
-
-
-def test_entries_of_a_sparse_table_that_are_stored_twice_count_as_their_sum():
-    X, score = u_shaped(n=100)
-    target = np.where(score > np.median(score), 1.0, -1.0)
-    indptr = 80 * np.arange(101)
-    halves = sp.csr_matrix((np.hstack([X / 2, X / 2]).ravel(), np.tile(np.arange(40), 200), indptr), shape=X.shape)
-    assert not halves.has_canonical_format
-    twice = fit_additive(halves, target, 2)
-    once = fit_additive(sp.csr_matrix(X), target, 2)
-    np.testing.assert_array_equal(twice.selection.ranking, once.selection.ranking)
-    np.testing.assert_allclose(twice.model.heights, once.model.heights, atol=1e-4)
-    assert halves.nnz == 2 * X.size
 
 
 def test_columns_of_two_values_give_the_linear_model():
@@ -146,25 +90,6 @@ def test_groups_of_columns_are_kept_together():
     assert (np.sign(scores) == target[:, 0]).mean() > 0.8
 
 
-def test_all_columns_wanted_and_one_row():
-    X, _ = u_shaped()
-    fit = fit_additive(X[:, :4], np.sign(X[:, :1]), 4)
-    assert fit.selection.support.all()
-    one = fit_additive(X[:1, :4], np.ones((1, 1)), 2, ramp_steps=200)
-    assert one.selection.support.sum() == 2
-    np.testing.assert_array_equal(one.model.heights, 0.0)
-
-
-def test_same_seed_same_result_and_the_callers_memory_is_left_alone():
-    X, score = u_shaped()
-    target, before = np.where(score > np.median(score), 1.0, -1.0), X.copy()
-    X.flags.writeable = False
-    a, b, c = (fit_additive(X, target, 2, seed=seed) for seed in (5, 5, 6))
-    np.testing.assert_array_equal(a.model.heights, b.model.heights)
-    assert not np.array_equal(a.model.heights, c.model.heights)
-    np.testing.assert_array_equal(X, before)
-
-
 def test_outside_of_the_training_rows_a_curve_is_constant():
     model = AdditiveModel(np.array([-1.0, 0.0, 2.0]), np.array([0, 3]), np.array([[1.0, 0.0, 4.0]]), np.array([10.0]))
     assert model.scores(np.array([[-9.0], [1.0], [9.0]]))[:, 0].tolist() == [11.0, 12.0, 14.0]
@@ -177,15 +102,3 @@ def test_a_curve_of_a_column_that_is_not_there(column):
     model = AdditiveModel(np.array([0.0]), np.array([0, 1]), np.zeros((1, 1)), np.zeros(1))
     with pytest.raises(IndexError, match="one of the 1 selected columns"):
         model.effects(column)
-
-
-def test_a_table_beyond_the_memory_allowed_is_reported():
-    X, score = u_shaped()
-    with pytest.raises(MemoryError, match=r"the curves of 40 columns and 300 rows take .* select fewer columns first"):
-        fit_additive(X, score, 2, "squared_error", AdditiveEngine(max_bytes=300 * 40 * 7 * 4 - 1))
-    fit_additive(X, score, 2, "squared_error", AdditiveEngine(max_bytes=300 * 40 * 7 * 4), ramp_steps=200)
-
-
-def test_too_few_knots_are_reported():
-    with pytest.raises(ValueError, match="n_knots must be 2 or more, got 1"):
-        AdditiveEngine(n_knots=1)

@@ -2,17 +2,16 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from tamiz.core import VARIANTS, MaskState, Rule, Slot, advance, initial_state, is_closed, selection_schedule
 from tamiz.core.losses import get_loss
-from tamiz.engines import Schedule
 from tamiz.engines.contract import Problem
 from tamiz.engines.dense import DenseRun
 from tamiz.engines.dense_loop import most_rows, run_dense
 from tamiz.engines.design import Design
 from tamiz.engines.layers import Row, first_layer_products, network_of, views
 from tamiz.engines.loop import LoopSlot, Piece, Status
+from tamiz.engines.schedule import Schedule
 
 HIDDEN = (9, 6, 4)
 LOSSES = [
@@ -43,10 +42,10 @@ def problem(loss, outputs, n=60, f=26):
 class Compiled:
     """The compiled network, one step at a time."""
 
-    def __init__(self, X, targets, weights, rule, loss, offset=None, schedule=SCHEDULE):
+    def __init__(self, X, targets, weights, rule, loss, schedule=SCHEDULE):
         self.rule, self.targets, self.n_features = rule, targets, X.shape[1]
-        self.functions = (get_loss(loss).compiled, *first_layer_products(sp.issparse(X)))
-        problem, design = Problem(X, targets, weights), Design(X, offset, owned=False)
+        self.functions = (get_loss(loss).compiled, *first_layer_products())
+        problem, design = Problem(X, targets, weights), Design(X, None, owned=False)
         self.run = DenseRun(HIDDEN, problem, rule, get_loss(loss), schedule, design, (3, 0), [np.arange(0)])
         self.weights = weights
 
@@ -188,23 +187,6 @@ def test_same_weights_and_batches_same_path(loss, outputs, variant):
     np.testing.assert_allclose(model.hidden[0].weights, averages[0].T[kept], atol=1e-4)
     np.testing.assert_allclose(model.output_constants, averages[3 * len(HIDDEN) + 1], atol=1e-4)
     np.testing.assert_allclose(model.hidden[-1].variance, averages[-1], atol=1e-4, rtol=1e-4)
-
-
-@pytest.mark.parametrize("offset", [None, np.linspace(-0.5, 0.5, 26).astype(np.float32)])
-def test_sparse_tables_take_the_same_steps(offset):
-    X, targets, weights = problem("logistic", 2)
-    X[np.abs(X) < 0.8] = 0.0
-    rule = Rule(X.shape[1], 5, warmup_steps=10, ramp_steps=200, mask_learning_rate=0.02)
-    dense = Compiled(X if offset is None else X + offset, targets, weights, rule, "logistic")
-    sparse = Compiled(sp.csr_matrix(X), targets, weights, rule, "logistic", offset)
-    status = Status.RUNNING
-    for _ in range(150):
-        (rows, status), (same_rows, same_status) = dense.step(), sparse.step()
-        assert status == same_status
-        np.testing.assert_array_equal(rows, same_rows)
-        for a, b in zip(dense.arrays(Row.VALUE), sparse.arrays(Row.VALUE)):
-            np.testing.assert_allclose(a, b, atol=2e-3)
-        np.testing.assert_allclose(dense.mask_state().gamma, sparse.mask_state().gamma, atol=2e-3)
 
 
 @pytest.mark.parametrize(("n_rows", "batch_size"), [(60, 9), (5, 2), (7, 16), (64, 64), (127, 64)])

@@ -5,14 +5,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sklearn.exceptions import ConvergenceWarning
 
-from tamiz.core import HISTORY_COLUMNS, VARIANTS, Rule
+from tamiz.core import VARIANTS, Rule
 from tamiz.core.losses import LOSSES, get_loss
-from tamiz.engines import Problem, Schedule
+from tamiz.engines.contract import Problem
 from tamiz.engines.linear import LinearEngine
+from tamiz.engines.schedule import Schedule
 
 QUICK = {"ramp_steps": 300, "mask_learning_rate": 0.02}
 
@@ -45,26 +43,6 @@ def sparse_table(n=90, f=60, seed=1):
     return X, np.where(score > 0, 1.0, -1.0)[:, None]
 
 
-@settings(max_examples=25, deadline=None)
-@given(
-    st.integers(1, 30).flatmap(lambda f: st.tuples(st.just(f), st.integers(1, f))),
-    st.sampled_from(list(VARIANTS)),
-    st.sampled_from(list(LOSSES)),
-    st.integers(0, 1000),
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_exactly_m_whatever_the_variant_and_loss(sizes, variant, loss, seed):
-    f, m = sizes
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(12, f)).astype(np.float32)
-    targets = np.where(rng.random((12, 2)) > 0.5, 1.0, -1.0)
-    fit = fit_linear(X, targets, Rule(f, m, variant=variant, **QUICK), schedule(refinement_steps=10), loss)
-    assert fit.selection.support.sum() == m
-    assert sorted(fit.selection.ranking) == list(range(1, f + 1))
-    assert fit.model.coef.shape == (1 if LOSSES[loss].exclusive else 2, m)
-    assert np.isfinite(fit.model.coef).all()
-
-
 @pytest.mark.parametrize("variant", ["hard", "soft", "ranking"])
 def test_planted_columns_are_found(variant):
     X, targets = planted()
@@ -93,12 +71,6 @@ def test_an_offset_stands_for_the_empty_cells():
     np.testing.assert_allclose(sparse.model.coef, dense.model.coef, atol=1e-4)
 
 
-def test_a_schedule_with_averages_is_rejected():
-    X, targets = planted()
-    with pytest.raises(ValueError, match="only networks average weights"):
-        fit_linear(X, targets, Rule(40, 3), schedule(average=0.5))
-
-
 def test_read_only_memory_gives_the_same_and_compiles_nothing_again():
     from tamiz.engines import loop
 
@@ -114,44 +86,6 @@ def test_read_only_memory_gives_the_same_and_compiles_nothing_again():
     assert len(loop.run.signatures) == n_compiled
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", "softmax"])
-@pytest.mark.parametrize("max_steps", [None, 60])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_table_that_may_be_overwritten_gives_the_same(loss, max_steps):
-    X, targets = sparse_table()
-    targets = np.hstack([targets, -targets])
-    offset = np.linspace(-0.5, 0.5, 60).astype(np.float32)
-    rule, plan = Rule(60, 5, max_steps=max_steps, **QUICK), schedule(l2=0.02)
-    kept = fit_linear(X, targets, rule, plan, loss, offset=offset)
-    overwritten = fit_linear(X.copy(), targets, rule, plan, loss, offset=offset.copy(), owned=True)
-    np.testing.assert_array_equal(overwritten.selection.ranking, kept.selection.ranking)
-    np.testing.assert_array_equal(overwritten.model.coef, kept.model.coef)
-
-
-@pytest.mark.parametrize("kind", ["C float32", "F float32", "C float64", "F float64", "csr", "csc"])
-def test_the_callers_memory_is_left_alone(kind):
-    X, targets = sparse_table()
-    X = X.asformat(kind) if kind in ("csr", "csc") else np.array(X.toarray(), dtype=kind[2:], order=kind[0])
-    before = X.copy()
-    offset = np.full(60, 0.25, dtype=np.float32) if sp.issparse(X) else None
-    fit_linear(X, targets, Rule(60, 5, **QUICK), schedule(), offset=offset)
-    if sp.issparse(X):
-        assert (offset == 0.25).all()
-        for part in ("data", "indices", "indptr"):
-            np.testing.assert_array_equal(getattr(X, part), getattr(before, part))
-    else:
-        np.testing.assert_array_equal(X, before)
-
-
-def test_same_seed_same_result_and_another_seed_another_order():
-    X, targets = planted()
-    rule, plan = Rule(40, 3, **QUICK), schedule(l2=0.05)
-    a, b, c = (fit_linear(X, targets, rule, plan, seed=seed) for seed in (5, 5, 6))
-    np.testing.assert_array_equal(a.model.coef, b.model.coef)
-    np.testing.assert_array_equal(a.selection.ranking, b.selection.ranking)
-    assert not np.array_equal(a.model.coef, c.model.coef)
-
-
 def test_side_by_side_in_threads_changes_nothing():
     from concurrent.futures import ThreadPoolExecutor
 
@@ -164,104 +98,11 @@ def test_side_by_side_in_threads_changes_nothing():
         np.testing.assert_array_equal(fit.model.coef, alone.model.coef)
 
 
-def test_weights_count():
-    """Rows without weight have no say: the column that only they support is not chosen."""
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(100, 10)).astype(np.float32)
-    targets = np.where(np.r_[X[:50, 0], X[50:, 1]] > 0, 1.0, -1.0)[:, None]
-    for column, weights in [(0, np.r_[np.ones(50), np.zeros(50)]), (1, np.r_[np.zeros(50), np.ones(50)])]:
-        fit = fit_linear(X, targets, Rule(10, 1, **QUICK), schedule(l2=0.05), sample_weight=weights)
-        assert fit.selection.indices.tolist() == [column]
-
-
-def test_the_limit_decides_with_a_warning():
-    X, targets = planted()
-    with pytest.warns(ConvergenceWarning, match="did not settle within 3 steps; the 3 largest were kept"):
-        fit = fit_linear(X, targets, Rule(40, 3, variant="hard", ramp_steps=1000, max_steps=3), schedule())
-    assert fit.selection.support.sum() == 3
-    assert not fit.selection.converged
-
-
-def test_a_loss_that_overflows_is_reported():
-    X, targets = planted()
-    with (
-        np.errstate(over="ignore"),
-        pytest.raises(FloatingPointError, match="Normalise them"),
-    ):
-        fit_linear(X * np.float32(1e30), targets, Rule(40, 3, **QUICK), schedule(learning_rate=0.5))
-
-
-def test_the_history_tells_the_run():
-    X, targets = planted()
-    fit = fit_linear(X, targets, Rule(40, 3, warmup_steps=20, **QUICK), schedule(refinement_steps=500))
-    history = fit.selection.history
-    lengths = {len(history[name]) for name in HISTORY_COLUMNS}
-    assert len(lengths) == 1
-    assert lengths.pop() <= 256
-    assert (np.diff(history["step"]) > 0).all()
-    assert (np.diff(history["phase"]) >= 0).all()
-    assert set(history["phase"]) == {0, 1, 2, 3}
-    assert (np.diff(history["n_alive"]) <= 0).all()
-    assert history["n_alive"][0] == 40
-    assert history["n_alive"][-1] == 3
-    assert history["gamma_sum"][-1] == 3
-    path = history["gamma_path"]
-    assert path.shape == (len(history["step"]), 40)
-    np.testing.assert_allclose(path[-1][:3], 1.0)
-    np.testing.assert_allclose(path[-1][3:], 0.0)
-    np.testing.assert_allclose(path.sum(1), history["gamma_sum"], atol=40 / 255)
-
-
-def test_all_columns_wanted_trains_on_all():
-    X, targets = planted(f=6, informative=(1, 2))
-    fit = fit_linear(X, targets, Rule(6, 6), schedule(refinement_steps=2000, learning_rate=1e-2))
-    assert fit.selection.support.all()
-    assert fit.selection.converged
-    assert (np.sign(X @ fit.model.coef[0] + fit.model.intercept[0]) == targets[:, 0]).mean() > 0.9
-
-
-def test_progress_is_told():
-    X, targets = planted()
-    seen = []
-    fit_linear(X, targets, Rule(40, 3, **QUICK), schedule(), progress=lambda *args: seen.append(args))
-    steps = [step for step, _, _ in seen]
-    assert steps == sorted(steps)
-    assert seen[-1][1] == 3
-
-
 def grouped_targets(loss, scores):
     """Targets of two outputs as a loss takes them."""
     if loss == "softmax":
         return np.where(np.arange(2) == scores.argmax(1)[:, None], 1.0, -1.0)
     return np.where(scores > 0, 1.0, -1.0) if LOSSES[loss].task == "classification" else scores
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    st.lists(st.integers(1, 5), min_size=1, max_size=12).flatmap(
-        lambda sizes: st.tuples(st.just(sizes), st.integers(1, len(sizes)))
-    ),
-    st.sampled_from(list(VARIANTS)),
-    st.sampled_from(list(LOSSES)),
-    st.booleans(),
-    st.integers(0, 1000),
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_exactly_m_groups_with_all_their_columns(sizes_and_m, variant, loss, sparse, seed):
-    sizes, m = sizes_and_m
-    rng = np.random.default_rng(seed)
-    groups = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
-    X = rng.normal(size=(12, groups.size)).astype(np.float32)
-    targets = np.where(rng.random((12, 2)) > 0.5, 1.0, -1.0)
-    rule = Rule(len(sizes), m, variant=variant, **QUICK)
-    fit = fit_linear(
-        sp.csr_matrix(X) if sparse else X, targets, rule, schedule(refinement_steps=10), loss, groups=groups
-    )
-    assert fit.selection.support.sum() == m
-    assert sorted(fit.selection.ranking) == list(range(1, len(sizes) + 1))
-    kept = fit.selection.support[groups]
-    assert fit.model.coef.shape == (1 if LOSSES[loss].exclusive else 2, kept.sum())
-    assert np.isfinite(fit.model.scores(X[:, kept])).all()
 
 
 @pytest.mark.parametrize("loss", list(LOSSES))
@@ -280,29 +121,6 @@ def test_groups_of_one_column_are_no_groups(loss, sparse):
     np.testing.assert_array_equal(grouped.selection.history["n_alive"], alone.selection.history["n_alive"])
 
 
-@pytest.mark.parametrize("kind", ["dense", "csr", "offset"])
-def test_the_order_of_the_columns_and_of_the_groups_does_not_matter(kind):
-    X, _ = sparse_table()
-    dense = X.toarray()
-    offset = np.linspace(-0.5, 0.5, 60).astype(np.float32) if kind == "offset" else None
-    targets = np.where(dense[:, [3]] - dense[:, [9]] > 0, 1.0, -1.0)
-    table = dense if kind == "dense" else X
-    groups = np.arange(60) // 3
-    rule, plan = Rule(20, 4, **QUICK), schedule(l2=0.02)
-    ordered = fit_linear(table, targets, rule, plan, groups=groups, offset=offset)
-    shuffled = np.random.default_rng(0).permutation(60)
-    mixed = fit_linear(
-        table[:, shuffled], targets, rule, plan, groups=groups[shuffled],
-        offset=None if offset is None else offset[shuffled],
-    )  # fmt: skip
-    np.testing.assert_array_equal(mixed.selection.support, ordered.selection.support)
-    kept, mixed_kept = ordered.selection.support[groups], mixed.selection.support[groups[shuffled]]
-    full = dense if offset is None else dense + offset
-    np.testing.assert_allclose(
-        mixed.model.scores(full[:, shuffled][:, mixed_kept]), ordered.model.scores(full[:, kept]), atol=1e-3
-    )
-
-
 def test_columns_that_tell_little_alone_are_found_together():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(120, 60)).astype(np.float32)
@@ -313,35 +131,6 @@ def test_columns_that_tell_little_alone_are_found_together():
     assert fit.selection.indices.tolist() == [5, 8]
     kept = np.isin(groups, [5, 8])
     assert (np.sign(fit.model.scores(X[:, kept])[:, 0]) == np.sign(score)).mean() > 0.9
-
-
-def test_the_callers_grouped_table_is_left_alone():
-    X, targets = planted()
-    before, groups = X.copy(), np.arange(40)[::-1] // 2
-    fit_linear(X, targets, Rule(20, 3, **QUICK), schedule(), groups=groups)
-    np.testing.assert_array_equal(X, before)
-
-
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        (np.zeros(39, int), "one integer for each of the 40 columns"),
-        (np.zeros(40), "one integer for each of the 40 columns"),
-        (np.arange(40) // 2 - 2, "numbers of groups begin at 0, or are -1 for columns that are always read, got -2"),
-        (np.arange(40) // 2 + 1, "must number the 20 features of the rule from 0 on"),
-        (np.arange(40) // 4, "must number the 20 features of the rule from 0 on"),
-    ],
-)
-def test_bad_groups_are_reported(groups, message):
-    X, targets = planted()
-    with pytest.raises(ValueError, match=message):
-        fit_linear(X, targets, Rule(20, 3, **QUICK), schedule(), groups=groups)
-
-
-def test_a_rule_for_another_table_is_reported():
-    X, targets = planted()
-    with pytest.raises(ValueError, match="the rule has 39 features, the table 40 columns"):
-        fit_linear(X, targets, Rule(39, 3, **QUICK), schedule())
 
 
 @pytest.mark.parametrize("variant", list(VARIANTS))
@@ -403,11 +192,3 @@ def test_a_path_with_groups_or_costs_is_that_of_separate_fits():
         for rule, found in zip(rules, LinearEngine().fit_path(problem, rules, loss, [one, one]), strict=True):
             alone = LinearEngine().fit(problem, rule, loss, one)
             np.testing.assert_array_equal(found.model.coef, alone.model.coef)
-
-
-def test_a_path_leaves_the_table_as_it_is():
-    X, targets = planted()
-    before = X.copy()
-    rules, schedules = [Rule(40, m, **QUICK) for m in (5, 2)], [schedule(refinement_steps=20)] * 2
-    list(LinearEngine().fit_path(Problem(X, targets, owned=True), rules, get_loss("squared_hinge"), schedules))
-    np.testing.assert_array_equal(X, before)

@@ -5,10 +5,11 @@ import pytest
 
 from tamiz.core import VARIANTS, Rule, Slot, selection_schedule
 from tamiz.core.losses import get_loss
-from tamiz.engines import Schedule, loop
+from tamiz.engines import loop
 from tamiz.engines.design import Design
 from tamiz.engines.loop import Piece, Status
 from tamiz.engines.memory import LoopSlot, drop_eliminated, new_memory
+from tamiz.engines.schedule import Schedule
 from tamiz.engines.training import training_numbers
 
 torch = pytest.importorskip("torch")

@@ -7,13 +7,14 @@ from numba import njit
 
 from tamiz.core import VARIANTS, MaskState, Rule, Slot, advance, initial_state, is_closed, selection_schedule
 from tamiz.core.losses import LOSSES, get_loss
-from tamiz.engines import Schedule, loop
+from tamiz.engines import loop
 from tamiz.engines.contract import Problem
 from tamiz.engines.dense import mean_loss
 from tamiz.engines.design import Design, open_gates
 from tamiz.engines.loop import Piece, Status
 from tamiz.engines.memory import LoopSlot, copy_memory, drop_eliminated, merge_parts, new_memory, rows_in_parts
 from tamiz.engines.pair_products import PairDesign
+from tamiz.engines.schedule import Schedule
 from tamiz.engines.training import training_numbers
 
 PLAN = Schedule(5e-3, 0.02, 7, 20, 400, refinement_steps=0, refinement_l2=0.02, refinement_rates=(5e-3,))

@@ -1,19 +1,15 @@
 """The second-order engine: exactly M columns, joint effects that no column shows alone, groups, sparse tables."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from tamiz.core import VARIANTS, Rule
+from tamiz.core import Rule
 from tamiz.core.losses import LOSSES, get_loss
-from tamiz.engines import Problem, pair_schedule
-from tamiz.engines.contract import fit_with_rule
+from tamiz.engines.contract import Problem, fit_with_rule
 from tamiz.engines.pairs import MOST_PAIRED, PairEngine, automatic_n_screened
+from tamiz.engines.schedule import pair_schedule
 
 
 def fit_pairs(X, targets, m, loss="squared_hinge", engine=None, *, seed=0, variant="soft", n_features=None, **more):
@@ -32,63 +28,6 @@ def product(n=300, f=60, seed=0):
     """A table in which the product of two columns decides."""
     X = np.random.default_rng(seed).normal(size=(n, f)).astype(np.float32)
     return X, (X[:, 5] * X[:, 21])[:, None]
-
-
-@settings(max_examples=20, deadline=None)
-@given(
-    st.integers(1, 12).flatmap(lambda f: st.tuples(st.just(f), st.integers(1, f))),
-    st.sampled_from(list(VARIANTS)),
-    st.sampled_from(list(LOSSES)),
-    st.booleans(),
-    st.sampled_from([None, 1, 3]),
-    st.integers(0, 1000),
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_exactly_m_columns_whatever_they_hold(sizes, variant, loss, sparse, n_screened, seed):
-    f, m = sizes
-    rng = np.random.default_rng(seed)
-    n = int(rng.choice([2, 12, 30]))
-    X = rng.normal(size=(n, f)).round(rng.integers(3)).astype(np.float32)
-    X[:, 0] = 1.0
-    targets = np.where(rng.random((n, 2)) > 0.5, 1.0, -1.0)
-    table = sp.csr_matrix(X) if sparse else X
-    engine = PairEngine(n_screened=n_screened)
-    fit = fit_pairs(table, targets, m, loss, engine, variant=variant, ramp_steps=200, refinement_epochs=2)
-    assert fit.selection.support.sum() == m
-    assert sorted(fit.selection.ranking) == list(range(1, f + 1))
-    assert fit.selection.engine == "pairs"
-    scores = fit.model.scores(table[:, fit.selection.indices])
-    assert scores.shape == (n, 1 if LOSSES[loss].exclusive else 2)
-    assert np.isfinite(scores).all()
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.integers(1, 8), st.booleans(), st.sampled_from([None, 1, 3]), st.integers(0, 1000))
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_groups_forced_columns_and_budgets_whatever_they_hold(n_groups, paid, n_screened, seed):
-    rng = np.random.default_rng(seed)
-    n = int(rng.choice([2, 12, 40]))
-    groups = rng.permutation(np.concatenate([np.arange(n_groups), rng.integers(-1, n_groups, rng.integers(6))]))
-    X = rng.normal(size=(n, groups.size)).round(rng.integers(3)).astype(np.float32)
-    X[:, 0] = 1.0
-    targets = np.where(rng.random((n, 1)) > 0.5, 1.0, -1.0)
-    costs = rng.uniform(1, 3, n_groups)
-    paid = paid and n_groups > 3
-    schedule = pair_schedule(n, 2, "classification", ramp_steps=200, refinement_epochs=2)
-    names = {"ramp_steps": 200, "warmup_steps": schedule.warmup_steps}
-    m = int(rng.integers(1, n_groups + 1))
-    rule = Rule(n_groups, 0, costs=costs, budget=3.0, **names) if paid else Rule(n_groups, m, **names)
-    problem = Problem(X, targets, groups=groups)
-    fit = fit_with_rule(PairEngine(n_screened=n_screened), problem, rule, get_loss("squared_hinge"), schedule)
-    kept = fit.selection.support
-    if paid:
-        assert costs[kept].sum() <= 3.0 < costs[kept].sum() + costs[~kept].min()
-    else:
-        assert kept.sum() == m
-    assert sorted(fit.selection.ranking) == list(range(1, n_groups + 1))
-    scores = fit.model.scores(X[:, problem.columns_of(kept)])
-    assert scores.shape == (n, 1)
-    assert np.isfinite(scores).all()
 
 
 @pytest.mark.parametrize("loss", list(LOSSES))
@@ -203,16 +142,6 @@ def test_a_wide_sparse_table_is_screened_as_it_is():
     assert fit_pairs(X, target, 2).selection.indices.tolist() == [30, 90]
 
 
-def test_weights_count():
-    X, score = product()
-    half = np.arange(300) % 2 == 0
-    target = np.where(half, np.sign(score[:, 0]), np.sign(X[:, 7] * X[:, 9]))[:, None]
-    first = fit_pairs(X, target, 2, sample_weight=np.where(half, 1.0, 1e-3))
-    other = fit_pairs(X, target, 2, sample_weight=np.where(half, 1e-3, 1.0))
-    assert first.selection.indices.tolist() == [5, 21]
-    assert other.selection.indices.tolist() == [7, 9]
-
-
 def test_units_do_not_matter():
     X, score = product()
     plain, other = fit_pairs(X, np.sign(score), 2), fit_pairs(1e4 * X + 3e4, np.sign(score), 2)
@@ -222,55 +151,11 @@ def test_units_do_not_matter():
     )
 
 
-def test_same_seed_same_result_and_the_callers_memory_is_left_alone():
-    X, score = product(f=30)
-    target, before = np.sign(score), X.copy()
-    X.flags.writeable = False
-    a, b, c = (fit_pairs(X, target, 2, seed=seed) for seed in (5, 5, 6))
-    np.testing.assert_array_equal(a.model.weights, b.model.weights)
-    assert not np.array_equal(a.model.weights, c.model.weights)
-    np.testing.assert_array_equal(X, before)
-
-
-def test_progress_is_reported():
-    X, score = product()
-    seen = []
-    fit_pairs(X, np.sign(score), 2, refinement_epochs=400, progress=lambda *numbers: seen.append(numbers))
-    steps, alive, refined = zip(*seen)
-    assert list(steps) == sorted(steps)
-    assert (alive[-1], refined[0]) == (2, 0)
-    assert refined[-1] > 0
-
-
 def test_a_fit_near_chance_warns():
     X, _ = product(n=600)
     noise = np.sign(np.random.default_rng(1).normal(size=(600, 1)))
     with pytest.warns(ConvergenceWarning, match="near chance.*Raise n_screened"):
         fit_pairs(X, noise, 1)
-
-
-def test_what_the_engine_does_not_take():
-    X, score = product(f=22)
-    schedule = pair_schedule(300, 2, "classification")
-    rule, loss = Rule(22, 2), get_loss("squared_hinge")
-    with pytest.raises(ValueError, match="only networks average weights"):
-        PairEngine().fit(Problem(X, np.sign(score)), rule, loss, replace(schedule, average=0.5))
-    with pytest.raises(ValueError, match="groups must number the 22 features of the rule"):
-        PairEngine().fit(Problem(X, np.sign(score), groups=np.arange(22) % 3), rule, loss, schedule)
-
-
-def test_a_table_beyond_the_memory_allowed_is_reported():
-    X, score = product()
-    with pytest.raises(
-        MemoryError, match=r"the curves of 12 screened columns and 300 rows take .* lower n_features_to_sel"
-    ):
-        fit_pairs(X, np.sign(score), 2, engine=PairEngine(max_bytes=300 * 12 * 7 * 4 - 1))
-
-
-def test_a_training_loss_that_is_not_finite_is_reported():
-    X, score = product(f=22)
-    with pytest.raises(FloatingPointError, match="became infinite or NaN"):
-        fit_pairs(X, np.where(np.arange(300)[:, None] == 7, np.nan, score), 2, "squared_error")
 
 
 @pytest.mark.parametrize("n_screened", [None, 1])

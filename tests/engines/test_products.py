@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tamiz.engines.layers import multiply, multiply_transposed, transpose
+from tamiz.engines.layers import Row, multiply, multiply_transposed, new_layers, transpose, views
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 2), (4, 4, 8), (9, 7, 16), (67, 13, 56), (17, 70, 51)])
@@ -31,3 +31,13 @@ def test_a_sum_that_is_not_finite_is_told_from_one_that_is_overwritten():
     multiply(a, b, out, False)
     assert np.isnan(out[3]).all()
     assert np.isnan(out).sum() == 33
+
+
+def test_padded_units_do_nothing():
+    layers = new_layers((5,), 2, 10, np.random.default_rng(0))
+    ((scale, _, weights, _, variance),) = views(layers, Row.VALUE, 0)
+    assert (scale[:5] == 1).all()
+    assert (scale[5:] == 0).all()
+    assert (weights[5:] == 0).all()
+    assert np.abs(weights[:5]).max() <= 5**-0.5
+    assert (variance == 1).all()

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from tamiz.core import Rule
 from tamiz.core.losses import get_loss
-from tamiz.engines import Problem
+from tamiz.engines.contract import Problem
 from tamiz.engines.pairs import screen
 
 HINGE = get_loss("squared_hinge")

@@ -11,9 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from tamiz import Dense, E2EFSClassifier, E2EFSRegressor, Training
 from tamiz.core import Rule
 from tamiz.core.losses import get_loss
-from tamiz.engines import Problem, network_schedule
+from tamiz.engines.contract import Problem
 from tamiz.engines.dense import DenseEngine
 from tamiz.engines.linear import LinearEngine
+from tamiz.engines.schedule import network_schedule
 from tamiz.estimators.networks import find_network
 
 

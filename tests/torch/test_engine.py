@@ -12,7 +12,8 @@ from torch import nn
 
 from tamiz.core import Rule
 from tamiz.core.losses import LOSSES, get_loss
-from tamiz.engines import Problem, network_schedule
+from tamiz.engines.contract import Problem
+from tamiz.engines.schedule import network_schedule
 from tamiz.paper.networks import NaiveSVM, ThreeLayerNet
 from tamiz.torch.engine import NetworkModel, TorchEngine
 

@@ -14,10 +14,12 @@ from numba import njit
 from tamiz.core import writeable_view
 from tamiz.core.losses import Loss
 from tamiz.core.rule import Rule
-from tamiz.engines.contract import Fit, Problem, Progress
+from tamiz.engines.contract import Fit, Problem, check_dense_size
 from tamiz.engines.linear import LinearEngine
 from tamiz.engines.schedule import Schedule
 
+#: Knots of a curve.
+N_KNOTS = 8
 #: Cells of a dense table whose columns are sorted at a time.
 _CHUNK = 1 << 22
 #: Hats are divided by their standard deviation, or by this where it is smaller: a value that few rows hold (an indicator
@@ -206,7 +208,7 @@ class HatBasis:
             begin += size
 
 
-def hat_basis(X: np.ndarray, weights: np.ndarray, n_knots: int) -> HatBasis:
+def hat_basis(X: np.ndarray, weights: np.ndarray, n_knots: int = N_KNOTS) -> HatBasis:
     """Choose the knots of each column, and how its hats are standardised: together they have the variance of the column.
 
     Parameters
@@ -215,7 +217,7 @@ def hat_basis(X: np.ndarray, weights: np.ndarray, n_knots: int) -> HatBasis:
         The table.
     weights : ndarray of float32, shape (n_samples,)
         Weights of the samples in means and deviations.
-    n_knots : int
+    n_knots : int, default=8
         Knots of a column, at most; 2 or more.
 
     Returns
@@ -238,12 +240,6 @@ def hat_basis(X: np.ndarray, weights: np.ndarray, n_knots: int) -> HatBasis:
     factor = share[:, None] / np.maximum(deviation, SMALLEST_DEVIATION)
     inner = (np.arange(n_knots) > 0) & (np.arange(n_knots) < counts[:, None] - 1)
     return HatBasis(knots, counts, mean, np.where(inner, centre, 0.0), np.where(inner, factor, 0.0).astype(np.float32))
-
-
-#: Knots of a curve.
-N_KNOTS = 8
-#: Memory that the expanded table may take: a dense one holds N_KNOTS - 1 times the float32 table.
-MAX_BYTES = 8 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,23 +343,20 @@ class AdditiveEngine:
 
     Each column becomes itself and a few hats (:mod:`tamiz.engines.additive`) that share one entry of gamma, and the linear
     engine does the rest. So the problem is convex, has no bad starts, and takes as long as a linear fit on as many columns.
-    The expanded table takes up to ``n_knots - 1`` times the memory of the table in float32; a sparse one is made dense.
+    The expanded table takes up to ``N_KNOTS - 1`` times the memory of the table in float32; a sparse one is made dense.
 
     Parameters
     ----------
     fit_intercept : bool, default=True
         Whether there is a constant term; l2 leaves it free.
-    n_knots : int, default=8
-        Knots of a curve; columns with fewer distinct values have a knot at each of them.
-    max_bytes : int, default=8 GiB
-        Memory that the expanded table may take; beyond it the fit raises a ``MemoryError``.
 
     Examples
     --------
     >>> import numpy as np
     >>> from tamiz.core import Rule
     >>> from tamiz.core.losses import get_loss
-    >>> from tamiz.engines import Problem, additive_schedule
+    >>> from tamiz.engines.contract import Problem
+    >>> from tamiz.engines.schedule import additive_schedule
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(200, 30)).astype(np.float32)
     >>> y = np.where(np.abs(X[:, 3]) > 0.5, 1.0, -1.0)[:, None]
     >>> schedule = additive_schedule(200, 1, "classification")
@@ -375,23 +368,8 @@ class AdditiveEngine:
     """
 
     fit_intercept: bool = True
-    n_knots: int = N_KNOTS
-    max_bytes: int = MAX_BYTES
 
-    def __post_init__(self) -> None:
-        if self.n_knots < 2:
-            raise ValueError(f"n_knots must be 2 or more, got {self.n_knots}")
-
-    def fit(
-        self,
-        problem: Problem,
-        rule: Rule,
-        loss: Loss,
-        schedule: Schedule,
-        *,
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> Fit:
+    def fit(self, problem: Problem, rule: Rule, loss: Loss, schedule: Schedule, **run: Any) -> Fit:
         """Select exactly M columns and train a sum of curves on them; ``schedule.average`` must be 0.
 
         With groups, M groups are selected, and every column of them has its curve. Parameters are those of every
@@ -399,14 +377,14 @@ class AdditiveEngine:
         """
         started = time.perf_counter()
         problem.check_groups(rule.n_features)
-        self._check_memory(problem, problem.n_columns)
+        check_dense_size(problem, problem.n_columns)
         X = writeable_view(np.ascontiguousarray(problem.dense()))
-        basis = hat_basis(X, problem.unit_weights(), self.n_knots)
-        self._check_memory(problem, int(basis.starts[-1]))
+        basis = hat_basis(X, problem.unit_weights())
+        check_dense_size(problem, int(basis.starts[-1]))
         columns = np.arange(problem.n_columns) if problem.groups is None else np.asarray(problem.groups)
         expanded = replace(problem, X=basis.table(X), offset=None, owned=True, groups=columns[basis.groups])
         del X
-        fit = LinearEngine(self.fit_intercept).fit(expanded, rule, loss, schedule, seed=seed, progress=progress)
+        fit = LinearEngine(self.fit_intercept).fit(expanded, rule, loss, schedule, **run)
         kept = np.flatnonzero(problem.columns_of(fit.selection.support))
         knots, heights, constants = zip(*basis.heights(fit.model.coef, kept), strict=True)
         starts = np.concatenate([[0], np.cumsum([part.size for part in knots])])
@@ -414,12 +392,3 @@ class AdditiveEngine:
         model = AdditiveModel(np.concatenate(knots), starts, np.concatenate(heights, axis=1), intercept)
         seconds = time.perf_counter() - started
         return Fit(replace(fit.selection, engine="additive", seconds=seconds), model)
-
-    def _check_memory(self, problem: Problem, n_columns: int) -> None:
-        n_bytes = 4 * problem.n_samples * n_columns
-        if n_bytes > self.max_bytes:
-            raise MemoryError(
-                f"the curves of {problem.n_columns} columns and {problem.n_samples} rows take {n_bytes / 2**30:.1f} GiB, more "
-                f"than the {self.max_bytes / 2**30:.1f} GiB allowed: select fewer columns first, for example with "
-                "network='linear', or fit on a part of the rows"
-            )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -85,27 +85,15 @@ class Problem:
         --------
         >>> Problem(np.zeros((2, 3)), np.zeros((2, 1)), groups=np.array([0, 2, 2])).check_groups(3)
         Traceback (most recent call last):
-        ValueError: groups must number the 3 features of the rule from 0 on, each with at least one column; ...
+        ValueError: groups must number the 3 features of the rule from 0 on, one integer for each of the 3 columns, ...
         """
-        if self.groups is None:
-            if n_features != self.n_columns:
-                raise ValueError(f"the rule has {n_features} features, the table {self.n_columns} columns")
-            return
-        groups = np.asarray(self.groups)
-        if groups.shape != (self.n_columns,) or groups.dtype.kind not in "iu":
-            raise ValueError(
-                f"groups must hold one integer for each of the {self.n_columns} columns, "
-                f"got an array of {groups.dtype} of shape {groups.shape}"
-            )
-        if groups.size and groups.min() < -1:
-            raise ValueError(
-                f"numbers of groups begin at 0, or are -1 for columns that are always read, got {groups.min()}"
-            )
-        sizes = np.bincount(groups[groups >= 0], minlength=n_features)
+        groups = np.arange(self.n_columns) if self.groups is None else np.asarray(self.groups)
+        is_whole = groups.shape == (self.n_columns,) and groups.dtype.kind in "iu" and groups.min(initial=0) >= -1
+        sizes = np.bincount(groups[groups >= 0]) if is_whole else np.zeros(0)
         if sizes.size != n_features or not sizes.all():
             raise ValueError(
-                f"groups must number the {n_features} features of the rule from 0 on, each with at least one column; "
-                f"got {np.count_nonzero(sizes)} groups with columns, the largest number is {sizes.size - 1}"
+                f"groups must number the {n_features} features of the rule from 0 on, one integer for each of the "
+                f"{self.n_columns} columns, each feature with at least one; -1 is for columns that are always read"
             )
 
     def columns_of(self, kept: np.ndarray) -> np.ndarray:
@@ -118,36 +106,6 @@ class Problem:
         [False, True, True]
         """
         return kept if self.groups is None else (self.groups < 0) | kept[self.groups]
-
-    def side_by_side(self) -> tuple[Problem, np.ndarray | None, np.ndarray | None]:
-        """Return the problem with the columns of each group side by side, their old numbers, and the starts.
-
-        Columns that are always read go to the end.
-
-        Returns
-        -------
-        problem : Problem
-        order : ndarray of int, shape (n_columns,), or None
-            Old numbers of the columns; None: not moved.
-        starts : ndarray of int, shape (n_features + 1,), or None
-            First column of each group and the end; None without groups.
-
-        Examples
-        --------
-        >>> problem = Problem(np.zeros((2, 4)), np.zeros((2, 1)), groups=np.array([1, 0, -1, 1]))
-        >>> [part.tolist() for part in problem.side_by_side()[1:]]
-        [[1, 0, 3, 2], [0, 1, 3]]
-        """
-        if self.groups is None:
-            return self, None, None
-        groups = np.asarray(self.groups)
-        key = np.where(groups < 0, self.n_columns, groups)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(groups[groups >= 0]))])
-        if (np.diff(key) >= 0).all():
-            return replace(self, groups=groups), None, starts
-        order = np.argsort(key, kind="stable")
-        offset = None if self.offset is None else self.offset[order]
-        return replace(self, X=self.X[:, order], offset=offset, owned=True, groups=groups[order]), order, starts
 
     def unit_weights(self) -> np.ndarray:
         """Return the sample weights, scaled to a mean of one, as float32.
@@ -163,21 +121,30 @@ class Problem:
         return (weights / weights.mean()).astype(np.float32)
 
     def dense(self) -> np.ndarray:
-        """Return the table as a dense float32 array."""
+        """Copy the table to a dense float32 array; a dense one is copied only where it is of another type."""
         if isinstance(self.X, np.ndarray):
             return np.asarray(self.X, dtype=np.float32)
         dense = self.X.toarray().astype(np.float32, copy=False)
         return dense if self.offset is None else dense + self.offset.astype(np.float32)
 
+    def densified(self) -> Problem:
+        """Make a sparse table dense."""
+        return self if isinstance(self.X, np.ndarray) else replace(self, X=self.dense(), offset=None, owned=True)
 
-class Model(Protocol):
-    """A trained model that reads the M selected columns."""
 
-    def scores(self, X: Any, offset: np.ndarray | None = None) -> np.ndarray:
-        """Return the outputs for each row after ``Loss.decision``, float64, shape (n_samples, n_outputs)."""
+#: Memory that a dense table which an engine makes may take.
+MAX_BYTES = 8 << 30
 
-    def rescaled(self, mean: np.ndarray, scale: np.ndarray) -> Model:
-        """Return the model whose outputs are ``scores * scale + mean``."""
+
+def check_dense_size(problem: Problem, n_columns: int) -> None:
+    """Raise MemoryError if the rows of a problem with so many columns, dense in float32, take more than ``MAX_BYTES``."""
+    n_bytes = 4 * problem.n_samples * n_columns
+    if n_bytes > MAX_BYTES:
+        raise MemoryError(
+            f"{problem.n_samples} dense rows of {n_columns} columns take {n_bytes / 2**30:.1f} GiB, more than the "
+            f"{MAX_BYTES / 2**30:.1f} GiB allowed: select fewer columns first, for example with network='linear', lower "
+            "n_screened, or fit on a part of the rows"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,9 +155,10 @@ class Fit:
     ----------
     selection : Selection
         The record of the run; exactly M features are kept.
-    model : Model
+    model : object
         The trained model, which reads the M selected columns in the order of the table; with groups, the columns of the
-        kept groups and those with -1.
+        kept groups and those with -1. ``scores(X, offset=None)`` gives the outputs for each row after ``Loss.decision``,
+        float64, ``rescaled(mean, scale)`` the model whose outputs are ``scores * scale + mean``.
     """
 
     selection: Selection
@@ -233,33 +201,7 @@ class Engine(Protocol):
         """
 
 
-@runtime_checkable
-class PathEngine(Protocol):
-    """An engine that fits several M on one table and shares work between them."""
-
-    def fit_path(
-        self,
-        problem: Problem,
-        rules: Sequence[Rule],
-        loss: Loss,
-        schedules: Sequence[Schedule],
-        *,
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> Iterator[Fit]:
-        """Yield for each rule and schedule what ``fit`` returns; rules by falling M share most of the work."""
-
-
-def fit_with_rule(
-    engine: Engine,
-    problem: Problem,
-    rule: Rule,
-    loss: Loss,
-    schedule: Schedule,
-    *,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> Fit:
+def fit_with_rule(engine: Engine, problem: Problem, rule: Rule, loss: Loss, schedule: Schedule, **run: Any) -> Fit:
     """Fit an engine; with a budget, take what was eliminated but still fits, and train the model on all of it.
 
     An engine eliminates features until the rest fits, and forgets what it eliminated. So where something still fits beside
@@ -269,7 +211,7 @@ def fit_with_rule(
     ----------
     engine : Engine
         What trains the model.
-    problem, rule, loss, schedule, seed, progress
+    problem, rule, loss, schedule, **run
         As for ``engine.fit``.
 
     Returns
@@ -291,10 +233,10 @@ def fit_with_rule(
     ([True, True], 9)
     """
     if rule.costs is None:
-        return engine.fit(problem, rule, loss, schedule, seed=seed, progress=progress)
+        return engine.fit(problem, rule, loss, schedule, **run)
     # The table is needed once more: no engine may overwrite it.
     problem = replace(problem, owned=False)
-    fit = engine.fit(problem, rule, loss, schedule, seed=seed, progress=progress)
+    fit = engine.fit(problem, rule, loss, schedule, **run)
     selection = fit.selection
     ranking, n_kept = fill_budget(selection.ranking, int(selection.support.sum()), rule.costs, rule.limit)
     if n_kept == selection.support.sum():
@@ -313,6 +255,6 @@ def fit_with_rule(
         groups=groups,
     )
     decided = replace(rule, n_features=n_kept, n_features_to_select=n_kept, costs=None, budget=None)
-    model = engine.fit(part, decided, loss, schedule, seed=seed, progress=progress)
+    model = engine.fit(part, decided, loss, schedule, **run)
     seconds, n_steps = (getattr(selection, name) + getattr(model.selection, name) for name in ("seconds", "n_steps"))
     return Fit(replace(selection, support=kept, ranking=ranking, seconds=seconds, n_steps=n_steps), model.model)

@@ -19,9 +19,9 @@ from tamiz.core.compiled import IN_PLACE
 from tamiz.core.losses import Loss
 from tamiz.core.rule import Rule
 from tamiz.engines.compilation import announce_compilation
-from tamiz.engines.contract import Fit, Problem, Progress
+from tamiz.engines.contract import Fit, Problem, Progress, check_dense_size
 from tamiz.engines.dense_loop import most_rows, new_dense_memory, run_dense
-from tamiz.engines.design import Design, csr_of
+from tamiz.engines.design import Design, in_canonical_order
 from tamiz.engines.layers import EPSILON, Row, first_layer_products, network_of, views
 from tamiz.engines.memory import LoopSlot, rows_in_parts
 from tamiz.engines.schedule import DENSE_STARTS, Schedule
@@ -188,9 +188,10 @@ class DenseRun(Run):
         rows = [(np.setdiff1d(np.arange(problem.n_samples), part), part) for part in parts]
         self.n_rows = most_rows(problem.n_samples, schedule.batch_size)
         self.memory = new_dense_memory(design, rule, rows, hidden, problem.n_outputs, self.n_rows, seed)
+        self._take_costs()
 
     def _products(self) -> tuple[Any, ...]:
-        return first_layer_products(self.design.sparse)
+        return first_layer_products()
 
     def _cells(self) -> int:
         units, width = int(self.memory.rest.units[0]), int(self.memory.loop_counters[LoopSlot.WIDTH])
@@ -237,9 +238,7 @@ class DenseRun(Run):
 
     def loss_on(self, rows: np.ndarray, number: int = 0) -> float:
         """Mean loss of a network on some rows."""
-        matrix, is_sparse = self.design.matrix, self.design.sparse
-        table = (csr_of(matrix) if is_sparse else matrix.values)[rows]
-        scores = self.network(number).scores(table, matrix.offset if is_sparse else None)
+        scores = self.network(number).scores(self.design.matrix.values[rows])
         return mean_loss(self.loss, self.problem, scores, rows)[0]
 
 
@@ -304,7 +303,7 @@ class DenseEngine:
     Examples
     --------
     >>> from tamiz.core.losses import get_loss
-    >>> from tamiz.engines import network_schedule
+    >>> from tamiz.engines.schedule import network_schedule
     >>> X = np.random.default_rng(0).normal(size=(200, 8)).astype(np.float32)
     >>> targets = np.where(X[:, [2]] * X[:, [5]] > 0, np.float32(1), np.float32(-1))
     >>> schedule = network_schedule(200, 2, "classification", refinement_epochs=20)
@@ -340,7 +339,7 @@ class DenseEngine:
     ) -> Fit:
         """Select exactly M columns, or M groups of columns, and train a network on them, in one run for each start.
 
-        Parameters are those of every :class:`~tamiz.engines.contract.Engine`. Sparse tables are not made dense;
+        Parameters are those of every :class:`~tamiz.engines.contract.Engine`. A sparse table is made dense;
         ``progress`` is given means over the starts.
         """
         problem.check_groups(rule.n_features)
@@ -350,15 +349,16 @@ class DenseEngine:
             raise ValueError(f"batch normalisation needs a batch_size of at least 2, got {schedule.batch_size}")
         started = time.perf_counter()
         announce_compilation(run_dense, _N_FUNCTIONS)
-        problem, order, group_starts = problem.side_by_side()
+        check_dense_size(problem, problem.n_columns)
+        problem, order, group_starts, features = in_canonical_order(problem.densified())
         n_parts = self.n_init if rule.n_features_to_select < rule.n_features else 1
         n_parts = n_parts if problem.n_samples >= 2 * n_parts else 1
         rows = rows_in_parts(problem.targets, n_parts, seed)
         parts = [np.sort(rows[part::n_parts]) for part in range(n_parts)] if n_parts > 1 else [rows[:0]]
-        hidden, owned = tuple(self.hidden_layer_sizes), problem.owned and n_parts == 1
+        hidden, owned = tuple(self.hidden_layer_sizes), n_parts == 1
 
         def start(number: int, parts: list[np.ndarray]) -> DenseRun:
-            design = Design(problem.X, problem.offset, owned, group_starts)
+            design = Design(problem.X, None, owned, group_starts, features)
             return DenseRun(hidden, problem, rule, loss, schedule, design, (seed, number), parts)
 
         best: DenseRun | None = None
@@ -383,10 +383,8 @@ class DenseEngine:
                 "more networks, or raise n_features_to_select.",
             )
         selection = best.selection(seed, started, "dense")
-        model = best.network().decided(loss)
-        if order is not None:
-            model = model.reordered(np.argsort(order[problem.columns_of(selection.support)]))
-        return Fit(selection, model)
+        kept = problem.columns_of(selection.support[features])
+        return Fit(selection, best.network().decided(loss).reordered(np.argsort(order[kept], kind="stable")))
 
 
 def _run_side_by_side(starts: list[DenseRun], progress: Progress | None) -> None:

@@ -79,8 +79,7 @@ def new_dense_memory(
     for number in range(len(rows)):
         generator = np.random.default_rng([*seed[:-1], seed[-1] + number])
         weights[number, :, : hidden[0]] = generator.uniform(-bound, bound, (n_columns, hidden[0]))
-        n_panel = units if design.sparse else n_rows * n_columns
-        networks.append(new_layers(hidden, n_outputs, n_rows, generator, n_panel))
+        networks.append(new_layers(hidden, n_outputs, n_rows, generator, n_rows * n_columns))
     layers = networks[0]._replace(
         parameters=np.stack([network.parameters for network in networks]),
         statistics=np.stack([network.statistics for network in networks]),

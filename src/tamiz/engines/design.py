@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +19,9 @@ from numba.extending import register_jitable
 
 from tamiz.core import writeable_view
 from tamiz.core.compiled import FAST, FAST_INLINED, IN_PLACE, INLINED, compile_argument
+
+if TYPE_CHECKING:
+    from tamiz.engines.contract import Problem
 
 
 class Matrix(NamedTuple):
@@ -269,11 +273,100 @@ def _find_living(rank, m, order):
     return n
 
 
-def csr_of(matrix: Matrix) -> sp.csr_matrix:
-    """Sparse table of a matrix, sharing its memory."""
-    return sp.csr_matrix(
-        (matrix.data, matrix.indices, matrix.indptr), shape=(matrix.indptr.size - 1, matrix.offset.size)
-    )
+@njit(cache=True, nogil=True)
+def _hash_dense(bits, first, second):
+    """Hash each column of a table of float32 numbers, seen as integers."""
+    for i in range(bits.shape[0]):
+        for j in range(bits.shape[1]):
+            first[j] = (first[j] ^ bits[i, j]) * np.uint32(0x85EBCA6B) + np.uint32(0x9E3779B9)
+            second[j] = (second[j] + bits[i, j]) * np.uint32(0xC2B2AE35)
+
+
+@njit(cache=True, nogil=True)
+def _hash_sparse(bits, indices, indptr, found):
+    """Add a hash of the entries of each column and of their rows; the order of the entries does not matter."""
+    for i in range(indptr.shape[0] - 1):
+        for p in range(indptr[i], indptr[i + 1]):
+            z = (np.uint64(bits[p]) << np.uint64(32)) ^ np.uint64(i + 1)
+            z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            found[indices[p]] += (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+
+
+@njit(cache=True, nogil=True)
+def _permute_columns(values, order, row, out):
+    """Copy the columns in another order; ``out`` may be the same table."""
+    for i in range(values.shape[0]):
+        for j in range(order.shape[0]):
+            row[j] = values[i, order[j]]
+        for j in range(order.shape[0]):
+            out[i, j] = row[j]
+
+
+def in_canonical_order(problem: Problem) -> tuple[Problem, np.ndarray, np.ndarray | None, np.ndarray]:
+    """Sort features, and the columns of each, by a hash of their contents; columns that are always read go to the end.
+
+    A fit on the result does not depend on the order of the columns of the table: sums are taken, and first weights drawn, in
+    the same order. Columns with the same contents stay in the order of the table.
+
+    Returns
+    -------
+    problem : Problem
+        With the columns of each group side by side.
+    order : ndarray of int, shape (n_columns,)
+        Old numbers of the columns.
+    starts : ndarray of int, shape (n_features + 1,), or None
+        First column of each group and the end; None without groups.
+    features : ndarray of int, shape (n_features,)
+        Old numbers of the features.
+
+    Examples
+    --------
+    >>> from tamiz.engines.contract import Problem
+    >>> table = np.array([[3.0, 1.0, 2.0]], dtype=np.float32)
+    >>> one, other = (in_canonical_order(Problem(X, np.zeros((1, 1))))[0].X for X in (table, table[:, [2, 0, 1]]))
+    >>> bool((one == other).all())
+    True
+    """
+    X, offset, owned, n = problem.X, problem.offset, problem.owned, problem.n_features
+    hashes = np.zeros(problem.n_columns, dtype=np.uint64)
+    if sp.issparse(X):
+        X = X.tocsr() if owned else X.tocsr().copy()
+        _hash_sparse(np.asarray(X.data, np.float32).view(np.uint32), X.indices, X.indptr, hashes)
+        if offset is not None:
+            hashes += np.asarray(offset, np.float32).view(np.uint32) * np.uint64(0x9E3779B97F4A7C15)
+    else:
+        values = np.ascontiguousarray(X, dtype=np.float32)
+        X, owned = writeable_view(values), owned or not np.shares_memory(values, X)
+        halves = hashes.view(np.uint32).reshape(-1, 2)
+        first, second = halves.T.copy()
+        _hash_dense(X.view(np.uint32), first, second)
+        halves[:, 0], halves[:, 1] = first, second
+    groups, starts = problem.groups, None
+    if groups is None:
+        order = features = np.argsort(hashes, kind="stable").astype(np.int32)
+    else:
+        gated, of_features = groups >= 0, np.zeros(n, dtype=np.uint64)
+        np.add.at(of_features, groups[gated], hashes[gated])
+        features = np.argsort(of_features, kind="stable").astype(np.int32)
+        number = np.append(np.argsort(features, kind="stable"), n)  # groups of -1 come last
+        order = np.lexsort((hashes, number[groups])).astype(np.int32)
+        groups = np.where(gated[order], number[groups[order]], -1)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(groups[groups >= 0], minlength=n))])
+    del hashes
+    if sp.issparse(X):
+        position = np.empty(order.size, dtype=X.indices.dtype)
+        position[order] = np.arange(order.size, dtype=position.dtype)
+        X.indices = position[X.indices]
+        X.has_sorted_indices = False
+        X.sort_indices()
+    else:
+        out = X if owned else np.empty_like(X)
+        _permute_columns(X, order, np.empty(order.size, dtype=np.float32), out)
+        X = out
+    if offset is not None:
+        offset = offset if problem.owned else offset.copy()
+        offset[:] = offset[order]
+    return replace(problem, X=X, offset=offset, owned=True, groups=groups), order, starts, features
 
 
 class Design:
@@ -290,7 +383,9 @@ class Design:
     owned : bool
         Whether X and offset may be overwritten.
     starts : ndarray of int, shape (n_features + 1,), or None, default=None
-        First column of each group, and the end (:meth:`Problem.side_by_side`); None: every column is a feature.
+        First column of each group, and the end; None: every column is a feature.
+    features : ndarray of int, shape (n_features,), or None, default=None
+        Numbers by which the features are reported; None: 0, 1, ...
 
     Examples
     --------
@@ -300,9 +395,17 @@ class Design:
     [[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]]
     """
 
-    def __init__(self, X: Any, offset: np.ndarray | None, owned: bool, starts: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        X: Any,
+        offset: np.ndarray | None,
+        owned: bool,
+        starts: np.ndarray | None = None,
+        features: np.ndarray | None = None,
+    ) -> None:
         self.sparse = sp.issparse(X)
         self.n_coefficients = X.shape[1]
+        self.features = features
         vector, empty, none = np.zeros(0, np.float32), np.zeros(0, np.int32), np.zeros(0, np.int64)
         starts = none if starts is None else starts.astype(np.int64)
         if self.sparse:

@@ -7,7 +7,7 @@ padded to a multiple of ``PADDING`` with units whose weights are zero. The gradi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from functools import cache
 from typing import Any, NamedTuple
@@ -157,7 +157,7 @@ def transpose(a, out):
             out[j, i] = a[i, j]
 
 
-def _dense_forward(matrix, rows, gamma, weights, batch, out):
+def _first_layer(matrix, rows, gamma, weights, batch, out):
     """Compute ``out = (X[rows] * gamma) @ weights``; the first factor stays in ``batch``, panel by panel, for the gradient."""
     n, width = rows.shape[0], gamma.shape[0]
     for begin in range(0, width, PANEL):
@@ -170,7 +170,7 @@ def _dense_forward(matrix, rows, gamma, weights, batch, out):
         multiply(panel, weights[begin:end], out, begin > 0)
 
 
-def _dense_gradient(matrix, rows, gamma, delta, batch, gradient):
+def _first_gradient(matrix, rows, gamma, delta, batch, gradient):
     """Compute ``gradient = (X[rows] * gamma).T @ delta`` from what the forward product left in ``batch``."""
     n, width = rows.shape[0], gamma.shape[0]
     for begin in range(0, width, PANEL):
@@ -178,60 +178,13 @@ def _dense_gradient(matrix, rows, gamma, delta, batch, gradient):
         multiply_transposed(batch[n * begin : n * end].reshape((n, end - begin)), delta, gradient[begin:end])
 
 
-def _sparse_forward(matrix, rows, gamma, weights, batch, out):
-    """Compute ``out = (X[rows] * gamma) @ weights``; ``batch`` is scratch for one row."""
-    units, data, indices, indptr = weights.shape[1], matrix.data, matrix.indices, matrix.indptr
-    base = batch[:units]
-    for u in range(units):
-        base[u] = np.float32(0.0)
-    for j in range(gamma.shape[0]):
-        value = matrix.offset[j] * gamma[j]
-        if value != 0:
-            w = weights[j]
-            for u in range(units):
-                base[u] += value * w[u]
-    for i in range(rows.shape[0]):
-        row = out[i]
-        for u in range(units):
-            row[u] = base[u]
-        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            value, w = data[p] * gamma[indices[p]], weights[indices[p]]
-            for u in range(units):
-                row[u] += value * w[u]
-
-
-def _sparse_gradient(matrix, rows, gamma, delta, batch, gradient):
-    """Compute ``gradient = (X[rows] * gamma).T @ delta``; ``batch`` is scratch for one row."""
-    units, data, indices, indptr = delta.shape[1], matrix.data, matrix.indices, matrix.indptr
-    total = batch[:units]
-    for u in range(units):
-        total[u] = np.float32(0.0)
-    for i in range(rows.shape[0]):
-        d = delta[i]
-        for u in range(units):
-            total[u] += d[u]
-    for j in range(gamma.shape[0]):
-        value, g = matrix.offset[j] * gamma[j], gradient[j]
-        for u in range(units):
-            g[u] = value * total[u]
-    for i in range(rows.shape[0]):
-        d = delta[i]
-        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            value, g = data[p] * gamma[indices[p]], gradient[indices[p]]
-            for u in range(units):
-                g[u] += value * d[u]
-
-
 @cache
-def _compiled(product: Callable[..., None]) -> Any:
-    vector, rows = types.Array(types.float32, 1, "C"), types.Array(types.int64, 1, "C")
-    return compile_argument(product, types.void(MATRIX, rows, vector, TABLE, vector, TABLE), fastmath=FAST)
-
-
-def first_layer_products(is_sparse: bool) -> tuple[Any, Any]:
+def first_layer_products() -> tuple[Any, Any]:
     """Compile the products of a table with the first layer, forward and for the gradient of the weights."""
-    products = (_sparse_forward, _sparse_gradient) if is_sparse else (_dense_forward, _dense_gradient)
-    return _compiled(products[0]), _compiled(products[1])
+    vector, rows = types.Array(types.float32, 1, "C"), types.Array(types.int64, 1, "C")
+    signature = types.void(MATRIX, rows, vector, TABLE, vector, TABLE)
+    forward, gradient = (compile_argument(one, signature, fastmath=FAST) for one in (_first_layer, _first_gradient))
+    return forward, gradient
 
 
 #: Weight of a batch in the running statistics, and the number added to a variance, as in PyTorch's ``BatchNorm1d``.
@@ -274,7 +227,7 @@ class Layers(NamedTuple):
     transposed: np.ndarray
     """Scratch for one layer of weights."""
     panels: np.ndarray
-    """Scratch for the product with the first layer: the gated rows of a batch or, of a sparse table, one row of units."""
+    """Scratch for the product with the first layer: the gated rows of a batch."""
     first_average: np.ndarray
     """(n_selected_columns, units): mean of the first layer; without rows until their number is known."""
 

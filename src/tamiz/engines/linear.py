@@ -14,7 +14,7 @@ from tamiz.core.rule import Rule, Slot
 from tamiz.engines import loop
 from tamiz.engines.compilation import announce_compilation
 from tamiz.engines.contract import Fit, Problem, Progress
-from tamiz.engines.design import Design
+from tamiz.engines.design import Design, in_canonical_order
 from tamiz.engines.memory import LoopSlot
 from tamiz.engines.schedule import Schedule
 from tamiz.engines.training import Run, count_parts
@@ -100,7 +100,8 @@ class LinearEngine:
     >>> import numpy as np
     >>> from tamiz.core import Rule
     >>> from tamiz.core.losses import get_loss
-    >>> from tamiz.engines import Problem, linear_schedule
+    >>> from tamiz.engines.contract import Problem
+    >>> from tamiz.engines.schedule import linear_schedule
     >>> X = np.random.default_rng(0).normal(size=(60, 30)).astype(np.float32)
     >>> y = np.where(X[:, 3] - X[:, 7] > 0, 1.0, -1.0)[:, None]
     >>> schedule = linear_schedule(60, 2, "classification")
@@ -112,38 +113,12 @@ class LinearEngine:
 
     fit_intercept: bool = True
 
-    def fit(
-        self,
-        problem: Problem,
-        rule: Rule,
-        loss: Loss,
-        schedule: Schedule,
-        *,
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> Fit:
+    def fit(self, problem: Problem, rule: Rule, loss: Loss, schedule: Schedule, **run: Any) -> Fit:
         """Select exactly M columns, or M groups of columns, and train a linear model on them, in one run.
 
-        Parameters
-        ----------
-        problem : Problem
-            The data.
-        rule : Rule
-            How gamma moves.
-        loss : Loss
-            What is minimised.
-        schedule : Schedule
-            How the weights move; ``average`` must be 0.
-        seed : int, default=0
-            Seed of the order of the samples.
-        progress : callable or None, default=None
-            Called now and then with (step, features alive, steps of refinement done).
-
-        Returns
-        -------
-        Fit
+        Parameters are those of every :class:`~tamiz.engines.contract.Engine`; ``schedule.average`` must be 0.
         """
-        return next(self.fit_path(problem, [rule], loss, [schedule], seed=seed, progress=progress))
+        return next(self.fit_path(problem, [rule], loss, [schedule], **run))
 
     def fit_path(
         self,
@@ -182,9 +157,7 @@ class LinearEngine:
         started = time.perf_counter()
         announce_compilation(loop.run)
         problem.check_groups(rules[0].n_features)
-        if len(rules) > 1:  # every run reads the table
-            problem = replace(problem, owned=False)
-        problem, order, starts = problem.side_by_side()
+        problem, order, starts, features = in_canonical_order(problem)
         latest: Run | None = None  # as it was before a step depended on M
         for number, (rule, schedule) in enumerate(zip(rules, schedules, strict=True)):
             if latest is not None and _shares_steps(latest, rule, schedule):
@@ -193,7 +166,7 @@ class LinearEngine:
                 latest, n_parts = None, count_parts(schedule, rule, problem.n_samples, problem.has_wide_groups)
                 if n_parts > 1 and starts is None:
                     starts = np.arange(problem.n_columns + 1)
-                design = Design(problem.X, problem.offset, problem.owned, starts)
+                design = Design(problem.X, problem.offset, len(rules) == 1, starts, features)
                 run = Run(problem, rule, loss, schedule, design, n_parts, seed, self.fit_intercept)
                 del design
             copies = None
@@ -203,7 +176,7 @@ class LinearEngine:
             latest = None if copies is None else copies.latest
             weights, intercept = (part.astype(np.float64) for part in run.release())
             selection = run.selection(seed, started, "linear")
-            if order is not None:
-                weights = weights[:, np.argsort(order[problem.columns_of(selection.support)])]
+            kept = problem.columns_of(selection.support[features])
+            weights = weights[:, np.argsort(order[kept], kind="stable")]
             yield Fit(selection, LinearModel(loss.decision(weights.T).T, loss.decision(intercept[None])[0]))
             started = time.perf_counter()

@@ -145,7 +145,7 @@ def new_memory(
             counters=counters,
         ),
         gate=np.ones(width, dtype=np.float32) if grouped else gamma,
-        feature=np.arange(n, dtype=np.int32),
+        feature=np.arange(n, dtype=np.int32) if design.features is None else design.features.astype(np.int32),
         rows=rows.astype(np.int64),
         positions=np.array([[rows.size, 0, rows.size]]),  # the first batch begins an epoch
         random=np.array([seed], dtype=np.uint64),

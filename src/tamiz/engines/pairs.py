@@ -12,10 +12,11 @@ from scipy.linalg import block_diag
 
 from tamiz.core.losses import Loss
 from tamiz.core.rule import BUDGET_TOLERANCE, Rule
-from tamiz.engines.additive import MAX_BYTES, N_KNOTS, AdditiveModel, HatBasis, hat_basis
+from tamiz.engines.additive import N_KNOTS, AdditiveModel, HatBasis, hat_basis
 from tamiz.engines.compilation import announce_compilation
-from tamiz.engines.contract import Fit, Problem, Progress
+from tamiz.engines.contract import Fit, Problem, Progress, check_dense_size
 from tamiz.engines.dense import constant_loss, mean_loss
+from tamiz.engines.design import in_canonical_order
 from tamiz.engines.pair_products import PairDesign
 from tamiz.engines.schedule import Schedule
 from tamiz.engines.training import Run, count_parts, warn_near_chance
@@ -149,12 +150,13 @@ def screen(
     first = np.arange(n_features) if rule.costs is None else np.argsort(-rule.costs)
     leaves_out = count_screened(first, n_screened, rule, share) < n_features
     if leaves_out or (n_best is not None and scores.size > n_best):
-        scores = screening_scores(
-            problem.X,
+        ordered, _, ordered_units, numbers = _in_order(replace(problem, owned=False))
+        scores[numbers] = screening_scores(
+            ordered.X,
             problem.targets,
             is_classification=loss.task == "classification",
             sample_weight=problem.sample_weight,
-            groups=None if problem.groups is None else units,
+            groups=None if problem.groups is None else ordered_units,
             seed=seed,
         )
     by_evidence = np.argsort(-scores[:n_features], kind="stable")
@@ -170,6 +172,19 @@ def screen(
         groups = np.where(units[columns] < n_features, np.searchsorted(features, units[columns]), -1)
     small = Problem(np.ascontiguousarray(values), problem.targets, problem.sample_weight, owned=True, groups=groups)
     return Screening(small, features, by_evidence, np.argsort(-scores[numbers], kind="stable"))
+
+
+def _in_order(problem: Problem) -> tuple[Problem, np.ndarray, np.ndarray, np.ndarray]:
+    """Sort the columns canonically; columns that are always read count as features behind the others.
+
+    Returns the problem, the old numbers of its columns, the feature of each column, and the old numbers of the features.
+    """
+    problem, order, _, features = in_canonical_order(problem)
+    units = np.arange(problem.n_columns) if problem.groups is None else problem.groups.copy()
+    always = np.flatnonzero(units < 0)
+    units[always] = features.size + np.arange(always.size)
+    old = np.argsort(np.argsort(order[always], kind="stable"), kind="stable")
+    return problem, order, units, np.concatenate([features, features.size + old])
 
 
 #: Functions of a group of columns, at most.
@@ -251,7 +266,7 @@ def pair_basis(X: np.ndarray, weights: np.ndarray, column_features: np.ndarray, 
     deviation = np.sqrt(share @ (values - mean) ** 2)
     deviation = np.where(deviation > 1e-7 * np.maximum(np.abs(mean), 1e-30), deviation, 1.0)
     standard = np.ascontiguousarray((values - mean) / deviation, dtype=np.float32)
-    hats = hat_basis(standard, np.asarray(weights, dtype=np.float32), N_KNOTS)
+    hats = hat_basis(standard, np.asarray(weights, dtype=np.float32))
     curves = hats.table(standard)
     starts = np.concatenate([[0], np.cumsum(hats.n_knots)])
     heights, functions, features = [], [], []
@@ -562,13 +577,11 @@ class PairEngine:
         How many features are screened, at least M; None: :func:`automatic_n_screened`. With a budget there are so many
         that they cost more than it and, if None, twice as much. Of the 64 with the most evidence, columns that are always
         read among them, the products are in the model, of the others the curves.
-    max_bytes : int, default=8 GiB
-        Memory that the curves of the screened columns may take; beyond it the fit raises a ``MemoryError``.
 
     Examples
     --------
     >>> from tamiz.core.losses import get_loss
-    >>> from tamiz.engines import pair_schedule
+    >>> from tamiz.engines.schedule import pair_schedule
     >>> X = np.random.default_rng(0).normal(size=(300, 60)).astype(np.float32)
     >>> y = np.where(X[:, [3]] * X[:, [7]] > 0, 1.0, -1.0)
     >>> schedule = pair_schedule(300, 2, "classification")
@@ -580,7 +593,6 @@ class PairEngine:
 
     fit_intercept: bool = True
     n_screened: int | None = None
-    max_bytes: int = MAX_BYTES
 
     def fit(
         self,
@@ -605,33 +617,27 @@ class PairEngine:
         share = 1.0 if self.n_screened else float(SCREENED_PER_SELECTED)
         screened = screen(problem, rule, loss, n_screened, seed, MOST_PAIRED, share)
         small, small_rule = screened.problem, screened.rule(rule)
-        n_bytes = 4 * (N_KNOTS - 1) * small.n_samples * small.n_columns
-        if n_bytes > self.max_bytes:
-            raise MemoryError(
-                f"the curves of {small.n_columns} screened columns and {small.n_samples} rows take {n_bytes / 2**30:.1f} GiB, "
-                f"more than the {self.max_bytes / 2**30:.1f} GiB allowed: lower n_features_to_select or n_screened, or fit on "
-                "a part of the rows"
-            )
-        groups = np.arange(small.n_columns) if small.groups is None else small.groups.copy()
-        n_always = int(np.count_nonzero(groups < 0))
-        groups[groups < 0] = small_rule.n_features + np.arange(n_always)
-        order = np.argsort(groups, kind="stable")  # the columns of a group lie side by side
-        basis = pair_basis(small.X[:, order], small.unit_weights(), groups[order], screened.best[:MOST_PAIRED])
+        check_dense_size(small, (N_KNOTS - 1) * small.n_columns)
+        small, order, units, numbers = _in_order(small)
+        paired = np.flatnonzero(np.isin(numbers, screened.best[:MOST_PAIRED]))
+        basis = pair_basis(small.X, small.unit_weights(), units, paired)
         n_parts = count_parts(schedule, small_rule, small.n_samples, overfits=True)
-        design = PairDesign(basis.table, *basis.starts(small_rule.n_features + n_always))
+        design = PairDesign(basis.table, *basis.starts(numbers.size))
+        design.features = numbers[: small_rule.n_features]
         run = Run(small, small_rule, loss, schedule, design, n_parts, seed, self.fit_intercept)
         run.train(progress)
         selection = run.selection(seed, started, "pairs")
-        model = _trained_model(basis, run, order, selection.support)
-        _report_chance(model, small, small.columns_of(selection.support), loss)
+        kept = np.append(selection.support, np.ones(numbers.size - selection.support.size, dtype=bool))[numbers]
+        model = _trained_model(basis, run, order, numbers, kept)
+        columns = screened.problem.columns_of(selection.support)
+        _report_chance(model, small, np.argsort(order, kind="stable")[columns], loss)
         selection = screened.ranked(selection)
         return Fit(replace(selection, seconds=time.perf_counter() - started), model)
 
 
-def _trained_model(basis: PairBasis, run: Run, order: np.ndarray, support: np.ndarray) -> PairModel:
+def _trained_model(basis: PairBasis, run: Run, order: np.ndarray, numbers: np.ndarray, kept: np.ndarray) -> PairModel:
     """Model of a finished run, which reads the columns of the kept features in the order of the table."""
-    n_curves, n_always = int(run.design.matrix.starts[-1]), run.design.matrix.starts.size - 1 - int(support.sum())
-    kept = np.concatenate([support, np.ones(n_always, dtype=bool)])
+    n_curves = int(run.design.matrix.starts[-1])
     weights, intercept = (part.astype(np.float64) for part in run.release())
     coef, intercept = run.loss.decision(weights.T).T, run.loss.decision(intercept[None])[0]
 
@@ -648,11 +654,16 @@ def _trained_model(basis: PairBasis, run: Run, order: np.ndarray, support: np.nd
     starts = basis.knot_starts()
     places = np.concatenate([np.arange(starts[j], starts[j + 1]) for j in columns[in_table]])
     rows = np.flatnonzero(kept[basis.function_features])
-    function_features = np.searchsorted(np.flatnonzero(kept), basis.function_features[rows])
+    features = basis.function_features[rows]
     weights = np.zeros((coef.shape[0], rows.size, rows.size))
-    first, second = np.nonzero(function_features[:, None] < function_features)
-    weights[:, first, second] = coef[:, n_curves:]
-    return PairModel(curves, basis.heights[np.ix_(rows, places)], function_features, weights)
+    first, second = np.nonzero(features[:, None] < features)
+    weights[:, first, second] = weights[:, second, first] = coef[:, n_curves:]
+    # Features by their old numbers, which order the weights anew.
+    features = np.searchsorted(np.sort(numbers[kept]), numbers[features])
+    by_number = np.argsort(features, kind="stable")
+    features, rows = features[by_number], rows[by_number]
+    weights = weights[:, by_number][:, :, by_number] * (features[:, None] < features)
+    return PairModel(curves, basis.heights[np.ix_(rows, places)], features, weights)
 
 
 def _report_chance(model: PairModel, problem: Problem, columns: np.ndarray, loss: Loss) -> None:

@@ -50,18 +50,14 @@ def training_numbers(rule: Rule, schedule: Schedule, fit_intercept: bool = True)
 
     Examples
     --------
-    >>> from tamiz.engines import linear_schedule
+    >>> from tamiz.engines.schedule import linear_schedule
     >>> training_numbers(Rule(10, 2), linear_schedule(200, 2, "regression")).batch_size
     4
     """
+    rates = ("learning_rate", "l2", "refinement_l2", "beta1", "beta2", "epsilon")
     return TrainingNumbers(
-        learning_rate=float(schedule.learning_rate),
-        l2=float(schedule.l2),
-        refinement_l2=float(schedule.refinement_l2),
+        **{name: float(getattr(schedule, name)) for name in rates},
         refinement_rates=np.array(schedule.refinement_rates, dtype=np.float64),
-        beta1=float(schedule.beta1),
-        beta2=float(schedule.beta2),
-        epsilon=float(schedule.epsilon),
         batch_size=int(schedule.batch_size),
         warmup_steps=int(rule.warmup_steps),
         step_limit=int(rule.step_limit),
@@ -85,7 +81,7 @@ def count_parts(schedule: Schedule, rule: Rule, n_samples: int, overfits: bool) 
 
     Examples
     --------
-    >>> from tamiz.engines import linear_schedule
+    >>> from tamiz.engines.schedule import linear_schedule
     >>> count_parts(linear_schedule(200, 2, "regression"), Rule(10, 2), 200, overfits=True)
     4
     """
@@ -140,6 +136,7 @@ class Run:
         self.design = design
         rows = rows_in_parts(problem.targets, n_parts, seed)
         self.memory = new_memory(design, rule, rows, problem.n_outputs, schedule.batch_size, seed, n_parts)
+        self._take_costs()
 
     def _prepare(self, problem: Problem, rule: Rule, loss: Loss, schedule: Schedule, fit_intercept: bool) -> None:
         self.problem, self.rule, self.loss, self.schedule = problem, rule, loss, schedule
@@ -201,15 +198,17 @@ class Run:
 
     def drop(self) -> None:
         """Drop what is eliminated, and take the numbers of the rule for what is left; in the closing each counts once."""
-        memory, rule = self.memory, self.rule
-        drop_eliminated(memory, self.design)
-        if memory.mask.counters[Slot.CLOSED]:
+        drop_eliminated(self.memory, self.design)
+        if self.memory.mask.counters[Slot.CLOSED]:
             self._finish()
+        self._take_costs()
+
+    def _take_costs(self) -> None:
+        memory, rule = self.memory, self.rule
         if rule.costs is not None:
-            n = int(memory.loop_counters[LoopSlot.FEATURES])
-            costs = rule.costs[memory.feature[:n]] if memory.mask.counters[Slot.OPEN] else np.ones(n)
-            m = int(memory.mask.counters[Slot.KEPT])
-            self.numbers = rule.numbers._replace(costs=costs, n_features_to_select=m)
+            n, counters = int(memory.loop_counters[LoopSlot.FEATURES]), memory.mask.counters
+            costs = rule.costs[memory.feature[:n]] if counters[Slot.OPEN] else np.ones(n)
+            self.numbers = rule.numbers._replace(costs=costs, n_features_to_select=int(counters[Slot.KEPT]))
 
     def release(self) -> tuple[np.ndarray, np.ndarray]:
         """Free the memory of a finished run but what the record needs; return weights and constants of the kept columns."""
@@ -238,6 +237,7 @@ class Run:
         ranking = np.empty(feature.size, dtype=np.int64)
         ranking[feature] = np.arange(1, feature.size + 1, dtype=np.int32)
         ranking[feature[:m]] = memory.mask.rank[:m]
+        self.memory = memory._replace(feature=feature[:m].copy())
         return Selection(
             support=ranking <= m,
             ranking=ranking,

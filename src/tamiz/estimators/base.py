@@ -22,7 +22,7 @@ from tamiz._utils.validation import check_table
 from tamiz.core import VARIANTS, Rule
 from tamiz.core.gates import DROPPED, Gates, possible_counts, read_gates
 from tamiz.core.losses import Loss, get_loss
-from tamiz.engines.contract import Fit, PathEngine, Problem, Progress, fit_with_rule
+from tamiz.engines.contract import Fit, Problem, Progress, fit_with_rule
 from tamiz.engines.linear import LinearModel
 from tamiz.engines.schedule import Schedule
 from tamiz.estimators.chooser import Choices, choose, cv_results, needs_choice
@@ -603,7 +603,7 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         engine: Any = plans[0].network.engine(self._get_training())
         # A bar, or a seed, for each fit: else fits take common steps where the engine can do that.
         alone = self.verbose or not isinstance(self.random_state, numbers.Integral) or plans[0].gating is not None
-        if alone or not isinstance(engine, PathEngine):
+        if alone or not hasattr(engine, "fit_path"):
             fits: Iterator[Fit] = (
                 one._run(plan, data.loss, seed_of(one.random_state), progress)
                 for one, plan in zip(copies, plans, strict=True)

@@ -103,7 +103,7 @@ class TorchEngine:
     Examples
     --------
     >>> from tamiz.core.losses import get_loss
-    >>> from tamiz.engines import network_schedule
+    >>> from tamiz.engines.schedule import network_schedule
     >>> X = np.random.default_rng(0).normal(size=(100, 8)).astype(np.float32)
     >>> targets = np.where(X[:, [2]] * X[:, [5]] > 0, np.float32(1), np.float32(-1))
     >>> schedule = network_schedule(100, 2, "classification", refinement_epochs=1)

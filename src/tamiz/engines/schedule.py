@@ -117,8 +117,8 @@ def linear_l2_rule(n_samples: int, n_outputs: int, task: str) -> float:
 
     Examples
     --------
-    >>> linear_l2_rule(500, 1, "classification"), linear_l2_rule(1000, 1, "regression"), linear_l2_rule(2000, 1, "regression")
-    (0.2, 0.025, 0.005)
+    >>> linear_l2_rule(500, 1, "classification"), linear_l2_rule(1000, 1, "regression")
+    (0.2, 0.025)
     >>> linear_l2_rule(1000, 20, "classification"), linear_l2_rule(1000, 20, "regression")
     (0.00025, 0.005)
     """

@@ -116,4 +116,4 @@ def test_the_file_of_the_command_is_read_as_its_options_say(tmp_path):
             process.kill()
     assert (found["rows"], found["target"]) == (40, "ill")
     assert '"columns": 1,' in events  # one of the two is ignored
-    assert (found["reading"]["delimiter"], found["reading"]["skipRows"]) == (";", 1)
+    assert (found["reading"]["delimiter"], found["reading"]["skip_rows"]) == (";", 1)

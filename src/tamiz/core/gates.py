@@ -59,7 +59,7 @@ class Gates:
 
     @property
     def expected_size(self) -> int:
-        """How many groups are kept in the end: exactly M, or about so many with a budget."""
+        """Count the groups that are kept in the end: exactly M, or about so many with a budget."""
         forced = int((self.feature == KEPT).sum())
         if self.costs is None or self.budget is None:
             return forced + self.n_features_to_select

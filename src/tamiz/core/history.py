@@ -45,7 +45,7 @@ class History(NamedTuple):
 
 
 def new_history(n_features: int) -> History:
-    """Return an empty history for a mask over ``n_features`` features.
+    """Empty history for a mask over ``n_features`` features.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def new_history(n_features: int) -> History:
 
 
 def room_for_steps(history: History) -> int:
-    """Return how many steps can be recorded; when the history is full, drop every other line and double the stride first.
+    """Count the steps that can be recorded; when the history is full, drop every other line and double the stride first.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def record_step(history, step, phase, n_alive, alpha, gamma, column):
 
 
 def history_to_dict(history: History, ranking: np.ndarray, n_features_to_select: int) -> dict[str, np.ndarray]:
-    """Return the lines by column name and, of the paths of gamma, those of the best features.
+    """Lines by column name and, of the paths of gamma, those of the best features.
 
     Examples
     --------

@@ -60,11 +60,11 @@ class Loss:
 
     @property
     def compiled(self) -> Any:
-        """Return the kernel as a compiled function that compiled code can be handed; compiled on first use."""
+        """Kernel as a compiled function that compiled code can be handed; compiled on first use."""
         return _compiled(self.kernel)
 
     def n_outputs(self, n_classes: int) -> int:
-        """Return how many outputs a model needs for a number of classes.
+        """Count the outputs that a model needs for a number of classes.
 
         Examples
         --------
@@ -74,7 +74,7 @@ class Loss:
         return 1 if n_classes == 2 and not self.exclusive else n_classes
 
     def encode(self, codes: np.ndarray, n_classes: int) -> np.ndarray:
-        """Return class numbers 0 .. C-1 as targets.
+        """Class numbers 0 .. C-1 as targets.
 
         Examples
         --------
@@ -92,7 +92,7 @@ class Loss:
         return np.ascontiguousarray(signs[:, 1:]) if self.n_outputs(n_classes) == 1 else signs
 
     def decision(self, scores: np.ndarray) -> np.ndarray:
-        """Return the scores with two competing outputs reduced to their difference, of which the link is the logistic one.
+        """Scores with two competing outputs reduced to their difference, of which the link is the logistic one.
 
         Examples
         --------
@@ -102,7 +102,7 @@ class Loss:
         return scores[:, 1:] - scores[:, :1] if self.exclusive and scores.shape[1] == 2 else scores
 
     def class_probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Return the probability of each class; one column of scores is that of the second of two classes.
+        """Probability of each class; one column of scores is that of the second of two classes.
 
         Examples
         --------
@@ -307,7 +307,7 @@ LOSSES: dict[str, Loss] = {
 
 
 def get_loss(name: str) -> Loss:
-    """Return the loss of that name.
+    """Loss of that name.
 
     Examples
     --------
@@ -321,7 +321,7 @@ def get_loss(name: str) -> Loss:
 
 
 def names_of(task: str) -> list[str]:
-    """Return the names of the losses for a task.
+    """Names of the losses for a task.
 
     Examples
     --------

@@ -33,7 +33,7 @@ class Phase(IntEnum):
 
     @property
     def label(self) -> str:
-        """Return the name that reports print."""
+        """Name that reports print."""
         return "warm-up" if self is Phase.WARM_UP else self.name.lower()
 
 
@@ -76,7 +76,7 @@ def alpha(step: np.ndarray | float, ramp_steps: int) -> np.ndarray:
 
 
 def hard_target(step: np.ndarray, rule: Rule) -> np.ndarray:
-    """Return M (the budget, where there is one) for every step: plain E2E-FS.
+    """M (the budget, where there is one) for every step: plain E2E-FS.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def soft_target(step: np.ndarray, rule: Rule) -> np.ndarray:
 
 
 def ranking_target(step: np.ndarray, rule: Rule) -> np.ndarray:
-    r"""Return a target that falls geometrically from F to 1: features die one after the other, which orders them all.
+    r"""Target that falls geometrically from F to 1: features die one after the other, which orders them all.
 
     With a budget it falls from the sum of all costs to the smallest of them.
 
@@ -154,7 +154,7 @@ VARIANTS: dict[str, Variant] = {
 
 
 def selection_schedule(rule: Rule, first_step: int, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return alpha and target for ``n_steps`` steps of the selection from ``first_step`` on (counted from 1, with warm-up).
+    """Alpha and target for ``n_steps`` steps of the selection from ``first_step`` on (counted from 1, with warm-up).
 
     Steps of the warm-up get an alpha of 0; gamma does not move in them.
 
@@ -194,7 +194,7 @@ class ScheduleWindow:
         self._first, self._alphas, self._targets = 1, np.zeros(0), np.zeros(0)
 
     def steps(self, first_step: int, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return alpha and target of ``n_steps`` steps from ``first_step`` on, as :func:`selection_schedule` does."""
+        """Alpha and target of ``n_steps`` steps from ``first_step`` on, as :func:`selection_schedule` does."""
         begin = first_step - self._first
         if begin < 0 or begin + n_steps > self._alphas.size:
             self._first, begin = first_step, 0
@@ -363,23 +363,23 @@ class Rule:
 
     @property
     def limit(self) -> float:
-        """Return what the kept features may cost together, with the tolerance of rounding; 0 without a budget."""
+        """Limit of the cost of the kept features, with the tolerance of rounding; 0 without a budget."""
         return 0.0 if self.budget is None else float(self.budget) * (1.0 + BUDGET_TOLERANCE)
 
     @property
     def size(self) -> float:
-        """Return what the sum of gamma, weighted by the costs, shall come down to: the budget, or M."""
+        """Sum of gamma, weighted by the costs, to aim at: the budget, or M."""
         return float(self.n_features_to_select if self.budget is None else self.budget)
 
     @property
     def step_limit(self) -> int:
-        """Return the step, warm-up included, by which the selection has ended."""
+        """Step, warm-up included, by which the selection has ended."""
         assert self.max_steps is not None
         return self.warmup_steps + self.max_steps
 
     @property
     def numbers(self) -> RuleNumbers:
-        """Return what compiled code needs in every step."""
+        """Settings for compiled code."""
         numbers = RuleNumbers(
             int(self.n_features_to_select),
             # With a strength there is no count penalty, whose weight is 1 + mu.

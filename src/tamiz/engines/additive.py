@@ -77,7 +77,7 @@ def _choose_knots(sorted_columns, values, counts, knots, n_knots):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _locate(x, knots, n):
-    """Return the knot to the left of x and how far x is on the way to the next one, from 0 to 1."""
+    """Knot to the left of x and how far x is on the way to the next one, from 0 to 1."""
     if n == 1 or x <= knots[0]:
         return 0, np.float32(0.0)
     left = 0
@@ -158,17 +158,17 @@ class HatBasis:
 
     @property
     def sizes(self) -> np.ndarray:
-        """Return how many columns of the new table each column becomes: itself, and a hat for each inner knot."""
+        """Count the columns of the new table that each column becomes: itself, and a hat for each inner knot."""
         return np.maximum(1, self.n_knots - 1)
 
     @property
     def starts(self) -> np.ndarray:
-        """Return the place of each column in the new table, and the number of columns of that."""
+        """Place of each column in the new table, and the number of columns of that."""
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
     @property
     def groups(self) -> np.ndarray:
-        """Return the column that each column of the new table comes from."""
+        """Column that each column of the new table comes from."""
         return np.repeat(np.arange(self.n_knots.size), self.sizes)
 
     def table(self, X: np.ndarray) -> np.ndarray:
@@ -270,7 +270,7 @@ class AdditiveModel:
     intercept: np.ndarray
 
     def scores(self, X: Any, offset: np.ndarray | None = None) -> np.ndarray:
-        """Return the outputs for each row, shape (n_samples, n_outputs)."""
+        """Outputs for each row, shape (n_samples, n_outputs)."""
         if sp.issparse(X):
             X = X.toarray()
         if offset is not None:
@@ -281,7 +281,7 @@ class AdditiveModel:
         return out
 
     def effects(self, column: int, values: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the curve of a selected column: what it adds to each output.
+        """Curve of a selected column: what it adds to each output.
 
         Parameters
         ----------
@@ -313,7 +313,7 @@ class AdditiveModel:
         return grid, np.stack([np.interp(grid, knots, curve) for curve in heights])
 
     def affine_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return the model as two layers with ReLU between: one unit per knot, whose weight is the change of slope there.
+        """Model as two layers with ReLU between: one unit per knot, whose weight is the change of slope there.
 
         Examples
         --------
@@ -333,7 +333,7 @@ class AdditiveModel:
         return [((column[:, None] == np.arange(n_columns)).astype(np.float64), -self.knots), (bends, constant)]
 
     def rescaled(self, mean: np.ndarray, scale: np.ndarray) -> AdditiveModel:
-        """Return the model whose outputs are ``scores * scale + mean``."""
+        """Model whose outputs are ``scores * scale + mean``."""
         return replace(self, heights=self.heights * scale[:, None], intercept=self.intercept * scale + mean)
 
 

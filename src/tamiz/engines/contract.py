@@ -49,22 +49,22 @@ class Problem:
 
     @property
     def n_samples(self) -> int:
-        """Return the number of rows."""
+        """Number of rows."""
         return self.X.shape[0]
 
     @property
     def n_outputs(self) -> int:
-        """Return the number of outputs of the model."""
+        """Number of outputs of the model."""
         return self.targets.shape[1]
 
     @property
     def n_columns(self) -> int:
-        """Return the number of columns of the table."""
+        """Number of columns of the table."""
         return self.X.shape[1]
 
     @property
     def n_features(self) -> int:
-        """Return the number of features that can be selected: groups or, without groups, columns.
+        """Number of features that can be selected: groups or, without groups, columns.
 
         Examples
         --------
@@ -75,7 +75,7 @@ class Problem:
 
     @property
     def has_wide_groups(self) -> bool:
-        """Return whether a feature has several columns."""
+        """Whether a feature has several columns."""
         return self.groups is not None and np.bincount(self.groups[self.groups >= 0]).max(initial=0) > 1
 
     def check_groups(self, n_features: int) -> None:
@@ -97,7 +97,7 @@ class Problem:
             )
 
     def columns_of(self, kept: np.ndarray) -> np.ndarray:
-        """Return which columns the model reads, as a mask, for a mask of the kept features.
+        """Which columns the model reads, as a mask, for a mask of the kept features.
 
         Examples
         --------
@@ -108,7 +108,7 @@ class Problem:
         return kept if self.groups is None else (self.groups < 0) | kept[self.groups]
 
     def unit_weights(self) -> np.ndarray:
-        """Return the sample weights, scaled to a mean of one, as float32.
+        """Sample weights, scaled to a mean of one, as float32.
 
         Examples
         --------

@@ -69,7 +69,7 @@ class DenseModel:
     output_constants: np.ndarray
 
     def scores(self, X: Any, offset: np.ndarray | None = None) -> np.ndarray:
-        """Return the outputs for each row.
+        """Outputs for each row.
 
         Parameters
         ----------
@@ -97,23 +97,23 @@ class DenseModel:
         return out
 
     def rescaled(self, mean: np.ndarray, scale: np.ndarray) -> DenseModel:
-        """Return the model whose outputs are ``scores * scale + mean``."""
+        """Model whose outputs are ``scores * scale + mean``."""
         weights, constants = self.output_weights * scale[:, None], self.output_constants * scale + mean
         return DenseModel(self.hidden, weights.astype(np.float32), constants.astype(np.float32))
 
     def reordered(self, order: np.ndarray) -> DenseModel:
-        """Return the model that reads the same columns in another order: first the one that was at ``order[0]``."""
+        """Model that reads the same columns in another order: first the one that was at ``order[0]``."""
         first = self.hidden[0]
         layers = (first._replace(weights=np.ascontiguousarray(first.weights[order])), *self.hidden[1:])
         return DenseModel(layers, self.output_weights, self.output_constants)
 
     def decided(self, loss: Loss) -> DenseModel:
-        """Return the model after ``Loss.decision``: two competing outputs are reduced to their difference."""
+        """Model after ``Loss.decision``: two competing outputs are reduced to their difference."""
         weights, constants = loss.decision(self.output_weights.T).T, loss.decision(self.output_constants[None])[0]
         return DenseModel(self.hidden, np.ascontiguousarray(weights), constants)
 
     def affine_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return weights (n_outputs, n_inputs) and constants of each layer, batch normalisation folded in; ReLU between."""
+        """Weights (n_outputs, n_inputs) and constants of each layer, batch normalisation folded in; ReLU between."""
         found = []
         for layer in self.hidden:
             slope = layer.scale / np.sqrt(layer.variance.astype(np.float64) + EPSILON)
@@ -121,7 +121,7 @@ class DenseModel:
         return [*found, (self.output_weights.astype(np.float64), self.output_constants.astype(np.float64))]
 
     def to_torch(self) -> Any:
-        """Return the network as an ``nn.Sequential`` in evaluation mode, with the same predictions; needs PyTorch.
+        """Network as an ``nn.Sequential`` in evaluation mode, with the same predictions; needs PyTorch.
 
         Returns
         -------
@@ -249,7 +249,7 @@ def _call(loss, scores, targets, weights, gradient):
 
 
 def mean_loss(loss: Loss, problem: Problem, scores: np.ndarray, rows: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the weighted mean loss of scores for some rows, and its gradient."""
+    """Weighted mean loss of scores for some rows, and its gradient."""
     scores = np.ascontiguousarray(scores, dtype=np.float32)
     gradient = np.zeros_like(scores)
     targets = np.ascontiguousarray(problem.targets[rows], dtype=np.float32)
@@ -257,7 +257,7 @@ def mean_loss(loss: Loss, problem: Problem, scores: np.ndarray, rows: np.ndarray
 
 
 def constant_loss(loss: Loss, problem: Problem, rows: np.ndarray) -> float:
-    """Return the mean loss on some rows of the scores that are best for them among those that are the same for all rows.
+    """Mean loss on some rows of the scores that are best for them among those that are the same for all rows.
 
     Examples
     --------

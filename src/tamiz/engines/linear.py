@@ -41,12 +41,12 @@ class LinearModel:
     intercept: np.ndarray
 
     def scores(self, X: Any, offset: np.ndarray | None = None) -> np.ndarray:
-        """Return the outputs for each row, shape (n_samples, n_outputs)."""
+        """Outputs for each row, shape (n_samples, n_outputs)."""
         base = 0.0 if offset is None else self.coef @ offset
         return np.asarray(X @ self.coef.T) + (base + self.intercept)
 
     def rescaled(self, mean: np.ndarray, scale: np.ndarray) -> LinearModel:
-        """Return the model whose outputs are ``scores * scale + mean``."""
+        """Model whose outputs are ``scores * scale + mean``."""
         return LinearModel(self.coef * scale[:, None], self.intercept * scale + mean)
 
 

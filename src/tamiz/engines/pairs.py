@@ -48,7 +48,7 @@ class Screening:
     best: np.ndarray
 
     def rule(self, rule: Rule) -> Rule:
-        """Return the rule of a fit on the screened features.
+        """Rule of a fit on the screened features.
 
         Parameters
         ----------
@@ -59,7 +59,7 @@ class Screening:
         return replace(rule, n_features=self.features.size, costs=costs)
 
     def ranked(self, selection: Selection) -> Selection:
-        """Return the record of a fit on the screened features as one of all: the others rank behind, by their evidence.
+        """Record of a fit on the screened features as one of all: the others rank behind, by their evidence.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class Screening:
 
 
 def count_screened(by_evidence: np.ndarray, n_screened: int, rule: Rule, share: float = 1.0) -> int:
-    """Return how many features are screened: at least M or, with a budget, so many that they cost more than it.
+    """Count the features to screen: at least M or, with a budget, so many that they cost more than it.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ class PairBasis:
     table: np.ndarray
 
     def starts(self, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first curve column and the first function of each feature, and the ends."""
+        """First curve column and the first function of each feature, and the ends."""
         features = np.arange(n_features + 1)
         return (
             np.searchsorted(self.column_features[self.hats.groups], features),
@@ -238,7 +238,7 @@ class PairBasis:
         )
 
     def knot_starts(self) -> np.ndarray:
-        """Return the place of the first knot of each column in ``heights``, and the end."""
+        """Place of the first knot of each column in ``heights``, and the end."""
         return np.concatenate([[0], np.cumsum(self.hats.n_knots)])
 
 
@@ -294,7 +294,7 @@ def pair_basis(X: np.ndarray, weights: np.ndarray, column_features: np.ndarray, 
 
 
 def _rank_polynomials(values: np.ndarray, knots: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Return the mean ranks of the knots, from -1 to 1, and their squares: one row for each, as far as there are knots."""
+    """Mean ranks of the knots, from -1 to 1, and their squares: one row for each, as far as there are knots."""
     order = np.argsort(values, kind="stable")
     below = np.concatenate([[0.0], np.cumsum(share[order])])
     sorted_values = values[order]
@@ -304,7 +304,7 @@ def _rank_polynomials(values: np.ndarray, knots: np.ndarray, share: np.ndarray) 
 
 
 def curve_values(X: np.ndarray, knots: list[np.ndarray], heights: np.ndarray) -> np.ndarray:
-    """Return the sums of curves, shape (n_samples, n_functions).
+    """Sums of curves, shape (n_samples, n_functions).
 
     Parameters
     ----------
@@ -331,7 +331,7 @@ def curve_values(X: np.ndarray, knots: list[np.ndarray], heights: np.ndarray) ->
 
 
 def _column_functions(column: np.ndarray, knots: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return line and U-shape of a column, of mean 0 and variance 1 without correlation, and their heights."""
+    """Line and U-shape of a column, of mean 0 and variance 1 without correlation, and their heights."""
     raw = _rank_polynomials(column, knots, share)
     values = curve_values(column[:, None], [knots], raw)
     mean = share @ values
@@ -345,7 +345,7 @@ def _column_functions(column: np.ndarray, knots: np.ndarray, share: np.ndarray) 
 
 
 def _group_functions(parts: list[tuple[np.ndarray, np.ndarray]], share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return functions of a group from those of its columns, none of which rests on few rows, and their heights.
+    """Functions of a group from those of its columns, none of which rests on few rows, and their heights.
 
     The order of the columns does not matter: few functions are changed as little as it takes to free them of correlation; of
     many, or where one is a sum of others, the leading principal components are taken.
@@ -363,7 +363,7 @@ def _group_functions(parts: list[tuple[np.ndarray, np.ndarray]], share: np.ndarr
 
 
 def _well_supported(values: np.ndarray, heights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the functions, of mean 0 and variance 1, that rest on enough rows, and their heights."""
+    """Functions, of mean 0 and variance 1, that rest on enough rows, and their heights."""
     kept = values.shape[0] / np.maximum(np.mean(values**4, axis=0), 1e-30) >= FEWEST_ROWS
     return values[:, kept], heights[kept]
 
@@ -406,7 +406,7 @@ class PairModel:
     activations: ClassVar[tuple[str, ...]] = ("relu", "square")
 
     def scores(self, X: Any, offset: np.ndarray | None = None) -> np.ndarray:
-        """Return the outputs for each row, shape (n_samples, n_outputs).
+        """Outputs for each row, shape (n_samples, n_outputs).
 
         Parameters
         ----------
@@ -428,11 +428,11 @@ class PairModel:
         return curve_values(np.asarray(X, dtype=np.float64), knots, self.functions)
 
     def effects(self, column: int, values: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the curve of a selected column, see :meth:`AdditiveModel.effects`."""
+        """Curve of a selected column, see :meth:`AdditiveModel.effects`."""
         return self.curves.effects(column, values)
 
     def pair_effects(self, first: int, second: int, X: Any) -> np.ndarray:
-        """Return what two selected features add to each output together, beyond their curves.
+        """Evaluate the joint effect of two selected features on each output, beyond their curves.
 
         Parameters
         ----------
@@ -452,7 +452,7 @@ class PairModel:
         return np.einsum("na,cab,nb->nc", functions[:, of_first], weights, functions[:, of_second])
 
     def columns_of_pairs(self, feature: int) -> np.ndarray:
-        """Return which of the columns that the model reads the joint effects of a feature depend on.
+        """Which of the columns that the model reads the joint effects of a feature depend on.
 
         Parameters
         ----------
@@ -470,7 +470,7 @@ class PairModel:
         return np.unique(np.searchsorted(self.curves.starts, knots, side="right") - 1)
 
     def pair_strengths(self) -> list[tuple[int, int, float]]:
-        """Return the pairs of features with a joint effect and its strength, strongest first.
+        """Pairs of features with a joint effect and its strength, strongest first.
 
         The strength is the root of the sum of squared weights over all products and outputs: the standard deviation of the
         joint effect if the two features are independent of each other.
@@ -487,11 +487,11 @@ class PairModel:
         return sorted(found, key=lambda pair: (-pair[2], pair[:2]))
 
     def rescaled(self, mean: np.ndarray, scale: np.ndarray) -> PairModel:
-        """Return the model whose outputs are ``scores * scale + mean``."""
+        """Model whose outputs are ``scores * scale + mean``."""
         return replace(self, curves=self.curves.rescaled(mean, scale), weights=self.weights * scale[:, None, None])
 
     def affine_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return the model as three layers, with ReLU after the first and squares after the second.
+        """Model as three layers, with ReLU after the first and squares after the second.
 
         The first has a unit for each knot. A sum of products is a sum of squares, by the eigenvectors of its symmetric matrix
         of weights, and a curve c is ``((c + 1)^2 - (c - 1)^2) / 4``.
@@ -532,7 +532,7 @@ NEAR_CHANCE = 0.1
 
 
 def expected_size(rule: Rule) -> int:
-    """Return M or, with a budget, about how many features it pays for.
+    """M or, with a budget, about how many features it pays for.
 
     Examples
     --------
@@ -545,7 +545,7 @@ def expected_size(rule: Rule) -> int:
 
 
 def automatic_n_screened(n_samples: int, n_features_to_select: int) -> int:
-    """Return how many features are screened where the user does not say: max(8, 2 M, min(40, N / 25)).
+    """Count the features to screen where the user does not say: max(8, 2 M, min(40, N / 25)).
 
     More of them give a weak effect that the search ranks low another chance, but bring four products for each pair: with few
     rows these drown it.

@@ -80,7 +80,7 @@ class Schedule:
 
 
 def refinement_part(refined: int, refinement_steps: int, n_parts: int) -> int:
-    """Return which of the equal parts of the refinement comes after ``refined`` of its steps.
+    """Which of the equal parts of the refinement comes after ``refined`` of its steps.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def refinement_part(refined: int, refinement_steps: int, n_parts: int) -> int:
 
 
 def linear_l2(n_samples: int, numerator: float = 100.0) -> float:
-    """Return the paper's weight decay, 100 / N, and more below 57 samples, where (75 / N)^2 is larger.
+    """Paper's weight decay, 100 / N, and more below 57 samples, where (75 / N)^2 is larger.
 
     With very few samples a strong decay brings the weights near to the differences of the class means, which is about all
     that so few samples tell reliably. ``numerator`` replaces the 100.
@@ -109,7 +109,7 @@ ROWS_OF_THE_PAPER = 500
 
 
 def linear_l2_rule(n_samples: int, n_outputs: int, task: str) -> float:
-    """Return the weight decay of the linear model by the size of the problem: :func:`linear_l2`, less for several outputs.
+    """Weight decay of the linear model by the size of the problem: :func:`linear_l2`, less for several outputs.
 
     A loss is the mean over outputs, so the decay is divided by their number, as if each had its own. An output that tells one
     of C classes from the rest finds its class in one row of C, and its gradients are smaller by about as much: the decay
@@ -128,7 +128,7 @@ def linear_l2_rule(n_samples: int, n_outputs: int, task: str) -> float:
 
 
 def linear_refinement_l2(n_samples: int, n_features_to_select: int, task: str, l2: float) -> float:
-    """Return the weight decay of the linear model once the features are chosen.
+    """Weight decay of the linear model once the features are chosen.
 
     For classes it is that of the selection, times M / 100 below 100 features: the fewer features add up to a score, the
     larger their weights have to be. Numbers are told apart by the size of a score, which a strong decay would shrink: for
@@ -152,7 +152,7 @@ def _is_given(given: dict[str, Any], name: str) -> bool:
 def _schedule(
     n_samples: int, given: dict[str, Any], automatic: dict[str, Any], refinement_divisors: tuple[float, ...]
 ) -> Schedule:
-    """Return a schedule of the values of the user and, for each "auto", the automatic ones.
+    """Schedule of the values of the user and, for each "auto", the automatic ones.
 
     A learning rate or l2 of the user also holds for the refinement.
     """
@@ -170,7 +170,7 @@ def _schedule(
 
 
 def _linear_automatic(n_samples: int, n_features_to_select: int, task: str, l2: float) -> dict[str, Any]:
-    """Return what "auto" stands for in a linear model with that weight decay."""
+    """Automatic values of a linear model with that weight decay."""
     batch_size, epochs = max(2, n_samples // 50), 150
     if n_samples >= MANY_ROWS:
         batch_size = BATCH_OF_MANY_ROWS
@@ -191,7 +191,7 @@ def _linear_automatic(n_samples: int, n_features_to_select: int, task: str, l2: 
 def linear_schedule(
     n_samples: int, n_features_to_select: int, task: str, *, n_outputs: int = 1, **given: Any
 ) -> Schedule:
-    """Return the schedule of the linear model; keywords are the parameters of the estimators, "auto" or a number.
+    """Schedule of the linear model; keywords are the parameters of the estimators, "auto" or a number.
 
     Most features are gone long before the ramp ends, so a slow one costs little. The refinement is the paper's: 150
     epochs, the rate divided by 5 after each third. Batches are the paper's too. From 100,000 rows on
@@ -211,7 +211,7 @@ def linear_schedule(
 
 
 def _additive_automatic(n_samples: int, n_features_to_select: int, task: str) -> dict[str, Any]:
-    """Return what "auto" stands for in an additive model."""
+    """Automatic values of an additive model."""
     automatic = _linear_automatic(n_samples, n_features_to_select, task, linear_l2(n_samples))
     automatic["ramp_steps"] = 4000
     automatic["l2"] = linear_l2(n_samples, numerator=30.0)
@@ -220,7 +220,7 @@ def _additive_automatic(n_samples: int, n_features_to_select: int, task: str) ->
 
 
 def additive_schedule(n_samples: int, n_features_to_select: int, task: str, **given: Any) -> Schedule:
-    """Return the schedule of the additive model: that of the linear model with a shorter ramp and less weight decay.
+    """Schedule of the additive model: that of the linear model with a shorter ramp and less weight decay.
 
     A curve that bends has larger weights than a line, and the more samples there are, the finer is the shape that they tell
     reliably: the decay is 30 / N from 188 samples on, and that of the refinement falls by 100 / N beyond 100 samples.
@@ -236,7 +236,7 @@ def additive_schedule(n_samples: int, n_features_to_select: int, task: str, **gi
 
 
 def pair_schedule(n_samples: int, n_features_to_select: int, task: str, **given: Any) -> Schedule:
-    """Return the schedule of curves and products of pairs: that of the additive model with a longer ramp.
+    """Schedule of curves and products of pairs: that of the additive model with a longer ramp.
 
     There are many more products than curves, and a weight decay near zero would leave them to noise: that of the refinement
     is at least 1 / N. For the same reason a batch holds at least 16 rows.
@@ -255,7 +255,7 @@ def pair_schedule(n_samples: int, n_features_to_select: int, task: str, **given:
 
 
 def network_schedule(n_samples: int, n_features_to_select: int, task: str, **given: Any) -> Schedule:
-    """Return the schedule of networks with hidden layers.
+    """Schedule of networks with hidden layers.
 
     Batches hold 64 rows, or a quarter of a smaller table: batch normalisation over the paper's two rows would leave only
     signs. Without weight decay a network learns its noise columns by heart and keeps some of them; once they are gone,
@@ -290,7 +290,7 @@ def network_schedule(n_samples: int, n_features_to_select: int, task: str, **giv
 def paper_linear_schedule(
     n_samples: int, n_features_to_select: int, task: str, *, variant: str = "soft", **given: Any
 ) -> Schedule:
-    """Return the schedule of the paper's naive network: its rates, weight decay and epochs, read literally.
+    """Schedule of the paper's naive network: its rates, weight decay and epochs, read literally.
 
     200 epochs are added for the selection with E2E-FS-Soft and 300 with E2E-FS, of which the first 5 are warm-up; T is 250
     and 300 epochs. The refinement of 150 epochs begins after the added epochs even where the mask is closed sooner, and a
@@ -308,7 +308,7 @@ def paper_linear_schedule(
 def paper_network_schedule(
     n_samples: int, n_features_to_select: int, task: str, *, variant: str = "soft", **given: Any
 ) -> Schedule:
-    """Return the schedule of the paper's three-layer network: that of the naive one, with a rate of 0.05 in the added epochs.
+    """Schedule of the paper's three-layer network: that of the naive one, with a rate of 0.05 in the added epochs.
 
     Examples
     --------

@@ -167,8 +167,12 @@ def calibrate(
     for margin in margins.T:
         active = margin < 1
         part = design[active]
-        inverse = np.linalg.pinv((part.T * share[active]) @ part + penalty)
-        leverage = share[active] * np.einsum("ij,ij->i", part @ inverse, part)
+        if l2 > 0 and len(part) < part.shape[1]:  # the same from a matrix of rows by rows
+            root = part * np.sqrt(share[active])[:, None] / np.sqrt(np.diag(penalty))
+            leverage = 1 - np.diag(np.linalg.inv(np.eye(len(part)) + root @ root.T))
+        else:
+            inverse = np.linalg.pinv((part.T * share[active]) @ part + penalty)
+            leverage = share[active] * np.einsum("ij,ij->i", part @ inverse, part)
         margin[active] = 1 - (1 - margin[active]) / np.maximum(1 - leverage, 0.05)
     one_class = n_outputs > 1 and bool(((signs > 0).sum(axis=1) == 1).all())
     n_of_class = len(values) / (n_outputs if one_class else 2)

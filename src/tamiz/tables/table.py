@@ -406,9 +406,10 @@ def build_table(
     if frame.height == 0:
         raise TableError(f"{path.name} has no rows.")
     table = DataTable(path, format_name, names, frame.height, None, np.empty(0), source={"comma": comma})
-    plain = {kind: kind.is_numeric() or kind in (pl.Boolean, pl.Null) for kind in set(frame.dtypes)}
+    kinds = frame.dtypes
+    plain = {kind: kind.is_numeric() or kind in (pl.Boolean, pl.Null) for kind in set(kinds)}
     numeric, cells, words = {}, {}, list(options.missing_words)
-    for position, kind, column in zip(choice.positions, frame.dtypes, frame.get_columns(), strict=True):
+    for position, kind, column in zip(choice.positions, kinds, frame.get_columns(), strict=True):
         is_text = kind == pl.String or isinstance(kind, (pl.Categorical, pl.Enum))
         if position == choice.target:
             table.target_name = names[position]
@@ -461,7 +462,7 @@ def build_table(
     table.number_columns = np.array(sorted(numeric), dtype=np.int64)
     block = pl.DataFrame([numeric[i].alias(str(i)) for i in table.number_columns])
     other = [name for name, kind in block.schema.items() if kind not in (pl.Float64, pl.Float32)]
-    block = block.with_columns(pl.col(other).cast(pl.Float64, strict=False))
+    block = block.with_columns(pl.col(other).cast(pl.Float64, strict=False)) if other else block
     matrix = block.to_numpy() if numeric else np.empty((frame.height, 0))
     table.numbers = pack_numbers(matrix, exact=options.columns is not None)
     return table

@@ -163,9 +163,22 @@ def test_weighted_statistics_follow_the_formula_for_all_columns_and_for_some(lay
     np.testing.assert_allclose(statistics.mean, mean, atol=1e-12)
     np.testing.assert_allclose(statistics.deviation, np.sqrt(variance), atol=1e-12)
     columns = np.array([2, 7, 31])
-    later = prepare_table(layout(table), "erf", weights).statistics.of(columns)
+    later = column_statistics(layout(table)[:, columns], weights)
     np.testing.assert_array_equal(later.mean, statistics.mean[columns])
     np.testing.assert_array_equal(later.deviation, statistics.deviation[columns])
+
+
+def test_entries_of_the_same_cell_are_added_up_first():
+    """The error function of a sum is not the sum of the error functions."""
+    whole = sp.csr_matrix(np.random.default_rng(0).normal(size=(30, 5)))
+    halves = sp.csr_matrix(
+        (np.repeat(whole.data / 2, 2), np.repeat(whole.indices, 2), 2 * whole.indptr), shape=whole.shape
+    )
+    statistics = column_statistics(halves.copy())
+    np.testing.assert_array_equal(statistics.deviation, column_statistics(whole).deviation)
+    table = normalize_sparse(halves, statistics, "erf")[0]
+    np.testing.assert_array_equal(table.toarray(), normalize_sparse(whole, statistics, "erf")[0].toarray())
+    assert halves.nnz == 2 * whole.nnz  # the table of the user is as it was
 
 
 def test_each_kernel_is_compiled_once_whatever_the_table():

@@ -33,7 +33,14 @@ from tamiz.estimators.passes import SELECTION_ROWS, Stream, fit_in_passes, has_r
 from tamiz.estimators.training import GATING_PARAMETERS, Auto, NamedParameters, Options, Training, is_auto
 from tamiz.rows.exact import DEVIATIONS
 from tamiz.rows.rows import Rows
-from tamiz.rows.scaling import MissingValues, ScaledTable, apply_normalization, learn_missing, prepare_table
+from tamiz.rows.scaling import (
+    MissingValues,
+    ScaledTable,
+    apply_normalization,
+    column_statistics,
+    learn_missing,
+    prepare_table,
+)
 from tamiz.rows.sources import as_source, in_blocks
 from tamiz.rows.targets import EncodedTarget, as_target, encode_target
 
@@ -440,9 +447,11 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
                 history["gamma_path_features"] = gating.gates.first_columns()[history["gamma_path_features"]]
         indices = np.flatnonzero(support)
         columns, units = (indices, np.arange(indices.size)) if gating is None else gating.read_columns(support)
-        statistics = None if data.table.statistics is None else data.table.statistics.of(columns)
-        # The engine may have overwritten the normalised table.
-        kept = apply_normalization(data.X[:, columns], statistics, data.normalize)
+        # The engine may have overwritten the normalised table. Statistics of all columns, kept until now, would be four
+        # float32 vectors of memory during training: those of the selected columns are computed again.
+        few = data.X[:, columns]
+        statistics = None if data.normalize is None else column_statistics(few, data.statistics_weight)
+        kept = apply_normalization(few, statistics, data.normalize)
         model = fit.model
         if least_squares:
             intercept = bool(self._get_training().fit_intercept)

@@ -31,10 +31,6 @@ class ColumnStatistics:
     mean: np.ndarray
     deviation: np.ndarray
 
-    def of(self, columns: Any) -> ColumnStatistics:
-        """Take the statistics of some of the columns."""
-        return ColumnStatistics(self.mean[columns], self.deviation[columns])
-
 
 @dataclass(frozen=True, eq=False)
 class ScaledTable:
@@ -46,15 +42,12 @@ class ScaledTable:
         Dense in C order, or CSR.
     offset : ndarray of shape (n_features,) or None
         Implicit value of each column of a sparse table (fill value); None: 0.
-    statistics : ColumnStatistics or None
-        None if nothing was normalised.
     owned : bool
         Whether the engine may overwrite the values and the offset.
     """
 
     values: Any
     offset: np.ndarray | None
-    statistics: ColumnStatistics | None
     owned: bool
 
     def dense(self) -> np.ndarray:
@@ -63,6 +56,15 @@ class ScaledTable:
             return self.values
         values = self.values.toarray()
         return values if self.offset is None else values + self.offset
+
+
+def _canonical(X: Any) -> Any:
+    """Convert a sparse table to CSR with one entry a cell, copied only where that changes it."""
+    X = X.tocsr()
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def prepare_table(X: Any, kind: str | None, weights: np.ndarray | None = None) -> ScaledTable:
@@ -87,11 +89,7 @@ def prepare_table(X: Any, kind: str | None, weights: np.ndarray | None = None) -
     >>> prepare_table(np.array([[1.0, 5.0], [3.0, 5.0]]), None).values.tolist()
     [[1.0, 0.0], [3.0, 0.0]]
     """
-    if sp.issparse(X):
-        X = X.tocsr()
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
+    X = _canonical(X) if sp.issparse(X) else X
     statistics = column_statistics(X, weights)
     if kind is None:
         return _as_it_is(X, statistics.deviation == 0)
@@ -108,11 +106,11 @@ def apply_normalization(X: Any, statistics: ColumnStatistics | None, kind: str |
     [[-0.707], [0.707]]
     """
     if statistics is None or kind is None:
-        return ScaledTable(X, None, None, False)
+        return ScaledTable(X, None, False)
     if sp.issparse(X):
         table, offset = normalize_sparse(X, statistics, kind)
-        return ScaledTable(table, offset, statistics, True)
-    return ScaledTable(normalize_dense(X, statistics, kind), None, statistics, True)
+        return ScaledTable(table, offset, True)
+    return ScaledTable(normalize_dense(X, statistics, kind), None, True)
 
 
 def _as_it_is(X: Any, constant: np.ndarray) -> ScaledTable:
@@ -126,12 +124,12 @@ def _as_it_is(X: Any, constant: np.ndarray) -> ScaledTable:
         )
     if sp.issparse(X):
         data = np.where(constant[X.indices], 0, X.data).astype(np.float32)
-        return ScaledTable(sp.csr_matrix((data, X.indices.copy(), X.indptr.copy()), shape=X.shape), None, None, True)
+        return ScaledTable(sp.csr_matrix((data, X.indices.copy(), X.indptr.copy()), shape=X.shape), None, True)
     values = np.ascontiguousarray(X, dtype=np.float32)
     if constant.any():
         values = values.copy() if np.shares_memory(values, X) else values
         values[:, constant] = 0
-    return ScaledTable(values, None, None, not np.shares_memory(values, X))
+    return ScaledTable(values, None, not np.shares_memory(values, X))
 
 
 def _tiles(X: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
@@ -155,7 +153,7 @@ def column_statistics(X: Any, weights: np.ndarray | None = None) -> ColumnStatis
     weights = np.ones(n_rows) if weights is None else np.asarray(weights, dtype=np.float64)
     weights = weights / weights.mean()
     if sp.issparse(X):
-        X = X.tocsr()
+        X = _canonical(X)
         low, high = min_max_axis(X, axis=0)
         constant, unit = low == high, np.maximum(np.abs(low), np.abs(high)).astype(np.float64)
         del low, high  # where columns outnumber entries, such vectors are most of the memory
@@ -215,6 +213,7 @@ def normalize_sparse(X: Any, statistics: ColumnStatistics, kind: str) -> tuple[s
     (True, 3)
     """
     table, with_erf, divisor = X.tocsr(copy=True), uses_erf(kind), _divisor(statistics, kind)
+    table.sum_duplicates()
     mean = writeable_view(np.asarray(statistics.mean, dtype=np.float64))
     offset, columns = np.zeros(X.shape[1], dtype=np.float32), np.arange(X.shape[1])
     _kernels.normalize_entries(np.zeros(columns.size), columns, mean, divisor, with_erf, offset.copy(), offset)
@@ -323,10 +322,7 @@ class ErfScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 "A sparse table cannot be centred without filling its zeros: pass with_mean=False, or make it dense."
             )
         X = check_table(self, X, reset=reset, accept_sparse=["csr"])
-        if sp.issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        return X
+        return _canonical(X) if sp.issparse(X) else X
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,8 +8,9 @@ import numpy as np
 import pandas
 import polars as pl
 import pytest
+import scipy.sparse
 
-from tamiz import compare, select
+from tamiz import KnockoffSelection, compare, select
 from tamiz._utils import extras
 from tamiz.errors import SourceError, TableError
 from tamiz.tables import read_table
@@ -35,6 +36,42 @@ def frame():
 
 
 FEATURES = [*"abcdef", "colour"]
+
+
+def test_fdr_counts_columns_of_the_table():
+    generator = np.random.default_rng(0)
+    table = pandas.DataFrame(generator.normal(size=(200, 30)), columns=[f"c{i}" for i in range(30)])
+    table["colour"], table["rare"], table["constant"] = generator.choice(list("abc"), 200), "u", 1.0
+    table.loc[0, "rare"] = "v"  # constant in the folds that do not train on this row
+    table["y"] = 2 * table[[f"c{i}" for i in range(5)]].sum(axis=1) + 6 * (table["colour"] == "a")
+    table["y"] += generator.normal(size=200)
+    study = select(table, "y", fdr=0.2, cv=3)
+    found = {one["column"] for one in study.kept}
+    assert found >= {"colour", "c0", "c1", "c2", "c3", "c4"}
+    assert {name for name, q in zip(study.evaluation.names, study.q_values, strict=True) if q <= 0.2} == found
+    assert study.evaluation.model == type(study.model).__name__ == "E2EFSRegressor"
+    assert study.score.value > 0.9
+    assert set(study.selection.names) == found
+
+
+def test_fdr_searches_anew_on_the_training_rows_of_each_fold():
+    generator = np.random.default_rng(2)
+    X = generator.normal(size=(120, 30))
+    y = (0.8 * X[:, :6].sum(axis=1) + generator.normal(size=120) > 0).astype(int)
+    study = select(X, y, fdr=0.2, cv=3)
+    for number, (fold, (train, _)) in enumerate(zip(study.evaluation.folds, study.evaluation.splits, strict=True)):
+        alone = KnockoffSelection(fdr=0.2, random_state=number).fit(X[train], y[train])
+        assert fold.support.tolist() == alone.get_support().tolist()
+    empty = [fold for fold in study.evaluation.folds if not fold.support.any()]
+    assert 0 < len(empty) < 3
+    assert all(np.unique(fold.predicted).size == 1 for fold in empty)
+    assert f"In {len(empty)} of 3 folds no column passed; their score is that of a constant." in study.notes
+    with pytest.raises(TableError, match="needs a dense table"):
+        select(scipy.sparse.csr_matrix(X), y, fdr=0.2)
+    with pytest.raises(ValueError, match="cannot be combined with budget"):
+        select(X, y, fdr=0.2, budget=3)
+    with pytest.raises(ValueError, match="'x0' and 'x1' are perfectly correlated"):
+        select(np.c_[X[:, 0], X[:, 0], X], y, fdr=0.2)
 
 
 def test_a_study_counts_columns_and_is_plain_data(frame, tmp_path):

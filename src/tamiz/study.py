@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import time as clock
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -14,6 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.feature_selection import VarianceThreshold
+from sklearn.pipeline import make_pipeline
 
 from tamiz._utils.extras import connect
 from tamiz._utils.names import suggest
@@ -25,6 +31,7 @@ from tamiz._version import __version__
 from tamiz.core.gates import possible_counts
 from tamiz.errors import TableArgumentError, TableError
 from tamiz.estimators.chooser import round_numbers
+from tamiz.estimators.error_control import MIN_ROWS, KnockoffSelection
 from tamiz.estimators.networks import find_network
 from tamiz.estimators.passes import refit
 from tamiz.evaluation.alerts import find_leaks, find_row_alerts, find_selection_alerts, find_target_alerts
@@ -46,7 +53,7 @@ from tamiz.evaluation.stability import library_versions
 from tamiz.evaluation.subjects import Subject
 from tamiz.persistence import SavedModel
 from tamiz.rows.passes import PassRecord
-from tamiz.rows.rows import Rows
+from tamiz.rows.rows import Part, Rows
 from tamiz.selection import Selection
 from tamiz.tables import DataTable, ReadOptions, TableEncoder, read_table, write_columns
 from tamiz.tables.columns import Alert, identifier_columns
@@ -93,6 +100,8 @@ class Study:
         What was decided while the table was read and the model fitted.
     seconds : dict of str to float
         Time of the stages.
+    q_values : ndarray of float or None
+        With ``fdr``: smallest false discovery rate at which each column of the table would be kept.
     passes : tuple of PassRecord
         What was read of a table beyond memory, of which the rows of the study are a sample; empty for others.
     """
@@ -111,6 +120,7 @@ class Study:
     notes: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     passes: tuple[PassRecord, ...] = ()
+    q_values: np.ndarray | None = None
 
     @property
     def table(self) -> DataTable | None:
@@ -210,6 +220,7 @@ class Study:
                     "weight": alone["weight"],
                     "effect": alone["effect"],
                     "fold_share": float(share[unit]),
+                    **({} if self.q_values is None else {"q_value": float(self.q_values[unit])}),
                     "levels": levels if len(levels) > 1 else [],
                 }
             )
@@ -309,7 +320,7 @@ class Study:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         files = {"selected_csv": "selected.csv", "selected_json": "selected.json", "model": "model.tamiz"}
-        columns = ("rank", "column", "weight", "effect", "fold_share")
+        columns = ("rank", "column", "weight", "effect", "fold_share", *(() if self.q_values is None else ("q_value",)))
         text = csv_text(columns, [[one[c] for c in columns] for one in self.kept], spreadsheet_safe=spreadsheet_safe)
         (folder / files["selected_csv"]).write_text(text, encoding="utf-8", newline="")
         # Escaped, so that the name of a file that is not UTF-8 can be written.
@@ -341,6 +352,7 @@ def select(
     target: Any = None,
     k: int | float | str = "auto",
     *,
+    fdr: float | None = None,
     groups: Any = None,
     time: Any = None,
     weights: Any = None,
@@ -371,6 +383,9 @@ def select(
     k : int, float or "auto", default="auto"
         Number of columns to keep, a fraction of them, or the fewest that score as well as the best number, within one
         standard error on inner folds.
+    fdr : float or None, default=None
+        In place of ``k``: keep what :class:`~tamiz.KnockoffSelection` finds with this bound on the false discovery rate, the
+        expected share of false columns among those kept. The folds repeat the search, without permutations by default.
     groups, time, weights : str, array-like or None, default=None
         Columns, or values, that describe the rows: rows of a group stay together in a fold; with time every fold trains on
         the past of its test rows.
@@ -420,6 +435,8 @@ def select(
     with connect(scheduler):
         started = clock.perf_counter()
         model_options, reading = _split_options(options)
+        if fdr is not None:
+            _check_fdr(fdr, {"k": k, "missing": missing, "weights": weights, **model_options})
         roles = {"groups": groups, "time": time, "sample_weight": weights}
         source, big = open_large(table, max_memory, reading)
         levels = None
@@ -431,8 +448,7 @@ def select(
         )
         seconds = {"reading": clock.perf_counter() - started}
         estimator = _make_estimator(rows, found_task, k, missing, random_state, model_options)
-        subject = Subject(estimator, rows, found_task)
-        automatic = estimator.n_features_to_select == "auto"
+        automatic = estimator.n_features_to_select == "auto" and fdr is None
         if isinstance(cv, (int, np.integer)) and groups is None and time is None:
             cv = possible_folds(rows.y[rows.used], found_task, int(cv), nested=automatic, report=note)
         folds, n_folds = split_folds(rows, found_task, cv, repeats, random_state)
@@ -440,6 +456,11 @@ def select(
 
         started = clock.perf_counter()
         encoder, whole = rows.whole()
+        knockoffs, q_values = None, None
+        if fdr is not None:
+            knockoffs, keep, q_values = _run_knockoffs(estimator, rows, found_task, fdr, whole, folds, note)
+            estimator.set_params(n_features_to_select=len(keep), keep=keep)
+        subject = Subject(estimator, rows, found_task)
         with one_torch_thread() if not subject.in_threads else nullcontext():
             fitted = subject.fit(whole, random_state)
         model, m = fitted.selector, int(fitted.support.sum())
@@ -448,26 +469,30 @@ def select(
             note(_describe_choice(model, len(subject.unit_names)))
 
         network, budget = estimator.network, estimator.budget
-        quick = find_network(network).quick
+        quick = find_network(network).quick and knockoffs is None
         sizes = _curve_sizes(subject, m, automatic) if quick and budget is None else []
         if permutations is None:
             permutations = choose_permutations(rows) if quick else 0
-        if not quick:
+        if not find_network(network).quick:
             n_fits = (5 + permutations) * len(folds) + 1
             note(f"Network {network}: {n_fits} trainings of seconds each; the linear network takes a fraction of that.")
-        evaluation = cross_validate(
-            subject,
-            folds,
-            metric,
-            n_folds=n_folds,
-            sizes=sizes,
-            n_random=5 if quick else 3,
-            n_permutations=permutations,
-            n_kept=m,
-            seed=random_state,
-            n_jobs=count_jobs(n_jobs, len(folds), rows.n_rows * rows.columns.size * 4 * COPIES_PER_FOLD),
-            progress=progress,
-        )
+        with warnings.catch_warnings():
+            if knockoffs is not None:
+                # What they warn of is in the notes, for all rows. Here, since filters that threads set disturb each other.
+                warnings.simplefilter("ignore", UserWarning)
+            evaluation = cross_validate(
+                knockoffs or subject,
+                folds,
+                metric,
+                n_folds=n_folds,
+                sizes=sizes,
+                n_random=5 if quick else 3,
+                n_permutations=permutations,
+                n_kept=m,
+                seed=random_state,
+                n_jobs=count_jobs(n_jobs, len(folds), rows.n_rows * rows.columns.size * 4 * COPIES_PER_FOLD),
+                progress=progress,
+            )
         seconds["selection"] = float(np.median([fold.seconds for fold in evaluation.folds]))
         weighted = {} if whole.sample_weight is None else {"sample_weight": whole.sample_weight}
         models = dict(model.fit_copies([size for size in sizes if size != m], whole.X, whole.y, **weighted))
@@ -482,12 +507,15 @@ def select(
         late = sum(not fold.converged for fold in evaluation.folds) + (not fitted.converged)
         if late:
             note(f"In {late} of {len(evaluation.folds) + 1} fits the step limit had to decide which columns to keep.")
+        if empty := sum(not fold.support.any() for fold in evaluation.folds):
+            note(f"In {empty} of {len(evaluation.folds)} folds no column passed; their score is that of a constant.")
         settings = {
             "file": str(table) if isinstance(table, (str, os.PathLike)) else None,
             "variant": estimator.variant,
             "network": network if isinstance(network, str) else type(network).__name__,
-            "k": k if budget is None else None,
+            "k": k if budget is None and fdr is None else None,
             "budget": budget,
+            "fdr": fdr,
             **{name: list(model_options[name]) if model_options.get(name) else None for name in ("keep", "drop")},
             "folds": len(folds),
             "repeats": repeats,
@@ -498,7 +526,7 @@ def select(
         }
         study = Study(
             rows, targets, found_task, model, encoder, subject.units, evaluation, models, alerts, settings, None,
-            tuple(notes), seconds,
+            tuple(notes), seconds, q_values=q_values,
         )  # fmt: skip
         label = None
         if big is not None:
@@ -544,6 +572,46 @@ def _make_estimator(rows: Rows, task: str, k: Any, missing: str, seed: int, opti
     if task == "regression":
         parameters.pop("class_weight", None)
     return (E2EFSRegressor if task == "regression" else E2EFSClassifier)(**parameters)
+
+
+def _check_fdr(fdr: Any, others: Mapping[str, Any]) -> None:
+    if isinstance(fdr, (bool, str)) or not 0 < fdr < 1:
+        raise ValueError(f"`fdr` must be a number between 0 and 1, such as 0.1, got {fdr!r}.")
+    for name in ("k", "budget", "costs", "keep", "drop", "weights", "missing"):
+        value = others.get(name)
+        if value is not None and not (isinstance(value, str) and value == {"k": "auto", "missing": "median"}.get(name)):
+            raise ValueError(f"`fdr` cannot be combined with {name}: leave one of them out.")
+
+
+def _run_knockoffs(
+    estimator: Any, rows: Rows, task: str, fdr: float, whole: Part, folds: Any, note: Callable[[str], None]
+) -> tuple[Subject, list[int], np.ndarray]:
+    """Find columns by knockoffs; return what the folds repeat, the columns that pass, and the q values of all."""
+    least, n_rows = math.ceil(1 / fdr - 1e-9), min(rows.weighted(train).size for train, _ in folds)
+    if sp.issparse(whole.X):
+        raise TableError("`fdr` needs a dense table: every column gets a knockoff, which is not sparse.")
+    if rows.n_columns < least:
+        raise TableError(f"`fdr` of {fdr:g} keeps no column or at least {least}, there are {rows.n_columns}: raise it.")
+    if n_rows < MIN_ROWS:
+        raise TableError(f"`fdr` needs at least {MIN_ROWS} rows in each training fold, there are {n_rows}.")
+    # Levels that a fold has no rows of are constant there.
+    search = make_pipeline(VarianceThreshold(), KnockoffSelection(fdr=fdr, groups=rows.names))
+    subject = Subject(search, rows, task)
+    subject.after = [("model", clone(estimator))]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted = subject.fit(whole, estimator.random_state)
+    for one in caught:
+        note(str(one.message))
+    keep, selection = np.flatnonzero(fitted.support).tolist(), fitted.selector.selection_
+    if not keep:
+        raise TableError(
+            f"No column passes at a false discovery rate of {fdr:g}: at least {least} columns must stand out from their "
+            "knockoffs together; raise `fdr`, or give the number of columns."
+        )
+    note(f"Columns to keep: {len(keep):,} of {rows.n_columns:,}, which pass at a false discovery rate of {fdr:g}.")
+    known = dict(zip(selection.group_names[selection.groups].tolist(), fitted.selector.q_values_.tolist(), strict=True))
+    return subject, keep, np.array([known.get(name, 1.0) for name in rows.names])
 
 
 def _find_features(rows: Rows, specs: Any, what: str) -> list[Any]:

@@ -58,6 +58,53 @@ def test_speaks_in_80_columns_results_to_stdout_remarks_to_stderr(tamiz, small_c
     assert "--task" in result.stderr
 
 
+@pytest.fixture
+def write_table(write_csv):
+    def write(effects=(), n_rows=200, n_columns=40):
+        generator = np.random.default_rng(0)
+        X = generator.normal(size=(n_rows, n_columns))
+        y = X[:, : len(effects)] @ np.array(effects) + generator.normal(size=n_rows)
+        lines = [",".join([*(f"x{i}" for i in range(n_columns)), "y"])]
+        return write_csv("\n".join([*lines, *(",".join(f"{v:.6g}" for v in row) for row in np.c_[X, y])]) + "\n")
+
+    return write
+
+
+def test_fdr_finds_the_true_columns(tamiz, write_table, tmp_path):
+    result = tamiz("select", write_table([2, -2, 2, 2, -2]), "--target", "y", "--fdr", 0.2, "--folds", 3)
+    assert result.exit_code == 0, result.stderr
+    assert "Columns to keep: 5 of 40, which pass at a false discovery rate of 0.2." in " ".join(result.stderr.split())
+    kept = read_list(tmp_path / "tamiz-table" / "selected.csv")
+    assert {row["column"] for row in kept} == {"x0", "x1", "x2", "x3", "x4"}
+    assert all(0 < float(row["q_value"]) <= 0.2 for row in kept)
+    record = json.loads((tmp_path / "tamiz-table" / "selected.json").read_text())
+    assert (record["k"], record["settings"]["fdr"], record["settings"]["k"]) == (5, 0.2, None)
+    assert [one["q_value"] for one in record["selected"]] == [float(row["q_value"]) for row in kept]
+    assert record["scores"]["kept"]["value"] > 0.9
+    assert (tmp_path / "tamiz-table" / "report.html").read_text().count('data-kind="q"') == 5
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message", "code"),
+    [
+        ({}, ["--fdr", 0.2], "No column passes at a false discovery rate of 0.2: at least 5 columns", EXIT_DATA),
+        ({"n_rows": 24}, ["--fdr", 0.2], "--fdr needs at least 20 rows in each training fold, there are 19", EXIT_DATA),
+        ({"n_columns": 9}, ["--fdr", 0.1], "--fdr of 0.1 keeps no column or at least 10, there are 9", EXIT_DATA),
+        ({}, ["--fdr", 0], "--fdr must be a number between 0 and 1, such as 0.1, got 0.0", EXIT_USAGE),
+        ({}, ["--fdr", 1], "--fdr must be a number between 0 and 1, such as 0.1, got 1.0", EXIT_USAGE),
+        ({}, ["--fdr", 0.2, "-k", 3], "--fdr cannot be combined with k", EXIT_USAGE),
+        ({}, ["--fdr", 0.2, "--keep", "x1"], "--fdr cannot be combined with keep", EXIT_USAGE),
+        ({}, ["--fdr", 0.2, "--weights", "x1"], "--fdr cannot be combined with weights", EXIT_USAGE),
+        ({}, ["--fdr", 0.2, "--missing", "indicator"], "--fdr cannot be combined with missing", EXIT_USAGE),
+    ],
+)
+def test_fdr_that_finds_or_can_find_nothing(tamiz, write_table, tmp_path, table, options, message, code):
+    result = tamiz("select", write_table(**table), "--target", "y", *options)
+    assert message in " ".join(result.stderr.split())
+    assert result.exit_code == code
+    assert not (tmp_path / "tamiz-table").exists()
+
+
 def test_json_and_quiet(tamiz, small_csv, tmp_path):
     result = tamiz("select", small_csv, "-t", "ill", "-k", 2, "--folds", 2, "--json", "--out", "a")
     record = json.loads(result.stdout)

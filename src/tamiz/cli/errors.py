@@ -21,7 +21,7 @@ EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_DATA, EXIT_OUTPUT, EXIT_MEMORY, EXIT_INTE
 READ_ARGUMENTS = (
     *("format", "delimiter", "header", "encoding", "skip_rows", "decimal", "na_values", "keep_na", "max_categories"),
 )
-_OPTIONS = ("target", "task", "ignore", "categorical", "groups", "time", "weights", "missing")
+_OPTIONS = ("target", "task", "ignore", "categorical", "groups", "time", "weights", "missing", "fdr")
 _ARGUMENT = re.compile(f"`({'|'.join((*_OPTIONS, *READ_ARGUMENTS))})`")
 #: Signals that end a command as Ctrl-C does: files in the making are removed. Windows has no SIGHUP.
 _ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]

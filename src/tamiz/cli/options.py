@@ -62,6 +62,7 @@ K_HELP = (
     "Columns to keep: a number, a fraction such as 0.1, or auto: the fewest that score as well as the best number, within one "
     "standard error on inner folds."
 )
+FDR_HELP = "In place of -k: bound on the expected share of false columns among those kept, such as 0.1."
 SCORING_HELP = "Score: balanced_accuracy, accuracy, roc_auc or f1 for classes; r2, mae or mse for numbers."
 TRAINING_HELP = (
     f"Further parameter: variant ({', '.join(VARIANTS)}), loss, class_weight (balanced or none), or one of Training such as "
@@ -80,6 +81,7 @@ Ignore = Annotated[Texts, reading("--ignore -i COLUMN", IGNORE_HELP)]
 Categorical = Annotated[Texts, reading("--categorical -c COLUMN", "Column of codes of categories. Repeatable.")]
 Read = Annotated[Texts, reading("--read NAME=VALUE", READ_HELP)]
 Number = Annotated[str | None, keeping("-k M", K_HELP, show_default="auto")]
+Fdr = Annotated[float | None, keeping("--fdr RATE", FDR_HELP)]
 Keep = Annotated[Texts, keeping("--keep COLUMN", "Column that is always kept. Repeatable.")]
 Drop = Annotated[Texts, keeping("--drop COLUMN", "Column that is never kept. Repeatable.")]
 Network = Annotated[str, model("--network NAME", NETWORK_HELP, callback=_pick(NETWORKS, "network"), show_default=True)]

@@ -23,6 +23,7 @@ def select_command(
     categorical: opt.Categorical = None,
     read: opt.Read = None,
     k: opt.Number = None,
+    fdr: opt.Fdr = None,
     keep: opt.Keep = None,
     drop: opt.Drop = None,
     network: opt.Network = "linear",
@@ -49,13 +50,13 @@ def select_command(
 ) -> None:
     """Keep the k columns that predict the target best, with a cross-validated score and a report.
 
-    Without -k the number is chosen on inner folds. Writes the kept columns
+    Without -k or --fdr the number is chosen on inner folds. Writes the kept columns
     (CSV, JSON), the reduced table, the fitted model and a report; prints alerts,
     the score of the kept, of all and of random columns, and a verdict.
     """
     arguments: dict[str, Any] = {"k": opt.parse_k(k) if k is not None else "auto", "keep": keep, "drop": drop}
     opt.check_paths(file, test)
-    arguments |= {"network": network, "missing": str(missing)}
+    arguments |= {"network": network, "missing": str(missing), "fdr": fdr}
     arguments |= opt.parse_reading(read, ignore, categorical) | opt.parse_training(training)
     arguments |= {"target": target[0] if target and len(target) == 1 else target, "task": task and str(task)}
     arguments |= {"groups": groups, "time": time, "weights": weights, "scoring": scoring, "cv": folds, "test": test}

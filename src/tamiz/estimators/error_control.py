@@ -26,7 +26,7 @@ from tamiz._utils.validation import check_target_length, finite_number, whole_nu
 from tamiz.core.gates import read_gates
 from tamiz.selection import Selection
 
-_MIN_ROWS = 20
+MIN_ROWS = 20
 # Correlation of two columns from which they are the same column.
 _SAME = 1 - 1e-9
 # Mean distance of the correlations of squares from those of a Gaussian copula, beyond chance, that is worth a warning.
@@ -301,8 +301,9 @@ class KnockoffSelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         gates, labels = read_gates(table.shape[1], groups=self.groups, names=names)
         codes, titles = gates.group, [f"x{j}" for j in range(table.shape[1])] if names is None else names.tolist()
-        if len(table) < _MIN_ROWS:
-            raise ValueError(f"Knockoffs need at least {_MIN_ROWS} rows, got {len(table)} sample(s).")
+        titles = titles if labels is None else labels[codes].tolist()
+        if len(table) < MIN_ROWS:
+            raise ValueError(f"Knockoffs need at least {MIN_ROWS} rows, got {len(table)} sample(s).")
         constant = np.flatnonzero(np.ptp(table, axis=0) == 0)
         if constant.size:
             more = f" and {constant.size - 1} more columns are" if constant.size > 1 else " is"

@@ -285,9 +285,10 @@ class Subject:
             return dummy.fit(np.zeros((len(part.y), 1)), part.y, sample_weight=part.sample_weight)
         behind = self.after or default_judge(self.task, sp.issparse(X)).steps
         model = Pipeline([(name, clone(step)) for name, step in behind])
-        for name, step in model.steps:
-            if "random_state" in step.get_params(deep=False):
-                model.set_params(**{f"{name}__random_state": seed})
+        for _, step in model.steps:
+            # Nothing is left to select behind the selector.
+            given = {"random_state": seed, "n_features_to_select": features.size}
+            step.set_params(**{key: value for key, value in given.items() if key in step.get_params(deep=False)})
         fit_model(model, take_columns(X, features), part)
         taken = FunctionTransformer(take_columns, kw_args={"columns": features})
         return Pipeline([*steps, ("columns", taken), *model.steps])

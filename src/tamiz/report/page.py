@@ -301,7 +301,9 @@ def _of_study(study: Study, about: dict[str, Any]) -> tuple[Shown, About]:
         "seed": study.settings.get("seed"),
     }
     alerts = [(alert.kind.capitalize(), alert.message) for alert in study.alerts]
-    shown = Shown(columns, X, rows.y[drawn], study.model, evaluation, sets, alerts, study.verdict, drawn)
+    shown = Shown(
+        columns, X, rows.y[drawn], study.model, evaluation, sets, alerts, study.verdict, drawn, study.q_values
+    )
     return shown, About(**{**known, **about})
 
 

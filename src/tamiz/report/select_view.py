@@ -77,6 +77,8 @@ class Shown:
         Sentence on the top.
     rows : ndarray of int, default=None
         Which of the evaluated rows X holds; None: all.
+    q_values : ndarray of float, default=None
+        Smallest false discovery rate at which each column would be kept.
     """
 
     columns: Columns
@@ -88,6 +90,7 @@ class Shown:
     alerts: Sequence[tuple[str, str]] = ()
     verdict: str | None = None
     rows: np.ndarray | None = None
+    q_values: np.ndarray | None = None
 
     @property
     def shares(self) -> np.ndarray | None:
@@ -216,9 +219,14 @@ def _kept(shown: Shown, about: About, classes: Sequence[str]) -> dict[str, Any]:
                 "direction": direction,
                 "share": share,
                 "dot": charts.share_dot(share),
+                "q_value": None if shown.q_values is None else f"{shown.q_values[column]:.3g}",
             }
         )
-    shows = {"effect": any(v is not None for v in values), "fold_share": shares is not None}
+    shows = {
+        "effect": any(v is not None for v in values),
+        "fold_share": shares is not None,
+        "q_value": shown.q_values is not None,
+    }
     shows |= {part: any(row[part] for row in rows) for part in ("levels", "direction")}
     return {"rows": rows, "effect_name": name, "shows": shows}
 
@@ -243,6 +251,7 @@ def _payload(shown: Shown, classes: Sequence[str], clusters: Sequence[Sequence[t
         "nFeatures": len(columns),
         "effects": [_rounded(effect) for effect in effects[:n_kept]],
         "shares": [_rounded(float(shares[c])) for c in held[:n_kept]] if shares is not None else [],
+        "qValues": [] if shown.q_values is None else [_rounded(float(shown.q_values[c])) for c in held[:n_kept]],
         "clusters": [alike.get(c, []) for c in held[:n_kept]] if alike else [],
         "classes": list(classes) if len(classes) == 2 else [],
         "signed": signed,

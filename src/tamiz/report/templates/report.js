@@ -152,6 +152,8 @@
           cell.textContent = effect && data.signed && data.classes.length === 2 ? `higher → ${data.classes[effect > 0 ? 1 : 0]}` : "";
         } else if (cell.dataset.kind === "effect") {
           put(cell, effect, show(effect, (v) => Number(v.toPrecision(3)).toString()));
+        } else if (cell.dataset.kind === "q") {
+          put(cell, data.qValues[i], show(data.qValues[i], (v) => Number(v.toPrecision(3)).toString()));
         } else {
           const share = i < data.shares.length ? data.shares[i] : null;
           put(cell, share, show(share, (v) => `${Math.round(100 * v)}%`));

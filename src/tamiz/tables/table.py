@@ -408,9 +408,10 @@ def build_table(
     table = DataTable(path, format_name, names, frame.height, None, np.empty(0), source={"comma": comma})
     kinds = frame.dtypes
     plain = {kind: kind.is_numeric() or kind in (pl.Boolean, pl.Null) for kind in set(kinds)}
+    textual = {kind for kind in plain if kind == pl.String or isinstance(kind, (pl.Categorical, pl.Enum))}
     numeric, cells, words = {}, {}, list(options.missing_words)
     for position, kind, column in zip(choice.positions, kinds, frame.get_columns(), strict=True):
-        is_text = kind == pl.String or isinstance(kind, (pl.Categorical, pl.Enum))
+        is_text = kind in textual
         if position == choice.target:
             table.target_name = names[position]
             if is_text or kind == pl.Boolean:
@@ -427,7 +428,7 @@ def build_table(
         elif is_text or position in choice.as_text:
             cells[position] = column if kind == pl.String else column.cast(pl.String)
         elif plain[kind]:
-            numeric[position] = column
+            numeric[position] = column if kind.is_float() else column.cast(pl.Float64, strict=False)
         elif kind in (pl.Date, pl.Datetime):
             days = column.cast(pl.Datetime("us", None)).to_physical() / 86_400e6
             if days.null_count() < len(days):
@@ -461,8 +462,6 @@ def build_table(
         table.alerts.extend([alert] if alert is not None else [])
     table.number_columns = np.array(sorted(numeric), dtype=np.int64)
     block = pl.DataFrame([numeric[i].alias(str(i)) for i in table.number_columns])
-    other = [name for name, kind in block.schema.items() if kind not in (pl.Float64, pl.Float32)]
-    block = block.with_columns(pl.col(other).cast(pl.Float64, strict=False)) if other else block
     matrix = block.to_numpy() if numeric else np.empty((frame.height, 0))
     table.numbers = pack_numbers(matrix, exact=options.columns is not None)
     return table

@@ -319,3 +319,10 @@ WRONG = [
 def test_what_is_wrong_is_said_in_one_sentence(frame, more, message):
     with pytest.raises((ValueError, TypeError, TableError), match=message):
         select(frame[[*FEATURES, "ill"]], **{"target": "ill", "k": 2 if "budget" not in more else "auto", **more})
+
+
+def test_a_selection_that_hangs_on_the_random_state_is_named():
+    rng = np.random.default_rng(0)
+    study = select(rng.normal(size=(40, 300)), np.repeat([0, 1], 20), k=5, permutations=0)
+    (alert,) = [alert for alert in study.alerts if alert.kind == "seed"]
+    assert set(alert.columns) < set(study.selection.names)

@@ -34,7 +34,13 @@ from tamiz.estimators.chooser import round_numbers
 from tamiz.estimators.error_control import MIN_ROWS, KnockoffSelection
 from tamiz.estimators.networks import find_network
 from tamiz.estimators.passes import refit
-from tamiz.evaluation.alerts import find_leaks, find_row_alerts, find_selection_alerts, find_target_alerts
+from tamiz.evaluation.alerts import (
+    find_leaks,
+    find_row_alerts,
+    find_seed_alerts,
+    find_selection_alerts,
+    find_target_alerts,
+)
 from tamiz.evaluation.cross_validation import (
     Progress,
     check_test_target,
@@ -495,6 +501,7 @@ def select(
             )
         seconds["selection"] = float(np.median([fold.seconds for fold in evaluation.folds]))
         weighted = {} if whole.sample_weight is None else {"sample_weight": whole.sample_weight}
+        again = subject.fit(whole, random_state + 1, subject.without_choices(fitted)) if quick else fitted
         models = dict(model.fit_copies([size for size in sizes if size != m], whole.X, whole.y, **weighted))
         found = [
             *getattr(rows.source, "alerts", ()),
@@ -502,6 +509,7 @@ def select(
             *find_row_alerts(rows),
             *find_target_alerts(rows, found_task),
             *find_selection_alerts(evaluation, fitted.support, whole.X, subject.units),
+            *find_seed_alerts(subject.unit_names, fitted.support, again.support),
         ]
         alerts = tuple({(alert.kind, alert.columns): alert for alert in reversed(found)}.values())[::-1]
         late = sum(not fold.converged for fold in evaluation.folds) + (not fitted.converged)

@@ -102,7 +102,7 @@ class Training(Options):
         Learning rate of the weights (Adam); "auto" is 0.003 for the linear, the additive and the pair network,
         0.01 for others.
     batch_size : int or "auto", default="auto"
-        Rows per step; "auto" is the paper's max(2, N / 50) (512 from 100,000 rows on), at least 16 for
+        Rows per step; "auto" is the paper's max(2, N / 50) (256 from 50,000 rows on), at least 16 for
         the pair network, and N / 4 within 16 and 64 for networks with hidden layers.
     warmup_steps : int or "auto", default="auto"
         Steps before gamma moves; "auto" is 500 for the linear, the additive and the pair network, 0 for others.
@@ -111,7 +111,7 @@ class Training(Options):
         additive, 8,000 for the pair network, 2,000 for others. The selection is closed long before that.
     refinement_epochs : int or "auto", default="auto"
         Passes over the data after the selection is closed; "auto" is the paper's 150 for the linear, the additive and
-        the pair network (from 100,000 rows on as many as 7,500 steps take), about 2,000 steps for others. Linear models of
+        the pair network (from 50,000 rows on as many as 7,500 steps take), about 2,000 steps for others. Linear models of
         squared errors with ``l2="auto"`` are refined in closed form instead.
     max_steps : int or "auto", default="auto"
         Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; "auto" is four ramps.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -290,8 +291,23 @@ def find_leaks(evaluation: Evaluation, rows: Rows, X: Any) -> list[Alert]:
     return leaks
 
 
+def find_seed_alerts(names: Sequence[str], support: np.ndarray, again: np.ndarray) -> list[Alert]:
+    """Name the kept columns that a fit with another random state does not keep.
+
+    Examples
+    --------
+    >>> find_seed_alerts(["a", "b", "c"], np.array([True, True, False]), np.array([True, False, True]))[0].message
+    "Another random state keeps 'c' instead of 'b': these columns predict about alike."
+    """
+    lost, found = (tuple(names[j] for j in np.flatnonzero(one)) for one in (support & ~again, again & ~support))
+    if not lost:
+        return []
+    message = f"Another random state keeps {list_some(found)} instead of {list_some(lost)}: these columns predict about alike."
+    return [Alert("seed", lost, message)]
+
+
 def find_selection_alerts(evaluation: Evaluation, support: np.ndarray, X: Any, units: np.ndarray) -> list[Alert]:
-    """Find kept columns that few folds kept, that are constant or copies, up to their unit, and folds without a score.
+    """Find kept columns that few folds kept or that are constant, and folds without a score.
 
     Parameters
     ----------

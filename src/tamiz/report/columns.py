@@ -16,7 +16,7 @@ from tamiz.selection import Selection, correlated_clusters
 #: Largest heat map: kept columns by rows; pictures are drawn of so many columns.
 MOST_COLUMNS, MOST_ROWS, N_PICTURED = 50, 400, 48
 #: Columns that correlate more than this, over at most so many rows, carry the same information; sought for the first kept ones.
-NEAR_COPY, N_ROWS_SAMPLED, N_CLUSTERED = 0.8, 5000, 200
+NEAR_COPY, N_ROWS_SAMPLED, N_CLUSTERED = 0.9, 5000, 200
 #: Levels of a column that are drawn; the others are counted together.
 MOST_LEVELS = 8
 _N_BINS = 24

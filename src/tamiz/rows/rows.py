@@ -16,7 +16,7 @@ from tamiz.errors import TableError
 from tamiz.rows.targets import as_target
 
 #: Largest table that is encoded once for all folds.
-_MOST_CELLS = 5_000_000
+_MOST_CELLS = 20_000_000
 
 
 class Part(NamedTuple):

@@ -718,7 +718,7 @@ def _score_test(study: Study, test: Any, reading: dict[str, Any], label: str | N
 
 
 def _signed_weights(model: Any, y: np.ndarray) -> list[float] | None:
-    """One weight for each kept column of the matrix: signed for one output, its size over several."""
+    """Compute one weight for each kept column of the matrix: signed for one output, its size over several."""
     weights = getattr(model, "coef_", None) if hasattr(getattr(model, "model_", None), "coef") else None
     if weights is None:
         return None

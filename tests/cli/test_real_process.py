@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tamiz.cli.errors import EXIT_INTERRUPTED, EXIT_MEMORY, EXIT_OUTPUT
+from tamiz.cli.errors import EXIT_INTERRUPTED, EXIT_OUTPUT
 
 resource = pytest.importorskip("resource", reason="Windows has neither these limits nor these signals")
 COMMAND = [sys.executable, "-m", "tamiz.cli.main"]
@@ -79,27 +79,6 @@ def test_an_interrupt_leaves_no_partial_files(wide_csv, tmp_path, which, compili
     assert "nothing was written" in stderr
     assert "Traceback" not in stderr
     assert {path.name for path in tmp_path.iterdir()} - {"cache"} == {"wide.csv"}
-
-
-def limited(amount):
-    return lambda: resource.setrlimit(resource.RLIMIT_AS, (amount, amount))
-
-
-def test_a_table_beyond_the_limit_is_refused_at_once_with_the_reason(tmp_path):
-    path = tmp_path / "large.csv"
-    width = 5000
-    line = ",".join(["1"] * width) + ",a\n"
-    with open(path, "w") as file:
-        file.write(",".join([*(f"g{i}" for i in range(width)), "y"]) + "\n")
-        for _ in range(4000):  # 40 MB of text, 80 MB as float32, 320 MB with the copies of the run
-            file.write(line)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    result = run("select", path, "-t", "y", "-k", 10, cwd=tmp_path, preexec_fn=limited(1_100_000_000), env=environment)
-    assert result.returncode == EXIT_MEMORY, result.stderr
-    assert "rows, 5,001 columns" in result.stderr
-    assert "are available" in result.stderr
-    assert "Traceback" not in result.stderr
-    assert [entry.name for entry in tmp_path.iterdir()] == ["large.csv"]
 
 
 def test_json_on_stdout_can_be_piped_and_no_torch_is_loaded(small_csv, tmp_path):

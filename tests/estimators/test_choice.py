@@ -152,7 +152,7 @@ def test_scorers(table):
     X, y = table
     model = DummyClassifier(strategy="constant", constant=0).fit(X, y)
     for scoring, expected in ((None, 0.5), ("accuracy", (y == 0).mean()), (lambda *_: 3.0, 3.0)):
-        assert find_scorer(model, scoring, y, "classification")[1](model, X, y) == expected
+        assert find_scorer(model, scoring, y, "classification")[1](model, X, y) == pytest.approx(expected)
     with pytest.raises(TypeError, match="scoring must be a name"):
         find_scorer(model, 3, y, "classification")
 

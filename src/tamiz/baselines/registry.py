@@ -57,11 +57,10 @@ class Method:
         """Import the class; for E2E-FS and the task "regression" it is the regressor."""
         regressor = self.trains_model and task == "regression"
         module, _, name = (self.path.replace("Classifier", "Regressor") if regressor else self.path).partition(":")
-        try:
-            return getattr(import_module(module), name)
-        except ImportError:
-            require("torch", "torch", f"The method {self.name}")  # raises, with the command, if torch is not installed
-            raise
+        found = getattr(import_module(module), name)
+        if getattr(found, "engine", "") == "torch":
+            require("torch", "torch", f"The method {self.name}")
+        return found
 
     def __getattr__(self, name: str) -> Any:
         if name in FACTS:

@@ -54,7 +54,7 @@ def json_text(record: Any, encoding: str = "utf-8") -> str:
 
 
 def command_line() -> str:
-    """The command as it was typed, for the record."""
+    """Read the command as it was typed, for the record."""
     return shlex.join(["tamiz", *sys.argv[1:]])
 
 

@@ -193,7 +193,7 @@ def parse_training(texts: Texts) -> dict[str, Any]:
 
 
 def one_target(target: Texts, command: str) -> str | None:
-    """The name of the target, of commands that take a single one."""
+    """Read the name of the target, of commands that take a single one."""
     if target and len(target) > 1:
         raise CommandError(f"{command} takes one target; run it once for each of them.", EXIT_USAGE)
     return target[0] if target else None

@@ -343,7 +343,7 @@ def _behind(steps: list[tuple[str, Any]], model: Any) -> Any:
 
 
 def _inner(selector: Any) -> Any:
-    """The estimator that a path chose, or the selector itself."""
+    """Find the estimator that a path chose, or the selector itself."""
     return getattr(selector, "best_estimator_", selector)
 
 

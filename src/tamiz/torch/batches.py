@@ -140,7 +140,7 @@ class EndlessBatches:
         return batch
 
     def state(self) -> dict[str, Any]:
-        """Where the batches stand."""
+        """Tell where the batches stand."""
         return {"start": self._start, "own_start": self._own_start, "position": self._position}
 
     def load(self, state: dict[str, Any]) -> None:

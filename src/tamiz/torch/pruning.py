@@ -253,7 +253,7 @@ class PrunedModel(PrunedNetwork):
         return values
 
     def extra_repr(self) -> str:
-        """How many values are read."""
+        """Tell how many values are read."""
         return f"n_values={self.n_values}"
 
 
@@ -400,7 +400,7 @@ class _Laboratory:
 
 
 def _spread(dead: torch.Tensor, argument: Argument, leaf: torch.Tensor) -> torch.Tensor:
-    """Where an argument has the entries that a mask holds back."""
+    """Find where an argument has the entries that a mask holds back."""
     return dead.reshape(*argument.core, *[1] * argument.behind).expand(leaf.shape)
 
 

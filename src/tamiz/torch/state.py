@@ -149,7 +149,7 @@ class StatefulMask(nn.Module):
         return ranks, support
 
     def _state(self) -> tuple[MaskState, bool]:
-        """The state as arrays, and whether it is still open how many features a strength or a budget keeps."""
+        """Read the state as arrays, and whether it is still open how many features a strength or a budget keeps."""
         self._settle(by_value=True)
         state = mask_state([part.detach().reshape(-1).cpu().numpy() for part in self._tensors()])
         return state, bool((state.rank == 0).any()) and not state.kept
@@ -207,7 +207,7 @@ class StatefulMask(nn.Module):
         self._update()
 
     def extra_repr(self) -> str:
-        """What ``print(model)`` shows."""
+        """Tell what ``print(model)`` shows."""
         shape = self.shape[0] if len(self.shape) == 1 else self.shape
         about = f"{shape}, n_features_to_select={self.rule.n_features_to_select}, variant={self.variant!r}"
         if self.gates is not None:
@@ -385,7 +385,7 @@ class StatefulMask(nn.Module):
         return {name: getattr(self.rule, name) for name in SCHEDULE}
 
     def get_extra_state(self) -> torch.Tensor:
-        """What the state belongs to, with the schedule, as the bytes of a JSON text, which every format can hold."""
+        """Write what the state belongs to, with the schedule, as the bytes of a JSON text, which every format can hold."""
         about = {"format": MASK_FORMAT, **self._about(), "schedule": self._schedule() if self.step else None}
         return torch.tensor(list(json.dumps(about).encode()), dtype=torch.uint8)
 

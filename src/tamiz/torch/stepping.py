@@ -38,7 +38,7 @@ _STEP, _OPEN, _CLOSED, _FORCED, _KEPT = map(int, (Slot.STEP, Slot.OPEN, Slot.CLO
 
 
 def mask_state(arrays: Sequence[np.ndarray]) -> MaskState:
-    """The state of a mask as ``tamiz.core`` takes it, from gamma, both moments, ranks and counters as flat arrays."""
+    """Build the state of a mask as ``tamiz.core`` takes it, from gamma, both moments, ranks and counters as flat arrays."""
     gamma, first, second, rank, counters = arrays[:5]
     return MaskState(gamma, first, second, rank.astype(np.int64), int(counters[Slot.AGE]), int(counters[Slot.KEPT]))
 

@@ -288,7 +288,7 @@ class _Run:
     # ---- checkpoints -----------------------------------------------------------------------------------------------
 
     def fingerprint(self) -> dict[str, Any]:
-        """What a checkpoint must agree with to belong to this run."""
+        """Collect what a checkpoint must agree with to belong to this run."""
         passing = ("optimizer", "held_out", "progress", "checkpoint", "checkpoint_every", "callbacks")
         about = {name: value for name, value in self.settings.items() if name not in passing}
         loaders = (None if part is None else part.loader for part in (self.batches, self.held_out))

@@ -299,7 +299,7 @@ def find_seed_alerts(names: Sequence[str], support: np.ndarray, again: np.ndarra
     >>> find_seed_alerts(["a", "b", "c"], np.array([True, True, False]), np.array([True, False, True]))[0].message
     "Another random state keeps 'c' instead of 'b': these columns predict about alike."
     """
-    lost, found = (tuple(names[j] for j in np.flatnonzero(one)) for one in (support & ~again, again & ~support))
+    lost, found = (tuple(names[int(j)] for j in np.flatnonzero(one)) for one in (support & ~again, again & ~support))
     if not lost:
         return []
     message = f"Another random state keeps {list_some(found)} instead of {list_some(lost)}: these columns predict about alike."

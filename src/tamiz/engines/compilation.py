@@ -44,10 +44,15 @@ class _Notice(event.Listener):
             self.bar = None
 
 
-class InterruptGuard(event.Listener):
-    """Defer Ctrl-C until a function of a package is compiled: an interrupt inside numba leaves its state unusable.
+#: Signals that may raise KeyboardInterrupt. Windows has no SIGHUP.
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
-    A second Ctrl-C is not deferred. Compilation in other threads is never interrupted and not touched.
+
+class InterruptGuard(event.Listener):
+    """Defer interrupts until a function of a package is compiled.
+
+    An exception inside numba leaves its state unusable, and one inside a callback of LLVM is lost. A second signal is not
+    deferred. Compilation in other threads is never interrupted and not touched.
 
     Parameters
     ----------
@@ -58,7 +63,7 @@ class InterruptGuard(event.Listener):
     def __init__(self, package: str = "tamiz") -> None:
         self.package = package
         self._depth = 0
-        self._before: Any = None
+        self._before: dict[int, Any] = {}
         self._waiting: tuple[Any, ...] | None = None
 
     def _concerns(self, event: Any) -> bool:
@@ -73,14 +78,15 @@ class InterruptGuard(event.Listener):
         if not self._concerns(event):
             return
         self._depth += 1
-        before = signal.getsignal(signal.SIGINT)
-        if self._depth == 1 and callable(before):
-            self._before, self._waiting = before, None
-            signal.signal(signal.SIGINT, self._remember)
+        if self._depth == 1:
+            self._waiting = None
+            self._before = {one: handler for one in _SIGNALS if callable(handler := signal.getsignal(one))}
+            for one in self._before:
+                signal.signal(one, self._remember)
 
     def _remember(self, *arguments: Any) -> None:
         if self._waiting is not None:
-            self._before(*arguments)
+            self._before[arguments[0]](*arguments)
         self._waiting = arguments
 
     def on_end(self, event: Any) -> None:
@@ -88,12 +94,13 @@ class InterruptGuard(event.Listener):
         if self._depth == 0 or not self._concerns(event):
             return
         self._depth -= 1
-        if self._depth > 0 or self._before is None:
+        if self._depth > 0:
             return
-        before, waiting, self._before, self._waiting = self._before, self._waiting, None, None
-        signal.signal(signal.SIGINT, before)
+        before, waiting, self._before, self._waiting = self._before, self._waiting, {}, None
+        for one, handler in before.items():
+            signal.signal(one, handler)
         if waiting is not None:
-            before(*waiting)
+            before[waiting[0]](*waiting)
 
 
 event.register("numba:compile", InterruptGuard())

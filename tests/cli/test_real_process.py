@@ -75,7 +75,7 @@ def test_an_interrupt_leaves_no_partial_files(wide_csv, tmp_path, which, compili
             _, stderr = process.communicate(timeout=PATIENCE)
         finally:
             process.kill()
-    assert process.returncode == EXIT_INTERRUPTED
+    assert process.returncode == EXIT_INTERRUPTED, stderr
     assert "nothing was written" in stderr
     assert "Traceback" not in stderr
     assert {path.name for path in tmp_path.iterdir()} - {"cache"} == {"wide.csv"}

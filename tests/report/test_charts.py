@@ -72,7 +72,7 @@ CHARTS = [
                                codes=np.ones((3, 3), int))), ["by-class s1", "hi"]),
     (lambda: raster_chart(Grid("heat", ["<a>"], [], np.array([[NAN, 99.0]]), -3, 3), 400, key="heat",
                           above=class_strip(np.array([0, 1]), np.array([True, False]), 400)), ["&lt;a&gt;", "wrong", "strip s1"]),
-    (lambda: raster_chart(Grid("r", ["a", "b"], ["a", "b"], np.array([[1, 0.9], [0.9, 1]]), -1, 1), 400, key="r", square=True),
+    (lambda: raster_chart(Grid("r", ["a", "b"], ["a", "b"], np.array([[1, 0.95], [0.95, 1]]), -1, 1), 400, key="r", square=True),
      ["outline", 'data-grid="r"']),
     (lambda: raster_chart(Grid("r", ["a", "b"], ["a", "b"], np.eye(2), -1, 1), 400, key="r", square=True), ["natural"]),
     (lambda: fold_chart(Grid("folds", ["<a>", "b"], [str(i) for i in range(40)], np.array([[1] * 40, [0] * 40]), 0, 1), 1, 400),

@@ -7,10 +7,12 @@ The linear engine fuses :func:`move_feature` with the update of its weights; the
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import cfunc, njit, typeof
+from numba.core import event
 from numba.extending import register_jitable
 
 from tamiz.core.rule import Slot
@@ -49,7 +51,9 @@ class MaskArrays(NamedTuple):
 
 def compile_argument(function: Callable[..., Any], signature: Any, **options: Any) -> Any:
     """Compile a function of plain Python that compiled code takes as an argument (``numba.cfunc``)."""
-    compiled = cfunc(signature, **{"cache": True, "_nrt": False, **options})(function)
+    # numba tells its listeners of functions that njit compiles, not of these: signals must wait for them, too.
+    with event.trigger_event("numba:compile", {"dispatcher": SimpleNamespace(py_func=function)}):
+        compiled = cfunc(signature, **{"cache": True, "_nrt": False, **options})(function)
     # A call of compiled code looks up the types of its arguments. Kept here, that of this one is found at once.
     compiled._numba_type_ = typeof(compiled)  # type: ignore[attr-defined]
     return compiled

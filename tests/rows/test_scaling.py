@@ -263,3 +263,19 @@ def test_means_of_what_is_there_and_indicators_of_what_is_not(make):
     np.testing.assert_array_equal(after, dense)
     some = learn_missing(dense).of(np.array([1, 2]))
     assert some.apply(np.array([[np.nan, np.nan]])).tolist() == [[1.5, 4.0, 1.0]]
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+def test_a_scaler_learns_from_a_stream_what_it_learns_from_all_rows(make):
+    X = np.random.default_rng(0).normal(5, 3, size=(50, 4)).round(1) * [1, 0, 1, 1] + [0, 7, 0, 0]
+    whole, stream = (ErfScaler(with_mean=make is np.asarray) for _ in range(2))
+    whole.fit(make(X))
+    for part in (X[:1], X[1:20], X[20:21], X[21:]):
+        stream.partial_fit(make(part))
+    np.testing.assert_allclose(stream.scale_, whole.scale_, atol=1e-12)
+    assert stream.scale_[1] == 0
+    assert stream.n_samples_seen_ == 50
+    if stream.mean_ is not None:
+        np.testing.assert_allclose(stream.mean_, whole.mean_)
+    with pytest.raises(ValueError, match="features"):
+        stream.partial_fit(make(X[:, :2]))

@@ -247,7 +247,7 @@ class ErfScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     scale_ : ndarray of shape (n_features_in_,)
         Standard deviation of each column; 0 for constant columns.
     n_samples_seen_ : int
-        Number of rows seen by ``fit``.
+        Number of rows seen by ``fit`` and ``partial_fit``.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -288,10 +288,33 @@ class ErfScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         self._validate_params()
         X = self._check(X, reset=True)
-        statistics = column_statistics(X)
-        self.mean_ = statistics.mean if self.with_mean else None
-        self.scale_ = statistics.deviation
-        self.n_samples_seen_ = X.shape[0]
+        return self._learn(column_statistics(X), X.shape[0])
+
+    def partial_fit(self, X: Any, y: Any = None) -> ErfScaler:
+        """Learn from further rows of a stream: mean and deviation are those of all rows seen, as ``fit`` would find them.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Finite numbers.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "scale_"):
+            return self.fit(X)
+        X = self._check(X, reset=False)
+        new, n, m = column_statistics(X), self.n_samples_seen_, X.shape[0]
+        delta = new.mean - self._mean
+        spread = self.scale_**2 * (n - 1) + new.deviation**2 * (m - 1) + delta**2 * (n * m / (n + m))
+        return self._learn(ColumnStatistics(self._mean + delta * (m / (n + m)), np.sqrt(spread / (n + m - 1))), n + m)
+
+    def _learn(self, statistics: ColumnStatistics, n_rows: int) -> ErfScaler:
+        self._mean, self.scale_, self.n_samples_seen_ = statistics.mean, statistics.deviation, n_rows
+        self.mean_ = self._mean if self.with_mean else None
         return self
 
     def transform(self, X: Any) -> Any:

@@ -134,7 +134,7 @@ def dask() -> None:
     X, y = make_rows(np.random.default_rng(0), 300_000)
     masks = []
     for workers, chunk in ((1, 40_000), (2, 40_000), (4, 30_000)):
-        with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+        with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
             start = time.perf_counter()
             clf = E2EFSClassifier(10, random_state=0).fit(
                 da.from_array(X, chunks=(chunk, -1)), da.from_array(y, chunks=chunk)

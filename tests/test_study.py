@@ -237,7 +237,7 @@ def test_the_workers_of_a_scheduler_give_the_same_record(large, reference):
     dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
     frame = pl.read_parquet(large / "t.parquet")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
     ) as cluster:
         found = select_large(large / "t.parquet", scheduler=cluster.scheduler_address)
         with distributed.Client(cluster):

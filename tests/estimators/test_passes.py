@@ -173,7 +173,7 @@ def test_a_worker_that_is_killed_costs_its_blocks_not_the_fit(tmp_path):
     reference = E2EFSClassifier(5, l2=0.1, random_state=0).fit(memory_map(tmp_path), Y)
     with (
         distributed.LocalCluster(
-            n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=3, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

@@ -118,7 +118,7 @@ def test_fits_run_on_a_dask_cluster():
     X = np.random.default_rng(0).normal(size=(50, 30))
     here = StabilitySelection(FisherScore(3), n_resamples=3, random_state=3).fit(X, X[:, 0] > 0)
     with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0") as cluster,
         distributed.Client(cluster),
         joblib.parallel_config("dask"),
     ):

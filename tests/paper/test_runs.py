@@ -188,7 +188,7 @@ def test_dask_worker_killed_in_the_middle(tmp_path, quick_cells):
     """A real cluster of two processes, one of which is killed when the first cells are back."""
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
     ) as cluster:
         victims = [worker.process.pid for worker in cluster.workers.values()][:1]
         stored = []

@@ -297,12 +297,14 @@ def find_seed_alerts(names: Sequence[str], support: np.ndarray, again: np.ndarra
     Examples
     --------
     >>> find_seed_alerts(["a", "b", "c"], np.array([True, True, False]), np.array([True, False, True]))[0].message
-    "Another random state keeps 'c' instead of 'b': these columns predict about alike."
+    "Another random state keeps 'c' instead of 'b': their places are not certain."
     """
     lost, found = (tuple(names[int(j)] for j in np.flatnonzero(one)) for one in (support & ~again, again & ~support))
     if not lost:
         return []
-    message = f"Another random state keeps {list_some(found)} instead of {list_some(lost)}: these columns predict about alike."
+    message = (
+        f"Another random state keeps {list_some(found)} instead of {list_some(lost)}: their places are not certain."
+    )
     return [Alert("seed", lost, message)]
 
 

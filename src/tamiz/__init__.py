@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tamiz.rows.scaling import ErfScaler
     from tamiz.selection import Selection
     from tamiz.study import Study, select
+    from tamiz.tables.encode import TableEncoder
 
 __all__ = [
     "Auto",
@@ -31,6 +32,7 @@ __all__ = [
     "Selection",
     "StabilitySelection",
     "Study",
+    "TableEncoder",
     "TorchNetwork",
     "Training",
     "__version__",
@@ -54,6 +56,7 @@ _HOMES = {
     "TorchNetwork": "tamiz.estimators.networks",
     "Training": "tamiz.estimators.training",
     "Study": "tamiz.study",
+    "TableEncoder": "tamiz.tables.encode",
     "compare": "tamiz.evaluation.comparison",
     "evaluate": "tamiz.evaluation.cross_validation",
     "find_pairs": "tamiz.pairs",

@@ -41,9 +41,9 @@ from tamiz._version import __version__
 from tamiz.core.losses import LOSSES, get_loss
 from tamiz.errors import TableError, TamizError
 from tamiz.rows.exact import DEVIATIONS, normalize_exact, uses_erf
+from tamiz.rows.targets import TASKS
 from tamiz.tables.encode import Feature, TableEncoder, collect_values
 from tamiz.tables.names import ReadOptions
-from tamiz.tables.read import TARGET_TASKS
 from tamiz.tables.table import as_table
 
 __all__ = ["DenseLayer", "ModelFileError", "SavedModel", "load_model", "save_model", "to_onnx"]
@@ -332,7 +332,7 @@ class SavedModel:
 
     def __post_init__(self) -> None:
         """Raise ValueError if the parts do not fit together."""
-        _check(self.task in TARGET_TASKS, "task")
+        _check(self.task in TASKS[1:], "task")
         _check(self.loss in LOSSES and LOSSES[self.loss].task == self.task, "loss")
         _check(0 < len(set(self.targets)) == len(self.targets), "target")
         _check(len(self.targets) == 1 or self.task == "regression", "target")

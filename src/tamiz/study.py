@@ -666,7 +666,7 @@ def _train_on_all_rows(study: Study, big: BigTable, weights: str | None, reading
     reading = {name: value for name, value in reading.items() if name in SPELLING}
     found, _, _ = load_rows(train, study.targets, {"sample_weight": weights}, task=study.task, reading=reading)
     texts = [name for name in columns if name in encoder.categories_]
-    table = read_table(train, columns=columns, categorical=texts, **reading).take(found.source.target.rows)
+    table = read_table(train, columns=columns, categorical=texts, **reading).take(found.source.rows)
     table.texts = {i: text.align(encoder.categories_[table.names[i]]) for i, text in table.texts.items()}
     X = part.transform(table)
     model = refit(study.model, X, found.y, found.sample_weight)
@@ -700,7 +700,7 @@ def _score_test(study: Study, test: Any, reading: dict[str, Any], label: str | N
             found, _, _ = load_rows(source, target, task=study.task, reading=reading)
             y = found.y
             columns = read_table(source, columns=saved.columns, categorical=saved.text_columns, **reading)
-            X = saved.encode(columns.take(found.source.target.rows), notes.append)
+            X = saved.encode(columns.take(found.source.rows), notes.append)
         check_test_target(y, y_train, study.task)
     except (TableError, ValueError) as error:
         raise (type(error) if isinstance(error, TableError) else TableError)(f"{label}: {error}") from None

@@ -137,7 +137,7 @@ def test_columns_rows_and_target_are_ready_for_use(write_csv):
     table = read_table(path, target="ill", report=messages.append)
     assert table.y.tolist() == ["no", "yes", "no"]
     assert table.task == "classification"
-    assert table.target.rows.tolist() == [0, 2, 3]
+    assert table.rows.tolist() == [0, 2, 3]
     # The only value of 'late' stood in the row without a target.
     assert [table.names[i] for i in table.number_columns] == ["a"]
     np.testing.assert_array_equal(table.numbers, np.array([[1], [3], [np.nan]], dtype=np.float32))
@@ -156,9 +156,7 @@ def test_what_cannot_be_used_raises_with_the_name_of_the_column(write_csv, cell,
 def test_without_a_target(write_csv):
     path = write_csv("a,b\n1,2\n3,4\n")
     table = read_table(str(path))
-    assert table.task is None
-    with pytest.raises(AttributeError, match="without a target"):
-        _ = table.y
+    assert table.task is table.y is None
     with pytest.raises(TableArgumentError, match="`target`"):
         read_table(path, need_target=True)
 
@@ -206,23 +204,23 @@ def test_columns_by_name_number_range_and_pattern(write_csv, read):
 )
 def test_the_task_of_numbers(values, task, labels, table_of):
     said = []
-    found = resolve_target(table_of(np.ones((len(values), 1)), target=np.asarray(values)), None, said.append)
-    assert found.task == task
+    found, y, _ = resolve_target(table_of(np.ones((len(values), 1)), target=np.asarray(values)), None, said.append)
+    assert found == task
     assert said[-1].startswith(f"Task: {task}")
     if labels is not None:
-        assert sorted(set(found.y)) == labels
+        assert sorted(set(y)) == labels
 
 
 def test_text_of_numbers_is_numbers_and_the_task_can_be_overruled(table_of):
     said = []
     target = TextColumn.from_values(["1.5", None, "2.5", "3.5"])
-    found = resolve_target(table_of(np.ones((4, 1)), target=target), None, said.append)
-    assert (found.task, found.y.tolist(), found.rows.tolist()) == ("regression", [1.5, 2.5, 3.5], [0, 2, 3])
+    task, y, rows = resolve_target(table_of(np.ones((4, 1)), target=target), None, said.append)
+    assert (task, y.tolist(), rows.tolist()) == ("regression", [1.5, 2.5, 3.5], [0, 2, 3])
     assert "1 row(s) without" in said[0]
     table = table_of(np.ones((4, 1)), target=np.array([0.0, 1.0, 0.0, 1.0]))
-    assert resolve_target(table, "regression").y.dtype == np.float64
+    assert resolve_target(table, "regression")[1].dtype == np.float64
     mixed = table_of(np.ones((4, 1)), target=TextColumn.from_values(["1", "2", "high", "high"]))
-    assert set(resolve_target(mixed, "classification").y) == {"1", "2", "high"}
+    assert set(resolve_target(mixed, "classification")[1]) == {"1", "2", "high"}
 
 
 @pytest.mark.parametrize(

@@ -29,14 +29,14 @@ SECONDS = 1_700_000_000 + np.arange(40) * 3
 def test_rows_by_number_mask_slice_and_as_scikit_learn_does(table_of):
     target = np.array([0.0, 1.0, 0.0, 1.0])
     table = table_of([[0.0], [1.0], [2.0], [3.0]], [["a", "b", None, "a"]], target)
-    table.target = resolve_target(table)
+    table.task, table.y, table.rows = resolve_target(table)
     for key in ([1, 3], np.array([False, True, False, True]), slice(1, 4, 2), (np.array([1, 3]), ...)):
         part = table[key]
         assert len(part) == 2
         assert part.numbers.ravel().tolist() == [1, 3]
         assert part.texts[1].values() == ["b", "a"]
         assert part.y.tolist() == ["1", "1"]
-        assert part.target.rows.tolist() == [1, 3]
+        assert part.rows.tolist() == [1, 3]
     assert table.shape == (4, 2)
     with pytest.raises(TypeError, match="by several rows"):
         table[1]

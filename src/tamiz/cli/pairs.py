@@ -71,7 +71,6 @@ def pairs(
                 report=lambda message: None if message.startswith("Encoded: ") else terminal.say(message),
                 **opt.parse_reading(read, ignore, categorical),
             )
-            assert table.target is not None
             matrix, names, level_names = gather_columns(table)
             if level_names:
                 terminal.say(f"Searched as categories: {list_some(list(level_names))}.")
@@ -79,8 +78,8 @@ def pairs(
             coded = [place for place, name in enumerate(names) if name in level_names] or None
             found = find_pairs(
                 dataclasses.replace(read_columns(matrix, categorical=coded), names=names, levels=level_names),
-                table.target.y,
-                task=table.target.task,
+                table.y,
+                task=str(table.task),
                 degree=degree,
                 method=str(method),
                 n_permutations="auto" if permutations is None else permutations,
@@ -98,8 +97,8 @@ def pairs(
                 )
             about: dict[str, Any] = {
                 "title": table.path.name,
-                "task": table.target.task,
-                "target": table.target.name,
+                "task": table.task,
+                "target": table.target_name,
                 "n_rows": found.n_samples,
                 "notes": list(terminal.notes),
                 "seed": seed,

@@ -176,7 +176,7 @@ class LiveTable:
     ) -> None:
         self.path, self.name, self.options = path, name or path.name, dict(options or {})
         first = read_table(path, **self.options)
-        self.has_target = first.target is not None
+        self.has_target = first.task is not None
         self.n_rows, self.names = first.n_rows, first.names
         self.target: str | None = None
         if not self.has_target:

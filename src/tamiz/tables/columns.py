@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -112,21 +112,18 @@ def spelt_numbers(cells: Sequence[str], comma: bool = False) -> tuple[list[float
     >>> spelt_numbers(["-0,064", "1,234"]), spelt_numbers(["3 kg", "500 g"])
     (([-0.064, 1.234], ''), None)
     """
-    texts, units, bare = [], set(), []
+    texts, units = [], []
     for cell in cells:
         match = _SPELT.fullmatch(cell)
         if match is None or (match["before"] and match["after"]):
             return None
-        text = match["sign"] + _BLANKS.sub("", match["number"].strip())
-        texts.append(text)
-        if match["before"] or match["after"]:
-            units.add(match["before"] or match["after"])
-        else:
-            bare.append(text)
-    if len(units) > 1 or not all(any(map(str.isdigit, text)) for text in texts):
+        texts.append(match["sign"] + _BLANKS.sub("", match["number"].strip()))
+        units.append(match["before"] or match["after"] or "")
+    unit = max(units, default="")
+    if {*units} - {"", unit} or not all(any(map(str.isdigit, text)) for text in texts):
         return None
-    unit = units.pop() if units else ""
-    if unit and not re.fullmatch(_CURRENCY, unit) and any(text.strip("-+0.,") for text in bare):
+    without = [text for text, its in zip(texts, units, strict=True) if unit and not its]
+    if not re.fullmatch(_CURRENCY, unit) and any(text.strip("-+0.,") for text in without):
         return None
     point, comma_fits = all(map(_POINT.fullmatch, texts)), all(map(_COMMA.fullmatch, texts))
     if not point and not comma_fits:
@@ -148,19 +145,18 @@ def parse_dates(cells: Sequence[str]) -> tuple[list[float], bool] | None:
     >>> parse_dates(["1970-01-02", "1970-01-03T12:00:00Z"]), parse_dates(["02.01.1970"]), parse_dates(["20240229"])
     (([1.0, 2.5], False), ([1.0], False), None)
     """
-    if not cells or cells[0].isdigit() or not any(map(str.isdigit, cells[0])) or len(cells[0]) > 40:
+    if not cells or not any(map(str.isdigit, cells[0])) or len(cells[0]) > 40:
         return None
-    readers: list[Callable[[str], datetime.datetime]] = [datetime.datetime.fromisoformat]
-    readers += [lambda cell, form=form: datetime.datetime.strptime(cell, form) for form in _DATE_FORMATS]  # type: ignore[misc]
-    for read in readers:
+    if any(map(str.isdigit, cells)):
+        return None
+    moment = datetime.datetime
+    for form in (None, *_DATE_FORMATS):
         try:
-            found = [read(cell) for cell in cells]
+            found = [moment.strptime(cell, form) if form else moment.fromisoformat(cell) for cell in cells]
             break
         except ValueError:
             continue
     else:
-        return None
-    if any(map(str.isdigit, cells)):
         return None
     plain = [day if day.tzinfo is None else day.astimezone(datetime.UTC).replace(tzinfo=None) for day in found]
     days = [(day - _EPOCH).total_seconds() / 86400 for day in plain]
@@ -216,8 +212,7 @@ def describe_dates(name: str, first: float, ambiguous: bool = False) -> Alert:
 
 def describe_spellings(name: str, text: TextColumn, merged: TextColumn) -> Alert:
     """Tell of categories that were joined because they differ in case only."""
-    kept = set(merged.categories)
-    other = [value for value in text.categories if value not in kept]
+    other = [value for value in text.categories if value not in {*merged.categories}]
     message = (
         f"Column {quote(name)}: {list_some(other, limit=3)} {'is' if len(other) == 1 else 'are'} taken as another spelling of "
         f"the same category. If not, set `categorical` {quote(name)}."
@@ -262,27 +257,22 @@ def _judge_numbers(table: DataTable) -> tuple[np.ndarray, np.ndarray]:
     numbers, largest = table.numbers, np.finfo(np.float32).max
     if sp.issparse(numbers):
         entries = numbers.tocoo()
-        bad = np.flatnonzero(~(np.abs(entries.data) <= largest))
+        bad = np.flatnonzero(~(np.abs(entries.data) <= largest))[:1]
         filled, constant = np.ones(numbers.shape[1], dtype=bool), np.zeros(numbers.shape[1], dtype=bool)
-        row, position, value = (part[bad[:1]] for part in (entries.row, entries.col, entries.data))
+        row, position, is_gap = entries.row[bad], entries.col[bad], np.isnan(entries.data[bad]).any()
     else:
         low, high = np.fmin.reduce(numbers, axis=0), np.fmax.reduce(numbers, axis=0)
-        filled, constant = ~np.isnan(low), (low == high) & (table.n_rows > 1)
+        filled, constant, is_gap = ~np.isnan(low), (low == high) & (table.n_rows > 1), False
         constant[constant] = ~np.isnan(numbers[:, constant]).any(axis=0)
         position = np.flatnonzero(np.maximum(-low, high) > largest)[:1]
-        row, value = np.argmax(np.abs(np.nan_to_num(numbers[:, position])), axis=0), np.zeros(position.size)
+        row = np.argmax(np.abs(np.nan_to_num(numbers[:, position])), axis=0)
     if position.size:
         name = quote(table.names[int(table.number_columns[position[0]])])
-        where = f"in data row {row[0] + 1:,}"
-        if np.isnan(value[0]):
-            raise TableError(
-                f"Column {name} holds NaN {where}, but sparse tables have no missing values. "
-                f"Remove the entry, or leave the column out: `ignore` {name}."
-            )
-        raise TableError(
-            f"Column {name} holds an infinity or a number beyond 3.4e38 {where}. "
-            f"Fix it, or leave the column out: `ignore` {name}."
-        )
+        what, do = "an infinity or a number beyond 3.4e38 {}. ", "Fix it"
+        if is_gap:
+            what, do = "NaN {}, but sparse tables have no missing values. ", "Remove the entry"
+        where = what.format(f"in data row {row[0] + 1:,}")
+        raise TableError(f"Column {name} holds {where}{do}, or leave the column out: `ignore` {name}.")
     return filled, constant
 
 
@@ -301,9 +291,8 @@ def drop_unusable_columns(table: DataTable, max_categories: int = 50) -> DataTab
     TableError
         If no column is left, or a column holds an infinity.
     """
-    for index in list(table.texts):
-        reason = _judge_text(table.texts[index], max_categories)
-        if reason is not None:
+    for index, text in list(table.texts.items()):
+        if reason := _judge_text(text, max_categories):
             table.left_out[index] = reason
             del table.texts[index]
     filled, constant = _judge_numbers(table)
@@ -311,17 +300,16 @@ def drop_unusable_columns(table: DataTable, max_categories: int = 50) -> DataTab
     if not useful.any() and not table.texts:  # in a few rows all columns may be constant
         useful = filled
     if not useful.all():
-        for position, column in enumerate(table.number_columns):
-            if not useful[position]:
-                table.left_out[int(column)] = CONSTANT if filled[position] else "no values at all"
-        table.numbers = table.numbers[:, useful]
-        table.number_columns = table.number_columns[useful]
+        for position in np.flatnonzero(~useful):
+            reason = CONSTANT if filled[position] else "no values at all"
+            table.left_out[int(table.number_columns[position])] = reason
+        table.numbers, table.number_columns = table.numbers[:, useful], table.number_columns[useful]
     by_reason: dict[str, list[str]] = {}
     for index, reason in sorted(table.left_out.items()):
         by_reason.setdefault(reason, []).append(table.names[index])
     for reason, names in by_reason.items():
-        kinds = {CONSTANT: "constant", IDENTIFIER: "identifier"}
-        kind = kinds.get(reason, "categories" if "`" in reason else "left out")
+        other = "categories" if "`" in reason else "left out"
+        kind = {CONSTANT: "constant", IDENTIFIER: "identifier"}.get(reason, other)
         alert = Alert(kind, tuple(names), f"Left out: {list_some(names, limit=4)} ({reason}).")
         table.alerts.extend([] if alert in table.alerts else [alert])
     if table.number_columns.size == 0 and not table.texts:
@@ -364,17 +352,3 @@ def is_running_number(values: np.ndarray) -> bool:
     (True, False)
     """
     return values.size >= _LEAST_ROWS and bool(np.all(np.diff(np.sort(values)) == 1))
-
-
-def report_encoding(table: DataTable, report: Callable[[str], None]) -> None:
-    """Report what will be one-hot encoded and what will be imputed (both inside each fold)."""
-    if table.texts:
-        names = [table.names[index] for index in table.texts]
-        report(f"Encoded: {list_some(names, limit=4)}: text, one-hot inside each fold.")
-    if not sp.issparse(table.numbers):
-        missing = np.isnan(table.numbers).sum(axis=0)
-        if missing.any():
-            report(
-                f"Imputed: {int(missing.sum()):,} missing numbers in {int((missing > 0).sum()):,} column(s), "
-                "by the median inside each fold."
-            )

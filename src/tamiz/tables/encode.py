@@ -256,7 +256,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Self.
         """
         self.__dict__.pop("_stream", None)  # a stream before this
-        table = as_table(X, self.categorical)
+        table = as_table(X, ReadOptions(categorical=self.categorical))
         if table is not X and self.features is None:
             drop_unusable_columns(table, self.max_categories)
         self.features_ = list_features(table) if self.features is None else list(self.features)
@@ -335,7 +335,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             known = [str(name) for name in self.feature_names_in_]
             named = texts & {known[i] for i in find_columns(self.categorical, known)}
             columns = list(dict.fromkeys(feature.column_name for feature in self.features_))
-            table = as_table(X, options=ReadOptions(columns=columns, categorical=sorted(named), texts=sorted(texts)))
+            table = as_table(X, ReadOptions(columns=columns, categorical=sorted(named), texts=sorted(texts)))
             table.texts = {i: text.align(self.categories_.get(table.names[i], ())) for i, text in table.texts.items()}
         matrix = collect_values(table, self.features_, rows, self.dtype_)
         if sp.issparse(matrix):

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import weakref
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -85,12 +85,12 @@ def _new_copy(name: str) -> Iterator[tuple[IO[bytes], PlainFile]]:
         ) from None
 
 
-def _copy(source: Any, name: str, packed: int | None = None) -> PlainFile:
+def _copy(chunks: Iterable[bytes], name: str, packed: int | None = None) -> PlainFile:
     """Copy a stream; raise TableMemoryError once it fills half of the disk, or unpacks to more than a table would."""
     limit = shutil.disk_usage(tempfile.gettempdir()).free // 2
     done = 0
     with _new_copy(name) as (target, plain):
-        while chunk := source.read(_CHUNK):
+        for chunk in chunks:
             done += len(chunk)
             if done > limit:
                 raise TableMemoryError(
@@ -106,14 +106,33 @@ def _copy(source: Any, name: str, packed: int | None = None) -> PlainFile:
     return plain
 
 
+def _chunks(file: Any) -> Iterator[bytes]:
+    return iter(lambda: file.read(_CHUNK), b"")
+
+
+def _unpack_zstandard(path: Path) -> Iterator[bytes]:
+    """Yield the lines of text in a zstandard file, which polars unpacks."""
+    import polars as pl
+
+    # A separator and a quote that no text holds: each line is one cell.
+    lines = pl.scan_csv(
+        str(path), has_header=False, separator="\x1f", quote_char=None, schema={"line": pl.String}, glob=False
+    )
+    try:
+        for batch in lines.collect_batches(chunk_size=10_000):
+            yield ("\n".join(batch.to_series().fill_null("")) + "\n").encode()
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(error) from None
+
+
 def copy_stream(path: Path) -> PlainFile:
     """Copy standard input or a pipe into a temporary file."""
     if str(path) != "-":
         with open_file(path) as source:
-            return _copy(source, str(path))
+            return _copy(_chunks(source), str(path))
     if sys.stdin.isatty():
         raise TableArgumentError("Standard input is a terminal. Send a table to it, or name a file.")
-    return _copy(sys.stdin.buffer, "standard input")
+    return _copy(_chunks(sys.stdin.buffer), "standard input")
 
 
 def plain_file(path: Path, *, text: bool, encoding: str | None = None, stream: PlainFile | None = None) -> PlainFile:
@@ -139,9 +158,9 @@ def plain_file(path: Path, *, text: bool, encoding: str | None = None, stream: P
     try:
         if head[:2] == _GZIP:
             with gzip.open(plain.path) as unpacked:
-                plain = _copy(unpacked, path.name, size)
+                plain = _copy(_chunks(unpacked), path.name, size)
         elif head == _ZSTANDARD:
-            plain = _copy(_ZstandardLines(plain.path), path.name, size)
+            plain = _copy(_unpack_zstandard(plain.path), path.name, size)
     except (gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
         if isinstance(error, TableError):
             raise
@@ -150,28 +169,8 @@ def plain_file(path: Path, *, text: bool, encoding: str | None = None, stream: P
         str(plain.path).encode("utf-8")
     except UnicodeEncodeError:  # polars takes names in UTF-8 only
         with open_file(plain.path) as source:
-            plain = _copy(source, path.name.encode("utf-8", "replace").decode())
+            plain = _copy(_chunks(source), path.name.encode("utf-8", "replace").decode())
     return _decode(plain, path.name, encoding) if text else plain
-
-
-class _ZstandardLines:
-    """Read the lines of text in a zstandard file, which polars unpacks."""
-
-    def __init__(self, path: Path) -> None:
-        import polars as pl
-
-        # A separator and a quote that no text holds: each line is one cell.
-        lines = pl.scan_csv(
-            str(path), has_header=False, separator="\x1f", quote_char=None, schema={"line": pl.String}, glob=False
-        )
-        self.batches, self.fault = lines.collect_batches(chunk_size=10_000), pl.exceptions.PolarsError
-
-    def read(self, _: int) -> bytes:
-        try:
-            batch = next(iter(self.batches), None)
-        except self.fault as error:
-            raise ValueError(error) from None
-        return b"" if batch is None else ("\n".join(batch.to_series().fill_null("")) + "\n").encode()
 
 
 def _decode(plain: PlainFile, name: str, encoding: str | None) -> PlainFile:

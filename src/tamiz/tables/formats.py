@@ -166,25 +166,18 @@ def _read_xlsx(path: Path, options: ReadOptions) -> Any:
     return frame[:, : len(names)].rename(dict(zip(frame.columns, names, strict=False)))
 
 
-_LOAD_TEXT = _late("text", "load_text")
+_LOAD_TEXT, _LOAD_MATRIX = _late("text", "load_text"), _late("matrices", "load_matrix")
+_SVMLIGHT, _ARROW = (".svm", ".svmlight", ".libsvm"), (".arrow", ".feather", ".ipc")
 _LIST = (
     Format("csv", "CSV", (".csv", ".txt"), _late("text", "read_text"), _LOAD_TEXT, takes_skip_rows=True),
     Format("tsv", "TSV", (".tsv", ".tab"), _late("text", "read_text", "tsv", "\t"), _LOAD_TEXT, takes_skip_rows=True),
     Format("xlsx", "Excel (xlsx)", (".xlsx", ".xlsm"), _read_xlsx, None, (b"PK\3\4",), True, takes_skip_rows=True),
     Format("parquet", "Parquet", (".parquet", ".pq"), _reader("parquet"), None, (b"PAR1",), True),
-    Format(
-        "arrow", "Arrow", (".arrow", ".feather", ".ipc"), _reader("arrow"), None, (b"ARROW1", b"\xff" * 4), binary=True
-    ),
+    Format("arrow", "Arrow", _ARROW, _reader("arrow"), None, (b"ARROW1", b"\xff" * 4), binary=True),
     Format("ndjson", "NDJSON", (".ndjson", ".jsonl"), _reader("ndjson"), starts=(b"{",)),
-    Format("npz", "NPZ", (".npz",), _late("matrices", "read_npz"), _late("matrices", "load_matrix"), binary=True),
+    Format("npz", "NPZ", (".npz",), _late("matrices", "read_npz"), _LOAD_MATRIX, binary=True),
     Format("arff", "ARFF", (".arff",), _late("text", "read_arff"), starts=(b"@relation", b"@RELATION")),
-    Format(
-        "svmlight",
-        "svmlight",
-        (".svm", ".svmlight", ".libsvm"),
-        _late("matrices", "read_svmlight"),
-        _late("matrices", "load_matrix"),
-    ),
+    Format("svmlight", "svmlight", _SVMLIGHT, _late("matrices", "read_svmlight"), _LOAD_MATRIX),
 )
 #: Formats by name.
 FORMATS: dict[str, Format] = {format.name: format for format in _LIST}
@@ -230,9 +223,9 @@ def find_format(path: Path, name: str | None = None) -> Format:
             return format
     guess = guess_format(_read_head(path)) if path.is_file() else None
     looks = f" It looks like {guess.name}." if guess else ""
+    known = ", ".join(sorted(FORMATS))
     raise TableArgumentError(
-        f"{path.name}: the ending {suffix!r} names no format. "
-        f"Say which with `format`: {', '.join(sorted(FORMATS))}.{looks}"
+        f"{path.name}: the ending {suffix!r} names no format. Say which with `format`: {known}.{looks}"
     )
 
 
@@ -304,16 +297,14 @@ def write_columns(table: DataTable, columns: Sequence[int], path: Path) -> None:
     """
     from tamiz.tables.table import columns_of_frame
 
-    chosen = set(columns)
-    if table.target_name in table.names:
-        chosen.add(table.names.index(table.target_name))
+    chosen = sorted({*columns, *(i for i, name in enumerate(table.names) if name == table.target_name)})
     format, source = FORMATS.get(table.format), table.source.get("frame")
     if source is None and format is not None and format.load is not None:
-        frame = format.load(table, sorted(chosen))
+        frame = format.load(table, chosen)
     else:
         if source is None and format is not None:
             source = format.read(table.path, table.source["options"])
-        frame = columns_of_frame(source, sorted(chosen), table.names)
+        frame = columns_of_frame(source, chosen, table.names)
     with open(path, "wb") as file:  # polars takes names of files in UTF-8 only
         if path.suffix == ".parquet":
             frame.write_parquet(file)

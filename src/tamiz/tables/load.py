@@ -17,9 +17,9 @@ from tamiz.rows.rows import Rows
 from tamiz.rows.targets import decide_task
 from tamiz.tables.columns import drop_unusable_columns
 from tamiz.tables.encode import TableEncoder, list_features
-from tamiz.tables.names import MISSING, find_column
+from tamiz.tables.names import MISSING, ReadOptions, find_column
 from tamiz.tables.read import read_table
-from tamiz.tables.table import DataTable, TextColumn, as_table, column_names, columns_of_frame
+from tamiz.tables.table import DataTable, TextColumn, as_table, column_names, columns_of_frame, load_polars
 
 #: Copies of the rows that a fold holds while it runs: prepared, and twice in the engine.
 COPIES_PER_FOLD = 3
@@ -54,13 +54,13 @@ def read_rows(
     if sp.issparse(X) or isinstance(X, (np.ndarray, list, tuple)):
         return Rows(X, y, **shared)
     encoder = TableEncoder() if encoder is None else clone(encoder)
-    table = as_table(X, encoder.categorical)
+    table = as_table(X, ReadOptions(categorical=encoder.categorical))
     if table is not X and encoder.features is None:
         drop_unusable_columns(table, encoder.max_categories)
     features = list_features(table) if encoder.features is None else list(encoder.features)
     names = list(dict.fromkeys(feature.column_name for feature in features))
     columns = [names.index(feature.column_name) for feature in features]
-    y = table.target.y if y is None and table.target is not None else y
+    y = table.y if y is None else y
     return Rows(table, y, **shared, encoder=encoder.set_params(features=features), columns=columns, names=names)
 
 
@@ -114,26 +114,64 @@ def load_rows(
     texts = isinstance(target, (list, tuple)) and 0 < len(target) <= 50 and all(isinstance(one, str) for one in target)
     texts = texts and (is_file or len({*target}) == len(target))  # else the values of the target
     targets = [target] if isinstance(target, str) else list(target) if texts else []
-    if not is_file and (
-        isinstance(table, (list, tuple)) or (hasattr(table, "shape") and not hasattr(table, "columns"))
-    ):
+    if isinstance(table, (list, tuple)) or (hasattr(table, "shape") and not hasattr(table, "columns")):
         if target is None or targets or named:
             what = next(iter(named), "the target")
             raise ValueError(f"Arrays have no names of columns: hand in the values of {what}.")
         y = np.asarray(target)
-        names = ["y"] if y.ndim == 1 else [f"y{i}" for i in range(y.shape[1])]
-        return Rows(table, y, **roles), names, task or ("regression" if y.ndim > 1 else decide_task(y))
+        return Rows(table, y, **roles), _target_names(y), task or ("regression" if y.ndim > 1 else decide_task(y))
     if target is not None and not targets:
         if is_file:
             raise ValueError("The target of a file is the name of one of its columns.")
         table, targets = _with_target(table, np.asarray(target))
-    found, targets, values = _read_columns(table, targets, named, task, report, dict(reading or {}))
-    assert found.target is not None
+    reading = {"copies": 1 + COPIES_PER_FOLD} | {k: value for k, value in (reading or {}).items() if value is not None}
+    spelling = {name: reading[name] for name in SPELLING if name in reading}
+    source = collect_lazy(table)
+
+    def read(names: list[str], its_task: str | None) -> DataTable:
+        others = [("target", name) for name in names[1:]]
+        others += [("weights" if role == "sample_weight" else role, name) for role, name in named.items()]
+        first = names[0] if names else None
+        return read_table(source, target=first, task=its_task, need_target=True, roles=others, report=report, **reading)
+
+    try:
+        found = read(targets, task if len(targets) < 2 else "regression")
+    except TableArgumentError:
+        parts = [part.strip() for part in targets[0].split(",")] if len(targets) == 1 else []
+        if len(parts) < 2 or not all(parts):
+            raise
+        targets = parts
+        found = read(targets, "regression")
+    if len(targets) > 1 and task == "classification":
+        raise TableArgumentError("Several targets are numbers: leave the task out, or name one target.")
+    wanted = {role: found.names[find_column(name, found.names)] for role, name in named.items()}
+    more = [found.names[find_column(name, found.names)] for name in targets[1:]]
+    values: dict[str, Any] = {"y": found.y}
+    if more or wanted:
+        # As text: numbers of a table are float32, in which dates such as 20240131 would fall together.
+        columns = list(dict.fromkeys([*more, *wanted.values()]))
+        extra = read_table(source, columns=columns, categorical=columns, **spelling)
+        cells = {name: extra.column_values(name)[found.rows] for name in columns}
+        decimal = spelling.get("decimal", ".")
+        if more:
+            others = [_as_numbers(cells[name], name, decimal) for name in more]
+            for name, numbers in zip(more, others, strict=True):
+                if np.ptp(numbers) == 0:
+                    raise TableError(f"The target {quote(name)} is constant: there is nothing to predict.")
+            values["y"] = np.column_stack([found.y, *others])
+            report(f"Several targets: the score is over all {1 + len(more)} of them.")
+        for role, name in wanted.items():
+            if lacking := sum(cell is None or cell != cell for cell in cells[name]):
+                raise TableError(
+                    f"The column {name!r} of {role} has no value in {lacking:,} of {len(cells[name]):,} rows. "
+                    "Fill them in, or leave these rows out."
+                )
+            values[role] = _as_numbers(cells[name], name, decimal) if role == "sample_weight" else cells[name]
     if levels is not None:
-        _add_levels(found, levels, (reading or {}).get("max_categories", 50), report)
-    values |= {role: np.asarray(value)[found.target.rows] for role, value in roles.items() if role not in named}
+        _add_levels(found, levels, reading.get("max_categories", 50), report)
+    values |= {role: np.asarray(value)[found.rows] for role, value in roles.items() if role not in named}
     rows = read_rows(found, **values, encoder=TableEncoder(impute=missing != "indicator"))
-    return rows, targets, found.target.task
+    return rows, [str(found.target_name), *more], str(found.task)
 
 
 def _add_levels(
@@ -155,76 +193,23 @@ def _add_levels(
             table.texts[position] = TextColumn(place[text.codes], categories)
 
 
+def _target_names(y: np.ndarray) -> list[str]:
+    return ["y"] if y.ndim == 1 else [f"y{i}" for i in range(y.shape[1])]
+
+
 def _with_target(frame: Any, y: np.ndarray) -> tuple[Any, list[str]]:
     """Add the values of the target to a data frame, as polars columns whose names are not taken."""
     names = column_names(frame)
     frame = columns_of_frame(frame, range(len(names)), names)
     if len(y) != frame.height:
         raise ValueError(f"X has {frame.height} rows, but y has {len(y)} values; both must have the same length.")
-    called = ["y"] if y.ndim == 1 else [f"y{i}" for i in range(y.shape[1])]
+    called = _target_names(y)
     while {*called} & {*names}:
         called = [f"target {name}" for name in called]
-    columns = [y] if y.ndim == 1 else list(y.T)
-    import polars as pl
-
-    return frame.with_columns(pl.Series(name, v.tolist(), strict=False) for name, v in zip(called, columns)), called
-
-
-def _read_columns(
-    source: Any,
-    targets: list[str],
-    named: Mapping[str, str],
-    task: str | None,
-    report: Callable[[str], None],
-    reading: dict[str, Any],
-) -> tuple[Any, list[str], dict[str, Any]]:
-    """Read a file or frame; return the table, the names of its targets, and target, groups, time and weights."""
-    reading = {name: value for name, value in reading.items() if value is not None}
-    spelling = {name: reading[name] for name in SPELLING if name in reading}
-    reading.setdefault("copies", 1 + COPIES_PER_FOLD)
-    source = collect_lazy(source)
-
-    def read(names: list[str], its_task: str | None) -> Any:
-        kinds = {"sample_weight": "weights"}
-        roles = [*(("target", name) for name in names[1:]), *((kinds.get(r, r), name) for r, name in named.items())]
-        first = names[0] if names else None
-        return read_table(source, target=first, task=its_task, need_target=True, roles=roles, report=report, **reading)
-
-    try:
-        table = read(targets, task if len(targets) < 2 else "regression")
-    except TableArgumentError:
-        parts = [part.strip() for part in targets[0].split(",")] if len(targets) == 1 else []
-        if len(parts) < 2 or not all(parts):
-            raise
-        targets = parts
-        table = read(targets, "regression")
-    if len(targets) > 1 and task == "classification":
-        raise TableArgumentError("Several targets are numbers: leave the task out, or name one target.")
-    wanted = {role: table.names[find_column(name, table.names)] for role, name in named.items()}
-    more = [table.names[find_column(name, table.names)] for name in targets[1:]]
-    values: dict[str, Any] = {"y": table.target.y}
-    if more or wanted:
-        # As text: numbers of a table are float32, in which dates such as 20240131 would fall together.
-        columns = list(dict.fromkeys([*more, *wanted.values()]))
-        extra = read_table(source, columns=columns, categorical=columns, **spelling)
-        cells = {name: extra.column_values(name)[table.target.rows] for name in columns}
-        decimal = spelling.get("decimal", ".")
-        if more:
-            others = [_as_numbers(cells[name], name, decimal) for name in more]
-            for name, numbers in zip(more, others, strict=True):
-                if np.ptp(numbers) == 0:
-                    raise TableError(f"The target {quote(name)} is constant: there is nothing to predict.")
-            values["y"] = np.column_stack([table.target.y, *others])
-            report(f"Several targets: the score is over all {1 + len(more)} of them.")
-        for role, name in wanted.items():
-            lacking = sum(cell is None or cell != cell for cell in cells[name])
-            if lacking:
-                raise TableError(
-                    f"The column {name!r} of {role} has no value in {lacking:,} of {len(cells[name]):,} rows. "
-                    "Fill them in, or leave these rows out."
-                )
-            values[role] = _as_numbers(cells[name], name, decimal) if role == "sample_weight" else cells[name]
-    return table, [str(table.target_name), *more], values
+    values = dict(zip(called, y.reshape(len(y), -1).T, strict=True))
+    return frame.with_columns(
+        load_polars().Series(name, v.tolist(), strict=False) for name, v in values.items()
+    ), called
 
 
 def _as_numbers(cells: np.ndarray, name: str, decimal: str) -> np.ndarray:

@@ -46,7 +46,7 @@ def _matrix_table(
         else:
             raise TableError(f"y in {path.name} holds {target.dtype}, neither classes nor numbers.")
     chosen = ReadOptions(ignore=options.ignore, roles=options.roles, columns=options.columns)
-    kept = np.array(choose_columns(names, chosen).positions, dtype=np.int64)
+    kept = np.array(choose_columns(names, chosen)[0], dtype=np.int64)
     numbers = numbers[:, kept] if kept.size < len(names) else numbers
     if not sp.issparse(numbers):
         numbers = pack_numbers(numbers, exact=options.columns is not None)

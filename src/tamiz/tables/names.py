@@ -6,7 +6,6 @@ import fnmatch
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from tamiz._utils.memory import available_memory
 from tamiz._utils.names import suggest
@@ -182,21 +181,16 @@ class ReadOptions:
         return MISSING if self.na_values is None else ("", *(value.strip() for value in self.na_values))
 
 
-class ColumnChoice(NamedTuple):
-    """Columns to read, the target among them; those that are text whatever they hold; the target."""
-
-    positions: list[int]
-    as_text: set[int]
-    target: int | None
+Choice = tuple[list[int], set[int], int | None]
 
 
-def choose_columns(names: Sequence[str], options: ReadOptions) -> ColumnChoice:
-    """Find the columns that the options name.
+def choose_columns(names: Sequence[str], options: ReadOptions) -> Choice:
+    """Find the columns to read, the target among them; those that are text whatever they hold; the target.
 
     Examples
     --------
     >>> choose_columns(["id", "a", "b"], ReadOptions(target="b", ignore=["id"]))
-    ColumnChoice(positions=[1, 2], as_text=set(), target=2)
+    ([1, 2], set(), 2)
     """
     if options.columns is not None:
         position = {name: index for index, name in enumerate(names)}
@@ -206,11 +200,10 @@ def choose_columns(names: Sequence[str], options: ReadOptions) -> ColumnChoice:
                 f"The table lacks {len(lacking)} column(s) that the model needs: {list_some(lacking, limit=10)}."
             )
         named = {position[name] for name in options.columns}
-        return ColumnChoice(sorted(named), {position[name] for name in options.categorical}, None)
+        return sorted(named), {position[name] for name in options.categorical}, None
     if options.target is None and options.need_target:
         raise TableArgumentError(
-            f"Say which column is the target with `target` (name or number). "
-            f"The columns are {list_some(names, limit=8)}."
+            f"Say which column is the target with `target` (name or number). The columns are {list_some(names, limit=8)}."
         )
     target = None if options.target is None else find_column(options.target, names, "target")
     unwanted = find_columns(options.ignore, names, "column to ignore")
@@ -228,7 +221,7 @@ def choose_columns(names: Sequence[str], options: ReadOptions) -> ColumnChoice:
             targets.add(index)
         unwanted.add(index)
     as_text = find_columns(options.categorical, names, "categorical column")
-    return ColumnChoice([i for i in range(len(names)) if i not in unwanted], as_text, target)
+    return [i for i in range(len(names)) if i not in unwanted], as_text, target
 
 
 def check_memory(amount: float, what: str) -> None:

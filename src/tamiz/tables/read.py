@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from tamiz._utils.text import WARNING, discard, list_some, quote
 from tamiz.errors import TableArgumentError, TableError
-from tamiz.rows.targets import MOST_CLASSES, decide_task
+from tamiz.rows.targets import MOST_CLASSES, TASKS, decide_task
 from tamiz.tables.columns import (
     Alert,
     describe_spellings,
@@ -22,36 +22,11 @@ from tamiz.tables.columns import (
     is_number,
     is_running_number,
     parse_dates,
-    report_encoding,
     spelt_numbers,
 )
 from tamiz.tables.formats import read_file
 from tamiz.tables.names import ReadOptions
 from tamiz.tables.table import DataTable, TextColumn, as_table
-
-TARGET_TASKS = ("classification", "regression")
-
-
-@dataclass(frozen=True)
-class Target:
-    """Target as classes or numbers.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    task : str
-        "classification" or "regression".
-    y : ndarray, shape (n_rows,)
-        Class labels as text, or float64 numbers.
-    rows : ndarray of int
-        Rows of the file that have a target.
-    """
-
-    name: str
-    task: str
-    y: np.ndarray
-    rows: np.ndarray
 
 
 def read_table(
@@ -114,10 +89,8 @@ def read_table(
     >>> folder.cleanup()
     """
     how = ReadOptions(target=target, **options)
-    if isinstance(source, (str, os.PathLike)):
-        table = read_file(Path(source), how)
-    else:
-        table = as_table(source, options=how)
+    is_path = isinstance(source, (str, os.PathLike))
+    table = read_file(Path(source), how) if is_path else as_table(source, options=how)
     if how.columns is not None:
         return table
     layout = table.source.get("layout")
@@ -129,19 +102,25 @@ def read_table(
     drop_unusable_columns(table, max_categories)
     messages: list[str] = []
     if table.target_column is not None or how.need_target:
-        found = resolve_target(table, task, messages.append)
-        if found.rows.size < table.n_rows:
-            table = table.take(found.rows)
+        task, y, rows = resolve_target(table, task, messages.append)
+        if rows.size < table.n_rows:
+            table = table.take(rows)
             # Columns whose only values stood in the rows that went are empty now.
             drop_unusable_columns(table, max_categories)
-        table.target = found
+        table.task, table.y, table.rows = task, y, rows
     _add_alerts(table)
     for alert in table.alerts:
         important = alert.kind in ("codes", "running target") or ("`" in alert.message and alert.kind == "categories")
         report((WARNING if important else "") + alert.message)
+    if table.texts:
+        names = [table.names[index] for index in table.texts]
+        messages.append(f"Encoded: {list_some(names, limit=4)}: text, one-hot inside each fold.")
+    gaps = np.zeros(1) if sp.issparse(table.numbers) else np.isnan(table.numbers).sum(axis=0)
+    if gaps.any():
+        n_columns = f"{np.count_nonzero(gaps):,} column(s)"
+        messages.append(f"Imputed: {gaps.sum():,} missing numbers in {n_columns}, by the median inside each fold.")
     for message in messages:
         report(message)
-    report_encoding(table, report)
     return table
 
 
@@ -154,36 +133,22 @@ def _add_alerts(table: DataTable) -> None:
             f"Column {quote(name)} has no value in {gaps[position]:.0%} of the rows: consider `missing` indicator."
         )
         table.alerts.append(Alert("gaps", (name,), message))
-    codes = find_codes(table)
-    if codes:
-        table.alerts.append(
-            Alert(
-                "codes",
-                tuple(codes),
-                f"{list_some(codes, limit=4)}: few whole numbers, far apart. If they are codes rather than amounts, set "
-                f"`categorical` {quote(codes[0])}.",
-            )
+    if codes := find_codes(table):
+        message = (
+            f"{list_some(codes, limit=4)}: few whole numbers, far apart. If they are codes rather than amounts, set "
         )
-    if table.target is not None and table.task == "regression" and is_running_number(table.target.y):
-        name = table.target.name
+        table.alerts.append(Alert("codes", tuple(codes), message + f"`categorical` {quote(codes[0])}."))
+    if table.task == "regression" and is_running_number(table.y):
+        name = str(table.target_name)
         message = (
             f"The target {quote(name)} is a running number: it counts rows and measures nothing. Choose another target."
         )
         table.alerts.append(Alert("running target", (name,), message))
 
 
-def class_label(value: float) -> str:
-    """Name a class that is a number.
-
-    Examples
-    --------
-    >>> class_label(1.0), class_label(2.5)
-    ('1', '2.5')
-    """
-    return str(int(value)) if float(value).is_integer() else repr(float(value))
-
-
-def resolve_target(table: DataTable, task: str | None = None, report: Callable[[str], None] = discard) -> Target:
+def resolve_target(
+    table: DataTable, task: str | None = None, report: Callable[[str], None] = discard
+) -> tuple[str, np.ndarray, np.ndarray]:
     """Decide between classification and regression, and report the decision.
 
     Text means classes; :func:`tamiz.rows.targets.decide_task` decides what numbers mean.
@@ -196,84 +161,77 @@ def resolve_target(table: DataTable, task: str | None = None, report: Callable[[
         Overrules the decision.
     report : callable, default=discard
         Called with each message.
+
+    Returns
+    -------
+    task : str
+    y : ndarray
+        Class labels as text, or float64 numbers.
+    rows : ndarray of int
+        Rows that have a target.
     """
-    if task is not None and task not in TARGET_TASKS:
-        raise TableArgumentError(f"Unknown task {task!r}. There are: {', '.join(TARGET_TASKS)}.")
-    name = table.target_name or "y"
-    if table.target_column is None:
+    if task not in (None, *TASKS[1:]):
+        raise TableArgumentError(f"Unknown task {task!r}. There are: {', '.join(TASKS[1:])}.")
+    target, name = table.target_column, table.target_name or "y"
+    if target is None:
         raise TableError(f"{table.path.name} holds no target.")
-    values, labels, rows = _split(table, table.target_column, name, task)
+    numbers = target if isinstance(target, np.ndarray) else _read_numbers(table, target, name, task)
+    if numbers is not None and np.isinf(numbers).any():
+        raise TableError(f"The target {quote(name)} holds an infinity. Fix it or drop the row.")
+    rows = np.flatnonzero(target.codes >= 0 if isinstance(target, TextColumn) else ~np.isnan(target))
     if rows.size == 0:
         raise TableError(f"The target {quote(name)} has no values at all.")
-    lacking = table.n_rows - rows.size
-    if lacking:
+    if lacking := table.n_rows - rows.size:
         report(f"Left out: {lacking:,} row(s) without a value of the target {quote(name)}.")
-        words = table.source.get("missing_words")
-        if words:
+        if words := table.source.get("missing_words"):
             counts = ", ".join(f"{quote(word)} in {count:,} row(s)" for word, count in sorted(words.items()))
             report(
                 f"{WARNING}the target {quote(name)} holds {counts}, taken as missing. "
                 "If that is the name of a class, say so with `keep_na`, or list what is missing with `na_values`."
             )
-    if values is None:
-        found, reason = "classification", "text"
+    if isinstance(target, TextColumn) and numbers is None:
+        merged = target.merge_spellings()
+        if len(merged.categories) < len(target.categories):
+            table.alerts.append(describe_spellings(name, target, merged))
+        y, found, reason = np.array(merged.categories, dtype=str)[merged.codes[rows]], "classification", "text"
+        if task == "regression":
+            raise TableArgumentError(f"The target {quote(name)} holds text, which no regression can predict.")
     else:
-        found, reason = decide_task(values), f"{np.unique(values).size:,} different numbers"
-    if task == "regression" and values is None:
-        raise TableArgumentError(f"The target {quote(name)} holds text, which no regression can predict.")
-    chosen = task or found
-    if chosen == "classification":
-        y = labels if values is None else np.array([class_label(value) for value in values])
-        sentence = _check_classes(name, y, reason if task is None else "asked for")
+        assert numbers is not None
+        y = numbers[rows]
+        found, reason = decide_task(y), f"{np.unique(y).size:,} different numbers"
+        if (task or found) == "classification":
+            y = np.array([str(int(value)) if value.is_integer() else repr(value) for value in y.tolist()])
+    reason = reason if task is None else "asked for"
+    if (task or found) == "classification":
+        sentence = _check_classes(name, y, reason)
+    elif np.ptp(y) == 0:
+        raise TableError(f"The target {quote(name)} is constant ({y[0]:g}): there is nothing to predict.")
     else:
-        assert values is not None
-        y = values
-        if np.ptp(y) == 0:
-            raise TableError(f"The target {quote(name)} is constant ({y[0]:g}): there is nothing to predict.")
-        sentence = f"Task: regression on {quote(name)} ({reason if task is None else 'asked for'})."
+        sentence = f"Task: regression on {quote(name)} ({reason})."
     report(sentence + ("" if task else " Overrule with `task`."))
-    return Target(name, chosen, y, rows)
+    return task or found, y, rows
 
 
-def _split(
-    table: DataTable, target: np.ndarray | TextColumn, name: str, task: str | None
-) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
-    """Split a target into numbers (None if it is text), labels, and the rows that have a value."""
-    if not isinstance(target, TextColumn):
-        if np.isinf(target).any():
-            raise TableError(f"The target {quote(name)} holds an infinity. Fix it or drop the row.")
-        rows = np.flatnonzero(~np.isnan(target))
-        return target[rows], np.empty(0), rows
-    rows = np.flatnonzero(target.codes >= 0)
-    numeric = np.array([is_number(value) for value in target.categories], dtype=bool)
-    spelt = None
-    if numeric.all():
-        spelt = [float(value) for value in target.categories], ""
-    elif task != "classification":
-        spelt = spelt_numbers(target.categories, bool(table.source.get("comma")))
-    if spelt is not None:
-        if np.isinf(spelt[0]).any():
-            raise TableError(f"The target {quote(name)} holds an infinity. Fix it or drop the row.")
-        if not numeric.all():
-            table.alerts.append(describe_units(name, spelt[1], target.categories[0]))
-        labels = np.array(target.categories, dtype=str)
-        return (
-            np.array([*spelt[0], np.nan])[target.codes[rows]],
-            labels[target.codes[rows]] if rows.size else labels,
-            rows,
-        )
-    if task is None and numeric.any():
-        texts = [value for value, is_numeric in zip(target.categories, numeric, strict=True) if not is_numeric]
+def _read_numbers(table: DataTable, target: TextColumn, name: str, task: str | None) -> np.ndarray | None:
+    """Read a target of text as numbers; None if it holds classes."""
+    texts = [value for value in target.categories if not is_number(value)]
+    numbers: Sequence[float] = []
+    if not texts:
+        numbers = [float(value) for value in target.categories]
+    elif task != "classification" and (spelt := spelt_numbers(target.categories, bool(table.source.get("comma")))):
+        numbers = spelt[0]
+        table.alerts.append(describe_units(name, spelt[1], target.categories[0]))
+    elif task is None and len(texts) < len(target.categories):
         raise TableError(
             f"The target {quote(name)} mixes numbers and text (such as {list_some(texts, limit=3)}). "
             "Fix it; or, if each value is the name of a class, set `task` classification."
         )
-    if task is None and parse_dates(target.categories) is not None:
+    elif task is None and parse_dates(target.categories) is not None:
         raise TableError(f"The target {quote(name)} holds dates. Turn it into numbers or classes first.")
-    merged = target.merge_spellings()
-    if len(merged.categories) < len(target.categories):
-        table.alerts.append(describe_spellings(name, target, merged))
-    return None, np.array(merged.categories, dtype=str)[merged.codes[rows]] if rows.size else np.empty(0), rows
+    else:
+        return None
+    return np.array([*numbers, np.nan])[target.codes]
 
 
 def _check_classes(name: str, y: np.ndarray, reason: str) -> str:
@@ -282,8 +240,7 @@ def _check_classes(name: str, y: np.ndarray, reason: str) -> str:
         raise TableError(f"The target {quote(name)} is constant ({classes[0]}): there is nothing to predict.")
     if classes.size > max(MOST_CLASSES, y.size // 2):
         raise TableError(
-            f"The target {quote(name)} has {classes.size:,} classes for {y.size:,} rows: is it a name "
-            f"or an identifier? "
+            f"The target {quote(name)} has {classes.size:,} classes for {y.size:,} rows: is it a name or an identifier? "
             "Choose another target, or `task` regression if it is a number."
         )
     shown = ", ".join(f"{label}: {count}" for label, count in zip(classes[:6], counts[:6], strict=True))

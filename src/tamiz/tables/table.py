@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,13 +19,10 @@ from tamiz._utils.text import quote
 from tamiz._utils.validation import collect_lazy
 from tamiz.errors import TableError
 from tamiz.tables.columns import Alert, describe_dates, describe_spellings, read_cells
-from tamiz.tables.names import ColumnChoice, ReadOptions, check_memory, choose_columns, clean_column_names
+from tamiz.tables.names import Choice, ReadOptions, check_memory, choose_columns, clean_column_names
 
-if TYPE_CHECKING:
-    from tamiz.tables.read import Target
-
-#: A whole number with decimals that are zero.
-_WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))\.0+")
+#: A whole number with decimals that are zero, or a boolean.
+_OTHER_SPELLING = re.compile(r"^(?:(-?(?:0|[1-9]\d*))\.0+|(?i:true|false))\Z")
 #: float32 must not change a value by more than this part of the half width of its column.
 _TOLERANCE = 1e-4
 
@@ -85,8 +82,7 @@ class TextColumn:
         >>> TextColumn.from_values(["1.0", "2", "01"]).canonical().values()
         ['1', '2', '01']
         """
-        lowered = [name.lower() if name.lower() in ("true", "false") else name for name in self.categories]
-        return self.rename([_WHOLE.sub(r"\1", name) if _WHOLE.fullmatch(name) else name for name in lowered])
+        return self.rename([_OTHER_SPELLING.sub(lambda m: m[1] or m[0].lower(), name) for name in self.categories])
 
     def merge_spellings(self) -> TextColumn:
         """Join values that differ in case only, under the most frequent spelling.
@@ -187,8 +183,12 @@ class DataTable:
         The target column as it was read.
     target_name : str or None, default=None
         Its name.
-    target : Target or None, default=None
-        The target as classes or numbers, see :func:`~tamiz.tables.read.resolve_target`.
+    task : str or None, default=None
+        "classification", "regression", or None for a table that was read without a target.
+    y : ndarray or None, default=None
+        Class labels as text or float64 numbers of the target, one per row.
+    rows : ndarray of int or None, default=None
+        Rows of the file that have a target.
     source : dict, default={}
         Facts about the file (layout, temporary copy) that are needed to read it again.
     """
@@ -205,20 +205,10 @@ class DataTable:
     alerts: list[Alert] = field(default_factory=list)
     target_column: np.ndarray | TextColumn | None = None
     target_name: str | None = None
-    target: Target | None = None
+    task: str | None = None
+    y: Any = None
+    rows: Any = None
     source: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def y(self) -> np.ndarray:
-        """Class labels or numbers of the target, one per row."""
-        if self.target is None:
-            raise AttributeError("This table was read without a target: call read_table with `target`.")
-        return self.target.y
-
-    @property
-    def task(self) -> str | None:
-        """``"classification"``, ``"regression"``, or None for a table without a target."""
-        return None if self.target is None else self.target.task
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -247,9 +237,6 @@ class DataTable:
 
     def take(self, rows: np.ndarray) -> DataTable:
         """Take some of the rows."""
-        target = self.target
-        if target is not None:
-            target = dataclasses.replace(target, y=target.y[rows], rows=target.rows[rows])
         return dataclasses.replace(
             self,
             n_rows=len(rows),
@@ -258,17 +245,13 @@ class DataTable:
             left_out=dict(self.left_out),
             alerts=list(self.alerts),
             target_column=None,
-            target=target,
+            y=None if self.y is None else self.y[rows],
+            rows=None if self.rows is None else self.rows[rows],
         )
 
 
 def as_table(
-    frame: Any,
-    categorical: Sequence[str] = (),
-    *,
-    options: ReadOptions | None = None,
-    path: Path = Path("the data frame"),
-    format: str = "frame",
+    frame: Any, options: ReadOptions | None = None, path: Path = Path("the data frame"), format: str = "frame"
 ) -> DataTable:
     """Turn a data frame into a table; a table is returned as it is.
 
@@ -276,10 +259,8 @@ def as_table(
     ----------
     frame : DataTable or data frame
         polars (also lazy), pandas, or any object with the Arrow interface (``__arrow_c_stream__``).
-    categorical : sequence of str, default=()
-        Columns of numbers that are names of categories.
     options : ReadOptions or None, default=None
-        Target, columns to ignore and so on, in the place of ``categorical``.
+        Target, columns to ignore, columns of numbers that are names of categories, and so on.
     path : Path, default=Path("the data frame")
         File the frame was read from.
     format : str, default="frame"
@@ -298,11 +279,11 @@ def as_table(
     """
     if isinstance(frame, DataTable):
         return frame
-    options = options or ReadOptions(categorical=categorical)
+    options = options or ReadOptions()
     names = clean_column_names(column_names(frame))
     choice = choose_columns(names, options)
-    taken = columns_of_frame(frame, choice.positions)
-    need = taken.height * len(choice.positions) * (8 + 4 * options.copies)
+    taken = columns_of_frame(frame, choice[0])
+    need = taken.height * len(choice[0]) * (8 + 4 * options.copies)
     check_memory(need, f"{path.name} ({taken.height:,} rows, {len(names):,} columns and the run on it)")
     table = build_table(taken, names, choice, options, path, format)
     if format == "frame":
@@ -374,7 +355,7 @@ def _from_pandas(column: Any, name: str) -> Any:
 def build_table(
     frame: Any,
     names: list[str],
-    choice: ColumnChoice,
+    choice: Choice,
     options: ReadOptions,
     path: Path,
     format_name: str,
@@ -388,11 +369,11 @@ def build_table(
     Parameters
     ----------
     frame : polars.DataFrame
-        The columns ``choice.positions`` of the file, in that order.
+        The columns to read, in the order of the file.
     names : list of str
         Names of all columns of the file.
-    choice : ColumnChoice
-        Which columns are read, as text or not, and which is the target.
+    choice : (list of int, set of int, int or None)
+        Which columns are read, which are text whatever they hold, and which is the target: see ``choose_columns``.
     options : ReadOptions
         Words for missing values.
     path : Path
@@ -402,7 +383,7 @@ def build_table(
     comma : bool, default=False
         Whether numbers such as "1,500" have a decimal comma.
     """
-    pl = load_polars()
+    pl, (positions, as_text, target) = load_polars(), choice
     if frame.height == 0:
         raise TableError(f"{path.name} has no rows.")
     table = DataTable(path, format_name, names, frame.height, None, np.empty(0), source={"comma": comma})
@@ -410,9 +391,9 @@ def build_table(
     plain = {kind: kind.is_numeric() or kind in (pl.Boolean, pl.Null) for kind in set(kinds)}
     textual = {kind for kind in plain if kind == pl.String or isinstance(kind, (pl.Categorical, pl.Enum))}
     numeric, cells, words = {}, {}, list(options.missing_words)
-    for position, kind, column in zip(choice.positions, kinds, frame.get_columns(), strict=True):
+    for position, kind, column in zip(positions, kinds, frame.get_columns(), strict=True):
         is_text = kind in textual
-        if position == choice.target:
+        if position == target:
             table.target_name = names[position]
             if is_text or kind == pl.Boolean:
                 column = column.cast(pl.String).str.strip_chars()
@@ -425,7 +406,7 @@ def build_table(
                 raise TableError(
                     f"The target {names[position]!r} holds {kind}, neither classes nor numbers. Convert it first."
                 )
-        elif is_text or position in choice.as_text:
+        elif is_text or position in as_text:
             cells[position] = column if kind == pl.String else column.cast(pl.String)
         elif plain[kind]:
             numeric[position] = column if kind.is_float() else column.cast(pl.Float64, strict=False)
@@ -440,7 +421,7 @@ def build_table(
         else:
             table.left_out[position] = f"values of type {kind}"
     for position, column in cells.items():
-        exact = position in choice.as_text or names[position] in options.texts
+        exact = position in as_text or names[position] in options.texts
         found = None if exact or options.na_values is not None else column.cast(pl.Float64, strict=False)
         if found is None or found.null_count() > column.null_count():
             column = column.str.strip_chars()

@@ -6,9 +6,10 @@ import csv
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from tamiz.tables.columns import is_number, needs_comma
 from tamiz.tables.files import open_file
 from tamiz.tables.formats import guess_format
 from tamiz.tables.names import MISSING, ReadOptions, check_memory, choose_columns, clean_column_names
-from tamiz.tables.table import DataTable, build_table, load_polars
+from tamiz.tables.table import DataTable, as_table, build_table, load_polars
 
 _LONGEST_LINE = 256 * 1024**2
 #: Rows below the first that are looked at to tell names from numbers.
@@ -69,32 +70,36 @@ def check_is_text(path: Path) -> None:
         )
 
 
-def _raise_not_utf8(path: Path, reason: str) -> NoReturn:
-    raise TableError(
-        f"{path.name} is not UTF-8 text ({reason}). Name its `encoding`, such as latin1 or cp1252."
-    ) from None
-
-
-def _read_cells(path: Path, skip: int = 0, comment: str = "", **dialect: Any) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a file as the csv module splits them, each with the number of the line that ends it."""
+@contextmanager
+def _open_text(path: Path) -> Iterator[IO[str]]:
+    """Open a file in UTF-8; raise TableError for other bytes, and for what the csv module cannot split."""
     csv.field_size_limit(2**24)  # a header of 20,000 names is one long field to the wrong delimiter
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
-            for _ in range(skip):
-                if not file.readline(_LONGEST_LINE):
-                    raise TableError(f"{path.name} has fewer lines than the {skip:,} of `skip_rows`.")
-            lines = iter(lambda: file.readline(_LONGEST_LINE), "")
-            reader = csv.reader((line for line in lines if not comment or line[:1] != comment), **dialect)
-            for row in reader:
-                yield skip + reader.line_num, row
+            yield file
     except csv.Error as error:
         raise TableError(f"{path.name} cannot be split into cells: {error}.") from None
     except UnicodeDecodeError as error:
-        _raise_not_utf8(path, f"{error.reason} at byte {error.start}")
+        raise _not_utf8(path, f"{error.reason} at byte {error.start}") from None
+
+
+def _not_utf8(path: Path, reason: str) -> TableError:
+    return TableError(f"{path.name} is not UTF-8 text ({reason}). Name its `encoding`, such as latin1 or cp1252.")
+
+
+def _read_cells(path: Path, skip: int, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a file as the csv module splits them, each with the number of the line that ends it."""
+    with _open_text(path) as file:
+        for _ in range(skip):
+            if not file.readline(_LONGEST_LINE):
+                raise TableError(f"{path.name} has fewer lines than the {skip:,} of `skip_rows`.")
+        reader = csv.reader(iter(lambda: file.readline(_LONGEST_LINE), ""), delimiter=delimiter)
+        for row in reader:
+            yield skip + reader.line_num, row
 
 
 def _first_rows(path: Path, delimiter: str, skip: int, n_rows: int) -> list[tuple[int, list[str]]]:
-    rows = itertools.dropwhile(lambda row: not "".join(row[1]).strip(), _read_cells(path, skip, delimiter=delimiter))
+    rows = itertools.dropwhile(lambda row: not "".join(row[1]).strip(), _read_cells(path, skip, delimiter))
     return list(itertools.islice((row for row in rows if len(row[1]) > 1 or "".join(row[1]).strip()), n_rows))
 
 
@@ -201,7 +206,7 @@ def _read_rows(path: Path, layout: Layout, columns: Sequence[int], words: Sequen
             return _read_rows(path, layout, columns, words, set())
         message = str(error).splitlines()[0] if str(error) else type(error).__name__
         if "utf-8" in message.lower() or "utf8" in message.lower():
-            _raise_not_utf8(path, "an invalid byte")
+            raise _not_utf8(path, "an invalid byte") from None
         if "more fields" in message or "n_extra" in message or "n_missing" in message:
             _find_empty_lines(path, layout)
         raise TableError(f"{path.name} cannot be read: {message.rstrip('.')}.") from None
@@ -217,7 +222,7 @@ def _find_empty_lines(path: Path, layout: Layout) -> list[int]:
     """List the rows that are empty lines; raise TableError for the first that has more or fewer cells than columns."""
     expected = len(layout.names)
     empty: list[int] = []
-    for number, (_, row) in enumerate(_read_cells(path, layout.skip_lines, delimiter=layout.delimiter)):
+    for number, (_, row) in enumerate(_read_cells(path, layout.skip_lines, layout.delimiter)):
         if len(row) != expected:
             if "".join(row).strip():
                 raise TableError(
@@ -231,34 +236,34 @@ def _find_empty_lines(path: Path, layout: Layout) -> list[int]:
 def read_text(path: Path, options: ReadOptions, format_name: str = "csv", delimiter: str | None = None) -> DataTable:
     """Read a CSV or TSV file; the delimiter is found unless the format has its own."""
     layout = find_layout(path, options, delimiter)
-    choice = choose_columns(layout.names, options)
+    positions, as_text, target = choose_columns(layout.names, options)
     left_out = {}
-    first = layout.names[0] == "column_1" and layout.has_header and options.columns is None
-    if first and choice.positions[:1] == [0] and choice.target != 0:
+    if layout.names[0] == "column_1" and layout.has_header and options.columns is None and 0 in {*positions} - {target}:
         # R and pandas write the names of the rows there; as a feature they would only leak the order of the file.
-        choice.positions.pop(0)
+        positions.remove(0)
         left_out[0] = "row names (a first column without a name)"
     size = path.stat().st_size
     n_rows = round(size / np.mean([sum(map(len, row)) + len(row) for row in layout.rows]))
-    need = n_rows * len(choice.positions) * (8 + 4 * options.copies) + size
+    need = n_rows * len(positions) * (8 + 4 * options.copies) + size
     check_memory(need, f"{path.name} (about {n_rows:,} rows, {len(layout.names):,} columns, and the run on it)")
     # The last column is always read: where it is missing, a row may be too short or an empty line.
     last = layout.names[-1]
-    columns, words, empty = sorted({*choice.positions, len(layout.names) - 1}), options.missing_words, list[int]()
+    columns, words, empty = sorted({*positions, len(layout.names) - 1}), options.missing_words, list[int]()
     # What is a number in all of the first rows is read as such: twice as fast as text that is cast.
     rows = [] if layout.comma or options.na_values is not None else layout.rows
     fits = (all(is_number(cell) or cell in words for cell in cells) for cells in zip(*rows, strict=False))
-    texts = {i for i, name in enumerate(layout.names) if name in options.texts} | {*choice.as_text, choice.target}
+    texts = {i for i, name in enumerate(layout.names) if name in options.texts} | {*as_text, target}
     numbers = {i for i, fit in enumerate(fits) if fit} - texts
     frame = _read_rows(path, layout, columns, words, numbers)
-    if choice.target is not None and frame[layout.names[choice.target]].null_count():
-        frame = frame.with_columns(_read_rows(path, layout, [choice.target], (), set()))  # the words are counted
+    if target is not None and frame[layout.names[target]].null_count():
+        frame = frame.with_columns(_read_rows(path, layout, [target], (), set()))  # the words are counted
     if frame[last].null_count():
         empty = _find_empty_lines(path, layout)
         frame = _drop_rows(frame, empty)
     if frame.height == 0:
         raise TableError(f"{path.name} has a header, but no rows.")
-    frame = frame if len(columns) == len(choice.positions) else frame.drop(last)
+    frame = frame if len(columns) == len(positions) else frame.drop(last)
+    choice = positions, as_text, target
     table = build_table(frame, layout.names, choice, options, path, format_name, layout.comma)
     table.left_out |= left_out
     table.source |= {"layout": layout, "empty": empty}
@@ -276,85 +281,55 @@ _ATTRIBUTE = re.compile(
 )
 
 
-def read_arff_header(path: Path) -> tuple[list[str], list[str], int]:
-    """Read the header of a dense ARFF file in UTF-8.
-
-    Returns
-    -------
-    names : list of str
-        Names of the attributes.
-    kinds : list of str
-        "numeric", "text" or "date" for each.
-    n_lines : int
-        Lines above the rows.
-
-    Raises
-    ------
-    TableError
-        If the header cannot be understood, or the rows are sparse.
-    """
-    names: list[str] = []
-    kinds: list[str] = []
-    n_lines = 0
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            for number, line in enumerate(map(str.strip, file), start=1):
-                lowered = line.lower()
-                if n_lines:
-                    if line and not line.startswith("%"):
-                        break
-                elif lowered.startswith("@attribute"):
-                    match = _ATTRIBUTE.match(line)
-                    if match is None:
-                        raise TableError(f"This line of the ARFF header cannot be understood: {line!r:.60}.")
-                    names.append(re.sub(r"\\(.)", r"\1", next(part for part in match.groups()[:3] if part is not None)))
-                    kind = match[4].lower().split()[0]
-                    kinds.append(
-                        {"numeric": "numeric", "real": "numeric", "integer": "numeric", "date": "date"}.get(
-                            kind, "text"
-                        )
-                    )
-                elif lowered.startswith("@data"):
-                    n_lines, line = number, ""
-                elif line and not line.startswith("%") and not lowered.startswith("@relation"):
-                    raise TableError(f"{path.name}, line {number}: {line!r:.60} is no part of an ARFF header.")
-    except UnicodeDecodeError as error:
-        _raise_not_utf8(path, f"{error.reason} at byte {error.start}")
-    if not n_lines:
-        raise TableError(f"{path.name} has no @data line: it is empty, cut off, or no ARFF file.")
-    if not names:
-        raise TableError(f"{path.name} has no @attribute line before @data: no column is named.")
-    if line.startswith("{"):
-        raise TableError(f"{path.name} is sparse ARFF, which is not read. Convert it to svmlight or plain ARFF.")
-    return names, kinds, n_lines
-
-
 def read_arff(path: Path, options: ReadOptions) -> DataTable:
-    """Read an ARFF file; nominal attributes and strings are text, whatever they hold."""
+    """Read a dense ARFF file; nominal attributes and strings are text, whatever they hold."""
     check_is_text(path)
-    header, kinds, n_lines = read_arff_header(path)
-    names = clean_column_names(header)
-    if len(names) == 1:
-        raise TableError(f"{path.name} has one column only ({names[0]!r:.60}).")
-    choice = choose_columns(names, options)
-    choice.as_text.update(i for i, kind in enumerate(kinds) if kind == "text")
-    # Cells of Python take some 60 bytes each until they are numbers.
-    check_memory(path.stat().st_size * 20.0, path.name)
-    below = path.read_bytes().split(b"\n", n_lines)[-1]
-    dialect = {"quotechar": '"' if b"'" not in below else "'", "escapechar": "\\", "skipinitialspace": True}
+    names: list[str] = []
+    texts: list[int] = []
     rows: list[list[str | None]] = []
-    for _, row in _read_cells(path, n_lines, "%", **dialect):
-        if len(row) == len(names):
-            rows.append([None if cell == "?" else cell for cell in row])
-        elif "".join(row).strip():
-            raise TableError(
-                f"{path.name}, data row {len(rows) + 1:,}: {len(row):,} cell(s), but there are {len(names):,} columns. "
-                "Fix that row (a comma inside text must be in quotes)."
+    with _open_text(path) as file:
+        for number, line in enumerate(map(str.strip, file), start=1):
+            lowered = line.lower()
+            if lowered.startswith("@data"):
+                break
+            if lowered.startswith("@attribute"):
+                match = _ATTRIBUTE.match(line)
+                if match is None:
+                    raise TableError(f"This line of the ARFF header cannot be understood: {line!r:.60}.")
+                if match[4].lower().split()[0] not in ("numeric", "real", "integer", "date"):
+                    texts.append(len(names))
+                names.append(re.sub(r"\\(.)", r"\1", next(part for part in match.groups()[:3] if part is not None)))
+            elif line and not line.startswith("%") and not lowered.startswith("@relation"):
+                raise TableError(f"{path.name}, line {number}: {line!r:.60} is no part of an ARFF header.")
+        else:
+            raise TableError(f"{path.name} has no @data line: it is empty, cut off, or no ARFF file.")
+        if len(names) < 2:
+            found = (
+                f"one column only ({names[0]!r:.60})"
+                if names
+                else "no @attribute line before @data: no column is named"
             )
+            raise TableError(f"{path.name} has {found}.")
+        names = clean_column_names(names)
+        # Cells of Python take some 60 bytes each until they are numbers.
+        check_memory(path.stat().st_size * 20.0, path.name)
+        lines = [line for line in file if line[:1] != "%"]
+        if next(filter(None, map(str.strip, lines)), "").startswith("{"):
+            raise TableError(f"{path.name} is sparse ARFF, which is not read. Convert it to svmlight or plain ARFF.")
+        quote = "'" if any("'" in line for line in lines) else '"'
+        for row in csv.reader(lines, quotechar=quote, escapechar="\\", skipinitialspace=True):
+            if len(row) == len(names):
+                rows.append([None if cell == "?" else cell for cell in row])
+            elif "".join(row).strip():
+                raise TableError(
+                    f"{path.name}, data row {len(rows) + 1:,}: {len(row):,} cell(s), but there are {len(names):,} columns. "
+                    "Fix that row (a comma inside text must be in quotes)."
+                )
     if not rows:
         raise TableError(f"{path.name} has a header, but no rows.")
     pl = load_polars()
     frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
-    table = build_table(frame[:, choice.positions], names, choice, options, path, "arff")
+    options = replace(options, texts=[*options.texts, *(names[i] for i in texts)])
+    table = as_table(frame, options=options, path=path, format="arff")
     table.source["frame"] = frame
     return table

@@ -68,9 +68,9 @@ def test_fdr_searches_anew_on_the_training_rows_of_each_fold():
     assert f"In {len(empty)} of 3 folds no column passed; their score is that of a constant." in study.notes
     with pytest.raises(TableError, match="needs a dense table"):
         select(scipy.sparse.csr_matrix(X), y, fdr=0.2)
-    with pytest.raises(ValueError, match="cannot be combined with budget"):
+    with pytest.raises(ValueError, match="cannot be combined with `budget`"):
         select(X, y, fdr=0.2, budget=3)
-    with pytest.raises(ValueError, match="'x0' and 'x1' are perfectly correlated"):
+    with pytest.raises(ValueError, match="'x0' and 'x1' are perfectly correlated: leave one of them out with `ignore`"):
         select(np.c_[X[:, 0], X[:, 0], X], y, fdr=0.2)
 
 
@@ -184,7 +184,7 @@ def test_a_table_beyond_memory_is_a_study_of_a_sample_with_a_model_of_all_rows(l
     levels = [level.lower() for level in reference.saved_model.categories["colour"]]
     assert sorted(levels) == ["blue", "green", "red", "violet"]
     test = reference.test
-    assert test["file"] == "rows held out by hash"
+    assert test["file"] == "the table, held out by hash"
     assert test["low"] < 0.82 < test["high"]
     right = [np.mean(study.predict(frame) == frame["ill"].cast(str).to_numpy()) for study in (reference, whole)]
     assert right[0] == pytest.approx(right[1], abs=0.003)
@@ -227,7 +227,7 @@ def test_rows_of_a_group_and_of_the_future_are_held_out_together(large):
         assert len(held_out) == pytest.approx(0.1 * (len(train) + len(held_out)), rel=0.3)
     assert held_out["day"].min() > train["day"].max()
     assert frame.height == later.to_dict()["n_rows"]
-    assert later.test["file"] == "the latest rows, held out"
+    assert later.test["file"] == "the table, held out as the latest"
     assert sorted(grouped.selection.names) == sorted(later.selection.names) == TRUE
     assert [(stage, done == total) for stage, done, total in seen[:1]] == [("reading rows", True)]
 

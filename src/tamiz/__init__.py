@@ -8,9 +8,10 @@ from tamiz._version import __version__
 
 if TYPE_CHECKING:
     from tamiz.estimators.e2efs import E2EFSClassifier, E2EFSRegressor
-    from tamiz.estimators.error_control import KnockoffSelection, StabilitySelection
+    from tamiz.estimators.knockoffs import KnockoffSelection
     from tamiz.estimators.networks import Dense, Pairs, TorchNetwork
     from tamiz.estimators.path import E2EFSPath
+    from tamiz.estimators.stability import StabilitySelection
     from tamiz.estimators.training import Auto, Training
     from tamiz.evaluation.comparison import compare
     from tamiz.evaluation.cross_validation import evaluate
@@ -49,10 +50,10 @@ _HOMES = {
     "E2EFSRegressor": "tamiz.estimators.e2efs",
     "E2EFSPath": "tamiz.estimators.path",
     "ErfScaler": "tamiz.rows.scaling",
-    "KnockoffSelection": "tamiz.estimators.error_control",
+    "KnockoffSelection": "tamiz.estimators.knockoffs",
     "Selection": "tamiz.selection",
     "Pairs": "tamiz.estimators.networks",
-    "StabilitySelection": "tamiz.estimators.error_control",
+    "StabilitySelection": "tamiz.estimators.stability",
     "TorchNetwork": "tamiz.estimators.networks",
     "Training": "tamiz.estimators.training",
     "Study": "tamiz.study",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import os
 import time as clock
 import warnings
@@ -16,10 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.base import clone
-from sklearn.feature_selection import VarianceThreshold
-from sklearn.pipeline import make_pipeline
 
 from tamiz._utils.extras import connect
 from tamiz._utils.names import suggest
@@ -31,27 +26,13 @@ from tamiz._version import __version__
 from tamiz.core.gates import possible_counts
 from tamiz.errors import TableArgumentError, TableError
 from tamiz.estimators.chooser import round_numbers
-from tamiz.estimators.error_control import MIN_ROWS, KnockoffSelection
 from tamiz.estimators.networks import find_network
 from tamiz.estimators.passes import refit
-from tamiz.evaluation.alerts import (
-    find_leaks,
-    find_row_alerts,
-    find_seed_alerts,
-    find_selection_alerts,
-    find_target_alerts,
-)
-from tamiz.evaluation.cross_validation import (
-    Progress,
-    check_test_target,
-    choose_permutations,
-    cross_validate,
-    curve_sizes,
-    score_held_out,
-    split_folds,
-)
+from tamiz.evaluation import cross_validation as validation
+from tamiz.evaluation.alerts import find_alerts
 from tamiz.evaluation.folds import possible_folds
 from tamiz.evaluation.intervals import Interval
+from tamiz.evaluation.knockoffs import check_fdr, find_by_knockoffs
 from tamiz.evaluation.metrics import Metric, get_metric
 from tamiz.evaluation.pools import count_jobs, one_torch_thread
 from tamiz.evaluation.results import Evaluation
@@ -59,7 +40,7 @@ from tamiz.evaluation.stability import library_versions
 from tamiz.evaluation.subjects import Subject
 from tamiz.persistence import SavedModel
 from tamiz.rows.passes import PassRecord
-from tamiz.rows.rows import Part, Rows
+from tamiz.rows.rows import Rows
 from tamiz.selection import Selection
 from tamiz.tables import DataTable, ReadOptions, TableEncoder, read_table, write_columns
 from tamiz.tables.columns import Alert, identifier_columns
@@ -374,7 +355,7 @@ def select(
     max_memory: float | None = None,
     scheduler: str | None = None,
     report: Callable[[str], None] = discard,
-    progress: Progress | None = None,
+    progress: validation.Progress | None = None,
     **options: Any,
 ) -> Study:
     """Keep the k columns of a table that predict its target best, with cross-validated scores, alerts and a verdict.
@@ -442,57 +423,57 @@ def select(
         started = clock.perf_counter()
         model_options, reading = _split_options(options)
         if fdr is not None:
-            _check_fdr(fdr, {"k": k, "missing": missing, "weights": weights, **model_options})
+            check_fdr(fdr, {"k": k, "missing": missing, "weights": weights, **model_options})
         roles = {"groups": groups, "time": time, "sample_weight": weights}
         source, big = open_large(table, max_memory, reading)
-        levels = None
         if big is not None:
-            source, levels = big.sample(target, roles, random_state, progress), big.levels
+            source = big.sample(target, roles, random_state, progress)
             note(big.describe())
-        rows, targets, found_task = load_rows(
+        levels = None if big is None else big.levels
+        rows, targets, task = load_rows(
             source, target, roles, task=task, missing=missing, report=note, reading=reading, levels=levels
         )
         seconds = {"reading": clock.perf_counter() - started}
-        estimator = _make_estimator(rows, found_task, k, missing, random_state, model_options)
-        automatic = estimator.n_features_to_select == "auto" and fdr is None
-        if isinstance(cv, (int, np.integer)) and groups is None and time is None:
-            cv = possible_folds(rows.y[rows.used], found_task, int(cv), nested=automatic, report=note)
-        folds, n_folds = split_folds(rows, found_task, cv, repeats, random_state)
-        metric = get_metric(scoring, found_task)
 
         started = clock.perf_counter()
+        estimator = _make_estimator(rows, task, k, missing, random_state, model_options)
+        automatic = estimator.n_features_to_select == "auto" and fdr is None
+        if isinstance(cv, (int, np.integer)) and groups is None and time is None:
+            cv = possible_folds(rows.y[rows.used], task, int(cv), nested=automatic, report=note)
+        folds, n_folds = validation.split_folds(rows, task, cv, repeats, random_state)
+        metric = get_metric(scoring, task)
         encoder, whole = rows.whole()
         knockoffs, q_values = None, None
         if fdr is not None:
-            knockoffs, keep, q_values = _run_knockoffs(estimator, rows, found_task, fdr, whole, folds, note)
-            estimator.set_params(n_features_to_select=len(keep), keep=keep)
-        subject = Subject(estimator, rows, found_task)
-        with one_torch_thread() if not subject.in_threads else nullcontext():
+            knockoffs, q_values = find_by_knockoffs(estimator, rows, task, fdr, whole, folds, note)
+        subject, network = Subject(estimator, rows, task), find_network(estimator.network)
+        with nullcontext() if subject.in_threads else one_torch_thread():
             fitted = subject.fit(whole, random_state)
         model, m = fitted.selector, int(fitted.support.sum())
         seconds["final model"] = clock.perf_counter() - started
         if automatic:
             note(_describe_choice(model, len(subject.unit_names)))
 
-        network, budget = estimator.network, estimator.budget
-        quick = find_network(network).quick and knockoffs is None
-        sizes = _curve_sizes(subject, m, automatic) if quick and budget is None else []
+        is_quick = network.quick and knockoffs is None
+        sizes = _curve_sizes(subject, m, automatic) if is_quick and estimator.budget is None else []
         if permutations is None:
-            permutations = choose_permutations(rows) if quick else 0
-        if not find_network(network).quick:
+            permutations = validation.choose_permutations(rows) if is_quick else 0
+        if not network.quick:
             n_fits = (5 + permutations) * len(folds) + 1
-            note(f"Network {network}: {n_fits} trainings of seconds each; the linear network takes a fraction of that.")
+            note(
+                f"Network {estimator.network}: {n_fits} trainings of seconds each; the linear network takes a fraction of that."
+            )
         with warnings.catch_warnings():
             if knockoffs is not None:
                 # What they warn of is in the notes, for all rows. Here, since filters that threads set disturb each other.
                 warnings.simplefilter("ignore", UserWarning)
-            evaluation = cross_validate(
+            evaluation = validation.cross_validate(
                 knockoffs or subject,
                 folds,
                 metric,
                 n_folds=n_folds,
                 sizes=sizes,
-                n_random=5 if quick else 3,
+                n_random=5 if is_quick else 3,
                 n_permutations=permutations,
                 n_kept=m,
                 seed=random_state,
@@ -500,29 +481,19 @@ def select(
                 progress=progress,
             )
         seconds["selection"] = float(np.median([fold.seconds for fold in evaluation.folds]))
-        weighted = {} if whole.sample_weight is None else {"sample_weight": whole.sample_weight}
-        again = subject.fit(whole, random_state + 1, subject.without_choices(fitted)) if quick else fitted
-        models = dict(model.fit_copies([size for size in sizes if size != m], whole.X, whole.y, **weighted))
-        found = [
-            *getattr(rows.source, "alerts", ()),
-            *find_leaks(evaluation, rows, whole.X),
-            *find_row_alerts(rows),
-            *find_target_alerts(rows, found_task),
-            *find_selection_alerts(evaluation, fitted.support, whole.X, subject.units),
-            *find_seed_alerts(subject.unit_names, fitted.support, again.support),
-        ]
-        alerts = tuple({(alert.kind, alert.columns): alert for alert in reversed(found)}.values())[::-1]
-        late = sum(not fold.converged for fold in evaluation.folds) + (not fitted.converged)
-        if late:
+        again = subject.fit(whole, random_state + 1, subject.without_choices(fitted)) if is_quick else fitted
+        models = dict(model.fit_copies([size for size in sizes if size != m], whole.X, whole.y, whole.sample_weight))
+        alerts = find_alerts(evaluation, subject, whole.X, fitted.support, again.support)
+        if late := sum(not fold.converged for fold in evaluation.folds) + (not fitted.converged):
             note(f"In {late} of {len(evaluation.folds) + 1} fits the step limit had to decide which columns to keep.")
         if empty := sum(not fold.support.any() for fold in evaluation.folds):
             note(f"In {empty} of {len(evaluation.folds)} folds no column passed; their score is that of a constant.")
         settings = {
             "file": str(table) if isinstance(table, (str, os.PathLike)) else None,
             "variant": estimator.variant,
-            "network": network if isinstance(network, str) else type(network).__name__,
-            "k": k if budget is None and fdr is None else None,
-            "budget": budget,
+            "network": estimator.network if isinstance(estimator.network, str) else type(network).__name__,
+            "k": k if estimator.budget is None and fdr is None else None,
+            "budget": estimator.budget,
             "fdr": fdr,
             **{name: list(model_options[name]) if model_options.get(name) else None for name in ("keep", "drop")},
             "folds": len(folds),
@@ -533,7 +504,7 @@ def select(
             **{name: value for name, value in reading.items() if isinstance(value, (str, int, float, list, tuple))},
         }
         study = Study(
-            rows, targets, found_task, model, encoder, subject.units, evaluation, models, alerts, settings, None,
+            rows, targets, task, model, encoder, subject.units, evaluation, models, alerts, settings, None,
             tuple(notes), seconds, q_values=q_values,
         )  # fmt: skip
         label = None
@@ -582,46 +553,6 @@ def _make_estimator(rows: Rows, task: str, k: Any, missing: str, seed: int, opti
     return (E2EFSRegressor if task == "regression" else E2EFSClassifier)(**parameters)
 
 
-def _check_fdr(fdr: Any, others: Mapping[str, Any]) -> None:
-    if isinstance(fdr, (bool, str)) or not 0 < fdr < 1:
-        raise ValueError(f"`fdr` must be a number between 0 and 1, such as 0.1, got {fdr!r}.")
-    for name in ("k", "budget", "costs", "keep", "drop", "weights", "missing"):
-        value = others.get(name)
-        if value is not None and not (isinstance(value, str) and value == {"k": "auto", "missing": "median"}.get(name)):
-            raise ValueError(f"`fdr` cannot be combined with {name}: leave one of them out.")
-
-
-def _run_knockoffs(
-    estimator: Any, rows: Rows, task: str, fdr: float, whole: Part, folds: Any, note: Callable[[str], None]
-) -> tuple[Subject, list[int], np.ndarray]:
-    """Find columns by knockoffs; return what the folds repeat, the columns that pass, and the q values of all."""
-    least, n_rows = math.ceil(1 / fdr - 1e-9), min(rows.weighted(train).size for train, _ in folds)
-    if sp.issparse(whole.X):
-        raise TableError("`fdr` needs a dense table: every column gets a knockoff, which is not sparse.")
-    if rows.n_columns < least:
-        raise TableError(f"`fdr` of {fdr:g} keeps no column or at least {least}, there are {rows.n_columns}: raise it.")
-    if n_rows < MIN_ROWS:
-        raise TableError(f"`fdr` needs at least {MIN_ROWS} rows in each training fold, there are {n_rows}.")
-    # Levels that a fold has no rows of are constant there.
-    search = make_pipeline(VarianceThreshold(), KnockoffSelection(fdr=fdr, groups=rows.names))
-    subject = Subject(search, rows, task)
-    subject.after = [("model", clone(estimator))]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        fitted = subject.fit(whole, estimator.random_state)
-    for one in caught:
-        note(str(one.message))
-    keep, selection = np.flatnonzero(fitted.support).tolist(), fitted.selector.selection_
-    if not keep:
-        raise TableError(
-            f"No column passes at a false discovery rate of {fdr:g}: at least {least} columns must stand out from their "
-            "knockoffs together; raise `fdr`, or give the number of columns."
-        )
-    note(f"Columns to keep: {len(keep):,} of {rows.n_columns:,}, which pass at a false discovery rate of {fdr:g}.")
-    known = dict(zip(selection.group_names[selection.groups].tolist(), fitted.selector.q_values_.tolist(), strict=True))
-    return subject, keep, np.array([known.get(name, 1.0) for name in rows.names])
-
-
 def _find_features(rows: Rows, specs: Any, what: str) -> list[Any]:
     """Find features by name, number, range or pattern; columns of arrays stay the numbers they are."""
     if not specs:
@@ -649,7 +580,7 @@ def _curve_sizes(subject: Subject, m: int, automatic: bool) -> list[int]:
     """Numbers of columns of the curve: those that were tried, or numbers around the given one."""
     options = {name: getattr(subject.selector, name) for name in ("groups", "keep", "drop")}
     least, most = possible_counts(subject.units.size, **options)
-    sizes = {*round_numbers(most, least), m} if automatic else {*curve_sizes(most, m)}
+    sizes = {*round_numbers(most, least), m} if automatic else {*validation.curve_sizes(most, m)}
     return sorted(size for size in sizes if least <= size <= most)
 
 
@@ -701,7 +632,7 @@ def _score_test(study: Study, test: Any, reading: dict[str, Any], label: str | N
             y = found.y
             columns = read_table(source, columns=saved.columns, categorical=saved.text_columns, **reading)
             X = saved.encode(columns.take(found.source.rows), notes.append)
-        check_test_target(y, y_train, study.task)
+        validation.check_test_target(y, y_train, study.task)
     except (TableError, ValueError) as error:
         raise (type(error) if isinstance(error, TableError) else TableError)(f"{label}: {error}") from None
     if study.encoder is None:
@@ -711,7 +642,7 @@ def _score_test(study: Study, test: Any, reading: dict[str, Any], label: str | N
     else:
         scores = saved.scores(X)
         response = scores[:, 0] if scores.shape[1] == 1 else scores
-    score = score_held_out(metric, y, response, y_train, seed=study.settings["seed"])
+    score = validation.score_held_out(metric, y, response, y_train, seed=study.settings["seed"])
     record = {"file": label, "n_rows": len(y), **dataclasses.asdict(score)}
     evaluation = dataclasses.replace(study.evaluation, test_score=score)
     return dataclasses.replace(study, evaluation=evaluation, test=record, notes=(*study.notes, *notes))

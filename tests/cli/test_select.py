@@ -92,10 +92,10 @@ def test_fdr_finds_the_true_columns(tamiz, write_table, tmp_path):
         ({"n_columns": 9}, ["--fdr", 0.1], "--fdr of 0.1 keeps no column or at least 10, there are 9", EXIT_DATA),
         ({}, ["--fdr", 0], "--fdr must be a number between 0 and 1, such as 0.1, got 0.0", EXIT_USAGE),
         ({}, ["--fdr", 1], "--fdr must be a number between 0 and 1, such as 0.1, got 1.0", EXIT_USAGE),
-        ({}, ["--fdr", 0.2, "-k", 3], "--fdr cannot be combined with k", EXIT_USAGE),
-        ({}, ["--fdr", 0.2, "--keep", "x1"], "--fdr cannot be combined with keep", EXIT_USAGE),
-        ({}, ["--fdr", 0.2, "--weights", "x1"], "--fdr cannot be combined with weights", EXIT_USAGE),
-        ({}, ["--fdr", 0.2, "--missing", "indicator"], "--fdr cannot be combined with missing", EXIT_USAGE),
+        ({}, ["--fdr", 0.2, "-k", 3], "--fdr cannot be combined with -k:", EXIT_USAGE),
+        ({}, ["--fdr", 0.2, "--keep", "x1"], "--fdr cannot be combined with --keep:", EXIT_USAGE),
+        ({}, ["--fdr", 0.2, "--weights", "x1"], "--fdr cannot be combined with --weights:", EXIT_USAGE),
+        ({}, ["--fdr", 0.2, "--missing", "indicator"], "--fdr cannot be combined with --missing:", EXIT_USAGE),
     ],
 )
 def test_fdr_that_finds_or_can_find_nothing(tamiz, write_table, tmp_path, table, options, message, code):

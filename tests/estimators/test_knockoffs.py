@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tamiz import E2EFSRegressor, KnockoffSelection
-from tamiz.estimators.error_control import (
+from tamiz.estimators.knockoffs import (
     e_bh_q_values,
     knockoff_e_values,
     knockoff_sampler,

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tamiz import E2EFSClassifier, StabilitySelection, Training
 from tamiz.baselines import FisherScore, Lasso
-from tamiz.estimators.error_control import false_selection_factor
+from tamiz.estimators.stability import false_selection_factor
 
 
 class Correlation(SelectorMixin, BaseEstimator):

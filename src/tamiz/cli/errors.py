@@ -21,7 +21,9 @@ EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_DATA, EXIT_OUTPUT, EXIT_MEMORY, EXIT_INTE
 READ_ARGUMENTS = (
     *("format", "delimiter", "header", "encoding", "skip_rows", "decimal", "na_values", "keep_na", "max_categories"),
 )
-_OPTIONS = ("target", "task", "ignore", "categorical", "groups", "time", "weights", "missing", "fdr")
+_OPTIONS = (
+    *("target", "task", "ignore", "categorical", "groups", "time", "weights", "missing", "fdr", "k", "keep", "drop"),
+)
 _ARGUMENT = re.compile(f"`({'|'.join((*_OPTIONS, *READ_ARGUMENTS))})`")
 #: Signals that end a command as Ctrl-C does: files in the making are removed. Windows has no SIGHUP.
 _ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -54,7 +56,7 @@ def name_options(message: str) -> str:
 
     def option(match: re.Match[str]) -> str:
         name = match[1]
-        return f"--read {name}=..." if name in READ_ARGUMENTS else f"--{name}"
+        return f"--read {name}=..." if name in READ_ARGUMENTS else "-k" if name == "k" else f"--{name}"
 
     message = message.replace("n_features_to_select=", "-k=").replace("k='auto'", "-k auto")
     return _ARGUMENT.sub(option, message).replace("=....", "=...")

@@ -15,6 +15,7 @@ from tamiz.tables.columns import Alert, is_running_number
 
 if TYPE_CHECKING:
     from tamiz.evaluation.results import Evaluation
+    from tamiz.evaluation.subjects import Subject
 
 #: Fewer rows are too few to tell a running number from a measurement.
 _LEAST_ROWS = 20
@@ -346,3 +347,31 @@ def find_selection_alerts(evaluation: Evaluation, support: np.ndarray, X: Any, u
         )
         found.append(Alert("no score", (), message))
     return found
+
+
+def find_alerts(
+    evaluation: Evaluation, subject: Subject, X: Any, support: np.ndarray, again: np.ndarray
+) -> tuple[Alert, ...]:
+    """Collect the alerts about a study, each kind once for the same columns.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Scores on held-out rows.
+    subject : Subject
+        What was evaluated, with its rows.
+    X : array or sparse matrix
+        All rows, encoded.
+    support, again : ndarray of bool
+        Columns that were kept, and those that a fit with another seed keeps.
+    """
+    rows = subject.rows
+    found = [
+        *getattr(rows.source, "alerts", ()),
+        *find_leaks(evaluation, rows, X),
+        *find_row_alerts(rows),
+        *find_target_alerts(rows, subject.task),
+        *find_selection_alerts(evaluation, support, X, subject.units),
+        *find_seed_alerts(subject.unit_names, support, again),
+    ]
+    return tuple({(alert.kind, alert.columns): alert for alert in reversed(found)}.values())[::-1]

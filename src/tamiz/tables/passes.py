@@ -191,7 +191,7 @@ class BigTable:
     @property
     def held_out_name(self) -> str:
         """What the rows are that are held out."""
-        return "the latest rows, held out" if "time" in self._roles else "rows held out by hash"
+        return f"the table, held out {'as the latest' if 'time' in self._roles else 'by hash'}"
 
     def describe(self) -> str:
         """Say in one sentence what was computed on which rows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -57,6 +58,48 @@ class NetworkModel:
     def rescaled(self, mean: np.ndarray, scale: np.ndarray) -> NetworkModel:
         """Return the model whose outputs are ``scores * scale + mean``."""
         return NetworkModel(self.module, self.loss, mean, scale)
+
+    def affine_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Compute weights and offset of each layer, a ReLU between two of them, that together give ``scores``.
+
+        Raises
+        ------
+        ValueError
+            If the network is no plain chain of linear layers, batch normalisations and ReLU.
+
+        Examples
+        --------
+        >>> network = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+        >>> [weights.shape for weights, offset in NetworkModel(network, "logistic").affine_layers()]
+        [(3, 2), (1, 3)]
+        """
+        module = copy.deepcopy(self.module).cpu().double().eval()
+        parts = [part for part in module.modules() if not list(part.children())]
+        width: Any = next((part.in_features for part in parts if hasattr(part, "in_features")), 0)
+        layers, weights, offset = [], np.eye(width), np.zeros(width)
+        probe = torch.randn(16, width, generator=torch.Generator().manual_seed(0)).double()
+        outputs = probe
+        with torch.no_grad():
+            for part in parts:
+                kind = type(part).__name__
+                if kind in ("Linear", "BatchNorm1d"):  # both are affine when a network predicts
+                    n_inputs = weights.shape[0]
+                    shift, *ends = part(torch.cat([torch.zeros(1, n_inputs), torch.eye(n_inputs)]).double()).numpy()
+                    own = (np.array(ends) - shift).T
+                    weights, offset = own @ weights, own @ offset + shift
+                elif kind == "ReLU":
+                    layers.append((weights, offset))
+                    weights, offset = np.eye(weights.shape[0]), np.zeros(weights.shape[0])
+                elif kind not in ("Identity", "Dropout", "Flatten"):
+                    raise ValueError(f"the network holds a {kind}")
+                outputs = part(outputs)
+            if not np.allclose(outputs, module(probe), rtol=1e-5, atol=1e-5):
+                raise ValueError("the network is no plain chain of layers")
+        loss = get_loss(self.loss)
+        weights, offset = loss.decision(weights.T).T, loss.decision(offset[None])[0]
+        if self.scale is not None:  # numbers in the unit of the target
+            weights, offset = weights * self.scale[:, None], offset * self.scale + self.mean
+        return [*layers, (weights, offset)]
 
     def scores(self, X: Any, offset: np.ndarray | None = None) -> np.ndarray:
         """Return the outputs of the network, two competing ones reduced to their difference.

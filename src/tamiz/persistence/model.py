@@ -22,7 +22,6 @@ Examples
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import os
@@ -40,13 +39,11 @@ from tamiz._utils.text import discard, list_some, quote
 from tamiz._version import __version__
 from tamiz.core.losses import LOSSES, get_loss
 from tamiz.errors import TableError, TamizError
-from tamiz.rows.exact import DEVIATIONS, normalize_exact, uses_erf
+from tamiz.rows.exact import DEVIATIONS, normalize_exact
 from tamiz.rows.targets import TASKS
 from tamiz.tables.encode import Feature, TableEncoder, collect_values
 from tamiz.tables.names import ReadOptions
 from tamiz.tables.table import as_table
-
-__all__ = ["DenseLayer", "ModelFileError", "SavedModel", "load_model", "save_model", "to_onnx"]
 
 _LARGEST_FILE = 4 * 1024**3
 
@@ -67,10 +64,10 @@ def save_model(model: Any, path: str | os.PathLike[str], *, target: str | Sequen
     --------
     load_model : Load it again.
     """
-    write_atomic(path, _as_saved(model, target).to_bytes())
+    write_atomic(path, as_saved(model, target).to_bytes())
 
 
-def _as_saved(model: Any, target: str | Sequence[str]) -> SavedModel:
+def as_saved(model: Any, target: str | Sequence[str]) -> SavedModel:
     """Take what predicts out of an estimator, or out of a pipeline of an encoder and an estimator."""
     if isinstance(model, SavedModel):
         return model
@@ -201,10 +198,6 @@ def _check(condition: bool, what: str) -> None:
         raise ValueError(what)
 
 
-#: Layers of torch that do nothing when a network predicts.
-_IDLE = ("Identity", "Dropout", "Flatten")
-
-
 @dataclass(frozen=True)
 class DenseLayer:
     """Compute ``activation(x @ weights.T + offset)``.
@@ -224,58 +217,13 @@ class DenseLayer:
     activation: str = "none"
 
 
-def extract_layers(estimator: Any) -> list[DenseLayer]:
-    """Extract the layers that give what ``decision_function`` (or ``predict``, for numbers) gives."""
-    model = estimator.model_
-    if hasattr(model, "affine_layers"):
-        *hidden, output = model.affine_layers()
-        activations = getattr(model, "activations", ("relu",) * len(hidden))
-        inner = [DenseLayer(w, b, kind) for (w, b), kind in zip(hidden, activations, strict=True)]
-        return [*inner, DenseLayer(*output)]
-    if not hasattr(estimator, "module_"):
-        return [DenseLayer(np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_))]
-    import torch
-
-    module = copy.deepcopy(estimator.module_).cpu().double().eval()
-    missing, layers = getattr(estimator, "missing_", None), []
-    weights = np.eye(estimator.selection_.n_features_to_select + (0 if missing is None else missing.indicated.size))
-    offset = np.zeros(weights.shape[0])
-    with torch.no_grad():
-        for part in (part for part in module.modules() if not list(part.children())):
-            kind = type(part).__name__
-            if kind in ("Linear", "BatchNorm1d"):  # both are affine when a network predicts
-                points = torch.cat([torch.zeros(1, weights.shape[0]), torch.eye(weights.shape[0])]).double()
-                shift, *ends = part(points).numpy()
-                own = (np.array(ends) - shift).T
-                weights, offset = own @ weights, own @ offset + shift
-            elif kind == "ReLU":
-                layers.append(DenseLayer(weights, offset, "relu"))
-                weights, offset = np.eye(weights.shape[0]), np.zeros(weights.shape[0])
-            elif kind not in _IDLE:
-                raise ModelFileError(f"The network holds a {kind}, which is not supported by the model format.")
-        probe = torch.randn(
-            16, (layers[0].weights if layers else weights).shape[1], generator=torch.Generator().manual_seed(0)
-        )
-        found, expected = (
-            run_layers(probe.double().numpy(), [*layers, DenseLayer(weights, offset)]),
-            module(probe.double()),
-        )
-    if not np.allclose(found, expected.numpy(), rtol=1e-5, atol=1e-5):
-        raise ModelFileError("The network is no plain chain of layers, which is all that the model format supports.")
-    loss = get_loss(estimator.loss_)
-    weights, offset = loss.decision(weights.T).T, loss.decision(offset[None])[0]
-    scale, mean = estimator.model_.scale, estimator.model_.mean
-    if scale is not None:  # numbers in the unit of the target
-        weights, offset = weights * scale[:, None], offset * scale + mean
-    return [*layers, DenseLayer(weights, offset)]
-
-
-def run_layers(z: np.ndarray, layers: Sequence[DenseLayer]) -> np.ndarray:
-    """Compute the outputs of the last layer."""
-    for layer in layers:
-        z = z @ layer.weights.T + layer.offset
-        z = np.maximum(z, 0) if layer.activation == "relu" else z * z if layer.activation == "square" else z
-    return z
+def extract_layers(model: Any) -> list[DenseLayer]:
+    """Extract the layers of a trained model that give its ``scores``; raise ValueError for one that is no chain of layers."""
+    if not hasattr(model, "affine_layers"):
+        return [DenseLayer(model.coef, model.intercept)]
+    layers = model.affine_layers()
+    activations = getattr(model, "activations", ("relu",) * (len(layers) - 1))
+    return [DenseLayer(w, b, kind) for (w, b), kind in zip(layers, (*activations, "none"), strict=True)]
 
 
 #: Raised when the meaning of a field changes; files of other versions raise an error.
@@ -425,10 +373,12 @@ class SavedModel:
             An array holds the features in the order of ``features``; other tables are encoded first.
         """
         matrix = (X if isinstance(X, np.ndarray) else self.encode(X)).astype(np.float64)
-        z = normalize_exact(
-            matrix, self.mean, self.deviation, None if self.normalization == "none" else self.normalization
-        )
-        return run_layers(z, self.layers)
+        kind = None if self.normalization == "none" else self.normalization
+        z = normalize_exact(matrix, self.mean, self.deviation, kind)
+        for layer in self.layers:
+            z = z @ layer.weights.T + layer.offset
+            z = np.maximum(z, 0) if layer.activation == "relu" else z * z if layer.activation == "square" else z
+        return z
 
     def probabilities(self, X: Any) -> np.ndarray:
         """Compute the probability of each class, shape (n_rows, n_classes); ``X`` as for :meth:`scores`.
@@ -482,7 +432,6 @@ class SavedModel:
             raise ModelFileError("Models of several labels for each row are not supported by the model format.")
         kept = estimator.selection_.indices
         statistics, missing = estimator.statistics_, getattr(estimator, "missing_", None)
-        layers = extract_layers(estimator)
         n_read = kept.size if missing is None else kept.size + len(missing.indicated)
         mean = np.zeros(n_read) if statistics is None else np.asarray(statistics.mean, dtype=np.float64)
         deviation = np.ones(n_read) if statistics is None else np.asarray(statistics.deviation, dtype=np.float64)
@@ -502,9 +451,11 @@ class SavedModel:
             medians = np.where(is_number, missing.fill, 0.0)
             features = [*features, *(replace(features[i], missing=True) for i in missing.indicated)]
             medians = np.concatenate([medians, np.zeros(n_read - kept.size)])
-        n_targets = 1 if hasattr(estimator, "classes_") else len(layers[-1].offset)
-        targets = [f"{target}{i}" for i in range(n_targets)] if isinstance(target, str) and n_targets > 1 else target
         try:
+            layers = extract_layers(estimator.model_)
+            n_targets = 1 if hasattr(estimator, "classes_") else len(layers[-1].offset)
+            several = isinstance(target, str) and n_targets > 1
+            targets = [f"{target}{i}" for i in range(n_targets)] if several else target
             return cls(
                 task="classification" if hasattr(estimator, "classes_") else "regression",
                 targets=[targets] if isinstance(targets, str) else list(targets),
@@ -590,111 +541,3 @@ class SavedModel:
 def _texts(values: Any, what: str) -> list[str]:
     _check(isinstance(values, list) and all(isinstance(value, str) for value in values), what)
     return values
-
-
-def to_onnx(model: Any, path: str | os.PathLike[str], *, target: str | Sequence[str] = "y") -> None:
-    """Write a fitted model as ONNX, its imputation, one-hot encoding and scaling included.
-
-    The graph reads at most two inputs, whose columns are listed as JSON in the metadata of the file, under ``columns``:
-    ``numbers`` (float64, NaN where missing; dates as days since 1970) and ``texts`` (strings, spelt as in the training data).
-    It computes ``prediction`` for numbers; ``label``, ``scores`` and, where the loss has them, ``probabilities`` for classes.
-
-    Parameters
-    ----------
-    model : SavedModel, E2EFSClassifier, E2EFSRegressor or Pipeline
-        Fitted, as for :func:`save_model`.
-    path : path
-        File to write; it appears whole or not at all.
-    target : str or sequence of str, default="y"
-        Name of the target, for the metadata.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from tamiz import E2EFSRegressor
-    >>> X = np.random.default_rng(0).normal(size=(50, 4))
-    >>> model = E2EFSRegressor(1, random_state=0).fit(X, 3 * X[:, 2])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     to_onnx(model, folder + "/model.onnx")
-    ...     os.path.getsize(folder + "/model.onnx") < 2000
-    True
-    """
-    helper = require("onnx.helper", "onnx", "Export to ONNX")
-    from onnx import TensorProto, numpy_helper
-
-    saved = _as_saved(model, target)
-    nodes: list[Any] = []
-    constants: list[Any] = []
-
-    def constant(values: Any, dtype: Any = np.float64) -> str:
-        constants.append(numpy_helper.from_array(np.asarray(values, dtype=dtype), f"constant_{len(constants)}"))
-        return constants[-1].name
-
-    def add(kind: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
-        nodes.append(helper.make_node(kind, list(inputs), [name or f"value_{len(nodes)}"], **attributes))
-        return nodes[-1].output[0]
-
-    columns = {"texts": saved.text_columns, "numbers": [c for c in saved.columns if c not in saved.text_columns]}
-    parts, order = [], []
-    for kind, source in (("number", "numbers"), ("missing", "numbers"), ("category", "texts")):
-        places = [
-            (i, f)
-            for i, f in enumerate(saved.features)
-            if kind == ("category" if f.category is not None else "missing" if f.missing else "number")
-        ]
-        if not places:
-            continue
-        order += [i for i, _ in places]
-        taken = add(
-            "Gather", source, constant([columns[source].index(f.column_name) for _, f in places], np.int64), axis=1
-        )
-        if kind == "category":
-            taken = add("Equal", taken, constant([[f.category for _, f in places]], object))
-        elif kind == "missing":
-            taken = add("IsNaN", taken)
-        else:
-            days = add("Sub", taken, constant([f.origin or 0.0 for _, f in places]))
-            taken = add("Where", add("IsNaN", days), constant(saved.medians[[i for i, _ in places]]), days)
-        parts.append(add("Cast", taken, to=TensorProto.DOUBLE))
-    z = add("Gather", add("Concat", *parts, axis=1), constant(np.argsort(order), np.int64), axis=1)
-    if saved.normalization != "none":
-        width = np.where(saved.deviation > 0, saved.deviation, np.inf) * DEVIATIONS[saved.normalization]
-        z = add("Div", add("Sub", z, constant(saved.mean)), constant(width))
-        if uses_erf(saved.normalization):  # onnxruntime has it for float32 only
-            z = add("Cast", add("Erf", add("Cast", z, to=TensorProto.FLOAT)), to=TensorProto.DOUBLE)
-    for number, layer in enumerate(saved.layers):
-        last = number == len(saved.layers) - 1
-        name = None if not last else "prediction" if saved.task == "regression" else "scores"
-        z = add("Add", add("MatMul", z, constant(layer.weights.T)), constant(layer.offset), name=name)
-        z = add("Relu", z) if layer.activation == "relu" else add("Mul", z, z) if layer.activation == "square" else z
-    outputs = [(z, TensorProto.DOUBLE, [None, len(saved.layers[-1].offset)])]
-    if saved.task == "classification":
-        loss, two = get_loss(saved.loss), len(saved.layers[-1].offset) == 1
-        if two:
-            best = add(
-                "Squeeze", add("Cast", add("Greater", z, constant(0.0)), to=TensorProto.INT64), constant([1], np.int64)
-            )
-        else:
-            best = add("ArgMax", z, axis=1, keepdims=0)
-        outputs.append((add("Gather", constant(saved.classes, object), best, name="label"), TensorProto.STRING, [None]))
-        if saved.loss in ("squared_hinge", "logistic", "softmax"):
-            scaled = add("Mul", z, constant(loss.slope))
-            if two:
-                chances = add("Sigmoid", add("Concat", add("Neg", scaled), scaled, axis=1))
-            else:
-                chances = add("Softmax", z, axis=1) if loss.exclusive else add("Sigmoid", scaled)
-            total = add("ReduceSum", chances, constant([1], np.int64), keepdims=1)
-            shape = [None, len(saved.classes)]
-            outputs.append((add("Div", chances, total, name="probabilities"), TensorProto.DOUBLE, shape))
-    kinds = {"numbers": TensorProto.DOUBLE, "texts": TensorProto.STRING}
-    graph = helper.make_graph(
-        nodes,
-        "tamiz",
-        [helper.make_tensor_value_info(k, kinds[k], [None, len(names)]) for k, names in columns.items() if names],
-        [helper.make_tensor_value_info(*output) for output in outputs],
-        constants,
-    )
-    found = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9, producer_name="tamiz")
-    helper.set_model_props(found, {"columns": json.dumps(columns), "targets": json.dumps(saved.targets)})
-    require("onnx.checker", "onnx", "Export to ONNX").check_model(found)
-    write_atomic(path, found.SerializeToString())

@@ -4,11 +4,16 @@ Each test registers a toy in that one place and runs it through everything that 
 """
 
 import json
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import tamiz
 from tamiz import E2EFSClassifier, E2EFSRegressor, Training
 from tamiz.baselines import BaselineSelector, registry
 from tamiz.core import VARIANTS, Rule, Variant, advance, initial_state, is_closed
@@ -168,3 +173,36 @@ def test_a_method(table, csv, monkeypatch, run_command):
     assert selector.selection_.variant == "largest-mean"
     assert selector.get_support(indices=True).tolist() == sorted(np.argsort(-(X**2).mean(0))[:2])
     assert "largest-mean" in run_command("compare", csv, "--target", "y", "-k", "2", "-m", "largest-mean,fisher")
+
+
+#: The edits that CONTRIBUTING counts: file, line before the edit (its first occurrence behind a landmark), new line.
+PARAMETER = [
+    ("base.py", "    _parameter_constraints", '        "missing": ', '        "toy": [StrOptions({"a", "b"})],\n'),
+    ("base.py", "    def __init__(", "        missing: str", '        toy: str = "a",\n'),
+    ("e2efs.py", "    Parameters\n", "    missing : ", '    toy : {"a", "b"}, default="a"\n        A toy.\n'),
+    ("e2efs.py", "    def __init__(", "        missing: str", '        toy: str = "a",\n'),
+]
+USE_OF_PARAMETER = """
+from sklearn.base import clone
+from tamiz import E2EFSClassifier, E2EFSRegressor
+for make in (E2EFSClassifier, E2EFSRegressor):
+    assert clone(make(2, toy="b")).toy == make(2).set_params(toy="b").get_params()["toy"] == "b"
+    assert make.__doc__.count("toy : {") == 1
+    try:
+        make(2, toy="c").fit([[0.0], [1.0]], [0, 1])
+    except ValueError as error:
+        assert "'toy' parameter" in str(error)
+    else:
+        raise AssertionError("no constraint")
+"""
+
+
+def test_a_parameter_of_both_estimators(tmp_path):
+    shutil.copytree(Path(tamiz.__file__).parent, tmp_path / "tamiz", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, landmark, before, line in PARAMETER:
+        path = tmp_path / "tamiz" / "estimators" / name
+        text = path.read_text(encoding="utf-8")
+        place = text.index(before, text.index(landmark))
+        path.write_text(text[:place] + line + text[place:], encoding="utf-8")
+    result = subprocess.run([sys.executable, "-c", USE_OF_PARAMETER], cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,25 @@ from tamiz.estimators.base import BaseE2EFS
 from tamiz.estimators.networks import Network
 from tamiz.estimators.training import Auto, Training
 from tamiz.rows.targets import EncodedTarget, class_weights
+
+
+def _share_docstring(other: type, without: Sequence[str]) -> Callable[[type], type]:
+    """Complete the parameters and attributes that a docstring lists by those of another class."""
+
+    def complete(cls: type) -> type:
+        for section in ("Parameters", "Attributes") if cls.__doc__ else ():
+            own, shared = (
+                {entry.split(" : ")[0].strip(): entry for entry in re.split(r"\n(?=    \w)", found[1])}
+                for found in (
+                    re.search(rf"    {section}\n    -+\n(.*?)\n\n", str(one.__doc__), re.S) for one in (cls, other)
+                )
+                if found
+            )
+            entries = {name: own.get(name, entry) for name, entry in shared.items() if name not in without} | own
+            cls.__doc__ = str(cls.__doc__).replace("\n".join(own.values()), "\n".join(entries.values()))
+        return cls
+
+    return complete
 
 
 class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
@@ -78,7 +98,8 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     random_state : int, RandomState instance or None, default=None
         An integer makes the fit repeatable.
     verbose : int or bool, default=0
-        Whether to show a progress bar.
+        Whether to show a progress bar. With scikit-learn 1.9 and later ``set_callbacks`` takes its callbacks, such as
+        ``sklearn.callback.ProgressBar()``, also for searches over this estimator; that a callback asks to stop is not heard.
 
     Attributes
     ----------
@@ -188,11 +209,6 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
             raise ValueError("class_weight leaves no row with a weight above 0.")
         return weights
 
-    def _store_target(self, target: EncodedTarget) -> None:
-        assert target.classes is not None
-        self.classes_ = target.classes
-        self.multilabel_ = target.codes is None
-
     def decision_function(self, X: Any) -> np.ndarray:
         """Compute scores: above 0 for the second of two classes, the largest for the class predicted, above 0 for a label.
 
@@ -255,28 +271,16 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         return tags
 
 
+@_share_docstring(E2EFSClassifier, without=("class_weight", "classes_", "multilabel_"))
 class E2EFSRegressor(RegressorMixin, BaseE2EFS):
     """Select exactly M features and train a regression on them, in one run (E2E-FS).
 
     At once a regressor and a selector: ``predict`` and ``score`` use the model that was trained along with the selection,
     ``transform`` keeps the selected columns, for any other model. Several targets share one selection. Targets are
-    standardised inside, so their scale does not matter.
+    standardised inside, so their scale does not matter. What is not listed here is as in :class:`E2EFSClassifier`.
 
     Parameters
     ----------
-    n_features_to_select : int, float, "auto", Auto or None, default=None
-        M; a float in (0, 1) is a fraction of the columns, None half of them. With groups, M counts groups; with a budget it
-        must be None. "auto": the fewest of 1, 2, 3, 5, 7, 10, 15, 20, 30, ... (500 at most) whose mean score on inner folds
-        is within one standard error of the best; ``Auto(rule=, minimum=)`` for another rule or a least M.
-    network : {"linear", "additive", "pairs", "mlp", "auto"}, network object or callable, default="linear"
-        The paper's network without hidden units, a sum of curves, one for each column (sees what a straight line does not),
-        curves and products of pairs of columns (sees what columns tell only together), the paper's network with hidden
-        layers (all four compiled, no torch needed). :class:`Pairs`, :class:`Dense` and :class:`TorchNetwork` have
-        parameters of their own. A function of the number of inputs and of outputs that builds an ``nn.Module`` is trained
-        by PyTorch. "auto" tries the compiled ones on inner folds and takes the simplest that no other clearly beats, row by
-        row.
-    variant : {"soft", "hard", "ranking"}, default="soft"
-        E2E-FS-Soft, E2E-FS, or the variant that orders all features in one fit.
     loss : {"auto", "squared_error", "huber"}, default="auto"
         "auto" is the squared error; Huber's loss is robust against outliers of y.
     l2 : float or "auto", default="auto"
@@ -290,85 +294,14 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
         Normalisation of the columns: mean 0 and standard deviation 1 ("standard", the default for squared errors),
         :class:`ErfScaler` as in the code that the paper's authors released ("erf", the default for other losses) or as the
         paper prints it ("erf2"), or none. Rows count by their weights.
-    groups : array-like of labels, shape (n_features,), list of lists, mapping or None, default=None
-        Columns with the same label are kept or eliminated together, and M counts groups. Or lists of the names or numbers
-        of the columns of each group (a mapping also names the groups); a column in none of them is a group of its own.
-    keep, drop : list of names or numbers of columns, default=None
-        Columns that are always, or never, selected, with their groups. Kept ones count towards M or the budget.
-    costs : array-like, shape (n_features,), or mapping of names or numbers to costs, default=None
-        What each column costs, from 0 on; a group costs the sum of its columns, unless a mapping names the group. What a
-        mapping does not name costs 1. Only with ``budget``.
-    budget : float or None, default=None
-        Takes the place of M: the selected columns together cost at most this, and nothing left out would still fit.
-    missing : {"error", "indicator"}, default="error"
-        NaN raises an error, or is replaced by the mean of the training rows; columns with gaps then get an indicator, which
-        the model reads along with the column.
-    cv : int, splitter or iterable, default=5
-        Inner folds of ``n_features_to_select="auto"`` and ``network="auto"``: a number (shuffled, stratified for classes, at
-        most the rows of the smallest class; by the groups or the time given to :meth:`fit`), or as in scikit-learn.
-    scoring : str, callable or None, default=None
-        Score on inner folds, as in scikit-learn; None is the balanced accuracy for classes, R2 for numbers.
-    training : Training or None, default=None
-        Rates, lengths and solver of the training; None is ``Training()``. ``Training.paper()`` is the paper's recipe.
-    random_state : int, RandomState instance or None, default=None
-        An integer makes the fit repeatable.
-    verbose : int or bool, default=0
-        Whether to show a progress bar.
 
     Attributes
     ----------
     one_dimensional_ : bool
         Whether the target was a vector.
-    selection_ : Selection
-        Record of the run.
-    ranking_ : ndarray of int, shape (n_features_in_,)
-        A permutation of 1 .. F; 1 is the best. Selected features hold 1 .. M, by what they contribute to the outputs of the
-        model (``selection_.contribution``); the others follow, the last eliminated first. ``selection_.elimination`` is
-        the order of the rule alone.
-    feature_importances_ : ndarray of float, shape (n_features_in_,)
-        Contribution of each column to the outputs of the model (``selection_.contribution``); 0 for those not selected.
-    gamma_ : ndarray of float, shape (n_features_in_,)
-        The mask at the end: ones and zeros.
-    passes_ : list of PassRecord
-        What each pass read, where the table was read in blocks: columns, rows, rows kept, bytes.
-    n_features_to_select_ : int
-        Number of groups that were selected: M, or what the budget decided; without groups, of columns.
-    model_ : object
-        The trained model, which reads the M selected columns after their normalisation; ``model_.scores``. Of the additive
-        and of the pair network ``model_.effects(i)`` is the curve of the i-th selected column.
     coef_ : ndarray, shape (n_outputs, n_features_to_select_)
         Weights of the selected columns, in the order of the columns, *after they were normalised*, for y in its own
         units (linear network only).
-    intercept_ : ndarray, shape (n_outputs,)
-        Constant terms (linear network only).
-    pairs_ : list of PairEffect
-        Joint effects of the selected columns or groups, strongest first: ``first``, ``second``, ``indices`` and ``strength``, the
-        norm of the joint effect (pair network only); ``model_.pair_effects(i, j, X)`` evaluates one.
-    module_ : torch.nn.Module
-        The trained network, which reads the M selected columns after their normalisation (networks with hidden layers
-        only; made on demand for ``network="mlp"``, which needs PyTorch installed).
-    n_iter_ : int
-        Training steps.
-    network_ : str
-        Name of the network, "auto" decided; "callable" for a function.
-    l2_ : float
-        Weight decay of the selection, "auto" decided.
-    cv_results_ : dict of str to ndarray
-        With ``n_features_to_select="auto"`` only: "n_features", "mean_test_score", "std_test_score" and the scores of each
-        inner fold, "split0_test_score", ..., as in scikit-learn's RFECV.
-    loss_ : str
-        Name of the loss, "auto" decided.
-    normalize_ : str or None
-        Normalisation of the columns.
-    statistics_ : object or None
-        Mean and standard deviation of the selected columns; None without normalisation.
-    missing_ : object or None
-        What replaces missing values of the selected columns, and which of these have an indicator; None for
-        ``missing="error"``.
-    n_features_in_ : int
-        Number of columns seen during fit.
-    feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        Names of the columns, if they had any.
 
     Examples
     --------
@@ -387,9 +320,6 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
         **BaseE2EFS._parameter_constraints,
         "loss": [NameOf(lambda: ["auto", *names_of("regression")])],
     }
-
-    def _store_target(self, target: EncodedTarget) -> None:
-        self.one_dimensional_ = target.one_dimensional
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted numbers of each row.

@@ -176,8 +176,9 @@ def check_table(
     -------
     ndarray or sparse matrix
     """
-    X = collect_lazy(X)
-    _check_columns(X)
+    if not isinstance(X, np.ndarray) or X.dtype.kind in "Mm":
+        X = collect_lazy(X)
+        _check_columns(X)
     checked = validate_data(
         estimator,
         X,

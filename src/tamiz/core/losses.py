@@ -317,7 +317,7 @@ def get_loss(name: str) -> Loss:
     Traceback (most recent call last):
     tamiz.errors.UnknownNameError: Unknown loss 'softmaks'. Did you mean 'softmax'? There are: squared_hinge, logistic, ...
     """
-    return pick(name, LOSSES, "loss")
+    return LOSSES[name] if name in LOSSES else pick(name, LOSSES, "loss")
 
 
 def names_of(task: str) -> list[str]:

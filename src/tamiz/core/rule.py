@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tamiz._utils.names import pick, pick_name
+from tamiz._utils.names import pick_name
 
 
 class Phase(IntEnum):
@@ -166,7 +166,7 @@ def selection_schedule(rule: Rule, first_step: int, n_steps: int) -> tuple[np.nd
     ([0.0, 0.25, 0.5], [5.0, 5.0, 5.0])
     """
     since = np.maximum(0, np.arange(first_step, first_step + n_steps) - rule.warmup_steps)
-    targets = pick(rule.variant, VARIANTS, "variant").target(since, rule)
+    targets = VARIANTS[rule.variant].target(since, rule)
     return alpha(since, rule.ramp_steps), np.asarray(targets, dtype=np.float64)
 
 
@@ -304,8 +304,9 @@ class Rule:
     strength: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "variant", pick(self.variant, VARIANTS, "variant").name)
-        object.__setattr__(self, "mask_optimizer", pick_name(self.mask_optimizer, MASK_OPTIMIZERS, "mask_optimizer"))
+        for name, known in (("variant", VARIANTS), ("mask_optimizer", MASK_OPTIMIZERS)):
+            if getattr(self, name) not in known:
+                object.__setattr__(self, name, pick_name(getattr(self, name), known, name))
         if self.strength is not None:
             self._check_strength()
         elif self.budget is not None or self.costs is not None:

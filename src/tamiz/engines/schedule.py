@@ -145,11 +145,6 @@ def linear_refinement_l2(n_samples: int, n_features_to_select: int, task: str, l
     return min(1.0, n_features_to_select / 100) * l2
 
 
-def _is_given(given: dict[str, Any], name: str) -> bool:
-    value = given.get(name, "auto")
-    return not (isinstance(value, str) and value == "auto")
-
-
 def _schedule(
     n_samples: int, given: dict[str, Any], automatic: dict[str, Any], refinement_divisors: tuple[float, ...]
 ) -> Schedule:
@@ -158,10 +153,11 @@ def _schedule(
     A learning rate or l2 of the user also holds for the refinement.
     """
     automatic = {"gamma_rows": "auto", **automatic}
-    decided = {name: given[name] if _is_given(given, name) else value for name, value in automatic.items()}
-    if _is_given(given, "learning_rate"):
+    given = {name: value for name, value in given.items() if not (isinstance(value, str) and value == "auto")}
+    decided = {name: given.get(name, value) for name, value in automatic.items()}
+    if "learning_rate" in given:
         decided["refinement_rate"] = given["learning_rate"]
-    if _is_given(given, "l2"):
+    if "l2" in given:
         decided["refinement_l2"] = given["l2"]
     steps_per_epoch = -(-n_samples // decided["batch_size"])
     decided["refinement_steps"] = decided.pop("refinement_epochs") * steps_per_epoch
@@ -326,7 +322,8 @@ def _paper_schedule(n_samples: int, variant: str, selection_rate: float, given: 
             f"The paper has no recipe for variant={variant!r}: use {' or '.join(map(repr, PAPER_RAMP_EPOCHS))}, or "
             "leave Training.paper() out."
         )
-    batch_size = given["batch_size"] if _is_given(given, "batch_size") else max(2, n_samples // 50)
+    batch_size = given.get("batch_size", "auto")
+    batch_size = max(2, n_samples // 50) if batch_size == "auto" else batch_size
     epoch = -(-n_samples // batch_size)
     automatic = {
         "learning_rate": selection_rate,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -25,7 +26,7 @@ from tamiz.core.losses import Loss, get_loss
 from tamiz.engines.contract import Fit, Problem, Progress, fit_with_rule
 from tamiz.engines.linear import LinearModel
 from tamiz.engines.schedule import Schedule
-from tamiz.estimators.chooser import Choices, choose, cv_results, needs_choice
+from tamiz.estimators.chooser import Choices, choose, cv_results
 from tamiz.estimators.effects import PairEffect, contributions, joint_effects, record_effects
 from tamiz.estimators.least_squares import calibrate, exchange_columns, fit_ridge
 from tamiz.estimators.networks import NETWORKS, Dense, Network, Pairs, TorchNetwork, find_network
@@ -43,8 +44,23 @@ from tamiz.rows.scaling import (
 )
 from tamiz.rows.sources import as_source, in_blocks
 from tamiz.rows.targets import EncodedTarget, as_target, encode_target
+from tamiz.selection import Selection
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn before 1.9 has no callbacks
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stand for the class of scikit-learn."""
+
+    def with_callbacks(method: Any) -> Any:
+        """Leave a method as it is."""
+        return method
+
 
 SPARSE_FORMATS = ("csr", "csc")
+#: Parts of the training that callbacks of scikit-learn hear of.
+N_PARTS = 100
 _USUAL = Training()
 
 
@@ -69,51 +85,21 @@ class Data:
         """Normalise the table, once."""
         return prepare_table(self.X, self.normalize, self.statistics_weight)
 
-    @property
-    def n_outputs(self) -> int:
-        """Outputs of the model; two competing ones are one."""
-        return self.loss.decision(self.target.values[:1]).shape[1]
-
-
-@dataclass(frozen=True, eq=False)
-class Gating:
-    """How the columns of a table relate to the features of an engine."""
-
-    gates: Gates
-    """Over the columns of the user."""
-    group_names: np.ndarray | None
-    """Names of the groups, if groups were given."""
-    indicated: np.ndarray
-    """Columns whose indicators of missing values stand behind the columns of the user, in this order."""
-
-    def restrict(self, problem: Problem) -> Problem:
-        """Leave dropped columns out of a problem and number the features; an indicator is of the group of its column."""
-        feature = self.gates.column_feature
-        feature = np.concatenate([feature, feature[self.indicated]])
-        columns = np.flatnonzero(feature != DROPPED)
-        groups = feature[columns]
-        plain = np.array_equal(groups, np.arange(self.gates.n_features))
-        if columns.size < feature.size:
-            offset = None if problem.offset is None else problem.offset[columns]
-            problem = replace(problem, X=problem.X[:, columns], offset=offset, owned=True)
-        return replace(problem, groups=None if plain else groups)
-
-    def read_columns(self, support: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """List the columns that the model reads, indicators included, and the number of the unit of each, from 0 on."""
-        columns = np.concatenate([np.flatnonzero(support), support.size + np.flatnonzero(support[self.indicated])])
-        group = self.gates.group
-        return columns, np.unique(np.concatenate([group, group[self.indicated]])[columns], return_inverse=True)[1]
-
 
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Inputs of one run of an engine."""
 
     network: Network
-    gating: Gating | None
     problem: Problem
     rule: Rule
     schedule: Schedule
+    closed_form: bool
+    """Whether columns are exchanged after the selection and the model is a ridge regression on those kept."""
+    gates: Gates | None
+    """How the columns of the user relate to the features of the engine; None: each column is a feature."""
+    group_names: np.ndarray | None
+    """Names of the groups, if groups were given."""
 
 
 def seed_of(random_state: Any) -> int:
@@ -124,9 +110,26 @@ def seed_of(random_state: Any) -> int:
     return int(generator.randint(np.iinfo(np.int32).max))
 
 
-class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
+@contextmanager
+def fit_task(estimator: Any, parent: Any, name: str, n_parts: int = 0, **data: Any) -> Iterator[Any]:
+    """Tell the callbacks of an estimator that a part of its fit begins and ends; None without callbacks.
+
+    The context of the part is that of scikit-learn's ``CallbackContext``, the whole fit where ``parent`` is None.
+    """
+    if not hasattr(estimator, "_skl_callbacks"):
+        yield None
+        return
+    begin = estimator._init_callback_context if parent is None else parent.subcontext
+    context = begin(name, max_subtasks=n_parts)
+    context.call_on_fit_task_begin(estimator=estimator, **data)
+    yield context
+    context.call_on_fit_task_end(estimator=estimator, **data)
+
+
+class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstimator):
     """Base of :class:`E2EFSClassifier` and :class:`E2EFSRegressor`."""
 
+    selection_: Selection
     _task: ClassVar[str]
     _automatic_loss: ClassVar[str]
     _nested: ClassVar[dict[str, tuple[Any, ...]]] = {
@@ -198,6 +201,7 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
                 parameters = {**parameters, name: clone(make(value))}
         return super().set_params(**parameters)
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, time: Any = None) -> Any:
         """Select exactly M features and train the model on them, in one run.
 
@@ -221,40 +225,39 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         -------
         self
         """
-        self._forget()
-        encoded, is_array = validation.encoded_columns(X), isinstance(X, np.ndarray)
-        if encoded is not None and self.groups is None and (is_array or len(set(encoded[1])) < len(encoded[1])):
-            # A column of the table is the unit of selection, also in the clones of inner folds.
-            names, columns = encoded
-            found = clone(self).set_params(groups=columns if len(set(columns)) < len(columns) else None)
-            found.fit(np.asarray(X) if is_array else X, y, sample_weight, groups, time)
-            given = self.get_params(deep=False)
-            self.__dict__.update({name: value for name, value in vars(found).items() if name not in given})
-            self.selection_ = found.selection_.with_names(names)
-            return self
+        # Whatever ends a fit early, also Ctrl-C, leaves an estimator that is not fitted.
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        settings, encoded = self, validation.encoded_columns(X) if self.groups is None else None
+        if encoded is not None:
+            X = np.asarray(X) if isinstance(X, np.ndarray) else X
+            if len(set(encoded[1])) < len(encoded[1]):  # a column of the table is the unit of selection
+                settings = clone(self).set_params(groups=encoded[1])
         source = as_source(X, y)
         if source is None and getattr(X, "ndim", 0) == 2 and X.shape[0] > 2 * SELECTION_ROWS:
             target = as_target(y)
             if not has_rare_class(target, self._task):  # all rows are at hand: none of a rare class may be lost
                 source = in_blocks(X, target)
+        of_rows = {"sample_weight": sample_weight, "groups": groups, "time": time}
         if source is not None:
             self._validate_params()
-            rows = {"sample_weight": sample_weight, "groups": groups, "time": time}
-            found = fit_in_passes(self, source, self._get_training().max_memory, seed_of(self.random_state), rows)
-            self.__dict__.update(found)
-            return self
-        return self._fit_rows(X, y, sample_weight, groups, time)
-
-    def _fit_rows(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, time: Any = None) -> Any:
-        """Fit on rows that are in memory."""
-        data = self._check(X, y, sample_weight)
-        seed, chosen, final = seed_of(self.random_state), Choices(), self
-        if needs_choice(self):
-            rows = Rows(X, y, sample_weight=sample_weight, groups=groups, time=time)
-            chosen = choose(self, rows, self._possible_counts(data), seed)
-            final = clone(self).set_params(**chosen.parameters)
-        plan = final._plan(data)
-        return self._store(data, plan, final._run(plan, data.loss, seed), chosen)
+            max_memory = (self.training or _USUAL).max_memory
+            self.__dict__.update(fit_in_passes(settings, source, max_memory, seed_of(self.random_state), of_rows))
+        else:
+            data, chosen = self._check(X, y, sample_weight), None
+            seed, automatic = seed_of(self.random_state), self._is_automatic()
+            with fit_task(self, None, "fit", 1 + automatic, X=X, y=y) as whole:
+                if automatic:
+                    with fit_task(self, whole, "choose"):
+                        chosen = choose(settings, Rows(X, y, **of_rows), settings._possible_counts(data), seed)
+                    settings = clone(settings).set_params(**chosen.parameters)
+                plan = settings._plan(data)
+                with fit_task(self, whole, "train", N_PARTS) as task:
+                    fit = settings._run(plan, data.loss, seed, task=task)
+                self._store(data, plan, fit, chosen)
+        if encoded is not None:
+            self.selection_ = self.selection_.with_names(encoded[0])
+        return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
         """Add a batch of rows to those that were given before; fit anew whenever their number has doubled.
@@ -278,7 +281,7 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         validation.check_target_length(checked, y)
         if not hasattr(self, "_stream"):
             self._validate_params()
-            self._stream = Stream(checked.shape[1], self._get_training().max_memory, seed_of(self.random_state))
+            self._stream = Stream(checked.shape[1], (self.training or _USUAL).max_memory, seed_of(self.random_state))
         ready = self._stream.add(checked, y)
         if ready and (classes is None or set(np.asarray(classes).tolist()) <= set(self._stream.reservoir.targets())):
             self.finish()
@@ -296,8 +299,7 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         stream = self._stream
         stream.n_fitted = stream.n_rows
         X, y, _ = stream.reservoir.sample()
-        self._forget()
-        return self._fit_rows(X, y)
+        return self.fit(X, y)
 
     def choose(
         self,
@@ -333,15 +335,14 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         1
         """
         data = clone(self)._check(X, y, sample_weight)
-        if not needs_choice(self):
+        if not self._is_automatic():
             return Choices()
         rows, seed = Rows(X, y, sample_weight=sample_weight, groups=groups, time=time), seed_of(self.random_state)
         return choose(self, rows, self._possible_counts(data), seed, progress=progress)
 
-    def _forget(self) -> None:
-        # Whatever ends a fit early, also Ctrl-C, leaves an estimator that is not fitted.
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
+    def _is_automatic(self) -> bool:
+        """Whether M or the network is chosen on inner folds."""
+        return is_auto(self.n_features_to_select) or is_auto(self.network)
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> Data:
         """Check parameters, table, target and weights; encode the target."""
@@ -349,7 +350,7 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         for given in (self.network, self.training):
             if isinstance(given, Options):
                 given.check()
-        loss, is_paper = self._find_loss(), self._get_training().is_paper
+        loss, is_paper = self._find_loss(), (self.training or _USUAL).recipe == "paper"
         allow_nan = self.missing == "indicator"
         X = check_table(self, X, reset=True, accept_sparse=list(SPARSE_FORMATS), min_samples=2, allow_nan=allow_nan)
         if sp.issparse(X) and X.shape[0] * X.shape[1] <= find_network(self.network).dense_cells:
@@ -387,106 +388,127 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         """Build the inputs of the engine, which may not write to a table that is ``shared`` by several fits."""
         options = {name: getattr(self, name) for name in GATING_PARAMETERS}
         indicated = np.zeros(0, dtype=np.int64) if data.missing is None else data.missing.indicated
-        gating = None
+        gates = group_names = None
         if indicated.size == 0 and all(value is None for value in options.values()):
             m = validation.resolve_n_features_to_select(self.n_features_to_select, data.n_features)
-            counts: dict[str, Any] = {"n_features": data.n_features, "n_features_to_select": m}
+            of_rule: dict[str, Any] = {"n_features": data.n_features, "n_features_to_select": m}
         else:
-            gates, names = read_gates(data.n_features, self.n_features_to_select, **options, names=data.feature_names)
-            gating, m, counts = Gating(gates, names, indicated), gates.expected_size, gates.rule_options()
-        network, training = find_network(self.network), self._get_training()
-        sizes = {"n_outputs": data.n_outputs, "l2": self.l2, "variant": self.variant}
+            gates, group_names = read_gates(
+                data.n_features, self.n_features_to_select, **options, names=data.feature_names
+            )
+            m, of_rule = gates.expected_size, gates.rule_options()
+        network, training = find_network(self.network), self.training or _USUAL
+        n_outputs = data.loss.decision(data.target.values[:1]).shape[1]  # two competing ones are one
+        sizes = {"n_outputs": n_outputs, "l2": self.l2, "variant": self.variant}
         schedule = network.schedule(training, data.X.shape[0], m, self._task, **sizes)
-        counts |= {name: getattr(training, name) for name in ("mu", "rho", "mask_optimizer")}
+        of_rule |= {name: getattr(training, name) for name in ("mu", "rho", "mask_optimizer")}
         steps = ("warmup_steps", "ramp_steps", "max_steps", "mask_learning_rate")
-        rule = Rule(**counts, variant=self.variant, **{name: getattr(schedule, name) for name in steps})
-        if self._is_least_squares(data):  # refined in closed form
+        rule = Rule(**of_rule, variant=self.variant, **{name: getattr(schedule, name) for name in steps})
+        closed_form = data.loss.name == "squared_error" and is_auto(self.l2) and training.recipe != "paper"
+        closed_form = closed_form and network.name in ("linear", "auto")
+        if closed_form:
             schedule = replace(schedule, refinement_steps=0)
         table = data.table
-        owned = table.owned and not shared and not self._is_least_squares(data)
+        owned = table.owned and not shared and not closed_form
         problem = Problem(table.values, data.target.values, data.sample_weight, table.offset, owned)
-        if gating is not None:
-            problem = gating.restrict(problem)
-        return Plan(network, gating, problem, rule, schedule)
+        if gates is not None:
+            feature = gates.column_feature
+            feature = np.concatenate([feature, feature[indicated]])  # an indicator is of the group of its column
+            columns = np.flatnonzero(feature != DROPPED)
+            if columns.size < feature.size:
+                offset = None if problem.offset is None else problem.offset[columns]
+                problem = replace(problem, X=problem.X[:, columns], offset=offset, owned=True)
+            is_plain = np.array_equal(feature[columns], np.arange(gates.n_features))
+            problem = replace(problem, groups=None if is_plain else feature[columns])
+        return Plan(network, problem, rule, schedule, closed_form, gates, group_names)
 
-    def _is_least_squares(self, data: Data) -> bool:
-        """Whether columns are exchanged after the selection and the model is a ridge regression on those kept."""
-        plain = data.loss.name == "squared_error" and is_auto(self.l2) and not self._get_training().is_paper
-        return plain and find_network(self.network).name in ("linear", "auto")
-
-    def _run(self, plan: Plan, loss: Loss, seed: int, progress: Progress | None = None) -> Fit:
-        """Run the engine; without ``progress``, ``verbose`` shows a bar."""
-        bar = None
-        if self.verbose and progress is None:
-            bar = ProgressBar(f"selecting {plan.rule.n_features_to_select} of {plan.rule.n_features}", delay=0.0)
+    def _run(self, plan: Plan, loss: Loss, seed: int, progress: Progress | None = None, task: Any = None) -> Fit:
+        """Run the engine; without ``progress``, ``verbose`` shows a bar, and callbacks hear of ``task``."""
+        if progress is not None or not (self.verbose or task):
+            bar = None
+        else:
+            n_done, title = 0, f"selecting {plan.rule.n_features_to_select} of {plan.rule.n_features}"
+            bar = ProgressBar(title, delay=0.0) if self.verbose else None
 
             def progress(step: int, n_alive: int, refined: int) -> None:
+                nonlocal n_done
                 # When the selection will be closed is not known before it is; the end of the ramp is a fair guess.
                 before = step - refined if refined else max(step, plan.rule.warmup_steps + plan.rule.ramp_steps)
                 total = before + plan.schedule.refinement_steps
-                bar.update(step, total, "refining" if refined else f"{n_alive} alive")
+                if bar is not None:
+                    bar.update(step, total, "refining" if refined else f"{n_alive} alive")
+                while task is not None and n_done < N_PARTS * step // total:
+                    with fit_task(self, task, "refinement" if refined else "selection"):
+                        n_done += 1
 
-        engine = plan.network.engine(self._get_training())
+        engine = plan.network.engine(self.training or _USUAL)
         try:
             return fit_with_rule(engine, plan.problem, plan.rule, loss, plan.schedule, seed=seed, progress=progress)
         finally:
             if bar is not None:
                 bar.close()
 
-    def _store(self, data: Data, plan: Plan, fit: Fit, chosen: Choices) -> Any:
+    def _store(self, data: Data, plan: Plan, fit: Fit, chosen: Choices | None = None) -> Any:
         """Rank the selected columns by their contributions and set the fitted attributes."""
-        gating, least_squares = plan.gating, self._is_least_squares(data)
-        if least_squares and gating is None:
+        gates, training = plan.gates, self.training or _USUAL
+        if plan.closed_form and gates is None:
             fit = exchange_columns(fit, plan.problem, plan.schedule.l2, fit.selection.seed or 0)
-        record = fit.selection
-        support, ranking, history, groups = record.support, record.ranking, dict(record.history), None
-        if gating is not None:
-            ranking, support = gating.gates.rank_columns(ranking, int(support.sum()))
-            groups = None if gating.group_names is None else gating.gates.group
+        record, model = fit.selection, fit.model
+        support, elimination, history = record.support, record.ranking, dict(record.history)
+        if gates is not None:
+            elimination, support = gates.rank_columns(elimination, int(support.sum()))
             if "gamma_path_features" in history:
-                history["gamma_path_features"] = gating.gates.first_columns()[history["gamma_path_features"]]
-        indices = np.flatnonzero(support)
-        columns, units = (indices, np.arange(indices.size)) if gating is None else gating.read_columns(support)
+                history["gamma_path_features"] = gates.first_columns()[history["gamma_path_features"]]
+        indices = columns = np.flatnonzero(support)
+        units = np.arange(indices.size)
+        if gates is not None:
+            indicated = np.zeros(0, dtype=np.int64) if data.missing is None else data.missing.indicated
+            columns = np.concatenate([indices, support.size + np.flatnonzero(support[indicated])])
+            of_groups = np.concatenate([gates.group, gates.group[indicated]])
+            units = np.unique(of_groups[columns], return_inverse=True)[1]
         # The engine may have overwritten the normalised table. Statistics of all columns, kept until now, would be four
         # float32 vectors of memory during training: those of the selected columns are computed again.
         few = data.X[:, columns]
         statistics = None if data.normalize is None else column_statistics(few, data.statistics_weight)
         kept = apply_normalization(few, statistics, data.normalize)
-        model = fit.model
-        if least_squares:
-            intercept = bool(self._get_training().fit_intercept)
-            model = fit_ridge(kept, data.target.values, data.sample_weight, intercept)
-        elif data.loss.name == "squared_hinge" and isinstance(model, LinearModel) and not self._get_training().is_paper:
-            l2, n_features = plan.schedule.refinement_l2, plan.rule.n_features
-            model = calibrate(model, kept, data.target.values, data.sample_weight, l2, max(n_features, columns.size))
+        if plan.closed_form:
+            model = fit_ridge(kept, data.target.values, data.sample_weight, bool(training.fit_intercept))
+        elif data.loss.name == "squared_hinge" and isinstance(model, LinearModel) and training.recipe != "paper":
+            n_features = max(plan.rule.n_features, columns.size)
+            l2 = plan.schedule.refinement_l2
+            model = calibrate(model, kept, data.target.values, data.sample_weight, l2, n_features)
         found = contributions(model, kept.values, kept.offset, data.sample_weight, units, seed=record.seed or 0)
         contribution = np.zeros(data.n_features)
         contribution[indices] = found[units[: indices.size]]
-        order = np.argsort(ranking, kind="stable")[: indices.size]
+        order = np.argsort(elimination, kind="stable")[: indices.size]
         order = order[np.argsort(-contribution[order], kind="stable")]
-        ranked = ranking.copy()
-        ranked[order] = np.arange(1, order.size + 1)
+        ranking = elimination.copy()
+        ranking[order] = np.arange(1, order.size + 1)
+        if data.target.scale is not None:
+            model = model.rescaled(data.target.mean, data.target.scale)
+        effects = None
+        if plan.network.name == "additive":
+            effects = record_effects(model, order, indices, statistics, data.normalize)
 
-        scale = data.target.scale
-        self.model_ = model if scale is None else model.rescaled(data.target.mean, scale)
-        if isinstance(self.model_, LinearModel):
-            self.coef_, self.intercept_ = self.model_.coef, self.model_.intercept
-        is_additive = plan.network.name == "additive"
-        effects = record_effects(self.model_, order, indices, statistics, data.normalize) if is_additive else None
-        ranks: dict[str, Any] = {
-            "support": support,
-            "ranking": ranked,
-            "elimination": ranking,
-            "contribution": contribution,
-        }
-        names: dict[str, Any] = {
-            "feature_names": data.feature_names,
-            "group_names": None if gating is None else gating.group_names,
-        }
-        run: dict[str, Any] = {"history": history, "choices": chosen.records(), "effects": effects}
-        self.selection_ = replace(record, **ranks, **names, groups=groups, **run)
-        self.ranking_, self.gamma_, self.n_iter_ = ranked, self.selection_.gamma, self.selection_.n_steps
-        self.n_features_to_select_ = int(self.selection_.group_support.sum())
+        self.selection_ = replace(
+            record,
+            support=support,
+            ranking=ranking,
+            elimination=elimination,
+            contribution=contribution,
+            history=history,
+            effects=effects,
+            feature_names=data.feature_names,
+            groups=None if gates is None or plan.group_names is None else gates.group,
+            group_names=plan.group_names,
+            choices={} if chosen is None else chosen.records(),
+        )
+        self.model_ = model
+        if isinstance(model, LinearModel):
+            self.coef_, self.intercept_ = model.coef, model.intercept
+        self.ranking_, self.gamma_, self.n_iter_ = ranking, support.astype(np.float32), record.n_steps
+        n_units = indices.size if gates is None or plan.group_names is None else np.unique(gates.group[indices]).size
+        self.n_features_to_select_ = n_units
         self.network_ = next((name for name, one in NETWORKS.items() if one is plan.network), plan.network.name)
         self.l2_, self.loss_ = float(plan.schedule.l2), data.loss.name
         self.normalize_, self.statistics_ = data.normalize, statistics
@@ -494,13 +516,14 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         self.n_features_in_ = data.n_features
         if data.feature_names is not None:
             self.feature_names_in_ = data.feature_names
-        if "n_features_to_select" in chosen.choices:
+        if chosen is not None and "n_features_to_select" in chosen.choices:
             self.cv_results_ = cv_results(chosen.choices["n_features_to_select"])
-        self._store_target(data.target)
+        if self._task == "classification":
+            self.classes_: Any = data.target.classes
+            self.multilabel_ = data.target.codes is None
+        else:
+            self.one_dimensional_ = data.target.one_dimensional
         return self
-
-    def _get_training(self) -> Training:
-        return _USUAL if self.training is None else self.training
 
     def _find_loss(self) -> Loss:
         automatic = isinstance(self.loss, str) and self.loss == "auto"
@@ -509,10 +532,6 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
     def _weigh(self, target: EncodedTarget, sample_weight: np.ndarray) -> np.ndarray:
         """Multiply the weights of the samples by those of their classes."""
         return sample_weight
-
-    def _store_target(self, target: EncodedTarget) -> None:
-        """Store what the fitted estimator keeps of its target."""
-        raise NotImplementedError
 
     def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Data:
         """Check and normalise a table for fits that differ in M, network, groups, ``keep`` or ``drop``.
@@ -559,14 +578,11 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         >>> [int(E2EFSClassifier(m, random_state=0).fit_prepared(data).get_support().sum()) for m in (1, 3)]
         [1, 3]
         """
-        if is_auto(self.n_features_to_select) or is_auto(self.network):
+        if self._is_automatic():
             raise ValueError("fit_prepared chooses nothing from the data: give a number of features and a network.")
-        return clone(self)._fit_data(data, progress)
-
-    def _fit_data(self, data: Data, progress: Progress | None = None) -> Any:
-        """Fit on a table that other fits share."""
-        plan = self._plan(data, shared=True)
-        return self._store(data, plan, self._run(plan, data.loss, seed_of(self.random_state), progress), Choices())
+        found = clone(self)
+        plan = found._plan(data, shared=True)
+        return found._store(data, plan, found._run(plan, data.loss, seed_of(found.random_state), progress))
 
     def copy_for(self, n_features_to_select: int) -> Any:
         """Copy the estimator for another M, not fitted, with the network that this fit chose.
@@ -609,9 +625,9 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
         """Yield (M, clone fitted for it), largest M first, on a table that all fits share, which none may write to."""
         copies = [clone(self).set_params(n_features_to_select=m) for m in sorted(set(sizes), reverse=True)]
         plans = [one._plan(data, shared=True) for one in copies]
-        engine: Any = plans[0].network.engine(self._get_training())
+        engine: Any = plans[0].network.engine(self.training or _USUAL)
         # A bar, or a seed, for each fit: else fits take common steps where the engine can do that.
-        alone = self.verbose or not isinstance(self.random_state, numbers.Integral) or plans[0].gating is not None
+        alone = self.verbose or not isinstance(self.random_state, numbers.Integral) or plans[0].gates is not None
         if alone or not hasattr(engine, "fit_path"):
             fits: Iterator[Fit] = (
                 one._run(plan, data.loss, seed_of(one.random_state), progress)
@@ -623,7 +639,7 @@ class BaseE2EFS(NamedParameters, SelectorMixin, BaseEstimator):
                 plans[0].problem, rules, data.loss, schedules, seed=int(self.random_state), progress=progress
             )
         for one, plan, fit in zip(copies, plans, fits, strict=True):
-            yield one.n_features_to_select, one._store(data, plan, fit, Choices())
+            yield one.n_features_to_select, one._store(data, plan, fit)
 
     @property
     def feature_importances_(self) -> np.ndarray:

@@ -368,11 +368,6 @@ class Watch:
             self.progress(self.what, self.done, self.total)
 
 
-def needs_choice(estimator: Any) -> bool:
-    """Check whether M or the network are to be chosen on inner folds."""
-    return is_auto(estimator.n_features_to_select) or is_auto(estimator.network)
-
-
 def round_numbers(n_features: int, least: int = 1, most: int = MOST_FEATURES) -> list[int]:
     """List values of M to try: 1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 70, 100, ... from ``least`` up to all or ``most``.
 
@@ -461,8 +456,7 @@ def choose_network(base: Any, rows: Rows, splits: Sequence[Split], watch: Watch)
             with _QUIET, warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 for (train, test), end in zip(splits, ends, strict=True):
-                    model = clone(candidate)
-                    model._fit_data(model._check(*rows.take(train)[:3]), watch)
+                    model = candidate.fit_prepared(candidate.prepare(*rows.take(train)[:3]), progress=watch)
                     X, y = rows.take(test)[:2]
                     by_row[place, end - len(test) : end] = row_scores(model.predict(X), y, base._task)
                     watch(done=1)

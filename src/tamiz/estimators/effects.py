@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -155,31 +154,18 @@ def contributions(
     """
     weights = np.ones(X.shape[0]) if weights is None else np.asarray(weights, dtype=np.float64)
     features = np.arange(X.shape[1]) if features is None else np.asarray(features)
-    if isinstance(model, LinearModel):
-        return _by_parts(lambda j, values: model.coef[:, j, None] * values, X, offset, weights, features)
-    if isinstance(model, AdditiveModel):
-        return _by_parts(lambda j, values: model.effects(j, values)[1], X, offset, weights, features)
-    return _by_exchange(model, X, offset, weights, features, seed)
-
-
-def _by_parts(
-    part: Callable[[int, np.ndarray], np.ndarray],
-    X: Any,
-    offset: np.ndarray | None,
-    weights: np.ndarray,
-    features: np.ndarray,
-) -> np.ndarray:
-    """Compute the standard deviation of what each feature adds to a sum, over all outputs."""
-    shares = weights / weights.sum()
-    table = X.tocsc() if sp.issparse(X) else X
-
-    def added(j: int) -> np.ndarray:
-        values = table[:, [j]].toarray()[:, 0] if sp.issparse(table) else table[:, j]
-        return part(j, values.astype(np.float64) + (0.0 if offset is None else offset[j]))
-
-    variances = []
+    if not isinstance(model, (LinearModel, AdditiveModel)):
+        return _by_exchange(model, X, offset, weights, features, seed)
+    shares, table, variances = weights / weights.sum(), X.tocsc() if sp.issparse(X) else X, []
     for columns in np.split(np.argsort(features, kind="stable"), np.cumsum(np.bincount(features))[:-1]):
-        total = sum(added(int(j)) for j in columns)
+        total: Any = 0.0
+        for j in columns.tolist():
+            values = table[:, [j]].toarray()[:, 0] if sp.issparse(table) else table[:, j]
+            values = values.astype(np.float64) + (0.0 if offset is None else offset[j])
+            if isinstance(model, LinearModel):
+                total = total + model.coef[:, j, None] * values
+            else:
+                total = total + model.effects(j, values)[1]
         variances.append(((total - (total @ shares)[:, None]) ** 2 @ shares).sum())
     return np.sqrt(variances)
 

@@ -91,7 +91,7 @@ class Network(Options):
         12500
         """
         given = {**{name: getattr(training, name) for name in LENGTHS}, "l2": l2}
-        if not training.is_paper:
+        if training.recipe != "paper":
             return type(self).automatic_schedule(n_samples, n_features_to_select, task, n_outputs=n_outputs, **given)
         decide = type(self).paper_schedule
         if decide is None or task == "regression":
@@ -194,7 +194,7 @@ class Dense(Network):
 
     def engine(self, training: Training) -> Engine:
         """Build the dense engine."""
-        if training.is_paper and tuple(self.hidden_layer_sizes) != PAPER_HIDDEN_LAYERS:
+        if training.recipe == "paper" and tuple(self.hidden_layer_sizes) != PAPER_HIDDEN_LAYERS:
             raise ValueError(
                 f"The paper's recipe is for hidden_layer_sizes={PAPER_HIDDEN_LAYERS}, got {self.hidden_layer_sizes!r}: "
                 "use these, or leave Training.paper() out."
@@ -254,7 +254,7 @@ def _whole_or_auto() -> list[Any]:
 def _n_starts(n_init: int | str, automatic: int, training: Training) -> int:
     if not isinstance(n_init, str):
         return int(n_init)
-    return schedules.PAPER_STARTS if training.is_paper else automatic
+    return schedules.PAPER_STARTS if training.recipe == "paper" else automatic
 
 
 #: What ``network="auto"`` tries, the simplest first; names that ``NETWORKS`` does not have are left out.
@@ -281,6 +281,8 @@ def find_network(network: str | Network | Callable[[int, int], Any]) -> Network:
     Traceback (most recent call last):
     tamiz.errors.UnknownNameError: Unknown network 'lineer'. Did you mean 'linear'? There are: linear, additive, pairs, ...
     """
+    if isinstance(network, str) and network in NETWORKS:
+        return NETWORKS[network]
     if isinstance(network, Network):
         return network
     if callable(network):

@@ -194,11 +194,6 @@ class Training(Options):
             "max_memory": [finite_number(0, or_equal=False), None],
         }
 
-    @property
-    def is_paper(self) -> bool:
-        """Whether the paper's recipe is followed."""
-        return self.recipe == "paper"
-
 
 @dataclass(kw_only=True, repr=False)
 class Auto(Options):

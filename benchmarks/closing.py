@@ -58,7 +58,7 @@ def measure_images(variant, m):
     import torch
     from torch import nn
 
-    from tamiz.paper.images import Configuration, load_pictures
+    from tamiz.paper.images import Images, load_pictures
     from tamiz.torch import FeatureMask, train
 
     torch.set_num_threads(1)
@@ -66,7 +66,7 @@ def measure_images(variant, m):
     home = str(find_data_home())
     pictures = load_pictures("mnist", home, load_checked("mnist", home)[1], 0)
     layers = nn.Linear(784, 32, bias=False), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 10)
-    phases = Configuration().phases(variant, len(pictures.train))
+    phases = Images().phases(variant, len(pictures.train))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         record = train(

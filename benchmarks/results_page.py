@@ -2,13 +2,13 @@
 
     python benchmarks/results_page.py RUN... --out docs/results.md
 
-The summary has one line for each data set and recipe; tables, pictures and every score of a run go into a folder beside it.
+Tables, pictures and every score of a run go into a folder beside the summary, named after the folder of the run. The summary has
+one line for each data set and recipe of all runs that have a page there, those of earlier calls too.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import gzip
 import json
 import re
@@ -103,68 +103,70 @@ def basis_lines(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def timing(path: Path) -> str:
-    """Write the seconds of a run as a table, methods down and data sets across."""
-    if not path.exists():
+def timing(seconds: Mapping[str, Mapping[str, float]]) -> str:
+    """Write the seconds of a run (data set -> method -> seconds) as a table, methods down and data sets across."""
+    if not seconds:
         return ""
-    with open(path, encoding="utf-8", newline="") as file:
-        records = list(csv.DictReader(file))
-    measure = list(records[0])[-1]
-    columns = list(dict.fromkeys(record["dataset"] for record in records))
-    found = {(record["method"], record["dataset"]): f"{float(record[measure]):.3g}" for record in records}
-    methods = dict.fromkeys(method for method, _ in found)
-    lines = [[method, *(found.get((method, column), "–") for column in columns)] for method in methods]
-    return f"## Seconds\n\n{measure.capitalize()}.\n\n" + markdown_table(["method", *columns], lines)
+    methods = dict.fromkeys(method for found in seconds.values() for method in found)
+    lines = [
+        [method, *(f"{found[method]:.3g}" if method in found else "–" for found in seconds.values())]
+        for method in methods
+    ]
+    return "## Seconds\n\nMedian seconds of one selection.\n\n" + markdown_table(["method", *seconds], lines)
 
 
-def write_page(folders: Sequence[Path], target: Path) -> list[Path]:
-    """Write the summary of several runs to a file, and the pages of the runs, their scores and pictures beside it."""
-    order = list(PROTOCOLS)
-    runs = []
+def made_by(record: Mapping[str, Any]) -> str:
+    """Say how a run was made: command, date, sources, versions and processor."""
+    versions = ", ".join(f"{package} {version}" for package, version in record["versions"].items())
+    how = f"{' and '.join(record['sources'])}; {versions}; {record['processor']}"
+    return f"Made by `{record['command']}` on {record['date']} ({how})."
+
+
+def write_run(folder: Path, pages: Path) -> None:
+    """Write the page of a run, named after its folder, every score beside it, and its pictures."""
+    content, record = (json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in ("results", "run"))
+    name = folder.name
+    heading, _, text = (folder / "results.md").read_text(encoding="utf-8").strip().partition("\n")
+    pictures = {f"{name}-{path.name}": path for path in sorted(folder.glob("*.png"))}
+    shown = [f"![{path.stem} of the run](../images/{picture})" for picture, path in pictures.items()]
+    # The tables were written as a section of a page; here they are all of it.
+    text = re.sub(r"^#(?=##)", "", text, flags=re.MULTILINE)
+    link = f"Every score: [{name}.json.gz]({name}.json.gz)."
+    parts = [f"# {heading.lstrip('# ')}", f"{made_by(record)} {link}", text, *shown, timing(record["seconds"])]
+    page = without_breaks("\n\n".join(part.strip() for part in parts if part.strip()) + "\n")
+    raw = json.dumps({"run": record, **content}, ensure_ascii=False, separators=(",", ":"))
+    contents = {pages / f"{name}.md": page, pages / f"{name}.json.gz": gzip.compress(raw.encode(), mtime=0)}
+    contents |= {pages.parent / "images" / picture: path.read_bytes() for picture, path in pictures.items()}
+    for place, content in contents.items():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(place, content)
+
+
+def write_page(folders: Sequence[Path], target: Path) -> None:
+    """Write the pages of some runs, then the summary of all runs that have a page."""
+    pages = target.with_suffix("")
     for folder in folders:
-        content, record = (
-            json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in ("results", "run")
-        )
-        runs.append((order.index(content["protocol"]), folder, content, record))
-    pages, images = target.with_suffix(""), target.parent / "images"
-    contents: dict[Path, str | bytes] = {}
-    names: list[str] = []
-    scores, links = [], []
-    for _, folder, content, record in sorted(runs, key=lambda run: run[0]):
-        number = 1 + sum(name.rstrip("-0123456789") == content["protocol"] for name in names)
-        name = content["protocol"] + ("" if number == 1 else f"-{number}")
-        names.append(name)
-        heading, _, text = (folder / "results.md").read_text(encoding="utf-8").strip().partition("\n")
-        title = heading.lstrip("# ")
-        versions = ", ".join(f"{package} {version}" for package, version in record["versions"].items())
-        how = f"{' and '.join(record['sources'])}; {versions}; {record['processor']}"
-        made_by = f"Made by `{record['command']}` on {record['date']} ({how})."
-        pictures = {f"{name}-{path.name}": path for path in sorted(folder.glob("*.png"))}
-        shown = [f"![{path.stem} of the run](../images/{picture})" for picture, path in pictures.items()]
-        # The tables were written as a section of a page; here they are all of it.
-        text = re.sub(r"^#(?=##)", "", text, flags=re.MULTILINE)
-        link = f"Every score: [{name}.json.gz]({name}.json.gz)."
-        parts = [f"# {title}", f"{made_by} {link}", text, *shown, timing(folder / "timing.csv")]
-        contents[pages / f"{name}.md"] = without_breaks(
-            "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
-        )
-        raw = json.dumps({"run": record, **content}, ensure_ascii=False, separators=(",", ":"))
-        contents[pages / f"{name}.json.gz"] = gzip.compress(raw.encode(), mtime=0)
-        contents |= {images / picture: path.read_bytes() for picture, path in pictures.items()}
-        scores += [(content["protocol"], f"{pages.name}/{name}.md", score) for score in content.get("scores", ())]
-        links.append(f"- [{title}]({pages.name}/{name}.md). {made_by}")
-    rows = headline_rows(scores)
+        write_run(folder, pages)
+    order, found = list(PROTOCOLS), []
+    for path in sorted(pages.glob("*.json.gz"), key=lambda path: path.name.removesuffix(".json.gz")):
+        content, page = json.loads(gzip.decompress(path.read_bytes())), path.with_suffix("").with_suffix(".md")
+        found.append((order.index(content["protocol"]), f"{pages.name}/{page.name}", page, content))
+    found.sort(key=lambda run: run[0])
+    rows = headline_rows(
+        [(content["protocol"], link, score) for _, link, _, content in found for score in content.get("scores", ())]
+    )
+    titles = [page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ") for _, _, page, _ in found]
+    links = [
+        f"- [{title}]({link}). {made_by(content['run'])}"
+        for title, (_, link, _, content) in zip(titles, found, strict=True)
+    ]
     parts = [
         _INTRODUCTION.strip(),
         *([summary_table(rows), basis_lines(rows)] if rows else []),
         "## Runs",
         "\n".join(links),
     ]
-    contents[target] = without_breaks("\n\n".join(parts) + "\n")
-    for place, content in contents.items():
-        place.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(place, content)
-    return list(contents)
+    write_atomic(target, without_breaks("\n\n".join(parts) + "\n"))
 
 
 def without_breaks(text: str) -> str:
@@ -174,7 +176,7 @@ def without_breaks(text: str) -> str:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="+", type=Path, metavar="RUN")
+    parser.add_argument("folders", nargs="*", type=Path, metavar="RUN")
     parser.add_argument("--out", type=Path, default=Path("docs/results.md"))
     given = parser.parse_args()
-    print(f"Wrote {len(write_page(given.folders, given.out))} files.")
+    write_page(given.folders, given.out)

@@ -14,7 +14,6 @@ import pytest
 from typer.testing import CliRunner
 
 from tamiz.cli.main import app
-from tamiz.paper import runner as dask_runner
 
 QUICK = ["reproduce", "ground-truth", "--problems", "xor", "--sizes", "8", "--folds", "2", "-m", "relieff"]
 
@@ -37,8 +36,8 @@ def run(*words):
         (["ground-truth", "--problems", "rong"], "Did you mean 'ring'?"),
         (["images", "-d", "colon"], "colon holds no images"),
         (["images", "--depth", "17"], "The depth of a Wide ResNet is 6n + 4"),
-        (["madelon", "-m", "svmrfee"], "Did you mean 'svm-rfe'?"),
-        (["madelon", "--learners", "SVM"], "madelon has no option --learners; it has --seed, --methods, -k, --runs."),
+        (["ground-truth", "-m", "svmrfee"], "Did you mean 'svm-rfe'?"),
+        (["surfaces", "--learners", "SVM"], "surfaces has no option --learners; it has --seed, --points."),
         (["micro"], "Unknown protocol 'micro'"),
         (["surfaces", "--points", "1"], "--points must be at least 2, got 1"),
     ],
@@ -64,19 +63,12 @@ def test_out_that_is_a_file(tmp_path):
     assert "Name another folder with --out" in done.stderr
 
 
-def test_unreachable_cluster(tmp_path, monkeypatch):
-    monkeypatch.setattr(dask_runner, "CONNECT_TIMEOUT", 0.2)
-    done = run(*QUICK, "--dask", "tcp://127.0.0.1:9", "--out", tmp_path / "run")
-    assert done.exit_code == 3
-    assert "No Dask scheduler answers" in done.stderr
-
-
 def test_surfaces(tmp_path):
     done = run("reproduce", "surfaces", "--out", tmp_path / "run", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["protocol"] == "surfaces"
     files = sorted(path.name for path in (tmp_path / "run").iterdir())
-    assert files == ["cells", "figure.png", "results.csv", "results.json", "results.md", "run.json"]
+    assert files == ["cells", "figure.png", "results.json", "results.md", "run.json"]
 
 
 @pytest.mark.data
@@ -90,7 +82,7 @@ def test_microarray_from_the_command_to_the_page(tmp_path):
     assert "9 cells computed, 0 found finished, 0 failed, in" in done.stderr
     assert "Fisher, SVM" in done.stdout
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["cells", "results.csv", "results.json", "results.md", "run.json", "timing.csv"]
+    assert names == ["cells", "results.json", "results.md", "run.json"]
     before = {name: (tmp_path / name).read_bytes() for name in names if name.startswith("results")}
     done = run(*words)
     assert "0 cells computed, 9 found finished" in done.stderr

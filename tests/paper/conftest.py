@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import http.server
+import importlib.util
 import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tamiz.paper import download
 from tamiz.paper.datasets import REGISTRY, Dataset, DatasetEntry, write_cached
-from tamiz.paper.ground_truth import GroundTruth
 from tamiz.paper.protocol import PROTOCOLS
 from tamiz.paper.recipes import load_checked
 
@@ -90,38 +91,28 @@ def hasty(monkeypatch) -> None:
         monkeypatch.setattr(download, name, value)
 
 
-def _mount(path, options: str) -> None:
-    if sys.platform != "linux" or os.geteuid() != 0:
-        pytest.skip("needs root on Linux to mount a small disk")
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(path)], capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"mounting is not allowed here: {done.stderr.strip()}")
+def _disk(name, options, about):
+    """Make a fixture: a folder on a disk of its own."""
+
+    def mounted(tmp_path):
+        if sys.platform != "linux" or os.geteuid() != 0:
+            pytest.skip("needs root on Linux to mount a small disk")
+        path = tmp_path / "disk"
+        path.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"mounting is not allowed here: {done.stderr.strip()}")
+        yield path
+        subprocess.run(["umount", str(path)], check=True)
+
+    mounted.__doc__ = about
+    return pytest.fixture(mounted, name=name)
 
 
-def _disk(tmp_path, options):
-    path = tmp_path / "disk"
-    path.mkdir()
-    _mount(path, options)
-    yield path
-    subprocess.run(["umount", str(path)], check=True)
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A folder on a disk of 256 kB."""
-    yield from _disk(tmp_path, "size=256k")
-
-
-@pytest.fixture
-def tiny_disk(tmp_path):
-    """A folder on a disk of 32 kB: room for a few cells."""
-    yield from _disk(tmp_path, "size=32k")
-
-
-@pytest.fixture
-def read_only_disk(tmp_path):
-    """A folder that not even root may write to."""
-    yield from _disk(tmp_path, "size=256k,ro")
+small_disk = _disk("small_disk", "size=256k", "A folder on a disk of 256 kB.")
+tiny_disk = _disk("tiny_disk", "size=32k", "A folder on a disk of 32 kB: room for a few cells.")
+read_only_disk = _disk("read_only_disk", "size=256k,ro", "A folder that not even root may write to.")
 
 
 @pytest.fixture(scope="session")
@@ -133,10 +124,17 @@ def data_home():
     return home
 
 
-@pytest.fixture(scope="session")
-def quick_cells():
-    """Some cells of the ground-truth protocol, a few milliseconds each."""
-    return GroundTruth(problems=["xor"], methods=["relieff"], sizes=[8, 16], folds=6).make_cells()
+@pytest.fixture
+def script():
+    """Import a script of the benchmarks by its name."""
+
+    def load(name):
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / "benchmarks" / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
 
 
 @pytest.fixture
@@ -156,6 +154,7 @@ def table(monkeypatch, tmp_path):
 
 
 TOY = """
+import time
 from collections.abc import Sequence
 from tamiz._utils.extras import require
 from tamiz.paper.protocol import Cell, Protocol
@@ -170,10 +169,11 @@ class Toy(Protocol):
     def make_cells(self, data_home=None):
         return [Cell(self.name, f"square of {n}", {"n": n, "seed": self.seed}) for n in self.numbers]
 
-    @staticmethod
-    def run_cell(settings, data_home):
+    @classmethod
+    def run_cell(cls, settings, data_home):
         if settings["n"] == 13:
             raise ArithmeticError("13 brings bad luck")
+        time.sleep(0.01 if settings["n"] > 99 else 0)
         return {"square": settings["n"] ** 2}
 
     def describe(self, cells, results):
@@ -183,7 +183,7 @@ class Toy(Protocol):
         found = {cell.settings["n"]: results[cell.key]["square"] for cell in cells if cell.key in results}
         table = markdown_table(["n", "square"], [[str(n), str(square)] for n, square in found.items()])
         content = {"protocol": self.name, "squares": list(found.values()), "failures": dict(failures)}
-        return ProtocolSummary("Squares", table, [{"n": n, "square": square} for n, square in found.items()], content)
+        return ProtocolSummary("Squares", table, content)
 
     def draw(self, summary, cells, results, folder):
         require("no_such_drawing_package", "plot", "The figure")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,7 +17,6 @@ from torch import nn, tensor
 from tamiz.baselines import DFS, ISFS, SFS, SFSDFS
 from tamiz.core.losses import get_loss
 from tamiz.engines.contract import Problem
-from tamiz.errors import DivergenceError
 from tamiz.paper.deep import IMAGES, NAIVE, Recipe
 from tamiz.paper.networks import (
     NaiveSVM,
@@ -29,7 +29,9 @@ from tamiz.paper.networks import (
 )
 
 HINGE, ERROR = get_loss("squared_hinge"), get_loss("squared_error")
-KINDS = [DFS, SFS, ISFS, SFSDFS]
+#: iSFS drops half of the columns in each round here, so that the rounds are few.
+KINDS = [DFS, SFS, partial(ISFS, keep_ratio=0.5), SFSDFS]
+EACH = pytest.mark.parametrize("kind", KINDS, ids=["DFS", "SFS", "ISFS", "SFSDFS"])
 #: Four rows, the first column is the class, the second says nothing about it.
 CORNERS = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
 CORNER_CLASSES = np.array([1, 1, 0, 0])
@@ -66,20 +68,8 @@ def sgd(learning_rate, epochs=1, **more):
 # ---- training
 
 
-def train_by_torch(problem, recipe):
-    network = NaiveSVM(5, 1)
-    fit_network(network, problem, recipe, HINGE, seed=1)
-    return network.linear
-
-
-def train_by_engine(problem, recipe):
-    network = NaiveSVM(5, 1)
-    fit_linear(network.linear, problem, recipe, HINGE, seed=1)
-    return network.linear
-
-
-@pytest.mark.parametrize("train", [train_by_torch, train_by_engine])
-def test_the_weighted_squared_hinge_with_its_penalty_is_minimised(train):
+@pytest.mark.parametrize("fit", [fit_network, lambda network, *rest, **more: fit_linear(network.linear, *rest, **more)])
+def test_the_weighted_squared_hinge_with_its_penalty_is_minimised(fit):
     """The compiled engine and torch end in the same minimum, which scipy finds too."""
     problem, codes = two_classes(weighted=True)
     weights, signs = problem.sample_weight, codes * 2.0 - 1
@@ -89,9 +79,10 @@ def test_the_weighted_squared_hinge_with_its_penalty_is_minimised(train):
         return weights @ margins**2 / weights.sum() + 0.1 * parameters[:-1] @ parameters[:-1]
 
     best = minimize(objective, np.zeros(6), tol=1e-10).x
-    linear = train(problem, quick(400, learning_rate=0.05, batch_size=40, l2=0.1, l2_over_samples=False))
-    np.testing.assert_allclose(linear.weight.detach().numpy()[0], best[:-1], atol=3e-3)
-    np.testing.assert_allclose(linear.bias.item(), best[-1], atol=3e-3)
+    network = NaiveSVM(5, 1)
+    fit(network, problem, quick(400, learning_rate=0.05, batch_size=40, l2=0.1, l2_over_samples=False), HINGE, seed=1)
+    found = torch.cat([network.linear.weight[0], network.linear.bias]).detach().numpy()
+    np.testing.assert_allclose(found, best, atol=3e-3)
 
 
 def test_rates_and_penalty_by_hand():
@@ -158,26 +149,26 @@ def test_saliency_of_a_network_by_hand():
 # ---- what all four promise
 
 
-@parametrize_with_checks([kind(**kind._fast_test_params) for kind in KINDS])
+@parametrize_with_checks([kind(recipe=quick()) for kind in KINDS])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.parametrize("network", ["linear", "mlp"])
-@pytest.mark.parametrize(("kind", "more"), [(DFS, {}), (SFS, {}), (ISFS, {"keep_ratio": 0.6}), (SFSDFS, {})])
-def test_informative_columns_are_found(kind, more, network):
+@EACH
+def test_informative_columns_are_found(kind, network):
     for n_classes in (2, 3):
         X, y = informative_table(n_classes, n_samples=240)
-        selector = kind(2, network=network, recipe=EASY, random_state=0, **more).fit(X, y)
+        selector = kind(2, network=network, recipe=EASY, random_state=0).fit(X, y)
         assert selector.get_support(indices=True).tolist() == [2, 7]
     X, _ = informative_table()
-    selector = kind(2, network=network, recipe=replace(EASY, epochs=60), random_state=0, **more)
+    selector = kind(2, network=network, recipe=replace(EASY, epochs=60), random_state=0)
     selector.fit(X, 1000 * (X[:, 3] - 2 * X[:, 5]) + 0.5)
     assert selector.task_ == "regression"
     assert selector.get_support(indices=True).tolist() == [3, 5]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@EACH
 def test_seeds_scales_constants_and_sparse_tables(kind):
     X, y = informative_table()
     X[:, 0], X[:, 4] = 0.1, 0.0
@@ -209,7 +200,7 @@ def test_seeds_scales_constants_and_sparse_tables(kind):
     assert np.array_equal(named.scores_, coded.scores_)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@EACH
 def test_networks_of_the_users_own_and_images(kind):
     X, y = informative_table()
     seen = []
@@ -237,12 +228,12 @@ BAD = [
     ({"input_shape": (1, 8, 8)}, "has 64 entries, but X has 12 columns"),
     ({"recipe": replace(NAIVE, loss="squared_error")}, "is for regression, the target has classes"),
     ({"network": lambda n, k: nn.Flatten(0)}, r"must give 1 output\(s\) per row"),
-    ({"network": lambda n, k: nn.Linear(n, 3)}, r"for 2 rows \(2, 1\), got \(2, 3\)"),
+    ({"network": lambda n, k: nn.Linear(n, 3)}, r"shape \(2, 1\) for 2 rows; it gave \(2, 3\)"),
     ({"device": "gpu"}, "device must be the name of a device"),
 ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@EACH
 def test_bad_parameters(kind):
     X, y = informative_table(n_samples=20)
     for parameters, message in BAD:
@@ -253,9 +244,8 @@ def test_bad_parameters(kind):
     with pytest.raises(ValueError, match="n_features_to_select=13 is more than the 12"):
         kind(13).fit(X, y)
     wild = replace(quick(2), learning_rate=1e30)
-    with pytest.raises(ValueError, match=r"not finite|infinite or NaN") as caught:
+    with pytest.raises(ValueError, match=r"not finite|infinite or NaN"):
         kind(2, recipe=wild, normalize=None, network="mlp" if kind is DFS else "linear").fit(X * 1e15, y)
-    assert isinstance(caught.value, (DivergenceError, ValueError))
 
 
 # ---- each of them
@@ -288,7 +278,9 @@ def test_the_penalty_of_dfs():
     assert selector.scores_[0] > 1.01
     assert selector.scores_[1] == pytest.approx(1.0, abs=1e-4), "a useless column keeps its weight"
     X, y = informative_table()
-    sums = [DFS(l1=l1, recipe=quick(20), random_state=0).fit(X, y).scores_.sum() for l1 in (0.0, 0.001, 0.1)]
+    sums = [
+        DFS(l1=l1, recipe=quick(20, batch_size=15), random_state=0).fit(X, y).scores_.sum() for l1 in (0.0, 0.001, 0.1)
+    ]
     assert sums[0] > sums[1] > sums[2]
     for parameters in ({"l1": -1.0}, {"l2": np.nan}):
         with pytest.raises(ValueError, match=r"must be a float in the range \[0.0, inf\)"):
@@ -297,14 +289,15 @@ def test_the_penalty_of_dfs():
 
 def test_sfs_of_a_linear_network_ranks_by_its_weights():
     X, y = informative_table()
-    selector = SFS(3, random_state=0).fit(X, y)
+    assert SFS(3, random_state=0).fit(X, y).n_steps_ == 150 * 45, "the recipe of the paper, batches of two rows"
+    recipe = quick(60, batch_size=15, learning_rate=0.01)
+    selector = SFS(3, recipe=recipe, random_state=0).fit(X, y)
     network = NaiveSVM(12, 1)
     rows = torch.erf(torch.tensor((X - X.mean(0)) / X.std(0, ddof=1) / np.sqrt(2), dtype=torch.float32)).numpy()
     weights = np.where(y == 1, 0.5 / y.mean(), 0.5 / (1 - y.mean()))
-    fit_network(network, Problem(rows, HINGE.encode(y, 2), weights), NAIVE, HINGE)
+    fit_network(network, Problem(rows, HINGE.encode(y, 2), weights), recipe, HINGE)
     share = np.abs(network.linear.weight.detach().numpy()[0])
     np.testing.assert_allclose(selector.scores_ * selector.training_loss_, share / share.sum(), atol=0.01)
-    assert selector.n_steps_ == 150 * 45
 
 
 def test_rounds_of_isfs():

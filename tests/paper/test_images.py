@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 
 import tamiz.torch
 from tamiz.paper import images, networks
-from tamiz.paper.images import NEW, OWN, Configuration, Images, Pictures, run_method
+from tamiz.paper.images import NEW, OWN, Images, run_method
+from tamiz.paper.recipes import Parts, load_checked
 
-TINY = Configuration(depth=10, width=1, epochs=2, batch_size=8)
+TINY = Images(depth=10, width=1, epochs=2, batch_size=8)
 SEEDS = (1, 2)
 
 
@@ -24,7 +23,7 @@ def stripes():
     rows = generator.normal(size=(120, 8, 8)).astype(np.float32)
     rows[:, 2] += 3.0 * y[:, None]
     flat = rows.reshape(120, 64)
-    return Pictures(flat[:80], y[:80], flat[80:], y[80:], (1, 8, 8))
+    return Parts(flat[:80], y[:80], flat[80:], y[80:], (1, 8, 8))
 
 
 @pytest.fixture
@@ -51,7 +50,7 @@ def trained(monkeypatch):
 @pytest.mark.filterwarnings("ignore:The mask did not settle")
 @pytest.mark.parametrize(("method", "variant"), [("e2efs", "hard"), ("e2efs-soft", "soft")])
 def test_e2efs_is_trained_selected_and_refined_as_the_paper_says(stripes, trained, method, variant):
-    result = run_method(method, stripes, TINY, [8, 16], SEEDS)
+    result = run_method(TINY, method, stripes, [8, 16], SEEDS)
     alone, masked = trained
     assert alone == [(2, 64), (2, 8), (2, 16)], "on all pixels first, then a new network on each selection"
     phases = TINY.phases(variant, 80)
@@ -62,8 +61,8 @@ def test_e2efs_is_trained_selected_and_refined_as_the_paper_says(stripes, traine
         waited = max(phases["selection_steps"], run["selection"].closed_at)
         assert run["selection"].n_steps == waited + run["refinement_steps"]
         assert run["refinement_steps"] == 2 * 10
-        assert run["refinement_rates"] == TINY.recipe.rates()
-    fresh = images.new_network(stripes, TINY, SEEDS[0], "cpu")
+        assert run["refinement_rates"] == TINY.training.rates()
+    fresh = images.new_network(TINY, stripes, SEEDS[0])
     untrained = torch.cat([parameter.detach().reshape(-1) for parameter in fresh.parameters()])
     assert torch.equal(masked[0]["start"], masked[1]["start"]), "every M starts from the same network"
     assert (masked[0]["start"] - untrained).abs().max() > 0.01, "which was trained on all pixels"
@@ -74,9 +73,9 @@ def test_e2efs_is_trained_selected_and_refined_as_the_paper_says(stripes, traine
 
 
 def test_lengths_are_the_papers():
-    full = Configuration()
-    assert (full.depth, full.width) == (16, 4)
-    recipe = full.recipe
+    full = Images()
+    assert (full.depth, full.width, full.epochs, full.images) == (16, 4, 110, 0)
+    recipe = full.training
     assert (recipe.optimizer, recipe.learning_rate, recipe.decay_every, recipe.epochs) == ("sgd", 0.1, 30, 110)
     assert (recipe.l2, recipe.l2_over_samples, recipe.momentum, recipe.batch_size) == (5e-4, False, 0.9, 128)
     # 60,000 rows in batches of 128 are 469 steps.
@@ -84,14 +83,12 @@ def test_lengths_are_the_papers():
     assert soft == {"ramp_steps": 250 * 469, "selection_steps": 70 * 469, "max_steps": 70 * 469}
     assert hard == {"ramp_steps": 100 * 469, "selection_steps": 70 * 469, "max_steps": 110 * 469}
     assert full.mask_learning_rate("soft", 60000) == 0.01
-    assert replace(full, epochs=11).phases("soft", 60000)["selection_steps"] == 7 * 469
-    plan = Images()
-    assert (plan.depth, plan.width, plan.epochs, plan.images) == (16, 4, 110, 0)
+    assert Images(epochs=11).phases("soft", 60000)["selection_steps"] == 7 * 469
 
 
 @pytest.mark.parametrize("method", ["dfs", "sfs", "isfs", "sfs+dfs", "random", "all"])
 def test_baselines_are_judged_by_new_networks_alone(stripes, trained, method):
-    result = run_method(method, stripes, TINY, [32, 60], SEEDS)
+    result = run_method(TINY, method, stripes, [32, 60], SEEDS)
     alone, masked = trained
     assert masked == []
     judged = [(2, 64)] if method == "all" else [(2, 32), (2, 60)]
@@ -106,14 +103,12 @@ def test_baselines_are_judged_by_new_networks_alone(stripes, trained, method):
 def test_equal_selections_are_judged_equal_whatever_chose_them(stripes):
     """With all pixels to be kept there is nothing to choose: every method must come out with the same accuracy."""
     found = [
-        run_method(method, stripes, TINY, [64], SEEDS)["scores"][0][2] for method in ("all", "random", "sfs", "e2efs")
+        run_method(TINY, method, stripes, [64], SEEDS)["scores"][0][2] for method in ("all", "random", "sfs", "e2efs")
     ]
     assert found == [found[0]] * 4
 
 
 def test_parts_are_drawn_once_for_all_methods(data_home):
-    from tamiz.paper.recipes import load_checked
-
     _, checksum = load_checked("mnist", data_home)
     few = images.load_pictures("mnist", data_home, checksum, 50)
     assert (few.train.shape, few.test.shape, few.shape, few.n_classes) == ((50, 784), (50, 784), (1, 28, 28), 10)

@@ -12,7 +12,7 @@ from tamiz.cli import options as opt
 from tamiz.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OUTPUT, EXIT_USAGE, CommandError
 
 #: Arguments of the command that are no options of a protocol.
-_RUNNING = ("protocol", "jobs", "dask", "out", "json", "quiet")
+_RUNNING = ("protocol", "jobs", "out", "json", "quiet")
 Text: TypeAlias = str | None
 Number: TypeAlias = int | None
 tables, images_, running = (
@@ -20,8 +20,8 @@ tables, images_, running = (
     for panel in ("Tables", "Images", "Running")
 )
 PROTOCOL_HELP = (
-    "microarray (the table of gene and challenge data), three-layer (figure 2), images (MNIST and others), surfaces (figure 1), "
-    "ground-truth (tables with a known truth) or madelon (20 features, AUROC)."
+    "microarray (the table of gene and challenge data), three-layer (figure 2), images (MNIST and others), surfaces (figure 1) "
+    "or ground-truth (tables with a known truth)."
 )
 
 
@@ -30,12 +30,12 @@ def reproduce(
     datasets: Annotated[Text, tables("--datasets", "-d", help="Separated by commas; see tamiz datasets.")] = None,
     methods: Annotated[Text, tables("--methods", "-m", help="Separated by commas; random and all are added.")] = None,
     problems: Annotated[Text, tables(help="Of ground-truth: ring, xor, ring+xor, ring+xor+sum.")] = None,
-    learners: Annotated[Text, tables(help="Of microarray: NaiveF, Naive, SVM.")] = None,
+    learners: Annotated[Text, tables(help="Of microarray: NaiveF, Naive, SVM; of three-layer: anew, joint.")] = None,
     k: Annotated[Text, tables("-k", help="Numbers of features, separated by commas.")] = None,
     sizes: Annotated[Text, tables(help="Of ground-truth: numbers of columns, separated by commas.")] = None,
     repeats: Annotated[Number, tables(help="Repeats of the three folds (20).")] = None,
     folds: Annotated[Number, tables(help="Of ground-truth: folds of each table (6).")] = None,
-    runs: Annotated[Number, tables(help="Runs with other seeds, of madelon and images.")] = None,
+    runs: Annotated[Number, tables(help="Of images: runs with other seeds (1).")] = None,
     points: Annotated[Number, tables(help="Of surfaces: points of each axis (41).")] = None,
     grid: Annotated[Text, tables(help="Grid of the SVM: small, or full (the authors', ten times the work).")] = None,
     recipe: Annotated[Text, tables(help="How networks are trained: paper (default), tamiz, or both.")] = None,
@@ -47,7 +47,6 @@ def reproduce(
     device: Annotated[Text, images_(help="Where torch runs: cpu (default), cuda.")] = None,
     seed: Annotated[Number, running(help="The same seed gives the same result (0).", max=2**31 - 1)] = None,
     jobs: Annotated[Number, running("--jobs", "-j", help="Processes side by side (all cores).", min=1)] = None,
-    dask: Annotated[Text, running(help="Address of a Dask scheduler, such as tcp://host:8786.")] = None,
     out: Annotated[Path | None, running("--out", "-o", help="Folder of the run (tamiz-reproduce-NAME).")] = None,
     json: opt.Json = False,
     quiet: opt.Quiet = False,
@@ -81,7 +80,6 @@ def reproduce(
                 plan,
                 folder,
                 jobs=jobs,
-                dask=dask,
                 data_home=str(find_data_home().absolute()),
                 progress=lambda done, total, note: terminal.progress("cells", done, total),
                 warn=terminal.say,

@@ -142,8 +142,6 @@ class NetworkSelector(BaselineSelector):
         "device": [str],
         "verbose": ["verbose"],
     }
-    #: Parameters that make a fit fast enough for tests that fit many times.
-    _fast_test_params: ClassVar[dict[str, Any]] = {"recipe": NAIVE.with_epochs(5)}
 
     def _score_rows(self, setting: Setting) -> np.ndarray:
         """Compute one non-negative score per feature."""
@@ -194,23 +192,31 @@ class NetworkSelector(BaselineSelector):
         self, setting: Setting, rows: np.ndarray, penalty: tuple[float, float] | None = None, seed_offset: int = 0
     ) -> tuple[Any, Problem]:
         """Train a new network on rows, behind the layer of DFS if there is a penalty on it."""
+        from torch import nn
+
         from tamiz.paper import networks
         from tamiz.torch.batches import full_sizes
-        from tamiz.torch.trainer import seeded
+        from tamiz.torch.engine import build_checked
 
         problem, seed, recipe = replace(setting.problem, X=rows), setting.seed + seed_offset, setting.recipe
-        shape = rows.shape[1] if self.input_shape is None else tuple(self.input_shape)
-        with seeded(seed):
-            named = isinstance(self.network, str)
-            build = partial(networks.make_network, self.network) if named else self.network  # type: ignore[arg-type]
-            network: Any = build(shape, problem.n_outputs)  # type: ignore[operator]
-        model, layer = networks.put_behind(network, shape, problem.n_outputs, penalty is not None)
+        build: Any = self.network if callable(self.network) else partial(networks.make_network, self.network)
+
+        def build_flat(n_inputs: int, n_outputs: int) -> Any:
+            if self.input_shape is None:
+                return build(n_inputs, n_outputs)
+            shape = tuple(self.input_shape)
+            return nn.Sequential(nn.Unflatten(1, shape), build(shape, n_outputs))
+
+        model = build_checked(build_flat, rows.shape[1], problem.n_outputs, seed)
+        added = None
+        if penalty is not None:
+            layer = networks.OneToOne(rows.shape[1])
+            model, added = nn.Sequential(layer, model), partial(layer.penalty, *penalty)
         model = model.to(self.device)
-        networks.check_outputs(model, rows, problem.n_outputs)
-        if self.network == "linear" and layer is None and recipe.optimizer == "adam" and self.device == "cpu":
-            networks.fit_linear(network.linear, problem, recipe, setting.loss, seed)
+        if self.network == "linear" and penalty is None and recipe.optimizer == "adam" and self.device == "cpu":
+            linear = next(module for module in model.modules() if isinstance(module, nn.Linear))
+            networks.fit_linear(linear, problem, recipe, setting.loss, seed)
         else:
-            added = None if layer is None or penalty is None else partial(layer.penalty, *penalty)
             shown = bool(self.verbose)
             networks.fit_network(model, problem, recipe, setting.loss, penalty=added, seed=seed, progress=shown)
         self.n_steps_ += recipe.epochs * len(full_sizes(problem.n_samples, recipe.batch_size_for(problem.n_samples)))

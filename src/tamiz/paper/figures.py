@@ -11,95 +11,33 @@ import numpy as np
 from tamiz._utils.extras import require
 from tamiz.baselines.registry import get_method
 from tamiz.core import binary_penalty, penalty
-from tamiz.evaluation.comparison import make_seeded
-from tamiz.evaluation.metrics import BALANCED_ACCURACY
 from tamiz.paper import recipes
+from tamiz.paper.microarray import ANEW, CURVES, JOINT, M_VALUES, SplitProtocol
 from tamiz.paper.numbers import THREE_LAYER_MADELON, THREE_LAYER_MADELON_SIZES
-from tamiz.paper.protocol import REFERENCES, Cell, Protocol, seed_from
+from tamiz.paper.protocol import REFERENCES, Cell, Protocol
 from tamiz.paper.tables import ProtocolSummary, TableRow, display_name, format_cell, markdown_table, with_recipe
 
-_NETWORK = "mlp"
-#: Networks of the rows: the one that selected (E2E-FS), and one trained anew on what was selected.
-JOINT, ANEW = "joint", "anew"
 
-
-def curve_sizes_of(dataset: str) -> tuple[int, ...]:
-    """Numbers of features of a curve: few for MADELON, of whose columns 20 matter.
-
-    Examples
-    --------
-    >>> curve_sizes_of("madelon"), curve_sizes_of("dexter")
-    ((5, 10, 15, 20), (10, 50, 100, 150, 200))
-    """
-    return THREE_LAYER_MADELON_SIZES if dataset == "madelon" else (10, 50, 100, 150, 200)
-
-
-class ThreeLayer(Protocol):
+class ThreeLayer(SplitProtocol):
     """The figure with the three-layer network: balanced accuracy against the number of features."""
 
     name = "three-layer"
-    measure = BALANCED_ACCURACY.name
-    n_published, test_share = recipes.N_FOLDS * recipes.N_REPEATS, 1 / recipes.N_FOLDS
+    network = "mlp"
     headline_detail = ANEW
-    choices: ClassVar = {"recipe": (*recipes.RECIPES, "both")}
+    choices: ClassVar = {**SplitProtocol.choices, "learners": CURVES}
 
     datasets: Sequence[str] = ("madelon", "gina_rebuilt", "gisette_rebuilt", "dexter")
-    methods: Sequence[str] = ("fisher", "mim", "relieff", "inffs", "ilfs", "e2efs", "e2efs-soft")
-    repeats: int = recipes.N_REPEATS
-    recipe: str = "paper"
+    learners: Sequence[str] = CURVES
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        recipes.recipes_of(self)
+    def sizes_of(self, dataset: str) -> Sequence[int]:
+        """Numbers of features of a curve: few for MADELON, of whose columns 20 matter.
 
-    def make_cells(self, data_home: str | None = None) -> list[Cell]:
-        """Make one cell per data set, method, recipe and split, for all numbers of features."""
-        cells = []
-        for name in self.datasets:
-            _, checksum = recipes.load_checked(name, data_home)
-            for method in self.methods:
-                for recipe in recipes.recipes_of(self):
-                    selected = recipes.recipe_parameters(recipe) if get_method(method).trains_model else {}
-                    settings = {
-                        "dataset": name,
-                        "data": checksum,
-                        "method": method,
-                        "recipe": recipe,
-                        "parameters": recipes.parameters_of(make_seeded(method, 1, 0, network=_NETWORK, **selected)),
-                        "learner": recipes.parameters_of(recipes.network_for(1, recipe, 0, _NETWORK)),
-                        "sizes": list(curve_sizes_of(name)),
-                        "splits": [recipes.N_FOLDS, recipes.SPLIT_SEED],
-                        "seed": self.seed,
-                    }
-                    title = f"{name}, split {{}}, {with_recipe(method, recipe)}"
-                    cells += self.repeat(title, settings, recipes.N_FOLDS * self.repeats)
-        return cells
-
-    @staticmethod
-    def run_cell(settings: Mapping[str, Any], data_home: str | None) -> dict[str, Any]:
-        """Score one method on one split: the network trained along with the selection (E2E-FS), and a new one (all)."""
-        name, method, split, recipe, sizes = (settings[key] for key in ("dataset", "method", "unit", "recipe", "sizes"))
-        parts = recipes.load_split(name, data_home, settings["data"], split)
-        info = get_method(method)
-        identity = ("three-layer", name, split, settings["seed"])
-        selected = recipes.recipe_parameters(recipe) if info.trains_model else {}
-        found = recipes.select_for_all(method, parts.train, parts.y_train, sizes, identity, _NETWORK, selected)
-        joint = [recipes.score_fitted(picked.model, parts.test, parts.y_test) for picked in found if info.trains_model]
-        anew: list[tuple[float, bool]] = []
-        for m, picked in zip(sizes, found, strict=True):
-            if info.keeps_all and anew:
-                anew.append(anew[0])
-                continue
-            seed = seed_from(*identity, method, m, "network")
-            network = recipes.network_for(picked.columns.size, recipe, seed, _NETWORK)
-            anew.append(recipes.score_network(parts, picked.columns, network))
-        series = [(ANEW, anew), *([(JOINT, joint)] if joint else [])]
-        return {
-            "scores": [[detail, recipe, [value for value, _ in values]] for detail, values in series],
-            "dead": [[detail, recipe, [dead for _, dead in values]] for detail, values in series],
-            "seconds": [picked.seconds for picked in found],
-            "converged": [picked.converged for picked in found],
-        }
+        Examples
+        --------
+        >>> ThreeLayer().sizes_of("madelon"), ThreeLayer().sizes_of("dexter")
+        ((5, 10, 15, 20), (10, 50, 100, 150, 200))
+        """
+        return THREE_LAYER_MADELON_SIZES if dataset == "madelon" else M_VALUES
 
     def describe(self, cells: Sequence[Cell], results: Mapping[str, Any]) -> tuple[str, str, str]:
         """Title, introduction, and what the scores are means of."""
@@ -141,7 +79,7 @@ class ThreeLayer(Protocol):
                     values = np.nanmean(row.scores, axis=0)
                     label = with_recipe(get_method(row.method).title, row.recipe)
                     axes.plot(row.sizes, values, style, marker="o", markersize=3, label=label)
-            axes.set(title=display_name(dataset), xticks=curve_sizes_of(dataset))
+            axes.set(title=display_name(dataset), xticks=self.sizes_of(dataset))
             axes.set(xlabel="features", ylabel="balanced accuracy")
             axes.grid(alpha=0.3)
         axes.legend(fontsize="small")
@@ -187,13 +125,8 @@ class Surfaces(Protocol):
     def summarise(
         self, cells: Sequence[Cell], results: Mapping[str, Any], failures: Mapping[str, str]
     ) -> ProtocolSummary:
-        """Write the surfaces as records, and their corners as a table."""
+        """Write the surfaces, and their corners as a table."""
         axis, binary, both = surface(self.points)
-        records = [
-            {"gamma_1": float(a), "gamma_2": float(b), "L12": float(binary[i, j]), "L12+LM": float(both[i, j])}
-            for i, a in enumerate(axis)
-            for j, b in enumerate(axis)
-        ]
         corners = [(0, 0), (0, -1), (-1, 0), (-1, -1)]
         lines = [
             [f"({axis[i]:.0f}, {axis[j]:.0f})", format_cell(binary[i, j]), format_cell(both[i, j])] for i, j in corners
@@ -201,7 +134,7 @@ class Surfaces(Protocol):
         title, text, _ = self.describe(cells, results)
         text += "\n\n" + markdown_table(["corner (gamma 1, gamma 2)", "L12", "L12 + LM"], lines)
         content = {"protocol": self.name, "axis": axis.tolist(), "L12": binary.tolist(), "L12+LM": both.tolist()}
-        return ProtocolSummary(title, text, records, content)
+        return ProtocolSummary(title, text, content)
 
     def draw(self, summary: Any, cells: Sequence[Cell], results: Mapping[str, Any], folder: Path) -> dict[str, str]:
         """Draw both surfaces side by side."""

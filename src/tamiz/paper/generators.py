@@ -71,23 +71,15 @@ def _sum(pair: np.ndarray, share: float) -> np.ndarray:
 _Part = Callable[[np.ndarray, float], np.ndarray]
 
 
-def _check_size(n_samples: Any, n_features: Any, n_needed: int) -> None:
-    for name, value, least in (("n_samples", n_samples, 1), ("n_features", n_features, n_needed)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
-
-
-def _random_state(seed: Any) -> np.random.RandomState:
-    from sklearn.utils import check_random_state  # here, so that listing the datasets need not load scikit-learn
-
-    return check_random_state(seed)
-
-
 def _make(
     parts: tuple[_Part, ...], n_samples: int, n_features: int, scale: bool, random_state: Any
 ) -> tuple[np.ndarray, np.ndarray, Truth]:
-    _check_size(n_samples, n_features, 2 * len(parts))
-    random = _random_state(random_state)
+    from sklearn.utils import check_random_state  # here, so that listing the datasets need not load scikit-learn
+
+    for name, value, least in (("n_samples", n_samples, 1), ("n_features", n_features, 2 * len(parts))):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+    random = check_random_state(random_state)
     X = random.uniform(size=(n_samples, n_features))
     share = 1 - 0.5 ** (1 / len(parts))
     y = np.zeros(n_samples, dtype=bool)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import copy
 import time
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -25,8 +24,8 @@ from tamiz.engines.contract import Problem
 from tamiz.paper.datasets import find_entry
 from tamiz.paper.numbers import IMAGE_SIZES, IMAGES, IMAGES_FILES, IMAGES_ONE_NETWORK, IMAGES_SECONDS, STANDS_FOR
 from tamiz.paper.protocol import REFERENCES, Cell, Protocol, seed_from
-from tamiz.paper.recipes import load_checked
-from tamiz.paper.tables import TableRow, display_name, format_cell, markdown_table
+from tamiz.paper.recipes import Parts, load_checked
+from tamiz.paper.tables import TableRow, display_name
 
 if TYPE_CHECKING:
     from torch import nn
@@ -40,36 +39,28 @@ RAMP_EPOCHS = {"hard": 100, "soft": 250}
 #: E2E-FS goes on beyond its 70 epochs until its mask is closed, which needs an alpha near 1, but no longer than this.
 LONGEST_SELECTION = {"hard": 110, "soft": 70}
 IMAGE_METHODS = ("dfs", "sfs", "isfs", "sfs+dfs", "e2efs", "e2efs-soft")
+#: Other accuracies than the printed ones, with what is said of them: the printed baselines are from an older paper and, on MNIST
+#: and Fashion-MNIST, nearly all those of a CNN of three layers.
+OTHER_NUMBERS = {
+    "with WRN-16-4 alone the source of the paper has": IMAGES_ONE_NETWORK,
+    "the authors' result files have": IMAGES_FILES,
+}
+#: Options of the protocol that decide how networks are trained.
+NETWORK_OPTIONS = ("depth", "width", "epochs", "batch_size")
 #: Rows of the tables: a new network, the same for all methods, or the one that E2E-FS has trained with its mask.
 NEW, OWN = "new network", "own network"
 
 
-@dataclass(frozen=True, eq=False)
-class Pictures:
-    """Rows with the colours first, mean 0 and standard deviation 1 over all training values."""
-
-    train: np.ndarray
-    y_train: np.ndarray
-    test: np.ndarray
-    y_test: np.ndarray
-    shape: tuple[int, int, int]
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return int(self.y_train.max()) + 1
-
-
 @lru_cache(maxsize=1)
-def load_pictures(name: str, data_home: str | None, expected: str, n_images: int) -> Pictures:
-    """Load the predefined parts of a data set; of each part a random draw, the same for all methods (0: all)."""
+def load_pictures(name: str, data_home: str | None, expected: str, n_images: int) -> Parts:
+    """Load the predefined parts of a data set; of each part a random draw, the same for all methods (0: all).
+
+    Rows have the colours first, mean 0 and standard deviation 1 over all training values.
+    """
     dataset, _ = load_checked(name, data_home, expected)
-    assert dataset.train is not None
-    assert dataset.test is not None
-    assert dataset.image_shape is not None
     height, width, colours = dataset.image_shape
-    parts = []
-    for rows in (dataset.train, dataset.test):
+    parts: list[tuple[np.ndarray, np.ndarray]] = []
+    for rows in cast("tuple[np.ndarray, np.ndarray]", (dataset.train, dataset.test)):
         if 0 < n_images < rows.size:
             generator = np.random.default_rng(seed_from("images", name, n_images))
             rows = np.sort(generator.choice(rows, n_images, replace=False))
@@ -77,79 +68,28 @@ def load_pictures(name: str, data_home: str | None, expected: str, n_images: int
         parts.append((pixels.reshape(rows.size, -1).astype(np.float32) / 255.0, dataset.target[rows]))
     (train, y_train), (test, y_test) = parts
     mean, spread = train.mean(), train.std()
-    return Pictures((train - mean) / spread, y_train, (test - mean) / spread, y_test, (colours, height, width))
+    return Parts((train - mean) / spread, y_train, (test - mean) / spread, y_test, (colours, height, width))
 
 
-@dataclass(frozen=True)
-class Configuration:
-    """Networks and lengths of a run; the paper's epochs are scaled by ``epochs / 110``."""
-
-    depth: int = 16
-    width: int = 4
-    epochs: int = EPOCHS
-    batch_size: int = 128
-
-    @property
-    def recipe(self) -> Recipe:
-        """Recipe of every training."""
-        from tamiz.paper.deep import IMAGES as RECIPE
-
-        return replace(RECIPE.with_epochs(self.epochs), batch_size=self.batch_size)
-
-    def phases(self, variant: str, n_rows: int) -> dict[str, Any]:
-        """Compute ramp, least and most steps of the selection.
-
-        Examples
-        --------
-        >>> Configuration().phases("soft", 60000)
-        {'ramp_steps': 117250, 'selection_steps': 32830, 'max_steps': 32830}
-        >>> Configuration(epochs=11).phases("hard", 6000)
-        {'ramp_steps': 470, 'selection_steps': 329, 'max_steps': 517}
-        """
-        epoch = -(-n_rows // self.batch_size) * self.epochs / EPOCHS
-        lengths = (RAMP_EPOCHS[variant], SELECTION_EPOCHS, LONGEST_SELECTION[variant])
-        ramp, least, most = (max(1, round(epochs * epoch)) for epochs in lengths)
-        return {"ramp_steps": ramp, "selection_steps": least, "max_steps": most}
-
-    def mask_learning_rate(self, variant: str, n_rows: int) -> float:
-        """Rate of gamma: 0.01, or more where the selection is so short that it could hardly go from 1 to 0.
-
-        Examples
-        --------
-        >>> Configuration().mask_learning_rate("soft", 60000), Configuration(epochs=11).mask_learning_rate("soft", 6400)
-        (0.01, 0.02857142857142857)
-        """
-        return max(0.01, 10 / self.phases(variant, n_rows)["selection_steps"])
-
-    def build(self, shape: Sequence[int], n_outputs: int) -> nn.Module:
-        """Build the network, in the memory format in which convolutions on a CPU take half the time."""
-        import torch
-
-        from tamiz.paper.networks import make_network
-
-        network: Any = make_network("wrn16x4", shape, n_outputs, depth=self.depth, widen_factor=self.width)
-        ordered: nn.Module = network.to(memory_format=torch.channels_last)
-        return ordered
-
-
-def new_network(pictures: Pictures, configuration: Configuration, seed: int, device: str) -> nn.Module:
+def new_network(plan: Images, pictures: Parts, seed: int) -> nn.Module:
     """Build a network that reads flat rows."""
     from torch import nn
 
     from tamiz.torch.trainer import seeded
 
     with seeded(seed):
-        network = configuration.build(pictures.shape, pictures.n_classes)
-    return nn.Sequential(nn.Unflatten(1, pictures.shape), network).to(device)
+        network = plan.build(pictures.shape, pictures.n_classes)
+    return nn.Sequential(nn.Unflatten(1, pictures.shape), network).to(plan.device)
 
 
-def train_network(model: nn.Module, rows: np.ndarray, pictures: Pictures, recipe: Recipe, seed: int) -> float:
+def train_network(plan: Images, model: nn.Module, rows: np.ndarray, pictures: Parts, seed: int) -> float:
     """Train a network on training rows; return the seconds."""
     from tamiz.paper.networks import fit_network
 
-    loss = get_loss(recipe.loss)
+    loss = get_loss(plan.training.loss)
+    problem = Problem(rows, loss.encode(pictures.y_train, pictures.n_classes))
     started = time.perf_counter()
-    fit_network(model, Problem(rows, loss.encode(pictures.y_train, pictures.n_classes)), recipe, loss, seed=seed)
+    fit_network(model, problem, plan.training, loss, seed=seed)
     return time.perf_counter() - started
 
 
@@ -170,26 +110,23 @@ def accuracy_of(model: nn.Module, rows: np.ndarray, y: np.ndarray, device: str =
     return float((torch.cat(pieces).numpy() == y).mean())
 
 
-def score_pixels(
-    columns: np.ndarray, pictures: Pictures, configuration: Configuration, seed: int, device: str
-) -> tuple[float, float]:
-    """Train a new network that sees only these columns; return its test accuracy and the seconds of training."""
-    keep = np.zeros(pictures.train.shape[1], dtype=np.float32)
+def score_pixels(plan: Images, columns: np.ndarray, pictures: Parts, seed: int) -> float:
+    """Train a new network that sees only these columns; return its test accuracy."""
+    keep = np.zeros(pictures.n_features, dtype=np.float32)
     keep[columns] = 1.0
-    model = new_network(pictures, configuration, seed, device)
-    seconds = train_network(model, pictures.train * keep, pictures, configuration.recipe, seed)
-    return accuracy_of(model, pictures.test * keep, pictures.y_test, device), seconds
+    model = new_network(plan, pictures, seed)
+    train_network(plan, model, pictures.train * keep, pictures, seed)
+    return accuracy_of(model, pictures.test * keep, pictures.y_test, plan.device)
 
 
 def select_by_baseline(
-    method: str, pictures: Pictures, configuration: Configuration, m_values: Sequence[int], seed: int, device: str
+    plan: Images, method: str, pictures: Parts, m_values: Sequence[int], seed: int
 ) -> tuple[list[np.ndarray], float]:
     """Select by a method that has no mask; return the columns for each M and the seconds."""
     more: dict[str, Any] = {"random_state": seed}
     if method in IMAGE_METHODS:
-        network, recipe = configuration.build, configuration.recipe
-        more.update(network=network, recipe=recipe, input_shape=pictures.shape, device=device)
-        more.update(class_weight=None, normalize=None)
+        more |= {"network": plan.build, "recipe": plan.training, "input_shape": pictures.shape, "device": plan.device}
+        more |= {"class_weight": None, "normalize": None}
     started = time.perf_counter()
     # iSFS goes down to the smallest number; what it cuts on the way ranks after what it keeps.
     selector = make_selector(method, min(m_values), **more).fit(pictures.train, pictures.y_train)
@@ -197,7 +134,7 @@ def select_by_baseline(
 
 
 def select_and_refine(
-    start: nn.Module, method: str, m: int, pictures: Pictures, configuration: Configuration, seed: int
+    plan: Images, start: nn.Module, method: str, m: int, pictures: Parts, seed: int
 ) -> tuple[Selection, nn.Module]:
     """Select M pixels by E2E-FS from a network trained on all of them, and refine the network."""
     import torch
@@ -207,72 +144,57 @@ def select_and_refine(
     from tamiz.torch import FeatureMask, train
     from tamiz.torch.batches import full_sizes
 
-    recipe, n_rows = configuration.recipe, len(pictures.train)
-    variant = get_method(method).options["variant"]
-    device = next(start.parameters()).device
-    rate = configuration.mask_learning_rate(variant, n_rows)
-    mask = FeatureMask(pictures.train.shape[1], m, variant, mask_learning_rate=rate)
-    model = nn.Sequential(mask, copy.deepcopy(start)).to(device)
+    recipe, n_rows, variant = plan.training, len(pictures.train), get_method(method).options["variant"]
+    rate = plan.mask_learning_rate(variant, n_rows)
+    mask = FeatureMask(pictures.n_features, m, variant, mask_learning_rate=rate)
+    model = nn.Sequential(mask, copy.deepcopy(start)).to(plan.device)
     selection = train(
         model,
-        (torch.from_numpy(pictures.train).to(device), torch.from_numpy(pictures.y_train).to(device)),
+        (torch.from_numpy(pictures.train).to(plan.device), torch.from_numpy(pictures.y_train).to(plan.device)),
         nn.functional.cross_entropy,
         optimizer=partial(recipe_optimizer, recipe, n_samples=n_rows),
-        batch_size=configuration.batch_size,
-        refinement_steps=recipe.epochs * len(full_sizes(n_rows, configuration.batch_size)),
+        batch_size=plan.batch_size,
+        refinement_steps=recipe.epochs * len(full_sizes(n_rows, plan.batch_size)),
         refinement_rates=recipe.rates(),
         seed=seed,
-        **configuration.phases(variant, n_rows),
+        **plan.phases(variant, n_rows),
     )
     return selection, model
 
 
 def run_method(
-    method: str,
-    pictures: Pictures,
-    configuration: Configuration,
-    m_values: Sequence[int],
-    seeds: tuple[int, int],
-    device: str = "cpu",
+    plan: Images, method: str, pictures: Parts, m_values: Sequence[int], seeds: tuple[int, int]
 ) -> dict[str, Any]:
     """Select by a method, then train a new network on each selection; return what is stored in a cell.
 
     ``seeds`` are those of the selection and of the networks that score it, which are the same for all methods.
     """
     seed, judge = seeds
+    info, n_sizes = get_method(method), len(m_values)
     own: list[float] = []
-    converged = [True] * len(m_values)
-    info = get_method(method)
-    supports: list[np.ndarray] | None
-    if info.keeps_all:
-        supports, seconds = None, [0.0] * len(m_values)
-    elif info.trains_model:
-        start = new_network(pictures, configuration, seed, device)
-        pretraining = train_network(start, pictures.train, pictures, configuration.recipe, seed)
+    converged, supports = [True] * n_sizes, [np.arange(pictures.n_features)]
+    seconds = [0.0] * n_sizes
+    if info.trains_model:
+        start = new_network(plan, pictures, seed)
+        pretraining = train_network(plan, start, pictures.train, pictures, seed)
         supports, seconds, converged = [], [], []
         for m in m_values:
-            selection, refined = select_and_refine(start, method, m, pictures, configuration, seed_from(seed, m))
+            selection, refined = select_and_refine(plan, start, method, m, pictures, seed_from(seed, m))
             supports.append(selection.indices)
             converged.append(bool(selection.converged))
             # The trainer counts selection, rest and refinement together; steps cost about the same in all.
             seconds.append(pretraining + selection.seconds * selection.closed_at / selection.n_steps)
-            own.append(accuracy_of(refined, pictures.test, pictures.y_test, device))
-    else:
-        supports, once = select_by_baseline(method, pictures, configuration, m_values, seed, device)
-        seconds = [once] * len(m_values)
-    every = np.arange(pictures.train.shape[1])
-    judged = [
-        score_pixels(columns, pictures, configuration, judge, device)
-        for columns in ([every] if supports is None else supports)
-    ]
-    accuracy = [value for value, _ in judged] * (len(m_values) if supports is None else 1)
+            own.append(accuracy_of(refined, pictures.test, pictures.y_test, plan.device))
+    elif not info.keeps_all:
+        supports, once = select_by_baseline(plan, method, pictures, m_values, seed)
+        seconds = [once] * n_sizes
+    accuracy = [score_pixels(plan, columns, pictures, judge) for columns in supports]
     return {
-        "scores": [[NEW, None, accuracy], *([[OWN, None, own]] if own else [])],
+        "scores": [[NEW, None, accuracy * (n_sizes // len(accuracy))], *([[OWN, None, own]] if own else [])],
         "converged": converged,
-        "support": None if supports is None else [columns.tolist() for columns in supports],
+        "support": None if info.keeps_all else [columns.tolist() for columns in supports],
         "seconds": seconds,
-        "training_seconds": judged[0][1],
-        "n_features": every.size,
+        "n_features": pictures.n_features,
         "shape": list(pictures.shape),
         "n_rows": [len(pictures.train), len(pictures.test)],
     }
@@ -329,10 +251,51 @@ class Images(Protocol):
 
             checked_device(self.device)
 
+    @property
+    def training(self) -> Recipe:
+        """Recipe of every training."""
+        from tamiz.paper.deep import IMAGES as RECIPE
+
+        return replace(RECIPE.with_epochs(self.epochs), batch_size=self.batch_size)
+
+    def phases(self, variant: str, n_rows: int) -> dict[str, Any]:
+        """Compute ramp, least and most steps of the selection; the paper's epochs are scaled by ``epochs / 110``.
+
+        Examples
+        --------
+        >>> Images().phases("soft", 60000)
+        {'ramp_steps': 117250, 'selection_steps': 32830, 'max_steps': 32830}
+        >>> Images(epochs=11).phases("hard", 6000)
+        {'ramp_steps': 470, 'selection_steps': 329, 'max_steps': 517}
+        """
+        epoch = -(-n_rows // self.batch_size) * self.epochs / EPOCHS
+        lengths = (RAMP_EPOCHS[variant], SELECTION_EPOCHS, LONGEST_SELECTION[variant])
+        ramp, least, most = (max(1, round(epochs * epoch)) for epochs in lengths)
+        return {"ramp_steps": ramp, "selection_steps": least, "max_steps": most}
+
+    def mask_learning_rate(self, variant: str, n_rows: int) -> float:
+        """Rate of gamma: 0.01, or more where the selection is so short that it could hardly go from 1 to 0.
+
+        Examples
+        --------
+        >>> Images().mask_learning_rate("soft", 60000), Images(epochs=11).mask_learning_rate("soft", 6400)
+        (0.01, 0.02857142857142857)
+        """
+        return max(0.01, 10 / self.phases(variant, n_rows)["selection_steps"])
+
+    def build(self, shape: Sequence[int], n_outputs: int) -> nn.Module:
+        """Build the network, in the memory format in which convolutions on a CPU take half the time."""
+        import torch
+
+        from tamiz.paper.networks import make_network
+
+        network: Any = make_network("wrn16x4", shape, n_outputs, depth=self.depth, widen_factor=self.width)
+        ordered: nn.Module = network.to(memory_format=torch.channels_last)
+        return ordered
+
     def make_cells(self, data_home: str | None = None) -> list[Cell]:
         """Make one cell per data set, method and run, for all numbers of pixels; all first runs come first."""
         cells = []
-        configuration = Configuration(self.depth, self.width, self.epochs, self.batch_size)
         phases = {"selection": SELECTION_EPOCHS, "ramp": RAMP_EPOCHS, "longest": LONGEST_SELECTION}
         for name in self.datasets:
             _, checksum = load_checked(name, data_home)
@@ -343,8 +306,8 @@ class Images(Protocol):
                     "method": method,
                     "recipe": None,
                     "n_images": self.images,
-                    "configuration": asdict(configuration),
-                    "training": asdict(configuration.recipe),
+                    "configuration": {name: getattr(self, name) for name in NETWORK_OPTIONS},
+                    "training": asdict(self.training),
                     "phases": phases,
                     "sizes": list(IMAGE_SIZES[STANDS_FOR.get(name, name)]),
                     "device": self.device,
@@ -353,14 +316,14 @@ class Images(Protocol):
                 cells += self.repeat(f"{name}, run {{}}, {method}", settings, self.runs)
         return sorted(cells, key=lambda cell: cell.settings["unit"])
 
-    @staticmethod
-    def run_cell(settings: Mapping[str, Any], data_home: str | None) -> dict[str, Any]:
+    @classmethod
+    def run_cell(cls, settings: Mapping[str, Any], data_home: str | None) -> dict[str, Any]:
         """Run one method on one data set, for each number of pixels."""
         name, method, run, seed = (settings[key] for key in ("dataset", "method", "unit", "seed"))
         pictures = load_pictures(name, data_home, settings["data"], settings["n_images"])
         seeds = (seed_from("images", name, method, run, seed), seed_from("images", name, "judge", run, seed))
-        configuration = Configuration(**settings["configuration"])
-        return run_method(method, pictures, configuration, settings["sizes"], seeds, settings["device"])
+        plan = cls(**settings["configuration"], device=settings["device"])
+        return run_method(plan, method, pictures, settings["sizes"], seeds)
 
     @property
     def is_whole(self) -> bool:
@@ -401,24 +364,26 @@ class Images(Protocol):
         return tuple(value / 100 for value in known), float(np.mean(known)) / 100
 
     def reasons(self, row: TableRow) -> list[str]:
-        """Known differences to the paper."""
-        return [] if self.is_whole else ["smaller networks, fewer images and epochs than the paper's"]
+        """Known differences to the paper, and what else was published of the row."""
+        found = [] if self.is_whole else ["smaller networks, fewer images and epochs than the paper's"]
+        column = STANDS_FOR.get(row.dataset, row.dataset)
+        for title, table in OTHER_NUMBERS.items():
+            if row.method in table.get(column, {}):
+                found.append(f"{title} {np.mean(table[column][row.method]) / 100:.3f}")
+        return found
 
     def sections(self, rows: Sequence[TableRow]) -> list[str]:
-        """Add the paper's times, and the order of the methods beside the published ones."""
-        return [*map(_printed_seconds, self.datasets), "### Order of the methods", _ORDERS, order_table(rows)]
+        """Add the paper's times."""
+        return list(map(_printed_seconds, self.datasets))
 
     def draw(self, summary: Any, cells: Sequence[Cell], results: Mapping[str, Any], folder: Path) -> dict[str, str]:
         """Draw the masks of the first run, one file per data set: methods down, numbers of pixels across."""
         figures = require("matplotlib.figure", "plot", "The picture of the masks")
         files = {}
         for dataset in dict.fromkeys(cell.settings["dataset"] for cell in cells):
-            shown = [
-                (cell.settings, results[cell.key])
-                for cell in cells
-                if cell.settings["dataset"] == dataset and cell.settings["unit"] == 0 and cell.key in results
-            ]
-            shown = [(settings, result) for settings, result in shown if result["support"] is not None]
+            first = [cell for cell in cells if (cell.settings["dataset"], cell.settings["unit"]) == (dataset, 0)]
+            found = [(cell.settings, results[cell.key]) for cell in first if cell.key in results]
+            shown = [(settings, result) for settings, result in found if result["support"] is not None]
             if not shown:
                 continue
             sizes = shown[0][0]["sizes"]
@@ -442,45 +407,6 @@ def _printed_seconds(dataset: str) -> str:
         f"The paper's times on {display_name(dataset)}, on its GPU, of everything for the fewest pixels: {times}. E2E-FS is the "
         "quickest there; with a shortened training its selection is the longest part."
     )
-
-
-_ORDERS = (
-    "Spearman's rank correlation between the methods' accuracies here (new networks) and published ones: 1 is the same "
-    "order, 0 none in common. The printed baselines are from an older paper and, on MNIST and Fashion-MNIST, nearly "
-    "all those of a CNN of three layers; the source of the paper has them with WRN-16-4, the network of E2E-FS, too. The "
-    "authors' files are later runs of all methods with the same networks (without SFS+DFS, on CIFAR without iSFS). "
-    "*Spread*: the best method less the worst; where it is about as large as a run differs from the next, there is no order "
-    "to compare."
-)
-#: What our order of methods is compared with: title -> data set -> method -> accuracies.
-PUBLISHED_ORDERS = {
-    "paper, as printed": IMAGES,
-    "paper, WRN-16-4 alone": {name: {**IMAGES[name], **rows} for name, rows in IMAGES_ONE_NETWORK.items()},
-    "authors' files": IMAGES_FILES,
-}
-
-
-def order_table(rows: Sequence[TableRow]) -> str:
-    """Compare the order of the methods with the published ones, by number of pixels."""
-    from scipy.stats import spearmanr
-
-    lines = []
-    for dataset in dict.fromkeys(row.dataset for row in rows):
-        column = STANDS_FOR.get(dataset, dataset)
-        new = {
-            row.method: np.nanmean(row.scores, axis=0) for row in rows if row.dataset == dataset and row.detail == NEW
-        }
-        new = {method: means for method, means in new.items() if method in IMAGES[column]}
-        for title, published in PUBLISHED_ORDERS.items():
-            shared = [method for method in new if method in published.get(column, {})]
-            if len(shared) > 2:  # of equal values there is no order: NaN
-                ours, theirs = (np.array([table[method] for method in shared]) for table in (new, published[column]))
-                with warnings.catch_warnings(action="ignore"):
-                    values = [spearmanr(here, there).statistic for here, there in zip(ours.T, theirs.T, strict=True)]
-                lines.append([f"{display_name(dataset)}, {title}", *(format_cell(float(value), 2) for value in values)])
-        spreads = np.ptp(list(new.values()), axis=0) if new else []
-        lines.append([f"{display_name(dataset)}, *spread*", *(format_cell(float(value)) for value in spreads)])
-    return markdown_table(["of all values", "5 %", "10 %", "25 %", "50 %"], lines)
 
 
 def mask_image(support: Sequence[int], shape: Sequence[int]) -> np.ndarray:

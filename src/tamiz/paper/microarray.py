@@ -1,4 +1,4 @@
-"""Table "Microarray and FS challenge" of the paper: 3-fold x 20, five numbers of features, mean balanced accuracy."""
+"""Tables on the paper's splits, 3-fold x 20: their common part, and the table "Microarray and FS challenge"."""
 
 from __future__ import annotations
 
@@ -18,9 +18,119 @@ from tamiz.paper.tables import TableRow, display_name, with_recipe
 
 M_VALUES = (10, 50, 100, 150, 200)
 LEARNERS = ("NaiveF", "Naive", "SVM")
+#: Learners of figure 2: the network trained anew on what was selected, and the one that selected.
+ANEW, JOINT = CURVES = ("anew", "joint")
 
 
-class Microarray(Protocol):
+class SplitProtocol(Protocol):
+    """Base of the protocols that select on the training part of each split and score on its test part."""
+
+    measure = BALANCED_ACCURACY.name
+    n_published, test_share = recipes.N_FOLDS * recipes.N_REPEATS, 1 / recipes.N_FOLDS
+    choices: ClassVar = {"grid": tuple(recipes.GRIDS), "recipe": (*recipes.RECIPES, "both")}
+    #: Network that E2E-FS trains, and that is trained anew.
+    network: ClassVar[str]
+
+    datasets: Sequence[str] = ()
+    methods: Sequence[str] = ("mim", "fisher", "relieff", "inffs", "ilfs", "e2efs", "e2efs-soft")
+    learners: Sequence[str] = ()
+    repeats: int = recipes.N_REPEATS
+    recipe: str = "paper"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        recipes.recipes_of(self)
+
+    def sizes_of(self, dataset: str) -> Sequence[int]:
+        """Numbers of features on a data set."""
+        raise NotImplementedError
+
+    def scored_by(self, method: str, recipe: str | None) -> list[tuple[str, str | None]]:
+        """List the learners that score a selection, each with its recipe; the SVM of a baseline has none."""
+        if get_method(method).trains_model:
+            return [(learner, recipe) for learner in self.learners]
+        anew = [
+            (learner, its)
+            for learner in self.learners
+            if learner in ("Naive", ANEW)
+            for its in recipes.recipes_of(self)
+        ]
+        return [*anew, *((learner, None) for learner in self.learners if learner == "SVM")]
+
+    def make_cells(self, data_home: str | None = None) -> list[Cell]:
+        """Make one cell per data set, method and split, for all numbers of features and learners."""
+        grid = vars(self).get("grid", "small")
+        svm = {**recipes.GRIDS[grid], "folds": recipes.SVM_FOLDS, "normalize": recipes.SVM_NORMALIZATION}
+        cells = []
+        for name in sorted(self.datasets, key=lambda name: -np.prod(find_entry(name).shape)):
+            _, checksum = recipes.load_checked(name, data_home)
+            for method in self.methods:
+                for recipe in recipes.recipes_of(self) if get_method(method).trains_model else (None,):
+                    learners = self.scored_by(method, recipe)
+                    selector = make_seeded(method, 1, 0, network=self.network, **recipes.recipe_parameters(recipe))
+                    settings = {
+                        "dataset": name,
+                        "data": checksum,
+                        "method": method,
+                        "recipe": recipe,
+                        "network": self.network,
+                        "parameters": recipes.parameters_of(selector),
+                        "sizes": list(self.sizes_of(name)),
+                        "learners": [list(learner) for learner in learners],
+                        "networks": {
+                            its or "": recipes.parameters_of(recipes.network_for(1, its, 0, self.network))
+                            for _, its in learners
+                        },
+                        "svm": svm,
+                        "grid": grid,
+                        "splits": [recipes.N_FOLDS, recipes.SPLIT_SEED],
+                        "seed": self.seed,
+                    }
+                    title = f"{name}, split {{}}, {with_recipe(method, recipe)}"
+                    cells += self.repeat(title, settings, recipes.N_FOLDS * self.repeats)
+        return cells
+
+    @classmethod
+    def run_cell(cls, settings: Mapping[str, Any], data_home: str | None) -> dict[str, Any]:
+        """Select by one method on one split for every M, and score each selection by every learner."""
+        name, method, split, network = (settings[key] for key in ("dataset", "method", "unit", "network"))
+        parts = recipes.load_split(name, data_home, settings["data"], split)
+        keeps_all = get_method(method).keeps_all
+        identity = (cls.name, name, split, settings["seed"])
+        found = recipes.select_for_all(
+            *(method, parts.train, parts.y_train, settings["sizes"], identity),
+            network=network,
+            parameters=recipes.recipe_parameters(settings["recipe"]),
+        )
+        scores, dead = [], []
+        for learner, recipe in settings["learners"]:
+            values: list[tuple[float, bool]] = []
+            for m, picked in zip(settings["sizes"], found, strict=True):
+                if keeps_all and values:  # the same columns for every M
+                    values.append(values[0])
+                    continue
+                seed = seed_from(*identity, method, m, "network" if learner == ANEW else learner.lower())
+                if learner in ("NaiveF", JOINT):
+                    values.append(recipes.score_fitted(picked.model, parts.test, parts.y_test))
+                elif learner == "SVM":
+                    values.append((recipes.score_svm(parts, picked.columns, settings["grid"], seed), False))
+                else:
+                    model = recipes.network_for(picked.columns.size, recipe, seed, network)
+                    model.fit(parts.train[:, picked.columns], parts.y_train)
+                    values.append(recipes.score_fitted(model, parts.test[:, picked.columns], parts.y_test))
+            scores.append([learner, recipe, [score for score, _ in values]])
+            dead.append([learner, recipe, [is_dead for _, is_dead in values]])
+        return {
+            "scores": scores,
+            "dead": dead,
+            "support": None if keeps_all else [parts.columns[picked.columns].tolist() for picked in found],
+            "seconds": [picked.seconds for picked in found],
+            "converged": [picked.converged for picked in found],
+            "n_features": parts.n_features,
+        }
+
+
+class Microarray(SplitProtocol):
     """The table "Microarray and FS challenge": 3-fold x 20, mean balanced accuracy over five numbers of features.
 
     NaiveF is the network that selected, Naive the same trained anew on what was selected, SVM a linear SVM on that.
@@ -35,100 +145,22 @@ class Microarray(Protocol):
     """
 
     name = "microarray"
-    measure = BALANCED_ACCURACY.name
-    n_published, test_share = recipes.N_FOLDS * recipes.N_REPEATS, 1 / recipes.N_FOLDS
-    choices: ClassVar = {"learners": LEARNERS, "grid": tuple(recipes.GRIDS), "recipe": (*recipes.RECIPES, "both")}
+    network = "linear"
+    choices: ClassVar = {**SplitProtocol.choices, "learners": LEARNERS}
 
     #: In the paper's order; stand-ins are labelled in every output.
     datasets: Sequence[str] = (
         *("lymphoma", "colon", "leukemia_3571", "leukemia", "lung", "dexter"),
         *("gina_rebuilt", "gisette_rebuilt"),
     )
-    methods: Sequence[str] = ("mim", "fisher", "relieff", "inffs", "ilfs", "e2efs", "e2efs-soft")
     learners: Sequence[str] = LEARNERS
     k: Sequence[int] = M_VALUES
-    repeats: int = recipes.N_REPEATS
     #: What the SVM chooses from: small, or full (that of the authors' code, ten times the work).
     grid: str = "small"
-    recipe: str = "paper"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        recipes.recipes_of(self)
-
-    def scored_by(self, method: str, recipe: str | None) -> list[tuple[str, str | None]]:
-        """List the learners that score a selection, each with its recipe; the SVM of a baseline has none."""
-        trains_model = get_method(method).trains_model
-        return [
-            (learner, its)
-            for learner in self.learners
-            if trains_model or learner != "NaiveF"
-            for its in ((recipe,) if trains_model else recipes.recipes_of(self) if learner == "Naive" else (None,))
-        ]
-
-    def make_cells(self, data_home: str | None = None) -> list[Cell]:
-        """Make one cell per data set, method and split, for all numbers of features and learners."""
-        svm = {**recipes.GRIDS[self.grid], "folds": recipes.SVM_FOLDS, "normalize": recipes.SVM_NORMALIZATION}
-        cells = []
-        for name in sorted(self.datasets, key=lambda name: -np.prod(find_entry(name).shape)):
-            _, checksum = recipes.load_checked(name, data_home)
-            for method in self.methods:
-                for recipe in recipes.recipes_of(self) if get_method(method).trains_model else (None,):
-                    learners = self.scored_by(method, recipe)
-                    settings = {
-                        "dataset": name,
-                        "data": checksum,
-                        "method": method,
-                        "recipe": recipe,
-                        "parameters": recipes.parameters_of(
-                            make_seeded(method, 1, 0, **recipes.recipe_parameters(recipe))
-                        ),
-                        "sizes": list(self.k),
-                        "learners": [list(learner) for learner in learners],
-                        "networks": {
-                            its or "": recipes.parameters_of(recipes.network_for(1, its, 0)) for _, its in learners
-                        },
-                        "svm": svm,
-                        "grid": self.grid,
-                        "splits": [recipes.N_FOLDS, recipes.SPLIT_SEED],
-                        "seed": self.seed,
-                    }
-                    title = f"{name}, split {{}}, {with_recipe(method, recipe)}"
-                    cells += self.repeat(title, settings, recipes.N_FOLDS * self.repeats)
-        return cells
-
-    @staticmethod
-    def run_cell(settings: Mapping[str, Any], data_home: str | None) -> dict[str, Any]:
-        """Select by one method on one split for every M, and score each selection by every learner."""
-        name, method, split, sizes = (settings[key] for key in ("dataset", "method", "unit", "sizes"))
-        parts = recipes.load_split(name, data_home, settings["data"], split)
-        keeps_all = get_method(method).keeps_all
-        identity = ("microarray", name, split, settings["seed"])
-        parameters = recipes.recipe_parameters(settings["recipe"])
-        found = recipes.select_for_all(method, parts.train, parts.y_train, sizes, identity, parameters=parameters)
-        scores = []
-        for learner, recipe in settings["learners"]:
-            values: list[float] = []
-            for m, picked in zip(sizes, found, strict=True):
-                if keeps_all and values:  # the same columns for every M
-                    values.append(values[0])
-                    continue
-                seed = seed_from(*identity, method, m, learner.lower())
-                if learner == "NaiveF":
-                    values.append(recipes.score_fitted(picked.model, parts.test, parts.y_test)[0])
-                elif learner == "Naive":
-                    network = recipes.network_for(picked.columns.size, recipe, seed)
-                    values.append(recipes.score_network(parts, picked.columns, network)[0])
-                else:
-                    values.append(recipes.score_svm(parts, picked.columns, settings["grid"], seed))
-            scores.append([learner, recipe, values])
-        return {
-            "scores": scores,
-            "support": None if keeps_all else [parts.columns[picked.columns].tolist() for picked in found],
-            "seconds": [picked.seconds for picked in found],
-            "converged": [picked.converged for picked in found],
-            "n_features": parts.n_features,
-        }
+    def sizes_of(self, dataset: str) -> Sequence[int]:
+        """Numbers of features, the same on every data set."""
+        return self.k
 
     def describe(self, cells: Sequence[Cell], results: Mapping[str, Any]) -> tuple[str, str, str]:
         """Title, introduction, and what the scores are means of."""

@@ -23,6 +23,8 @@ from tamiz.torch.batches import TensorBatches, full_sizes
 from tamiz.torch.trainer import decay_groups
 
 Shape = int | Sequence[int]
+#: Pixels of the smallest image that the Wide ResNet reads.
+SMALLEST_SIDE = 8
 
 
 def n_inputs_of(shape: Shape) -> int:
@@ -107,28 +109,6 @@ class ThreeLayerNet(nn.Module):
         return self.layers(x if x.dim() == 2 else x.flatten(1))
 
 
-def image_shape(shape: int | Sequence[int], smallest_side: int = 8) -> tuple[int, int, int]:
-    """Check the shape (channels, height, width) of an image.
-
-    Examples
-    --------
-    >>> image_shape((1, 28, 28))
-    (1, 28, 28)
-    >>> image_shape(784)
-    Traceback (most recent call last):
-    ValueError: This network reads images: give (channels, height, width), got 784.
-    """
-    if isinstance(shape, (int, np.integer)) or len(shape) != 3:
-        raise ValueError(f"This network reads images: give (channels, height, width), got {shape!r}.")
-    channels, height, width = (int(size) for size in shape)
-    if channels < 1 or min(height, width) < smallest_side:
-        raise ValueError(
-            f"Images need a channel and sides of at least {smallest_side}, got {tuple(shape)!r}; "
-            "note that the channels come first."
-        )
-    return channels, height, width
-
-
 def convolution(n_inputs: int, n_outputs: int, size: int = 3, stride: int = 1) -> nn.Conv2d:
     """Make a convolution that keeps the size of the image, without bias, initialised after He et al. (2015)."""
     layer = nn.Conv2d(n_inputs, n_outputs, size, stride=stride, padding=size // 2, bias=False)
@@ -181,12 +161,17 @@ class WRN16x4(nn.Module):
 
     def __init__(self, shape: int | Sequence[int], n_outputs: int, depth: int = 16, widen_factor: int = 4) -> None:
         super().__init__()
-        self.shape = image_shape(shape)
-        self.depth, self.widen_factor = depth, widen_factor
+        if isinstance(shape, (int, np.integer)) or len(shape) != 3:
+            raise ValueError(f"This network reads images: give (channels, height, width), got {shape!r}.")
+        if shape[0] < 1 or min(shape[1:]) < SMALLEST_SIDE:
+            raise ValueError(
+                f"Images need a channel and sides of at least {SMALLEST_SIDE}, got {tuple(shape)!r}; note that the channels "
+                "come first."
+            )
         n_blocks, rest = divmod(depth - 4, 6)
         if rest or n_blocks < 1:
             raise ValueError(f"The depth of a Wide ResNet is 6n + 4 (10, 16, 22, ...), got {depth}.")
-        layers: list[nn.Module] = [convolution(self.shape[0], 16)]
+        layers: list[nn.Module] = [convolution(shape[0], 16)]
         width = 16
         for group, base in enumerate((16, 32, 64)):
             for block in range(n_blocks):
@@ -433,24 +418,3 @@ def input_saliency(
     sums, tiny = totals.numpy(), np.finfo(float).tiny
     share = (sums / np.maximum(sums.sum(axis=1, keepdims=True), tiny)).sum(axis=0)
     return share / max(share.sum(), tiny)
-
-
-def put_behind(network: Any, shape: Shape, n_outputs: int, one_to_one: bool) -> tuple[nn.Sequential, OneToOne | None]:
-    """Put a network behind the layer of DFS, if wanted, and behind a layer that shapes flat rows as images."""
-    if not isinstance(network, nn.Module):
-        raise TypeError(f"network({shape}, {n_outputs}) must return a torch module, got {network!r}.")
-    layer = OneToOne(n_inputs_of(shape)) if one_to_one else None
-    reshape = [] if isinstance(shape, int) else [nn.Unflatten(1, tuple(shape))]
-    return nn.Sequential(*([] if layer is None else [layer]), *reshape, network), layer
-
-
-def check_outputs(model: nn.Module, rows: np.ndarray, n_outputs: int) -> None:
-    """Raise ValueError if the outputs of a network would be broadcast against the targets."""
-    model.eval()
-    with torch.no_grad():
-        device = next((parameter.device for parameter in model.parameters()), None)
-        shape = tuple(model(torch.as_tensor(rows[:2], device=device)).shape)
-    if shape != (2, n_outputs):
-        raise ValueError(
-            f"The network must give {n_outputs} output(s) per row: for 2 rows (2, {n_outputs}), got {shape}."
-        )

@@ -47,5 +47,3 @@ THREE_LAYER_MADELON_SIZES: tuple[int, ...] = _tuples(_DATA["three_layer_madelon_
 THREE_LAYER_MADELON: dict[str, tuple[float, ...]] = _tuples(_DATA["three_layer_madelon"])
 #: Share of true features among the top k, mean over p = 8 ... 2048 (Passemiers et al. 2023).
 GROUND_TRUTH: dict[str, dict[str, float]] = _DATA["ground_truth"]
-#: MADELON, k = 20: AUROC on the validation part of a forest trained on the selected columns (the same paper).
-MADELON_AUROC: dict[str, float] = _DATA["madelon_auroc"]

@@ -110,16 +110,12 @@ def parse_challenge(files: Mapping[str, Path], entry: DatasetEntry) -> Dataset:
     with zipfile.ZipFile(path) as archive:  # by their base names: the folders differ between mirrors
         wanted = [n for n in archive.namelist() if n.endswith((".data", ".labels")) and "_test" not in n]
         members = {name.rsplit("/", 1)[-1]: archive.read(name) for name in wanted}
-    missing = [
-        f"{entry.name}_{part}.{kind}"
-        for part in ("train", "valid")
-        for kind in ("data", "labels")
-        if f"{entry.name}_{part}.{kind}" not in members
-    ]
+    parts = (f"{entry.name}_train", f"{entry.name}_valid")
+    missing = [name for part in parts for name in (f"{part}.data", f"{part}.labels") if name not in members]
     if missing:
         raise DatasetError(f"the source lacks {', '.join(missing)}")
-    blocks = [_challenge_matrix(members[f"{entry.name}_{part}.data"], entry) for part in ("train", "valid")]
-    labels = [np.loadtxt(io.BytesIO(members[f"{entry.name}_{part}.labels"])) for part in ("train", "valid")]
+    blocks = [_challenge_matrix(members[f"{part}.data"], entry) for part in parts]
+    labels = [np.loadtxt(io.BytesIO(members[f"{part}.labels"])) for part in parts]
     for block, label in zip(blocks, labels, strict=True):
         if block.shape[0] != label.size:
             raise DatasetError(f"there are {block.shape[0]} rows of data for {label.size} labels")
@@ -212,8 +208,9 @@ def parse_cifar(files: Mapping[str, Path], entry: DatasetEntry) -> Dataset:
     return Dataset(entry, np.concatenate([i for i, _ in parts]), np.concatenate([y for _, y in parts]), n_train)
 
 
-_SYMBOL, _PAIRS, _CHARS, _LOGICAL, _INTEGER, _REAL, _STRINGS, _LIST = 1, 2, 9, 10, 13, 14, 16, 19
-_REFERENCE, _NIL = 255, 254
+# Kinds of values in the files of R; logical, integer and real vectors with their types.
+_SYMBOL, _PAIRS, _CHARS, _STRINGS, _LIST, _NIL, _REFERENCE = 1, 2, 9, 16, 19, 254, 255
+_NUMBERS = {10: ">i4", 13: ">i4", 14: ">f8"}
 _HAS_ATTRIBUTES, _HAS_TAG = 1 << 9, 1 << 10
 
 
@@ -287,17 +284,14 @@ class _Reader:
         if kind == _CHARS:
             length = self.integer()
             return "" if length == -1 else self.take(length).decode("utf-8", "replace")
-        value = self.plain(kind)
-        return value, self.pairs(self.integer()) if flags & _HAS_ATTRIBUTES else {}
-
-    def plain(self, kind: int) -> Any:
-        if kind in (_LOGICAL, _INTEGER):
-            return self.vector(">i4")
-        if kind == _REAL:
-            return self.vector(">f8")
+        value: Any
         if kind in (_STRINGS, _LIST):
-            return [self.item() for _ in range(self.integer())]
-        raise DatasetError(f"the R file holds something that is no plain data (type {kind})")
+            value = [self.item() for _ in range(self.integer())]
+        elif kind in _NUMBERS:
+            value = self.vector(_NUMBERS[kind])
+        else:
+            raise DatasetError(f"the R file holds something that is no plain data (type {kind})")
+        return value, self.pairs(self.integer()) if flags & _HAS_ATTRIBUTES else {}
 
 
 def read_rdata(path: Path) -> dict[str, Any]:

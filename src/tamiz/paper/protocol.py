@@ -149,8 +149,8 @@ class Protocol(ABC):
 
         Examples
         --------
-        >>> load_protocol("madelon")(methods=["fisher", "mim"], runs=2).command
-        'tamiz reproduce madelon --methods fisher,mim,random,all --runs 2'
+        >>> load_protocol("images")(methods=["dfs", "sfs"], runs=2).command
+        'tamiz reproduce images --methods dfs,sfs,random,all --runs 2'
         """
         words, default = ["tamiz", "reproduce", self.name], vars(type(self)())
         for name, value in vars(self).items():
@@ -166,8 +166,8 @@ class Protocol(ABC):
         """Make a cell for each split, fold or run; ``name`` has a place for its number."""
         return [Cell(self.name, name.format(unit + 1), {**settings, "unit": unit}) for unit in range(n_units)]
 
-    @staticmethod
-    def run_cell(settings: Mapping[str, Any], data_home: str | None) -> Any:
+    @classmethod
+    def run_cell(cls, settings: Mapping[str, Any], data_home: str | None) -> Any:
         """Compute a cell from its settings alone, in a worker process; the result must be JSON."""
         raise NotImplementedError("this protocol makes no cells")
 
@@ -214,7 +214,6 @@ PROTOCOLS: dict[str, str] = {
     "three-layer": "tamiz.paper.figures:ThreeLayer",
     "images": "tamiz.paper.images:Images",
     "ground-truth": "tamiz.paper.ground_truth:GroundTruth",
-    "madelon": "tamiz.paper.ground_truth:Madelon",
     "surfaces": "tamiz.paper.figures:Surfaces",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -142,22 +143,32 @@ def nonzero_columns(X: Any) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class SplitParts:
-    """The two parts of a data set in one split, without the columns that are zero in the training part.
+class Parts:
+    """Rows of a data set for training and testing.
 
-    ``columns`` are the numbers of the columns that are left, out of ``n_features``.
+    ``shape`` is that of a row, before any column was left out; ``columns`` are the numbers of those that are left, None for all.
     """
 
     train: Any
     y_train: np.ndarray
     test: Any
     y_test: np.ndarray
-    columns: np.ndarray
-    n_features: int
+    shape: tuple[int, ...]
+    columns: Any = None
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns, before any was left out."""
+        return math.prod(self.shape)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.y_train.max()) + 1
 
 
-def load_split(name: str, data_home: str | None, checksum: str, split: int) -> SplitParts:
-    """Load a data set, check that it is the one of the plan, and split it."""
+def load_split(name: str, data_home: str | None, checksum: str, split: int) -> Parts:
+    """Load a data set, check that it is the one of the plan, and split it, without columns that are zero in training."""
     dataset, _ = load_checked(name, data_home, checksum)
     rows = np.arange(dataset.target.size)
     if name in TRAINING_ROWS_ONLY and dataset.train is not None:
@@ -165,7 +176,7 @@ def load_split(name: str, data_home: str | None, checksum: str, split: int) -> S
     train, test = (rows[part] for part in split_rows(dataset.target[rows], split))
     alive = nonzero_columns(dataset.data[train])
     parts = (dataset.data[train][:, alive], dataset.target[train], dataset.data[test][:, alive], dataset.target[test])
-    return SplitParts(*parts, alive, int(dataset.data.shape[1]))
+    return Parts(*parts, (int(dataset.data.shape[1]),), alive)
 
 
 # ---- selections ------------------------------------------------------------------------------------------------------
@@ -252,34 +263,6 @@ def select_for_all(
     return [whole._replace(columns=np.flatnonzero(whole.model.ranking_ <= m)) for m in m_values]
 
 
-def select_by_projection(X: Any, y: np.ndarray, m: int, *, n_steps: int = 1000, ramp_steps: int = 800) -> np.ndarray:
-    """Select M columns by gradient steps that are projected on the largest weights: a solver of another kind than gamma's.
-
-    The linear network of the paper (squared hinge, decay 100 / N, balanced classes, rows normalised by equation 9) takes steps
-    of length 1 / L; after each, only the largest weights stay: all columns at first, M after ``ramp_steps``, falling
-    geometrically. ``ramp_steps=1`` is iterative hard thresholding (Blumensath and Davies 2009). Two classes.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(80, 30))
-    >>> select_by_projection(X, X[:, 3] - X[:, 7] > 0, 2).tolist()
-    [3, 7]
-    """
-    codes = np.unique(y, return_inverse=True)[1]
-    rows, _ = erf_pair(X, X, SVM_NORMALIZATION)
-    signs, shares = codes * 2.0 - 1.0, 0.5 / np.bincount(codes)[codes]
-    l2, n_features = 100.0 / codes.size, rows.shape[1]
-    curvature = 2.0 * (np.linalg.norm(rows * np.sqrt(shares)[:, None], 2) ** 2 + 1.0 + l2)
-    weights, intercept = np.zeros(n_features), 0.0
-    for step in range(1, n_steps + 1):
-        pull = shares * signs * np.maximum(0.0, 1.0 - signs * (rows @ weights + intercept))
-        weights += 2.0 * (rows.T @ pull - l2 * weights) / curvature
-        intercept += 2.0 * pull.sum() / curvature
-        n_alive = max(m, round(n_features * (m / n_features) ** (step / ramp_steps)))
-        weights[np.argsort(-np.abs(weights), kind="stable")[n_alive:]] = 0.0
-    return np.flatnonzero(weights)
-
-
 # ---- learners --------------------------------------------------------------------------------------------------------
 
 
@@ -344,12 +327,6 @@ def fit_svm(train: np.ndarray, y: np.ndarray, grid: Mapping[str, Any], seed: int
         return make_svm(*choices[int(hits.argmax())], seed).fit(train, y)
 
 
-def score_network(parts: SplitParts, columns: np.ndarray, model: Any) -> tuple[float, bool]:
-    """Train a network on some columns; return its balanced accuracy, and whether it gives one output for all rows."""
-    model.fit(parts.train[:, columns], parts.y_train)
-    return score_fitted(model, parts.test[:, columns], parts.y_test)
-
-
 def score_fitted(model: Any, test: Any, y_test: np.ndarray) -> tuple[float, bool]:
     """Score a fitted network by its balanced accuracy, and tell whether it gives one output for all rows."""
     outputs = np.asarray(model.decision_function(test))
@@ -357,7 +334,7 @@ def score_fitted(model: Any, test: Any, y_test: np.ndarray) -> tuple[float, bool
     return balanced_accuracy(y_test, model.predict(test)), dead
 
 
-def score_svm(parts: SplitParts, columns: np.ndarray, grid: str, seed: int) -> float:
+def score_svm(parts: Parts, columns: np.ndarray, grid: str, seed: int) -> float:
     """Score the SVM of the protocol on some columns by its balanced accuracy."""
     train, test = erf_pair(parts.train[:, columns], parts.test[:, columns], SVM_NORMALIZATION)
     return balanced_accuracy(parts.y_test, fit_svm(train, parts.y_train, GRIDS[grid], seed).predict(test))

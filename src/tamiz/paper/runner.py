@@ -1,9 +1,8 @@
-"""Run the missing cells of a protocol in processes or on a Dask cluster, store each result, and write the tables."""
+"""Run the missing cells of a protocol in processes, store each result, and write the tables."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import multiprocessing
@@ -25,26 +24,17 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from tamiz._utils.files import write_atomic
-from tamiz.errors import MissingExtraError, TamizError
+from tamiz.errors import MissingExtraError, TamizError, is_disk_full
 from tamiz.evaluation.stability import library_versions
 from tamiz.paper.protocol import PROTOCOLS, Cell, Protocol, canonical_json, load_protocol
 
 STORE_FORMAT = 2
-#: Seconds to wait for a Dask scheduler to answer, and how often a cell is tried again when its worker dies.
-CONNECT_TIMEOUT, RETRIES = 10.0, 3
-
-#: Cells with what :func:`execute` returned, in the order in which they are finished.
-Executed = Generator[tuple[Cell, dict[str, Any]], None, None]
 #: Called with (done, total, name of the cell).
 CellProgress = Callable[[int, int, str], None]
 
 
 class StoreError(TamizError):
     """Raise if the folder of a run cannot be used; the message says what to do."""
-
-
-class ClusterError(TamizError):
-    """Raise if the cluster cannot be reached or was lost; the message says what to do."""
 
 
 @contextlib.contextmanager
@@ -54,14 +44,14 @@ def disk_faults(folder: Path) -> Generator[None, None, None]:
     Examples
     --------
     >>> with disk_faults(Path("run")):
-    ...     raise OSError(errno.ENOSPC, "No space left on device")
+    ...     raise OSError(28, "No space left on device")
     Traceback (most recent call last):
     tamiz.paper.runner.StoreError: The disk of run is full. Make room and start again: finished cells are kept ...
     """
     try:
         yield
     except OSError as fault:
-        if fault.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_disk_full(fault):
             raise StoreError(
                 f"The disk of {folder} is full. Make room and start again: finished cells are kept and not computed twice."
             ) from None
@@ -78,7 +68,7 @@ class CellStore:
     folder : Path
         Created if it is missing.
     warn : callable, default=no-op
-        Called with a sentence if a file is damaged; its cell is computed again.
+        Called with a sentence if a cell fails, or if a file is damaged; its cell is computed again.
 
     Examples
     --------
@@ -144,12 +134,11 @@ def execute(cell: Cell, data_home: str | None = None, path: str | None = None) -
     cell : Cell
         What to compute.
     data_home : str or None, default=None
-        Folder of the data sets; a machine that has no such folder looks in its own data home.
+        Folder of the data sets.
     path : str or None, default=None
         "module:class" of the protocol; None looks it up by its name. Sent along to workers, whose registry lacks protocols
         that were registered by the caller.
     """
-    folder = data_home if data_home is not None and Path(data_home).is_dir() else None
     try:
         protocol = load_protocol(path or cell.protocol)
         if "torch" in sys.modules:
@@ -158,7 +147,7 @@ def execute(cell: Cell, data_home: str | None = None, path: str | None = None) -
             os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch reads it when it is loaded
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a learner that stops at its limit of steps is part of the measurement
-            return {"result": protocol.run_cell(cell.settings, folder)}
+            return {"result": protocol.run_cell(cell.settings, data_home)}
     except Exception as error:
         lines = str(error).strip().splitlines()
         return {"failure": f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__}
@@ -176,8 +165,10 @@ def _start_cell_worker() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def run_on_this_machine(cells: Sequence[Cell], jobs: int, data_home: str | None) -> Executed:
-    """Run cells in worker processes.
+def run_on_this_machine(
+    cells: Sequence[Cell], jobs: int, data_home: str | None
+) -> Generator[tuple[Cell, dict[str, Any]], None, None]:
+    """Run cells in worker processes; yield each with what :func:`execute` returned, in the order in which they are finished.
 
     A worker that dies (for want of memory, say) breaks the whole pool, and the cell it had is not known. The cells that are
     left are then run by one process in their order, so that the next one that breaks it is known and counted as failed.
@@ -207,54 +198,6 @@ def run_on_this_machine(cells: Sequence[Cell], jobs: int, data_home: str | None)
             for process in list((pool._processes or {}).values()):
                 process.terminate()
             pool.shutdown(wait=True, cancel_futures=True)
-
-
-def run_on_cluster(cells: Sequence[Cell], address: str, data_home: str | None) -> Executed:
-    """Send all cells to the Dask scheduler at ``address``; cells of a worker that dies go to another."""
-    try:
-        from distributed import Client, as_completed
-        from distributed.comm import registry
-        from distributed.comm.addressing import parse_address, parse_host_port
-        from distributed.scheduler import KilledWorker
-    except ImportError:
-        raise ClusterError("--dask needs Dask: pip install 'dask[distributed]'.") from None
-    from concurrent.futures import CancelledError
-
-    try:
-        scheme, place = parse_address(address)  # a client of a wrong address prints a traceback of its own
-        registry.get_backend(scheme)
-        if scheme in ("tcp", "tls"):
-            parse_host_port(place)
-        client = Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
-    except (OSError, TimeoutError, ValueError, TypeError) as fault:
-        reason = f" ({fault})" if isinstance(fault, (ValueError, TypeError)) else ""
-        raise ClusterError(
-            f"No Dask scheduler answers at {address!r}{reason}. Start one (dask scheduler; dask worker {address}), or "
-            "leave --dask out to run on this machine."
-        ) from None
-    with client:
-        # Named by their keys: a second start on the same cluster never shares half-forgotten futures of the first.
-        futures = {
-            client.submit(
-                *(execute, cell, data_home, PROTOCOLS.get(cell.protocol)),
-                key=f"tamiz-{client.id}-{cell.key}",
-                retries=RETRIES,
-            ): cell
-            for cell in cells
-        }
-        for future in as_completed(list(futures), loop=client.loop):
-            try:
-                outcome = future.result()
-            except KilledWorker:
-                outcome = {"failure": "every worker that computed it died (out of memory?)"}
-            except CancelledError:
-                raise ClusterError(
-                    f"The connection to {address!r} was lost. Start again: finished cells are kept."
-                ) from None
-            except Exception as fault:  # a worker that cannot load this package, for one
-                outcome = {"failure": f"{type(fault).__name__}: {fault}"}
-            future.release()
-            yield futures[future], outcome
 
 
 @dataclass
@@ -294,10 +237,8 @@ def run_cells(
     store: CellStore,
     *,
     jobs: int = 1,
-    dask: str | None = None,
     data_home: str | None = None,
     progress: CellProgress = lambda done, total, note: None,
-    warn: Callable[[str], None] = lambda sentence: None,
 ) -> ProtocolRun:
     """Compute the cells that are not in the store; a cell that fails is reported and does not stop the rest.
 
@@ -317,16 +258,11 @@ def run_cells(
     todo, versions = list(missing.values()), {**library_versions(), "source": source_of_package()}
     if todo:
         run.sources.add(versions["source"])
-        executed = (
-            run_on_this_machine(todo, min(jobs, len(todo)), data_home)
-            if dask is None
-            else run_on_cluster(todo, dask, data_home)
-        )
-        with contextlib.closing(executed):
+        with contextlib.closing(run_on_this_machine(todo, min(jobs, len(todo)), data_home)) as executed:
             for number, (cell, outcome) in enumerate(executed, start=1):
                 if "failure" in outcome:
                     run.failures[cell.name] = outcome["failure"]
-                    warn(f"{cell.name} failed: {outcome['failure']}")
+                    store.warn(f"{cell.name} failed: {outcome['failure']}")
                 else:
                     store.write(cell, outcome["result"], versions)
                     run.results[cell.key] = outcome["result"]
@@ -364,7 +300,6 @@ def run_protocol(
     folder: Path,
     *,
     jobs: int | None = None,
-    dask: str | None = None,
     data_home: str | None = None,
     progress: CellProgress = lambda done, total, note: None,
     warn: Callable[[str], None] = lambda sentence: None,
@@ -381,8 +316,6 @@ def run_protocol(
         Folder of the run, created if it is missing.
     jobs : int or None, default=None
         Processes on this machine; None is one per core.
-    dask : str or None, default=None
-        Address of a Dask scheduler, to which the cells go instead.
     data_home : str or None, default=None
         Folder of the data sets.
     progress : callable, default=no-op
@@ -399,12 +332,12 @@ def run_protocol(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run = run_protocol(load_protocol("surfaces")(points=3), Path(folder))
     >>> sorted(run.files)[:3], run.summary.title
-    (['csv', 'figure', 'json'], 'Figure 1: the penalties')
+    (['figure', 'json', 'md'], 'Figure 1: the penalties')
     """
     store = CellStore(folder / "cells", warn)
     cells = protocol.make_cells(data_home)
     jobs = jobs or os.cpu_count() or 1
-    run = run_cells(cells, store, jobs=jobs, dask=dask, data_home=data_home, progress=progress, warn=warn)
+    run = run_cells(cells, store, jobs=jobs, data_home=data_home, progress=progress)
     run.summary = protocol.summarise(cells, run.results, run.failures)
     record = {
         "command": protocol.command,
@@ -413,6 +346,7 @@ def run_protocol(
         "versions": library_versions(),
         "processor": f"{_processor()}, {os.cpu_count()} cores",
         "date": datetime.now(UTC).date().isoformat(),
+        "seconds": run.summary.seconds,
     }
     texts = {"run": ("run.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n"), **run.summary.texts()}
     with disk_faults(folder):

@@ -8,8 +8,6 @@ known, and ``dead`` like ``scores`` where networks can give a constant.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -307,14 +305,14 @@ def _selections(cells: Sequence[Cell], results: Mapping[str, Any]) -> dict[tuple
     return found
 
 
-def pivot(values: Mapping[tuple[str, str], str], corner: str = "method") -> str:
+def pivot(values: Mapping[tuple[str, str], str]) -> str:
     """Write a table of (column, line) -> text, methods down."""
     columns = list(dict.fromkeys(column for column, _ in values))
     lines = [
         [line, *(values.get((column, line), "–") for column in columns)]
         for line in dict.fromkeys(line for _, line in values)
     ]
-    return markdown_table([corner, *map(display_name, columns)], lines)
+    return markdown_table(["method", *map(display_name, columns)], lines)
 
 
 def stability_table(cells: Sequence[Cell], results: Mapping[str, Any]) -> str:
@@ -343,34 +341,13 @@ def convergence_table(cells: Sequence[Cell], results: Mapping[str, Any]) -> str:
     return pivot(texts) if texts else ""
 
 
-def seconds_table(cells: Sequence[Cell], results: Mapping[str, Any]) -> list[dict[str, Any]]:
+def median_seconds(cells: Sequence[Cell], results: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """Compute the median seconds of one selection, by data set and method."""
-    return [
-        {
-            "dataset": display_name(dataset),
-            "method": title,
-            "median seconds of one selection": float(np.median([np.mean(result["seconds"]) for _, result in found])),
-        }
-        for (dataset, title), found in _selections(cells, results).items()
-    ]
-
-
-def csv_lines(records: Sequence[Mapping[str, Any]]) -> str:
-    """Write records as CSV with the union of their columns, in order of appearance; None is empty.
-
-    Examples
-    --------
-    >>> print(csv_lines([{"a": 1, "b": 0.5}, {"a": 2, "b": None}]).strip())
-    a,b
-    1,0.5
-    2,
-    """
-    columns = list(dict.fromkeys(name for record in records for name in record))
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return stream.getvalue()
+    found: dict[str, dict[str, float]] = {}
+    for (dataset, title), pairs in _selections(cells, results).items():
+        value = float(np.median([np.mean(result["seconds"]) for _, result in pairs]))
+        found.setdefault(display_name(dataset), {})[title] = value
+    return found
 
 
 @dataclass(frozen=True)
@@ -383,31 +360,26 @@ class ProtocolSummary:
         Title of the section.
     markdown : str
         Section without its title.
-    records : list of dict
-        Rows of the CSV file.
     content : dict
         Content of the JSON file: ``protocol``, every score (``rows``), and the ``scores`` of the results page.
-    timing : list of dict
-        Seconds, kept apart: they differ from run to run, the rest does not.
+    seconds : dict of str to dict
+        Median seconds of one selection by data set and method, kept apart: they differ from run to run, the rest does not.
     rows : list of TableRow
         Rows of the tables.
     """
 
     title: str
     markdown: str
-    records: list[dict[str, Any]]
     content: dict[str, Any]
-    timing: list[dict[str, Any]] = field(default_factory=list)
+    seconds: dict[str, dict[str, float]] = field(default_factory=dict)
     rows: list[TableRow] = field(default_factory=list)
 
     def texts(self) -> dict[str, tuple[str, str]]:
         """Names and contents of the files, by kind."""
-        texts = {
+        return {
             "md": ("results.md", f"## {self.title}\n\n{self.markdown.rstrip()}\n"),
-            "csv": ("results.csv", csv_lines(self.records)),
             "json": ("results.json", json.dumps(self.content, ensure_ascii=False, allow_nan=False) + "\n"),
         }
-        return {**texts, "timing": ("timing.csv", csv_lines(self.timing))} if self.timing else texts
 
 
 def summarise(
@@ -453,10 +425,8 @@ def summarise(
         "scores": [_headline(row, protocol.measure, basis) for row in shown],
         "failures": dict(sorted(failures.items())),
     }
-    bold = {name: bold_rows(found) for name, found in by_dataset.items()}
-    records = [record for row in rows for record in _records(row, row.place in bold[row.dataset])]
     text = "\n\n".join(part for part in parts if part)
-    return ProtocolSummary(title, text, records, content, seconds_table(cells, results), rows)
+    return ProtocolSummary(title, text, content, median_seconds(cells, results), rows)
 
 
 def _test_sentence(n_units: int, unit: str, test_share: float | None) -> str:
@@ -491,24 +461,3 @@ def _row_content(row: TableRow) -> dict[str, Any]:
     about = {"dataset": row.dataset, "method": row.method, "detail": row.detail, "recipe": row.recipe}
     dead = {"dead": row.dead.astype(int).tolist()} if row.dead.any() else {}
     return {**about, "sizes": list(row.sizes), "scores": scores, **dead}
-
-
-def _records(row: TableRow, bold: bool) -> list[dict[str, Any]]:
-    about = {"dataset": row.dataset, "method": row.method, "detail": row.detail, "recipe": row.recipe}
-    count = int(np.isfinite(row.by_unit).sum())
-    shared = {"mean": finite(row.mean), "sd": finite(row.deviation), "n": count}
-    records = [{**about, "size": "mean", **shared, "published": row.published_mean, "bold": bold}]
-    for place, size in enumerate(row.sizes):
-        column = row.scores[np.isfinite(row.scores[:, place]), place]
-        records.append(
-            {
-                **about,
-                "size": size,
-                "mean": finite(column.mean()) if column.size else None,
-                "sd": finite(column.std()) if column.size else None,
-                "n": column.size,
-                "published": row.published[place] if row.published else None,
-                "dead": int(row.dead[:, place].sum()),
-            }
-        )
-    return records

@@ -91,11 +91,9 @@ def test_held_out_predictions_are_those_of_the_first_repeat():
     held = found.held_out
     assert held.rows.tolist() == list(range(60))
     assert held.truth.tolist() == y.tolist()
-    for number in range(3):
-        own = held.fold == number
-        assert held.rows[own].tolist() == found.splits[number][1].tolist()
-        assert held.predicted[own].tolist() == found.folds[number].predicted.tolist()
-    assert held.probabilities.shape == held.outputs["kept"].shape == (60, 3)
+    for fold, (_, test) in zip(found.folds[:3], found.splits):
+        assert held.predicted[test].tolist() == fold.predicted.tolist()
+    assert held.outputs["kept"].shape == (60, 3)
     assert [size for size, _ in found.curve()] == [1, 2]
     assert found.curve()[1][1] == found.score
 

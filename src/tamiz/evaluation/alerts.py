@@ -340,9 +340,10 @@ def find_selection_alerts(evaluation: Evaluation, support: np.ndarray, X: Any, u
     if constant:
         message = f"Kept although constant: {list_some(constant)}. There are fewer columns of use than were asked for."
         found.append(Alert("constant", constant, message))
-    if evaluation.n_without_score:
+    without = int((~np.isfinite(evaluation.values("kept"))).sum())
+    if without:
         message = (
-            f"In {evaluation.n_without_score} of {len(evaluation.folds)} folds {evaluation.metric.name} is not defined; "
+            f"In {without} of {len(evaluation.folds)} folds {evaluation.metric.name} is not defined; "
             "the score is that of the others."
         )
         found.append(Alert("no score", (), message))

@@ -21,7 +21,6 @@ from tamiz.estimators.training import Training
 from tamiz.evaluation.cross_validation import Progress, split_folds
 from tamiz.evaluation.folds import mean_test_share, take_columns
 from tamiz.evaluation.intervals import (
-    FriedmanResult,
     Interval,
     MethodRank,
     PairedTest,
@@ -279,14 +278,14 @@ class Comparison:
         return tuple(corrected_t_tests(self.by_split, self.test_share, self.alpha, self.n_folds))
 
     @cached_property
-    def friedman(self) -> FriedmanResult:
-        """Mean ranks of the competitors over the splits, with Friedman's test."""
+    def friedman(self) -> tuple[dict[str, float], float, float]:
+        """Mean ranks of the competitors over the splits, p value of Friedman's test, and Nemenyi's critical difference."""
         return friedman_ranks({name: self.metric.sign * scores for name, scores in self.by_split.items()}, self.alpha)
 
     @cached_property
     def ranks(self) -> tuple[MethodRank, ...]:
         """Mean rank of each competitor, with its test against that of the best mean rank; empty if none can be ranked."""
-        ranks = self.friedman.mean_ranks if self.competitors else {}
+        ranks = self.friedman[0] if self.competitors else {}
         best = min((name for name, rank in ranks.items() if not math.isnan(rank)), key=lambda n: ranks[n], default=None)
         if best is None:
             return ()
@@ -329,7 +328,7 @@ class Comparison:
             "tests": self.tests,
             "test": "corrected resampled t test over folds (mean over k in each), p after Holm, interval of each pair",
             "smallest_visible_difference": self.smallest_visible_difference,
-            "friedman_p_value": self.friedman.p_value if self.competitors else None,
+            "friedman_p_value": self.friedman[1] if self.competitors else None,
             "failures": self.failures,
         }
 

@@ -258,7 +258,6 @@ def _evaluate_fold(shared: FoldTask, number: int) -> tuple[FoldResult, Any]:
         if draw == 0:  # one curve, not a mean of curves
             outputs["random_features"] = model_output(model, part, task)
 
-    proba = getattr(fitted.model, "predict_proba", None) if task == "classification" else None
     moments = None
     if np.ndim(test.y) == 1:
         moments = measure_moments(take_columns(test.X, fitted.features), test.y, task, np.asarray(shared.classes))
@@ -273,7 +272,6 @@ def _evaluate_fold(shared: FoldTask, number: int) -> tuple[FoldResult, Any]:
         converged=fitted.converged,
         curve={size: kept if size == m else curve[size] for size in shared.sizes},
         outputs={name: values for name, values in outputs.items() if values is not None},
-        probabilities=None if proba is None else np.asarray(proba(test.X), dtype=np.float64),
         moments=moments,
     )
     return result, subject.without_choices(fitted)

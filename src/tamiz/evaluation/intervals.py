@@ -44,8 +44,8 @@ class Interval:
         return math.isfinite(self.low) and math.isfinite(self.high)
 
 
-def wilson_interval(hits: Any, n_rows: Any, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """Compute Wilson's score interval of shares of rows.
+def wilson_interval(hits: Any, n_rows: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Compute Wilson's 95 % score interval of shares of rows.
 
     Examples
     --------
@@ -53,14 +53,14 @@ def wilson_interval(hits: Any, n_rows: Any, confidence: float = 0.95) -> tuple[n
     [0.699, 0.972]
     """
     hits, n_rows = np.asarray(hits, dtype=np.float64), np.asarray(n_rows, dtype=np.float64)
-    z = float(special.ndtri(0.5 + confidence / 2))
+    z = float(special.ndtri(0.975))
     centre = (hits + z * z / 2) / (n_rows + z * z)
     half = z * np.sqrt(hits * (n_rows - hits) / np.maximum(n_rows, 1e-9) + z * z / 4) / (n_rows + z * z)
     return centre - half, centre + half
 
 
-def mean_share_reach(hits: Any, n_rows: Any, confidence: float = 0.95) -> tuple[float, float]:
-    """Compute how far the interval of a mean of shares (of recalls) reaches below and above it.
+def mean_share_reach(hits: Any, n_rows: Any) -> tuple[float, float]:
+    """Compute how far the 95 % interval of a mean of shares (of recalls) reaches below and above it.
 
     Wilson's intervals of the shares are combined by the method of variance estimates recovery (MOVER, Zou and Donner 2008).
     Shares of no rows are left out.
@@ -69,8 +69,6 @@ def mean_share_reach(hits: Any, n_rows: Any, confidence: float = 0.95) -> tuple[
     ----------
     hits, n_rows : array-like, shape (n_shares,)
         Rows that are right, and all rows, of each share.
-    confidence : float, default=0.95
-        Confidence level.
 
     Examples
     --------
@@ -81,29 +79,28 @@ def mean_share_reach(hits: Any, n_rows: Any, confidence: float = 0.95) -> tuple[
     known = n_rows > 0
     if not known.any():
         return math.nan, math.nan
-    hits, n_rows = hits[known], n_rows[known]
-    low, high = wilson_interval(hits, n_rows, confidence)
-    share = hits / n_rows
-    down, up = np.square(share - low).sum(), np.square(high - share).sum()
-    return float(np.sqrt(down) / share.size), float(np.sqrt(up) / share.size)
+    share = hits[known] / n_rows[known]
+    low, high = wilson_interval(hits[known], n_rows[known])
+    down, up = np.linalg.norm(share - low), np.linalg.norm(high - share)
+    return float(down / share.size), float(up / share.size)
 
 
 def corrected_interval(
     values: Any,
     test_share: float | None,
-    confidence: float = 0.95,
     limits: tuple[float, float] = (-math.inf, math.inf),
     n_folds: int | None = None,
-    reach: tuple[float, float] | None = None,
+    reach: tuple[float, float] = (0.0, 0.0),
+    variance: float = 0.0,
 ) -> Interval:
-    """Compute the interval of Nadeau and Bengio (2003) for the mean of scores over folds, or of their differences.
+    """Compute the 95 % interval of Nadeau and Bengio (2003) for the mean of scores over folds, or of their differences.
 
     Folds share training rows, so their scores are correlated and Student's t interval is too narrow. The corrected
     interval multiplies the variance by ``1/n + test_share / (1 - test_share)`` instead of ``1/n``. Repeats of the folds share
     all rows: what differs from table to table is common to them, so that the degrees of freedom are those of one repeat.
 
-    The variance between folds says little where a class has few rows, or where all folds have the same score. ``reach``, the
-    interval that the number of rows alone would give, widens the interval where it is larger.
+    Where the number of rows tells how far the mean can be off (``reach``) and how much scores of folds vary by it
+    (``variance``), only what folds vary beyond that is taken from the folds: their number is too small to tell more.
 
     Parameters
     ----------
@@ -111,14 +108,14 @@ def corrected_interval(
         One score per fold; NaN is left out.
     test_share : float or None
         Share of the rows that each fold tests on. None gives Student's t interval, for independent scores.
-    confidence : float, default=0.95
-        Confidence level.
     limits : tuple of float, default=(-inf, inf)
         Limits of the metric; the interval is cut there.
     n_folds : int or None, default=None
         Folds of one repeat; None: all values are of one.
-    reach : (float, float) or None, default=None
-        Least reach below and above the mean, see :func:`mean_share_reach`.
+    reach : (float, float), default=(0, 0)
+        Reach below and above the mean that the number of rows alone gives, see :func:`mean_share_reach`.
+    variance : float, default=0
+        Variance of the score of a fold that its number of rows alone gives.
 
     Examples
     --------
@@ -127,22 +124,17 @@ def corrected_interval(
     >>> corrected_interval([0.8, 0.9, 1.0], test_share=None)
     Interval(value=0.9, low=0.65..., high=1.14...)
     >>> corrected_interval([1.0, 1.0, 1.0], test_share=1 / 3, limits=(0, 1), reach=mean_share_reach([20], [20]))
-    Interval(value=1.0, low=0.83..., high=1)
+    Interval(value=1.0, low=0.83..., high=1.0)
     """
     array = np.asarray(values, dtype=np.float64).ravel()
     array = array[np.isfinite(array)]
-    if array.size == 0:
-        return Interval(math.nan)
-    mean = float(array.mean())
-    down = up = math.nan
-    if array.size > 1 and not _do_not_vary(array):
-        overlap = 0.0 if test_share is None else test_share / (1 - test_share)
-        error = math.sqrt(float(array.var(ddof=1)) * (1 / array.size + overlap))
-        down = up = float(special.stdtrit(_degrees(array.size, n_folds), 0.5 + confidence / 2)) * error
-    if reach is not None and array.size > 1:
-        down, up = float(np.fmax(down, reach[0])), float(np.fmax(up, reach[1]))
-    if not math.isfinite(down):
+    mean = float(array.mean()) if array.size else math.nan
+    if array.size < 2 or (_do_not_vary(array) and not any(reach)):
         return Interval(mean)
+    overlap = 0.0 if test_share is None else test_share / (1 - test_share)
+    beyond = 0.0 if _do_not_vary(array) else max(0.0, float(array.var(ddof=1)) - variance)
+    between = float(special.stdtrit(_degrees(array.size, n_folds), 0.975)) * math.sqrt(beyond * (1 / array.size + overlap))
+    down, up = (math.hypot(own, between) for own in reach)
     return Interval(mean, max(limits[0], mean - down), min(limits[1], mean + up))
 
 
@@ -326,21 +318,7 @@ def wilcoxon_pairs(scores: Mapping[str, Any], alpha: float = 0.05) -> list[Paire
     return _test_pairs(scores, test, alpha)
 
 
-@dataclass(frozen=True)
-class FriedmanResult:
-    """Mean ranks (1 is best), the p-value of Friedman's test and Nemenyi's critical difference."""
-
-    mean_ranks: dict[str, float]
-    p_value: float
-    critical_difference: float
-
-    @property
-    def can_differ(self) -> bool:
-        """Whether two mean ranks can differ by as much as the critical difference."""
-        return self.critical_difference <= len(self.mean_ranks) - 1
-
-
-def friedman_ranks(scores: Mapping[str, Any], alpha: float = 0.05) -> FriedmanResult:
+def friedman_ranks(scores: Mapping[str, Any], alpha: float = 0.05) -> tuple[dict[str, float], float, float]:
     """Rank the methods on each data set (or split) and compare their mean ranks after Demsar (2006).
 
     Parameters
@@ -350,27 +328,33 @@ def friedman_ranks(scores: Mapping[str, Any], alpha: float = 0.05) -> FriedmanRe
     alpha : float, default=0.05
         Level of the critical difference.
 
+    Returns
+    -------
+    mean_ranks : dict of str to float
+        1 is best.
+    p_value : float
+        Of Friedman's test; NaN for fewer than three methods or two data sets.
+    critical_difference : float
+        Nemenyi's: mean ranks that differ by less are not told apart.
+
     Examples
     --------
-    >>> friedman_ranks({"a": [3, 3, 3], "b": [2, 2, 1], "c": [1, 1, 2]}).mean_ranks
+    >>> friedman_ranks({"a": [3, 3, 3], "b": [2, 2, 1], "c": [1, 1, 2]})[0]
     {'a': 1.0, 'b': 2.333..., 'c': 2.666...}
     """
-    names = list(scores)
-    table = np.column_stack([np.asarray(scores[name], dtype=np.float64).ravel() for name in names])
+    table = np.column_stack([np.asarray(values, dtype=np.float64).ravel() for values in scores.values()])
     table = np.round(table, _DIGITS)
     table = table[np.isfinite(table).all(axis=1)]
     n_sets, n_methods = table.shape
     if n_sets == 0:
-        return FriedmanResult(dict.fromkeys(names, math.nan), math.nan, math.nan)
+        return dict.fromkeys(scores, math.nan), math.nan, math.nan
     ranks = stats.rankdata(-table, axis=1)
-    p_value = math.nan
+    p_value = critical = math.nan
     if n_methods >= 3 and n_sets >= 2:
         # Where every method ties everywhere there is nothing to test, and scipy would divide by zero.
         tied = np.all(ranks == ranks[:, :1])
         p_value = 1.0 if tied else float(stats.friedmanchisquare(*table.T).pvalue)
-    critical = math.nan
     if n_methods >= 2:
         quantile = float(stats.studentized_range.ppf(1 - alpha, n_methods, np.inf)) / math.sqrt(2)
         critical = quantile * math.sqrt(n_methods * (n_methods + 1) / (6 * n_sets))
-    mean_ranks = {name: float(rank) for name, rank in zip(names, ranks.mean(axis=0), strict=True)}
-    return FriedmanResult(mean_ranks, p_value, critical)
+    return dict(zip(scores, ranks.mean(axis=0).tolist(), strict=True)), p_value, critical

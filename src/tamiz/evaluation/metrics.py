@@ -86,6 +86,11 @@ class Metric:
         """1 if a larger value is better, else -1."""
         return 1.0 if self.greater_is_better else -1.0
 
+    @property
+    def counts_hits(self) -> bool:
+        """Whether its shares are those of rows that are predicted right; otherwise the score stands for them."""
+        return self.response == "predict" and self.function is not _f1
+
     def read(self, model: Any, X: Any) -> np.ndarray:
         """Predict what the metric reads of a fitted model."""
         if self.response == "predict":
@@ -106,8 +111,7 @@ class Metric:
             return (score,)
         truth = np.asarray(y_true)
         weight = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        counts_hits = self.response == "predict" and self is not SCORINGS["f1"]
-        hit = np.asarray(response) == truth if counts_hits else None
+        hit = np.asarray(response) == truth if self.counts_hits else None
         parts = [score]
         for label in classes if self.shares == "classes" else [None]:
             own = np.ones(len(truth), dtype=bool) if label is None else truth == label

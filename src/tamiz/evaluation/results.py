@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,10 +23,9 @@ if TYPE_CHECKING:
 SIGNAL_LEVEL = 0.05
 #: Kept columns do "as well" as all where they are worse by less than this (of errors: by less than this share).
 MARGIN = 0.03
-#: Few rows are wrong where there are fewer than these, and less than a quarter of all.
-ROWS_NEAR_A_LIMIT, SHARE_NEAR_A_LIMIT = 10, 0.25
-#: With no more rows of a class than that the models of folds differ beyond what the number of rows tells (measured).
-FEW_ROWS_FACTOR = 1.3
+#: Models of other tables differ beyond what the number of rows tells: so much wider are intervals of shares of rows, and of
+#: scores such as AUC that are no share but vary nearly as one (benchmarks/simulate_statistics.py).
+FACTOR_OF_HITS, FACTOR_OF_SCORES = 1.2, 1.5
 #: Columns that a model of a fold was trained on.
 COLUMN_SETS = ("kept", "all_features", "random_features")
 
@@ -53,8 +52,6 @@ class FoldResult:
         Parts of the scores of other numbers of columns.
     outputs : mapping of str to ndarray
         By the names of ``COLUMN_SETS``: values of the decision function for the held-out rows (numbers: predictions).
-    probabilities : ndarray or None
-        Probabilities of the classes, where the model gives them.
     moments : ndarray or None
         Sums over the held-out rows for each of ``features``, see :func:`effect_of_moments`.
     """
@@ -69,35 +66,27 @@ class FoldResult:
     converged: bool = True
     curve: Mapping[int, Parts] = field(default_factory=dict)
     outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
-    probabilities: np.ndarray | None = None
     moments: np.ndarray | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class HeldOut:
+class HeldOut(NamedTuple):
     """One prediction per row, each by a model that had not seen the row (of the first repeat of the folds).
 
     Parameters
     ----------
     rows : ndarray of int
         Rows of the table that were held out, rising.
-    fold : ndarray of int
-        Fold that held each row out.
     truth, predicted : ndarray
         Target, and prediction from the kept columns.
     outputs : mapping of str to ndarray
         By the names of ``COLUMN_SETS``: values of the decision function (numbers: predictions), one column per output
         where there are more than two classes.
-    probabilities : ndarray of shape (n_rows, n_classes) or None, default=None
-        Probabilities from the kept columns, where the model gives them.
     """
 
     rows: np.ndarray
-    fold: np.ndarray
     truth: np.ndarray
     predicted: np.ndarray
-    outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
-    probabilities: np.ndarray | None = None
+    outputs: Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,16 +147,16 @@ class Evaluation:
 
     def difference(self, what: str) -> Interval:
         """Compute the interval of *kept* minus ``what``, paired over the folds."""
-        values, reach = self.values("kept") - self.values(what), None
-        if self.metric.shares is not None:
-            # Where no row tells the two apart, so large a share could still differ unseen.
-            n_rows = np.unique(np.concatenate([test for _, test in self.splits])).size
-            reach = (1 - 0.025 ** (1 / max(1, n_rows)),) * 2
-        low, high = self.metric.limits
+        values, (low, high) = self.values("kept") - self.values(what), self.metric.limits
         limits = (low - high, high - low) if math.isfinite(high - low) else (-math.inf, math.inf)
-        return corrected_interval(
-            values, mean_test_share(self.splits), limits=limits, n_folds=self.n_folds, reach=reach
-        )
+        found = corrected_interval(values, mean_test_share(self.splits), limits, self.n_folds)
+        if self.metric.shares is None or np.isfinite(values).sum() < 2:
+            return found
+        # Where no row tells the two apart, so large a share could still differ unseen.
+        n_rows = np.unique(np.concatenate([test for _, test in self.splits])).size
+        least = 1 - 0.025 ** (1 / max(1, n_rows))
+        ends = np.fmin(found.low, found.value - least), np.fmax(found.high, found.value + least)
+        return Interval(found.value, *np.clip(ends, *limits).tolist())
 
     def curve(self) -> list[tuple[int, Interval]]:
         """Compute the score for each number of columns."""
@@ -185,31 +174,21 @@ class Evaluation:
         return None if self.metric.chance is None else self.metric.chance(self.y)
 
     @property
-    def n_without_score(self) -> int:
-        """Number of folds in which the score of the kept columns is not defined."""
-        return int((~np.isfinite(self.values("kept"))).sum())
-
-    @property
     def verdict(self) -> str:
         """Sum up in one sentence: is there anything, and by how much may the kept columns be worse than all."""
         n_kept, n_features, null = self.n_kept, len(self.names), self.null
         kept = f"{n_kept:,} of {n_features:,} columns"
-        sign, chance = self.metric.sign, self.chance
-        score = self.score
-        if chance is not None and sign * (score.value - chance) <= 0:
-            return f"No sign of signal: {self.metric.name} of {score.value:.3f} is not above chance ({chance:.3f})."
-        if null is not None and null.p_value > SIGNAL_LEVEL and null.is_at_floor:
-            return (
-                f"None of {null.n_permutations} shuffled targets does as well, which are too few to tell a signal from chance; "
-                "take 20 or more."
-            )
+        sign, chance, score = self.metric.sign, self.chance, self.score.value
+        tested = "not compared with shuffled targets"
+        if chance is not None and sign * (score - chance) <= 0:
+            return f"No sign of signal: {self.metric.name} of {score:.3f} is not above chance ({chance:.3f})."
         if null is not None and null.p_value > SIGNAL_LEVEL:
-            return f"No sign of signal: shuffled targets do as well (p = {null.p_value:.2f}, {null.n_permutations} permutations)."
-        tested = (
-            f"better than shuffled targets, {null.p_text}"
-            if null is not None and math.isfinite(null.p_value)
-            else "not compared with shuffled targets"
-        )
+            n = null.n_permutations
+            if null.is_at_floor:
+                return f"None of {n} shuffled targets does as well, which are too few to tell a signal from chance; take 20 or more."
+            return f"No sign of signal: shuffled targets do as well (p = {null.p_value:.2f}, {n} permutations)."
+        if null is not None and math.isfinite(null.p_value):
+            tested = f"better than shuffled targets, {null.p_text}"
         if n_kept == n_features:
             return f"All {n_features:,} columns were kept ({tested})."
         gap = self.difference("all_features")
@@ -238,23 +217,14 @@ class Evaluation:
     @cached_property
     def held_out(self) -> HeldOut:
         """Predictions of the rows by models that had not seen them; of repeated folds the first."""
-        tests = [test for _, test in self.splits]
-        rows, first = np.unique(np.concatenate(tests), return_index=True)
-
-        def collect(values: list[Any]) -> np.ndarray | None:
-            if any(one is None for one in values) or len({np.shape(one)[1:] for one in values}) != 1:
-                return None
-            return np.concatenate(values)[first]
-
-        outputs = {name: collect([fold.outputs.get(name) for fold in self.folds]) for name in COLUMN_SETS}
-        return HeldOut(
-            rows=rows,
-            fold=np.repeat(np.arange(len(tests)), [test.size for test in tests])[first],
-            truth=np.asarray(self.y)[rows],
-            predicted=np.concatenate([fold.predicted for fold in self.folds])[first],
-            outputs={name: values for name, values in outputs.items() if values is not None},
-            probabilities=collect([fold.probabilities for fold in self.folds]),
-        )
+        rows, first = np.unique(np.concatenate([test for _, test in self.splits]), return_index=True)
+        outputs = {}
+        for name in COLUMN_SETS:
+            values = [fold.outputs.get(name) for fold in self.folds]
+            if len({np.shape(one)[1:] for one in values}) == 1 and values[0] is not None:
+                outputs[name] = np.concatenate(values)[first]
+        predicted = np.concatenate([fold.predicted for fold in self.folds])[first]
+        return HeldOut(rows, np.asarray(self.y)[rows], predicted, outputs)
 
     @cached_property
     def effects(self) -> dict[int, float]:
@@ -284,25 +254,23 @@ class Evaluation:
 
 
 def interval_of_parts(metric: Metric, parts: Any, test_share: float | None, n_folds: int) -> Interval:
-    """Compute score and interval from the parts of all folds.
+    """Compute score and interval from the parts of all folds; without a ``test_share`` rows alone make it.
 
-    Of metrics that are shares of rows the interval reaches at least as far as the number of rows tells. Where few rows are
-    wrong (or few right) folds differ by single rows and to one side only: the end towards the limit is that of the rows alone.
+    Of metrics that are shares of rows the interval is that of the number of rows, somewhat widened, with what the folds vary
+    beyond it.
     """
     table = np.asarray(parts, dtype=np.float64)
+    values = metric.combine(table)
     if metric.shares is None or table.shape[1] < 2:
-        return corrected_interval(metric.combine(table), test_share, limits=metric.limits, n_folds=n_folds)
-    hits, n_rows = (np.nansum(table[:, 1:], axis=0).reshape(-1, 2) * (n_folds / len(table))).T
-    reach = mean_share_reach(hits, n_rows)
-    if test_share is not None and 0 < n_rows[n_rows > 0].min(initial=np.inf) <= ROWS_NEAR_A_LIMIT:
-        reach = reach[0] * FEW_ROWS_FACTOR, reach[1] * FEW_ROWS_FACTOR
-    found = corrected_interval(metric.combine(table), test_share, limits=metric.limits, n_folds=n_folds, reach=reach)
-    few = min(ROWS_NEAR_A_LIMIT, SHARE_NEAR_A_LIMIT * n_rows.sum())
-    if n_rows.sum() - hits.sum() < few:
-        return replace(found, high=min(metric.high, found.value + reach[1]))
-    if hits.sum() < few:
-        return replace(found, low=max(metric.low, found.value - reach[0]))
-    return found
+        return corrected_interval(values, test_share, metric.limits, n_folds)
+    by_fold = table[np.isfinite(values), 1:].reshape(-1, table.shape[1] // 2, 2)
+    hits, n_rows = by_fold.sum(axis=0).T * (n_folds / len(table))
+    factor = 1.0 if test_share is None else FACTOR_OF_HITS if metric.counts_hits else FACTOR_OF_SCORES
+    reach = tuple(factor * own for own in mean_share_reach(hits, n_rows))
+    likely = (hits + 1) / (n_rows + 2)
+    used = by_fold[:, :, 1] > 0
+    of_folds = np.sum(used * likely * (1 - likely) / np.maximum(by_fold[:, :, 1], 1e-9), axis=1) / used.sum(axis=1) ** 2
+    return corrected_interval(values, test_share, metric.limits, n_folds, reach, float(of_folds.mean()))
 
 
 def model_output(model: Any, X: Any, task: str) -> np.ndarray | None:

@@ -244,7 +244,7 @@ def mean_table(by_dataset: Mapping[str, Sequence[TableRow]], test_share: float |
     behind = {name: behind_rows(rows, test_share) for name, rows in by_dataset.items()}
     found = {(name, row.place): row for name, rows in by_dataset.items() for row in rows}
     places = {place: row.label for (_, place), row in found.items()}
-    ranks = friedman_ranks(
+    ranks, p_value, critical = friedman_ranks(
         {
             label: [found[name, place].mean if (name, place) in found else math.nan for name in by_dataset]
             for place, label in places.items()
@@ -267,13 +267,12 @@ def mean_table(by_dataset: Mapping[str, Sequence[TableRow]], test_share: float |
     if len(by_dataset) < 2:
         return [markdown_table(header, lines)]
     for line in lines:
-        line.append(format_cell(ranks.mean_ranks[line[0]], 2))
-    said = f"Friedman test over {len(by_dataset)} data sets: p = {ranks.p_value:.3g}"
-    if not math.isfinite(ranks.p_value):
+        line.append(format_cell(ranks[line[0]], 2))
+    said = f"Friedman test over {len(by_dataset)} data sets: p = {p_value:.3g}"
+    if not math.isfinite(p_value):
         said = ""
-    elif ranks.can_differ:
-        limit = f"{ranks.critical_difference:.2f}"
-        said += f"; mean ranks that differ by less than {limit} (Nemenyi, 0.05) are not told apart."
+    elif critical <= len(ranks) - 1:
+        said += f"; mean ranks that differ by less than {critical:.2f} (Nemenyi, 0.05) are not told apart."
     else:
         said += "; so few data sets tell no two rows apart by their mean ranks (Nemenyi, 0.05)."
     return [markdown_table([*header, "mean rank"], lines), said]

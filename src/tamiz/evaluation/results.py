@@ -261,9 +261,10 @@ def interval_of_parts(metric: Metric, parts: Any, test_share: float | None, n_fo
     """
     table = np.asarray(parts, dtype=np.float64)
     values = metric.combine(table)
-    if metric.shares is None or table.shape[1] < 2:
+    known = np.isfinite(values)
+    if metric.shares is None or table.shape[1] < 2 or not known.any():
         return corrected_interval(values, test_share, metric.limits, n_folds)
-    by_fold = table[np.isfinite(values), 1:].reshape(-1, table.shape[1] // 2, 2)
+    by_fold = table[known, 1:].reshape(-1, table.shape[1] // 2, 2)
     hits, n_rows = by_fold.sum(axis=0).T * (n_folds / len(table))
     factor = 1.0 if test_share is None else FACTOR_OF_HITS if metric.counts_hits else FACTOR_OF_SCORES
     reach = tuple(factor * own for own in mean_share_reach(hits, n_rows))

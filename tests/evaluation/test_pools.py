@@ -17,11 +17,11 @@ def test_results_come_in_order_from_processes_with_one_thread_each():
     pytest.importorskip("torch")
     done = []
     pieces = [(DESCRIBE, {"number": i}) for i in range(4)]
-    results = run_parallel(eval, pieces, 2, lambda: done.append(1), in_threads=False)
+    results = run_parallel(eval, pieces, 2, done.append, in_threads=False)
     assert [result[0] for result in results] == [0, 1, 2, 3]
     assert os.getpid() not in {result[1] for result in results}
     assert {result[2] for result in results} == {1}
-    assert len(done) == 4
+    assert done == [1, 2, 3, 4]
 
 
 def test_one_job_stays_in_this_process_and_gives_the_threads_back():

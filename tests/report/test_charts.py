@@ -20,8 +20,6 @@ from tamiz.report.charts import (
     legend,
     line_chart,
     raster_chart,
-    share_bar,
-    share_dot,
     square_chart,
 )
 from tamiz.report.columns import Distribution, Group
@@ -83,8 +81,6 @@ CHARTS = [
     (lambda: distribution_chart(Distribution((bins((2, 1)), bins((0, 3))), levels=("<f>", "m")), "sex"),
      ["&lt;f&gt;", "67%", "m: 100% of a (3 rows)"]),
     (lambda: effect_bar(-2.0, (-2.0, 9.0), faint=True), ["faint-bar", "column s0"]),
-    (lambda: share_dot(1.5), ["dot-share"]),
-    (lambda: share_bar(NAN), ["track"]),
     (lambda: legend(["<a>"])[0]["swatch"], ["swatch"]),
     (lambda: image_chart(np.eye(3, dtype=bool), np.full((3, 3), NAN)), ["3 kept pixels over the mean image of 3 by 3"]),
 ]  # fmt: skip
@@ -103,7 +99,6 @@ def test_charts(draw, wanted):
 @pytest.mark.parametrize(("value", "span"), [(None, (0.0, 1.0)), (NAN, (0.0, 1.0)), (0.0, (0.0, 0.0))])
 def test_bars_of_nothing_are_nothing(value, span):
     assert effect_bar(value, span) == ""
-    assert share_dot(None) == ""
 
 
 def test_the_zero_line_stands_in_one_place_for_all_bars():
@@ -155,7 +150,8 @@ def test_rasters_keep_values_to_a_hundredth_and_are_read_by_an_image_library():
     import io
 
     codes = quantise(np.array([[-3.0, 0.0], [3.0, NAN]]), 3.0)
-    picture = pillow.open(io.BytesIO(base64.b64decode(png_address(codes, diverging_palette()).partition(",")[2])))
+    drawn = png_address(np.array([[-3.0, 0.0], [3.0, NAN]]), 3.0)
+    picture = pillow.open(io.BytesIO(base64.b64decode(drawn.partition(",")[2])))
     assert np.array_equal(np.asarray(picture.convert("RGB")), diverging_palette()[codes])
     block = grid_payload(Grid("", ["a"], [], np.array([[1.234, NAN]]), -3, 3, "z"), ["row 1", "row 2"])
     stored = np.frombuffer(base64.b64decode(block["codes"]), dtype=np.uint8)

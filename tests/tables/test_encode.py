@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from tamiz import E2EFSClassifier
-from tamiz.report import report, summary
+from tamiz.report import report
 from tamiz.tables import TableEncoder, TableError, list_features, read_table
 from tamiz.tables.columns import drop_unusable_columns
 
@@ -152,9 +152,8 @@ def test_groups_travel_in_searches_reports_and_with_metadata(coloured, tmp_path)
     assert automatic[-1].selection_.group_support.sum() <= 7
     model.fit(data, ill)
     page = report(model, data, ill, path=tmp_path / "report.html").read_text(encoding="utf-8")
-    for text in (page, summary(model)._repr_html_()):
-        assert "colour" in text
-        assert "2 of 6 columns" in text or "2 of 6" in text
+    assert "colour" in page
+    assert "2 of 6 columns" in page
 
 
 def test_a_stream_gives_the_same_whatever_its_batches(frame, monkeypatch):

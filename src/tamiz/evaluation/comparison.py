@@ -20,13 +20,7 @@ from tamiz.estimators.networks import find_network
 from tamiz.estimators.training import Training
 from tamiz.evaluation.cross_validation import Progress, split_folds
 from tamiz.evaluation.folds import mean_test_share, take_columns
-from tamiz.evaluation.intervals import (
-    Interval,
-    MethodRank,
-    PairedTest,
-    corrected_t_tests,
-    friedman_ranks,
-)
+from tamiz.evaluation.intervals import Interval, MethodRank, PairedTest, corrected_t_tests, friedman_ranks
 from tamiz.evaluation.metrics import Metric, Parts, get_metric
 from tamiz.evaluation.pools import run_parallel
 from tamiz.evaluation.results import interval_of_parts
@@ -138,10 +132,9 @@ class Candidate:
 
     def __init__(self, selector: Any, rows: Rows, task: str, network: str = "linear") -> None:
         self.rows, self.is_own = rows, not isinstance(selector, str)
-        self.keeps_all = self.is_reference = False
+        self.keeps_all, self.is_reference, self.joint, self.n_draws = False, False, True, 1
         if self.is_own:
             self.in_threads = Subject(selector, rows, task).in_threads
-            self.joint = True
             wanted = [n for n in selector.get_params() if n.rpartition("__")[2] in ("n_features_to_select", "k")]
             name = min(wanted, key=lambda n: n.count("__")) if wanted else None
             self.nested = "largest" if name is None else "each"
@@ -159,11 +152,7 @@ class Candidate:
         self.in_threads = info.engine != "torch" and kind.compiled
         self.is_reference = info.name in REFERENCE_METHODS
         self.joint = info.trains_model or self.is_reference
-
-    @property
-    def n_draws(self) -> int:
-        """Number of fits with other seeds whose scores are averaged, in each fold."""
-        return RANDOM_DRAWS if self.is_reference and not self.keeps_all else 1
+        self.n_draws = RANDOM_DRAWS if self.is_reference and not self.keeps_all else 1
 
     def rank(self, m: int, seed: int, train: Part) -> np.ndarray:
         """Fit a selector; rank the columns of the table, each by its best level. Of own selectors kept columns rank first."""
@@ -240,8 +229,9 @@ class Comparison:
     @cached_property
     def intervals(self) -> tuple[tuple[Interval, ...], ...]:
         """Mean score and corrected interval of each method for each M."""
-        parts = self.scores[..., None] if self.parts is None else self.parts
-        metric = self.metric if self.parts is not None else replace(self.metric, combine_parts=None)
+        metric, parts = self.metric, self.parts
+        if parts is None:
+            metric, parts = replace(metric, combine_parts=None), self.scores[..., None]
         share, n_folds = self.test_share, self.n_folds or self.scores.shape[2]
         return tuple(tuple(interval_of_parts(metric, splits, share, n_folds) for splits in by_m) for by_m in parts)
 
@@ -285,11 +275,11 @@ class Comparison:
     @cached_property
     def ranks(self) -> tuple[MethodRank, ...]:
         """Mean rank of each competitor, with its test against that of the best mean rank; empty if none can be ranked."""
-        ranks = self.friedman[0] if self.competitors else {}
-        best = min((name for name, rank in ranks.items() if not math.isnan(rank)), key=lambda n: ranks[n], default=None)
-        if best is None:
-            return ()
-        found = {name: MethodRank(name, rank) for name, rank in ranks.items() if not math.isnan(rank)}
+        ranks = (
+            {name: rank for name, rank in self.friedman[0].items() if not math.isnan(rank)} if self.competitors else {}
+        )
+        best = min(ranks, key=lambda name: ranks[name], default=None)
+        found = {name: MethodRank(name, rank) for name, rank in ranks.items()}
         for test in self.tests:
             if best in (test.first, test.second):
                 other = test.second if test.first == best else test.first
@@ -433,15 +423,10 @@ def compare(
 
     jobs = [(name, f) for name in chosen for f in range(len(folds))]
     jobs.sort(key=lambda job: not chosen[job[0]].in_threads)  # those of torch run one after the other, at the end
-    n_threads, done = sum(chosen[name].in_threads for name, _ in jobs), 0
-
-    def tick() -> None:
-        nonlocal done
-        done += 1
-        if progress is not None:
-            progress("comparing", done, len(jobs))
-
-    found = run_parallel(run, jobs[:n_threads], n_jobs, tick) + run_parallel(run, jobs[n_threads:], 1, tick)
+    n_threads = sum(chosen[name].in_threads for name, _ in jobs)
+    tell = progress or (lambda *_: None)
+    found = run_parallel(run, jobs[:n_threads], n_jobs, lambda n: tell("comparing", n, len(jobs)))
+    found += run_parallel(run, jobs[n_threads:], 1, lambda n: tell("comparing", n_threads + n, len(jobs)))
     shape, places = (len(chosen), len(sizes), len(folds)), {name: i for i, name in enumerate(chosen)}
     n_parts = max((len(one[0]) for records in found for one in records if not isinstance(one, str)), default=1)
     parts, seconds = np.full((*shape, n_parts), np.nan), np.full(shape, np.nan)

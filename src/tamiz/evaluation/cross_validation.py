@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from tamiz._utils.text import list_some
 from tamiz.evaluation.alerts import find_row_alerts
 from tamiz.evaluation.folds import Fold, make_folds, take_columns
 from tamiz.evaluation.intervals import Interval
@@ -208,26 +209,29 @@ def cross_validate(
         raise ValueError(f"sizes must be numbers from 1 to the {subject.n_units} columns, got {list(sizes)}.")
     classes = np.unique(rows.y[rows.used]) if task == "classification" else None
     shared = FoldTask(subject, folds, metric, classes, tuple(sizes), n_random, seed)
-    done = 0
-
-    def tick() -> None:
-        nonlocal done
-        done += 1
-        if progress is not None:
-            progress("cross-validation", done, len(folds))
-
+    tell = progress or (lambda *_: None)
     pieces = [(shared, number) for number in range(len(folds))]
-    found = run_parallel(_evaluate_fold, pieces, n_jobs, tick, in_threads=subject.in_threads)
-    results = [result for result, _ in found]
+    found = run_parallel(
+        _evaluate_fold, pieces, n_jobs, lambda n: tell("cross-validation", n, len(folds)), in_threads=subject.in_threads
+    )
+    results, selectors = zip(*found, strict=True)
     kept = int(np.median([fold.support.sum() for fold in results])) if n_kept is None else n_kept
     splits = [(rows.weighted(train), rows.weighted(test)) for train, test in folds]
     evaluation = Evaluation(
-        metric, task, subject.model_name, results, splits, rows.y, subject.unit_names, n_folds, kept, subject.units
+        metric,
+        task,
+        subject.model_name,
+        list(results),
+        splits,
+        rows.y,
+        subject.unit_names,
+        n_folds,
+        kept,
+        subject.units,
     )
     if not n_permutations:
         return evaluation
-    selectors = [selector for _, selector in found]
-    null = permutation_null(shared, selectors, evaluation.score.value, n_permutations, n_jobs=n_jobs, progress=progress)
+    null = permutation_null(shared, selectors, evaluation.score.value, n_permutations, n_jobs=n_jobs, progress=tell)
     return dataclasses.replace(evaluation, null=null)
 
 
@@ -239,14 +243,12 @@ def _evaluate_fold(shared: FoldTask, number: int) -> tuple[FoldResult, Any]:
     m = int(fitted.support.sum())
     kept = shared.measure(fitted.model, test.X, train, test)
     others = [size for size in shared.sizes if size != m]
-    curve = {
-        size: shared.measure(model, test.X, train, test)
-        for size, model in subject.fit_sizes(train, others, seed, fitted)
-    }
+    models = subject.fit_sizes(train, others, seed, fitted)
+    curve = {m: kept} | {size: shared.measure(model, test.X, train, test) for size, model in models}
     outputs = {"kept": model_output(fitted.model, test.X, task)}
 
     every, columns = subject.fit_columns(train, None, seed, fitted)
-    allowed = test.X if columns.size == subject.units.size else take_columns(test.X, columns)
+    allowed = take_columns(test.X, columns)
     outputs["all_features"] = model_output(every, allowed, task)
     generator = np.random.default_rng([seed, len(test.y)])
     drawn = []
@@ -270,8 +272,8 @@ def _evaluate_fold(shared: FoldTask, number: int) -> tuple[FoldResult, Any]:
         predicted=fitted.model.predict(test.X),
         seconds=fitted.seconds,
         converged=fitted.converged,
-        curve={size: kept if size == m else curve[size] for size in shared.sizes},
-        outputs={name: values for name, values in outputs.items() if values is not None},
+        curve={size: curve[size] for size in shared.sizes},
+        outputs=outputs,
         moments=moments,
     )
     return result, subject.without_choices(fitted)
@@ -318,15 +320,12 @@ def check_test_target(y_test: np.ndarray, y_train: np.ndarray, task: str) -> Non
     ValueError: The rows to test on have classes that there are no training rows of: 'c'. Leave these rows out.
     """
     if y_test.shape[1:] != y_train.shape[1:]:
-        raise ValueError(
-            f"The targets to test on have shape {y_test.shape}, those to train on {y_train.shape}; give both the same columns."
-        )
-    unknown = np.setdiff1d(y_test, y_train) if task == "classification" else np.empty(0)
-    if unknown.size:
-        some = ", ".join(repr(str(label)) for label in unknown[:5])
-        raise ValueError(
-            f"The rows to test on have classes that there are no training rows of: {some}. Leave these rows out."
-        )
+        shapes = f"shape {y_test.shape}, those to train on {y_train.shape}"
+        raise ValueError(f"The targets to test on have {shapes}; give both the same columns.")
+    unknown = np.setdiff1d(y_test, y_train).tolist() if task == "classification" else []
+    if unknown:
+        message = f"The rows to test on have classes that there are no training rows of: {list_some(unknown)}. "
+        raise ValueError(message + "Leave these rows out.")
 
 
 def curve_sizes(n_features: int, chosen: int, n_points: int = 8) -> list[int]:

@@ -133,7 +133,9 @@ def corrected_interval(
         return Interval(mean)
     overlap = 0.0 if test_share is None else test_share / (1 - test_share)
     beyond = 0.0 if _do_not_vary(array) else max(0.0, float(array.var(ddof=1)) - variance)
-    between = float(special.stdtrit(_degrees(array.size, n_folds), 0.975)) * math.sqrt(beyond * (1 / array.size + overlap))
+    between = float(special.stdtrit(_degrees(array.size, n_folds), 0.975)) * math.sqrt(
+        beyond * (1 / array.size + overlap)
+    )
     down, up = (math.hypot(own, between) for own in reach)
     return Interval(mean, max(limits[0], mean - down), min(limits[1], mean + up))
 

@@ -211,22 +211,14 @@ def area_under_curve(y_true: Any, scores: Any, sample_weight: Any = None) -> flo
     labels = np.unique(y_true)
     if labels.size < 2:
         return math.nan
+    from sklearn.metrics import roc_auc_score
+
     if scores.ndim == 1:
-        return _one_area(y_true == labels[-1], scores, sample_weight)
+        scores, labels = scores[:, None], labels[-1:]
     if scores.shape[1] != labels.size:
         return math.nan  # a class is missing among the rows, and its column of scores cannot be told
-    return float(np.mean([_one_area(y_true == label, scores[:, i], sample_weight) for i, label in enumerate(labels)]))
-
-
-def _one_area(positive: np.ndarray, scores: np.ndarray, sample_weight: Any) -> float:
-    if sample_weight is not None:
-        from sklearn.metrics import roc_auc_score
-
-        return float(roc_auc_score(positive, scores, sample_weight=sample_weight))
-    from scipy.stats import rankdata
-
-    n, n_rest = int(positive.sum()), int((~positive).sum())
-    return float((rankdata(scores)[positive].sum() - n * (n + 1) / 2) / n / n_rest)
+    areas = [roc_auc_score(y_true == label, one, sample_weight=sample_weight) for label, one in zip(labels, scores.T)]
+    return float(np.mean(areas))
 
 
 def _of_sklearn(name: str, y_true: Any, response: Any, sample_weight: Any = None, **options: Any) -> float:

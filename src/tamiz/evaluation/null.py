@@ -90,15 +90,8 @@ class Null:
 
     def as_record(self) -> dict[str, Any]:
         """Collect the figures for JSON and pages."""
-        return {
-            "n_permutations": self.n_permutations,
-            "p_value": self.p_value,
-            "p_text": self.p_text,
-            "score": self.score,
-            "stability": self.stability,
-            "highest_stability": self.highest_stability,
-            "always_kept": float(self.always_kept.mean()),
-        }
+        names = ("n_permutations", "p_value", "p_text", "score", "stability", "highest_stability")
+        return {name: getattr(self, name) for name in names} | {"always_kept": float(self.always_kept.mean())}
 
 
 def _mean(values: np.ndarray) -> float:
@@ -187,17 +180,14 @@ def _draw(task: FoldTask, number: int) -> Orders:
     generator = np.random.default_rng([task.seed, number, 20])
     if task.classes is None:
         return permuted_orders(rows, generator)
-    n_classes = [np.unique(rows.y[train]).size for train, _ in task.folds]
+    parts = [train for train, _ in task.folds]
     for _ in range(_MOST_DRAWS):
         features, targets = permuted_orders(rows, generator)
-        if targets is None or all(
-            np.unique(rows.y[targets[train]]).size >= n for (train, _), n in zip(task.folds, n_classes, strict=True)
-        ):
+        drawn = rows.y if targets is None else rows.y[targets]
+        if all(np.unique(drawn[train]).size >= np.unique(rows.y[train]).size for train in parts):
             return features, targets
-    raise ValueError(
-        "The targets cannot be shuffled without leaving a fold without one of the classes. "
-        "Use fewer folds, or no permutations."
-    )
+    message = "The targets cannot be shuffled without leaving a fold without one of the classes. "
+    raise ValueError(message + "Use fewer folds, or no permutations.")
 
 
 def _run_permuted_fold(
@@ -215,7 +205,7 @@ def permutation_null(
     n_permutations: int,
     *,
     n_jobs: int = 1,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Null:
     """Select and score with shuffled targets over the same folds, until enough of them do as well.
 
@@ -231,7 +221,7 @@ def permutation_null(
         Most permutations.
     n_jobs : int, default=1
         Fits that run in parallel.
-    progress : callable or None, default=None
+    progress : callable, default=no-op
         Called with ("shuffled targets", permutations done, most permutations).
 
     Returns
@@ -249,8 +239,7 @@ def permutation_null(
             parts, supports = zip(*results[first : first + n_folds], strict=True)
             values, kept = task.metric.combine(parts), np.array(supports)
             found.append((_mean(values), nogueira_stability(kept), int(kept.all(axis=0).sum())))
-        if progress is not None:
-            progress("shuffled targets", len(found), n_permutations)
+        progress("shuffled targets", len(found), n_permutations)
         p_value, needed = sequential_p_value(sign * np.array([score for score, _, _ in found]), sign * observed)
         if needed < len(found) or p_value * needed >= ENOUGH:
             break

@@ -19,7 +19,7 @@ def run_parallel(
     function: Callable[..., Any],
     pieces: Sequence[tuple[Any, ...]],
     n_jobs: int,
-    done: Callable[[], None] = lambda: None,
+    done: Callable[[int], None] = lambda n_done: None,
     *,
     in_threads: bool = True,
 ) -> list[Any]:
@@ -38,7 +38,7 @@ def run_parallel(
     n_jobs : int
         Calls that run at a time; with one, everything runs in this thread.
     done : callable, default=no-op
-        Called after each piece, in order.
+        Called after each piece, in order, with the number of pieces that are done.
     in_threads : bool, default=True
         Whether to use threads, not processes.
 
@@ -55,13 +55,13 @@ def run_parallel(
         work = client.scatter((function, list(pieces), in_threads), broadcast=True, hash=False)  # once to each worker
         for future in client.map(_run_piece, range(len(pieces)), work=work, pure=False):
             results.append(future.result())
-            done()
+            done(len(results))
         return results
     with one_torch_thread(not in_threads):
         if n_jobs == 1:
             for piece in pieces:
                 results.append(function(*piece))
-                done()
+                done(len(results))
             return results
         # loky starts processes anew, without the locks of this one, and can run functions that are not part of a module.
         limits = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -69,7 +69,7 @@ def run_parallel(
         try:
             for future in [pool.submit(function, *piece) for piece in pieces]:
                 results.append(future.result())
-                done()
+                done(len(results))
         except BaseException as error:
             # A piece may be compiling the engine, for half a minute: Ctrl-C does not wait for it.
             how = {"cancel_futures": True} if in_threads else {"kill_workers": True}
@@ -93,15 +93,14 @@ def count_jobs(n_jobs: int | None, n_pieces: int, memory: float) -> int:
     >>> count_jobs(3, 2, 1e6), count_jobs(None, 5, 1e15)
     (2, 1)
     """
-    if n_jobs is not None:
-        if n_jobs < 1:
-            raise ValueError(f"n_jobs must be at least 1, got {n_jobs}.")
-        return min(n_jobs, n_pieces)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is not None and n_jobs < 1:
+        raise ValueError(f"n_jobs must be at least 1, got {n_jobs}.")
     available = available_memory()
-    if available is not None and memory:
-        cores = min(cores, max(1, int(available / 2 / memory)))
-    return min(cores, n_pieces)
+    if n_jobs is None:
+        n_jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if available is not None and memory:
+            n_jobs = min(n_jobs, max(1, int(available / 2 / memory)))
+    return min(n_jobs, n_pieces)
 
 
 @contextmanager

@@ -50,7 +50,7 @@ class FoldResult:
         Whether it ended before its step limit.
     curve : mapping of int to tuple of float
         Parts of the scores of other numbers of columns.
-    outputs : mapping of str to ndarray
+    outputs : mapping of str to ndarray or None
         By the names of ``COLUMN_SETS``: values of the decision function for the held-out rows (numbers: predictions).
     moments : ndarray or None
         Sums over the held-out rows for each of ``features``, see :func:`effect_of_moments`.
@@ -65,7 +65,7 @@ class FoldResult:
     seconds: float = 0.0
     converged: bool = True
     curve: Mapping[int, Parts] = field(default_factory=dict)
-    outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
+    outputs: Mapping[str, np.ndarray | None] = field(default_factory=dict)
     moments: np.ndarray | None = None
 
 
@@ -183,9 +183,9 @@ class Evaluation:
         if chance is not None and sign * (score - chance) <= 0:
             return f"No sign of signal: {self.metric.name} of {score:.3f} is not above chance ({chance:.3f})."
         if null is not None and null.p_value > SIGNAL_LEVEL:
-            n = null.n_permutations
+            n, few = null.n_permutations, "which are too few to tell a signal from chance; take 20 or more"
             if null.is_at_floor:
-                return f"None of {n} shuffled targets does as well, which are too few to tell a signal from chance; take 20 or more."
+                return f"None of {n} shuffled targets does as well, {few}."
             return f"No sign of signal: shuffled targets do as well (p = {null.p_value:.2f}, {n} permutations)."
         if null is not None and math.isfinite(null.p_value):
             tested = f"better than shuffled targets, {null.p_text}"
@@ -218,10 +218,10 @@ class Evaluation:
     def held_out(self) -> HeldOut:
         """Predictions of the rows by models that had not seen them; of repeated folds the first."""
         rows, first = np.unique(np.concatenate([test for _, test in self.splits]), return_index=True)
-        outputs = {}
+        outputs: dict[str, np.ndarray] = {}
         for name in COLUMN_SETS:
-            values = [fold.outputs.get(name) for fold in self.folds]
-            if len({np.shape(one)[1:] for one in values}) == 1 and values[0] is not None:
+            values: list[Any] = [fold.outputs.get(name) for fold in self.folds]
+            if all(one is not None and one.shape[1:] == values[0].shape[1:] for one in values):
                 outputs[name] = np.concatenate(values)[first]
         predicted = np.concatenate([fold.predicted for fold in self.folds])[first]
         return HeldOut(rows, np.asarray(self.y)[rows], predicted, outputs)
@@ -267,11 +267,11 @@ def interval_of_parts(metric: Metric, parts: Any, test_share: float | None, n_fo
     by_fold = table[known, 1:].reshape(-1, table.shape[1] // 2, 2)
     hits, n_rows = by_fold.sum(axis=0).T * (n_folds / len(table))
     factor = 1.0 if test_share is None else FACTOR_OF_HITS if metric.counts_hits else FACTOR_OF_SCORES
-    reach = tuple(factor * own for own in mean_share_reach(hits, n_rows))
+    down, up = mean_share_reach(hits, n_rows)
     likely = (hits + 1) / (n_rows + 2)
     used = by_fold[:, :, 1] > 0
     of_folds = np.sum(used * likely * (1 - likely) / np.maximum(by_fold[:, :, 1], 1e-9), axis=1) / used.sum(axis=1) ** 2
-    return corrected_interval(values, test_share, metric.limits, n_folds, reach, float(of_folds.mean()))
+    return corrected_interval(values, test_share, metric.limits, n_folds, (factor * down, factor * up), float(of_folds.mean()))
 
 
 def model_output(model: Any, X: Any, task: str) -> np.ndarray | None:

@@ -6,14 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tamiz.report.notebook import summary
     from tamiz.report.page import render, report
     from tamiz.report.plots import plot_selection
 
-__all__ = ["plot_selection", "render", "report", "summary"]
+__all__ = ["plot_selection", "render", "report"]
 
 # Loaded when they are asked for: the commands use the text module alone until there is something to show.
-_HOMES = {"plot_selection": "plots", "render": "page", "report": "page", "summary": "notebook"}
+_HOMES = {"plot_selection": "plots", "render": "page", "report": "page"}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -69,15 +69,11 @@ class Columns:
 
     def __init__(self, selection: Selection, numbers: Sequence[int] = ()) -> None:
         self.selection = selection
-        if selection.groups is None:
-            self.names = [selection.name_of(i) for i in range(selection.n_features)]
-            self.members = [np.array([i]) for i in range(selection.n_features)]
-        else:
-            assert selection.group_names is not None
-            self.names = [str(name) for name in selection.group_names]
-            order = np.argsort(selection.groups, kind="stable")
-            borders = np.cumsum(np.bincount(selection.groups))[:-1]
-            self.members = np.split(order, borders)
+        groups, names = selection.groups, list(() if selection.group_names is None else selection.group_names)
+        if groups is None:
+            groups, names = np.arange(selection.n_features), [selection.name_of(i) for i in range(selection.n_features)]
+        self.names = [str(name) for name in names]
+        self.members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
         self.support, self.ranking = selection.group_support, selection.group_ranking
         self.order = np.argsort(self.ranking, kind="stable")
         self.n_kept = int(self.support.sum())
@@ -90,8 +86,8 @@ class Columns:
 
     def levels_of(self, column: int) -> list[str]:
         """Names of the features of a column without the name of the column; empty if it is one number."""
-        name, members = self.names[column], self.members[column]
-        shown = [self.selection.name_of(int(i)) for i in members]
+        name = self.names[column]
+        shown = [self.selection.name_of(int(i)) for i in self.members[column]]
         return [] if shown == [name] else [one.removeprefix(f"{name}=") for one in shown]
 
     def of_features(self, values: np.ndarray) -> np.ndarray:
@@ -104,10 +100,9 @@ class Columns:
 
     def read(self, X: Any, column: int) -> tuple[np.ndarray, tuple[str, ...]]:
         """Values of a column, NaN where missing; if it has levels, the number of the level and their names."""
-        members = self.members[column]
+        members, name = self.members[column], self.names[column]
         block = np.asarray(X[:, members].toarray() if sp.issparse(X) else X[:, members], dtype=np.float64)
         shown = [self.selection.name_of(int(i)) for i in members]
-        name = self.names[column]
         coded = [place for place, one in enumerate(shown) if one.startswith(f"{name}=")]
         if coded:
             levels = [shown[place].removeprefix(f"{name}=") for place in coded]
@@ -116,23 +111,21 @@ class Columns:
             if (codes == len(levels)).any():
                 levels.append(f"not {levels[0]}" if len(levels) == 1 else "other")
             return codes, tuple(levels)
-        lacking = [place for place, one in enumerate(shown) if one == f"{name} is missing"]
-        numeric = [place for place in range(len(members)) if place not in lacking]
-        best = min(numeric or lacking, key=lambda place: self.selection.ranking[members[place]])
-        values = block[:, best]
-        return (np.where(block[:, lacking[0]] > 0.5, np.nan, values) if lacking and numeric else values), ()
+        missing = np.array([one == f"{name} is missing" for one in shown])
+        missing &= not missing.all()
+        numeric = np.flatnonzero(~missing)
+        best = numeric[self.selection.ranking[members[numeric]].argmin()]
+        return np.where((block[:, missing] > 0.5).any(axis=1), np.nan, block[:, best]), ()
 
     def scores(self, X: Any, columns: Sequence[int] | np.ndarray, target: np.ndarray | None) -> np.ndarray:
         """Compute one number per row and column; a level is placed by the mean of the target over its rows."""
         found = np.empty((X.shape[0], len(columns)))
         for place, column in enumerate(columns):
             values, levels = self.read(X, int(column))
-            if levels:
+            if levels and target is not None:
                 codes = values.astype(np.int64)
-                known = np.arange(codes.size) if target is None else np.nan_to_num(target)
-                sums = np.bincount(codes, weights=known, minlength=len(levels))
-                means = sums / np.maximum(np.bincount(codes, minlength=len(levels)), 1)
-                values = means[codes] if target is not None else codes.astype(np.float64)
+                sums = np.bincount(codes, weights=np.nan_to_num(target), minlength=len(levels))
+                values = (sums / np.maximum(np.bincount(codes, minlength=len(levels)), 1))[codes]
             found[:, place] = values
         return found
 
@@ -145,11 +138,10 @@ def check_report_table(X: Any, selection: Selection) -> Any:
         table = check_array(X, accept_sparse="csc", dtype=np.float64, ensure_all_finite=False, ensure_min_features=1)
     except (TypeError, ValueError) as error:
         raise ValueError(f"The report needs X as a table of numbers, as the selector saw it: {error}") from error
-    if table.shape[1] != selection.n_features:
-        raise ValueError(
-            f"X has {table.shape[1]} columns, the selection was made on {selection.n_features}. "
-            "Give the table that the selector was fitted on."
-        )
+    n = selection.n_features
+    if table.shape[1] != n:
+        had = f"X has {table.shape[1]} columns, the selection was made on {n}."
+        raise ValueError(f"{had} Give the table that the selector was fitted on.")
     return table
 
 
@@ -164,8 +156,7 @@ def group_rows(y: Any, task: str, target: str | None = None) -> list[tuple[str, 
     'lowest third of price'
     """
     values = np.asarray(y)
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values.ravel()
+    values = values.ravel() if values.shape[1:] == (1,) else values
     if values.ndim != 1:
         return [("all rows", np.ones(values.shape[0], dtype=bool))]
     if task == "classification":
@@ -212,12 +203,11 @@ def describe_distribution(values: np.ndarray, groups: Groups, levels: Sequence[s
         quantiles = np.quantile(held, [0.05, 0.25, 0.5, 0.75, 0.95]) if held.size else np.full(5, np.nan)
         described.append(Group(label, held.size, tuple(quantiles.tolist()), tuple(counts.tolist()), n_missing))
     if len(named) > MOST_LEVELS:
-        by_size = np.argsort([-sum(g.counts[i] for g in described) for i in range(len(named))], kind="stable")
-        first, rest = by_size[: MOST_LEVELS - 1].tolist(), by_size[MOST_LEVELS - 1 :].tolist()
-        described = [
-            Group(g.label, g.n_rows, g.quantiles, (*(g.counts[i] for i in first), sum(g.counts[i] for i in rest)), g.n_missing)
-            for g in described
-        ]  # fmt: skip
+        by_size = np.argsort(-np.sum([g.counts for g in described], axis=0), kind="stable").tolist()
+        first, rest = by_size[: MOST_LEVELS - 1], by_size[MOST_LEVELS - 1 :]
+        for place, g in enumerate(described):
+            others = sum(g.counts[i] for i in rest)
+            described[place] = replace(g, counts=(*(g.counts[i] for i in first), others))
         named = [*(named[i] for i in first), f"{len(rest)} others"]
     if named:
         return Distribution(tuple(described), levels=tuple(named))
@@ -274,11 +264,8 @@ def draw_rows(groups: Groups, n_rows: int, most: int) -> np.ndarray:
     """
     if n_rows <= most:
         return np.arange(n_rows)
-    random = np.random.default_rng(0)
-    drawn = []
-    for _, members in groups:
-        rows = np.flatnonzero(members)
-        drawn.append(random.choice(rows, min(rows.size, max(1, int(most * rows.size / n_rows))), replace=False))
+    random, members = np.random.default_rng(0), [np.flatnonzero(rows) for _, rows in groups]
+    drawn = [random.choice(m, min(m.size, max(1, int(most * m.size / n_rows))), replace=False) for m in members]
     return np.sort(np.concatenate(drawn))[:most]
 
 
@@ -332,11 +319,9 @@ def fold_grid(columns: Columns, supports: Sequence[np.ndarray]) -> tuple[Grid, i
     chosen = np.array([s if len(s) == len(columns) else columns.of_features(s) for s in supports], dtype=bool)
     share = chosen.mean(axis=0)
     others = np.flatnonzero((share >= 0.5) & ~columns.support)
-    others = others[np.argsort(-share[others], kind="stable")][:20]
     kept = columns.kept[:MOST_COLUMNS]
-    shown = [int(c) for c in (*kept, *others)]
-    numbers = [str(i + 1) for i in range(len(supports))]
-    names = [columns.names[c] for c in shown]
+    shown = [*kept.tolist(), *others[np.argsort(-share[others], kind="stable")][:20].tolist()]
+    names, numbers = [columns.names[c] for c in shown], [str(i + 1) for i in range(len(supports))]
     return Grid("columns that each fold kept", names, numbers, chosen[:, shown].T, 0, 1, "", "fold"), len(kept)
 
 
@@ -375,13 +360,10 @@ def image_planes(selection: Selection, X: Any) -> tuple[np.ndarray, np.ndarray |
     Channels come first or last; a pixel is kept if one of its channels is.
     """
     shape = selection.shape or ()
-    axis = None
-    if len(shape) == 3 and min(shape[0], shape[2]) <= 4:
-        axis = 0 if shape[0] <= 4 else 2
-    elif len(shape) != 2 or min(shape) < 2:
+    if len(shape) not in (2, 3) or (len(shape) == 2 and min(shape) < 2) or (len(shape) == 3 and min(shape[::2]) > 4):
         return None
-    mask: np.ndarray = selection.support.reshape(shape)
-    mean = None if X is None else np.asarray(X.mean(axis=0)).reshape(shape)
-    if axis is None:
+    mask, mean = selection.support.reshape(shape), None if X is None else np.asarray(X.mean(axis=0)).reshape(shape)
+    if len(shape) == 2:
         return mask, mean
+    axis = 0 if shape[0] <= 4 else 2
     return np.asarray(mask.any(axis=axis)), None if mean is None else mean.mean(axis=axis)

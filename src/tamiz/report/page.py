@@ -27,15 +27,16 @@ from tamiz.evaluation.stability import library_versions
 from tamiz.evaluation.subjects import task_of
 from tamiz.report import text
 from tamiz.report.columns import Columns, check_report_table
-from tamiz.report.compare_view import compare_view
-from tamiz.report.pairs_view import pairs_view
 from tamiz.report.select_view import Shown, select_view
+from tamiz.report.views import compare_view, pairs_view
 from tamiz.rows.targets import decide_task
 from tamiz.selection import Selection
 from tamiz.study import Study
 
 #: Cells of the encoded table that the page looks at; of larger tables it takes a sample of the rows.
 _MOST_CELLS = 8_000_000
+#: Content-Security-Policy: our style and script by their hash, pictures inside the page, nothing else.
+_POLICY = "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,12 +82,7 @@ class About:
 
 
 def report(
-    source: Any,
-    X: Any = None,
-    y: Any = None,
-    *,
-    path: str | os.PathLike[str] = "report.html",
-    **details: Any,
+    source: Any, X: Any = None, y: Any = None, *, path: str | os.PathLike[str] = "report.html", **details: Any
 ) -> Path:
     """Write a report as one HTML file that needs nothing else.
 
@@ -173,31 +169,26 @@ def render(
     else:
         shown, said = gather(source, X, y, cv=cv, image_shape=image_shape, **about)
         name, view = "select.html.j2", select_view(shown, said)
-    style, script = _asset("report.css"), _asset("report.js")
+    templates = resources.files("tamiz.report").joinpath("templates")
+    style, script = (templates.joinpath(part).read_text(encoding="utf-8") for part in ("report.css", "report.js"))
     payload = {**view.pop("payload"), "spreadsheetSafe": spreadsheet_safe}
+    hashes = (base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() for content in (style, script))
+    written = {"style": style, "script": script, "payload": text.json_for_script(payload)}
     return (
         _environment()
         .get_template(name)
         .render(
             **view,
+            **{part: _markup(content) for part, content in written.items()},
             about=said,
             spreadsheet_safe=spreadsheet_safe,
-            style=_markup(style),
-            script=_markup(script),
-            payload=_markup(text.json_for_script(payload)),
-            policy=_policy(style, script),
+            policy=_POLICY.format(*hashes),
         )
     )
 
 
 def gather(
-    source: Any,
-    X: Any = None,
-    y: Any = None,
-    *,
-    cv: Any = None,
-    image_shape: tuple[int, ...] | None = None,
-    **about: Any,
+    source: Any, X: Any = None, y: Any = None, cv: Any = None, image_shape: tuple[int, ...] | None = None, **about: Any
 ) -> tuple[Shown, About]:
     """Collect what the page and the summary of one selection show.
 
@@ -220,9 +211,9 @@ def gather(
     if before is not None and X is not None:
         X = before.transform(X)
     if image_shape is not None:
-        if math.prod(image_shape) != selection.n_features:
-            pixels = math.prod(image_shape)
-            raise ValueError(f"image_shape {image_shape} holds {pixels} pixels, the selection {selection.n_features}.")
+        pixels, n = math.prod(image_shape), selection.n_features
+        if pixels != n:
+            raise ValueError(f"image_shape {image_shape} holds {pixels} pixels, the selection {n}.")
         selection = dataclasses.replace(selection, shape=tuple(image_shape))
     if y is not None and X is None:
         raise ValueError("y was given without X; give both, or neither.")
@@ -242,10 +233,11 @@ def gather(
         m = int(selection.group_support.sum())
         sizes = curve_sizes(selection.group_support.size, m) if hasattr(model, "coef_") and before is None else []
         evaluation = evaluate(source, given, y, cv=cv, sizes=sizes)
-    if model is not None and hasattr(model, "get_params") and "settings" not in about:
+    settings = {}
+    if hasattr(model, "get_params"):
         usual = {name: one.default for name, one in inspect.signature(type(model)).parameters.items()}
-        given_parameters = sorted(model.get_params(deep=False).items())
-        about["settings"] = {key: value for key, value in given_parameters if value is not usual.get(key)}
+        parameters = sorted(model.get_params(deep=False).items())
+        settings = {key: value for key, value in parameters if value is not usual.get(key)}
     columns = Columns(selection)
     known = {
         "title": "Selection" if model is None else type(model).__name__,
@@ -253,6 +245,7 @@ def gather(
         "n_rows": 0 if table is None else table.shape[0],
         "n_features": len(columns),
         "seed": selection.seed,
+        "settings": settings,
     }
     verdict = None if evaluation is None else evaluation.verdict
     shown = Shown(columns, table, None if y is None else np.asarray(y), model, evaluation, verdict=verdict)
@@ -340,27 +333,9 @@ def find_selection(source: Any) -> tuple[Selection, Any, Any]:
         raise TypeError(f"report needs a Study, a Selection or a fitted selector, got {type(source).__name__}.")
     support = source.get_support()  # raises NotFittedError before fit
     ranking = np.asarray(getattr(source, "ranking_", np.arange(support.size)), dtype=np.float64)
-    order = np.lexsort((ranking, ~support))
-    ranks = np.empty(support.size, dtype=np.int64)
-    ranks[order] = np.arange(1, support.size + 1)
+    ranks = np.lexsort((ranking, ~support)).argsort() + 1
     given = getattr(source, "feature_names_in_", None)
     return Selection(support, ranks, variant=type(source).__name__, engine="own", feature_names=given), source, None
-
-
-def _asset(name: str) -> str:
-    return resources.files("tamiz.report").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _policy(style: str, script: str) -> str:
-    """Write the Content-Security-Policy: our style and script by their hash, pictures inside the page, nothing else."""
-
-    def source(content: str) -> str:
-        return "'sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode("ascii") + "'"
-
-    return (
-        f"default-src 'none'; style-src {source(style)}; script-src {source(script)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
 
 
 def _markup(content: str) -> Any:

@@ -59,52 +59,44 @@ def plot_selection(
         raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {kind!r}.")
     if kind == "effects":
         return _plot_effects(selection, ax)
-    found: Lines | Bars | Grid | None
+    found: Lines | Bars | Grid | None = None
+    columns = Columns(selection)
     if kind in ("sieve", "loss"):
         found = history_lines(selection, "n_alive" if kind == "sieve" else "loss")
         need = "a recorded history, which this selection does not hold"
     elif kind == "path":
         found, need = gamma_lines(selection), "recorded paths of gamma, which this selection does not hold"
     elif kind == "importance":
-        found, need = importance_bars(Columns(selection)), "a contribution of each column: a fit of E2E-FS records it"
+        need = "a contribution of each column: a fit of E2E-FS records it"
+        if selection.contribution is not None:
+            sizes = columns.of_features(selection.contribution)[columns.kept].tolist()
+            names = [columns.names[int(i)] for i in columns.kept]
+            found = Bars("", names, sizes, "contribution to the outputs, on the training rows")
     elif kind == "stability":
         need = "evaluation= with two folds or more, as tamiz.evaluate returns it"
-        grid = None if evaluation is None else fold_grid(Columns(selection), [f.support for f in evaluation.folds])
+        grid = None if evaluation is None else fold_grid(columns, [f.support for f in evaluation.folds])
         found = None if grid is None else grid[0]
     else:
         need = "X, the table the selector was fitted on, with two kept columns and three rows at least"
-        grids = None
         if X is not None:
             table = check_report_table(X, selection)
             task = "classification" if y is None else decide_task(y)
             groups = [("all rows", np.ones(table.shape[0], dtype=bool))] if y is None else group_rows(y, task)
-            grids = kept_grids(Columns(selection), table, y, task, groups)
-        found = None if grids is None else grids[0] if kind == "heatmap" else grids[2]
+            grids = kept_grids(columns, table, y, task, groups)
+            found = None if grids is None else grids[0] if kind == "heatmap" else grids[2]
     if found is None:
         raise ValueError(f"kind={kind!r} needs {need}.")
     return draw(found, ax)
 
 
-def importance_bars(columns: Columns) -> Bars | None:
-    """Describe what each kept column contributes to the outputs of the model, on its training rows."""
-    contribution = columns.selection.contribution
-    if contribution is None:
-        return None
-    sizes = columns.of_features(contribution)[columns.kept]
-    names = [columns.names[int(i)] for i in columns.kept]
-    return Bars("", names, sizes.tolist(), "contribution to the outputs, on the training rows")
-
-
 def history_lines(selection: Selection, column: str) -> Lines | None:
     """Describe one column of the history against the training step: ``n_alive`` (with M) or ``loss``; None without it."""
-    history = selection.history
-    steps = np.asarray(history.get("step", ()), dtype=np.float64)
-    values = np.asarray(history.get(column, ()), dtype=np.float64)
+    steps = np.asarray(selection.history.get("step", ()), dtype=np.float64)
+    values = np.asarray(selection.history.get(column, ()), dtype=np.float64)
     if steps.size < 2 or values.shape != steps.shape or not np.isfinite(values).any():
         return None
     alive = column == "n_alive"
-    n_shown = shown_steps(selection) if alive else steps.size
-    rows = np.unique(np.linspace(0, n_shown - 1, min(n_shown, N_POINTS)).round().astype(np.int64))
+    rows, phases = _shown_steps(selection, whole=not alive)
     tips = [f"step {steps[i]:,.0f}: {format_number(float(values[i]))}{' alive' if alive else ''}" for i in rows]
     label = "features alive" if alive else "loss"
     n_kept = selection.n_features_to_select
@@ -115,7 +107,7 @@ def history_lines(selection: Selection, column: str) -> Lines | None:
         [Series("", steps[rows], values[rows], colour=int(not alive), style="line", tips=tips)],
         log_y=alive and selection.n_features / max(n_kept, 1) >= 20,
         levels=[(f"M = {n_kept:,}", float(n_kept))] if alive and n_kept else (),
-        phases=_phases(selection, n_shown),
+        phases=phases,
         top=None if alive else _robust_top(values),
     )
 
@@ -128,45 +120,37 @@ def gamma_lines(selection: Selection) -> Lines | None:
     if path is None or features is None or steps.size < 2 or np.shape(path) != (steps.size, len(features)):
         return None
     path, features = np.asarray(path, dtype=np.float64), np.asarray(features, dtype=np.int64)
-    n_shown = shown_steps(selection)
-    rows = np.unique(np.linspace(0, n_shown - 1, min(n_shown, N_POINTS)).round().astype(np.int64))
+    rows, phases = _shown_steps(selection)
     order = np.argsort(selection.ranking[features], kind="stable")
     kept = selection.support[features[order]]
-    columns = Columns(selection)
-    names, ranks = columns.names, columns.ranking
-    series = []
-    for places, style in ((order[~kept][:N_PATHS], "grey"), (order[kept][:N_PATHS], "thin")):
-        name = "kept" if style == "thin" else "left out"
-        for i in places[::-1]:
+    columns, series = Columns(selection), []
+    for places, style, name in ((order[~kept], "grey", "left out"), (order[kept], "thin", "kept")):
+        for i in places[:N_PATHS][::-1]:
             column = int(features[i] if selection.groups is None else selection.groups[features[i]])
-            tip = f"{names[column]}: {name}, rank {ranks[column]:,}"
+            tip = f"{columns.names[column]}: {name}, rank {columns.ranking[column]:,}"
             series.append(Series(name, steps[rows], path[rows, i], style=style, tips=[tip]))
     title = "gamma of single features against the training step"
-    return Lines(title, "training step", "gamma", series, phases=_phases(selection, n_shown))
+    return Lines(title, "training step", "gamma", series, phases=phases)
 
 
-def shown_steps(selection: Selection) -> int:
-    """Return how many recorded steps a chart shows: a little more than the selection takes.
+def _shown_steps(selection: Selection, whole: bool = False) -> tuple[np.ndarray, list[tuple[str, float, float]]]:
+    """Choose recorded steps to draw, and find the phases among them: by default a little more than the selection takes.
 
     Refinement often takes most of a run; drawn whole it would leave little room for the selection.
     """
     steps = np.asarray(selection.history["step"], dtype=np.float64)
-    if not 0 < selection.closed_at < 0.7 * steps[-1]:
-        return len(steps)
-    return min(len(steps), max(2, int(np.searchsorted(steps, 1.3 * selection.closed_at)) + 1))
-
-
-def _phases(selection: Selection, n_shown: int) -> list[tuple[str, float, float]]:
-    steps = np.asarray(selection.history["step"], dtype=np.float64)
-    phases = np.asarray(selection.history.get("phase", ()), dtype=np.int64)
-    if phases.shape != steps.shape:
-        return []
-    steps, phases = steps[:n_shown], phases[:n_shown]
-    borders = [0, *(np.flatnonzero(np.diff(phases)) + 1).tolist(), n_shown - 1]
-    return [
-        (Phase(int(phases[first])).label, float(steps[first]), float(steps[last]))
+    n_shown, closed_at = steps.size, selection.closed_at
+    if 0 < closed_at < 0.7 * steps[-1] and not whole:
+        n_shown = min(n_shown, max(2, int(np.searchsorted(steps, 1.3 * closed_at)) + 1))
+    rows = np.unique(np.linspace(0, n_shown - 1, min(n_shown, N_POINTS)).round().astype(np.int64))
+    recorded = np.asarray(selection.history.get("phase", ()), dtype=np.int64)[:n_shown]
+    if recorded.size != n_shown:
+        return rows, []
+    borders = [0, *(np.flatnonzero(np.diff(recorded)) + 1).tolist(), n_shown - 1]
+    return rows, [
+        (Phase(int(recorded[first])).label, float(steps[first]), float(steps[last]))
         for first, last in itertools.pairwise(borders)
-        if 0 <= phases[first] < len(Phase)
+        if 0 <= recorded[first] < len(Phase)
     ]
 
 
@@ -203,11 +187,8 @@ def _plot_effects(selection: Selection, axes: Any) -> Any:
             ax.set_visible(False)
             continue
         grid, curves = effects["grid"][place], np.asarray(effects["curve"][place])
-        several = len(curves) > 1
-        series = [
-            Series(f"output {i}" if several else "", grid, curve, colour=i, style="line")
-            for i, curve in enumerate(curves)
-        ]
+        outputs = [f"output {i}" for i in range(len(curves))] if len(curves) > 1 else [""]
+        series = [Series(outputs[i], grid, curve, colour=i, style="line") for i, curve in enumerate(curves)]
         name = selection.name_of(int(effects["feature"][place]))
         draw(Lines("", name, "added to the score" if place == 0 else "", series, levels=[("", 0.0)]), ax)
     return axes

@@ -14,6 +14,7 @@ from tamiz._utils.pictures import Grid, Lines, Series
 from tamiz.report import charts
 from tamiz.report.columns import (
     N_PICTURED,
+    NEAR_COPY,
     Columns,
     Groups,
     describe_distribution,
@@ -25,15 +26,7 @@ from tamiz.report.columns import (
 )
 from tamiz.report.plots import gamma_lines, history_lines
 from tamiz.report.svg import grid_payload
-from tamiz.report.text import (
-    counted,
-    describe_ends,
-    describe_score,
-    format_column,
-    format_number,
-    format_score,
-    shorten,
-)
+from tamiz.report.text import counted, describe_score, format_column, format_number, format_score, shorten
 
 if TYPE_CHECKING:
     from tamiz.report.page import About
@@ -147,12 +140,11 @@ def select_view(shown: Shown, about: About) -> dict[str, Any]:
             values, levels = columns.read(X, column)
             found = describe_distribution(values, groups, levels)
             if found is not None:
-                name = names[column]
-                distributions.append((rank, name, found, charts.distribution_chart(found, name)))
+                distributions.append((rank, names[column], found, charts.distribution_chart(found, names[column])))
     folds = None if shown.shares is None else fold_grid(columns, [fold.support for fold in evaluation.folds])
-    block = _payload(shown, classes, clusters)
-    heat = None if grids is None else _heat(shown, grids[0], grids[1], groups, block)
+    block, heat = _payload(shown, classes, clusters), None
     if grids is not None:
+        heat = _heat(shown, grids[0], grids[1], groups, block)
         block["grids"]["correlations"] = grid_payload(grids[2], grids[2].rows, "with")
     history = history_lines(selection, "n_alive"), history_lines(selection, "loss")
     gamma, curve = gamma_lines(selection), [] if evaluation is None else evaluation.curve()
@@ -170,16 +162,12 @@ def select_view(shown: Shown, about: About) -> dict[str, Any]:
         "image": None if image is None else charts.image_chart(*image),
         "heat": heat,
         "correlations": None if grids is None else charts.raster_chart(grids[2], 400, key="correlations", square=True),
-        "clusters": [
-            [(names[column], bool(columns.support[column]), f"{r:+.2f}") for column, r in cluster]
-            for cluster in clusters
-        ],
+        "clusters": [[(names[c], bool(columns.support[c]), f"{r:+.2f}") for c, r in cluster] for cluster in clusters],
+        "near_copy": NEAR_COPY,
         "folds": folds,
-        "fold_charts": None if folds is None else charts.both_widths(lambda width: charts.fold_chart(*folds, width)),
+        "fold_charts": None if folds is None else charts.both_widths(charts.fold_chart, *folds),
         "predictions": None if evaluation is None else _predictions(shown, about, classes),
-        "curve_chart": charts.both_widths(lambda width: charts.line_chart(score_curve(shown), width, 320))
-        if curve
-        else None,
+        "curve_chart": charts.both_widths(charts.line_chart, score_curve(shown), height=320) if curve else None,
         "curve_rows": [(f"M = {m:,}", describe_score(score)) for m, score in curve],
         "sizes": sorted({columns.n_kept, *(entry[0] for entry in shown.kept_sets)}) if shown.kept_sets else [],
         "distributions": distributions,
@@ -187,7 +175,7 @@ def select_view(shown: Shown, about: About) -> dict[str, Any]:
         "n_groups": charts.N_GROUPS,
         "rules": _RULES,
         "run": [(lines.y_label, charts.line_chart(lines, 400, 240)) for lines in history if lines is not None],
-        "gamma": None if gamma is None else charts.both_widths(lambda width: charts.line_chart(gamma, width, 300)),
+        "gamma": None if gamma is None else charts.both_widths(charts.line_chart, gamma, height=300),
         "payload": block,
     }
 
@@ -218,16 +206,11 @@ def _kept(shown: Shown, about: About, classes: Sequence[str]) -> dict[str, Any]:
                 "bar": charts.effect_bar(value, span, faint, -1 if plain else 0),
                 "direction": direction,
                 "share": share,
-                "dot": charts.share_dot(share),
                 "q_value": None if shown.q_values is None else f"{shown.q_values[column]:.3g}",
             }
         )
-    shows = {
-        "effect": any(v is not None for v in values),
-        "fold_share": shares is not None,
-        "q_value": shown.q_values is not None,
-    }
-    shows |= {part: any(row[part] for row in rows) for part in ("levels", "direction")}
+    parts = ("value", "share", "q_value", "levels", "direction")
+    shows = {part: any(row[part] not in (None, "", []) for row in rows) for part in parts}
     return {"rows": rows, "effect_name": name, "shows": shows}
 
 
@@ -271,15 +254,12 @@ def _heat(shown: Shown, heat: Grid, rows: np.ndarray, groups: Groups, block: dic
     """Describe the heat map with its legend; rows that were predicted wrongly while held out are marked."""
     labels = [label for label, _ in groups]
     codes = np.argmax([members[rows] for _, members in groups], axis=0)
-    held = None if shown.evaluation is None else shown.evaluation.held_out
-    wrong = None
+    held, wrong = None if shown.evaluation is None else shown.evaluation.held_out, None
     if held is not None and held.truth.ndim == 1 and held.truth.dtype.kind != "f":
         numbers = rows if shown.rows is None else shown.rows[rows]
         wrong = np.isin(numbers, held.rows[held.truth != held.predicted])
-    said = [
-        f"row {row + 1:,}, {labels[codes[i]]}{', predicted wrongly' if wrong is not None and wrong[i] else ''}"
-        for i, row in enumerate(rows.tolist())
-    ]
+    marks = [""] * rows.size if wrong is None else np.where(wrong, ", predicted wrongly", "").tolist()
+    said = [f"row {row + 1:,}, {labels[code]}{mark}" for row, code, mark in zip(rows.tolist(), codes, marks)]
     block["grids"]["heat"] = grid_payload(heat, said)
 
     def chart(width: int) -> str:
@@ -324,25 +304,22 @@ def _predictions(shown: Shown, about: About, classes: Sequence[str]) -> dict[str
     """Collect scores, and the charts of held-out predictions: ROC and confusion, or predicted against actual."""
     from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 
-    evaluation, columns = shown.evaluation, shown.columns
-    labels = (f"the {columns.n_kept:,} kept", f"all {len(columns):,}", f"{columns.n_kept:,} at random")
+    evaluation, n_kept = shown.evaluation, shown.columns.n_kept
+    labels = (f"the {n_kept:,} kept", f"all {len(shown.columns):,}", f"{n_kept:,} at random")
     scores = zip(labels, map(evaluation.interval, _SETS), strict=True)
     listed = [(label, describe_score(score)) for label, score in scores if score.is_known]
     for what in ("all_features", "random_features"):
         gap = evaluation.difference(what)
         if math.isfinite(gap.value):
-            ends = f" ({describe_ends(gap)})" if gap.has_ends else ""
-            listed.append((f"kept minus {_SETS[what][0]}", format_score(gap.value, signed=True) + ends))
-    if getattr(evaluation, "test_score", None) is not None:
+            listed.append((f"kept minus {_SETS[what][0]}", describe_score(gap, signed=True)))
+    if evaluation.test_score is not None:
         listed.append(("rows of the test file", describe_score(evaluation.test_score)))
-    held, pictures, curves = evaluation.held_out, list[tuple[str, str, str]](), list[str]()
-    roc = roc_lines(held) if held is not None and len(classes) == 2 else None
+    held, pictures, curves = evaluation.held_out, list[tuple[str, str, str]](), list[Series]()
+    roc = roc_lines(held) if len(classes) == 2 else None
     if roc is not None:
-        curves = [series.name for series in reversed(roc.series)]
-        pictures.append(
-            ("ROC", charts.line_chart(roc), "Areas: " + ", ".join(s.tips[0] for s in reversed(roc.series)) + ".")
-        )
-    elif held is not None and about.task == "regression":
+        curves = list(reversed(roc.series))
+        pictures.append(("ROC", charts.line_chart(roc), "Areas: " + ", ".join(s.tips[0] for s in curves) + "."))
+    elif about.task == "regression":
         truth, predicted = np.atleast_2d(held.truth.T).astype(float), np.atleast_2d(held.predicted.T).astype(float)
         targets = [about.target] if len(truth) == 1 else list(about.targets)
         targets = targets if len(targets) == len(truth) else [f"target {i + 1}" for i in range(len(truth))]
@@ -350,23 +327,18 @@ def _predictions(shown: Shown, about: About, classes: Sequence[str]) -> dict[str
             known = np.isfinite(actual) & np.isfinite(guess)
             actual, guess, of = actual[known], guess[known], f" ({target})" if target else ""
             if known.any():
-                for name, error in (("absolute", mean_absolute_error), ("squared", root_mean_squared_error)):
-                    title = f"{'root ' if name == 'squared' else ''}mean {name} error"
-                    listed.append((title, f"{format_number(float(error(actual, guess)))}{of}"))
+                absolute, squared = mean_absolute_error(actual, guess), root_mean_squared_error(actual, guess)
+                listed.append(("mean absolute error", f"{format_number(float(absolute))}{of}"))
+                listed.append(("root mean squared error", f"{format_number(float(squared))}{of}"))
             if len(pictures) < _MOST_TARGETS:
-                which = f", {target}" if len(truth) > 1 else ""
-                pictures.append(
-                    (f"Predicted against actual{which}", charts.line_chart(residual_lines(actual, guess)), "")
-                )
-    confusion, counts = None, list[list[int]]()
-    if held is not None and about.task == "classification":
-        confusion, counts = confusion_grid(held)
+                title = "Predicted against actual" + (f", {target}" if len(truth) > 1 else "")
+                pictures.append((title, charts.line_chart(residual_lines(actual, guess)), ""))
+    confusion, counts = confusion_grid(held) if about.task == "classification" else (None, [])
+    entries = charts.legend([one.name for one in curves], [one.colour for one in curves])
     return {
         "rows": listed,
         "charts": pictures,
-        "legend": [
-            e | {"key": e["name"]} for e in charts.legend(curves, [c for n, c in _SETS.values() if n in curves])
-        ],
+        "legend": [entry | {"key": entry["name"]} for entry in entries],
         "confusion": confusion,
         "confusion_chart": charts.square_chart(confusion) if confusion and len(confusion.rows) <= _MOST_DRAWN else None,
         "counts": counts,

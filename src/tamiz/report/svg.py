@@ -159,32 +159,31 @@ class Frame:
         """Bottom and top border of the plot area: values grow upwards."""
         return self.height - self.bottom, self.top
 
-
-def axes(frame: Frame, x: Scale, y: Scale, x_label: str, y_label: str, x_ticks: Sequence[float] = ()) -> str:
-    """Draw grid lines, tick labels and the titles of both axes; that of y stands on top, where it reads without turning."""
-    left, right = frame.x_range
-    bottom = frame.y_range[0]
-    parts = []
-    y_ticks = y.ticks(4 if frame.height < 200 else 5)
-    for tick, shown in zip(y_ticks, y.labels(y_ticks), strict=True):
-        at = y(tick)
-        parts.append(element("line", x1=left, x2=right, y1=at, y2=at, class_="grid"))
-        parts.append(text(shown, left - 7, at + 4, text_anchor="end", class_="tick"))
-    ticks = x.ticks(4 if frame.width < 420 else 6)
-    if x_ticks:  # those whose labels have room
-        ticks = []
-        for tick in sorted(x_ticks):
+    def axes(self, x: Scale, y: Scale, x_label: str, y_label: str, x_ticks: Sequence[float] = ()) -> str:
+        """Draw grid lines, tick labels and the titles of both axes; that of y stands on top, where it reads without turning."""
+        (left, right), bottom = self.x_range, self.y_range[0]
+        parts = []
+        y_ticks = y.ticks(4 if self.height < 200 else 5)
+        for tick, shown in zip(y_ticks, y.labels(y_ticks), strict=True):
+            at = y(tick)
+            parts.append(element("line", x1=left, x2=right, y1=at, y2=at, class_="grid"))
+            parts.append(text(shown, left - 7, at + 4, text_anchor="end", class_="tick"))
+        ticks = [] if x_ticks else x.ticks(4 if self.width < 420 else 6)
+        for tick in sorted(x_ticks):  # those whose labels have room
             if not ticks or x(tick) - x(ticks[-1]) >= 34:
                 ticks.append(tick)
-    for tick, shown in zip(ticks, x.labels(ticks), strict=True):
-        at = x(tick)
-        parts.append(element("line", x1=at, x2=at, y1=bottom, y2=bottom + 4, class_="axis"))
-        parts.append(text(shown, at, bottom + 17, text_anchor="middle", class_="tick"))
-    parts.append(element("line", x1=left, x2=right, y1=bottom, y2=bottom, class_="axis"))
-    parts.append(text(x_label, right, frame.height - 4, text_anchor="end", class_="label"))
-    if y_label:
-        parts.append(text(y_label, 2, 12, class_="label"))
-    return "".join(parts)
+        for tick, shown in zip(ticks, x.labels(ticks), strict=True):
+            at = x(tick)
+            parts.append(element("line", x1=at, x2=at, y1=bottom, y2=bottom + 4, class_="axis"))
+            parts.append(text(shown, at, bottom + 17, text_anchor="middle", class_="tick"))
+        parts.append(element("line", x1=left, x2=right, y1=bottom, y2=bottom, class_="axis"))
+        parts.append(text(x_label, right, self.height - 4, text_anchor="end", class_="label"))
+        return "".join([*parts, text(y_label, 2, 12, class_="label") if y_label else ""])
+
+    def picture(self, label: str, *children: str, class_: str = "") -> str:
+        """Finish a drawing, named for screen readers; a "natural" one is not enlarged past its own size."""
+        place = {"viewBox": f"0 0 {self.width} {self.height}", "width": self.width if class_ == "natural" else None}
+        return element("svg", *children, **place, class_=f"chart {class_}".strip(), role="img", aria_label=label)
 
 
 def polyline(points: Sequence[tuple[float, float]], **attributes: Any) -> str:
@@ -217,46 +216,31 @@ def series_class(position: int) -> str:
     return f"s{position % N_COLOURS}" + (" dashed" if position >= N_COLOURS else "")
 
 
-def picture(frame: Frame, label: str, *children: str, class_: str = "") -> str:
-    """Finish a drawing, named for screen readers; a "natural" one is not enlarged past its own size."""
-    return element(
-        "svg",
-        *children,
-        viewBox=f"0 0 {frame.width} {frame.height}",
-        width=frame.width if class_ == "natural" else None,
-        class_=f"chart {class_}".strip(),
-        role="img",
-        aria_label=label,
-    )
-
-
-def _chunk(kind: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-
-
-def png_address(pixels: np.ndarray, palette: np.ndarray | None = None) -> str:
+def png_address(values: np.ndarray, largest: float | None = None) -> str:
     """Write a PNG as a data address; by hand because it takes ten lines and no imaging library.
 
     Parameters
     ----------
-    pixels : ndarray of uint8, shape (height, width)
-        Grey values, or places in the palette.
-    palette : ndarray of uint8, shape (n_colours, 3), or None, default=None
-        Colours; None makes a grey picture.
+    values : ndarray, shape (height, width)
+        Grey values from 0 to 255, or values from -largest to largest.
+    largest : float or None, default=None
+        End of the diverging colours; None makes a grey picture.
 
     Examples
     --------
-    >>> png_address(np.zeros((2, 2), dtype=np.uint8))[:22]
+    >>> png_address(np.zeros((2, 2)))[:22]
     'data:image/png;base64,'
     """
-    height, width = pixels.shape
-    kind = 0 if palette is None else 3
-    lines = b"".join(b"\0" + row.tobytes() for row in np.ascontiguousarray(pixels, dtype=np.uint8))
-    parts = [b"\x89PNG\r\n\x1a\n", _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0))]
-    if palette is not None:
-        parts.append(_chunk(b"PLTE", np.ascontiguousarray(palette, dtype=np.uint8).tobytes()))
-    parts += [_chunk(b"IDAT", zlib.compress(lines, 9)), _chunk(b"IEND", b"")]
-    return "data:image/png;base64," + base64.b64encode(b"".join(parts)).decode("ascii")
+    height, width = values.shape
+    pixels = values.astype(np.uint8) if largest is None else quantise(values, largest)
+    header = struct.pack(">IIBBBBB", width, height, 8, 0 if largest is None else 3, 0, 0, 0)
+    chunks = {b"IHDR": header, b"PLTE": b"" if largest is None else diverging_palette().tobytes()}
+    chunks |= {b"IDAT": zlib.compress(b"".join(b"\0" + row.tobytes() for row in pixels), 9), b"IEND": b""}
+    written = b"\x89PNG\r\n\x1a\n"
+    for kind, body in chunks.items():
+        if body or kind != b"PLTE":
+            written += struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+    return "data:image/png;base64," + base64.b64encode(written).decode("ascii")
 
 
 def diverging_palette() -> np.ndarray:

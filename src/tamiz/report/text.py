@@ -112,8 +112,8 @@ def _with_sign(value: float, shown: str, signed: bool) -> str:
     return f"-{shown}" if value < 0 else f"+{shown}" if signed else shown
 
 
-def describe_score(score: Any) -> str:
-    """Format a score with its interval.
+def describe_score(score: Any, signed: bool = False) -> str:
+    """Format a score, or a difference, with its interval.
 
     Examples
     --------
@@ -121,13 +121,13 @@ def describe_score(score: Any) -> str:
     >>> describe_score(Interval(0.91, 0.88, 0.94))
     '0.910 (0.880 to 0.940)'
     """
-    ends = f" ({format_score(score.low)} to {format_score(score.high)})" if score.has_ends else ""
-    return format_score(score.value) + ends
+    ends = f" ({describe_ends(score, signed)})" if score.has_ends else ""
+    return format_score(score.value, signed) + ends
 
 
-def describe_ends(gap: Any) -> str:
-    """Format the ends of an interval of a difference; a dash if they are not known."""
-    return f"{format_score(gap.low, True)} to {format_score(gap.high, True)}" if math.isfinite(gap.low) else "–"
+def describe_ends(gap: Any, signed: bool = True) -> str:
+    """Format the ends of an interval, by default of a difference; a dash if they are not known."""
+    return f"{format_score(gap.low, signed)} to {format_score(gap.high, signed)}" if math.isfinite(gap.low) else "–"
 
 
 def format_column(values: Sequence[float | None], signed: bool = False) -> list[str]:

@@ -1,4 +1,4 @@
-"""Content of the page of a comparison, made from a `Comparison`."""
+"""Content of the pages of a comparison and of a search for pairs."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tamiz._utils.pictures import Grid, Lines, Series
-from tamiz.baselines import registry
-from tamiz.errors import UnknownNameError
 from tamiz.evaluation.comparison import Comparison
 from tamiz.report.charts import both_widths, legend, line_chart, square_chart
-from tamiz.report.text import counted, describe_score, format_score, shorten
+from tamiz.report.text import counted, describe_score, format_number, format_score, shorten
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a report of something else need not load the search
+    from tamiz.pairs.result import PairSearch
     from tamiz.report.page import About
 
 #: The method that keeps everything: something to compare with, not a selection.
 EVERY_FEATURE = "all"
 #: The curves of more methods are drawn without whiskers.
 MOST_WHISKERS = 8
+#: Rows of the table of columns, and of that of pairs if fewer are significant.
+N_COLUMNS, N_PAIRS = 200, 30
+#: Pairs that are drawn; significant ones, and at least a few.
+MOST_PICTURES, FEWEST_PICTURES = 12, 4
 
 
 def compare_view(found: Comparison, about: About) -> dict[str, Any]:
     """Collect what the template ``compare.html.j2`` uses."""
-    positions = method_positions(found.methods)
     sizes = range(len(found.m_values))
-    intervals = "after Nadeau and Bengio, which allow for the training rows that splits share"
-    stability = (
-        [] if found.supports is None else [[found.stability(i, j) for j in sizes] for i in range(len(positions))]
-    )
+    intervals = "by the number of rows and by what splits that share training rows vary beyond it"
+    methods = range(0 if found.supports is None else len(found.methods))
     agreement = agreement_grid(found)
     return {
         "headline": f"{counted(len(found.methods), 'method')}, {counted(len(found.m_values), 'number')} of features",
@@ -39,12 +39,12 @@ def compare_view(found: Comparison, about: About) -> dict[str, Any]:
         "found": found,
         "m_names": [f"M = {m:,}" for m in found.m_values],
         "best": [_best(found, column, found.references) for column in sizes],
-        "legend_entries": legend(found.methods, positions),
-        "curves": both_widths(lambda width: line_chart(method_curves(found, positions), width, 360)),
+        "legend_entries": legend(found.methods),
+        "curves": both_widths(line_chart, method_curves(found), height=360),
         "whiskers": len(found.methods) <= MOST_WHISKERS,
         "intervals": "Student t over splits, as if they were independent" if found.test_share is None else intervals,
         "ranks": sorted(found.ranks, key=lambda rank: rank.mean_rank),
-        "stability": stability,
+        "stability": [[found.stability(i, j) for j in sizes] for i in methods],
         "seconds": [] if found.seconds is None else np.asarray(found.seconds).tolist(),
         "agreement": agreement,
         "agreement_chart": None if agreement is None else square_chart(agreement),
@@ -59,34 +59,12 @@ def compare_view(found: Comparison, about: About) -> dict[str, Any]:
     }
 
 
-def method_positions(methods: Sequence[str]) -> list[int]:
-    """Choose the colour of each method, the same on every page: that of the registry; other names take later places.
-
-    Examples
-    --------
-    >>> method_positions(["fisher", "e2efs"]) == method_positions(["all", "fisher", "mine", "e2efs"])[1::2]
-    True
-    """
-    known = {name: place for place, name in enumerate(registry.available())}
-    free = len(known)
-    positions: list[int] = []
-    for method in methods:
-        try:
-            place = known[registry.canonical_name(method)]
-        except UnknownNameError:
-            place = -1
-        if place < 0 or place in positions:
-            place, free = free, free + 1
-        positions.append(place)
-    return positions
-
-
-def method_curves(found: Comparison, positions: Sequence[int]) -> Lines:
+def method_curves(found: Comparison) -> Lines:
     """Describe the score against M for every method; intervals where they can be told apart."""
     whiskers = len(found.methods) <= MOST_WHISKERS
     sizes = np.array(found.m_values, dtype=np.float64)
     series = []
-    for position, method, row in zip(positions, found.methods, found.intervals, strict=True):
+    for position, (method, row) in enumerate(zip(found.methods, found.intervals, strict=True)):
         y, low, high = (np.array([getattr(score, end) for score in row]) for end in ("value", "low", "high"))
         tips = [f"{shorten(method, 40)}, M = {m:,}: {describe_score(s)}" for m, s in zip(found.m_values, row)]
         one = Series(str(position), sizes, y, low, high, colour=position, tips=tips)
@@ -145,3 +123,46 @@ def agreement_grid(found: Comparison) -> Grid | None:
         for i, first in enumerate(methods)
     ]
     return Grid(f"share of features in common at {at}", methods, methods, values, 0.0, 1.0, at, texts=labels, tips=tips)
+
+
+def pairs_view(search: PairSearch, about: About) -> dict[str, Any]:
+    """Collect what the template ``pairs.html.j2`` uses."""
+    n_pairs, n_columns = len(search.significant_pairs()), len(search.significant_columns())
+    drawn = search.pairs[: min(max(n_pairs, FEWEST_PICTURES), MOST_PICTURES)]
+    cells = [search.cells(*pair.indices, digits=format_number) for pair in drawn]
+    n_listed, table = max(N_PAIRS, n_pairs), search.pairs_to_dict()
+    said = []
+    if n_pairs:
+        first, second = shorten(search.pairs[0].first, 40), shorten(search.pairs[0].second, 40)
+        at_least = "At least " if n_pairs == len(search.pairs) < search.n_tests else ""
+        tell, their = ("tells", "its") if n_pairs == 1 else ("tell", "their")
+        said.append(
+            f"{at_least}{counted(n_pairs, 'pair')} {tell} more about the target than {their} two columns alone; the strongest "
+            f"is {first} with {second}."
+        )
+    elif search.n_tests:
+        said.append("No pair is significant: none tells more about the target than its two columns alone.")
+    said.append(f"In all, {n_columns:,} of {counted(len(search.names), 'column')} matter, on their own or in a pair.")
+    colours = ""
+    if cells:
+        of = f"mean of {about.target or 'the target'}" if cells[0].label == "mean of y" else cells[0].label
+        colours = f"The stronger the colour of a cell, the larger the {of}"
+        if cells[0].codes is not None:
+            colours = "Colour: the commonest class of each cell; the stronger, the larger its share"
+    return {
+        "headline": f"{counted(n_pairs, 'significant pair')} of {search.n_tests:,}",
+        "verdict": " ".join([*said, search.note] if search.note else said),
+        "search": search,
+        "colours": colours,
+        "pictures": [(pair, square_chart(grid)) for pair, grid in zip(drawn, cells, strict=True)],
+        "pair_rows": search.pairs[:n_listed],
+        "n_more_pairs": max(0, len(search.pairs) - n_listed),
+        "column_rows": list(zip(*search.columns_to_dict().values(), strict=True))[:N_COLUMNS],
+        "n_more_columns": max(0, len(search.names) - N_COLUMNS),
+        "payload": {
+            "kind": "pairs",
+            "file": "pairs.csv",
+            "header": list(table),
+            "rows": [list(row) for row in zip(*table.values(), strict=True)],
+        },
+    }

@@ -271,7 +271,9 @@ def interval_of_parts(metric: Metric, parts: Any, test_share: float | None, n_fo
     likely = (hits + 1) / (n_rows + 2)
     used = by_fold[:, :, 1] > 0
     of_folds = np.sum(used * likely * (1 - likely) / np.maximum(by_fold[:, :, 1], 1e-9), axis=1) / used.sum(axis=1) ** 2
-    return corrected_interval(values, test_share, metric.limits, n_folds, (factor * down, factor * up), float(of_folds.mean()))
+    return corrected_interval(
+        values, test_share, metric.limits, n_folds, (factor * down, factor * up), float(of_folds.mean())
+    )
 
 
 def model_output(model: Any, X: Any, task: str) -> np.ndarray | None:

@@ -18,7 +18,6 @@ import numpy as np
 
 from tamiz._utils.extras import connect
 from tamiz._utils.names import suggest
-from tamiz._utils.progress import format_size
 from tamiz._utils.records import to_plain
 from tamiz._utils.text import discard, quote
 from tamiz._utils.validation import collect_lazy, resolve_n_features_to_select
@@ -28,6 +27,7 @@ from tamiz.errors import TableArgumentError, TableError
 from tamiz.estimators.chooser import round_numbers
 from tamiz.estimators.networks import find_network
 from tamiz.estimators.passes import refit
+from tamiz.estimators.training import GATING_PARAMETERS
 from tamiz.evaluation import cross_validation as validation
 from tamiz.evaluation.alerts import find_alerts
 from tamiz.evaluation.folds import possible_folds
@@ -425,14 +425,31 @@ def select(
         if fdr is not None:
             check_fdr(fdr, {"k": k, "missing": missing, "weights": weights, **model_options})
         roles = {"groups": groups, "time": time, "sample_weight": weights}
-        source, big = open_large(table, max_memory, reading)
+        (source, big), how = open_large(table, max_memory, reading), reading
+
+        def load(frame: Any, report: Callable[[str], None] = discard) -> tuple[Rows, list[str], str]:
+            options = dict(how)
+            if big is not None:
+                options["categorical"] = [name for name in how["categorical"] if name in frame.columns]
+            levels = None if big is None else big.levels
+            return load_rows(
+                frame, target, roles, task=task, missing=missing, report=report, reading=options, levels=levels
+            )
+
+        def choose(frame: Any, n_columns: int) -> list[str]:
+            rows, _, task = load(frame)
+            n_columns = min(n_columns, rows.n_columns)
+            subject = Subject(_make_estimator(rows, task, n_columns, missing, random_state, model_options), rows, task)
+            support = subject.fit(rows.whole()[1], random_state).support
+            return [name for name, kept in zip(subject.unit_names, support, strict=True) if kept]
+
         if big is not None:
-            source = big.sample(target, roles, random_state, progress)
+            target, roles, how = big.name_columns(target, roles, reading)
+            gated = fdr is not None or any(model_options.get(name) is not None for name in GATING_PARAMETERS)
+            exact = isinstance(k, (int, np.integer)) and not gated
+            source = big.sample(random_state, progress, int(k) if exact else None, choose)
             note(big.describe())
-        levels = None if big is None else big.levels
-        rows, targets, task = load_rows(
-            source, target, roles, task=task, missing=missing, report=note, reading=reading, levels=levels
-        )
+        rows, targets, task = load(source, note)
         seconds = {"reading": clock.perf_counter() - started}
 
         started = clock.perf_counter()
@@ -509,7 +526,7 @@ def select(
         )  # fmt: skip
         label = None
         if big is not None:
-            study, held_out = _train_on_all_rows(study, big, weights, reading)
+            study, held_out = _train_on_all_rows(study, big, reading)
             test, label = (held_out, big.held_out_name) if test is None else (test, None)
         return study if test is None else _score_test(study, test, reading, label)
 
@@ -584,7 +601,7 @@ def _curve_sizes(subject: Subject, m: int, automatic: bool) -> list[int]:
     return sorted(size for size in sizes if least <= size <= most)
 
 
-def _train_on_all_rows(study: Study, big: BigTable, weights: str | None, reading: dict[str, Any]) -> tuple[Study, Any]:
+def _train_on_all_rows(study: Study, big: BigTable, reading: dict[str, Any]) -> tuple[Study, Any]:
     """Train the final model on the kept columns of all rows; return the study and the rows that are held out."""
     started, kept = clock.perf_counter(), study.model.selection_.indices
     encoder = study.encoder
@@ -595,24 +612,21 @@ def _train_on_all_rows(study: Study, big: BigTable, weights: str | None, reading
     columns = list(dict.fromkeys(feature.column_name for feature in part.features_))
     train, held_out = big.read(columns)
     reading = {name: value for name, value in reading.items() if name in SPELLING}
-    found, _, _ = load_rows(train, study.targets, {"sample_weight": weights}, task=study.task, reading=reading)
+    roles = {"sample_weight": big.roles.get("sample_weight")}
+    found, _, _ = load_rows(train, study.targets, roles, task=study.task, reading=reading)
     texts = [name for name in columns if name in encoder.categories_]
     table = read_table(train, columns=columns, categorical=texts, **reading).take(found.source.rows)
     table.texts = {i: text.align(encoder.categories_[table.names[i]]) for i, text in table.texts.items()}
     X = part.transform(table)
     model = refit(study.model, X, found.y, found.sample_weight)
     note = f"The model was trained on {len(X):,} rows of the kept columns; {len(held_out):,} rows are held out for its score."
-    passes = "; ".join(
-        f"{one.what}: {one.n_columns:,} columns of {one.n_rows:,} rows ({format_size(one.n_bytes)}), {one.n_sampled:,} rows kept"
-        for one in big.passes
-    )
     source.source["scan"] = big.frame
     return dataclasses.replace(
         study,
         model=model,
         passes=tuple(big.passes),
-        notes=(*study.notes, note),
-        settings={**study.settings, "passes": passes},
+        notes=(*study.notes, note, f"Passes: {big.list_passes()}."),
+        settings={**study.settings, "passes": big.list_passes()},
         seconds={**study.seconds, "all rows": clock.perf_counter() - started},
     ), held_out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -71,15 +72,36 @@ def has_rare_class(y: np.ndarray, task: str) -> bool:
     return bool(np.unique(y, return_counts=True)[1].min() * SELECTION_ROWS < 50 * len(y))
 
 
+def next_width(n_columns: int, m: int, sample: Sample, limit: Callable[[int], int]) -> int | None:
+    """Number of columns of which another pass should read more rows; None if the sample is good enough.
+
+    Fewer columns are worth a pass where many have to go, and more than twice as many rows of the others fit.
+
+    Parameters
+    ----------
+    n_columns, m : int
+        Number of columns of the sample, and of those that are to be selected in the end.
+    sample : Sample
+        Rows of these columns.
+    limit : callable
+        ``limit(n_columns)``: rows of so many columns that fit.
+    """
+    wide = max(COLUMNS_PER_M * m, n_columns // SHRINKING)
+    n_rows = len(sample.rows)
+    if n_rows == sample.statistics.n_rows or 2 * wide > n_columns or limit(wide) <= 2 * n_rows:
+        return None
+    return wide
+
+
 def fit_in_passes(
     estimator: Any, source: BlockSource, max_memory: float | None, seed: int, row_values: dict[str, Any]
 ) -> dict[str, Any]:
     """Fit an estimator on a source of blocks; return the fitted attributes.
 
     The first pass computes statistics of all columns and draws a sample of rows. While many columns have to go and more rows of
-    fewer columns fit, a selection on the sample keeps a quarter of them, ``COLUMNS_PER_M`` times M at least, and another pass
-    reads more rows of these. A selection on the sample keeps M columns, of which the last pass reads all rows, or
-    ``FINAL_ROWS``, for the final model.
+    fewer columns fit, a selection on the sample keeps a third of them, ``COLUMNS_PER_M`` times M at least, and another pass
+    reads more rows of these (:func:`next_width`). A selection on the last sample keeps M columns, of which another pass reads all
+    rows, or ``FINAL_ROWS``, for the final model.
 
     Parameters
     ----------
@@ -98,29 +120,23 @@ def fit_in_passes(
     def values_of(sample: Sample) -> dict[str, Any]:
         return {name: np.asarray(v)[sample.rows] for name, v in row_values.items() if v is not None}
 
+    def limit(n_columns: int) -> int:
+        return rows_that_fit(max_memory, n_columns, SELECTION_ROWS)
+
     n_columns, m = source.n_columns, estimator.n_features_to_select
-    sample = read_sample(
-        source,
-        rows_that_fit(max_memory, n_columns, SELECTION_ROWS),
-        seed=seed,
-        what="statistics of all columns, sample of rows",
-    )
+    sample = read_sample(source, limit(n_columns), seed=seed, what="statistics of all columns, sample of rows")
     n_rows, passes = sample.statistics.n_rows, [sample.record]
     _check(estimator, sample, source.names)
     selector, columns, left_out = clone(estimator), np.arange(n_columns), np.empty(0, dtype=int)
     plain = all(getattr(estimator, name) is None for name in GATING_PARAMETERS)
     if len(sample.rows) < n_rows and plain and not is_auto(m):
-        selector.set_params(n_features_to_select=resolve_n_features_to_select(m, n_columns))
-        while len(sample.rows) < n_rows:
-            wide = max(COLUMNS_PER_M * selector.n_features_to_select, len(columns) // SHRINKING)
-            limit = rows_that_fit(max_memory, wide, SELECTION_ROWS)
-            # Fewer columns are worth a pass of their own where more rows fit than now.
-            if 2 * wide > len(columns) or limit <= 2 * len(sample.rows):
-                break
+        m = resolve_n_features_to_select(m, n_columns)
+        selector.set_params(n_features_to_select=m)
+        while wide := next_width(len(columns), m, sample, limit):
             first = clone(selector).set_params(n_features_to_select=wide).fit(sample.X, sample.y, **values_of(sample))
             order = columns[np.argsort(first.ranking_, kind="stable")]
             columns, left_out = np.sort(order[:wide]), np.concatenate([order[wide:], left_out])
-            sample = read_sample(source, limit, columns.tolist(), seed=seed, what="more rows of the best columns")
+            sample = read_sample(source, limit(wide), columns.tolist(), seed=seed, what="more rows of the best columns")
             passes.append(sample.record)
     X: Any = sample.X
     if source.names is not None and not plain:  # columns to keep, drop or price may be named
@@ -128,8 +144,8 @@ def fit_in_passes(
     fitted = selector.fit(X, sample.y, **values_of(sample))
     if len(sample.rows) < n_rows:
         kept = columns[fitted.selection_.indices]
-        limit = rows_that_fit(max_memory, kept.size, FINAL_ROWS)
-        last = read_sample(source, limit, kept.tolist(), seed=seed, what="the selected columns, for the final model")
+        most = rows_that_fit(max_memory, kept.size, FINAL_ROWS)
+        last = read_sample(source, most, kept.tolist(), seed=seed, what="the selected columns, for the final model")
         passes.append(last.record)
         fitted = refit(fitted, last.X, last.y, values_of(last).get("sample_weight"))
     names = None if source.names is None else np.asarray(source.names, dtype=object)

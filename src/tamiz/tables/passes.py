@@ -7,6 +7,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,12 @@ from tamiz._utils.extras import active_client
 from tamiz._utils.memory import available_memory
 from tamiz._utils.progress import format_size
 from tamiz._utils.validation import collect_lazy
-from tamiz.errors import SourceError
-from tamiz.estimators.passes import BYTES_PER_VALUE, FINAL_ROWS, SELECTION_ROWS, rows_that_fit
+from tamiz.errors import SourceError, TableArgumentError
+from tamiz.estimators.passes import BYTES_PER_VALUE, FINAL_ROWS, SELECTION_ROWS, next_width, rows_that_fit
 from tamiz.rows.passes import PassRecord, Sample, hash_rows, read_sample
 from tamiz.rows.rows import read_time
 from tamiz.rows.sources import SCANNED, as_frames, count_rows, find_files, scan_files
-from tamiz.tables.names import ReadOptions, find_column
+from tamiz.tables.names import ReadOptions, find_column, find_columns
 from tamiz.tables.table import load_polars
 from tamiz.tables.text import find_layout
 
@@ -79,7 +80,10 @@ def file_within_memory(
     table, big = (path, None) if path is None else open_large(path, max_memory, reading)
     with tempfile.TemporaryDirectory(prefix="tamiz-") as folder:
         if big is not None or table is not path:  # a folder or pattern that fits has been read
-            sample: Any = table if big is None else big.sample(next(iter(table_columns(big.frame))), {}, 0, None)
+            sample: Any = table
+            if big is not None:
+                big.name_columns(table_columns(big.frame)[0], {}, {})
+                sample = big.sample(0, None)
             path = Path(folder) / f"{Path(str(path)).stem.strip('*') or 'table'}.parquet"
             sample.write_parquet(path)
             if big is not None:
@@ -144,65 +148,122 @@ class BigTable:
         What was read.
     levels : dict of str to (list of str or None)
         Values of the columns of text in all rows; None for very many.
+    roles : dict of str to str
+        Names of the columns of target, groups, time and weights.
     """
 
     def __init__(self, frame: Any, n_rows: int | None, limit: float, files: Sequence[str] = ()) -> None:
         self.frame, self.n_rows, self.limit, self._files = frame, n_rows, limit, files
         self.passes: list[PassRecord] = []
         self.levels: dict[str, list[str] | None] = {}
-        self._roles: dict[str, str] = {}
+        self.roles: dict[str, str] = {}
+        self._features: list[str] = []
         self._latest: float | None = None
 
-    def sample(
-        self, target: Any, roles: Mapping[str, Any], seed: int, progress: Callable[[str, int, int], None] | None
-    ) -> Any:
-        """Read all columns of a sample of the rows that are not held out; remember names, levels and seed."""
+    def name_columns(
+        self, target: Any, roles: Mapping[str, Any], reading: Mapping[str, Any]
+    ) -> tuple[str, dict[str, str], dict[str, Any]]:
+        """Turn target, roles and options of the reader into names of columns; those to ignore are not read."""
         for role, value in {"target": target, **roles}.items():
             if value is not None and not isinstance(value, str):
                 raise SourceError(f"{role}: a table beyond memory has one column of that kind; give its name.")
         if target is None:
             raise SourceError("Name the target, a column of the table.")
         names = table_columns(self.frame)
-        self._roles = {
-            role: names[find_column(name, names, role)] for role, name in {"target": target, **roles}.items() if name
+        given = {role: name for role, name in {"target": target, **roles}.items() if name}
+        self.roles = {role: names[find_column(name, names, role)] for role, name in given.items()}
+        found = {
+            option: [names[i] for i in sorted(find_columns(reading.get(option) or (), names, what))]
+            for option, what in (("ignore", "column to ignore"), ("categorical", "categorical column"))
         }
-        self._source = as_frames(self.frame, self._roles["target"], self.n_rows, self._files)
-        self._seed, self._progress = seed, progress
-        most = int(min(SELECTION_ROWS, max(_LEAST_STUDY_ROWS, _STUDY_VALUES / self._source.n_columns)))
-        n_rows = rows_that_fit(self.limit * BYTES_PER_VALUE / _STUDY_BYTES, self._source.n_columns, most)
-        found = self._read(n_rows, None, "all columns of a sample")
-        self.levels = {
-            name: None if counts is None else sorted(counts) for name, counts in found.statistics.levels.items()
-        }
-        frame = found.X.filter(~self._held_out(found))
+        if self.roles["target"] in found["ignore"]:
+            raise TableArgumentError(f"The target {self.roles['target']!r} cannot be ignored.")
+        self._features = [name for name in names if name not in {*found["ignore"], *self.roles.values()}]
+        named = {role: name for role, name in self.roles.items() if role != "target"}
+        return self.roles["target"], named, {**reading, "ignore": (), "categorical": found["categorical"]}
+
+    def sample(
+        self,
+        seed: int,
+        progress: Callable[[str, int, int], None] | None,
+        m: int | None = None,
+        choose: Callable[[Any, int], Sequence[str]] | None = None,
+    ) -> Any:
+        """Read a sample of the rows that are not held out, as a frame.
+
+        Parameters
+        ----------
+        seed : int
+            Seed of the hash of the rows.
+        progress : callable or None
+            See :func:`~tamiz.rows.passes.read_sample`.
+        m : int or None, default=None
+            Number of columns that are to be selected in the end; None reads all columns.
+        choose : callable or None, default=None
+            ``choose(frame, n_columns)``: names of the best columns of a sample. Where more rows of fewer columns fit, these are
+            read; rows that chose columns are not in the frame, so that they cannot judge the choice.
+        """
+        self._source = as_frames(self.frame, self.roles["target"], self.n_rows, self._files)
+        self._seed, self._progress, features = seed, progress, self._features
+        n_others, chosen_on = len({*self.roles.values()}), np.empty(0, dtype=int)
+
+        def limit(n_columns: int) -> int:
+            most = int(min(SELECTION_ROWS, max(_LEAST_STUDY_ROWS, _STUDY_VALUES / (n_columns + n_others))))
+            return self._rows_that_fit(n_columns + n_others, most)
+
+        found = self._read(features, limit(len(features)), "all columns of a sample")
+        counts = found.statistics.levels
+        self.levels = {name: None if counts[name] is None else sorted(counts[name] or ()) for name in counts}
+        while m is not None and choose is not None and (wide := next_width(len(features), m, found, limit)):
+            chosen_on, features = found.rows, [*choose(found.X.filter(~self._held_out(found)), wide)]
+            found = self._read(features, limit(wide), "more rows of the best columns")
+        frame = found.X.filter(~self._held_out(found) & ~np.isin(found.rows, chosen_on))
         self.n_sampled = len(frame)
         return frame
 
     def read(self, names: Sequence[str]) -> tuple[Any, Any]:
         """Read some columns and the target of as many rows as fit; return those to train on and those held out."""
-        assert self._source.names is not None
-        wanted = {*names, *self._roles.values()}
-        columns = [place for place, name in enumerate(self._source.names) if name in wanted]
-        n_rows = rows_that_fit(self.limit * BYTES_PER_VALUE / _STUDY_BYTES, len(columns), FINAL_ROWS)
-        found = self._read(n_rows, columns, "the kept columns, for the final model and its score")
+        n_rows = self._rows_that_fit(len({*names, *self.roles.values()}), FINAL_ROWS)
+        found = self._read(names, n_rows, "the kept columns, for the final model and its score")
         held = self._held_out(found)
         return found.X.filter(~held), found.X.filter(held)
 
     @property
     def held_out_name(self) -> str:
         """What the rows are that are held out."""
-        return f"the table, held out {'as the latest' if 'time' in self._roles else 'by hash'}"
+        return f"the table, held out {'as the latest' if 'time' in self.roles else 'by hash'}"
 
     def describe(self) -> str:
-        """Say in one sentence what was computed on which rows."""
-        first = self.passes[0]
-        return (
+        """Say what was computed on which rows."""
+        first, last, n_others = self.passes[0], self.passes[-1], len({*self.roles.values()})
+        found = (
             f"The table ({first.n_rows:,} rows, {format_size(first.n_bytes)}) is read in passes within "
             f"{format_size(self.limit)}: columns are selected on {self.n_sampled:,} rows, drawn by a hash of their number; "
             "scores, curve, shuffled targets and alerts are those of this sample."
         )
+        if last is first:
+            return found
+        steps = [f"{b.n_columns - n_others:,} on {a.n_sampled:,} rows" for a, b in pairwise(self.passes)]
+        same = "" if {*self.roles} <= {"target", "sample_weight"} else ", though of the same groups or times"
+        return (
+            f"{found} Of {first.n_columns - n_others:,} columns it has those that earlier passes chose: {', then '.join(steps)}. "
+            f"Scores are about these columns, on rows that did not choose them{same}; rows held out chose nothing."
+        )
 
-    def _read(self, n_rows: int, columns: list[int] | None, what: str) -> Sample:
+    def list_passes(self) -> str:
+        """List what each pass read."""
+        return "; ".join(
+            f"{one.what}: {one.n_columns:,} columns of {one.n_rows:,} rows ({format_size(one.n_bytes)}), "
+            f"{one.n_sampled:,} rows kept"
+            for one in self.passes
+        )
+
+    def _rows_that_fit(self, n_columns: int, most: int) -> int:
+        return rows_that_fit(self.limit * BYTES_PER_VALUE / _STUDY_BYTES, n_columns, most)
+
+    def _read(self, names: Sequence[str], n_rows: int, what: str) -> Sample:
+        wanted = {*names, *self.roles.values()}
+        columns = [place for place, name in enumerate(self._source.names or ()) if name in wanted]
         found = read_sample(self._source, n_rows, columns, seed=self._seed, what=what, progress=self._progress)
         self.passes.append(found.record)
         return found
@@ -210,14 +271,13 @@ class BigTable:
     def _held_out(self, sample: Sample) -> np.ndarray:
         """Mark the rows of a sample that are held out."""
         numbers = sample.rows
-        if "time" in self._roles:
-            moments = read_time(sample.X[self._roles["time"]].to_numpy())
+        if "time" in self.roles:
+            moments = read_time(sample.X[self.roles["time"]].to_numpy())
             if self._latest is None:
                 self._latest = float(np.quantile(moments, 1 - HELD_OUT))
             return moments > self._latest
-        if "groups" in self._roles:
-            labels, codes = np.unique(
-                sample.X[self._roles["groups"]].cast(str).fill_null("").to_numpy(), return_inverse=True
-            )
+        if "groups" in self.roles:
+            groups = sample.X[self.roles["groups"]].cast(str).fill_null("").to_numpy()
+            labels, codes = np.unique(groups, return_inverse=True)
             numbers = np.array([zlib.crc32(str(label).encode()) for label in labels], dtype=np.uint64)[codes]
         return hash_rows(numbers, self._seed + 1) < np.uint64(HELD_OUT * 2**64)

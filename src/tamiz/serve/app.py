@@ -31,8 +31,6 @@ from tamiz.study import select
 
 #: Bytes of a request other than an upload.
 _MOST_BYTES = 4_000_000
-#: How often an export looks whether its page is still there.
-_LOOK_SECONDS = 0.1
 #: Files of the page, in their folders, and their types; the style of the report comes before what the page adds to it.
 _FILES = {
     "/": (["serve/page/page.html"], "text/html"),
@@ -172,8 +170,8 @@ class LiveApp:
         asked = read_request(record)
         return record, self.tables.find(str(record.get("table")))[1], asked
 
-    def _submit(self, page: str, work: Callable[[LiveJob], None]) -> tuple[LiveJob, asyncio.Queue[Any]]:
-        """Start a job; its events, and None at its end, come by the queue."""
+    def _stream(self, page: str, work: Callable[[LiveJob], None]) -> Response:
+        """Start a job, which ends an older one of the same page, and stream its parts as server-sent events."""
         queue: asyncio.Queue[Any] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
@@ -189,13 +187,7 @@ class LiveApp:
             except Exception as error:
                 job.emit("problem", message=self._message(error))
 
-        return self.jobs.submit(page, run, send), queue
-
-    async def _fit(self, request: Request) -> Response:
-        """Start a fit, which ends an older one of the same page, and stream its parts as server-sent events."""
-        record, table, asked = await self._read(request)
-        page = str(record.get("page", ""))
-        job, queue = self._submit(page, lambda job: run_request(table.with_target(asked.target), asked, job))
+        job = self.jobs.submit(page, run, send)
 
         async def stream() -> AsyncIterator[str]:
             try:
@@ -208,8 +200,12 @@ class LiveApp:
 
         return StreamingResponse(stream(), media_type="text/event-stream")
 
+    async def _fit(self, request: Request) -> Response:
+        record, table, asked = await self._read(request)
+        page = str(record.get("page", ""))
+        return self._stream(page, lambda job: run_request(table.with_target(asked.target), asked, job))
+
     async def _report(self, request: Request) -> Response:
-        """Make the report in a thread; that ends at its next check when the page has gone."""
         _, table, asked = await self._read(request)
 
         def write(job: LiveJob) -> None:
@@ -219,24 +215,9 @@ class LiveApp:
                 progress=job.check, **table.options,
             )  # fmt: skip
             job.check()
-            job.emit("page", text=render(study, title=table.name))
+            job.emit("report", text=render(study, title=table.name))
 
-        job, queue = self._submit(uuid4().hex, write)
-        try:
-            while queue.empty():
-                await asyncio.sleep(_LOOK_SECONDS)
-                if await request.is_disconnected():
-                    job.cancel()
-        finally:
-            job.cancel()
-        event = queue.get_nowait()
-        if event is None:
-            raise ClientDisconnect
-        kind, data = event
-        if kind == "problem":
-            raise LiveError(data["message"])
-        headers = {"content-disposition": 'attachment; filename="report.html"'}
-        return Response(data["text"], media_type="text/html", headers=headers)
+        return self._stream(uuid4().hex, write)
 
     async def _code(self, request: Request) -> Response:
         _, table, asked = await self._read(request)

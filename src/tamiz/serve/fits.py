@@ -76,17 +76,13 @@ def read_request(record: Any) -> FitRequest:
     m, target, network = record.get("m"), record.get("target"), record.get("network", "linear")
     if m != AUTO and (not isinstance(m, int) or isinstance(m, bool) or m < 1):
         raise LiveError("M must be a whole number from 1 on.")
-    if target is not None and not isinstance(target, str):
-        raise LiveError("The target must be the name of a column.")
     if network not in LIVE_NETWORKS:
         raise LiveError(f"The network must be one of {', '.join(LIVE_NETWORKS)}.")
-    lists = []
-    for name in ("keep", "drop"):
-        value = record.get(name, [])
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            raise LiveError("Columns to force in or out must be a list of names.")
-        lists.append(tuple(dict.fromkeys(value)))
-    return FitRequest(m, target, network, *lists)
+    forced = [record.get(name, []) for name in ("keep", "drop")]
+    lists = all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in forced)
+    if not lists or not isinstance(target, str | None):
+        raise LiveError("The target and the columns to force in or out must be names.")
+    return FitRequest(m, target, network, *(tuple(dict.fromkeys(names)) for names in forced))
 
 
 class LiveSubject(Subject):
@@ -115,18 +111,6 @@ class LiveSubject(Subject):
         return super().fit_columns(part, units, seed, fitted)
 
 
-def make_subject(data: TargetData, request: FitRequest, check: Callable[..., None]) -> LiveSubject:
-    """Make the estimator for a request a subject of evaluation."""
-    from tamiz import E2EFSClassifier, E2EFSRegressor
-
-    m = request.n_features_to_select
-    if not isinstance(m, str):  # the page knows the number of columns after the first fit only
-        m = min(m, max(1, len(data.rows.names) - len(request.drop)))
-    kind: Any = E2EFSRegressor if data.task == "regression" else E2EFSClassifier
-    parameters = {"network": request.network, "keep": list(request.keep) or None, "drop": list(request.drop) or None}
-    return LiveSubject(kind(m, random_state=SEED, **parameters), data.rows, data.task, check)
-
-
 def fit_request(
     data: TargetData, request: FitRequest, check: Callable[..., None] = lambda *_: None
 ) -> tuple[LiveSubject, Any, dict[str, Any]]:
@@ -150,7 +134,16 @@ def fit_request(
     chosen : dict
         Parameters that were chosen.
     """
-    subject = make_subject(data, request, check)
+    from tamiz import E2EFSClassifier, E2EFSRegressor
+
+    m = request.n_features_to_select
+    if not isinstance(m, str):  # the page knows the number of columns after the first fit only
+        m = min(m, max(1, len(data.rows.names) - len(request.drop)))
+    kind: Any = E2EFSRegressor if data.task == "regression" else E2EFSClassifier
+    estimator = kind(
+        m, random_state=SEED, network=request.network, keep=list(request.keep) or None, drop=list(request.drop) or None
+    )
+    subject = LiveSubject(estimator, data.rows, data.task, check)
     if request not in data.choices:
         found = subject.selector.choose(data.whole.X, data.whole.y, progress=check)
         data.choices[request] = found.parameters

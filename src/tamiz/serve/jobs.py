@@ -25,12 +25,13 @@ class LiveJob:
         ``work(job)``; calls :meth:`check` often and :meth:`emit` for each result.
     send : callable
         Takes the events; called from the thread of the job.
+    before : LiveJob or None, default=None
+        Job whose end is waited for.
     """
 
-    def __init__(self, work: Callable[[LiveJob], None], send: Send) -> None:
-        self._work = work
-        self._send = send
-        self._cancelled = threading.Event()
+    def __init__(self, work: Callable[[LiveJob], None], send: Send, before: LiveJob | None = None) -> None:
+        self._work, self._send, self._before = work, send, before
+        self._cancelled, self.ended = threading.Event(), threading.Event()
 
     def cancel(self) -> None:
         """Ask the job to end; it does so at its next :meth:`check`."""
@@ -48,13 +49,19 @@ class LiveJob:
 
     def run(self) -> None:
         """Do the work; send None at its end, whatever that was."""
+        if self._before is not None:
+            self._before.ended.wait()
+            self._before = None
         try:
             self.check()
             self._work(self)
         except JobCancelled:
             pass
+        except Exception:
+            traceback.print_exc(file=sys.stderr)
         finally:
             self._send(None)
+            self.ended.set()
 
 
 class LiveJobs:
@@ -71,12 +78,12 @@ class LiveJobs:
     """
 
     def __init__(self) -> None:
-        #: The job that runs for each page, and the one that waits.
-        self._pages: dict[str, list[LiveJob | None]] = {}
-        self._changed = threading.Condition()
+        #: The newest job of each page.
+        self._newest: dict[str, LiveJob] = {}
+        self._lock = threading.Lock()
 
     def submit(self, page: str, work: Callable[[LiveJob], None], send: Send) -> LiveJob:
-        """Start a job as soon as the one before it has ended, which is asked to.
+        """Cancel the job of the same page, and start this one as soon as that has ended.
 
         Parameters
         ----------
@@ -89,41 +96,20 @@ class LiveJobs:
         -------
         LiveJob
         """
-        job = LiveJob(work, send)
-        with self._changed:
-            if page not in self._pages:
-                self._pages[page] = [None, None]
-                threading.Thread(target=self._run, args=(page,), daemon=True, name="tamiz-live-fit").start()
-            running, overtaken = self._pages[page]
-            self._pages[page][1] = job
-        if running is not None:
-            running.cancel()
-        if overtaken is not None:
-            overtaken.cancel()
-            overtaken.run()  # ends at once, and says so to who listens
+        with self._lock:
+            self._newest = {name: job for name, job in self._newest.items() if not job.ended.is_set()}
+            before = self._newest.get(page)
+            job = self._newest[page] = LiveJob(work, send, before)
+        if before is not None:
+            before.cancel()
+        threading.Thread(target=job.run, daemon=True, name="tamiz-live-fit").start()
         return job
 
     def cancel_all(self) -> None:
         """Ask every job to end."""
-        with self._changed:
-            for job in [job for both in self._pages.values() for job in both if job is not None]:
-                job.cancel()
+        for job in list(self._newest.values()):
+            job.cancel()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until no job runs; tell whether that is so."""
-        with self._changed:
-            return self._changed.wait_for(lambda: not self._pages, timeout)
-
-    def _run(self, page: str) -> None:
-        while True:
-            with self._changed:
-                job = self._pages[page][1]
-                self._pages[page] = [job, None]
-                if job is None:
-                    del self._pages[page]
-                    self._changed.notify_all()
-                    return
-            try:
-                job.run()
-            except Exception:  # the page must stay free for its next job
-                traceback.print_exc(file=sys.stderr)
+        return all(job.ended.wait(timeout) for job in list(self._newest.values()))

@@ -12,14 +12,9 @@ from typing import Any
 import numpy as np
 
 from tamiz._utils.extras import require
-from tamiz.errors import TamizError
 
 #: The only address that is listened at: other machines cannot reach it.
 ADDRESS = "127.0.0.1"
-
-
-class PortError(TamizError):
-    """Raise if a port cannot be listened at."""
 
 
 class LiveServer:
@@ -109,13 +104,13 @@ class LiveServer:
 
 def _listen(port: int) -> socket.socket:
     """Open a socket that listens at a port of this machine."""
-    reason = "ports go from 0 to 65535"
-    if 0 <= port <= 65535:
-        try:
-            return socket.create_server((ADDRESS, port), backlog=128)
-        except OSError as error:
-            reason = error.strerror or str(error)
-    raise PortError(f"Port {port} cannot be listened at: {reason}. Take another, or leave --port out.")
+    try:
+        if not 0 <= port <= 65535:
+            raise OSError("ports go from 0 to 65535")
+        return socket.create_server((ADDRESS, port), backlog=128)
+    except OSError as error:
+        reason = error.strerror or error
+        raise ValueError(f"Port {port} cannot be listened at: {reason}. Take another, or leave --port out.") from None
 
 
 def _load_engine() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 import shutil
 import tempfile
@@ -26,10 +25,8 @@ from tamiz.tables.names import find_column
 #: Tables that are held at a time, and targets of each of them.
 MOST_TABLES, MOST_TARGETS = 8, 2
 N_FOLDS = 5
-#: Separators that the page offers; None: found.
-SEPARATORS = (None, ",", ";", "\t", " ", "|")
-#: How the page may ask for a file to be read, and what it means if it does not.
-_READING = {"delimiter": None, "decimal": ".", "skip_rows": 0, "header": None, "encoding": None, "missing": None}
+#: How the page may ask for a file to be read, and of which type each answer is.
+_READING = {"delimiter": str, "decimal": str, "skip_rows": int, "header": bool, "encoding": str, "missing": str}
 #: Names of columns that are taken for the target at first; otherwise it is the last column.
 _TARGET_NAMES = ("target", "class", "label", "y", "outcome", "diagnosis", "response")
 
@@ -63,57 +60,23 @@ def last_part(name: str) -> str:
 
 
 def read_options(record: Any) -> dict[str, Any]:
-    """Check how a page wants its file to be read; give arguments of :func:`tamiz.tables.read_table`.
+    """Take the arguments of :func:`tamiz.tables.read_table` that a page sends; the reader checks their values.
 
     Examples
     --------
-    >>> read_options({"delimiter": ";", "decimal": ",", "missing": "-, ?"})
-    {'delimiter': ';', 'decimal': ',', 'na_values': ['-', '?']}
-    >>> read_options({"decimal": "'"})
+    >>> read_options({"delimiter": ";", "decimal": None, "missing": "-, ?"})
+    {'delimiter': ';', 'na_values': ['-', '?']}
+    >>> read_options({"skip_rows": "two"})
     Traceback (most recent call last):
-    tamiz.serve.tables.LiveError: The decimal mark must be . or ,
+    tamiz.serve.tables.LiveError: The request is not understood.
     """
     if not isinstance(record, Mapping):
         raise LiveError("The request is not understood.")
-    delimiter, decimal, skip, header, encoding, missing = (record.get(name, usual) for name, usual in _READING.items())
-    if delimiter not in SEPARATORS:
-        raise LiveError("The separator must be one that the page offers.")
-    if decimal not in (".", ","):
-        raise LiveError("The decimal mark must be . or ,")
-    if not isinstance(skip, int) or isinstance(skip, bool) or not 0 <= skip <= 1_000_000:
-        raise LiveError("The number of lines to skip must be a whole number from 0 on.")
-    if header not in (None, True, False) or not all(one is None or isinstance(one, str) for one in (encoding, missing)):
+    found = {name: record[name] for name in _READING if record.get(name) is not None}
+    if not all(type(value) is _READING[name] for name, value in found.items()):
         raise LiveError("The request is not understood.")
-    if encoding:
-        try:
-            encoding = codecs.lookup(encoding.strip()).name
-        except LookupError:
-            known = "latin1 and utf-8 are common ones"
-            raise LiveError(f"There is no encoding {encoding.strip()[:40]!r}; {known}.") from None
-    words = [word.strip() for word in missing.split(",")] if missing and missing.strip() else None
-    found = {
-        "encoding": encoding or None,
-        "delimiter": delimiter,
-        "decimal": None if decimal == "." else decimal,
-        "skip_rows": skip or None,
-        "header": header,
-        "na_values": words,
-    }
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def describe_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Invert :func:`read_options`.
-
-    Examples
-    --------
-    >>> describe_options({"na_values": ["-", "?"]})["missing"]
-    '-, ?'
-    """
-    words = options.get("na_values")
-    return {name: options.get(name, usual) for name, usual in _READING.items()} | {
-        "missing": words and ", ".join(words)
-    }
+    missing = found.pop("missing", None)
+    return found if missing is None else {**found, "na_values": [word.strip() for word in missing.split(",")]}
 
 
 class TargetData:
@@ -193,7 +156,7 @@ class LiveTable:
             "columns": self.names,
             "hasTarget": self.has_target,
             "target": self.target,
-            "reading": describe_options(self.options),
+            "reading": {**self.options, "missing": ", ".join(self.options.get("na_values", ()))},
         }
 
     def with_target(self, target: str | None) -> TargetData:

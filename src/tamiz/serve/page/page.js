@@ -52,6 +52,21 @@
     return JSON.stringify({page, table, target, m, network, keep, drop});
   }
 
+  // The parts of an answer as they come: [kind, data].
+  async function* parts(path, signal) {
+    const answer = await ask(path, {method: "POST", body: body(), signal});
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let text = "";;) {
+      const {value, done} = await reader.read();
+      if (done) return;
+      text += value;
+      for (let end; (end = text.indexOf("\n\n")) >= 0; text = text.slice(end + 2)) {
+        const lines = text.slice(0, end).split("\n");
+        yield [lines[0].slice(7), JSON.parse(lines[1].slice(6))];
+      }
+    }
+  }
+
   // A newer wish ends the older fit, but not before its list is there: otherwise a steady drag would show nothing.
   // The address holds what was chosen: a reload, or a link that somebody copied, shows the same.
   function remember() {
@@ -100,20 +115,9 @@
     const mine = running = {abort: new AbortController(), answered: false, started: performance.now(), m: state.m};
     document.body.classList.add("stale");
     try {
-      const answer = await ask("fit", {method: "POST", body: body(), signal: mine.abort.signal});
-      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-      let text = "";
-      for (;;) {
-        const {value, done} = await reader.read();
-        if (done) break;
-        text += value;
-        let end;
-        while ((end = text.indexOf("\n\n")) >= 0) {
-          const lines = text.slice(0, end).split("\n");
-          text = text.slice(end + 2);
-          if (running !== mine) return;
-          show(mine, lines[0].slice(7), JSON.parse(lines[1].slice(6)));
-        }
+      for await (const [kind, data] of parts("fit", mine.abort.signal)) {
+        if (running !== mine) return;
+        show(mine, kind, data);
       }
     } catch (error) {
       if (error.name !== "AbortError" && running === mine) { problem(error.message); }
@@ -209,17 +213,17 @@
   function showReading(reading) {
     $("reading-part").hidden = false;
     $("delimiter").value = reading.delimiter || "";
-    $("decimal").value = reading.decimal;
-    $("header").value = reading.header === null ? "" : reading.header ? "yes" : "no";
-    $("skip-rows").value = reading.skip_rows;
-    $("missing").value = reading.missing || "";
+    $("decimal").value = reading.decimal || ".";
+    $("header").value = reading.header === undefined ? "" : reading.header ? "yes" : "no";
+    $("skip-rows").value = reading.skip_rows || 0;
+    $("missing").value = reading.missing;
     $("encoding").value = reading.encoding || "";
   }
   $("reading").addEventListener("submit", async (event) => {
     event.preventDefault();
     const reading = {
       delimiter: $("delimiter").value || null, decimal: $("decimal").value, skip_rows: Number($("skip-rows").value) || 0,
-      header: {"": null, yes: true, no: false}[$("header").value], missing: $("missing").value || null, encoding: $("encoding").value || null,
+      header: {"": null, yes: true, no: false}[$("header").value], missing: $("missing").value.trim() || null, encoding: $("encoding").value.trim() || null,
     };
     problem();
     if (unread) { upload(unread, reading); return; }
@@ -394,11 +398,14 @@
     $("report").disabled = true;
     say("Writing the report");
     try {
-      const answer = await ask("report", {method: "POST", body: body()});
-      const link = make("a", {href: URL.createObjectURL(await answer.blob()), download: "report.html"});
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-      say("The report is downloaded");
+      for await (const [kind, data] of parts("report")) {
+        if (kind === "problem") throw new Error(data.message);
+        if (kind !== "report") continue;
+        const link = make("a", {href: URL.createObjectURL(new Blob([data.text], {type: "text/html"})), download: "report.html"});
+        link.click();
+        setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+        say("The report is downloaded");
+      }
     } catch (error) { problem(error.message); }
     $("report").disabled = false;
   });

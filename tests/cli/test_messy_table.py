@@ -67,8 +67,7 @@ def messy(tmp_path):
 
 
 def test_every_trouble_is_named_once(tamiz, messy, tmp_path):
-    result = tamiz("select", messy, "--target", "churn", "--permutations", 0, "-o", tmp_path / "out")
-    assert result.exit_code == 0, result.stderr
+    result = tamiz("select", messy, "--target", "churn", "--permutations", 0, "--no-report", "-o", "out")
     said = " ".join((result.stderr + result.stdout).split())
     unnamed = [(column, words) for column, words in TROUBLES if said.count(words) != 1]
     assert unnamed == []

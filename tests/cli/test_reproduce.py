@@ -49,18 +49,27 @@ def test_unknown_names_are_refused_before_anything_is_written(tmp_path, words, m
     assert not (tmp_path / "run").exists()
 
 
-def test_data_that_cannot_be_had(tmp_path, monkeypatch):
+def test_data_or_folder_that_cannot_be_had(tmp_path, monkeypatch):
     monkeypatch.setenv("TAMIZ_DATA_HOME", str(tmp_path / "empty"))
-    done = run("reproduce", "microarray", "-d", "gina_rebuilt", "--out", tmp_path / "run")
-    assert done.exit_code == 3
-    assert "put gina_rebuilt.npz into" in done.stderr
+    (tmp_path / "file").write_text("x")
+    for words, folder, code, message in (
+        (["reproduce", "microarray", "-d", "gina_rebuilt"], "run", 3, "put gina_rebuilt.npz into"),
+        (QUICK, "file", 4, "Name another folder with --out"),
+    ):
+        done = run(*words, "--out", tmp_path / folder)
+        assert done.exit_code == code
+        assert message in done.stderr
 
 
-def test_out_that_is_a_file(tmp_path):
-    (tmp_path / "run").write_text("x")
-    done = run(*QUICK, "--out", tmp_path / "run")
-    assert done.exit_code == 4
-    assert "Name another folder with --out" in done.stderr
+def test_datasets_are_listed(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAMIZ_DATA_HOME", str(tmp_path))
+    said = run("datasets").stdout
+    assert "colon" in said
+    assert "to download" in said
+    assert all(len(line) <= 80 for line in said.splitlines()[:-1])
+    record = json.loads(run("datasets", "--json").stdout)
+    assert record["data_home"] == str(tmp_path)
+    assert {"name", "shape", "origin", "in_data_home"} <= set(record["datasets"][0])
 
 
 def test_surfaces(tmp_path):

@@ -1,4 +1,4 @@
-"""``tamiz select``, run as a user runs it."""
+"""``tamiz select`` and ``tamiz demo``, run as a user runs them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ import json
 import re
 
 import numpy as np
+import pandas
 import polars
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from tamiz import E2EFSClassifier
-from tamiz.cli.errors import EXIT_DATA, EXIT_OUTPUT, EXIT_USAGE
+from tamiz import E2EFSClassifier, __version__
+from tamiz.evaluation.metrics import SCORINGS
+from tamiz.tables.load import load_rows
+
+QUICK = "--folds 2 --permutations 0 --no-report"
 
 
 def read_list(path):
@@ -20,60 +24,49 @@ def read_list(path):
         return list(csv.DictReader(file))
 
 
+def columns_of(record):
+    return {kept["column"] for kept in record["selected"]}
+
+
 def test_finds_the_columns_and_writes_everything(tamiz, small_csv, tmp_path):
-    result = tamiz("select", small_csv, "--target", "ill", "-k", 2, "--folds", 3)
-    assert result.exit_code == 0, result.stderr
+    """Results to standard output in 80 columns, remarks to standard error, five files."""
+    result = tamiz("select small.csv --target ill -k 2 --folds 3 --permutations 5")
     folder = tmp_path / "tamiz-small"
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "model.tamiz",
-        "reduced.csv",
-        "report.html",
-        "selected.csv",
-        "selected.json",
-    ]
+    names = ["model.tamiz", "reduced.csv", "report.html", "selected.csv", "selected.json"]
+    assert sorted(path.name for path in folder.iterdir()) == names
     kept = read_list(folder / "selected.csv")
-    assert {row["column"] for row in kept} == {"gene 2", "gene 5"}
-    assert [row["rank"] for row in kept] == ["1", "2"]
     assert {row["column"]: float(row["weight"]) > 0 for row in kept} == {"gene 2": True, "gene 5": False}
+    assert [row["rank"] for row in kept] == ["1", "2"]
     record = json.loads((folder / "selected.json").read_text())
-    assert record["task"] == "classification"
+    assert (record["tamiz"], record["task"]) == (__version__, "classification")
     assert record["scores"]["kept"]["value"] > 0.85
     assert record["scores"]["difference_random"]["low"] is not None
     assert 0 < record["stability"] <= 1
     assert (folder / "reduced.csv").read_text().splitlines()[0] == "gene 2,gene 5,ill"
-    page = (folder / "report.html").read_text()
-    assert "gene 5" in page
-
-
-def test_speaks_in_80_columns_results_to_stdout_remarks_to_stderr(tamiz, small_csv):
-    result = tamiz("select", small_csv, "--target", "ill", "-k", 2, "--folds", 3)
     assert all(len(line) <= 80 for line in result.stdout.splitlines())
     assert "…" not in result.stdout
     assert "Balanced accuracy over 3 held-out folds" in result.stdout
-    assert re.search(r"all 8 +0\.\d{3} +0\.\d{3} to ", result.stdout)
-    assert re.search(r"2 kept +[01]\.\d{3}", result.stdout)
-    assert re.search(r"2 random +0\.\d{3}", result.stdout)
+    for pattern in (r"all 8 +0\.\d{3} +0\.\d{3} to ", r"2 kept +[01]\.\d{3}", r"2 random +0\.\d{3}"):
+        assert re.search(pattern, result.stdout)
     assert "tamiz-small/report.html" in result.stdout
     assert "Task: classification of 'ill'" in result.stderr
     assert "--task" in result.stderr
+    # The verdict and the null stand in terminal, JSON and page.
+    page, words = (folder / "report.html").read_text(), " ".join(result.stdout.split())
+    assert record["null"]["n_permutations"] == 5
+    assert record["verdict"].startswith(("2 of 8 columns predict", "No sign", "None of 5 shuffled targets"))
+    assert all(record["verdict"] in text for text in (words, page))
+    assert "shuffled targets give" in words
+    assert "gene 5" in page
 
 
-@pytest.fixture
-def write_table(write_csv):
-    def write(effects=(), n_rows=200, n_columns=40):
-        generator = np.random.default_rng(0)
-        X = generator.normal(size=(n_rows, n_columns))
-        y = X[:, : len(effects)] @ np.array(effects) + generator.normal(size=n_rows)
-        lines = [",".join([*(f"x{i}" for i in range(n_columns)), "y"])]
-        return write_csv("\n".join([*lines, *(",".join(f"{v:.6g}" for v in row) for row in np.c_[X, y])]) + "\n")
-
-    return write
-
-
-def test_fdr_finds_the_true_columns(tamiz, write_table, tmp_path):
-    result = tamiz("select", write_table([2, -2, 2, 2, -2]), "--target", "y", "--fdr", 0.2, "--folds", 3)
-    assert result.exit_code == 0, result.stderr
-    assert "Columns to keep: 5 of 40, which pass at a false discovery rate of 0.2." in " ".join(result.stderr.split())
+def test_fdr_finds_the_true_columns(tamiz, write_csv, tmp_path):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(200, 40))
+    y = X[:, :5] @ [2, -2, 2, 2, -2] + random.normal(size=200)
+    write_csv({**{f"x{i}": X[:, i] for i in range(40)}, "y": y})
+    result = tamiz("select table.csv -t y --fdr 0.2 --folds 3 --permutations 0")
+    assert "Columns to keep: 5 of 40, which pass at a false discovery rate of 0.2." in result.words
     kept = read_list(tmp_path / "tamiz-table" / "selected.csv")
     assert {row["column"] for row in kept} == {"x0", "x1", "x2", "x3", "x4"}
     assert all(0 < float(row["q_value"]) <= 0.2 for row in kept)
@@ -84,189 +77,107 @@ def test_fdr_finds_the_true_columns(tamiz, write_table, tmp_path):
     assert (tmp_path / "tamiz-table" / "report.html").read_text().count('data-kind="q"') == 5
 
 
-@pytest.mark.parametrize(
-    ("table", "options", "message", "code"),
-    [
-        ({}, ["--fdr", 0.2], "No column passes at a false discovery rate of 0.2: at least 5 columns", EXIT_DATA),
-        ({"n_rows": 24}, ["--fdr", 0.2], "--fdr needs at least 20 rows in each training fold, there are 19", EXIT_DATA),
-        ({"n_columns": 9}, ["--fdr", 0.1], "--fdr of 0.1 keeps no column or at least 10, there are 9", EXIT_DATA),
-        ({}, ["--fdr", 0], "--fdr must be a number between 0 and 1, such as 0.1, got 0.0", EXIT_USAGE),
-        ({}, ["--fdr", 1], "--fdr must be a number between 0 and 1, such as 0.1, got 1.0", EXIT_USAGE),
-        ({}, ["--fdr", 0.2, "-k", 3], "--fdr cannot be combined with -k:", EXIT_USAGE),
-        ({}, ["--fdr", 0.2, "--keep", "x1"], "--fdr cannot be combined with --keep:", EXIT_USAGE),
-        ({}, ["--fdr", 0.2, "--weights", "x1"], "--fdr cannot be combined with --weights:", EXIT_USAGE),
-        ({}, ["--fdr", 0.2, "--missing", "indicator"], "--fdr cannot be combined with --missing:", EXIT_USAGE),
-    ],
-)
-def test_fdr_that_finds_or_can_find_nothing(tamiz, write_table, tmp_path, table, options, message, code):
-    result = tamiz("select", write_table(**table), "--target", "y", *options)
-    assert message in " ".join(result.stderr.split())
-    assert result.exit_code == code
-    assert not (tmp_path / "tamiz-table").exists()
-
-
-def test_json_and_quiet(tamiz, small_csv, tmp_path):
-    result = tamiz("select", small_csv, "-t", "ill", "-k", 2, "--folds", 2, "--json", "--out", "a")
-    record = json.loads(result.stdout)
-    assert {kept["column"] for kept in record["selected"]} == {"gene 2", "gene 5"}
-    assert record["files"]["model"] == "a/model.tamiz"
+def test_json_quiet_and_the_same_seed(tamiz, small_csv, tmp_path):
+    result = tamiz(f"select small.csv -t ill -k 3 {QUICK} --seed 7 --json --out a")
+    assert {"gene 2", "gene 5"} <= columns_of(result.record)
+    assert result.record["files"]["model"] == "a/model.tamiz"
     assert "Task:" in result.stderr
-    result = tamiz("select", small_csv, "-t", "ill", "-k", 2, "--folds", 2, "--quiet", "--out", "b")
+    result = tamiz(f"select small.csv -t ill -k 3 {QUICK} --seed 7 --quiet --out b")
     assert (result.stdout, result.stderr) == ("", "")
-    assert (tmp_path / "b" / "report.html").exists()
-
-
-def test_the_same_seed_gives_the_same_files(tamiz, small_csv, tmp_path):
-    for out in ("a", "b"):
-        assert tamiz("select", small_csv, "-t", "ill", "-k", 3, "--folds", 2, "--seed", 7, "-o", out).exit_code == 0
     for name in ("selected.csv", "model.tamiz", "reduced.csv"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
-def test_the_selection_is_that_of_the_estimator(tamiz, small_csv, small_table, tmp_path):
-    tamiz("select", small_csv, "-t", "ill", "-k", 3, "--folds", 2, "--seed", 3, "--training", "variant=hard")
-    X = np.loadtxt(small_csv, delimiter=",", skiprows=1, usecols=range(8), dtype=np.float32)
-    estimator = E2EFSClassifier(3, variant="hard", class_weight="balanced", random_state=3).fit(X, small_table[1])
+def test_the_selection_is_that_of_the_estimator(tamiz, small_csv, small_frame, tmp_path):
+    tamiz(f"select small.csv -t ill -k 3 {QUICK} --seed 3 --training variant=hard")
+    X = small_frame.iloc[:, :8].to_numpy(np.float32)
+    estimator = E2EFSClassifier(3, variant="hard", class_weight="balanced", random_state=3).fit(X, small_frame["ill"])
     found = [row["column"] for row in read_list(tmp_path / "tamiz-small" / "selected.csv")]
-    contribution = np.abs(estimator.coef_).max(axis=0)
-    by_contribution = estimator.selection_.indices[np.argsort(-contribution)]
+    by_contribution = estimator.selection_.indices[np.argsort(-np.abs(estimator.coef_).max(axis=0))]
     assert found == [f"gene {i}" for i in by_contribution]
 
 
 def test_text_gaps_dates_and_odd_names(tamiz, write_csv, tmp_path):
-    generator = np.random.default_rng(0)
-    lines = ['"<script>alert(1)</script>","=cmd()",colour,when,void,"größe, ""cm""",class']
-    for i in range(60):
-        label = "ab"[i % 2]
-        colour = "red" if (label == "a") ^ (i % 10 == 0) else generator.choice(["blue", "green"])
-        size = "" if i % 7 == 0 else f"{generator.normal() + 3 * (label == 'a'):.3f}"
-        lines.append(
-            f"{generator.normal():.3f},{generator.normal():.3f},{colour},2024-01-{i % 28 + 1:02d},,{size},{label}"
-        )
-    path = write_csv("\n".join(lines) + "\n", "odd names.csv")
-    result = tamiz("select", path, "-t", "class", "-k", 2, "--folds", 3)
-    assert result.exit_code == 0, result.stderr
-    assert "Column 'when' holds dates: read as days since the first" in result.stderr
-    assert "Left out: 'void' (no values at all)" in result.stderr
-    assert "Encoded: 'colour'" in result.stderr
-    assert "Imputed: 9 missing numbers in 1 column(s)" in result.stderr
+    random = np.random.default_rng(0)
+    first = np.arange(60) % 2 == 0
+    red, other = first ^ (np.arange(60) % 10 == 0), random.choice(["blue", "green"], 60)
+    columns = {
+        "<script>alert(1)</script>": random.normal(size=60),
+        "=cmd()": random.normal(size=60),
+        "colour": np.where(red, "red", other),
+        "when": [f"2024-01-{i % 28 + 1:02d}" for i in range(60)],
+        "void": None,
+        'größe, "cm"': np.where(np.arange(60) % 7 == 0, np.nan, random.normal(size=60) + 3 * first),
+        "class": np.where(first, "a", "b"),
+    }
+    write_csv(columns, "odd names.csv")
+    result = tamiz("select 'odd names.csv' -t class -k 2 --folds 3 --permutations 0")
+    for words in (
+        "Column 'when' holds dates: read as days since the first",
+        "Left out: 'void' (no values at all)",
+        "Encoded: 'colour'",
+        "Imputed: 9 missing numbers in 1 column(s)",
+    ):
+        assert words in result.words
     folder = tmp_path / "tamiz-odd names"
-    kept = read_list(folder / "selected.csv")
-    assert {"colour", 'größe, "cm"'} == {row["column"] for row in kept}
+    assert {row["column"] for row in read_list(folder / "selected.csv")} == {"colour", 'größe, "cm"'}
     assert "<script>alert(1)" not in (folder / "report.html").read_text()
     assert (folder / "reduced.csv").read_text().splitlines()[0] == 'colour,"größe, ""cm""",class'
 
 
-def test_formulas_are_made_harmless(tamiz, write_csv, tmp_path):
-    rows = "\n".join(f"{i % 2 + i / 1000},{'yes' if i % 2 else 'no'}" for i in range(40))
-    path = write_csv(f"=1+1,y\n{rows}\n")
-    tamiz("select", path, "-t", "y", "-k", 1, "--folds", 2, "-o", "a")
-    assert read_list(tmp_path / "a" / "selected.csv")[0]["column"] == "'=1+1"
-    assert json.loads((tmp_path / "a" / "selected.json").read_text())["selected"][0]["column"] == "=1+1"
+@pytest.mark.parametrize(("name", "listed"), [("=1+1", "'=1+1"), ("\x1b[31m[bold]red", None)])
+def test_a_name_commands_neither_a_spreadsheet_nor_the_terminal(tamiz, write_csv, tmp_path, name, listed):
+    write_csv({name: [i % 2 + i / 1000 for i in range(40)], "y": ["no", "yes"] * 20})
+    result = tamiz(f"select table.csv -t y -k 1 {QUICK} -o a")
+    assert "\x1b" not in result.stdout
+    assert name.removeprefix("\x1b[31m") in result.stdout
+    if listed is not None:
+        assert read_list(tmp_path / "a" / "selected.csv")[0]["column"] == listed
+        assert json.loads((tmp_path / "a" / "selected.json").read_text())["selected"][0]["column"] == name
 
 
-@pytest.mark.parametrize("kind", ["parquet", "npz", "svmlight", "tsv"])
-def test_other_formats_give_the_same_selection(tamiz, small_csv, tmp_path, kind):
-    table = polars.read_csv(small_csv)
-    X = table[:, :8].to_numpy()
-    y = (table["ill"] == "yes").to_numpy()
-    path = tmp_path / {"parquet": "t.parquet", "npz": "t.npz", "svmlight": "t.svm", "tsv": "t.tsv"}[kind]
-    target = ["-t", "ill"]
+@pytest.mark.parametrize("kind", ["parquet", "npz", "svm", "tsv"])
+def test_other_formats_give_the_same_selection(tamiz, small_frame, tmp_path, kind):
+    X, y, path = small_frame.iloc[:, :8].to_numpy(), (small_frame["ill"] == "yes").to_numpy(), tmp_path / f"t.{kind}"
     if kind == "parquet":
-        table.write_parquet(path)
+        polars.DataFrame(small_frame.to_dict("list")).write_parquet(path)
     elif kind == "npz":
-        np.savez(path, X=X, y=y, names=np.array(table.columns[:8]))
-        target = []
-    elif kind == "svmlight":
+        np.savez(path, X=X, y=y, names=np.array(small_frame.columns[:8], dtype=str))
+    elif kind == "svm":
         dump_svmlight_file(X, y.astype(int), str(path), zero_based=False)
-        target = []
     else:
-        path.write_text(small_csv.read_text().replace(",", "\t"))
-    result = tamiz("select", path, *target, "-k", 2, "--folds", 2, "-o", "out")
-    assert result.exit_code == 0, result.stderr
-    names = {row["column"] for row in read_list(tmp_path / "out" / "selected.csv")}
-    assert names == ({"3", "6"} if kind == "svmlight" else {"gene 2", "gene 5"})
+        small_frame.to_csv(path, index=False, sep="\t")
+    target = "-t ill" if kind in ("parquet", "tsv") else ""
+    record = tamiz(f"select t.{kind} {target} -k 2 {QUICK} -o out --json").record
+    assert columns_of(record) == ({"3", "6"} if kind == "svm" else {"gene 2", "gene 5"})
     assert (tmp_path / "out" / ("reduced.parquet" if kind == "parquet" else "reduced.csv")).exists()
 
 
 def test_regression(tamiz, write_csv, tmp_path):
-    generator = np.random.default_rng(0)
-    X = generator.normal(size=(80, 6))
-    y = 100 + 30 * X[:, 1] + generator.normal(size=80)
-    lines = ["a,b,c,d,e,f,yield"] + [",".join(f"{v:.5f}" for v in [*row, value]) for row, value in zip(X, y)]
-    result = tamiz("select", write_csv("\n".join(lines)), "-t", "-1", "-k", "0.2", "--folds", 4)
-    assert result.exit_code == 0, result.stderr
+    random = np.random.default_rng(0)
+    X = random.normal(size=(80, 6))
+    write_csv({**dict(zip("abcdef", X.T)), "yield": 100 + 30 * X[:, 1] + random.normal(size=80)})
+    result = tamiz("select table.csv -t -1 -k 0.2 --folds 4 --permutations 0")
     assert "Task: regression on 'yield'" in result.stderr
     assert "R² over 4 held-out folds" in result.stdout
     record = json.loads((tmp_path / "tamiz-table" / "selected.json").read_text())
-    assert [kept["column"] for kept in record["selected"]] == ["b"]
+    assert columns_of(record) == {"b"}
     assert record["scores"]["kept"]["value"] > 0.9
 
 
-def test_ignored_columns_and_fewer_folds_where_a_class_is_rare(tamiz, write_csv, tmp_path):
-    lines = ["good,copy,noise,y"] + [f"{i % 5},{i % 5},{(i * 7) % 11},{'a' if i % 5 < 1 else 'b'}" for i in range(15)]
-    result = tamiz("select", write_csv("\n".join(lines)), "-t", "y", "-k", 1, "--ignore", "copy", "-o", "out")
-    assert result.exit_code == 0, result.stderr
-    assert "Folds: 3 instead of 5, since class 'a' has 3 rows only" in result.stderr
-    assert read_list(tmp_path / "out" / "selected.csv")[0]["column"] == "good"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["nothing.csv", "-t", "ill"], EXIT_USAGE, "There is no file"),
-        (["small.csv"], EXIT_USAGE, "--target"),
-        (["small.csv", "-t", "il"], EXIT_USAGE, "Did you mean 'ill'?"),
-        (["small.csv", "-t", "ill", "-k", "9"], EXIT_USAGE, "-k=9 is more than the 8 feature(s)"),
-        (["small.csv", "-t", "ill", "-k", "0"], EXIT_USAGE, "must be at least 1"),
-        (["small.csv", "-t", "ill", "-k", "many"], EXIT_USAGE, "-k must be a number"),
-        (["small.csv", "-t", "ill", "-k", "1.5"], EXIT_USAGE, "fraction out of range"),
-        (["small.csv", "-t", "ill", "-k", "nan"], EXIT_USAGE, "fraction out of range"),
-        (["small.csv", "-t", "ill", "-i", "nope"], EXIT_USAGE, "no column to ignore 'nope'"),
-        (["small.csv", "-t", "ill", "--task", "regression"], EXIT_USAGE, "holds text"),
-        (["small.csv", "-t", "ill", "--read", "delimiter=ab"], EXIT_USAGE, "one character"),
-        (["small.csv", "-t", "ill", "--folds", "1"], 2, "--folds"),
-        (["small.dat", "-t", "ill"], EXIT_USAGE, "names no format. Say which with --read format=...: "),
-        (
-            ["small.csv", "-t", "ill", "--read", "format=parqet"],
-            EXIT_USAGE,
-            "Unknown format 'parqet'. Did you mean 'parquet'?",
-        ),
-        (["small.npz", "-t", "ill"], EXIT_USAGE, "leave --target out"),
-        (["small.csv", "-t", "ill", "--training", "variant=softer"], 2, "softer"),
-        (["small.csv", "-t", "ill", "--read", "delimiter=;"], EXIT_DATA, "one column only"),
-        (["small.csv", "-t", "ill", "--out", "small.csv"], EXIT_OUTPUT, "is a file"),
-    ],
-)
-def test_mistakes_end_with_a_message_and_a_code(tamiz, small_csv, tmp_path, arguments, code, message):
-    (tmp_path / "small.dat").write_text("a,b\n1,2\n")
-    np.savez(tmp_path / "small.npz", X=np.ones((4, 2)), y=np.arange(4))
-    before = sorted(tmp_path.iterdir())
-    result = tamiz("select", *arguments)
-    assert result.exit_code == code
-    assert message in " ".join(result.stderr.split())
-    assert "Traceback" not in result.stderr
-    assert result.stdout == ""
-    assert sorted(tmp_path.iterdir()) == before
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a,y\n1,x\n2,x\n3,x\n", "is constant"),
-        ("a,y\n1,1\n2,2\n3,high\n", "mixes numbers and text"),
-        ("a,y\n1,x\n2,x\n3,z\n", "has one row only"),
-        ("a,y\n,x\n,x\n,z\n,z\n", "no column left"),
-        ("a,y\n1,\n2,\n", "no values at all"),
-        ("a,y\n1,1.5\n2,2.5\n", "is constant|at least 4|one row only"),
-        ("a,y\ninf,x\n2,x\n3,z\n4,z\n", "Column 'a' holds an infinity"),
-    ],
-)
-def test_tables_that_cannot_be_used(tamiz, write_csv, tmp_path, text, message):
-    result = tamiz("select", write_csv(text), "-t", "y", "-k", 1)
-    assert result.exit_code == EXIT_DATA
-    assert re.search(message, " ".join(result.stderr.split()))
-    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+def test_ignored_columns_identifiers_and_fewer_folds_where_rows_are_rare(tamiz, write_csv, small_frame):
+    i = np.arange(15)
+    write_csv({"good": i % 5, "copy": i % 5, "noise": i * 7 % 11, "y": np.where(i % 5 < 1, "a", "b")})
+    result = tamiz("select table.csv -t y -k 1 --ignore copy --permutations 0 --no-report --json")
+    assert "Folds: 3 instead of 5, since class 'a' has 3 rows only" in result.words
+    assert columns_of(result.record) == {"good"}
+    a, b = np.random.default_rng(0).normal(size=(2, 8)).round(3)
+    write_csv({"a": a, "b": b, "y": a}, "few.csv")
+    result = tamiz("select few.csv -t y -k 1 --permutations 0 --no-report")
+    assert "Folds: 4 instead of 5, for two rows in each of them." in result.words
+    half = small_frame[::2]  # few enough rows for every text to be a category
+    write_csv(half.assign(patient=[f"p-{i}" for i in range(len(half))]), "ids.csv")
+    assert "'patient' (a different text in every row" in tamiz(f"select ids.csv -t ill -k 2 {QUICK}").words
 
 
 def test_another_run_is_never_overwritten_without_force(tamiz, small_csv, tmp_path):
@@ -274,55 +185,34 @@ def test_another_run_is_never_overwritten_without_force(tamiz, small_csv, tmp_pa
     folder.mkdir()
     (folder / "selected.csv").write_text("mine")
     (folder / "thesis.txt").write_text("mine too")
-    arguments = ("select", small_csv, "-t", "ill", "-k", 2, "--folds", 2)
-    result = tamiz(*arguments)
-    assert result.exit_code == 0
-    assert "--force" in result.stderr
+    assert "--force" in tamiz(f"select small.csv -t ill -k 2 {QUICK}").words
     assert (folder / "selected.csv").read_text() == "mine"
     assert (tmp_path / "tamiz-small-2" / "selected.csv").exists()
-    assert tamiz(*arguments, "--force").exit_code == 0
+    tamiz(f"select small.csv -t ill -k 2 {QUICK} --force")
     assert (folder / "selected.csv").read_text() != "mine"
     assert (folder / "thesis.txt").read_text() == "mine too"
 
 
-def test_a_column_name_cannot_command_the_terminal(tamiz, write_csv):
-    rows = "\n".join(f"{i % 2 + i / 1000},{'yes' if i % 2 else 'no'}" for i in range(40))
-    result = tamiz("select", write_csv(f"\x1b[31m[bold]red,y\n{rows}\n"), "-t", "y", "-k", 1, "--folds", 2)
-    assert result.exit_code == 0, result.stderr
-    assert "\x1b" not in result.stdout
-    assert "[bold]red" in result.stdout
+def test_help_and_version(tamiz):
+    commands = ("select", "compare", "pairs", "apply", "demo", "serve", "datasets", "reproduce")
+    for command in ("", *commands, "warm-up"):
+        text = tamiz(f"{command} --help").stdout
+        assert all(len(line) <= 80 for line in text.splitlines())
+        assert "..." not in text.replace("[OPTIONS] COMMAND [ARGS]...", "")
+        assert not re.search(r"--\S+ .*<(str|int range|list\[str\])>", text)  # placeholders, not types
+        assert (f"Example: tamiz {command}" if command else "Exit codes") in text
+    assert all(f" {name} " in tamiz("--help").stdout for name in commands)
+    assert all(name in tamiz("select --help").stdout for name in SCORINGS if name != "balanced_accuracy")
+    assert tamiz("--version").stdout == f"tamiz {__version__}\n"
 
 
-def test_identifiers_are_no_categories(tamiz, small_csv, write_csv):
-    lines = small_csv.read_text().splitlines()[::2]  # few enough rows for every text to be a category
-    rows = [f"{'patient' if i == 0 else f'p-{i}'},{line}" for i, line in enumerate([lines[0], *lines[1:]])]
-    result = tamiz("select", write_csv("\n".join(rows), "ids.csv"), "-t", "ill", "-k", 2, "--folds", 2)
-    assert result.exit_code == 0, result.stderr
-    assert "'patient' (a different text in every row" in " ".join(result.stderr.split())
-
-
-@pytest.mark.parametrize(
-    "command", ["", "select", "compare", "pairs", "apply", "demo", "serve", "datasets", "reproduce"]
-)
-def test_help_fits_a_terminal_cuts_nothing_off_and_has_an_example(tamiz, command):
-    text = tamiz(*command.split(), "--help").stdout
-    assert all(len(line) <= 80 for line in text.splitlines())
-    assert "..." not in text.replace("[OPTIONS] COMMAND [ARGS]...", "")
-    assert not re.search(r"--\S+ .*<(str|int range|list\[str\])>", text)  # placeholders, not types
-    assert (f"Example: tamiz {command}" if command else "Exit codes") in text
-
-
-@pytest.mark.parametrize("options", [(), ("-k", "auto")])
-def test_without_k_the_number_is_chosen(tamiz, small_csv, tmp_path, options):
-    result = tamiz("select", small_csv, "--target", "ill", *options, "--folds", 3)
-    assert result.exit_code == 0, result.stderr
-    assert "Columns to keep: 2 of 8, the fewest within one standard error of the best" in " ".join(
-        result.stderr.split()
-    )
+@pytest.mark.parametrize("option", ["", "-k auto"])
+def test_without_k_the_number_is_chosen(tamiz, small_csv, tmp_path, option):
+    result = tamiz(f"select small.csv --target ill {option} --folds 3 --permutations 0")
+    assert "Columns to keep: 2 of 8, the fewest within one standard error of the best" in result.words
     assert re.search(r"2 kept +[01]\.\d{3}", result.stdout)
     record = json.loads((tmp_path / "tamiz-small" / "selected.json").read_text())
-    assert record["k"] == 2
-    assert {kept["column"] for kept in record["selected"]} == {"gene 2", "gene 5"}
+    assert (record["k"], columns_of(record)) == (2, {"gene 2", "gene 5"})
     choice = record["choices"]["n_features_to_select"]
     assert (choice["chosen"], choice["candidates"]) == (2, [1, 2, 3, 5, 7, 8])
     assert (record["network_chosen"], record["pairs"]) == ("linear", None)
@@ -332,42 +222,198 @@ def test_without_k_the_number_is_chosen(tamiz, small_csv, tmp_path, options):
     assert [point["k"] for point in record["curve"]] == [1, 2, 3, 5, 7, 8]
 
 
-def test_auto_needs_rows_to_choose_from(tamiz, write_csv):
-    rows = [f"{i},{i % 3},{'rare' if i < 2 else 'common'}" for i in range(30)]
-    path = write_csv("\n".join(["a,b,y", *rows]))
-    result = tamiz("select", path, "-t", "y")
-    assert result.exit_code == EXIT_DATA
-    assert "-k auto needs at least 3 rows of each class, and 'rare' has 2: give" in " ".join(result.stderr.split())
-    assert tamiz("select", path, "-t", "y", "-k", 1).exit_code == 0
-    path = write_csv("\n".join(["a,b,y", *(f"{i},{i % 3},{i / 2}" for i in range(7))]), "few.csv")
-    result = tamiz("select", path, "-t", "y", "--task", "regression")
-    assert "-k auto needs at least 8 rows" in " ".join(result.stderr.split())
-
-
 @pytest.mark.filterwarnings("ignore:The network removes")  # random columns are compared with those kept
-def test_columns_that_act_together_are_selected_compared_and_applied(tamiz, tmp_path):
+def test_columns_that_act_together_are_selected_compared_and_applied(tamiz, write_csv):
     from tamiz.paper import make_xor
 
-    X, y, truth = make_xor(200, 12, random_state=0)
-    lines = [",".join([*(f"c{i}" for i in range(12)), "y"])]
-    lines += [",".join([*(f"{value:.6f}" for value in row), "yes" if label else "no"]) for row, label in zip(X, y)]
-    path = tmp_path / "xor.csv"
-    path.write_text("\n".join(lines))
-    result = tamiz(
-        "select", path, "-t", "y", "-k", 2, "--network", "pairs", "--folds", 2, "--permutations", 0, "--json", "-o",
-        tmp_path / "out",
-    )  # fmt: skip
-    assert result.exit_code == 0, result.stderr
-    record = json.loads(result.stdout)
+    X, y, truth = make_xor(200, 8, random_state=0)
+    write_csv({**{f"c{i}": X[:, i] for i in range(8)}, "y": np.where(y, "yes", "no")}, "xor.csv")
+    record = tamiz(f"select xor.csv -t y -k 2 --network pairs {QUICK} --json -o out").record
     names = {f"c{i}" for i in truth.informative}
-    assert {kept["column"] for kept in record["selected"]} == names
-    assert record["network_chosen"] == "pairs"
+    assert (columns_of(record), record["network_chosen"]) == (names, "pairs")
     assert [set(pair["features"]) for pair in record["pairs"]] == [names]
     assert record["pairs"][0]["strength"] > 0
-    result = tamiz("apply", tmp_path / "out" / "model.tamiz", path, "--json", "-o", tmp_path / "predicted")
-    assert result.exit_code == 0, result.stderr
-    result = tamiz(
-        "compare", path, "-t", "y", "-k", 2, "-m", "pairs,fisher", "--folds", 2, "--json", "-o", tmp_path / "cmp"
+    tamiz("apply out/model.tamiz xor.csv --json")
+    record = tamiz("compare xor.csv -t y -k 2 -m pairs,fisher --folds 2 --json").record
+    assert {row["method"] for row in record["results"]} == {"pairs", "fisher", "random", "all"}
+
+
+def test_demo_lets_hardly_any_noise_through(tamiz, tmp_path):
+    result, folder = tamiz("demo"), tmp_path / "tamiz-demo"
+    assert re.search("Of the 8 columns kept, [01] are noise", result.stdout)
+    assert "tamiz-demo/report.html" in result.stdout
+    assert json.loads((folder / "selected.json").read_text())["scores"]["kept"]["value"] > 0.9
+    first, second = (folder / "breast-cancer-with-noise.csv").read_text().splitlines()[:2]
+    assert len(first.split(",")) == len(second.split(",")) == 331
+
+
+# ---- Folds, weights and test files ------------------------------------------------------------------------------------
+@pytest.fixture
+def patients(write_csv):
+    """20 patients of 4 rows each: columns of noise that tell the patient, a date, a weight and a target per patient."""
+    random = np.random.default_rng(0)
+    patient = np.repeat(np.arange(20), 4)
+    X = random.normal(size=(20, 12))[patient] + 0.05 * random.normal(size=(80, 12))
+    frame = pandas.DataFrame(X, columns=[f"g{i}" for i in range(12)]).assign(
+        patient=[f"p{p:02d}" for p in patient],
+        day=[f"2024-{i % 12 + 1:02d}-{i // 12 + 1:02d}" for i in range(80)],
+        weight=np.where(np.arange(80) % 3, 2, 1),
+        ill=np.resize(["no", "yes"], 20)[patient],
     )
-    assert result.exit_code == 0, result.stderr
-    assert {row["method"] for row in json.loads(result.stdout)["results"]} == {"pairs", "fisher", "random", "all"}
+    write_csv(frame, "patients.csv")
+    return frame
+
+
+def test_groups_time_weights_score_loss_and_class_weight(tamiz, patients):
+    asked = f"select patients.csv -t ill -k 4 {QUICK} --force -o out --json"
+    apart = tamiz(f"{asked} -i day -i weight -i patient --training loss=logistic --training class_weight=none").record
+    together = tamiz(f"{asked} -i day -i weight --groups patient --training loss=logistic").record
+    assert apart["scores"]["kept"]["value"] > together["scores"]["kept"]["value"] + 0.05
+    assert "patient" not in columns_of(together)
+    past = tamiz(f"{asked} --time day --weights weight -i patient --scoring auc").record
+    assert (past["n_features"], past["scores"]["metric"]) == (12, "AUC")
+    assert not columns_of(past) & {"day", "weight", "patient"}
+    record = tamiz(
+        "compare patients.csv -t ill -k 2 --folds 3 -m fisher,mim,random --json --groups patient --weights weight "
+        "--scoring roc_auc -i day"
+    ).record
+    assert record["metric"] == "AUC"
+    assert all(0 <= entry["score"] <= 1 for entry in record["results"])
+
+
+def test_a_test_file_is_scored_by_the_final_model(tamiz, patients, write_csv):
+    write_csv(patients[:60], "train.csv")
+    write_csv(patients[60:], "new.csv")
+    result = tamiz(f"select train.csv -t ill -k 4 {QUICK} -i day -i weight --groups patient --test new.csv -o out")
+    assert "On the 20 rows of new.csv: " in result.stdout
+    with open("out/selected.json") as file:
+        test = json.load(file)["test"]
+    assert test["n_rows"] == 20
+    assert 0 <= test["low"] <= test["value"] <= test["high"] <= 1
+
+
+def test_groups_and_a_test_file_are_read_as_the_table_is(tamiz, write_csv):
+    """Lines above the table, a decimal comma and a word for missing values hold for every file of the command."""
+    random = np.random.default_rng(0)
+    lines = ["written by a machine", "a;b;patient;ill"]
+    for i, value in enumerate(random.normal(size=48)):
+        group, label = "none" if i < 4 else f"p{i // 4}", "yes" if value > 0 else "no"
+        lines.append(f"{value:.3f};{random.normal():.3f};{group};{label}".replace(".", ","))
+    write_csv("\n".join(lines) + "\n")
+    reading = "--read skip_rows=1 --read 'delimiter=;' --read decimal=, --read keep_na=true"
+    record = tamiz(
+        f"select table.csv -t ill -k 1 --groups patient --test table.csv --folds 3 --permutations 0 --json {reading}"
+    ).record
+    assert columns_of(record) == {"a"}
+    assert record["test"] is not None
+
+
+def test_noise_copies_and_running_numbers_are_told(tamiz, write_csv):
+    noise = np.random.default_rng(3).normal(size=(40, 30))
+    write_csv({**{f"g{i}": noise[:, i] for i in range(30)}, "ill": ["no", "yes"] * 20})
+    record = tamiz("select table.csv -t ill -k 4 --folds 2 --permutations 8 --no-report --json").record
+    assert record["verdict"].startswith("No sign of signal")
+    assert record["null"]["p_value"] > 0.05
+    X = np.tile(np.random.default_rng(0).normal(size=(15, 8)), (4, 1))
+    write_csv(
+        {"number": range(1, 61), **dict(zip("abcdefgh", X.T)), "ill": (["yes"] * 7 + ["no"] * 8) * 4}, "copies.csv"
+    )
+    for option, message in (("-i number", "45 of 60 rows are copies of other rows"), ("", "a running number")):
+        record = tamiz(f"select copies.csv -t ill -k 4 {QUICK} --json {option}").record
+        assert any(message in alert["message"] for alert in record["alerts"])
+
+
+# ---- Columns of categories, forced columns, indicators ----------------------------------------------------------------
+@pytest.fixture
+def colours(write_csv):
+    random = np.random.default_rng(0)
+    colour, age = random.choice(["red", "green", "blue"], 90), random.normal(size=90)
+    ill = np.where(age + 2 * (colour == "red") - 1 + 0.3 * random.normal(size=90) > 0, "yes", "no")
+    age[::9] = np.nan
+    columns = {
+        "age": age,
+        "dose": random.normal(size=90),
+        "colour": colour,
+        "noise": random.normal(size=90),
+        "ill": ill,
+    }
+    write_csv(columns, "colours.csv")
+    return columns
+
+
+def test_k_counts_columns_of_the_file(tamiz, colours, tmp_path):
+    record = tamiz(f"select colours.csv -t ill -k 2 {QUICK} -o out --json").record
+    assert (record["k"], record["n_features"], columns_of(record)) == (2, 4, {"age", "colour"})
+    assert {len(row["levels"]) for row in record["selected"]} == {0, 3}
+    assert (tmp_path / "out" / "reduced.csv").read_text().splitlines()[0] == "age,colour,ill"
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [("-k 3 --keep age --drop noise", {"age", "dose", "colour"}), ("-k 2 --network pairs", {"age", "colour"})],
+)
+def test_constraints_indicators_and_pairs_travel_with_the_model(tamiz, colours, tmp_path, options, kept):
+    record = tamiz(f"select colours.csv -t ill --missing indicator {QUICK} -o out --json {options}").record
+    assert columns_of(record) == kept
+    tamiz("apply out/model.tamiz colours.csv -o applied")
+    predicted = pandas.read_csv(tmp_path / "applied" / "predictions.csv")["predicted ill"]
+    assert np.mean(predicted == colours["ill"]) > 0.8
+
+
+# ---- Several targets --------------------------------------------------------------------------------------------------
+@pytest.fixture
+def frame(write_csv):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 6))
+    frame = pandas.DataFrame(X, columns=list("abcdef")).assign(
+        height=100 * X[:, 1] + random.normal(size=60), mass=X[:, 3] - X[:, 1] + 0.1 * random.normal(size=60)
+    )
+    write_csv(frame, "t.csv")
+    return frame
+
+
+@pytest.mark.parametrize("options", ["-t height,mass -k 2", "-t height -t mass -k auto"])
+def test_several_targets_from_the_file_to_the_predictions(tamiz, frame, tmp_path, options):
+    record = tamiz(f"select t.csv {options} --folds 2 --permutations 2 --test t.csv -o run --json").record
+    assert record["targets"] == ["height", "mass"]
+    assert {"b", "d"} <= columns_of(record)
+    assert not {"height", "mass"} & columns_of(record)  # neither target is a feature
+    assert record["test"]["value"] > 0.8
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "height, mass" in page
+    assert "Several targets: the score is over all 2 of them" in page
+    assert (tmp_path / "run" / "reduced.csv").read_text().splitlines()[0].endswith("height,mass")
+    tamiz("apply run/model.tamiz t.csv -o new -q")
+    found = pandas.read_csv(tmp_path / "new" / "predictions.csv")
+    assert list(found) == ["row", "predicted height", "predicted mass"]
+    for name in ("height", "mass"):
+        assert f"Predicted against actual, {name}" in page
+        assert np.corrcoef(found[f"predicted {name}"], frame[name])[0, 1] > 0.9
+
+
+def test_several_targets_may_be_repeated_and_have_any_unit(tamiz, frame, write_csv):
+    write_csv(frame.assign(mass=1000 * frame["mass"]), "grams.csv")
+    first, repeated, grams = (
+        tamiz(f"select {file} {targets} -k 2 {QUICK} --json").record
+        for file, targets in (
+            ("t.csv", "-t height,mass"),
+            ("t.csv", "--target height --target mass"),
+            ("grams.csv", "-t height,mass"),
+        )
+    )
+    assert all(first[key] == repeated[key] for key in ("targets", "selected", "scores"))
+    weights = [{kept["column"]: kept["weight"] for kept in record["selected"]} for record in (first, grams)]
+    assert weights[0] == pytest.approx(weights[1], rel=1e-3)
+
+
+def test_several_targets_are_read_as_one_is(frame, write_csv):
+    """A column whose name holds a comma goes first; rows without a value go; commas may be decimal."""
+    rows, names, _ = load_rows(write_csv(frame.rename(columns={"a": "height,mass"})), "height,mass")
+    assert (names, rows.y.ndim) == (["height,mass"], 1)
+    rows, names, _ = load_rows(write_csv(frame.rename(columns={"mass": "mass, in g"})), ["height", "mass, in g"])
+    assert names == ["height", "mass, in g"]
+    np.testing.assert_allclose(rows.y, frame[["height", "mass"]], rtol=1e-6)
+    frame.loc[3, "height"] = np.nan
+    rows, names, _ = load_rows(write_csv(frame, sep=";", decimal=","), "height,8", reading={"decimal": ","})
+    assert (names, "mass" in rows.names) == (["height", "mass"], False)
+    np.testing.assert_allclose(rows.y, frame[["height", "mass"]].drop(3), rtol=1e-6)

@@ -58,6 +58,7 @@ def compare_command(
     if k is not None and (not values or "auto" in values):
         raise CommandError("Give -k numbers of columns, such as -k 5,10,20.", EXIT_USAGE)
     opt.check_paths(file)
+    network = opt.pick_name(network, opt.NETWORKS, "network")
     names = None if methods is None else [canonical_name(word) for word in methods.split(",") if word.strip()]
     if names == []:
         raise CommandError(f"Name at least one method: {', '.join(available())}.", EXIT_USAGE)
@@ -68,7 +69,7 @@ def compare_command(
 
     from tamiz._utils.records import to_plain
     from tamiz._utils.validation import resolve_n_features_to_select
-    from tamiz.cli.console import Terminal, command_line
+    from tamiz.cli.console import Terminal
     from tamiz.cli.show import show_compare
     from tamiz.evaluation.comparison import DEFAULT_METHODS, compare
     from tamiz.report.text import csv_text
@@ -117,7 +118,7 @@ def compare_command(
                 "notes": (*terminal.notes, f"What each method keeps is scored by {found.judge} on the same folds."),
                 "settings": {"folds": found.scores.shape[2], "network of e2efs": network, "seed": seed},
                 "seed": seed,
-                "command": command_line(),
+                "command": terminal.command,
             }
             record = to_plain({"tamiz": __version__, "file": str(file), **about, **found.to_dict()})
             columns = ("method", "k", "score", "low", "high", "seconds", "stability")

@@ -53,11 +53,6 @@ def json_text(record: Any, encoding: str = "utf-8") -> str:
     return text + "\n"
 
 
-def command_line() -> str:
-    """Read the command as it was typed, for the record."""
-    return shlex.join(["tamiz", *sys.argv[1:]])
-
-
 class Terminal:
     """Print messages, progress and results of a command.
 
@@ -70,8 +65,8 @@ class Terminal:
     """
 
     def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
-        self.quiet = quiet
-        self.as_json = as_json
+        self.quiet, self.as_json = quiet, as_json
+        self.command = shlex.join(["tamiz", *sys.argv[1:]])
         # Names come from the data: no markup, no emoji codes, nothing that a terminal could obey.
         style: dict[str, Any] = {"markup": False, "highlight": False, "emoji": False, "soft_wrap": False}
         self.out = Console(file=sys.stdout, **style)
@@ -97,8 +92,8 @@ class Terminal:
         if str(file) == "-" or file.is_relative_to("/dev") or file.is_relative_to("/proc"):
             stem = "table"
         # The name of a folder has at most 255 bytes, and a temporary one beside it some more.
-        stem = stem.encode("utf-8", "surrogateescape")[:150].decode("utf-8", "ignore") if len(stem) > 40 else stem
-        self._folder = free_folder(out or Path(prefix + (stem or "table")), force, self.say)
+        stem = stem.encode("utf-8", "surrogateescape")[:150].decode("utf-8", "ignore") or "table"
+        self._folder = free_folder(out or Path(prefix + stem), force, self.say)
         with output_folder(self._folder, force, RESULTS[prefix]) as self._partial:
             yield self._partial
 

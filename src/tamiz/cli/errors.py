@@ -21,10 +21,8 @@ EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_DATA, EXIT_OUTPUT, EXIT_MEMORY, EXIT_INTE
 READ_ARGUMENTS = (
     *("format", "delimiter", "header", "encoding", "skip_rows", "decimal", "na_values", "keep_na", "max_categories"),
 )
-_OPTIONS = (
-    *("target", "task", "ignore", "categorical", "groups", "time", "weights", "missing", "fdr", "k", "keep", "drop"),
-)
-_ARGUMENT = re.compile(f"`({'|'.join((*_OPTIONS, *READ_ARGUMENTS))})`")
+_READING = re.compile(f"`({'|'.join(READ_ARGUMENTS)})`")
+_OPTION = re.compile("`(target|task|ignore|categorical|groups|time|weights|missing|fdr|keep|drop)`")
 #: Signals that end a command as Ctrl-C does: files in the making are removed. Windows has no SIGHUP.
 _ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -53,13 +51,9 @@ def name_options(message: str) -> str:
     >>> name_options("Name the target with `target`, or raise `max_categories`.")
     'Name the target with --target, or raise --read max_categories=...'
     """
-
-    def option(match: re.Match[str]) -> str:
-        name = match[1]
-        return f"--read {name}=..." if name in READ_ARGUMENTS else "-k" if name == "k" else f"--{name}"
-
-    message = message.replace("n_features_to_select=", "-k=").replace("k='auto'", "-k auto")
-    return _ARGUMENT.sub(option, message).replace("=....", "=...")
+    message = message.replace("n_features_to_select=", "-k=").replace("k='auto'", "-k auto").replace("`k`", "-k")
+    message = _OPTION.sub(r"--\1", message)
+    return _READING.sub(r"--read \1=...", message).replace("=....", "=...")
 
 
 def print_error(message: str) -> None:
@@ -88,18 +82,13 @@ def _explain(error: BaseException) -> tuple[str, int] | None:
         usage = (TableArgumentError, UnknownNameError, MissingExtraError)
         return str(error), EXIT_USAGE if isinstance(error, usage) or not isinstance(error, TamizError) else EXIT_DATA
     if isinstance(error, MemoryError):
-        return (
-            "There is not enough memory for this table. Leave columns out with `ignore`, or take fewer rows.",
-            EXIT_MEMORY,
-        )
+        advice = "Leave columns out with `ignore`, or take fewer rows."
+        return f"There is not enough memory for this table. {advice}", EXIT_MEMORY
     during_import = isinstance(error, ImportError) and (error.__cause__ or error.__context__)  # an import in C
     if isinstance(error, KeyboardInterrupt) or isinstance(during_import, KeyboardInterrupt):
         return "Interrupted; nothing was written.", EXIT_INTERRUPTED
-    if isinstance(error, ImportError) and "pip install" in str(error):  # an extra that is missing
-        return str(error), EXIT_USAGE
-    if isinstance(error, OSError) and not isinstance(
-        error, BrokenPipeError
-    ):  # typer ends a command whose reader is gone
+    # typer ends a command whose reader is gone
+    if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
         about = f"{error.filename}: " if error.filename is not None else "The output cannot be written: "
         return f"{about}{error.strerror or error}.", EXIT_OUTPUT
     return None

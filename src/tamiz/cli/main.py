@@ -34,18 +34,12 @@ app = typer.Typer(
 )
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    """End-to-end feature selection: train a model and cut its inputs down to exactly M, in one run."""
+    if version:
         typer.echo(f"tamiz {__version__}")
         raise typer.Exit
-
-
-Version = Annotated[bool, typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True)]
-
-
-@app.callback()
-def _root(version: Version = False) -> None:
-    """End-to-end feature selection: train a model and cut its inputs down to exactly M, in one run."""
 
 
 # A new command is one function and one line here: name, function, one line of help, example.

@@ -14,7 +14,6 @@ import typer
 from tamiz._utils.names import pick_name
 from tamiz.cli.errors import EXIT_USAGE, READ_ARGUMENTS, CommandError
 from tamiz.core.rule import VARIANTS
-from tamiz.errors import UnknownNameError
 from tamiz.estimators.networks import NETWORKS
 
 Task = StrEnum("Task", ["classification", "regression"])
@@ -38,18 +37,6 @@ def _panel(title: str) -> Any:
 reading, keeping, model, scoring, output = map(
     _panel, ("Reading the table", "What to keep", "Model", "Scoring", "Output")
 )
-
-
-def _pick(registry: Any, kind: str) -> Any:
-    """Check that a value names an entry of a registry, whatever that holds when the command runs."""
-
-    def check(value: str) -> str:
-        try:
-            return pick_name(value, registry, kind)
-        except UnknownNameError as error:
-            raise typer.BadParameter(str(error)) from None
-
-    return check
 
 
 FILE_HELP = (
@@ -84,7 +71,7 @@ Number = Annotated[str | None, keeping("-k M", K_HELP, show_default="auto")]
 Fdr = Annotated[float | None, keeping("--fdr RATE", FDR_HELP)]
 Keep = Annotated[Texts, keeping("--keep COLUMN", "Column that is always kept. Repeatable.")]
 Drop = Annotated[Texts, keeping("--drop COLUMN", "Column that is never kept. Repeatable.")]
-Network = Annotated[str, model("--network NAME", NETWORK_HELP, callback=_pick(NETWORKS, "network"), show_default=True)]
+Network = Annotated[str, model("--network NAME", NETWORK_HELP, show_default=True)]
 MissingOption = Annotated[
     Missing, model("--missing", "Missing numbers: the median, or also an indicator.", show_default=True)
 ]
@@ -131,13 +118,12 @@ def parse_k(text: str) -> int | float | str:
         value: int | float = int(text) if text.lstrip("+-").isdigit() else float(text)
     except ValueError:
         wrong = f"-k must be a number such as 20, a fraction such as 0.1, or auto; got {text!r}."
-    else:
-        if value >= 1 if isinstance(value, int) else 0 < value < 1:
-            return value
-        wrong = f"-k must be at least 1, got {text}."
-        if isinstance(value, float):
-            wrong = f"-k={text} is a fraction out of range; give one between 0 and 1."
-    raise CommandError(wrong, EXIT_USAGE)
+        raise CommandError(wrong, EXIT_USAGE) from None
+    if isinstance(value, int) and value < 1:
+        raise CommandError(f"-k must be at least 1, got {text}.", EXIT_USAGE)
+    if isinstance(value, float) and not 0 < value < 1:
+        raise CommandError(f"-k={text} is a fraction out of range; give one between 0 and 1.", EXIT_USAGE)
+    return value
 
 
 def parse_assignments(texts: Iterable[str] | None, option: str, names: Iterable[str] | None = None) -> dict[str, Any]:

@@ -11,9 +11,8 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from tamiz._utils.text import quote
+from tamiz._utils.text import discard, quote
 from tamiz.cli.errors import EXIT_OUTPUT, CommandError
 
 #: Errors of a disk that takes no more; Python does not say for which file.
@@ -32,25 +31,7 @@ def _cannot(folder: Path, what: str, error: Exception) -> CommandError:
     return CommandError(f"{quote(folder)} cannot be {what}: {reason}. Name another folder with --out.", EXIT_OUTPUT)
 
 
-def _list_folder(folder: Path) -> list[str]:
-    """List the names in a folder, none if there is no such folder; raise if it is a file or cannot be read."""
-    try:
-        if folder.exists() and not folder.is_dir():
-            raise CommandError(f"{folder} is a file; name a folder with --out.", EXIT_OUTPUT)
-        return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
-        raise _cannot(folder, "looked into", error) from None
-
-
-def _numbered(folder: Path, is_taken: Callable[[Path], Any]) -> Path:
-    """Find the first of folder-2, folder-3, ... that is not taken."""
-    number = 2
-    while is_taken(other := folder.with_name(f"{folder.name}-{number}")):
-        number += 1
-    return other
-
-
-def free_folder(folder: Path, force: bool = False, report: Callable[[str], None] = lambda message: None) -> Path:
+def free_folder(folder: Path, force: bool = False, report: Callable[[str], None] = discard) -> Path:
     """Find the folder for results: itself if it is new, empty or may be replaced, else folder-2, folder-3, ...
 
     Parameters
@@ -69,10 +50,17 @@ def free_folder(folder: Path, force: bool = False, report: Callable[[str], None]
     ...     free_folder(Path(somewhere)).name == Path(somewhere).name + "-2"
     True
     """
-    if not _list_folder(folder) or force:
-        return folder
-    free = _numbered(folder, _list_folder)
-    report(f"Folder: {free}, since {folder} holds an earlier run (--force replaces it).")
+    free, number = folder, 1
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise CommandError(f"{folder} is a file; name a folder with --out.", EXIT_OUTPUT)
+        while not force and free.exists() and (free.is_file() or any(free.iterdir())):
+            number += 1
+            free = folder.with_name(f"{folder.name}-{number}")
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        raise _cannot(folder, "looked into", error) from None
+    if number > 1:
+        report(f"Folder: {free}, since {folder} holds an earlier run (--force replaces it).")
     return free
 
 
@@ -94,7 +82,7 @@ def _move(partial: Path, folder: Path, force: bool, results: Sequence[str]) -> N
             partial.rename(folder)
             return
     if not force and any(path != partial for path in folder.iterdir()):
-        other = _numbered(folder, Path.exists)
+        other = free_folder(folder)
         partial.rename(other)
         message = f"Another run has written to {folder} in the meantime. The results of this one are in {other}."
         raise CommandError(message, EXIT_OUTPUT)

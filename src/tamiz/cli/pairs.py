@@ -53,7 +53,7 @@ def pairs(
     opt.check_paths(file)
 
     from tamiz._utils.text import list_some
-    from tamiz.cli.console import Terminal, command_line
+    from tamiz.cli.console import Terminal
     from tamiz.cli.show import show_pairs
     from tamiz.pairs import find_pairs
     from tamiz.pairs.columns import read_columns
@@ -102,7 +102,7 @@ def pairs(
                 "n_rows": found.n_samples,
                 "notes": list(terminal.notes),
                 "seed": seed,
-                "command": command_line(),
+                "command": terminal.command,
             }
             told = ("method", "n_tests", "n_permutations", "fitted", "summary", "note")
             record = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,19 +55,19 @@ def select_command(
     """
     arguments: dict[str, Any] = {"k": opt.parse_k(k) if k is not None else "auto", "keep": keep, "drop": drop}
     opt.check_paths(file, test)
-    arguments |= {"network": network, "missing": str(missing), "fdr": fdr}
+    arguments |= {"network": opt.pick_name(network, opt.NETWORKS, "network"), "missing": str(missing), "fdr": fdr}
     arguments |= opt.parse_reading(read, ignore, categorical) | opt.parse_training(training)
     arguments |= {"target": target[0] if target and len(target) == 1 else target, "task": task and str(task)}
     arguments |= {"groups": groups, "time": time, "weights": weights, "scoring": scoring, "cv": folds, "test": test}
     arguments |= {"repeats": repeats, "permutations": permutations, "random_state": seed, "n_jobs": jobs}
     arguments |= {"max_memory": opt.parse_size(max_memory), "scheduler": scheduler}
 
-    from tamiz.cli.console import Terminal, command_line
+    from tamiz.cli.console import Terminal
     from tamiz.cli.show import show_select
 
     with Terminal(quiet, json) as terminal:
         with terminal.results(out, file, "tamiz-", force) as folder:
-            record = run_study(file, arguments, folder, terminal, command_line() if report else None)
+            record = run_study(file, arguments, folder, terminal, terminal.command if report else None)
         terminal.finish(record, lambda record: show_select(record, terminal.notes), open_report)
 
 
@@ -132,8 +131,6 @@ def write_demo_table(path: Path) -> None:
     columns = np.hstack([data.data, generator.normal(size=(data.data.shape[0], N_NOISE))])
     names = [*map(str, data.feature_names), *(f"noise {i}" for i in range(1, N_NOISE + 1))]
     order = generator.permutation(len(names))
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*(names[i] for i in order), "diagnosis"])
-        for row, label in zip(columns[:, order], data.target, strict=True):
-            writer.writerow([*(f"{value:.6g}" for value in row), data.target_names[label]])
+    cells = np.column_stack([np.char.mod("%.6g", columns[:, order]), data.target_names[data.target]])
+    header = ",".join([*(names[i] for i in order), "diagnosis"])
+    np.savetxt(path, cells, fmt="%s", delimiter=",", header=header, comments="")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tamiz.cli import options as opt
-from tamiz.cli.errors import EXIT_INTERRUPTED, EXIT_USAGE, CommandError
+from tamiz.cli.errors import EXIT_INTERRUPTED
 
 FirstTable = Annotated[
     Path | None,
@@ -35,17 +35,14 @@ def serve(
 
     Prints the address, which holds a token: requests without it are refused. Ctrl-C ends the command with code 130.
     """
-    from tamiz.serve.server import LiveServer, PortError
+    from tamiz.serve.server import LiveServer
     from tamiz.tables.passes import file_within_memory
 
     opt.check_paths(file)
     reading = opt.parse_reading(read, ignore, categorical) | ({} if task is None else {"task": str(task)})
     limits = {"port": port, "upload_limit": upload_limit * 1_000_000}
     with file_within_memory(file, reading, partial(typer.echo, err=True)) as fitting:
-        try:
-            server = LiveServer(fitting, opt.one_target(target, "serve"), reading=reading, **limits)
-        except PortError as error:
-            raise CommandError(str(error), EXIT_USAGE) from None
+        server = LiveServer(fitting, opt.one_target(target, "serve"), reading=reading, **limits)
         # Flushed, so that a program that reads the address from a pipe gets it at once.
         typer.echo(f"Live page: {server.url}")
         typer.echo("Ctrl-C ends it.", err=True)

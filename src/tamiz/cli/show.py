@@ -39,78 +39,65 @@ def _range(score: Record, signed: bool = False) -> str:
 
 def _files(record: Record) -> Group:
     """Tell where the results are; the report on a line of its own."""
-    files = dict(record["files"])
-    first = files.pop("report", None)
-    rest = ", ".join(Path(path).name for path in files.values())
-    lines = [Text(f"Written to {Path(next(iter(record['files'].values()))).parent}: {rest}")]
-    return Group(*lines, *([] if first is None else [Text(f"Report: {first}", style="bold")]))
+    paths = {kind: Path(path) for kind, path in record["files"].items()}
+    names = ", ".join(path.name for kind, path in paths.items() if kind != "report")
+    lines = [Text(f"Written to {next(iter(paths.values())).parent}: {names}")]
+    return Group(*lines, *([Text(f"Report: {paths['report']}", style="bold")] if "report" in paths else []))
 
 
 def show_select(record: Record, said: Sequence[str] = ()) -> Group:
-    """Show a study: alerts first, unless said before, then scores, kept columns, verdict, stability and files."""
+    """Show a study: alerts first, unless said before, then scores, kept columns, verdict, stability and files.
+
+    Levels of a category are counted; the report lists them.
+    """
     before = {message.removeprefix(WARNING) for message in said}
     messages = [clean_text(name_options(alert["message"])) for alert in record["alerts"]]
-    alerts = [Text("! ", style="bold yellow").append(text, style="yellow") for text in messages if text not in before]
-    parts = (scores_table(record), kept_table(record), closing_lines(record), _files(record))
-    return Group(*alerts, Text(""), *parts)
-
-
-def scores_table(record: Record) -> Table:
-    """Show the scores of all features, of M and of M random ones, with differences and intervals."""
-    scores, k = record["scores"], record["k"]
-    lines = (
+    parts: list[RenderableType] = [
+        Text("! ", style="bold yellow").append(text, style="yellow") for text in messages if text not in before
+    ]
+    scores, k, n_folds = record["scores"], record["k"], record["scores"]["n_folds"]
+    rows: list[tuple[Sequence[Any], str | None]] = []
+    for label, key, difference in (
         (f"all {record['n_features']:,}", "all_features", "difference"),
         (f"{k:,} kept", "kept", None),
         (f"{k:,} random", "random_features", "difference_random"),
-    )
-    rows = []
-    for label, key, difference in lines:
+    ):
         gap = scores[difference] if difference else None
         cells = [label, format_score(scores[key]["value"]), _range(scores[key])]
         cells += ["", ""] if gap is None else [format_score(gap["value"], signed=True), _range(gap, signed=True)]
         rows.append((cells, "bold" if key == "kept" else None))
-    title = f"{scores['metric'].capitalize()} over {scores['n_folds']} held-out folds, the selection inside each"
-    return _table(("columns", ">score", "95 % interval", ">kept minus these", "95 % interval"), rows, title)
+    title = f"{scores['metric'].capitalize()} over {n_folds} held-out folds, the selection inside each"
+    columns = ("columns", ">score", "95 % interval", ">kept minus these", "95 % interval")
+    parts += [Text(""), _table(columns, rows, title)]
 
-
-def kept_table(record: Record) -> Group:
-    """Show the kept columns, best first; levels of a category are counted, the report lists them."""
-    n_folds, shown = record["scores"]["n_folds"], record["selected"][:_MOST_ROWS]
-    rows = []
+    rows, shown = [], record["selected"][:_MOST_ROWS]
     for kept, weight in zip(shown, format_column([kept["weight"] for kept in shown], signed=True), strict=True):
         share, levels = kept["fold_share"], len(kept["levels"])
         bar = "━" * round(share * 10) + "╌" * (10 - round(share * 10))
-        name, weight = shorten(kept["column"], 36), f"{levels} levels" if levels else weight
+        name, weight = shorten(kept["column"], 36), counted(levels, "level") if levels else weight
         rows.append(((str(kept["rank"]), name, weight, f"{bar} {round(share * n_folds)} of {n_folds}"), None))
-    more = len(record["selected"]) - _MOST_ROWS
-    table = _table((">rank", "column", ">weight", "kept in folds"), rows)
-    return Group(table, *([Text(f"and {more:,} more in selected.csv\n", style="dim")] if more > 0 else []))
+    parts.append(_table((">rank", "column", ">weight", "kept in folds"), rows))
+    if len(record["selected"]) > _MOST_ROWS:
+        parts.append(Text(f"and {len(record['selected']) - _MOST_ROWS:,} more in selected.csv\n", style="dim"))
 
-
-def closing_lines(record: Record) -> Group:
-    """Show the verdict, the score on a test file, and how alike the selections of the folds are beside shuffled targets."""
-    lines, test, value, null = (
-        [Text(record["verdict"], style="bold")],
-        record["test"],
-        record["stability"],
-        record["null"],
-    )
+    parts.append(Text(record["verdict"], style="bold"))
+    test, stability, null = record["test"], record["stability"], record["null"]
     if test is not None:
         score = f"{format_score(test['value'])} ({_range(test)})"
-        lines.append(Text(f"On the {counted(test['n_rows'], 'row')} of {test['file']}: {score}."))
-    if value is not None:
-        said = f"Stability {value:.2f} (1 is the same set in every fold); "
+        parts.append(Text(f"On the {counted(test['n_rows'], 'row')} of {test['file']}: {score}."))
+    if stability is not None:
+        words = f"Stability {stability:.2f} (1 is the same set in every fold); "
         if null is None or null["stability"] is None:
-            said += "what shuffled targets give was not computed."
+            words += "what shuffled targets give was not computed."
         else:
             always = sum(kept["fold_share"] == 1 for kept in record["selected"])
-            said += (
+            words += (
                 f"shuffled targets give {null['stability']:.2f}, up to {null['highest_stability']:.2f}: the sets are "
-                f"{'' if value > null['highest_stability'] else 'no '}more alike than chance. Every fold kept {always} of these "
-                f"columns; with shuffled targets every fold keeps {null['always_kept']:.1f} on average."
+                f"{'' if stability > null['highest_stability'] else 'no '}more alike than chance. Every fold kept {always} of "
+                f"these columns; with shuffled targets every fold keeps {null['always_kept']:.1f} on average."
             )
-        lines.append(Text(said))
-    return Group(*lines)
+        parts.append(Text(words))
+    return Group(*parts, _files(record))
 
 
 def show_compare(record: Record) -> Group:
@@ -136,19 +123,16 @@ def show_compare(record: Record) -> Group:
         rows.append((cells, "dim" if name in record["references"] else "bold" if mark == "best" else None))
     columns = ("method", *(f">k={size}" for size in shown), ">stable", ">time", ">rank", "")
     table = _table(columns, rows, f"Mean {record['metric']}, the same folds for all")
-    return Group(Text(""), table, Text(compare_note(record), style="dim"), _files(record))
-
-
-def compare_note(record: Record) -> str:
-    """Say what the tests of a comparison tell."""
     n_pairs, visible = len(record["tests"]), record["smallest_visible_difference"]
-    if n_pairs == 0:
-        return "Nothing was tested: fewer than two methods could be compared."
     test = f"corrected t test over folds, Holm over {n_pairs} pairs" if n_pairs > 1 else "corrected t test over folds"
-    limit = "" if visible is None else f" With these folds differences below about {visible:.3f} cannot be told."
-    if any(rank["significant"] for rank in record["ranks"]):
-        return f"* worse than the best, p < 0.05 ({test}).{limit}"
-    return f"No method is significantly worse than the best ({test}).{limit}"
+    note = f"No method is significantly worse than the best ({test})."
+    if n_pairs == 0:
+        note = "Nothing was tested: fewer than two methods could be compared."
+    elif any(rank["significant"] for rank in record["ranks"]):
+        note = f"* worse than the best, p < 0.05 ({test})."
+    if n_pairs and visible is not None:
+        note += f" With these folds differences below about {visible:.3f} cannot be told."
+    return Group(Text(""), table, Text(note, style="dim"), _files(record))
 
 
 def show_pairs(record: Record) -> Group:

@@ -17,16 +17,9 @@ from torch import nn, tensor
 from tamiz.baselines import DFS, ISFS, SFS, SFSDFS
 from tamiz.core.losses import get_loss
 from tamiz.engines.contract import Problem
+from tamiz.paper import networks
 from tamiz.paper.deep import IMAGES, NAIVE, Recipe
-from tamiz.paper.networks import (
-    NaiveSVM,
-    OneToOne,
-    ThreeLayerNet,
-    fit_linear,
-    fit_network,
-    input_saliency,
-    recipe_optimizer,
-)
+from tamiz.paper.networks import NaiveSVM, OneToOne, ThreeLayerNet, fit_linear, fit_network, input_saliency
 
 HINGE, ERROR = get_loss("squared_hinge"), get_loss("squared_error")
 #: iSFS drops half of the columns in each round here, so that the rounds are few.
@@ -37,10 +30,9 @@ CORNERS = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
 CORNER_CLASSES = np.array([1, 1, 0, 0])
 
 
-def informative_table(n_classes=2, n_samples=90, n_features=12, seed=0):
-    """Columns 2 and 7 decide the class; the rest is noise."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n_samples, n_features))
+def informative_table(n_classes=2, n_samples=90):
+    """Columns 2 and 7 decide the class; the other ten are noise."""
+    X = np.random.default_rng(0).normal(size=(n_samples, 12))
     value = X[:, 2] + X[:, 7]
     return X, np.searchsorted(np.quantile(value, np.arange(1, n_classes) / n_classes), value)
 
@@ -53,33 +45,22 @@ def quick(epochs=5, **changes):
 EASY = quick(30, batch_size=15, learning_rate=0.02, l2=0.001, l2_over_samples=False)
 
 
-def two_classes(weighted=False, n_samples=40):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n_samples, 5)).astype(np.float32)
-    codes = (X[:, 0] + 0.5 * rng.normal(size=n_samples) > 0.3).astype(int)
-    weights = np.where(codes == 1, 3.0, 1.0) if weighted else None
-    return Problem(X, HINGE.encode(codes, 2), weights), codes
-
-
-def sgd(learning_rate, epochs=1, **more):
-    return Recipe("sgd", "squared_error", learning_rate, 1, 0.0, False, epochs, **more)
-
-
 # ---- training
 
 
 @pytest.mark.parametrize("fit", [fit_network, lambda network, *rest, **more: fit_linear(network.linear, *rest, **more)])
 def test_the_weighted_squared_hinge_with_its_penalty_is_minimised(fit):
     """The compiled engine and torch end in the same minimum, which scipy finds too."""
-    problem, codes = two_classes(weighted=True)
-    weights, signs = problem.sample_weight, codes * 2.0 - 1
+    X, codes = informative_table(n_samples=40)
+    weights, signs = np.where(codes == 1, 3.0, 1.0), codes * 2.0 - 1
+    problem = Problem(X.astype(np.float32), HINGE.encode(codes, 2), weights)
 
     def objective(parameters):
         margins = np.maximum(0, 1 - signs * (problem.X @ parameters[:-1] + parameters[-1]))
         return weights @ margins**2 / weights.sum() + 0.1 * parameters[:-1] @ parameters[:-1]
 
-    best = minimize(objective, np.zeros(6), tol=1e-10).x
-    network = NaiveSVM(5, 1)
+    best = minimize(objective, np.zeros(13), tol=1e-10).x
+    network = NaiveSVM(12, 1)
     fit(network, problem, quick(400, learning_rate=0.05, batch_size=40, l2=0.1, l2_over_samples=False), HINGE, seed=1)
     found = torch.cat([network.linear.weight[0], network.linear.bias]).detach().numpy()
     np.testing.assert_allclose(found, best, atol=3e-3)
@@ -89,19 +70,20 @@ def test_rates_and_penalty_by_hand():
     # With SGD, loss (0 - s)^2 and one row of x = 1, a step multiplies the weight by 1 - 2 * rate.
     net = nn.Linear(1, 1, bias=False)
     net.weight.data.fill_(1.0)
-    fit_network(net, Problem(np.ones((1, 1)), np.zeros((1, 1))), sgd(0.1, epochs=3), ERROR)
+    recipe = Recipe("sgd", "squared_error", 0.1, 1, 0.0, False, 3)
+    fit_network(net, Problem(np.ones((1, 1)), np.zeros((1, 1))), recipe, ERROR)
     assert net.weight.item() == pytest.approx((1 - 0.2) * (1 - 0.04) * (1 - 0.008))
     layer = OneToOne(1)
-    added = {"penalty": lambda: layer.penalty(3.0, 0.5)}
-    fit_network(layer, Problem(np.zeros((2, 1)), np.zeros((2, 1))), sgd(0.1), ERROR, **added)
+    nothing = Problem(np.zeros((2, 1)), np.zeros((2, 1)))
+    fit_network(layer, nothing, replace(recipe, epochs=1), ERROR, penalty=partial(layer.penalty, 3.0, 0.5))
     assert layer.weight.item() == pytest.approx(1 - 0.1 * (3 + 2 * 0.5))
 
 
 def test_recipes_and_their_optimizers():
-    nesterov = recipe_optimizer(replace(IMAGES, l2=0.25), ThreeLayerNet(4, 1).parameters(), 100)
+    nesterov = networks.recipe_optimizer(replace(IMAGES, l2=0.25), ThreeLayerNet(4, 1).parameters(), 100)
     assert [group["weight_decay"] for group in nesterov.param_groups] == [0.5, 0.0]
     assert (nesterov.param_groups[0]["momentum"], nesterov.param_groups[0]["nesterov"]) == (0.9, True)
-    plain = recipe_optimizer(NAIVE, ThreeLayerNet(4, 1).parameters(), 50)
+    plain = networks.recipe_optimizer(NAIVE, ThreeLayerNet(4, 1).parameters(), 50)
     assert isinstance(plain, torch.optim.Adam)
     assert plain.param_groups[0]["weight_decay"] == 4.0
     with pytest.raises(ValueError, match="optimizer must be 'adam' or 'sgd', got 'lbfgs'"):
@@ -109,10 +91,10 @@ def test_recipes_and_their_optimizers():
     for changes in ({"epochs": 0}, {"batch_size": 0}):
         with pytest.raises(ValueError, match="must be at least 1"):
             replace(NAIVE, **changes)
-    problem, _ = two_classes(n_samples=5)
-    fit_network(ThreeLayerNet(5, 1), problem, quick(1, batch_size=2), HINGE)
+    five = Problem(np.eye(5, dtype=np.float32), HINGE.encode(np.array([0, 1, 0, 1, 1]), 2))
+    fit_network(ThreeLayerNet(5, 1), five, quick(1, batch_size=2), HINGE)  # the last batch would be one row
     with pytest.raises(ValueError, match="batches of at least 2 rows; raise batch_size"):
-        fit_network(ThreeLayerNet(5, 1), problem, quick(1, batch_size=1), HINGE)
+        fit_network(ThreeLayerNet(5, 1), five, quick(1, batch_size=1), HINGE)
 
 
 # ---- saliency

@@ -21,16 +21,15 @@ def leftovers(folder):
 
 
 @pytest.mark.parametrize(
-    ("answers", "n_requests"),
+    ("answers", "checksum", "n_requests"),
     [
-        ([], 1),
-        ([{"cut": 70_000}] * 2, 3),
-        ([{"cut": 50_000, "stall": True}], 2),
-        ([{"status": 503}, {"status": 429}], 3),
+        ([], SHA, 1),
+        ([{"cut": 70_000}] * 2, MD5, 3),
+        ([{"cut": 50_000, "stall": True}], SHA[:7] + SHA[7:].upper(), 2),
+        ([{"status": 503}, {"status": 429}], None, 3),
     ],
 )
-@pytest.mark.parametrize("checksum", [SHA, MD5, SHA[:7] + SHA[7:].upper(), None])
-def test_faults_that_pass(server, tmp_path, monkeypatch, checksum, answers, n_requests):
+def test_faults_that_pass(server, tmp_path, monkeypatch, answers, checksum, n_requests):
     monkeypatch.setattr("tamiz.paper.download.TIMEOUT", 1.0 if "stall" in str(answers) else 60)
     seen = []
     url = server.put("a", BODY, *answers)
@@ -48,12 +47,7 @@ def test_faults_that_pass(server, tmp_path, monkeypatch, checksum, answers, n_re
         ({"cut": 0, "stall": True}, None, "stalled after 0 bytes", 3),
         ({"status": 503}, None, r"answered 503 .*tried 3 times", 3),
         ({"status": 404}, None, r"file\.bin:\n.*answered 404 Not Found", 1),
-        (
-            {"cut": 299_999, "headers": {"Content-Length": ""}},
-            SHA,
-            "damaged or was changed: its checksum is sha256:",
-            1,
-        ),
+        ({"cut": 299_999, "headers": {"Content-Length": ""}}, SHA, "was changed: its checksum is sha256:", 1),
         ({"status": 302, "headers": {"Location": "/a"}}, None, "302", None),
         ({"status": 302, "headers": {"Location": "file:///etc/hostname"}}, None, r"not allowed|302", None),
     ],
@@ -69,14 +63,9 @@ def test_faults_that_stay(server, tmp_path, monkeypatch, answer, checksum, messa
 
 
 def test_mirrors_and_redirects(server, tmp_path):
-    good = server.put("good", BODY)
-    urls = [
-        server.url("missing"),
-        server.put("bad", BODY[::-1]),
-        server.put("there", b"", {"status": 302, "headers": {"Location": "/good"}}),
-        good,
-    ]
-    download(urls, tmp_path / "file.bin", checksum=SHA)
+    server.put("good", BODY)
+    there = server.put("there", b"", {"status": 302, "headers": {"Location": "/good"}})
+    download([server.url("missing"), server.put("bad", BODY[::-1]), there], tmp_path / "file.bin", checksum=SHA)
     assert server.requests == ["missing", "bad", "there", "good"]
     redirect = _SafeRedirects().redirect_request
     request = urllib.request.Request("https://example.org/a")

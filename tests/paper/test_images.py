@@ -115,15 +115,3 @@ def test_parts_are_drawn_once_for_all_methods(data_home):
     assert abs(few.train.mean()) < 1e-4
     images.load_pictures.cache_clear()
     np.testing.assert_array_equal(images.load_pictures("mnist", data_home, checksum, 50).train, few.train)
-
-
-def test_plans_refuse_what_is_not_part_of_the_tables():
-    for options, message in [
-        ({"datasets": ["colon"]}, "colon holds no images"),
-        ({"methods": ["fisher"]}, "fisher is not part of the tables of images"),
-        ({"depth": 17}, "The depth of a Wide ResNet is 6n"),
-        ({"epochs": 0}, "--epochs must be at least 1"),
-        ({"device": "gpu"}, "device must be the name of a device"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            Images(**options)

@@ -11,16 +11,7 @@ from tamiz import E2EFSClassifier, ErfScaler, Training
 from tamiz.baselines.base import BaselineSelector
 from tamiz.paper import recipes
 from tamiz.paper.protocol import load_protocol
-from tamiz.paper.recipes import (
-    GRIDS,
-    fit_svm,
-    load_checked,
-    load_split,
-    recipe_parameters,
-    select_for_all,
-    split_rows,
-    unit_range,
-)
+from tamiz.paper.recipes import GRIDS, fit_svm, load_checked, load_split, select_for_all, unit_range
 from tamiz.paper.runner import execute
 
 
@@ -52,7 +43,7 @@ def run_one(plan, home, method):
 
 
 #: Parameters of every network of the recipe [paper], and of those on columns that were selected before.
-PAPER = recipe_parameters("paper")
+PAPER = recipes.recipe_parameters("paper")
 ANEW = {"training": Training.paper(warmup_steps=0)}
 TAMIZ = {name: E2EFSClassifier().get_params()[name] for name in PAPER}
 
@@ -91,31 +82,27 @@ def test_every_network_is_trained_by_the_recipe(table, fits, monkeypatch, protoc
     assert variants <= {{"e2efs": "hard", "e2efs-soft": "soft"}.get(method)}
 
 
+def columns_of(wanted, table):
+    """Whether every column is one of a table's."""
+    return all(any(np.allclose(column, other, atol=1e-6) for other in table.T) for column in wanted.T)
+
+
 def test_filters_see_unit_ranges_and_networks_the_rows_as_they_are(table, fits):
-    microarray = load_protocol("microarray")
-    plan = microarray(datasets=["toy"], methods=["fisher"], k=[2], repeats=1, learners=["Naive"])
-    run_one(plan, table, "fisher")
+    """The SVM sees rows of equation 9, and chooses C by five folds."""
+    plan = {"datasets": ["toy"], "methods": ["fisher"], "k": [3], "repeats": 1, "learners": ["Naive", "SVM"]}
+    settings, _ = run_one(load_protocol("microarray")(**plan), table, "fisher")
     parts = load_split("toy", table, load_checked("toy", table)[1], 0)
     (scored,) = (X for fit, X in fits if isinstance(fit, BaselineSelector))
     np.testing.assert_array_equal(scored, unit_range(parts.train))
     assert (scored.min(), scored.max()) == pytest.approx((0.0, 1.0))
     (trained,) = (X for fit, X in fits if isinstance(fit, E2EFSClassifier))
-    assert all(any(np.array_equal(column, other) for other in parts.train.T) for column in trained.T)
-
-
-def test_the_svm_chooses_c_by_five_folds_on_rows_of_equation_9(table, fits):
-    microarray = load_protocol("microarray")
-    plan = microarray(datasets=["toy"], methods=["fisher"], k=[3], repeats=1, learners=["SVM"])
-    settings, _ = run_one(plan, table, "fisher")
+    assert columns_of(trained, parts.train)
     machines = [(fit, X) for fit, X in fits if isinstance(fit, LinearSVC)]
     sizes = [len(X) for _, X in machines]
     assert sizes == [48] * 20 + [60], "four values of C in five folds of 60 rows, then all rows"
     assert [fit.C for fit, _ in machines[:4]] == [0.001, 0.1, 1.0, 100.0]
     assert {fit.loss for fit, _ in machines} == {"squared_hinge"}
-    parts = load_split("toy", table, load_checked("toy", table)[1], 0)
-    scaled = ErfScaler(kind="erf2").fit_transform(parts.train)
-    last = machines[-1][1]
-    assert all(any(np.allclose(column, other, atol=1e-6) for other in scaled.T) for column in last.T)
+    assert columns_of(machines[-1][1], ErfScaler(kind="erf2").fit_transform(parts.train))
     assert settings["svm"]["folds"] == 5
 
 
@@ -199,7 +186,7 @@ def test_splits_are_those_of_scikit_learn():
     y = np.repeat([0, 1], [22, 40])
     expected = list(RepeatedStratifiedKFold(n_splits=3, n_repeats=20, random_state=42).split(np.zeros((62, 1)), y))
     for split in (0, 1, 17, 59):
-        for mine, theirs in zip(split_rows(y, split), expected[split], strict=True):
+        for mine, theirs in zip(recipes.split_rows(y, split), expected[split], strict=True):
             np.testing.assert_array_equal(mine, theirs)
 
 
@@ -240,18 +227,6 @@ def test_methods_get_what_the_problems_need(method, problem, size, parameter):
     cell = next(cell for cell in plan.make_cells() if cell.settings["method"] == method)
     assert parameter in cell.settings["parameters"].items()
     assert execute(cell)["result"]["scores"][0][2][0] >= (0.5 if method == "mrmr" else 1.0)
-
-
-def test_ground_truth_refuses_what_makes_no_sense():
-    truth = load_protocol("ground-truth")
-    for options, message in [
-        ({"problems": ["ring xor"]}, r"Did you mean 'ring\+xor'"),
-        ({"methods": ["all"]}, "finds every true one"),
-        ({"sizes": [4]}, "at least 8"),
-        ({"folds": 1}, "--folds must be at least 2"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            truth(**options)
 
 
 def test_dead_networks_are_told_from_living_ones(table):

@@ -21,14 +21,12 @@ from tamiz import E2EFSClassifier
 from tamiz.core import Rule
 from tamiz.core.losses import get_loss
 from tamiz.core.rule import selection_schedule
-from tamiz.engines import loop
+from tamiz.engines import linear, loop
 from tamiz.engines.additive import N_KNOTS, hat_basis
 from tamiz.engines.contract import Problem
 from tamiz.engines.design import Design
 from tamiz.engines.linear import LinearEngine
-from tamiz.engines.memory import new_memory
 from tamiz.engines.schedule import Schedule, additive_schedule
-from tamiz.engines.training import training_numbers
 from tamiz.paper import load_dataset, make_ring
 from tamiz.rows.scaling import prepare_table
 
@@ -94,12 +92,12 @@ def step() -> None:
                 plan = Schedule(3e-3, 0.1, batch, 0, 10**6, 0, 0.1, (3e-3,))
                 starts = None if size == 1 else np.arange(0, n_columns + 1, size)
                 design = Design(X, None, owned=False, starts=starts)
-                memory = new_memory(design, rule, np.arange(834), n_outputs, batch, 0)
+                memory = loop.new_memory(design, rule, targets, batch, 0)
                 n_steps = int(max(200, 2e7 // (n_columns * (batch + 8) * n_outputs) * 5))
                 data = loop.Piece(design.matrix, targets, weights, *selection_schedule(rule, 1, n_steps))
                 functions = (get_loss("squared_hinge").compiled, *design.products)
                 began = time.process_time()
-                loop.run(data, memory, rule.numbers, training_numbers(rule, plan), *functions)
+                loop.run(data, memory, rule.numbers, linear.training_numbers(rule, plan), *functions)
                 pair.append((time.process_time() - began) / n_steps * 1e6)
             times += [pair] if repeat else []
         alone, grouped = np.median(times, axis=0)

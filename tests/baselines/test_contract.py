@@ -294,7 +294,7 @@ def test_what_the_tables_of_the_commands_say():
     own = dict.fromkeys(("e2efs", "e2efs-soft", "e2efs-ranking", "pairs"), "each")
     assert nested == own | {"isfs": "each", "lasso": "each", "svm-rfe": "smallest", "mrmr": "largest"}
     facts = {fact: [name for name in names if getattr(get_method(name), fact)] for fact in ("keeps_all", "allows_nan")}
-    assert facts == {"keeps_all": ["all"], "allows_nan": ["relieff", "random-forest", "random", "all"]}
+    assert facts == {"keeps_all": ["all"], "allows_nan": ["random-forest", "random", "all"]}
     assert [name for name in names if get_method(name).engine == "torch"] == ["dfs", "sfs", "isfs", "sfs+dfs"]
     assert [name for name in names if "regression" not in get_method(name).tasks] == ["fisher", "ilfs"]
 

@@ -204,32 +204,6 @@ def test_relieff_orders_features_as_skrebate_does(name, X, y):
     assert spearmanr(ReliefF(n_neighbors=10).fit(X, y).scores_, peer.feature_importances_).statistic >= 0.99
 
 
-def test_relieff_missing_values_of_numbers_are_expected_differences():
-    rng = np.random.default_rng(5)
-    X, y = rng.normal(size=(18, 3)), np.arange(18) % 3
-    X[rng.random(X.shape) < 0.25] = np.nan
-    unit = scale_to_unit_range(X)
-
-    def values(i, f):
-        own = unit[(y == y[i]), f]
-        return own[~np.isnan(own)] if np.isnan(unit[i, f]) else unit[i : i + 1, f]
-
-    expected = plain_relieff(unit, y, 4, lambda f, i, j: np.mean(np.abs(values(i, f)[:, None] - values(j, f)[None, :])))
-    np.testing.assert_allclose(ReliefF(n_neighbors=4).fit(X, y).scores_, expected, atol=1e-12)
-
-
-def test_relieff_columns_and_classes_without_known_values():
-    rng = np.random.default_rng(6)
-    X, y = rng.normal(size=(20, 4)), np.arange(20) % 2
-    X[:, 2] += 4 * y
-    X[:, 1] = np.nan
-    X[y == 1, 3] = np.nan
-    selector = ReliefF(n_features_to_select=1, n_neighbors=3).fit(X, y)
-    assert selector.scores_[1] == 0.0
-    assert selector.ranking_[2] == 1
-    assert np.isfinite(ReliefF().fit(X, X[:, 0]).scores_).all()  # regression, too
-
-
 def test_relieff_regression_formula_in_loops():
     rng = np.random.default_rng(7)
     X = rng.normal(size=(25, 3))

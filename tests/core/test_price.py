@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tamiz.core import Rule, advance, binary_penalty, initial_state, is_closed
-from tamiz.core.step import check_strength, decide_by_price, penalty_gradient
+from tamiz.core.rule import check_strength
+from tamiz.core.step import decide_by_price, penalty_gradient
 
 RAMP = 400
 

@@ -5,7 +5,7 @@ import pytest
 
 from tamiz.core import Rule
 from tamiz.core.losses import LOSSES, get_loss
-from tamiz.engines.additive import AdditiveEngine, AdditiveModel
+from tamiz.engines.additive import AdditiveEngine
 from tamiz.engines.contract import Problem
 from tamiz.engines.linear import LinearEngine
 from tamiz.engines.schedule import additive_schedule
@@ -88,17 +88,3 @@ def test_groups_of_columns_are_kept_together():
     assert fit.model.starts.size - 1 == kept.size == 8
     scores = fit.model.scores(X[:, kept])[:, 0]
     assert (np.sign(scores) == target[:, 0]).mean() > 0.8
-
-
-def test_outside_of_the_training_rows_a_curve_is_constant():
-    model = AdditiveModel(np.array([-1.0, 0.0, 2.0]), np.array([0, 3]), np.array([[1.0, 0.0, 4.0]]), np.array([10.0]))
-    assert model.scores(np.array([[-9.0], [1.0], [9.0]]))[:, 0].tolist() == [11.0, 12.0, 14.0]
-    rescaled = model.rescaled(np.array([1.0]), np.array([2.0]))
-    assert rescaled.scores(np.array([[1.0]])).tolist() == [[25.0]]
-
-
-@pytest.mark.parametrize("column", [1, -2])
-def test_a_curve_of_a_column_that_is_not_there(column):
-    model = AdditiveModel(np.array([0.0]), np.array([0, 1]), np.zeros((1, 1)), np.zeros(1))
-    with pytest.raises(IndexError, match="one of the 1 selected columns"):
-        model.effects(column)

@@ -13,7 +13,7 @@ from tamiz.core.losses import get_loss
 from tamiz.engines.contract import Problem
 from tamiz.engines.dense import DenseEngine, DenseRun, constant_loss, mean_loss
 from tamiz.engines.design import Design, in_canonical_order
-from tamiz.engines.memory import rows_in_parts
+from tamiz.engines.loop import rows_in_parts
 from tamiz.engines.schedule import Schedule, network_schedule
 
 SMALL = (8, 4)
@@ -66,8 +66,8 @@ def test_same_seed_same_result_whatever_the_threads(monkeypatch):
     two = fit_dense(X, targets, Rule(10, 2, **QUICK), n_init=3)
     other = fit_dense(X, targets, Rule(10, 2, **QUICK), n_init=3, seed=1)
     np.testing.assert_array_equal(one.selection.ranking, two.selection.ranking)
-    np.testing.assert_array_equal(one.model.output_weights, two.model.output_weights)
-    assert not np.array_equal(one.model.output_weights, other.model.output_weights)
+    np.testing.assert_array_equal(one.model.layers[-1][0], two.model.layers[-1][0])
+    assert not np.array_equal(one.model.layers[-1][0], other.model.layers[-1][0])
 
 
 @pytest.mark.parametrize("gamma_rows", ["auto", "joint"])
@@ -88,7 +88,7 @@ def test_networks_are_chosen_on_rows_that_they_did_not_train_on(gamma_rows):
         start.train()
     best = max(starts, key=lambda start: start.removed)
     fit = DenseEngine(SMALL, n_init=4).fit(problem, rule, get_loss("logistic"), plan)
-    np.testing.assert_array_equal(fit.model.output_weights, best.network().output_weights)
+    np.testing.assert_array_equal(fit.model.layers[-1][0], best.network().layers[-1][0])
     assert fit.selection.indices.tolist() == sorted(best.memory.feature[:2]) == [2, 5]
     assert best.removed > 0.1
 

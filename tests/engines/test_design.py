@@ -1,13 +1,12 @@
-"""Tables as the training loop sees them: products against NumPy, dropped columns."""
+"""Products of the loops against NumPy: tables, also when columns are dropped, and small matrices of any shape."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 from numba import njit
 
-from tamiz.engines.design import Design, _new_positions
+from tamiz.engines.dense_loop import multiply, multiply_transposed, transpose
+from tamiz.engines.design import Design
 
 
 @njit
@@ -45,10 +44,28 @@ def test_products_are_those_of_numpy_before_and_after_columns_are_dropped(kind, 
         assert (gradient[:, columns.size :] == 9.0).all()
 
 
-@given(st.lists(st.booleans(), min_size=1, max_size=12))
-def test_numbers_of_kept_columns_become_positions(kept):
-    order = np.full(len(kept), 99, dtype=np.int32)  # what stands behind the kept numbers does not matter
-    numbers = np.flatnonzero(kept)
-    order[: numbers.size] = numbers
-    _new_positions(order, numbers.size)
-    assert order.tolist() == np.where(kept, np.cumsum(kept) - 1, -1).tolist()
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 2), (4, 4, 8), (9, 7, 16), (67, 13, 56), (17, 70, 51)])
+def test_products_of_matrices_are_those_of_numpy(shape):
+    n, k, h = shape
+    rng = np.random.default_rng(0)
+    a, b, d = (rng.normal(size=size).astype(np.float32) for size in ((n, k), (k, h), (n, h)))
+    out, gradient, turned = (np.full(size, 9.0, np.float32) for size in ((n, h), (k, h), (k, n)))
+    multiply(a, b, out, False)
+    multiply_transposed(a, d, gradient)
+    transpose(a, turned)
+    np.testing.assert_allclose(out, a @ b, atol=1e-5)
+    multiply(a, b, out, True)
+    np.testing.assert_allclose(out, 2 * (a @ b), atol=2e-5)
+    np.testing.assert_allclose(gradient, a.T @ d, atol=1e-5)
+    np.testing.assert_array_equal(turned, a.T)
+
+
+def test_a_sum_that_is_not_finite_is_told_from_one_that_is_overwritten():
+    a, b = np.ones((9, 2), np.float32), np.ones((2, 33), np.float32)
+    out = np.full((9, 33), np.nan, np.float32)
+    multiply(a, b, out, False)
+    assert (out == 2).all()
+    a[3, 0] = np.nan
+    multiply(a, b, out, False)
+    assert np.isnan(out[3]).all()
+    assert np.isnan(out).sum() == 33

@@ -10,10 +10,9 @@ from tamiz.core.losses import get_loss
 from tamiz.engines.additive import AdditiveEngine
 from tamiz.engines.contract import Problem
 from tamiz.engines.dense import DenseEngine
-from tamiz.engines.linear import LinearEngine
+from tamiz.engines.linear import LinearEngine, count_parts
 from tamiz.engines.pairs import PairEngine
 from tamiz.engines.schedule import additive_schedule, linear_schedule, network_schedule, pair_schedule
-from tamiz.engines.training import count_parts
 
 pytestmark = pytest.mark.filterwarnings("ignore:The network removes")
 

@@ -102,8 +102,7 @@ def test_heights_give_back_the_functions():
 def test_features_outside_of_the_pairs_have_curves_only():
     X = np.random.default_rng(0).normal(size=(60, 3))
     basis = pair_basis(X, np.ones(60), np.arange(3), np.array([2]))
-    curves, functions = basis.starts(3)
-    assert curves.tolist() == [0, 7, 14, 21]
-    assert functions.tolist() == [0, 0, 0, 2]
+    assert basis.hats.starts.tolist() == [0, 7, 14, 21]
+    assert basis.function_features.tolist() == [2, 2]
     none = pair_basis(X, np.ones(60), np.arange(3), np.array([], dtype=int))
     assert none.table.shape == (60, 21)

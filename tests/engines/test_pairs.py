@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tamiz.core import Rule
 from tamiz.core.losses import LOSSES, get_loss
 from tamiz.engines.contract import Problem, fit_with_rule
-from tamiz.engines.pairs import MOST_PAIRED, PairEngine, automatic_n_screened
+from tamiz.engines.pairs import MOST_PAIRED, PairEngine, automatic_n_screened, screen
 from tamiz.engines.schedule import pair_schedule
 
 
@@ -201,3 +201,52 @@ def test_a_budget_decides_how_many():
     paid, counted = fit_with_rule(PairEngine(), problem, equal, loss, schedule), fit_pairs(X, np.sign(score), 2)
     np.testing.assert_array_equal(paid.selection.ranking, counted.selection.ranking)
     np.testing.assert_allclose(paid.model.weights, counted.model.weights, atol=1e-4)
+
+
+HINGE = get_loss("squared_hinge")
+
+
+def test_what_is_screened_and_how_it_is_numbered():
+    X, score = product(f=40)
+    y, groups = np.sign(score), np.arange(40) % 20
+    for problem, n, best in (
+        (Problem(X, y), 40, {5, 21}),
+        (Problem(sp.csr_matrix(X), y, offset=np.ones(40, np.float32)), 40, {5, 21}),
+        (Problem(X, y, groups=groups), 20, {5, 1}),
+    ):
+        features, by_evidence, _ = screen(problem, Rule(n, 2), HINGE, 6)
+        assert best <= set(features)
+        assert sorted(by_evidence[:6]) == features.tolist()
+        assert sorted(by_evidence) == list(range(n))
+        part = problem.part(np.isin(np.arange(n), features)).densified()
+        columns = np.flatnonzero(np.isin(np.arange(40) if problem.groups is None else groups, features))
+        np.testing.assert_array_equal(part.X, X[:, columns] + (0 if problem.offset is None else 1))
+        assert part.groups is None or part.groups.tolist() == np.searchsorted(features, groups[columns]).tolist()
+    features, by_evidence, _ = screen(Problem(X[:, :4], y), Rule(4, 2), HINGE, 10)  # nothing is searched
+    assert features.tolist() == by_evidence.tolist() == [0, 1, 2, 3]
+
+
+def test_columns_that_are_always_read_stay_and_count_as_partners():
+    X, score = product()
+    groups = np.arange(60)
+    groups[21], groups[22:] = -1, groups[22:] - 1  # alone column 5 tells nothing
+    problem = Problem(X, np.sign(score), groups=groups)
+    features, by_evidence, best = screen(problem, Rule(59, 1), HINGE, 3)
+    assert 5 in features
+    assert (features.size, by_evidence.size) == (3, 59)
+    assert set(best[:2].tolist()) == {int(np.searchsorted(features, 5)), 3}
+    part = problem.part(np.isin(np.arange(59), features))
+    assert sorted(part.groups) == [-1, 0, 1, 2]
+    np.testing.assert_array_equal(part.X[:, part.groups == -1], X[:, [21]])
+
+
+@pytest.mark.parametrize(("n_screened", "share"), [(1, 1.0), (4, 1.0), (1, 2.0), (1, 100.0)])
+def test_more_is_screened_than_a_budget_pays_for(n_screened, share):
+    X = product(n=200, f=30)[0]
+    costs = np.random.default_rng(1).uniform(1, 5, 30)
+    rule = Rule(30, 0, costs=costs, budget=9.0)
+    features, by_evidence, _ = screen(Problem(X, np.sign(X[:, [3]])), rule, HINGE, n_screened, share=share)
+    n, spent = features.size, costs[features].sum()
+    assert n >= n_screened
+    assert spent > 9.0 * share or n == 30
+    assert n == n_screened or costs[by_evidence[: n - 1]].sum() <= 9.0 * share * (1 + 1e-6)

@@ -182,7 +182,7 @@ def test_hidden_layers_of_any_number_and_width(table):
         clf = E2EFSClassifier(
             2, network=Dense(hidden_layer_sizes=sizes), **{**QUICK, "training": Training(ramp_steps=100)}
         ).fit(X, y)
-        assert [layer.weights.shape[1] for layer in clf.model_.hidden] == list(sizes)
+        assert [weights.shape[1] for weights, _ in clf.model_.layers[:-1]] == list(sizes)
 
 
 @pytest.mark.parametrize("sizes", [(), (50, 0), (50, -1), (2.5,), 50, "50"])

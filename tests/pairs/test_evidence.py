@@ -7,8 +7,8 @@ from sklearn.linear_model import LogisticRegression
 
 from tamiz.pairs.basis import finer_functions, make_basis
 from tamiz.pairs.columns import read_columns
-from tamiz.pairs.evidence import Judge
 from tamiz.pairs.target import (
+    Judge,
     TailFit,
     additive_residuals,
     fit_tail,
@@ -95,7 +95,7 @@ def test_many_pairs_in_parts_and_without_the_store_give_the_same(monkeypatch):
     one_by_one = Judge(basis, target.weights)
     log_p = [one_by_one.pairs(pair[None], residuals)[0][0] for pair in pairs]
     np.testing.assert_allclose(whole, log_p, rtol=1e-3, atol=1e-4)
-    monkeypatch.setattr("tamiz.pairs.evidence._CACHE_BYTES", 0)
+    monkeypatch.setattr("tamiz.pairs.target._CACHE_BYTES", 0)
     np.testing.assert_allclose(Judge(basis, target.weights).pairs(pairs, residuals)[0], whole, rtol=1e-5)
 
 

@@ -46,8 +46,8 @@ def test_tables_text_and_errors(found):
         assert words in repr(again)
     few = find_pairs(np.random.default_rng(0).normal(size=(10, 3)), np.arange(10) % 2)
     for call, message in (
-        (lambda: found.plot("bb", "a"), r"no column 'bb'\. Did you mean 'b'"),
-        (lambda: found.plot(6, 0), "indices go from 0 to 5"),
+        (lambda: found.plot("bb", "a"), r"plot: there is no column 'bb'\. Did you mean 'b'"),
+        (lambda: found.plot(6, 0), "columns are numbered from 0 to 5"),
         (few.plot, r"no pair to draw\. Pairs cannot be judged on 10 rows"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -181,7 +181,7 @@ X0, Y0 = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 2
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"y": np.zeros(30)}, "one class only"),
+        ({"y": np.zeros(30)}, "holds only one class"),
         ({"y": np.full(30, 1.5), "task": "regression"}, "y is constant"),
         ({"y": np.arange(30).astype(str)}, "30 classes on 30 rows"),
         ({"y": Y0[:20]}, "one entry for each of the 30 rows"),
@@ -197,7 +197,7 @@ X0, Y0 = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 2
         ({"task": "regresion"}, "Did you mean 'regression'"),
         ({"sample_weight": np.ones(3)}, "sample_weight must hold 30"),
         ({"sample_weight": -np.ones(30)}, "finite numbers from 0"),
-        ({"y": ["a"] * 30}, "one class only"),
+        ({"y": np.where(np.arange(30) < 5, "a", "b"), "sample_weight": np.arange(30) > 9}, "one class only .'b'."),
     ],
 )
 def test_bad_input_is_reported(arguments, message):

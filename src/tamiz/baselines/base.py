@@ -108,7 +108,7 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
     allows_nan: ClassVar[bool] = False
     engine: ClassVar[str] = "baseline"
     _min_samples: ClassVar[int] = 2
-    #: Also of parameters that several methods have. The number of features is checked against the table.
+    #: Also of parameters that several methods have; a method adds its own. The number of features is checked against the table.
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_features_to_select": "no_validation",
         "class_weight": [StrOptions({"balanced"}), dict, None],
@@ -122,6 +122,8 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        inherited = super(cls, cls)._parameter_constraints
+        cls._parameter_constraints = {**inherited, **cls._parameter_constraints}
         dataclass(eq=False, repr=False, kw_only=True)(cls)
 
     @abstractmethod
@@ -153,7 +155,8 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
             self, X, reset=True, accept_sparse=accepted, allow_nan=self.allows_nan, min_samples=self._min_samples
         )
         codes_or_numbers = self._check_target(X, y)
-        self.n_features_to_select_ = self._resolve_n_features_to_select(X.shape[1])
+        wanted = X.shape[1] if self.keeps_all else self.n_features_to_select
+        self.n_features_to_select_ = resolve_n_features_to_select(wanted, X.shape[1])
         scores = np.asarray(self._score_features(X, codes_or_numbers), dtype=np.float64)
         if scores.shape != (X.shape[1],) or np.isnan(scores).any():
             raise DivergenceError(
@@ -164,9 +167,6 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
         self.ranking_ = ranking_from_scores(scores)
         self.selection_ = self._make_selection(time.perf_counter() - started)
         return self
-
-    def _resolve_n_features_to_select(self, n_features: int) -> int:
-        return resolve_n_features_to_select(self.n_features_to_select, n_features)
 
     def _check_target(self, X: Any, y: Any) -> np.ndarray | None:
         if not self.uses_target:

@@ -174,7 +174,6 @@ class InfFS(BaselineSelector):
 
     uses_target = False
     _parameter_constraints: ClassVar = {
-        **BaselineSelector._parameter_constraints,
         "alpha": [Interval(Real, 0, 1, closed="both")],
         "scale": ["boolean"],
     }
@@ -325,10 +324,7 @@ class ILFS(BaselineSelector):
     n_rounds: int = 35
 
     tasks = ("classification",)
-    _parameter_constraints: ClassVar = {
-        **BaselineSelector._parameter_constraints,
-        "n_tokens": [Interval(Integral, 2, None, closed="left")],
-    }
+    _parameter_constraints: ClassVar = {"n_tokens": [Interval(Integral, 2, None, closed="left")]}
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
         means, _ = class_moments(X, y, self.classes_.size)

@@ -303,10 +303,7 @@ class MRMR(BaselineSelector):
 
     nested = "largest"  # what is not picked follows in the order of the last criterion
     _min_samples = 3
-    _parameter_constraints: ClassVar = {
-        **BaselineSelector._parameter_constraints,
-        "relevance": [StrOptions(set(RELEVANCES))],
-    }
+    _parameter_constraints: ClassVar = {"relevance": [StrOptions(set(RELEVANCES))]}
 
     def _relevance(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         if self.relevance == "mutual_info":

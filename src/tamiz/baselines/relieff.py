@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -18,19 +17,17 @@ _REORDER = {"reassoc", "contract", "nsz"}  # lets the compiler sum in vector lan
 
 
 def scale_to_unit_range(X: np.ndarray) -> np.ndarray:
-    """Scale every column to [0, 1] by its range; constant columns become 0, NaN stays.
+    """Scale every column to [0, 1] by its range; constant columns become 0.
 
     Examples
     --------
-    >>> scale_to_unit_range(np.array([[2.0, 5.0], [4.0, 5.0], [3.0, np.nan]])).tolist()
-    [[0.0, 0.0], [1.0, 0.0], [0.5, nan]]
+    >>> scale_to_unit_range(np.array([[2.0, 5.0], [4.0, 5.0], [3.0, 5.0]])).tolist()
+    [[0.0, 0.0], [1.0, 0.0], [0.5, 0.0]]
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # columns without a single known value
-        low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
+    low, high = X.min(axis=0), X.max(axis=0)
     # Halved before the difference, so that a range beyond the largest number does not overflow.
     half_range = high / 2 - low / 2
-    half_range[~(half_range > 0)] = np.inf
+    half_range[half_range == 0] = np.inf
     return (X / 2 - low / 2) / half_range
 
 
@@ -43,33 +40,13 @@ def _manhattan(a, b):
 
 
 @njit(cache=True, nogil=True)
-def _difference(X, i, j, f, codes, known):
-    """Compute |x_if - x_jf|, or its expectation under the class of the row whose value is missing."""
-    a, b = X[i, f], X[j, f]
-    places, one_missing, both_missing = known
-    if np.isnan(a) and np.isnan(b):
-        return both_missing[codes[i], codes[j], places[f]]
-    if np.isnan(a):
-        return one_missing[codes[i], j, places[f]]
-    if np.isnan(b):
-        return one_missing[codes[j], i, places[f]]
-    return abs(a - b)
-
-
-@njit(cache=True, nogil=True)
-def _distance_block(X, first, last, codes, known, out):
+def _distance_block(X, first, last, out):
     """Write the distances of rows first .. last-1 to all rows into ``out``."""
     for top in range(first, last, _ROWS_AT_A_TIME):
         bottom = min(top + _ROWS_AT_A_TIME, last)
         for j in range(X.shape[0]):
             for i in range(top, bottom):
-                if known is None:
-                    out[i - first, j] = _manhattan(X[i], X[j])
-                else:
-                    total = 0.0
-                    for f in range(X.shape[1]):
-                        total += _difference(X, i, j, f, codes, known)
-                    out[i - first, j] = total
+                out[i - first, j] = _manhattan(X[i], X[j])
 
 
 @njit(cache=True, nogil=True)
@@ -96,18 +73,13 @@ def _nearest_by_class(distances, anchor, codes, k, neighbours, nearness, counts)
 
 
 @njit(cache=True, nogil=True)
-def _add_differences(weights, X, i, j, factor, codes, known):
-    if known is None:
-        a, b = X[i], X[j]
-        for f in range(a.size):
-            weights[f] += factor * abs(a[f] - b[f])
-    else:
-        for f in range(X.shape[1]):
-            weights[f] += factor * _difference(X, i, j, f, codes, known)
+def _add_differences(weights, a, b, factor):
+    for f in range(a.size):
+        weights[f] += factor * abs(a[f] - b[f])
 
 
 @njit(cache=True, nogil=True)
-def _add_block(X, codes, y, k, first, distances, known, sums):
+def _add_block(X, codes, y, k, first, distances, sums):
     """Add the anchors of a block to the sums of ReliefF (``y`` None) or RReliefF; return the sum of target differences.
 
     ReliefF: distant misses count for a feature, distant hits against it.
@@ -126,47 +98,13 @@ def _add_block(X, codes, y, k, first, distances, known, sums):
                 j = neighbours[c, n]
                 if y is None:
                     factor = -1.0 if c == own else priors[c] / (1.0 - priors[own])
-                    _add_differences(sums[0], X, i, j, factor / counts[c], codes, known)
+                    _add_differences(sums[0], X[i], X[j], factor / counts[c])
                 else:
                     share, target = 1.0 / counts[c], abs(y[i] - y[j])
                     target_sum += share * target
-                    _add_differences(sums[0], X, i, j, share, codes, known)
-                    _add_differences(sums[1], X, i, j, share * target, codes, known)
+                    _add_differences(sums[0], X[i], X[j], share)
+                    _add_differences(sums[1], X[i], X[j], share * target)
     return target_sum
-
-
-def _mean_distance(points: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Compute the mean of |p - v| over the sorted values v, for each point p."""
-    sums = np.concatenate([[0.0], np.cumsum(values)])
-    below = np.searchsorted(values, points, side="right")
-    lower, upper = points * below - sums[below], sums[-1] - sums[below] - points * (values.size - below)
-    return (lower + upper) / values.size
-
-
-def _expected_differences(X: np.ndarray, codes: np.ndarray, n_classes: int) -> tuple[np.ndarray, ...] | None:
-    """Expected differences where one value of a column is missing (class, known row) or both are (class, class).
-
-    Columns with missing values have a place in both tables. A class without a known value borrows those of all rows; a
-    column without any tells nothing, its difference is 0. None if nothing is missing.
-    """
-    incomplete = np.flatnonzero(np.isnan(X).any(axis=0))
-    if not incomplete.size:
-        return None
-    places = np.zeros(X.shape[1], dtype=np.int64)
-    places[incomplete] = np.arange(incomplete.size)
-    one_missing = np.zeros((n_classes, X.shape[0], incomplete.size))
-    both_missing = np.zeros((n_classes, n_classes, incomplete.size))
-    for place, f in enumerate(incomplete):
-        column, is_known = X[:, f], ~np.isnan(X[:, f])
-        if not is_known.any():
-            continue
-        by_class = [np.sort(column[is_known & (codes == c)]) for c in range(n_classes)]
-        by_class = [values if values.size else np.sort(column[is_known]) for values in by_class]
-        for c, values in enumerate(by_class):
-            one_missing[c, is_known, place] = _mean_distance(column[is_known], values)
-            for d, others in enumerate(by_class[: c + 1]):
-                both_missing[c, d, place] = both_missing[d, c, place] = _mean_distance(values, others).mean()
-    return places, one_missing, both_missing
 
 
 class ReliefF(BaselineSelector):
@@ -183,9 +121,7 @@ class ReliefF(BaselineSelector):
     k equally weighted neighbours: :math:`W_f = P(\text{differ in } f | \text{differ in } y) - P(\text{differ in } f |
     \text{agree in } y)`, in the probabilistic reading of its paper.
 
-    Missing values (NaN) follow Kononenko's rule, for numbers: where one of two values is missing, :math:`d_f` is its
-    expectation over the known values of that row's class; where both are, over both classes. For 0/1 columns that is
-    his :math:`1 - P(v | c)`. Columns are numbers throughout; encode categories as 0/1 columns first.
+    Columns are numbers throughout; encode categories as 0/1 columns first.
 
     On continuous data of two classes the scores are those of ``skrebate.ReliefF``. skrebate takes columns of up to
     10 different values for categories, counts ties its own way and weighs the misses of several classes by P(c)
@@ -220,8 +156,6 @@ class ReliefF(BaselineSelector):
     n_neighbors: int = 10
     task: str = "auto"
 
-    allows_nan = True
-
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
         X = np.ascontiguousarray(scale_to_unit_range(X))
         n_rows = X.shape[0]
@@ -229,14 +163,13 @@ class ReliefF(BaselineSelector):
         regression = self.task_ == "regression"
         codes = np.zeros(n_rows, dtype=np.int64) if regression else y
         target = y / 2 / (y.max() / 2 - y.min() / 2) if regression else None
-        known = _expected_differences(X, codes, int(codes.max()) + 1)
         sums, changes = np.zeros((2, X.shape[1])), 0.0
         height = max(1, min(n_rows, _PAIRS_AT_A_TIME // n_rows))
         distances = np.empty((height, n_rows), dtype=X.dtype)
         for first in range(0, n_rows, height):
             last = min(first + height, n_rows)
-            _distance_block(X, first, last, codes, known, distances)
-            changes += _add_block(X, codes, target, k, first, distances[: last - first], known, sums)
+            _distance_block(X, first, last, distances)
+            changes += _add_block(X, codes, target, k, first, distances[: last - first], sums)
         differ, joint = sums
         if not regression:
             return differ / n_rows

@@ -78,7 +78,6 @@ class SVMRFE(BaselineSelector):
     accepts_sparse = ("csc",)
     nested = "smallest"  # features that leave in one round are ordered by their weights in that round
     _parameter_constraints: ClassVar = {
-        **BaselineSelector._parameter_constraints,
         "step": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="neither")],
         "C": [Interval(Real, 0, None, closed="neither")],
     }
@@ -160,10 +159,7 @@ class RandomForestImportance(BaselineSelector):
 
     accepts_sparse = ("csc",)
     allows_nan = True
-    _parameter_constraints: ClassVar = {
-        **BaselineSelector._parameter_constraints,
-        "class_weight": [StrOptions({"balanced", "balanced_subsample"}), dict, None],
-    }
+    _parameter_constraints: ClassVar = {"class_weight": [StrOptions({"balanced", "balanced_subsample"}), dict, None]}
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
         shared = {"n_estimators": self.n_estimators, "n_jobs": self.n_jobs, "random_state": self.random_state}
@@ -219,10 +215,7 @@ class PairSearchScore(BaselineSelector):
     random_state: Any = None
 
     accepts_sparse = ("csc",)
-    _parameter_constraints: ClassVar = {
-        **BaselineSelector._parameter_constraints,
-        "degree": [Interval(Integral, 1, 4, closed="both")],
-    }
+    _parameter_constraints: ClassVar = {"degree": [Interval(Integral, 1, 4, closed="both")]}
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
         # Permutations correct p values and do not change the order of the columns.
@@ -282,9 +275,6 @@ class AllFeatures(BaselineSelector):
     _min_samples = 1
     uses_target = False
     keeps_all = True
-
-    def _resolve_n_features_to_select(self, n_features: int) -> int:
-        return n_features
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
         return np.ones(X.shape[1])

@@ -39,14 +39,14 @@ class MaskArrays(NamedTuple):
     gamma: np.ndarray
     first: np.ndarray
     second: np.ndarray
+    #: 0 while a feature is undecided, then its final rank.
     rank: np.ndarray
-    """0 while a feature is undecided, then its final rank."""
+    #: Gradient of the loss with respect to gamma; overwritten by the step.
     gradient: np.ndarray
-    """Gradient of the loss with respect to gamma; overwritten by the step."""
+    #: Scratch for sorting, int32.
     order: np.ndarray
-    """Scratch for sorting, int32."""
+    #: By :class:`~tamiz.core.rule.Slot`.
     counters: np.ndarray
-    """By :class:`~tamiz.core.rule.Slot`."""
 
 
 def compile_argument(function: Callable[..., Any], signature: Any, **options: Any) -> Any:
@@ -59,8 +59,8 @@ def compile_argument(function: Callable[..., Any], signature: Any, **options: An
     return compiled
 
 
+#: Moments below this are set to zero: they would decay into denormal numbers, ten times slower to compute with.
 TINY = np.float32(1e-30)
-"""Moments below this are set to zero: they would decay into denormal numbers, ten times slower to compute with."""
 
 
 @register_jitable(**FAST_INLINED)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tamiz._utils.names import suggest
 from tamiz._utils.validation import resolve_n_features_to_select
-from tamiz.core.rule import BUDGET_TOLERANCE
+from tamiz.core.rule import BUDGET_TOLERANCE, expected_size
 from tamiz.errors import UnknownNameError
 
 #: In place of the number of a feature: a group that is always read, and one that never is.
@@ -60,10 +60,7 @@ class Gates:
     @property
     def expected_size(self) -> int:
         """Count the groups that are kept in the end: exactly M, or about so many with a budget."""
-        forced = int((self.feature == KEPT).sum())
-        if self.costs is None or self.budget is None:
-            return forced + self.n_features_to_select
-        return forced + min(self.n_features, max(1, int(self.budget / self.costs.mean())))
+        return int((self.feature == KEPT).sum()) + expected_size(self)
 
     def rule_options(self) -> dict[str, Any]:
         """Arguments of a ``Rule`` that this decides."""
@@ -159,16 +156,9 @@ def read_gates(
     tamiz.errors.UnknownNameError: drop: there is no column 'ago'. Did you mean 'age'?
     """
     known = None if names is None else {str(name): number for number, name in enumerate(names)}
-    group, labels = _read_groups(groups, n_columns, known)
-    n_groups = n_columns if labels is None else labels.size
-    forced, never = (
-        _groups_of(value, group, n_groups, known, what) for value, what in ((keep, "keep"), (drop, "drop"))
-    )
-    if (forced & never).any():
-        label = _label(int(np.argmax(forced & never)), known, labels)
-        raise ValueError(f"keep and drop are at odds: {label} is in both; take it out of one of them")
-    if never.all():
-        raise ValueError("drop leaves no feature to select from; drop fewer")
+    group, labels = read_groups(groups, n_columns, known)
+    forced, never = _read_forced(keep, drop, group, known, labels)
+    n_groups = forced.size
     if budget is None:
         if costs is not None:
             raise ValueError("costs need a budget: say what the kept columns may cost together")
@@ -229,13 +219,9 @@ def possible_counts(
     >>> possible_counts(5, groups=[0, 0, 1, 2, 3], keep=[2, 3], drop=[4])
     (2, 3)
     """
-    free, _ = read_gates(n_columns, groups=groups, names=names, **budget)
+    free, labels = read_gates(n_columns, groups=groups, names=names, **budget)
     known = None if names is None else {str(name): number for number, name in enumerate(names)}
-    forced, never = (
-        _groups_of(value, free.group, free.n_groups, known, what) for value, what in ((keep, "keep"), (drop, "drop"))
-    )
-    if never.all():
-        raise ValueError("drop leaves no feature to select from; drop fewer")
+    forced, never = _read_forced(keep, drop, free.group, known, labels)
     return max(1, int(forced.sum())), int((~never).sum())
 
 
@@ -268,8 +254,14 @@ def _is_list(value: Any) -> bool:
     return not isinstance(value, (str, bytes)) and isinstance(value, (Sequence, np.ndarray, set, frozenset))
 
 
-def _read_groups(groups: Any, n_columns: int, known: Mapping[str, int] | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """Number the groups by their first column; return the group of each column, and the names of the groups."""
+def read_groups(groups: Any, n_columns: int, known: Mapping[str, int] | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """Number the groups by their first column; return the group of each column, and the names of the groups.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in read_groups(["b", "a", "b"], 3, None)]
+    [[0, 1, 0], ['b', 'a']]
+    """
     if groups is None:
         return np.arange(n_columns), None
     if isinstance(groups, Mapping):
@@ -292,7 +284,7 @@ def _read_groups(groups: Any, n_columns: int, known: Mapping[str, int] | None) -
 def _from_lists(
     lists: list[Any], labels: list[str] | None, n_columns: int, known: Mapping[str, int] | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    owner = np.full(n_columns, -1)
+    owner, titles = np.full(n_columns, -1), []
     names = [f"x{i}" for i in range(n_columns)] if known is None else list(known)
     for place, members in enumerate(lists):
         if not _is_list(members):
@@ -305,39 +297,51 @@ def _from_lists(
                 where = "twice in one group" if owner[column] == place else "in two groups"
                 raise ValueError(f"groups: column {names[column]!r} is {where}; every column belongs to one group")
             owner[column] = place
+        titles.append("+".join(names[i] for i in sorted(found)) if labels is None else labels[place])
     # A column in no list is a group of its own: its key is unlike those of the lists.
     keys = np.where(owner >= 0, owner, len(lists) + np.arange(n_columns)).tolist()
     number = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-    columns = dict(enumerate(np.split(np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner + 1))[:-1]), -1))
-    found_names = []
-    for key in number:
-        if key >= len(lists):
-            found_names.append(names[key - len(lists)])
-        else:
-            found_names.append("+".join(names[i] for i in columns[key]) if labels is None else labels[key])
+    found_names = [titles[key] if key < len(lists) else names[key - len(lists)] for key in number]
     return np.array([number[key] for key in keys]), np.array(found_names, dtype=object)
 
 
-def _groups_of(value: Any, group: np.ndarray, n_groups: int, known: Mapping[str, int] | None, what: str) -> np.ndarray:
-    """Mask of the groups of columns given by names or numbers, or by a mask over the columns."""
-    found = np.zeros(n_groups, dtype=bool)
+def column_mask(value: Any, n_columns: int, known: Mapping[str, int] | None, what: str) -> np.ndarray:
+    """Mask of the columns given by names or numbers, or by a mask; ``known`` numbers the names of the columns.
+
+    Examples
+    --------
+    >>> column_mask(["dose", 0], 3, {"age": 0, "sex": 1, "dose": 2}, "keep").tolist()
+    [True, False, True]
+    """
+    found = np.zeros(n_columns, dtype=bool)
     if value is None:
         return found
     if isinstance(value, (str, numbers.Integral)) or not isinstance(value, Iterable):
         raise ValueError(f"{what} must be a list of names or numbers of columns, got {value!r}")
     given = np.asarray(value).ravel().tolist() if hasattr(value, "__array__") else list(value)
-    if given and hasattr(value, "__array__") and all(isinstance(one, bool) for one in given):
-        if len(given) != group.size:
-            raise ValueError(f"{what} is a mask over {len(given)} columns, there are {group.size}")
-        given = np.flatnonzero(given).tolist()
-    found[group[[column_number(one, group.size, known, what) for one in given]]] = True
+    if given and all(isinstance(one, (bool, np.bool_)) for one in given):
+        if len(given) != n_columns:
+            raise ValueError(f"{what} is a mask over {len(given)} columns, there are {n_columns}")
+        return np.array(given)
+    found[[column_number(one, n_columns, known, what) for one in given]] = True
     return found
 
 
-def _label(number: int, known: Mapping[str, int] | None, labels: np.ndarray | None) -> str:
-    if labels is not None:
-        return repr(str(labels[number]))
-    return f"column {number}" if known is None else repr(list(known)[number])
+def _read_forced(
+    keep: Any, drop: Any, group: np.ndarray, known: Mapping[str, int] | None, labels: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Masks of the groups of the columns that are always, and never, read."""
+    forced, never = np.zeros((2, group.size if labels is None else labels.size), dtype=bool)
+    for mask, value, what in ((forced, keep, "keep"), (never, drop, "drop")):
+        mask[group[column_mask(value, group.size, known, what)]] = True
+    if (forced & never).any():
+        number = int(np.argmax(forced & never))
+        label = f"column {number}" if known is None else repr(list(known)[number])
+        label = label if labels is None else repr(str(labels[number]))
+        raise ValueError(f"keep and drop are at odds: {label} is in both; take it out of one of them")
+    if never.all():
+        raise ValueError("drop leaves no feature to select from; drop fewer")
+    return forced, never
 
 
 def _read_costs(

@@ -23,25 +23,25 @@ PATHS_KEPT = 64
 class HistorySlot(IntEnum):
     """Position of a number in ``History.counters``."""
 
+    #: Lines written.
     LINES = 0
-    """Lines written."""
+    #: Steps between two lines.
     STRIDE = 1
-    """Steps between two lines."""
+    #: Steps since the last line.
     SINCE = 2
-    """Steps since the last line."""
 
 
 class History(NamedTuple):
     """Lines of a run; arrays only, so that compiled code can write them."""
 
+    #: (N_LINES, columns): ``HISTORY_COLUMNS``.
     lines: np.ndarray
-    """(N_LINES, columns): ``HISTORY_COLUMNS``."""
+    #: (N_LINES, n_features) gamma in 255 steps; no columns where the table is too wide.
     path: np.ndarray
-    """(N_LINES, n_features) gamma in 255 steps; no columns where the table is too wide."""
+    #: By :class:`HistorySlot`.
     counters: np.ndarray
-    """By :class:`HistorySlot`."""
+    #: Sum of the losses since the last line.
     loss_sum: np.ndarray
-    """Sum of the losses since the last line."""
 
 
 def new_history(n_features: int) -> History:

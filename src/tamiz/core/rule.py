@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -22,14 +23,14 @@ class Phase(IntEnum):
     ['warm-up', 'selection', 'closing', 'refinement']
     """
 
+    #: gamma does not move; the weights are trained.
     WARM_UP = 0
-    """gamma does not move; the weights are trained."""
+    #: Features are eliminated.
     SELECTION = 1
-    """Features are eliminated."""
+    #: Exactly M features are alive; the penalty alone lifts them to 1.
     CLOSING = 2
-    """Exactly M features are alive; the penalty alone lifts them to 1."""
+    #: gamma is binary and fixed; the weights are trained on.
     REFINEMENT = 3
-    """gamma is binary and fixed; the weights are trained on."""
 
     @property
     def label(self) -> str:
@@ -40,18 +41,18 @@ class Phase(IntEnum):
 class Slot(IntEnum):
     """Position of a number in the array ``counters`` that belongs to a gamma; compiled code and checkpoints use it."""
 
+    #: Steps taken, warm-up included.
     STEP = 0
-    """Steps taken, warm-up included."""
+    #: Steps that the moments of gamma have seen.
     AGE = 1
-    """Steps that the moments of gamma have seen."""
+    #: Features that are neither eliminated nor kept yet; 0 once exactly M are left.
     OPEN = 2
-    """Features that are neither eliminated nor kept yet; 0 once exactly M are left."""
+    #: 1 once gamma is binary with exactly M ones.
     CLOSED = 3
-    """1 once gamma is binary with exactly M ones."""
+    #: 1 if the step limit had to decide, 2 once that was reported.
     FORCED = 4
-    """1 if the step limit had to decide, 2 once that was reported."""
+    #: Features that are kept in the end: M; with a budget 0 until the closing begins.
     KEPT = 5
-    """Features that are kept in the end: M; with a budget 0 until the closing begins."""
 
 
 N_SLOTS = len(Slot)
@@ -170,38 +171,6 @@ def selection_schedule(rule: Rule, first_step: int, n_steps: int) -> tuple[np.nd
     return alpha(since, rule.ramp_steps), np.asarray(targets, dtype=np.float64)
 
 
-class ScheduleWindow:
-    """Hand out the schedule of the selection a few steps at a time; it is computed for many steps at once.
-
-    Parameters
-    ----------
-    rule : Rule
-        The settings.
-    size : int, default=8192
-        Steps that are computed at a time.
-
-    Examples
-    --------
-    >>> from tamiz.core import Rule
-    >>> window = ScheduleWindow(Rule(100, 5, "hard", ramp_steps=4))
-    >>> [part.tolist() for part in window.steps(2, 3)]
-    [[0.5, 0.75, 1.0], [5.0, 5.0, 5.0]]
-    """
-
-    def __init__(self, rule: Rule, size: int = 8192) -> None:
-        self.rule = rule
-        self.size = size
-        self._first, self._alphas, self._targets = 1, np.zeros(0), np.zeros(0)
-
-    def steps(self, first_step: int, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """Alpha and target of ``n_steps`` steps from ``first_step`` on, as :func:`selection_schedule` does."""
-        begin = first_step - self._first
-        if begin < 0 or begin + n_steps > self._alphas.size:
-            self._first, begin = first_step, 0
-            self._alphas, self._targets = selection_schedule(self.rule, first_step, max(n_steps, self.size))
-        return self._alphas[begin : begin + n_steps], self._targets[begin : begin + n_steps]
-
-
 #: Costs are sums of rounded numbers: three times 0.1 shall fit into 0.3.
 BUDGET_TOLERANCE = 1e-9
 
@@ -222,6 +191,20 @@ MASK_OPTIMIZERS: dict[str, Callable[[RuleNumbers], RuleNumbers]] = {
 _LARGE = 1e6
 
 
+def check_strength(strength: Any) -> None:
+    """Raise ValueError if a strength is not a finite number above 0.
+
+    Examples
+    --------
+    >>> check_strength(0)
+    Traceback (most recent call last):
+    ValueError: strength must be a finite number above 0, got 0
+    """
+    is_number = isinstance(strength, numbers.Real) and not isinstance(strength, bool)
+    if not is_number or not 0 < float(strength) < math.inf:
+        raise ValueError(f"strength must be a finite number above 0, got {strength!r}")
+
+
 class RuleNumbers(NamedTuple):
     """Settings that are the same in every step, as numbers only, so that compiled code can take them."""
 
@@ -231,10 +214,10 @@ class RuleNumbers(NamedTuple):
     beta1: float
     beta2: float
     epsilon: float
+    #: With the tolerance of rounding.
     budget: float
-    """With the tolerance of rounding."""
+    #: (n_features,) float64, or None; compiled code is specialised for either.
     costs: Any
-    """(n_features,) float64, or None; compiled code is specialised for either."""
 
 
 @dataclass(frozen=True)
@@ -352,8 +335,7 @@ class Rule:
 
     def _check_strength(self) -> None:
         """Raise ValueError if the strength is no price, or is given together with a count or a budget."""
-        if not 0 < self.strength < math.inf:  # type: ignore[operator]
-            raise ValueError(f"strength must be a finite number above 0, got {self.strength!r}")
+        check_strength(self.strength)
         if self.n_features_to_select != 0 or self.budget is not None or self.costs is not None:
             raise ValueError("strength leaves the number of features to the loss: give neither M nor costs and budget")
         if self.max_steps not in (None, self.ramp_steps):
@@ -381,7 +363,7 @@ class Rule:
     @property
     def numbers(self) -> RuleNumbers:
         """Settings for compiled code."""
-        numbers = RuleNumbers(
+        found = RuleNumbers(
             int(self.n_features_to_select),
             # With a strength there is no count penalty, whose weight is 1 + mu.
             float(self.mu if self.strength is None else -1.0),
@@ -392,4 +374,17 @@ class Rule:
             self.limit,
             None if self.costs is None else self.costs.copy(),
         )
-        return MASK_OPTIMIZERS[self.mask_optimizer](numbers)
+        return MASK_OPTIMIZERS[self.mask_optimizer](found)
+
+
+def expected_size(rule: Any) -> int:
+    """M of a ``Rule`` or ``Gates`` or, with a budget, about how many features it pays for.
+
+    Examples
+    --------
+    >>> expected_size(Rule(9, 4)), expected_size(Rule(3, 0, costs=[1, 2, 3], budget=4))
+    (4, 2)
+    """
+    if rule.costs is None:
+        return rule.n_features_to_select
+    return min(rule.n_features, max(1, int(rule.budget / rule.costs.mean())))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tamiz.core.rule import Rule, selection_schedule
 
+#: A NumPy array; the penalties take torch tensors too.
 Array = Any
-"""A NumPy array; the penalties take torch tensors too."""
 
 
 class _SameMemory:
@@ -251,18 +249,18 @@ def fill_budget(rank: np.ndarray, n_kept: int, costs: np.ndarray, limit: float) 
 class MaskState(NamedTuple):
     """State of a mask between two steps."""
 
+    #: The mask, in [0, 1].
     gamma: np.ndarray
-    """The mask, in [0, 1]."""
+    #: First moment of the mixed gradient (Adam).
     first: np.ndarray
-    """First moment of the mixed gradient (Adam)."""
+    #: Second moment.
     second: np.ndarray
-    """Second moment."""
+    #: 0 while a feature is undecided, then its final rank (1 is the best).
     rank: np.ndarray
-    """0 while a feature is undecided, then its final rank (1 is the best)."""
+    #: Steps that the moments have seen.
     age: int
-    """Steps that the moments have seen."""
+    #: Features that are kept in the end: M; with a budget 0 until the closing begins.
     kept: int
-    """Features that are kept in the end: M; with a budget 0 until the closing begins."""
 
 
 def initial_state(rule: Rule) -> MaskState:
@@ -382,20 +380,6 @@ def advance(state: MaskState, loss_gradient: np.ndarray, step: int, rule: Rule) 
 
 #: L_12 lifts what is above and lowers what is below.
 BOUNDARY = 0.5
-
-
-def check_strength(strength: Any) -> None:
-    """Raise ValueError if a strength is not a finite number above 0.
-
-    Examples
-    --------
-    >>> check_strength(0)
-    Traceback (most recent call last):
-    ValueError: strength must be a finite number above 0, got 0
-    """
-    is_number = isinstance(strength, numbers.Real) and not isinstance(strength, bool)
-    if not is_number or not 0 < float(strength) < math.inf:
-        raise ValueError(f"strength must be a finite number above 0, got {strength!r}")
 
 
 def decide_by_price(state: MaskState, rule: Rule) -> MaskState:

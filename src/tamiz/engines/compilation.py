@@ -11,12 +11,6 @@ from numba.core import event
 
 from tamiz._utils.progress import ProgressBar
 
-#: Functions that the loop of the linear engine calls; how far the compilation is, is told by how many are done.
-N_FUNCTIONS = 29
-
-_lock = threading.Lock()
-_watched: list[Any] = []
-
 
 class _Notice(event.Listener):
     """Follow the compilation of one function and of those it calls; numba reports it after a look into its cache on disk."""
@@ -125,22 +119,13 @@ def call_loop(loop: Any, *arguments: Any) -> Any:
         raise
 
 
-def announce_compilation(dispatcher: Any, n_functions: int = N_FUNCTIONS) -> None:
+def announce_compilation(dispatcher: Any, n_functions: int) -> None:
     """Show a progress line whenever this function is compiled from now on; loading it from the cache on disk shows none.
 
     Parameters
     ----------
     dispatcher : function compiled by ``numba.njit``
-        Any number of calls with the same function count as one.
-    n_functions : int, default=29
+    n_functions : int
         How many functions are compiled with it, about.
-
-    Examples
-    --------
-    >>> from tamiz.engines import loop
-    >>> announce_compilation(loop.run)
     """
-    with _lock:
-        if not any(known is dispatcher for known in _watched):
-            _watched.append(dispatcher)
-            event.register("numba:compile", _Notice(dispatcher, n_functions))
+    event.register("numba:compile", _Notice(dispatcher, n_functions))

@@ -14,8 +14,8 @@ from tamiz.core.step import fill_budget
 from tamiz.engines.schedule import Schedule
 from tamiz.selection import Selection
 
-#: Called now and then with (step, features alive, steps of refinement done).
-Progress = Callable[[int, int, int], None]
+#: Called now and then with (step, features alive, steps of refinement done); None: nobody is told.
+Progress = Callable[[int, int, int], None] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +73,6 @@ class Problem:
         """
         return self.n_columns if self.groups is None else int(np.max(self.groups, initial=-1)) + 1
 
-    @property
-    def has_wide_groups(self) -> bool:
-        """Whether a feature has several columns."""
-        return self.groups is not None and np.bincount(self.groups[self.groups >= 0]).max(initial=0) > 1
-
     def check_groups(self, n_features: int) -> None:
         """Raise ValueError unless the columns and groups are those of a rule with ``n_features`` features.
 
@@ -106,6 +101,20 @@ class Problem:
         [False, True, True]
         """
         return kept if self.groups is None else (self.groups < 0) | kept[self.groups]
+
+    def part(self, kept: np.ndarray) -> Problem:
+        """Problem with the kept features, given as a mask, and the columns that are always read.
+
+        Examples
+        --------
+        >>> problem = Problem(np.eye(3), np.zeros((3, 1)), groups=np.array([0, -1, 1]))
+        >>> problem.part(np.array([False, True])).groups.tolist()
+        [-1, 0]
+        """
+        columns = np.flatnonzero(self.columns_of(kept))
+        groups = None if self.groups is None else np.append(np.cumsum(kept) - 1, -1)[self.groups[columns]]
+        offset = None if self.offset is None else self.offset[columns]
+        return replace(self, X=self.X[:, columns], offset=offset, owned=True, groups=groups)
 
     def unit_weights(self) -> np.ndarray:
         """Sample weights, scaled to a mean of one, as float32.
@@ -169,14 +178,7 @@ class Engine(Protocol):
     """Train a model and select its inputs in one run."""
 
     def fit(
-        self,
-        problem: Problem,
-        rule: Rule,
-        loss: Loss,
-        schedule: Schedule,
-        *,
-        seed: int = 0,
-        progress: Progress | None = None,
+        self, problem: Problem, rule: Rule, loss: Loss, schedule: Schedule, *, seed: int = 0, progress: Progress = None
     ) -> Fit:
         """Select exactly M columns, or M groups of columns, and train the model on them, in one run.
 
@@ -242,19 +244,7 @@ def fit_with_rule(engine: Engine, problem: Problem, rule: Rule, loss: Loss, sche
     if n_kept == selection.support.sum():
         return fit
     kept = ranking <= n_kept
-    columns = np.flatnonzero(problem.columns_of(kept))
-    groups = None
-    if problem.groups is not None:
-        number = np.where(kept, np.cumsum(kept) - 1, -1)
-        groups = np.where(problem.groups[columns] < 0, -1, number[problem.groups[columns]])
-    part = replace(
-        problem,
-        X=problem.X[:, columns],
-        offset=None if problem.offset is None else problem.offset[columns],
-        owned=True,
-        groups=groups,
-    )
     decided = replace(rule, n_features=n_kept, n_features_to_select=n_kept, costs=None, budget=None)
-    model = engine.fit(part, decided, loss, schedule, **run)
+    model = engine.fit(problem.part(kept), decided, loss, schedule, **run)
     seconds, n_steps = (getattr(selection, name) + getattr(model.selection, name) for name in ("seconds", "n_steps"))
     return Fit(replace(selection, support=kept, ranking=ranking, seconds=seconds, n_steps=n_steps), model.model)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -18,55 +18,34 @@ from tamiz._utils.extras import require
 from tamiz.core.compiled import IN_PLACE
 from tamiz.core.losses import Loss
 from tamiz.core.rule import Rule
-from tamiz.engines.compilation import announce_compilation
 from tamiz.engines.contract import Fit, Problem, Progress, check_dense_size
-from tamiz.engines.dense_loop import most_rows, new_dense_memory, run_dense
+from tamiz.engines.dense_loop import EPSILON, Row, first_layer_products, new_dense_memory, run_dense, views
 from tamiz.engines.design import Design, in_canonical_order
-from tamiz.engines.layers import EPSILON, Row, first_layer_products, network_of, views
-from tamiz.engines.memory import LoopSlot, rows_in_parts
+from tamiz.engines.linear import Run, count_parts, warn_near_chance
+from tamiz.engines.loop import LoopSlot, rows_in_parts
 from tamiz.engines.schedule import DENSE_STARTS, Schedule
-from tamiz.engines.training import Run, count_parts, warn_near_chance
 
 #: Rows that go through the network at once.
 ROWS_AT_ONCE = 4096
 
 
-class HiddenLayer(NamedTuple):
-    """A linear layer without constants, batch normalisation and ReLU, in float32."""
-
-    weights: np.ndarray
-    """(n_inputs, units)."""
-    scale: np.ndarray
-    shift: np.ndarray
-    mean: np.ndarray
-    """Running mean of the batch normalisation."""
-    variance: np.ndarray
-
-
 @dataclass(frozen=True, eq=False)
 class DenseModel:
-    """A dense network over the selected columns.
+    """A dense network over the selected columns: affine layers with ReLU between them, batch normalisation folded in.
 
     Parameters
     ----------
-    hidden : tuple of HiddenLayer
-        The hidden layers.
-    output_weights : ndarray of float32, shape (n_outputs, units)
-        Weights of the output layer.
-    output_constants : ndarray of float32, shape (n_outputs,)
-        Constants of the output layer.
+    layers : tuple of tuple of two ndarrays of float32
+        Weights (n_inputs, units) and constants (units,) of each layer; the units of the last one are the outputs.
 
     Examples
     --------
-    >>> one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
-    >>> layer = HiddenLayer(np.float32([[2.0]]), scale=one, shift=zero, mean=zero, variance=one)
-    >>> DenseModel((layer,), np.float32([[1.0]]), zero).scores(np.array([[1.0], [-1.0]])).round(3).tolist()
-    [[2.0], [0.0]]
+    >>> layers = (np.float32([[2.0]]), np.float32([0.0])), (np.float32([[1.0]]), np.float32([0.5]))
+    >>> DenseModel(layers).scores(np.array([[1.0], [-1.0]])).tolist()
+    [[2.5], [0.5]]
     """
 
-    hidden: tuple[HiddenLayer, ...]
-    output_weights: np.ndarray
-    output_constants: np.ndarray
+    layers: tuple[tuple[np.ndarray, np.ndarray], ...]
 
     def scores(self, X: Any, offset: np.ndarray | None = None) -> np.ndarray:
         """Outputs for each row.
@@ -82,71 +61,51 @@ class DenseModel:
         -------
         ndarray of float64, shape (n_samples, n_outputs)
         """
-        out = np.empty((X.shape[0], self.output_constants.size), dtype=np.float64)
+        (first, base), *others = self.layers
+        base = base if offset is None else base + offset.astype(np.float32) @ first
+        out = np.empty((X.shape[0], self.layers[-1][1].size), dtype=np.float64)
         for begin in range(0, X.shape[0], ROWS_AT_ONCE):
             rows = slice(begin, begin + ROWS_AT_ONCE)
-            units = X[rows].astype(np.float32)
-            base = None if offset is None else offset.astype(np.float32) @ self.hidden[0].weights
-            for layer in self.hidden:
-                units = np.asarray(units @ layer.weights)
-                if base is not None:
-                    units, base = units + base, None
-                slope = layer.scale / np.sqrt(layer.variance + np.float32(EPSILON))
-                units = np.maximum((units - layer.mean) * slope + layer.shift, np.float32(0))
-            out[rows] = units @ self.output_weights.T + self.output_constants
+            units = np.asarray(X[rows].astype(np.float32) @ first) + base
+            for weights, constants in others:
+                units = np.maximum(units, np.float32(0)) @ weights + constants
+            out[rows] = units
         return out
 
     def rescaled(self, mean: np.ndarray, scale: np.ndarray) -> DenseModel:
         """Model whose outputs are ``scores * scale + mean``."""
-        weights, constants = self.output_weights * scale[:, None], self.output_constants * scale + mean
-        return DenseModel(self.hidden, weights.astype(np.float32), constants.astype(np.float32))
+        *hidden, (weights, constants) = self.layers
+        last = (weights * scale).astype(np.float32), (constants * scale + mean).astype(np.float32)
+        return DenseModel((*hidden, last))
 
     def reordered(self, order: np.ndarray) -> DenseModel:
         """Model that reads the same columns in another order: first the one that was at ``order[0]``."""
-        first = self.hidden[0]
-        layers = (first._replace(weights=np.ascontiguousarray(first.weights[order])), *self.hidden[1:])
-        return DenseModel(layers, self.output_weights, self.output_constants)
+        (weights, constants), *others = self.layers
+        return DenseModel(((np.ascontiguousarray(weights[order]), constants), *others))
 
     def decided(self, loss: Loss) -> DenseModel:
         """Model after ``Loss.decision``: two competing outputs are reduced to their difference."""
-        weights, constants = loss.decision(self.output_weights.T).T, loss.decision(self.output_constants[None])[0]
-        return DenseModel(self.hidden, np.ascontiguousarray(weights), constants)
+        *hidden, (weights, constants) = self.layers
+        return DenseModel((*hidden, (np.ascontiguousarray(loss.decision(weights)), loss.decision(constants[None])[0])))
 
     def affine_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Weights (n_outputs, n_inputs) and constants of each layer, batch normalisation folded in; ReLU between."""
-        found = []
-        for layer in self.hidden:
-            slope = layer.scale / np.sqrt(layer.variance.astype(np.float64) + EPSILON)
-            found.append((layer.weights.T * slope[:, None], layer.shift - layer.mean * slope))
-        return [*found, (self.output_weights.astype(np.float64), self.output_constants.astype(np.float64))]
+        """Weights (n_outputs, n_inputs) and constants of each layer, in float64; ReLU between them."""
+        return [(weights.T.astype(np.float64), constants.astype(np.float64)) for weights, constants in self.layers]
 
     def to_torch(self) -> Any:
-        """Network as an ``nn.Sequential`` in evaluation mode, with the same predictions; needs PyTorch.
-
-        Returns
-        -------
-        torch.nn.Sequential
-            Linear, BatchNorm1d and ReLU for each hidden layer, then Linear.
-        """
+        """Network as an ``nn.Sequential`` of Linear and ReLU in evaluation mode, with the same predictions; needs PyTorch."""
         require("torch", "torch", "to_torch()")
         import torch
         from torch import nn
 
         parts: list[nn.Module] = []
         with torch.no_grad():
-            for layer in self.hidden:
-                linear = nn.Linear(layer.weights.shape[0], layer.weights.shape[1], bias=False)
-                linear.weight.copy_(torch.from_numpy(layer.weights.T))
-                norm = nn.BatchNorm1d(layer.scale.size, eps=EPSILON)
-                values = (norm.weight, norm.bias, norm.running_mean, norm.running_var)
-                for tensor, array in zip(values, (layer.scale, layer.shift, layer.mean, layer.variance)):
-                    assert tensor is not None
-                    tensor.copy_(torch.from_numpy(array))
-                parts += [linear, norm, nn.ReLU()]
-            output = nn.Linear(self.output_weights.shape[1], self.output_weights.shape[0])
-            output.weight.copy_(torch.from_numpy(self.output_weights))
-            output.bias.copy_(torch.from_numpy(self.output_constants))
-        return nn.Sequential(*parts, output).eval()
+            for weights, constants in self.layers:
+                linear = nn.Linear(*weights.shape)
+                linear.weight.copy_(torch.from_numpy(weights.T))
+                linear.bias.copy_(torch.from_numpy(constants))
+                parts += [linear, nn.ReLU()]
+        return nn.Sequential(*parts[:-1]).eval()
 
 
 class DenseRun(Run):
@@ -181,29 +140,26 @@ class DenseRun(Run):
         seed: tuple[int, ...],
         parts: list[np.ndarray],
     ) -> None:
-        self._prepare(problem, rule, loss, schedule, True)
-        self.hidden, self.design = hidden, design
+        self.hidden = hidden
+        #: Share of the loss of the best constant scores that the networks remove on their own parts, in the mean.
         self.removed = 1.0
-        """Share of the loss of the best constant scores that the networks remove on their own parts, in the mean."""
         rows = [(np.setdiff1d(np.arange(problem.n_samples), part), part) for part in parts]
-        self.n_rows = most_rows(problem.n_samples, schedule.batch_size)
-        self.memory = new_dense_memory(design, rule, rows, hidden, problem.n_outputs, self.n_rows, seed)
-        self._take_costs()
+        # An epoch is cut into equal parts, to one row, none smaller than the batch size: batch normalisation cannot work on a
+        # last batch of one row.
+        self.n_rows = min(problem.n_samples, 2 * schedule.batch_size)
+        memory = new_dense_memory(design, rule, rows, hidden, problem.n_outputs, self.n_rows, seed)
+        super().__init__(problem, rule, loss, schedule, design, memory)
 
     def _products(self) -> tuple[Any, ...]:
         return first_layer_products()
 
     def _cells(self) -> int:
-        units, width = int(self.memory.rest.units[0]), int(self.memory.loop_counters[LoopSlot.WIDTH])
-        return (width + units) * units * self.n_rows * self.memory.rows.shape[0] // 5
+        units = int(self.memory.rest.units[0])
+        return (self.width + units) * units * self.n_rows * self.memory.rows.shape[0] // 5
 
     def _finish(self) -> None:
         """Keep the network with the lowest loss on the rows that it did not train on, and go on with all rows."""
         memory, everything = self.memory, np.arange(self.problem.n_samples)
-        width = int(memory.loop_counters[LoopSlot.WIDTH])
-        if memory.rest.first_average.shape[0] != width:
-            averages = np.zeros((width, memory.weights.shape[2]), dtype=np.float32)
-            memory = self.memory = memory._replace(rest=memory.rest._replace(first_average=averages))
         held_out = [rows[n:].copy() for rows, n in zip(memory.rows, memory.positions[:, 2])]
         if held_out[0].size == 0:
             return
@@ -223,18 +179,17 @@ class DenseRun(Run):
 
     def network(self, number: int = 0) -> DenseModel:
         """Copy a trained network, without the padding of its layers; it has as many outputs as there are targets."""
-        memory, hidden, layers = self.memory, self.hidden, network_of(self.memory.rest, number)
-        averaged = self.training.average_from < memory.loop_counters[LoopSlot.REFINED]
-        row, which = (Row.AVERAGE, 1) if averaged else (Row.VALUE, 0)
-        width, n_outputs = int(memory.loop_counters[LoopSlot.WIDTH]), int(layers.units[-1])
-        weights = (layers.first_average if averaged else memory.weights[number, :width])[:, : hidden[0]].copy()
-        found = []
-        for size, n_next, parts in zip(hidden, (*hidden[1:], n_outputs), views(layers, row, which)):
-            scale, shift, behind, mean, variance = parts
-            found.append(HiddenLayer(weights, *(part[:size].copy() for part in (scale, shift, mean, variance))))
-            weights = behind[:size, :n_next].copy()
-        constants = layers.parameters[row, -n_outputs:].copy()
-        return DenseModel(tuple(found), np.ascontiguousarray(weights.T), constants)
+        memory, hidden, layers = self.memory, self.hidden, self.memory.rest
+        averaged = bool(self.training.average_from < memory.loop_counters[LoopSlot.REFINED])
+        weights = (layers.first_average if averaged else memory.weights[number])[: self.width, : hidden[0]]
+        n_outputs, found = int(layers.units[-1]), []
+        for size, n_next, parts in zip(hidden, (*hidden[1:], n_outputs), views(layers, number, averaged)):
+            scale, shift, behind, mean, variance = (part[:size].astype(np.float64) for part in parts)
+            slope = scale / np.sqrt(variance + EPSILON)
+            found.append(((weights * slope).astype(np.float32), (shift - mean * slope).astype(np.float32)))
+            weights = behind[:, :n_next]
+        constants = layers.parameters[number, Row.AVERAGE if averaged else Row.VALUE, -n_outputs:].copy()
+        return DenseModel((*found, (weights.astype(np.float32), constants)))
 
     def loss_on(self, rows: np.ndarray, number: int = 0) -> float:
         """Mean loss of a network on some rows."""
@@ -274,8 +229,6 @@ def constant_loss(loss: Loss, problem: Problem, rows: np.ndarray) -> float:
     return float(minimize(value, np.zeros(problem.n_outputs), jac=True, method="L-BFGS-B").fun)
 
 
-#: Functions that the loop calls, for the progress of its compilation.
-_N_FUNCTIONS = 42
 #: Seconds between two reports of progress.
 _POLL = 0.05
 #: A network is near chance if it removes less than this share of the loss of the best constant scores: on the rows that it
@@ -328,14 +281,7 @@ class DenseEngine:
             raise ValueError(f"n_init must be at least 1, got {self.n_init!r}")
 
     def fit(
-        self,
-        problem: Problem,
-        rule: Rule,
-        loss: Loss,
-        schedule: Schedule,
-        *,
-        seed: int = 0,
-        progress: Progress | None = None,
+        self, problem: Problem, rule: Rule, loss: Loss, schedule: Schedule, *, seed: int = 0, progress: Progress = None
     ) -> Fit:
         """Select exactly M columns, or M groups of columns, and train a network on them, in one run for each start.
 
@@ -348,7 +294,6 @@ class DenseEngine:
         if schedule.batch_size < 2:
             raise ValueError(f"batch normalisation needs a batch_size of at least 2, got {schedule.batch_size}")
         started = time.perf_counter()
-        announce_compilation(run_dense, _N_FUNCTIONS)
         check_dense_size(problem, problem.n_columns)
         problem, order, group_starts, features = in_canonical_order(problem.densified())
         n_parts = self.n_init if rule.n_features_to_select < rule.n_features else 1
@@ -382,12 +327,12 @@ class DenseEngine:
                 "Use network='pairs', which finds columns that act together, 'additive' or 'linear', raise n_init to train "
                 "more networks, or raise n_features_to_select.",
             )
-        selection = best.selection(seed, started, "dense")
+        model, selection = best.network().decided(loss), best.selection(seed, started, "dense")
         kept = problem.columns_of(selection.support[features])
-        return Fit(selection, best.network().decided(loss).reordered(np.argsort(order[kept], kind="stable")))
+        return Fit(selection, model.reordered(np.argsort(order[kept], kind="stable")))
 
 
-def _run_side_by_side(starts: list[DenseRun], progress: Progress | None) -> None:
+def _run_side_by_side(starts: list[DenseRun], progress: Progress) -> None:
     """Train all starts in threads; report progress and take interrupts in the thread of the caller."""
     stop = threading.Event()
 
@@ -399,13 +344,12 @@ def _run_side_by_side(starts: list[DenseRun], progress: Progress | None) -> None
     with ThreadPoolExecutor(min(len(starts), os.cpu_count() or 1)) as pool:
         futures = [pool.submit(start.train, None, lambda _: stop.is_set()) for start in starts]
         try:
-            while wait(futures, timeout=_POLL).not_done:
+            running = set(futures)
+            while running:
+                done, running = wait(futures, timeout=_POLL)
                 report()
-                for future in futures:
-                    if future.done():
-                        future.result()
-            for future in futures:
-                future.result()
+                for future in done:
+                    future.result()
         finally:
             stop.set()
     report()

@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 class Matrix(NamedTuple):
     """Arrays of a table; those of the other kind are empty."""
 
+    #: (n_samples, n_columns) float32, a dense table.
     values: np.ndarray
-    """(n_samples, n_columns) float32, a dense table."""
-    data: np.ndarray
-    """Non-zeros of a sparse table (CSR), float32."""
-    indices: np.ndarray
-    """Their columns, int32."""
-    indptr: np.ndarray
-    """Where each row begins, int64."""
-    offset: np.ndarray
-    """Implicit value of each column of a sparse table, float32: centred data without densifying."""
-    starts: np.ndarray
-    """(n_features + 1,) int64: the first column of each feature, and the end; empty if every column is a feature of its own.
-    Columns behind the end are always read."""
-    functions: np.ndarray
-    """(n_all_features + 1,) int64: for pairs, the first of the functions of each feature, which follow the columns; else empty.
-    Features that are always read come last."""
+    #: Non-zeros of a sparse table (CSR), float32.
+    data: np.ndarray = np.zeros(0, np.float32)
+    #: Their columns, int32.
+    indices: np.ndarray = np.zeros(0, np.int32)
+    #: Where each row begins, int64.
+    indptr: np.ndarray = np.zeros(0, np.int64)
+    #: Implicit value of each column of a sparse table, float32: centred data without densifying.
+    offset: np.ndarray = np.zeros(0, np.float32)
+    #: (n_features + 1,) int64: the first column of each feature, and the end; empty if every column is a feature of its own.
+    #: Columns behind the end are always read.
+    starts: np.ndarray = np.zeros(0, np.int64)
+    #: (n_all_features + 1,) int64: for pairs, the first of the functions of each feature, which follow the columns; else empty.
+    #: Features that are always read come last.
+    functions: np.ndarray = np.zeros(0, np.int64)
 
 
 def _dense_scores(matrix, rows, weights, width, intercept, scores):
@@ -225,23 +225,6 @@ def _copy_columns(values, keep, out):
 
 
 @njit(**IN_PLACE)
-def _new_positions(keep, width):
-    """Turn the ``width`` column numbers at the front, in rising order, into the new position of each column, or -1.
-
-    In place, from behind: a column never moves up, so nothing is overwritten before it is read.
-    """
-    last = keep.shape[0]
-    for new in range(width - 1, -1, -1):
-        old = keep[new]
-        for j in range(old + 1, last):
-            keep[j] = -1
-        keep[old] = new
-        last = old
-    for j in range(last):
-        keep[j] = -1
-
-
-@njit(**IN_PLACE)
 def _drop_columns(data, indices, indptr, offset, position):
     """Drop columns with a position of -1 in place and renumber the others; return how many entries are left."""
     for j in range(position.shape[0]):
@@ -262,17 +245,6 @@ def _drop_columns(data, indices, indptr, offset, position):
     return free
 
 
-@njit(**IN_PLACE)
-def _find_living(rank, m, order):
-    """Write the positions of the features with a rank up to ``m`` to the front of ``order`` and count them."""
-    n = 0
-    for j in range(rank.shape[0]):
-        if rank[j] <= m:
-            order[n] = j
-            n += 1
-    return n
-
-
 @njit(cache=True, nogil=True)
 def _hash_dense(bits, first, second):
     """Hash each column of a table of float32 numbers, seen as integers."""
@@ -290,16 +262,6 @@ def _hash_sparse(bits, indices, indptr, found):
             z = (np.uint64(bits[p]) << np.uint64(32)) ^ np.uint64(i + 1)
             z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
             found[indices[p]] += (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-
-
-@njit(cache=True, nogil=True)
-def _permute_columns(values, order, row, out):
-    """Copy the columns in another order; ``out`` may be the same table."""
-    for i in range(values.shape[0]):
-        for j in range(order.shape[0]):
-            row[j] = values[i, order[j]]
-        for j in range(order.shape[0]):
-            out[i, j] = row[j]
 
 
 def in_canonical_order(problem: Problem) -> tuple[Problem, np.ndarray, np.ndarray | None, np.ndarray]:
@@ -360,9 +322,10 @@ def in_canonical_order(problem: Problem) -> tuple[Problem, np.ndarray, np.ndarra
         X.has_sorted_indices = False
         X.sort_indices()
     else:
-        out = X if owned else np.empty_like(X)
-        _permute_columns(X, order, np.empty(order.size, dtype=np.float32), out)
-        X = out
+        old, X = X, X if owned else np.empty_like(X)
+        n_rows = max(1, 2**16 // max(1, order.size))  # a few at a time: an owned table is sorted in place
+        for begin in range(0, X.shape[0], n_rows):
+            X[begin : begin + n_rows] = old[begin : begin + n_rows].take(order, axis=1)
     if offset is not None:
         offset = offset if problem.owned else offset.copy()
         offset[:] = offset[order]
@@ -406,24 +369,21 @@ class Design:
         self.sparse = sp.issparse(X)
         self.n_coefficients = X.shape[1]
         self.features = features
-        vector, empty, none = np.zeros(0, np.float32), np.zeros(0, np.int32), np.zeros(0, np.int64)
-        starts = none if starts is None else starts.astype(np.int64)
+        starts = np.zeros(0, np.int64) if starts is None else starts.astype(np.int64)
         if self.sparse:
             X = X.tocsr()
-            fill = np.zeros(X.shape[1], np.float32) if offset is None else offset.astype(np.float32, copy=not owned)
             self.matrix = Matrix(
-                np.zeros((X.shape[0], 0), np.float32),
-                X.data.astype(np.float32, copy=not owned),
-                X.indices.astype(np.int32, copy=not owned),
-                X.indptr.astype(np.int64),
-                fill,
-                starts,
-                none,
+                values=np.zeros((X.shape[0], 0), np.float32),
+                data=X.data.astype(np.float32, copy=not owned),
+                indices=X.indices.astype(np.int32, copy=not owned),
+                indptr=X.indptr.astype(np.int64),
+                offset=(np.zeros(X.shape[1]) if offset is None else offset).astype(np.float32, copy=not owned),
+                starts=starts,
             )
         else:
             values = np.ascontiguousarray(X, dtype=np.float32)
             owned = owned or not np.shares_memory(values, X)
-            self.matrix = Matrix(writeable_view(values), vector, empty, none, vector, starts, none)
+            self.matrix = Matrix(writeable_view(values), starts=starts)
         self.owned = owned
 
     def copy(self) -> Design:
@@ -452,22 +412,22 @@ class Design:
     def find_living(self, rank: np.ndarray, m: int, order: np.ndarray) -> int:
         """Write the positions of the coefficients of features with a rank up to ``m`` to ``order`` and count them."""
         starts = self.matrix.starts
-        if not starts.size:
-            return _find_living(rank, m, order)
-        alive, sizes = rank <= m, np.diff(starts)
-        always = np.arange(starts[-1], self.n_coefficients)
-        columns = np.concatenate([np.flatnonzero(np.repeat(alive, sizes)), always])
+        alive = rank <= m
+        if starts.size:
+            sizes, always = np.diff(starts), np.ones(self.n_coefficients - starts[-1], dtype=bool)
+            self.matrix = self.matrix._replace(starts=np.concatenate([[0], np.cumsum(sizes[alive])]))
+            alive = np.concatenate([np.repeat(alive, sizes), always])
+        columns = np.flatnonzero(alive)
         order[: columns.size] = columns
-        self.matrix = self.matrix._replace(starts=np.concatenate([[0], np.cumsum(sizes[alive])]))
         return columns.size
 
     def keep(self, order: np.ndarray, width: int) -> None:
-        """Keep the columns ``order[:width]``; ``order`` is overwritten."""
+        """Keep the columns ``order[:width]``."""
         values, data, indices, indptr, offset = self.matrix[:5]
         self.n_coefficients = width
         if self.sparse:
-            position = order[: offset.size]
-            _new_positions(position, width)
+            position = np.full(offset.size, -1, dtype=np.int32)
+            position[order[:width]] = np.arange(width, dtype=np.int32)
             left = _drop_columns(data, indices, indptr, offset, position)
             self.matrix = self.matrix._replace(data=data[:left], indices=indices[:left], offset=offset[:width])
             return

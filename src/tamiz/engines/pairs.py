@@ -1,4 +1,11 @@
-"""Fit a second-order model and its mask: screening, pieces of the compiled loop, and the trained curves and joint effects."""
+"""Fit a second-order model and its mask: screening, curves and functions of the columns, products of pairs for the loop.
+
+Products are formed on the fly from a few functions of each feature, never stored. The coefficients of an output are one
+vector: those of the curve columns, then those of the products, row by row (function a of one feature times each function b of
+every later feature). The gate is gamma of the feature for a curve column and ``gamma_i * gamma_j`` for a product; by the product
+rule the gradient of ``gamma_i`` is the sum of ``w * g`` over its curve columns and of ``gamma_j * w * g`` over its products.
+Features that are always read stand behind those that gamma decides over. Their gamma is 1; all else is the same for them.
+"""
 
 from __future__ import annotations
 
@@ -8,73 +15,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numba.extending import register_jitable
 from scipy.linalg import block_diag
 
+from tamiz.core.compiled import FAST_INLINED, INLINED
 from tamiz.core.losses import Loss
-from tamiz.core.rule import BUDGET_TOLERANCE, Rule
+from tamiz.core.rule import BUDGET_TOLERANCE, Rule, expected_size
+from tamiz.engines import loop
 from tamiz.engines.additive import N_KNOTS, AdditiveModel, HatBasis, hat_basis
-from tamiz.engines.compilation import announce_compilation
 from tamiz.engines.contract import Fit, Problem, Progress, check_dense_size
 from tamiz.engines.dense import constant_loss, mean_loss
-from tamiz.engines.design import in_canonical_order
-from tamiz.engines.pair_products import PairDesign
+from tamiz.engines.design import Design, compile_products, gamma_of, in_canonical_order, size_factor
+from tamiz.engines.linear import Run, count_parts, warn_near_chance
 from tamiz.engines.schedule import Schedule
-from tamiz.engines.training import Run, count_parts, warn_near_chance
 from tamiz.pairs.search import screening_scores
-from tamiz.selection import Selection
-
-
-@dataclass(frozen=True, eq=False)
-class Screening:
-    """Hold the features that were screened, and the problem with these alone.
-
-    Parameters
-    ----------
-    problem : Problem
-        Dense, with the columns of the screened features and those that are always read in the order of the table; groups
-        are numbered anew.
-    features : ndarray of int, shape (n_screened,)
-        Numbers of the screened features, ascending.
-    by_evidence : ndarray of int, shape (n_features,)
-        All features, most evidence first; the screened ones are the first of them.
-    best : ndarray of int, shape (n_screened + n_always,)
-        The screened features by their new numbers and, numbered behind them, the columns that are always read; most evidence
-        first.
-    """
-
-    problem: Problem
-    features: np.ndarray
-    by_evidence: np.ndarray
-    best: np.ndarray
-
-    def rule(self, rule: Rule) -> Rule:
-        """Rule of a fit on the screened features.
-
-        Parameters
-        ----------
-        rule : Rule
-            That of all features.
-        """
-        costs = None if rule.costs is None else rule.costs[self.features]
-        return replace(rule, n_features=self.features.size, costs=costs)
-
-    def ranked(self, selection: Selection) -> Selection:
-        """Record of a fit on the screened features as one of all: the others rank behind, by their evidence.
-
-        Parameters
-        ----------
-        selection : Selection
-            Record of the fit on the screened features.
-        """
-        n_screened = self.features.size
-        ranking = np.empty(self.by_evidence.size, dtype=np.int64)
-        ranking[self.by_evidence] = np.arange(1, self.by_evidence.size + 1)
-        ranking[self.features] = selection.ranking
-        assert np.sort(ranking[self.by_evidence[:n_screened]])[-1] == n_screened
-        history = dict(selection.history)
-        if "gamma_path_features" in history:
-            history["gamma_path_features"] = self.features[history["gamma_path_features"]]
-        return replace(selection, support=ranking <= selection.n_features_to_select, ranking=ranking, history=history)
 
 
 def count_screened(by_evidence: np.ndarray, n_screened: int, rule: Rule, share: float = 1.0) -> int:
@@ -113,15 +67,13 @@ def screen(
     seed: int = 0,
     n_best: int | None = None,
     share: float = 1.0,
-) -> Screening:
-    """Keep the features with the most evidence, by :func:`tamiz.pairs.search.screening_scores`; ties by number.
-
-    Columns that are always read stay.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Find the features with the most evidence, by :func:`tamiz.pairs.search.screening_scores`; ties by number.
 
     Parameters
     ----------
     problem : Problem
-        The data; a sparse table is searched as it is, and only the columns that stay are made dense.
+        The data; a sparse table is searched as it is.
     rule : Rule
         With M or a budget: enough features stay to select from, see :func:`count_screened`.
     loss : Loss
@@ -138,40 +90,33 @@ def screen(
 
     Returns
     -------
-    Screening
+    features : ndarray of int, shape (n_screened,)
+        Numbers of the features that stay, ascending.
+    by_evidence : ndarray of int, shape (n_features,)
+        All features, most evidence first; those that stay are the first of them.
+    best : ndarray of int, shape (n_screened + n_always,)
+        The features that stay by their places in ``features`` and, numbered behind them, the columns that are always read; most
+        evidence first.
     """
-    problem.check_groups(rule.n_features)
     n_features = rule.n_features
-    units = np.arange(problem.n_columns) if problem.groups is None else np.array(problem.groups)
-    always = np.flatnonzero(units < 0)
-    units[always] = n_features + np.arange(always.size)
-    scores = np.zeros(n_features + always.size)
+    n_always = 0 if problem.groups is None else int((problem.groups < 0).sum())
+    scores = np.zeros(n_features + n_always)
     # The most expensive ones first: if so few of them do not suffice, nothing is left out in any order.
     first = np.arange(n_features) if rule.costs is None else np.argsort(-rule.costs)
     leaves_out = count_screened(first, n_screened, rule, share) < n_features
     if leaves_out or (n_best is not None and scores.size > n_best):
-        ordered, _, ordered_units, numbers = _in_order(replace(problem, owned=False))
+        ordered, _, units, numbers = _in_order(replace(problem, owned=False))
         scores[numbers] = screening_scores(
             ordered.X,
             problem.targets,
             is_classification=loss.task == "classification",
             sample_weight=problem.sample_weight,
-            groups=None if problem.groups is None else ordered_units,
+            groups=None if problem.groups is None else units,
             seed=seed,
         )
     by_evidence = np.argsort(-scores[:n_features], kind="stable")
     features = np.sort(by_evidence[: count_screened(by_evidence, n_screened, rule, share)])
-    numbers = np.concatenate([features, np.arange(n_features, scores.size)])
-    columns = np.flatnonzero(np.isin(units, numbers))
-    values: Any = problem.X[:, columns]
-    values = (values.toarray() if sp.issparse(values) else np.asarray(values)).astype(np.float32, copy=False)
-    if problem.offset is not None:
-        values = values + problem.offset[columns].astype(np.float32)
-    groups = None
-    if problem.groups is not None:
-        groups = np.where(units[columns] < n_features, np.searchsorted(features, units[columns]), -1)
-    small = Problem(np.ascontiguousarray(values), problem.targets, problem.sample_weight, owned=True, groups=groups)
-    return Screening(small, features, by_evidence, np.argsort(-scores[numbers], kind="stable"))
+    return features, by_evidence, np.argsort(-np.append(scores[features], scores[n_features:]), kind="stable")
 
 
 def _in_order(problem: Problem) -> tuple[Problem, np.ndarray, np.ndarray, np.ndarray]:
@@ -229,18 +174,6 @@ class PairBasis:
     function_features: np.ndarray
     table: np.ndarray
 
-    def starts(self, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-        """First curve column and the first function of each feature, and the ends."""
-        features = np.arange(n_features + 1)
-        return (
-            np.searchsorted(self.column_features[self.hats.groups], features),
-            np.searchsorted(self.function_features, features),
-        )
-
-    def knot_starts(self) -> np.ndarray:
-        """Place of the first knot of each column in ``heights``, and the end."""
-        return np.concatenate([[0], np.cumsum(self.hats.n_knots)])
-
 
 def pair_basis(X: np.ndarray, weights: np.ndarray, column_features: np.ndarray, paired: np.ndarray) -> PairBasis:
     """Make the curves of all columns, and the functions of some features.
@@ -280,8 +213,7 @@ def pair_basis(X: np.ndarray, weights: np.ndarray, column_features: np.ndarray, 
         heights.append(rows)
         functions.append(found)
         features += [feature] * combined.shape[0]
-    empty = np.zeros((X.shape[0], 0))
-    table = np.hstack([curves, *functions] if functions else [curves, empty], dtype=np.float32, casting="same_kind")
+    table = np.hstack([curves, *functions], dtype=np.float32, casting="same_kind")
     return PairBasis(
         hats,
         mean,
@@ -522,6 +454,151 @@ class PairModel:
         return [knots, (np.concatenate(mixes), np.concatenate(constants)), output]
 
 
+@register_jitable(**FAST_INLINED)
+def _dot(a, b):
+    total = np.float32(0.0)
+    for j in range(a.shape[0]):
+        total += a[j] * b[j]
+    return total
+
+
+@register_jitable(**FAST_INLINED)
+def _add_multiple(out, factor, row):
+    for j in range(out.shape[0]):
+        out[j] += factor * row[j]
+
+
+def pair_scores(matrix, rows, folded, width, intercept, scores):
+    """Compute the scores of some rows: curve columns and products, times their folded coefficients."""
+    starts, n_functions = matrix.functions, matrix.functions[-1]
+    n_curves = matrix.values.shape[1] - n_functions
+    for i in range(rows.shape[0]):
+        row = matrix.values[rows[i]]
+        curves, functions = row[:n_curves], row[n_curves:]
+        for c in range(folded.shape[0]):
+            v = folded[c]
+            total = intercept[c] + _dot(v[:n_curves], curves)
+            place = n_curves
+            for feature in range(starts.shape[0] - 1):
+                later = starts[feature + 1]
+                for a in range(starts[feature], later):
+                    end = place + n_functions - later
+                    total += functions[a] * _dot(v[place:end], functions[later:])
+                    place = end
+            scores[i, c] = total
+
+
+def pair_gradient(matrix, rows, score_gradient, gradient, width):
+    """Compute the gradient with respect to the folded coefficients."""
+    starts, n_functions = matrix.functions, matrix.functions[-1]
+    n_curves = matrix.values.shape[1] - n_functions
+    for c in range(gradient.shape[0]):
+        g = gradient[c][:width]
+        for j in range(width):
+            g[j] = np.float32(0.0)
+        for i in range(rows.shape[0]):
+            d = score_gradient[i, c]
+            if d == 0:
+                continue
+            row = matrix.values[rows[i]]
+            functions = row[n_curves:]
+            _add_multiple(g[:n_curves], d, row[:n_curves])
+            place = n_curves
+            for feature in range(starts.shape[0] - 1):
+                later = starts[feature + 1]
+                for a in range(starts[feature], later):
+                    end = place + n_functions - later
+                    _add_multiple(g[place:end], d * functions[a], functions[later:])
+                    place = end
+
+
+@register_jitable(**INLINED)
+def _add_to_feature(matrix, feature, a, b, held_out, out):
+    """Add ``a * b`` to the gradient of a feature's gamma; ``held_out``: divided by ``size_factor``."""
+    if feature >= out.shape[0]:
+        return
+    starts, functions = matrix.starts, matrix.functions
+    factor = np.float32(1.0)
+    if held_out:
+        own = functions[feature + 1] - functions[feature]
+        curves = starts[feature + 1] - starts[feature]
+        factor = np.float32(1.0) / size_factor(curves + own * (functions[-1] - own))
+    out[feature] += factor * a * b
+
+
+def pair_gamma_gradient(matrix, weights, gradient, scratch, gamma, held_out, add, out):
+    """Compute the gradient with respect to gamma by the product rule, or add it to ``out``."""
+    starts, functions = matrix.starts, matrix.functions
+    n = functions.shape[0] - 1
+    if not add:
+        for i in range(out.shape[0]):
+            out[i] = np.float32(0.0)
+    for c in range(weights.shape[0]):
+        w, g = weights[c], gradient[c]
+        for i in range(n):
+            for j in range(starts[i], starts[i + 1]):
+                _add_to_feature(matrix, i, w[j], g[j], held_out, out)
+        place = starts[n]
+        for i in range(n):
+            for _a in range(functions[i], functions[i + 1]):
+                for other in range(i + 1, n):
+                    both = np.float32(0.0)
+                    for _b in range(functions[other], functions[other + 1]):
+                        both += w[place] * g[place]
+                        place += 1
+                    _add_to_feature(matrix, i, gamma_of(gamma, other), both, held_out, out)
+                    _add_to_feature(matrix, other, gamma_of(gamma, i), both, held_out, out)
+
+
+class PairDesign(Design):
+    """Curve columns and functions of a few features, and the products of pairs of them.
+
+    Parameters
+    ----------
+    table : ndarray of float32, shape (n_samples, n_curve_columns + n_functions)
+        The curve columns of each feature, then its functions.
+    starts, functions : ndarray of int, shape (n_all_features + 1,)
+        First curve column and first function of each feature, and the ends; features that are always read come last.
+
+    Examples
+    --------
+    >>> design = PairDesign(np.zeros((5, 18)), np.array([0, 7, 14]), np.array([0, 2, 4]))
+    >>> design.n_coefficients  # two features: seven each, and four products
+    18
+    """
+
+    def __init__(self, table: np.ndarray, starts: np.ndarray, functions: np.ndarray) -> None:
+        super().__init__(table, None, True, starts)
+        self._lay_out(starts, functions)
+
+    def _lay_out(self, starts: np.ndarray, functions: np.ndarray) -> None:
+        starts, functions = starts.astype(np.int64), functions.astype(np.int64)
+        self.matrix = self.matrix._replace(starts=starts, functions=functions)
+        self.n_coefficients = int(starts[-1] + np.sum(np.diff(functions) * (functions[-1] - functions[1:])))
+
+    @property
+    def products(self) -> tuple[Any, ...]:
+        """Compiled functions of the linear loop."""
+        return compile_products(pair_scores, pair_gradient, pair_gamma_gradient, fastmath=frozenset())
+
+    def find_living(self, rank: np.ndarray, m: int, order: np.ndarray) -> int:
+        """Write the positions of the coefficients that stay to ``order`` and count them; keep their columns of the table."""
+        starts, functions = self.matrix.starts, self.matrix.functions
+        stays = np.concatenate([rank <= m, np.ones(starts.size - 1 - rank.size, dtype=bool)])
+        curves, of_functions = np.repeat(stays, np.diff(starts)), np.repeat(stays, np.diff(functions))
+        later = np.repeat(functions[1:], np.diff(functions))
+        products = [own & of_functions[first:] for own, first in zip(of_functions, later)]
+        coefficients = np.flatnonzero(np.concatenate([curves, *products]))
+        order[: coefficients.size] = coefficients
+        values = self.matrix.values[:, np.concatenate([curves, of_functions])]
+        self.matrix = self.matrix._replace(values=np.ascontiguousarray(values))
+        self._lay_out(*(np.concatenate([[0], np.cumsum(np.diff(ends)[stays])]) for ends in (starts, functions)))
+        return coefficients.size
+
+    def keep(self, order: np.ndarray, width: int) -> None:
+        """Nothing to do: :meth:`find_living` has dropped the columns."""
+
+
 #: Features that are screened: for each one that is selected, one for so many rows up to a limit, and at the least.
 SCREENED_PER_SELECTED, ROWS_PER_SCREENED, MOST_BY_ROWS, FEWEST_SCREENED = 2, 25, 40, 8
 #: Features, those with the most evidence, whose products are in the model: with all of them a wide model would have many
@@ -529,19 +606,6 @@ SCREENED_PER_SELECTED, ROWS_PER_SCREENED, MOST_BY_ROWS, FEWEST_SCREENED = 2, 25,
 MOST_PAIRED = 64
 #: A model is near chance if it removes less than this share of the loss of the best constant scores on its training rows.
 NEAR_CHANCE = 0.1
-
-
-def expected_size(rule: Rule) -> int:
-    """M or, with a budget, about how many features it pays for.
-
-    Examples
-    --------
-    >>> expected_size(Rule(9, 4)), expected_size(Rule(3, 0, costs=[1, 2, 3], budget=4))
-    (4, 2)
-    """
-    if rule.costs is None or rule.budget is None:
-        return rule.n_features_to_select
-    return min(rule.n_features, max(1, int(rule.budget / rule.costs.mean())))
 
 
 def automatic_n_screened(n_samples: int, n_features_to_select: int) -> int:
@@ -595,14 +659,7 @@ class PairEngine:
     n_screened: int | None = None
 
     def fit(
-        self,
-        problem: Problem,
-        rule: Rule,
-        loss: Loss,
-        schedule: Schedule,
-        *,
-        seed: int = 0,
-        progress: Progress | None = None,
+        self, problem: Problem, rule: Rule, loss: Loss, schedule: Schedule, *, seed: int = 0, progress: Progress = None
     ) -> Fit:
         """Select exactly M columns, or M groups of columns, and train curves and joint effects of them, in one run.
 
@@ -612,36 +669,45 @@ class PairEngine:
             raise ValueError(f"joint effects need at least 2 rows to train on, got {problem.n_samples}")
         problem.check_groups(rule.n_features)
         started = time.perf_counter()
-        announce_compilation(Run.compiled_loop)
         n_screened = self.n_screened or automatic_n_screened(problem.n_samples, expected_size(rule))
         share = 1.0 if self.n_screened else float(SCREENED_PER_SELECTED)
-        screened = screen(problem, rule, loss, n_screened, seed, MOST_PAIRED, share)
-        small, small_rule = screened.problem, screened.rule(rule)
-        check_dense_size(small, (N_KNOTS - 1) * small.n_columns)
-        small, order, units, numbers = _in_order(small)
-        paired = np.flatnonzero(np.isin(numbers, screened.best[:MOST_PAIRED]))
-        basis = pair_basis(small.X, small.unit_weights(), units, paired)
+        features, by_evidence, best = screen(problem, rule, loss, n_screened, seed, MOST_PAIRED, share)
+        costs = None if rule.costs is None else rule.costs[features]
+        small_rule = replace(rule, n_features=features.size, costs=costs)
+        screened = problem.part(np.isin(np.arange(rule.n_features), features))
+        check_dense_size(screened, (N_KNOTS - 1) * screened.n_columns)
+        small, order, units, numbers = _in_order(screened.densified())
+        basis = pair_basis(small.X, small.unit_weights(), units, np.flatnonzero(np.isin(numbers, best[:MOST_PAIRED])))
+        ends = np.arange(numbers.size + 1)
+        starts = np.searchsorted(units[basis.hats.groups], ends), np.searchsorted(basis.function_features, ends)
+        design = PairDesign(basis.table, *starts)
+        design.features = numbers[: features.size]
         n_parts = count_parts(schedule, small_rule, small.n_samples, overfits=True)
-        design = PairDesign(basis.table, *basis.starts(numbers.size))
-        design.features = numbers[: small_rule.n_features]
-        run = Run(small, small_rule, loss, schedule, design, n_parts, seed, self.fit_intercept)
+        memory = loop.new_memory(design, small_rule, small.targets, schedule.batch_size, seed, n_parts)
+        run = Run(small, small_rule, loss, schedule, design, memory, self.fit_intercept)
         run.train(progress)
+        coefficients = run.coefficients()
         selection = run.selection(seed, started, "pairs")
-        kept = np.append(selection.support, np.ones(numbers.size - selection.support.size, dtype=bool))[numbers]
-        model = _trained_model(basis, run, order, numbers, kept)
-        columns = screened.problem.columns_of(selection.support)
-        _report_chance(model, small, np.argsort(order, kind="stable")[columns], loss)
-        selection = screened.ranked(selection)
-        return Fit(replace(selection, seconds=time.perf_counter() - started), model)
+        kept = np.append(selection.support, np.ones(numbers.size - features.size, dtype=bool))[numbers]
+        model = _trained_model(basis, *coefficients, order, numbers, kept)
+        _report_chance(model, small, np.argsort(order, kind="stable")[screened.columns_of(selection.support)], loss)
+        # The features that were not screened rank behind, by their evidence.
+        ranking = np.empty(rule.n_features, dtype=np.int64)
+        ranking[by_evidence] = np.arange(1, rule.n_features + 1)
+        ranking[features] = selection.ranking
+        history = dict(selection.history)
+        if "gamma_path_features" in history:
+            history["gamma_path_features"] = features[history["gamma_path_features"]]
+        support, seconds = ranking <= selection.n_features_to_select, time.perf_counter() - started
+        return Fit(replace(selection, support=support, ranking=ranking, history=history, seconds=seconds), model)
 
 
-def _trained_model(basis: PairBasis, run: Run, order: np.ndarray, numbers: np.ndarray, kept: np.ndarray) -> PairModel:
+def _trained_model(
+    basis: PairBasis, coef: np.ndarray, intercept: np.ndarray, order: np.ndarray, numbers: np.ndarray, kept: np.ndarray
+) -> PairModel:
     """Model of a finished run, which reads the columns of the kept features in the order of the table."""
-    n_curves = int(run.design.matrix.starts[-1])
-    weights, intercept = (part.astype(np.float64) for part in run.release())
-    coef, intercept = run.loss.decision(weights.T).T, run.loss.decision(intercept[None])[0]
-
     columns = np.flatnonzero(kept[basis.column_features])  # side by side, not in the order of the table
+    n_curves = int(basis.hats.sizes[columns].sum())
     knots, heights, constants = zip(*basis.hats.heights(coef[:, :n_curves], columns), strict=True)
     knots = [part * basis.deviation[j] + basis.mean[j] for part, j in zip(knots, columns)]
     in_table = np.argsort(order[columns], kind="stable")
@@ -651,7 +717,7 @@ def _trained_model(basis: PairBasis, run: Run, order: np.ndarray, numbers: np.nd
         np.concatenate([heights[j] for j in in_table], axis=1),
         intercept + np.sum(constants, axis=0),
     )
-    starts = basis.knot_starts()
+    starts = np.concatenate([[0], np.cumsum(basis.hats.n_knots)])
     places = np.concatenate([np.arange(starts[j], starts[j + 1]) for j in columns[in_table]])
     rows = np.flatnonzero(kept[basis.function_features])
     features = basis.function_features[rows]

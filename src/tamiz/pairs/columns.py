@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from tamiz._utils.names import suggest
 from tamiz._utils.validation import check_table
+from tamiz.core.gates import column_mask, read_groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,52 +109,36 @@ def read_columns(X: Any, *, categorical: Any = None, groups: Any = None) -> Colu
         values.sum_duplicates()
         values.eliminate_zeros()
     names = names or [f"x{index}" for index in range(values.shape[1])]
-    if groups is None:
-        return ColumnTable(values, names, list(np.arange(values.shape[1])[:, None]), mask, levels)
-    labels = np.asarray(groups, dtype=object)
-    if labels.shape != (len(names),):
-        raise ValueError(f"groups must hold one label for each of the {len(names)} columns, got shape {labels.shape}.")
-    members: dict[Any, list[int]] = {}
-    for index, label in enumerate(labels):
-        members.setdefault(label, []).append(index)
-    for indices in members.values():
-        if len(indices) > 1 and mask[indices].any():
-            name = names[indices[0]]
-            raise ValueError(f"Column {name!r} is categorical and in a group with others; give one of the two.")
-    return ColumnTable(values, [str(label) for label in members], list(map(np.array, members.values())), mask, levels)
+    numbers, labels = read_groups(groups, len(names), dict(zip(names, range(len(names)))))
+    members = members_of(numbers)
+    for indices in members:
+        if indices.size > 1 and mask[indices].any():
+            raise ValueError(
+                f"Column {names[indices[0]]!r} is categorical and in a group with others; give one of the two."
+            )
+    return ColumnTable(values, names if labels is None else labels.tolist(), members, mask, levels)
+
+
+def members_of(numbers: np.ndarray) -> list[np.ndarray]:
+    """List the columns of each group, given the number of the group of each column, from 0 on without gaps.
+
+    Examples
+    --------
+    >>> [members.tolist() for members in members_of(np.array([0, 1, 0]))]
+    [[0, 2], [1]]
+    """
+    return np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers))[:-1]) if numbers.size else []
 
 
 def _categorical_mask(X: Any, categorical: Any, names: list[str]) -> np.ndarray:
     shape = X.shape if hasattr(X, "shape") else np.shape(X)
     n_inputs = int(shape[1]) if len(shape) == 2 else 0
-    mask = np.zeros(n_inputs, dtype=bool)
-    if categorical is None:
-        return mask
     if isinstance(categorical, str) and categorical == "auto":
-        for index, name in enumerate(getattr(X, "columns", [])):
-            kind = str(getattr(X[name], "dtype", "")).lower()
-            mask[index] = any(word in kind for word in ("object", "str", "categor", "enum", "bool"))
-        return mask
-    if isinstance(categorical, str) or not isinstance(categorical, (Sequence, np.ndarray)):
-        raise ValueError(f"categorical must be None, 'auto' or a sequence of columns, got {categorical!r}.")
-    entries = list(categorical)
-    if entries and all(isinstance(entry, (bool, np.bool_)) for entry in entries):
-        if len(entries) != n_inputs:
-            raise ValueError(
-                f"categorical as a mask needs {n_inputs} entries, one for each column, got {len(entries)}."
-            )
-        return np.asarray(entries, dtype=bool)
-    for entry in entries:
-        if isinstance(entry, str):
-            if entry not in names:
-                hint = suggest(entry, names) if names else " X has no column names: give indices."
-                raise ValueError(f"categorical names {entry!r}, which is no column of X.{hint}")
-            mask[names.index(entry)] = True
-        elif isinstance(entry, (int, np.integer)) and -n_inputs <= entry < n_inputs:
-            mask[int(entry)] = True
-        else:
-            raise ValueError(f"categorical holds {entry!r}; give names of columns or indices from 0 to {n_inputs - 1}.")
-    return mask
+        kinds = [str(getattr(X[name], "dtype", "")).lower() for name in getattr(X, "columns", [])]
+        words = ("object", "str", "categor", "enum", "bool")
+        return np.array([any(word in kind for word in words) for kind in kinds or [""] * n_inputs], dtype=bool)
+    known = {name: place for place, name in enumerate(names)} or None
+    return column_mask(categorical, n_inputs, known, "categorical")
 
 
 def _encode_frame(X: Any, mask: np.ndarray) -> tuple[Any, dict[str, dict[float, str]]]:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from tamiz._utils.names import suggest
 from tamiz._utils.pictures import Grid, draw
+from tamiz.core.gates import column_number
 from tamiz.pairs.columns import ColumnTable
 from tamiz.pairs.target import PairTarget
 
@@ -286,13 +286,7 @@ class PairSearch:
         column : int or str
             The column.
         """
-        if isinstance(column, str):
-            if column not in self.names:
-                raise ValueError(f"There is no column {column!r}.{suggest(column, self.names)}")
-            return self.names.index(column)
-        if not -len(self.names) <= column < len(self.names):
-            raise ValueError(f"There is no column {column}; indices go from 0 to {len(self.names) - 1}.")
-        return int(column) % len(self.names)
+        return column_number(column, len(self.names), {name: place for place, name in enumerate(self.names)}, "plot")
 
     def plot(self, first: int | str | None = None, second: int | str | None = None, *, ax: Any = None) -> Any:
         """Draw a pair: share of the classes, or mean of the target, over both columns.

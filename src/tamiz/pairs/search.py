@@ -17,10 +17,10 @@ from tamiz._utils.names import pick_name
 from tamiz._utils.progress import ProgressBar
 from tamiz.pairs.basis import make_basis
 from tamiz.pairs.blocks import Best, search_all, split
-from tamiz.pairs.columns import ColumnTable, read_columns
-from tamiz.pairs.evidence import Judge
+from tamiz.pairs.columns import ColumnTable, members_of, read_columns
 from tamiz.pairs.result import Pair, PairSearch
 from tamiz.pairs.target import (
+    Judge,
     PairTarget,
     TailFit,
     additive_residuals,
@@ -187,11 +187,7 @@ class Evidence:
         #: approximate p value of that pair, not below that of the strongest of all pairs without effect.
         self.partners, self.partner_log_p = np.full(n_columns, -1), np.zeros(n_columns)
         self.note = ""
-
-    @property
-    def n_tests(self) -> int:
-        """Number of pairs that were searched."""
-        return count_pairs(self.degrees)
+        self.n_tests = count_pairs(self.degrees)
 
 
 def count_pairs(degrees: np.ndarray) -> int:
@@ -449,9 +445,7 @@ def screening_scores(
     n_samples, n_columns = X.shape
     weights = np.ones(n_samples) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     weights = weights / weights.sum()
-    numbers = np.arange(n_columns) if groups is None else np.asarray(groups)
-    order = np.argsort(numbers, kind="stable")
-    members = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if n_columns else []
+    members = members_of(np.arange(n_columns) if groups is None else np.asarray(groups))
     values = sp.csc_array(X) if sp.issparse(X) else X
     table = ColumnTable(values, [str(i) for i in range(len(members))], members, np.zeros(n_columns, dtype=bool))
     if n_samples < MIN_SAMPLES:

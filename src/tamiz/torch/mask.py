@@ -17,7 +17,7 @@ from tamiz._utils.pictures import Bars, Grid, draw
 from tamiz._utils.validation import resolve_n_features_to_select
 from tamiz.core import Rule, Slot
 from tamiz.core.gates import read_gates
-from tamiz.core.step import check_strength
+from tamiz.core.rule import check_strength
 from tamiz.torch.fold import masked
 from tamiz.torch.state import SCHEDULE, StatefulMask
 from tamiz.torch.stepping import MaskHandle, Stepper, find_stepping_optimizer

@@ -1,4 +1,4 @@
-"""The progress line about compiling: shown when something is compiled, not when it comes from the cache."""
+"""While numba compiles: a progress line, not where the cache has it, and signals that are neither lost nor raised inside."""
 
 import importlib.util
 import signal
@@ -23,28 +23,27 @@ def test_a_compilation_is_announced_and_a_cached_one_is_not(tmp_path, capsys):
     source = tmp_path / "small_kernel.py"
     source.write_text("from numba import njit\n\n@njit(cache=True)\ndef twice(x):\n    return 2 * x\n")
     first = load(source, "small_kernel")
-    announce_compilation(first.twice)
-    announce_compilation(first.twice)
+    announce_compilation(first.twice, 1)
     assert first.twice(3) == 6
     assert capsys.readouterr().err.count("compiling the engine for this machine") == 1
     assert first.twice(4) == 8
     again = load(source, "small_kernel")
-    announce_compilation(again.twice)
+    announce_compilation(again.twice, 1)
     assert again.twice(3) == 6
     assert sum(again.twice.stats.cache_hits.values()) == 1
     assert capsys.readouterr().err == ""
 
 
-class PressCtrlC(event.Listener):
-    """Sends the signal when a function of this name begins to be compiled."""
+class Press(event.Listener):
+    """Sends a signal when a function of this name begins to be compiled."""
 
-    def __init__(self, name, times=1):
-        self.name, self.times = name, times
+    def __init__(self, name, which=signal.SIGINT, times=1):
+        self.name, self.which, self.times = name, which, times
 
     def on_start(self, event):
         if event.data["dispatcher"].py_func.__name__ == self.name:
             for _ in range(self.times):
-                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(self.which)
 
     def on_end(self, event):
         pass
@@ -62,18 +61,25 @@ def kernels(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["outer", "inner"])
-def test_an_interrupt_waits_until_the_function_is_compiled(kernels, name):
-    before = signal.getsignal(signal.SIGINT)
-    with event.install_listener("numba:compile", PressCtrlC(name)), pytest.raises(KeyboardInterrupt):
-        kernels.outer(3)
-    assert len(kernels.outer.signatures) == len(kernels.inner.signatures) == 1
-    assert signal.getsignal(signal.SIGINT) is before
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_waits_until_the_function_is_compiled(kernels, name, which):
+    def handler(number, frame):
+        assert len(kernels.outer.signatures) == len(kernels.inner.signatures) == 1
+        raise KeyboardInterrupt
+
+    before = signal.signal(which, handler)
+    try:
+        with event.install_listener("numba:compile", Press(name, which)), pytest.raises(KeyboardInterrupt):
+            kernels.outer(3)
+        assert signal.getsignal(which) is handler
+    finally:
+        signal.signal(which, before)
     assert kernels.outer(3) == 7
 
 
 def test_a_second_interrupt_does_not_wait(kernels):
     before = signal.getsignal(signal.SIGINT)
-    with event.install_listener("numba:compile", PressCtrlC("inner", times=2)), pytest.raises(KeyboardInterrupt):
+    with event.install_listener("numba:compile", Press("inner", times=2)), pytest.raises(KeyboardInterrupt):
         kernels.outer(3)
     assert kernels.outer.signatures == []
     assert signal.getsignal(signal.SIGINT) is before
@@ -82,7 +88,7 @@ def test_a_second_interrupt_does_not_wait(kernels):
 def test_other_threads_and_an_ignored_signal_are_left_alone(kernels):
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with event.install_listener("numba:compile", PressCtrlC("inner")):
+        with event.install_listener("numba:compile", Press("inner")):
             assert kernels.outer(3) == 7
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
@@ -95,14 +101,14 @@ def test_other_threads_and_an_ignored_signal_are_left_alone(kernels):
 
 
 def test_a_loop_whose_functions_could_not_be_read_was_interrupted():
-    def numba_on_ctrl_c(*arguments):
-        raise TypeError("_get_wrapper_address() missing 1 required positional argument: 'sig'")
+    def failing(message):
+        def function(*arguments):
+            raise TypeError(message)
 
-    def wrong_arguments(*arguments):
-        raise TypeError("too many arguments")
+        return function
 
     assert call_loop(max, 1, 2) == 2
     with pytest.raises(KeyboardInterrupt):
-        call_loop(numba_on_ctrl_c, 1)
+        call_loop(failing("_get_wrapper_address() missing 1 required positional argument: 'sig'"), 1)
     with pytest.raises(TypeError, match="too many"):
-        call_loop(wrong_arguments, 1)
+        call_loop(failing("too many arguments"), 1)

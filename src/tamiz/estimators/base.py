@@ -29,7 +29,7 @@ from tamiz.engines.schedule import Schedule
 from tamiz.estimators.chooser import Choices, choose, cv_results
 from tamiz.estimators.effects import PairEffect, contributions, joint_effects, record_effects
 from tamiz.estimators.least_squares import calibrate, exchange_columns, fit_ridge
-from tamiz.estimators.networks import NETWORKS, Dense, Network, Pairs, TorchNetwork, find_network
+from tamiz.estimators.networks import AUTOMATIC_NETWORKS, NETWORKS, Dense, Network, Pairs, TorchNetwork, find_network
 from tamiz.estimators.passes import SELECTION_ROWS, Stream, fit_in_passes, has_rare_class
 from tamiz.estimators.training import GATING_PARAMETERS, Auto, NamedParameters, Options, Training, is_auto
 from tamiz.rows.exact import DEVIATIONS
@@ -597,7 +597,8 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         estimator
         """
         check_is_fitted(self)
-        network = self.network_ if "network" in self.selection_.choices else self.network
+        choice = self.selection_.choices.get("network")
+        network = self.network if choice is None else AUTOMATIC_NETWORKS[choice["chosen"]]
         return clone(self).set_params(n_features_to_select=n_features_to_select, network=network)
 
     def fit_copies(self, sizes: Sequence[int], X: Any, y: Any, sample_weight: Any = None) -> Iterator[tuple[int, Any]]:

@@ -11,14 +11,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import Parallel, delayed
+from scipy import special
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 
 from tamiz._utils.names import pick_name
-from tamiz.estimators.networks import AUTOMATIC_NETWORKS, NETWORKS, find_network
+from tamiz.estimators.networks import AUTOMATIC_NETWORKS, find_network
 from tamiz.estimators.training import Auto, is_auto
 from tamiz.rows.rows import Rows
 
@@ -30,21 +32,6 @@ SelectionRule = str | float
 class Choice:
     """Record what was tried and what was taken.
 
-    Parameters
-    ----------
-    candidates : sequence
-        Values that were tried, the simplest first.
-    scores : ndarray, shape (n_candidates, n_splits)
-        Score of each on each inner fold; NaN where a candidate could not be fitted.
-    position : int
-        Which candidate was taken.
-    rule : str or float
-        How: a rule of :func:`choose_simplest`, or "guarded" (:func:`choose_guarded`).
-    scoring : str
-        What the scores are.
-    reasons : dict of str to str
-        Why a candidate could not be fitted, by its text.
-
     Examples
     --------
     >>> choice = Choice([1, 2], np.array([[0.5, 0.7], [0.9, 0.9]]), 1, "best", "accuracy")
@@ -52,12 +39,12 @@ class Choice:
     (2, [0.6, 0.9])
     """
 
-    candidates: Sequence[Any]
-    scores: np.ndarray
-    position: int
-    rule: SelectionRule
+    candidates: Sequence[Any]  # the simplest first
+    scores: np.ndarray  # of each on each inner fold; NaN where it was not fitted
+    position: int  # of the one that was taken
+    rule: SelectionRule  # of choose_simplest, or "guarded"
     scoring: str
-    reasons: dict[str, str] | None = None
+    reasons: dict[str, str] | None = None  # why a candidate was not fitted, or was left
 
     @property
     def chosen(self) -> Any:
@@ -90,14 +77,7 @@ def standard_errors(scores: np.ndarray) -> np.ndarray:
 
 
 def choose_simplest(scores: np.ndarray, rule: SelectionRule = "one_se") -> int:
-    """Find the first candidate whose mean score is near enough to the best.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (n_candidates, n_splits)
-        Scores on held-out folds, the simplest candidate first; candidates with NaN are never taken.
-    rule : {"one_se", "best"} or float, default="one_se"
-        "one_se": within one standard error of the best mean, "best": the best mean, a number: within that much of it.
+    """Find the first candidate within one standard error ("one_se"), 0 ("best") or a number of the best mean score.
 
     Examples
     --------
@@ -116,34 +96,29 @@ def choose_simplest(scores: np.ndarray, rule: SelectionRule = "one_se") -> int:
     return int(np.flatnonzero(mean >= mean[best] - slack - 1e-12)[0])
 
 
-def choose_guarded(row_scores: np.ndarray, limit: float = 1.0) -> int:
-    """Take the first candidate, unless others are better by more than ``limit`` standard errors of the paired gain.
+def choose_guarded(row_scores: np.ndarray, limit: float = 1.0, first_limit: float | None = None) -> int:
+    """Take the first candidate, unless others are better by more than ``first_limit`` standard errors of the paired gain.
 
-    Of these it is the first that the best of them does not beat by more than that.
-
-    Parameters
-    ----------
-    row_scores : ndarray, shape (n_candidates, n_rows)
-        A score of each held-out row under each candidate; candidates with NaN are not taken.
-    limit : float, default=1.0
-        Standard errors that a gain must exceed.
+    Of these it is the first that the best of them does not beat by more than ``limit``, which ``first_limit`` is by default.
+    Candidates with NaN in their scores of the held-out rows, shape (n_candidates, n_rows), are not taken.
 
     Examples
     --------
     >>> choose_guarded(np.array([[0.0, 1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 1.0]]))
     1
-    >>> choose_guarded(np.array([[0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 1.0, 1.0]]))
-    0
+    >>> scores = np.array([[0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 1.0, 1.0]])
+    >>> choose_guarded(scores), choose_guarded(scores, first_limit=0.0)
+    (0, 1)
     """
 
-    def is_beyond(gains: np.ndarray) -> np.ndarray:
-        return gains.mean(axis=1) > limit * np.nan_to_num(standard_errors(gains), nan=np.inf)
+    def is_beyond(gains: np.ndarray, limit: float) -> np.ndarray:
+        return gains.mean(axis=1) > np.nan_to_num(limit * standard_errors(gains), nan=np.inf)
 
-    better = np.flatnonzero(is_beyond(row_scores - row_scores[0]))
+    better = np.flatnonzero(is_beyond(row_scores - row_scores[0], limit if first_limit is None else first_limit))
     if not better.size:
         return 0
     best = better[row_scores[better].mean(axis=1).argmax()]
-    return int(better[np.flatnonzero(~is_beyond(row_scores[best] - row_scores[better]))[0]])
+    return int(better[np.flatnonzero(~is_beyond(row_scores[best] - row_scores[better], limit))[0]])
 
 
 #: Training rows and test rows.
@@ -153,21 +128,10 @@ Scorer = Callable[[Any, Any, Any], float]
 
 
 def inner_folds(rows: Rows, task: str, cv: Any, seed: int, purpose: str) -> list[Split]:
-    """Split the rows of a fit into inner folds that respect their groups or their time.
+    """Split rows of a weight above 0 into inner folds that respect classes, and their groups or their time.
 
-    Parameters
-    ----------
-    rows : Rows
-        The rows; those of weight 0 are in no part of a split.
-    task : {"classification", "regression"}
-        Classes are stratified.
-    cv : int, splitter, iterable of splits or None
-        A number of folds, shuffled by ``seed`` (at most the rows, or groups, of the smallest class); None is 5; else as in
-        scikit-learn's ``check_cv``, for the rows as given.
-    seed : int
-        Seed of the shuffle.
-    purpose : str
-        The parameter that needs the folds, for messages.
+    A number of folds (None is 5) is at most that of the rows, or groups, of the smallest class; all else is read by
+    scikit-learn's ``check_cv``. Messages name the ``purpose``.
 
     Examples
     --------
@@ -180,8 +144,8 @@ def inner_folds(rows: Rows, task: str, cv: Any, seed: int, purpose: str) -> list
     """
     n_folds = 5 if cv is None else cv
     if not isinstance(n_folds, numbers.Integral):
-        folds = check_cv(cv, rows.y, classifier=task == "classification").split(rows.source, rows.y, rows.groups)
-        splits = [(rows.weighted(train), rows.weighted(test)) for train, test in folds]
+        given = check_cv(cv, rows.y, classifier=task == "classification").split(rows.source, rows.y, rows.groups)
+        splits = [(rows.weighted(train), rows.weighted(test)) for train, test in given]
         if not splits or any(part.size == 0 for fold in splits for part in fold):
             raise ValueError(f"cv gives no split, or one without rows of a weight above 0; {purpose} needs both parts.")
         return splits
@@ -189,35 +153,35 @@ def inner_folds(rows: Rows, task: str, cv: Any, seed: int, purpose: str) -> list
         raise ValueError(f"cv must be at least 2 folds, got {cv!r}.")
     if rows.groups is not None and rows.time is not None:
         raise ValueError("inner folds follow groups or time, not both: leave one of them out.")
-    y, counted = rows.y[rows.used], rows.used
-    groups = None if rows.groups is None else rows.groups[counted]
+    y, groups = rows.y[rows.used], None if rows.groups is None else rows.groups[rows.used]
     if rows.time is not None:
-        found = _forward_folds(rows.time[counted], y, task, int(n_folds))
-    elif not has_classes(y, task):
-        units = y.shape[0] if groups is None else 2 * np.unique(groups).size
-        if units < 4:
-            raise ValueError(
-                f"{purpose} needs at least 4 rows, or 2 groups of rows, to split into folds, got {y.shape[0]}; give a value."
-            )
-        n_folds = min(int(n_folds), units // 2)
-        kind: Any = KFold if groups is None else GroupKFold
-        found = list(kind(n_folds, shuffle=True, random_state=seed).split(y, groups=groups))
+        found = _forward_folds(rows.time[rows.used], y, task, int(n_folds))
     else:
-        label, count = smallest_class(y, groups)
-        if count < 2:
+        classified, units = has_classes(y, task), np.arange(len(y)) if groups is None else groups
+        classes = y.ravel() if classified else np.zeros(len(y))
+        counts = {label: np.unique(units[classes == label]).size for label in np.unique(classes).tolist()}
+        rare = min(counts, key=lambda label: counts[label])
+        most = counts[rare] if classified or groups is not None else counts[rare] // 2
+        if most < 2 and classified:
             what = "row" if groups is None else "group of rows"
             raise ValueError(
-                f"Class {label!r} has 1 {what}, but {purpose} needs at least 2 of each class, one to learn from and one to "
+                f"Class {rare!r} has 1 {what}, but {purpose} needs at least 2 of each class, one to learn from and one to "
                 "score. Leave that class out, join it with another, or give a value."
             )
-        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
-        folds = kind(min(int(n_folds), count), shuffle=True, random_state=seed)
-        found = list(folds.split(np.zeros(y.shape[0]), y.ravel(), groups))
-        if groups is not None:
-            found = [fold for fold in found if fold[1].size and np.unique(y[fold[0]]).size == np.unique(y).size]
+        if most < 2:
+            raise ValueError(
+                f"{purpose} needs at least 4 rows, or 2 groups of rows, to split into folds, got {len(y)}; give a value."
+            )
+        kinds: Any = (StratifiedKFold, StratifiedGroupKFold) if classified else (KFold, GroupKFold)
+        folds = kinds[groups is not None](min(int(n_folds), most), shuffle=True, random_state=seed)
+        found = [
+            (train, test)
+            for train, test in folds.split(classes, classes, groups)
+            if test.size and np.unique(classes[train]).size == len(counts)
+        ]
     if not found:
         raise ValueError(f"{purpose} needs inner folds, and no split of the rows trains on every class; give a value.")
-    return [(counted[train], counted[test]) for train, test in found]
+    return [(rows.used[train], rows.used[test]) for train, test in found]
 
 
 def _forward_folds(time: np.ndarray, y: np.ndarray, task: str, n_folds: int) -> list[Split]:
@@ -244,21 +208,6 @@ def has_classes(y: np.ndarray, task: str) -> bool:
     return task == "classification" and (y.ndim == 1 or y.shape[1] == 1)
 
 
-def smallest_class(y: np.ndarray, groups: np.ndarray | None = None) -> tuple[Any, int]:
-    """Find the class with the fewest rows, or groups of rows, and how many it has.
-
-    Examples
-    --------
-    >>> smallest_class(np.array(["a", "b", "b"])), smallest_class(np.array([0, 0, 1, 1]), np.array([1, 2, 3, 3]))
-    (('a', 1), (1, 1))
-    """
-    labels, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
-    if groups is not None:
-        counts = np.array([np.unique(groups[codes == code]).size for code in range(labels.size)])
-    place = int(counts.argmin())
-    return labels[place].item() if hasattr(labels[place], "item") else labels[place], int(counts[place])
-
-
 #: Beginnings of the names of scikit-learn's scores that subtract predictions from targets.
 _SCORES_OF_NUMBERS = (
     *("r2", "explained_variance", "max_error", "neg_max_error", "neg_mean_", "neg_median_", "neg_root_"),
@@ -269,16 +218,7 @@ _SCORES_OF_NUMBERS = (
 def find_scorer(estimator: Any, scoring: Any, y: np.ndarray, task: str) -> tuple[str, Scorer]:
     """Look up the name and the function of a ``scoring``.
 
-    Parameters
-    ----------
-    estimator : estimator
-        What is scored.
-    scoring : str, callable or None
-        As in scikit-learn; None is the balanced accuracy for classes, R2 for numbers, the accuracy for labels.
-    y : ndarray
-        The target.
-    task : {"classification", "regression"}
-        What it holds.
+    None is the balanced accuracy for classes, R2 for numbers, the accuracy for labels.
 
     Examples
     --------
@@ -307,13 +247,6 @@ def row_scores(predicted: np.ndarray, y: np.ndarray, task: str) -> np.ndarray:
 
     For classes it is 1 for a hit, weighted so that every class counts the same; for labels the share that is right; for
     numbers minus the squared error in units of the variance of the target, the mean over outputs.
-
-    Parameters
-    ----------
-    predicted, y : ndarray, shape (n_rows,) or (n_rows, n_outputs)
-        Predictions and truth.
-    task : {"classification", "regression"}
-        What they hold.
 
     Examples
     --------
@@ -392,24 +325,9 @@ def choose_n_features(
     watch: Watch | None = None,
     n_jobs: int | None = None,
 ) -> Choice:
-    """Choose M by the scores of fits with each value on inner folds.
+    """Choose one of ascending values of M by the scores of fits on inner folds; all else of ``base`` is decided.
 
-    Parameters
-    ----------
-    base : estimator
-        With everything but M decided; its ``scoring`` is used.
-    values : sequence of int
-        Values of M, ascending.
-    rows : Rows
-        The rows of the fit.
-    splits : sequence of (train rows, test rows)
-        The inner folds.
-    rule : {"one_se", "best"} or float, default="one_se"
-        See :func:`choose_simplest`.
-    watch : Watch or None, default=None
-        Reports the inner fits.
-    n_jobs : int or None, default=None
-        Folds that run at a time, as in joblib.
+    ``n_jobs`` folds run at a time.
     """
     name, scorer = find_scorer(base, base.scoring, rows.y, base._task)
     watch = Watch() if watch is None else watch
@@ -433,43 +351,132 @@ def _score_path(
     return [scores[m] for m in values]
 
 
-#: Standard errors by which a network must beat the simplest one on held-out rows. Linear tables with 100 rows are left falsely in
-#: .04 of 120; a ring and a product are found in .87 and .93 of 30.
-NETWORK_LIMIT = 1.5
+#: Rows, columns and directions of the residuals that :func:`find_evidence` reads; pairs that it tests exactly.
+MOST_ROWS, MOST_COLUMNS, MOST_DIRECTIONS, N_EXACT = 1_000, 2_000, 3, 200
+#: Evidence that curves or products need to be tried: a p value of 0.05, corrected for all tests; from the second on, any gain
+#: on held-out rows will do.
+LEAST_EVIDENCE, STRONG_EVIDENCE = math.log(20), math.log(10_000)
+#: Folds on which they are compared, standard errors by which they must beat the simplest, and by which one fold is enough.
+NETWORK_FOLDS, NETWORK_LIMIT, CLEAR_LIMIT = 2, 1.0, 3.0
+#: Products are trained for so many outputs at most; hidden layers instead for more, and beside them for so many rows.
+PAIR_OUTPUTS, DENSE_ROWS = 3, 500
+
+
+def find_evidence(values: Any, residuals: np.ndarray, seed: int, *, equal_variances: bool) -> tuple[float, float]:
+    """Test whether residuals of a linear model depend on curves of single columns, and on products of two.
+
+    The part of the square of each column that is no line, and products of two columns, are correlated with the leading
+    directions of the residuals. Of many rows a sample is read, of many columns those that have most to do with the residuals.
+
+    With ``equal_variances`` all rows vary alike without an effect, else as their residuals do (White 1980). Returns
+    ``-log(p) - log(number of tests)`` of the strongest curve and the strongest product.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 10))
+    >>> for residuals in (X[:, [3]] ** 2 - 1, X[:, [3]] * X[:, [4]], np.random.default_rng(1).normal(size=(200, 1))):
+    ...     print([evidence > LEAST_EVIDENCE for evidence in find_evidence(X, residuals, 0, equal_variances=False)])
+    [True, False]
+    [False, True]
+    [False, False]
+    """
+    if len(residuals) > MOST_ROWS:
+        rows = np.sort(np.random.default_rng(seed).choice(len(residuals), MOST_ROWS, replace=False))
+        values, residuals = values[rows], residuals[rows]
+    left, sizes, _ = np.linalg.svd(residuals - residuals.mean(axis=0), full_matrices=False)
+    left = left[:, :MOST_DIRECTIONS][:, sizes[:MOST_DIRECTIONS] > 1e-9].astype(np.float32)
+    n_rows, n_columns = values.shape
+    if n_columns > MOST_COLUMNS:
+        squares = values.multiply(values) if sp.issparse(values) else np.square(values)
+        pull = np.abs(np.hstack([values.T @ left, squares.T @ left])).max(axis=1, initial=0.0)
+        values = values[:, np.sort(np.argsort(-pull, kind="stable")[:MOST_COLUMNS])]
+    values = values.toarray() if sp.issparse(values) else values
+    columns = np.clip((values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-9), -3, 3).astype(np.float32)
+    columns -= columns.mean(axis=0)
+    curves = np.square(columns)
+    variance = curves.mean(axis=0)
+    curves -= variance + columns * ((curves * columns).mean(axis=0) / np.maximum(variance, 1e-9))
+    found = np.full(2, -np.inf)
+    for direction in left.T:
+        strength = np.abs((columns.T * direction) @ columns)
+        np.fill_diagonal(strength, 0.0)
+        first = np.argsort(-strength.max(axis=1), kind="stable")[:N_EXACT]
+        products = columns[:, first] * columns[:, strength[first].argmax(axis=1)]
+        products -= products.mean(axis=0)
+        row_variance = np.full(n_rows, 1 / n_rows) if equal_variances else np.square(direction)
+        n_pairs = max(1, len(strength) * (len(strength) - 1) // 2)
+        for place, (functions, n_tests) in enumerate(((curves, n_columns), (products, n_pairs))):
+            error = np.sqrt(row_variance @ np.square(functions))
+            z = np.abs(direction @ functions) / np.maximum(error, 1e-3)
+            log_p = special.log_ndtr(-z.max(initial=0.0)) + math.log(2 * n_tests * left.shape[1])
+            found[place] = max(found[place], -log_p)
+    return float(found[0]), float(found[1])
 
 
 def choose_network(base: Any, rows: Rows, splits: Sequence[Split], watch: Watch) -> Choice:
-    """Choose the simplest network that no other beats clearly on the rows that were held out, row by row.
+    """Choose the simplest network that no other beats clearly on rows that were held out, row by row.
 
-    The simplest comes first. A later one is left as soon as it is not better on the folds so far.
+    The residuals of the simplest network say which others are tried, on two of the folds. The second is read by those that were
+    better than all simpler ones on the first, unless that was clear already.
     """
-    names = [name for name in AUTOMATIC_NETWORKS if name in NETWORKS]
-    order = np.concatenate([test for _, test in splits])
-    by_row, reasons = np.full((len(names), order.size), np.nan), {}
-    ends = np.cumsum([len(test) for _, test in splits])
-    watch.start("network", len(names) * len(splits))
-    for place, name in enumerate(names):
-        candidate = clone(base).set_params(network=name)
-        try:
-            # A network that fails on a fold says so by its score; its warnings would only repeat that. The lock is there
-            # because the filters of warnings belong to the whole process.
-            with _QUIET, warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                for (train, test), end in zip(splits, ends, strict=True):
-                    model = candidate.fit_prepared(candidate.prepare(*rows.take(train)[:3]), progress=watch)
-                    X, y = rows.take(test)[:2]
-                    by_row[place, end - len(test) : end] = row_scores(model.predict(X), y, base._task)
-                    watch(done=1)
-                    if end < ends[-1] and by_row[place, :end].mean() <= by_row[0, :end].mean() and place:
-                        reasons[name] = f"left after {end} of {ends[-1]} held-out rows: no better than {names[0]}"
-                        break
-        except (MemoryError, ValueError) as error:
-            if place == 0:
-                raise
-            reasons[name] = str(error)
-    by_fold = np.array([[part.mean() for part in np.split(scores, ends[:-1])] for scores in by_row])
+    names, splits = list(AUTOMATIC_NETWORKS), splits[-NETWORK_FOLDS:]
+    watch.start("network", 1 + len(names) * len(splits))
+    X, y, weight = rows.take(rows.used)[:3]
+    simplest = clone(base).set_params(network=AUTOMATIC_NETWORKS[names[0]])
+    data = simplest.prepare(X, y, weight)
+    simplest = simplest.fit_prepared(data, progress=watch)
+    watch(done=1)
+    truth, n_outputs = data.target.values, data.loss.decision(data.target.values[:1]).shape[1]
+    if numeric := base._task == "regression":
+        guess = (simplest._scores(X) - data.target.mean) / data.target.scale
+    else:
+        guess = 2 * simplest.predict_proba(X)[:, -truth.shape[1] :] - 1
+    residuals = (truth - guess) * data.sample_weight[:, None]
+    curves, products = find_evidence(data.table.values, residuals, base.random_state, equal_variances=numeric)
+    reasons = {}
+    if curves < LEAST_EVIDENCE:
+        reasons["additive"] = "not tried: no sign of curves"
+    for name in ("pair search", "pairs", "mlp"):
+        if products < LEAST_EVIDENCE and (name != "pair search" or curves < LEAST_EVIDENCE):
+            reasons[name] = "not tried: no sign of columns that act together"
+        elif name != "mlp" and n_outputs > PAIR_OUTPUTS:
+            reasons[name] = f"not tried: {n_outputs} outputs"
+        elif name == "mlp" and n_outputs <= PAIR_OUTPUTS and len(y) < DENSE_ROWS:
+            reasons[name] = f"not tried: fewer than {DENSE_ROWS} rows"
+    running, folds = [place for place, name in enumerate(names) if name not in reasons], list[np.ndarray]()
+    # A network that fails on a fold says so by its score; its warnings would only repeat that. The lock is there because the
+    # filters of warnings belong to the whole process.
+    with _QUIET, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for train, test in splits:
+            if len(running) == 1 or (folds and choose_guarded(np.hstack(folds), CLEAR_LIMIT)):
+                break
+            folds.append(np.full((len(names), len(test)), np.nan))
+            X, y = rows.take(test)[:2]
+            best, better = -math.inf, list[int]()
+            for place in running:
+                model = clone(base).set_params(network=AUTOMATIC_NETWORKS[names[place]])
+                try:
+                    model = model.fit_prepared(model.prepare(*rows.take(train)[:3]), progress=watch)
+                except (MemoryError, ValueError) as error:
+                    if place == 0:
+                        raise
+                    reasons[names[place]] = str(error)
+                    continue
+                folds[-1][place] = row_scores(model.predict(X), y, base._task)
+                watch(done=1)
+                mean = np.hstack([scores[place] for scores in folds]).mean()
+                if mean > best:
+                    best, better = mean, [*better, place]
+                else:
+                    reasons[names[place]] = "no better than simpler ones"
+            running = better
+    folds = folds or [np.full((len(names), 1), np.nan)]
+    by_fold = np.column_stack([scores.mean(axis=1) for scores in folds])
     scoring = "balanced_accuracy" if has_classes(rows.y, base._task) else base._task
-    return Choice(names, by_fold, choose_guarded(by_row, NETWORK_LIMIT), "guarded", scoring, reasons)
+    is_strong = max(curves, products) > STRONG_EVIDENCE
+    position = choose_guarded(np.hstack(folds), NETWORK_LIMIT, 0.0 if is_strong else None)
+    return Choice(names, by_fold, position, "guarded", scoring, reasons)
 
 
 def choose(
@@ -483,25 +490,9 @@ def choose(
 ) -> Choices:
     """Choose network and M of an estimator by inner cross-validation; prefer the simplest candidate.
 
-    Parameters
-    ----------
-    estimator : E2EFSClassifier or E2EFSRegressor
-        Its parameters; it is not changed.
-    rows : Rows
-        The rows of its fit.
-    counts : (int, int)
-        The least and the largest M that are possible.
-    seed : int
-        Seed of the inner fits and folds.
-    values : sequence of int or None, default=None
-        Values of M of a path, which is chosen from elsewhere; None: M is that of the estimator.
-    progress : callable or None, default=None
-        Called with the parameter that is chosen, the inner fits that are done and their number; what it raises ends the
-        search.
-
-    Returns
-    -------
-    Choices
+    ``counts`` are the least and the largest M that are possible, ``values`` those of a path, which is chosen from elsewhere.
+    ``progress`` is called with the parameter that is chosen, the inner fits that are done and their number; what it raises
+    ends the search.
     """
     chosen, watch = Choices(), Watch(progress)
     auto = estimator.n_features_to_select if isinstance(estimator.n_features_to_select, Auto) else Auto()
@@ -515,7 +506,7 @@ def choose(
     if is_auto(base.network):
         splits = inner_folds(rows, base._task, base.cv, seed, "network='auto'")
         choice = chosen.choices["network"] = choose_network(base, rows, splits, watch)
-        chosen.parameters["network"] = choice.chosen
+        chosen.parameters["network"] = AUTOMATIC_NETWORKS[choice.chosen]
     if automatic:
         assert values is not None
         base.set_params(**chosen.parameters)

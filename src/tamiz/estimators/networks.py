@@ -257,9 +257,6 @@ def _n_starts(n_init: int | str, automatic: int, training: Training) -> int:
     return schedules.PAPER_STARTS if training.recipe == "paper" else automatic
 
 
-#: What ``network="auto"`` tries, the simplest first; names that ``NETWORKS`` does not have are left out.
-AUTOMATIC_NETWORKS = ("linear", "additive", "pairs", "mlp")
-
 #: The names of the parameter ``network``.
 NETWORKS: dict[str, Network] = {
     "linear": Linear(),
@@ -267,6 +264,15 @@ NETWORKS: dict[str, Network] = {
     "pairs": Pairs(),
     "mlp": Dense(),
     "auto": Automatic(),
+}
+
+#: What ``network="auto"`` may try, the simplest first. Pairs that are screened to M columns keep those with the most evidence.
+AUTOMATIC_NETWORKS: dict[str, str | Network] = {
+    "linear": "linear",
+    "additive": "additive",
+    "pair search": Pairs(n_screened=1),
+    "pairs": "pairs",
+    "mlp": "mlp",
 }
 
 

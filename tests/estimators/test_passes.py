@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,6 +15,7 @@ from sklearn.base import clone
 from tamiz import E2EFSClassifier, E2EFSRegressor
 from tamiz.estimators import base, passes
 from tamiz.estimators.training import Training
+from tamiz.rows.sources import as_source
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 N, F, TRUE = 4000, 40, [3, 11, 17, 25, 38]
@@ -157,38 +163,48 @@ def test_bad_input(call, message, tmp_path):
         call(tmp_path)
 
 
-def test_a_worker_that_is_killed_costs_its_blocks_not_the_fit(tmp_path):
-    """Three real workers; one is killed with SIGKILL while blocks are read. The selection is the same."""
+def test_a_worker_that_is_killed_in_each_pass_costs_its_blocks_not_the_fit(tmp_path):
+    """Three real workers; while blocks of a pass wait for it, one is killed with SIGKILL. The selection is the same."""
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
     da = pytest.importorskip("dask.array", reason="dask is not installed")
-    import os
-    import signal
-    import threading
-    import time
+    training = Training(max_memory=400 * passes.BYTES_PER_VALUE * F)
+    reference = E2EFSClassifier(1, l2=0.1, random_state=0, training=training).fit(memory_map(tmp_path), Y)
+    killed = []
 
-    def slow(block):
-        time.sleep(0.3)
-        return block
+    class Deadly:
+        """A Dask source, of which each pass loses a worker."""
 
-    reference = E2EFSClassifier(5, l2=0.1, random_state=0).fit(memory_map(tmp_path), Y)
+        def __init__(self, source, client):
+            self.source, self.client = source, client
+            self.n_columns, self.n_rows, self.names = source.n_columns, source.n_rows, source.names
+
+        def map_blocks(self, function, columns=None):
+            marker = tmp_path / f"pass {len(killed)}"
+
+            def wait(rows, targets, start):
+                while not marker.exists():
+                    time.sleep(0.01)
+                return function(rows, targets, start)
+
+            def kill():
+                while not (busy := [worker for worker, tasks in self.client.processing().items() if tasks]):
+                    time.sleep(0.01)
+                killed.append(self.client.run(os.getpid, workers=busy[:1])[busy[0]])
+                os.kill(killed[-1], signal.SIGKILL)
+                marker.touch()
+
+            thread = threading.Thread(target=kill)
+            thread.start()
+            yield from self.source.map_blocks(wait, columns)
+            thread.join()
+
     with (
-        distributed.LocalCluster(
-            n_workers=3, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
-        ) as cluster,
+        distributed.LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
         distributed.Client(cluster) as client,
     ):
-        table = da.from_array(X, chunks=(200, F)).map_blocks(slow, dtype=X.dtype)
-        killed = []
-
-        def kill():
-            time.sleep(1.0)
-            killed.append(next(iter(client.run(os.getpid).values())))
-            os.kill(killed[0], signal.SIGKILL)
-
-        thread = threading.Thread(target=kill)
-        thread.start()
-        clf = E2EFSClassifier(5, l2=0.1, random_state=0).fit(table, da.from_array(Y, chunks=200))
-        thread.join()
-    assert killed
+        table = as_source(da.from_array(X, chunks=(200, F)), da.from_array(Y, chunks=200))
+        clf = clone(reference).fit(Deadly(table, client), None)
+    assert [(one.n_columns, one.n_sampled) for one in clf.passes_] == [(F, 400), (13, 1000), (1, N)]
+    assert len(set(killed)) == 3
     np.testing.assert_array_equal(clf.ranking_, reference.ranking_)
     np.testing.assert_array_equal(clf.coef_, reference.coef_)

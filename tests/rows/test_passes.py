@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from tamiz.errors import SourceError
 from tamiz.rows import sources
 from tamiz.rows.passes import describe_block, hash_rows, read_sample
-from tamiz.rows.sources import as_source, in_blocks
+from tamiz.rows.sources import as_frames, as_source, in_blocks
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 N, F = 3000, 7
@@ -134,7 +134,17 @@ def test_the_hash_is_uniform_and_depends_on_the_seed():
     assert abs(np.corrcoef(first[:-1].astype(float), first[1:].astype(float))[0, 1]) < 0.01
 
 
+def mixed_partitions(folder):
+    """A Dask data frame of which one partition holds text in a column of numbers."""
+    dask = pytest.importorskip("dask", reason="dask is not installed")
+    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+    one = FRAME[:5].to_pandas()
+    parts = [dask.delayed(part) for part in (one, one.astype({"x2": object}).assign(x2="high"))]
+    return dd.from_delayed(parts, meta=one, verify_meta=False), "y"
+
+
 BAD = [
+    (mixed_partitions, "A block holds object, not numbers"),
     (lambda folder: (folder / "none.parquet", "y"), "There is no file"),
     (lambda folder: (str(folder / "*.parquet"), "y"), "No file matches"),
     (lambda folder: (FRAME.lazy(), "yy"), "There is no column 'yy'.*'y'"),
@@ -150,6 +160,11 @@ BAD = [
 def test_bad_sources(make, message, tmp_path):
     with pytest.raises(SourceError, match=message):
         read_sample(as_source(*make(tmp_path)), 10)
+
+
+def test_partitions_of_another_type_are_no_study(tmp_path):
+    with pytest.raises(SourceError, match="Parts of the table have other columns or types"):
+        read_sample(as_frames(*mixed_partitions(tmp_path)), 10)
 
 
 def test_files_of_different_schemas_are_named(tmp_path):

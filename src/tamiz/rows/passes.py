@@ -244,7 +244,9 @@ class Reservoir:
             self._trim()
 
     def _trim(self) -> None:
-        joined = [_concatenate([part[k] for part in self._parts]) for k in range(4)]
+        stack = np.concatenate if isinstance(self._parts[0][0], np.ndarray) else join_frames
+        rows, *others = zip(*self._parts, strict=True)
+        joined = [stack(rows), *map(np.concatenate, others)]
         if len(joined[2]) > self.n_rows:
             chosen = np.sort(np.argpartition(joined[3], self.n_rows)[: self.n_rows])
             joined = [values[chosen] for values in joined]
@@ -262,13 +264,26 @@ class Reservoir:
         return (X, y, rows) if (order == np.arange(len(rows))).all() else (X[order], y[order], rows[order])
 
 
-def _concatenate(parts: list[Any]) -> Any:
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
+def join_frames(parts: Sequence[Any]) -> Any:
+    """Stack polars frames of the same columns; types of numbers may differ, and a part without values has no type.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> join_frames([pl.DataFrame({"a": [1]}), pl.DataFrame({"a": [None]}), pl.DataFrame({"a": [2.5]})])["a"].to_list()
+    [1.0, None, 2.5]
+    >>> join_frames([pl.DataFrame({"a": [1]}), pl.DataFrame({"a": ["x"]})])
+    Traceback (most recent call last):
+    tamiz.errors.SourceError: Parts of the table have other columns or types: 'a' is Int64 and String.
+    """
     import polars as pl
 
+    kinds: dict[str, Any] = {}
+    for name, kind in ((name, kind) for part in parts for name, kind in part.schema.items() if kind != pl.Null):
+        if (kinds.setdefault(name, kind) == pl.String) != (kind == pl.String):  # would become text
+            raise SourceError(f"Parts of the table have other columns or types: {name!r} is {kinds[name]} and {kind}.")
     try:
-        return pl.concat(parts, how="vertical_relaxed")  # a partition without values has no type
+        return pl.concat(parts, how="vertical_relaxed")
     except pl.exceptions.PolarsError as error:
         raise SourceError(f"Parts of the table have other columns or types: {str(error).splitlines()[0]}") from None
 

@@ -17,6 +17,7 @@ from tamiz._utils.extras import require
 from tamiz._utils.text import list_some, quote
 from tamiz._utils.validation import Encoded
 from tamiz.errors import TableError
+from tamiz.rows.passes import join_frames
 from tamiz.tables.columns import drop_unusable_columns
 from tamiz.tables.names import ReadOptions, find_columns
 from tamiz.tables.table import DataTable, as_table, column_names, columns_of_frame, load_polars
@@ -300,14 +301,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         batch = columns_of_frame(X, range(len(names)), names)
         draws = pl.int_range(n_seen, n_seen + batch.height, dtype=pl.UInt64, eager=True).hash(seed=0)
         batch, n_seen = batch.with_columns(draws.alias(_DRAW)), n_seen + batch.height
-        for name, kind in ({} if sample is None else sample.schema).items():
-            other = batch.schema.get(name)
-            if pl.Null not in (kind, other) and (kind == pl.String) != (other == pl.String):
-                raise TableError(f"These rows do not fit those before: column {quote(name)} holds {other}, not {kind}.")
-        try:
-            sample = batch if sample is None else pl.concat([sample, batch], how="vertical_relaxed")
-        except pl.exceptions.PolarsError as error:
-            raise TableError(f"These rows do not fit those before: {str(error).splitlines()[0]}") from None
+        sample = batch if sample is None else join_frames([sample, batch])
         if sample.height > _SAMPLE_ROWS:
             sample = sample.filter(pl.col(_DRAW).rank("ordinal") <= _SAMPLE_ROWS)
         self.fit(sample.drop(_DRAW))

@@ -267,7 +267,7 @@ def test_held_out_rows_alone_move_gamma(framework, build, table):
     options = {"warmup": 2, "ramp": 60, "held_out": framework.held_out(*table)}
     framework.fit(model, (noise, noise[:, 0]), options, 15, lr=0.0)
     torch.testing.assert_close(mask.gamma.detach(), expected, rtol=1e-4, atol=1e-4)
-    with pytest.raises(ValueError, match="held_out gives no batches"):
+    with pytest.raises(ValueError, match="the data gives no batches"):
         framework.fit(build()[1], table, {"held_out": []}, 1)
 
 

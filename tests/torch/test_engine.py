@@ -147,7 +147,7 @@ def test_predictions_come_in_pieces():
 @pytest.mark.parametrize(
     ("build", "error", "message"),
     [
-        (lambda n, k: nn.Linear(n, 7), ValueError, r"must give 3 output\(s\) per row, shape \(2, 3\) for 2 rows"),
+        (lambda n, k: nn.Linear(n, 7), ValueError, r"must give 3 output\(s\) per row: for 2 rows \(2, 3\)"),
         (lambda n, k: "net", TypeError, "must return a torch module, it returned 'net'"),
     ],
 )
@@ -157,7 +157,7 @@ def test_bad_networks(build, error, message):
 
 
 def test_bad_settings():
-    with pytest.raises(ValueError, match="device must be the name of a device"):
+    with pytest.raises(ValueError, match="device must be one of torch"):
         TorchEngine(ThreeLayerNet, device="gpu")
     with pytest.raises(ValueError, match="n_init must be at least 1"):
         TorchEngine(ThreeLayerNet, n_init=0)

@@ -118,7 +118,7 @@ class EndlessBatches:
     def __init__(self, loader: Iterable[Any]) -> None:
         if isinstance(loader, Iterator):
             raise TypeError(
-                "data must be something that can be gone through again and again, such as a DataLoader; not an iterator"
+                "data must be something to go through again and again, such as a DataLoader; not an iterator"
             )
         self.loader, self._generator = loader, getattr(loader, "generator", None)
         self._begin_epoch()
@@ -204,9 +204,7 @@ class ParquetRows(IterableDataset[Any]):
         present, targets = scan.collect_schema().names(), [target] if isinstance(target, str) else list(target)
         missing = [name for name in (*targets, *(columns or ())) if name not in present]
         if missing:
-            raise ValueError(
-                f"there is no column {missing[0]!r} in {self.source}; there are {', '.join(present[:8])}, ..."
-            )
+            raise ValueError(f"there is no column {missing[0]!r} in {self.source}: {', '.join(present[:8])}, ...")
         if batch_size < 1 or block_rows < batch_size:
             raise ValueError(f"batch_size={batch_size} must be at least 1 and at most block_rows={block_rows}")
         self.columns = [name for name in present if name not in targets] if columns is None else list(columns)
@@ -242,8 +240,7 @@ class ParquetRows(IterableDataset[Any]):
             whole = len(block[0]) // self.batch_size * self.batch_size
             yield from zip(*(values[:whole].split(self.batch_size) for values in block))
             rest = [values[whole:] for values in block]
-        # A single row cannot go through batch normalisation.
-        if len(rest[0]) > 1 or end - begin == 1 or (len(rest[0]) == 1 and self.batch_size == 1):
+        if len(rest[0]) > 1 or len(rest[0]) == end - begin:  # a single row cannot go through batch normalisation
             yield rest[0], rest[1]
 
 
@@ -312,7 +309,7 @@ def make_batches(data: Any, like: torch.Tensor, batch_size: int, seed: int) -> E
         lengths = {len(tensor) for tensor in tensors}
         if len(lengths) != 1 or lengths == {0}:
             raise ValueError(
-                f"the parts of data must have the same number of rows, at least one; got {sorted(lengths)}"
+                f"the parts of data must have the same number of rows, at least one, got {sorted(lengths)}"
             )
         x = tensors[0].detach()
         if x.device.type == "cpu" and x.is_floating_point():
@@ -321,6 +318,4 @@ def make_batches(data: Any, like: torch.Tensor, batch_size: int, seed: int) -> E
         return EndlessBatches(TensorBatches(there, batch_size, seed))
     if isinstance(data, Iterable):
         return EndlessBatches(data)
-    raise TypeError(
-        f"data must be a tuple of tensors (X, y) or an iterable of batches such as a DataLoader, got {type(data).__name__}"
-    )
+    raise TypeError(f"data must be a tuple of tensors (X, y) or an iterable of batches, got {type(data).__name__}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -12,8 +12,9 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import nn
 
+from tamiz.torch.batches import EndlessBatches
 from tamiz.torch.mask import FeatureMask, find_masks
-from tamiz.torch.stepping import MaskHandle
+from tamiz.torch.stepping import MaskHandle, holds
 
 UNITS = ("fraction", "steps", "epochs")
 
@@ -53,11 +54,10 @@ class MaskCallback:
         held_out: Iterable[Any] | None = None,
     ) -> None:
         self.warmup, self.ramp, self.limit, self.unit = warmup, ramp, limit, unit
-        self.stop_when_closed = stop_when_closed
-        self.held_out = held_out
+        self.stop_when_closed, self.held_out = stop_when_closed, held_out
         # With an underscore behind, as skorch tells parameters from the rest.
         self.handles_: list[MaskHandle] = []
-        self.rows_: Iterator[Any] | None = None
+        self.rows_: EndlessBatches | None = None
         self.was_open_ = True
 
     def __getstate__(self) -> dict[str, Any]:
@@ -79,17 +79,15 @@ class MaskCallback:
             "max_steps": None if limit is None else max(1, round(limit * factor)),
         }
 
-    def _attach(self, model: nn.Module, optimizers: Iterable[Any], epoch: float, total: float) -> None:
+    def _attach(self, model: nn.Module, optimizers: Sequence[Any], epoch: float, total: float) -> None:
         """Attach each mask to the optimizer that holds its gamma; all of them, or none and an error."""
         self._detach()  # what a fit that ended with an error may have left
-        optimizers, schedule = list(optimizers), self.in_steps(epoch, total)
+        schedule = self.in_steps(epoch, total)
         try:
             for name, mask in find_masks(model).items():
-                holding = [optimizer for optimizer in optimizers if holds(optimizer, mask)]
+                holding = [optimizer for optimizer in optimizers if holds(optimizer, mask.gamma)]
                 if not holding:
-                    raise ValueError(
-                        f"no optimizer holds gamma of the mask {name!r}; build it from the parameters of the whole model"
-                    )
+                    raise ValueError(f"no optimizer holds gamma of the mask {name!r}: build it from all parameters")
                 self.handles_.append(mask.attach(holding[0], **schedule))
         except Exception:
             self._detach()
@@ -109,13 +107,11 @@ class MaskCallback:
         self._detach()
         for name, mask in find_masks(model).items():
             if not mask.closed:
-                warnings.warn(
-                    f"the fit ended before the mask {name!r} was closed: {mask.n_alive} features are alive, "
+                text = f"the fit ended before the mask {name!r} was closed: {mask.n_alive} features are alive, "
+                text += (
                     f"{mask.n_features_to_select} are to be selected. Train longer, shorten warmup and ramp, or call "
-                    "mask.finalize()",
-                    ConvergenceWarning,
-                    stacklevel=2,
                 )
+                warnings.warn(f"{text}mask.finalize()", ConvergenceWarning, stacklevel=2)
 
     def _must_forget(self, model: nn.Module) -> bool:
         """Whether evaluations since the last call, or before, were made with an open mask and must not count."""
@@ -125,26 +121,16 @@ class MaskCallback:
     def _must_stop(self, model: nn.Module) -> bool:
         return self.stop_when_closed and all_closed(model)
 
-    def _move_by_held_out_rows(self, model: nn.Module, loss_of: Callable[[Any], torch.Tensor]) -> None:
-        """Send the gradient of a batch of held-out rows to gamma."""
-        masks = [mask for mask in find_masks(model).values() if not mask.closed]
+    def _move_by_held_out_rows(self, model: nn.Module, optimizer: Any, loss_of: Callable[[Any], torch.Tensor]) -> None:
+        """Send the gradient of a batch of held-out rows to gamma of the open masks that an optimizer holds."""
+        masks = [mask for mask in find_masks(model).values() if not mask.closed and holds(optimizer, mask.gamma)]
         if self.held_out is None or not masks:
             return
-        batch = None if self.rows_ is None else next(self.rows_, None)
-        if batch is None:
-            self.rows_ = iter(self.held_out)
-            batch = next(self.rows_, None)
-        if batch is None:
-            raise ValueError("held_out gives no batches")
+        self.rows_ = EndlessBatches(self.held_out) if self.rows_ is None else self.rows_
         with ExitStack() as stack, torch.enable_grad():
             for mask in masks:
                 stack.enter_context(mask.held_out())
-            loss_of(batch).backward()
-
-
-def holds(optimizer: Any, mask: FeatureMask) -> bool:
-    """Whether gamma is among the parameters of an optimizer."""
-    return any(p is mask.gamma for group in optimizer.param_groups for p in group["params"])
+            loss_of(next(self.rows_)).backward()
 
 
 def labelled_masks(model: nn.Module) -> dict[str, FeatureMask]:

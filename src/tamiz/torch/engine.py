@@ -19,7 +19,7 @@ from tamiz.errors import DivergenceError
 from tamiz.selection import Selection
 from tamiz.torch.mask import FeatureMask
 from tamiz.torch.pruning import prune
-from tamiz.torch.state import SCHEDULE
+from tamiz.torch.state import schedule_of
 from tamiz.torch.trainer import StepReport, checked_device, decay_groups, seeded, train
 
 #: Rows that go through a network at once when it predicts.
@@ -50,13 +50,10 @@ class NetworkModel:
     def __init__(
         self, module: nn.Module, loss: str, mean: np.ndarray | None = None, scale: np.ndarray | None = None
     ) -> None:
-        self.module = module
-        self.loss = loss
-        self.mean = mean
-        self.scale = scale
+        self.module, self.loss, self.mean, self.scale = module, loss, mean, scale
 
     def rescaled(self, mean: np.ndarray, scale: np.ndarray) -> NetworkModel:
-        """Return the model whose outputs are ``scores * scale + mean``."""
+        """Make a model whose outputs are ``scores * scale + mean``."""
         return NetworkModel(self.module, self.loss, mean, scale)
 
     def affine_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -102,7 +99,7 @@ class NetworkModel:
         return [*layers, (weights, offset)]
 
     def scores(self, X: Any, offset: np.ndarray | None = None) -> np.ndarray:
-        """Return the outputs of the network, two competing ones reduced to their difference.
+        """Compute the outputs of the network, two competing ones reduced to their difference.
 
         Parameters
         ----------
@@ -120,7 +117,7 @@ class NetworkModel:
 
     @torch.no_grad()
     def outputs(self, X: Any, offset: np.ndarray | None = None) -> np.ndarray:
-        """Return what the network itself gives, float64."""
+        """Compute the plain outputs of the network, float64."""
         device = next((p.device for p in self.module.parameters()), torch.device("cpu"))
         pieces = []
         for begin in range(0, X.shape[0], ROWS_AT_ONCE):
@@ -184,13 +181,11 @@ class TorchEngine:
         """
         if schedule.gamma_rows == "held-out":
             raise ValueError(
-                "gamma_rows='held-out' is not available for networks of PyTorch: use network='mlp', or 'auto' or 'joint'"
+                "gamma_rows='held-out' is not there for networks of PyTorch: use network='mlp', or 'joint'"
             )
         problem.check_groups(rule.n_features)
-        rows = problem.dense()
-        tensors = tuple(
-            torch.as_tensor(part).to(self.device) for part in (rows, problem.targets, problem.unit_weights())
-        )
+        parts = (problem.dense(), problem.targets, problem.unit_weights())
+        tensors = tuple(torch.as_tensor(part).to(self.device) for part in parts)
 
         def weighted(outputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
             return (loss.torch(outputs, targets) * weights).mean()
@@ -198,10 +193,33 @@ class TorchEngine:
         best: tuple[float, Fit] | None = None
         for start in range(self.n_init if rule.n_features_to_select < rule.n_features else 1):
             network = build_checked(self.build, problem.n_columns, problem.n_outputs, seed + start)
-            masked = nn.Sequential(_mask_of(rule, problem), network).to(self.device)
-            selection = _train_once(masked, tensors, weighted, rule, schedule, seed + start, progress)
+            model = nn.Sequential(_mask_of(rule, problem), network).to(self.device)
+            decays, betas = decay_groups(model.parameters(), schedule.l2), (schedule.beta1, schedule.beta2)
+            optimizer = torch.optim.Adam(decays, schedule.learning_rate, betas, schedule.epsilon, fused=True)
+
+            def tell(report: StepReport, optimizer: torch.optim.Optimizer = optimizer) -> None:
+                if report.n_refined > 0:
+                    for group in optimizer.param_groups:
+                        group["weight_decay"] = 2.0 * schedule.refinement_l2 if group["decays"] else 0.0
+                if progress is not None:
+                    progress(report.step, report.n_alive, report.n_refined)
+
+            selection = train(
+                model,
+                tensors,
+                weighted,
+                optimizer=lambda _, optimizer=optimizer: optimizer,
+                batch_size=min(schedule.batch_size, problem.n_samples),
+                **schedule_of(rule),
+                selection_steps=schedule.selection_steps,
+                refinement_steps=schedule.refinement_steps,
+                refinement_rates=[rate / schedule.learning_rate for rate in schedule.refinement_rates],
+                average=schedule.average,
+                seed=seed + start,
+                callbacks=[tell],
+            )
             with torch.no_grad():
-                outputs = torch.cat([masked(part) for part in tensors[0].split(ROWS_AT_ONCE)])
+                outputs = torch.cat([model(part) for part in tensors[0].split(ROWS_AT_ONCE)])
             if not bool(outputs.isfinite().all()):
                 raise DivergenceError(
                     "The network's outputs became infinite or NaN. Normalise the features (normalize='erf' or "
@@ -209,14 +227,14 @@ class TorchEngine:
                 )
             final = float(weighted(outputs, *tensors[1:]))
             if best is None or final < best[0]:
-                model = NetworkModel(prune(masked, tensors[0][:64]).eval(), loss.name)
-                best = final, Fit(_of_features(selection, problem), model)
+                pruned = prune(model, tensors[0][:64]).eval()
+                best = final, Fit(_of_features(selection, problem), NetworkModel(pruned, loss.name))
         assert best is not None
         return best[1]
 
 
 def build_checked(build: Callable[[int, int], Any], n_inputs: int, n_outputs: int, seed: int) -> nn.Module:
-    """Return what a function builds for these numbers, its weights drawn from the seed, with its output shape checked.
+    """Build a network, its weights drawn from the seed, and check the shape of its output.
 
     Examples
     --------
@@ -224,7 +242,7 @@ def build_checked(build: Callable[[int, int], Any], n_inputs: int, n_outputs: in
     torch.Size([2, 1])
     >>> build_checked(lambda n_inputs, n_outputs: nn.Linear(n_inputs, 3), 20, 1, seed=0)
     Traceback (most recent call last):
-    ValueError: The network must give 1 output(s) per row, shape (2, 1) for 2 rows; it gave (2, 3).
+    ValueError: The network must give 1 output(s) per row: for 2 rows (2, 1), not (2, 3).
     """
     with seeded(seed):
         made = build(n_inputs, n_outputs)
@@ -235,88 +253,39 @@ def build_checked(build: Callable[[int, int], Any], n_inputs: int, n_outputs: in
         shape = tuple(made(torch.zeros(2, n_inputs)).shape)
     if shape != (2, n_outputs):
         raise ValueError(
-            f"The network must give {n_outputs} output(s) per row, shape (2, {n_outputs}) for 2 rows; it gave {shape}."
+            f"The network must give {n_outputs} output(s) per row: for 2 rows {(2, n_outputs)}, not {shape}."
         )
     return made
 
 
 def _mask_of(rule: Rule, problem: Problem) -> FeatureMask:
-    """Return a mask over the columns; those that are always read are one group more, which is kept."""
-    m = rule.n_features_to_select
-    options: dict[str, Any] = {}
+    """Make a mask over the columns; those that are always read are one group more, which is kept."""
+    m: int | None = rule.n_features_to_select
+    options = {name: getattr(rule, name) for name in SETTINGS}
     if problem.groups is not None or rule.costs is not None:
         groups = np.arange(problem.n_columns) if problem.groups is None else np.asarray(problem.groups)
-        always = np.flatnonzero(groups < 0)
-        options = {"groups": np.where(groups < 0, rule.n_features, groups), "keep": always.tolist()[:1]}
-        m += min(1, always.size)
+        always, (_, first) = np.flatnonzero(groups < 0), np.unique(groups, return_index=True)
+        options |= {"groups": np.where(groups < 0, rule.n_features, groups), "keep": always[:1].tolist()}
+        m = rule.n_features_to_select + min(1, always.size)
         if rule.costs is not None:
-            _, first = np.unique(groups, return_index=True)
             costs = np.zeros(groups.size)
             costs[first[min(1, always.size) :]] = rule.costs
-            options |= {"costs": costs, "budget": rule.budget}
-    return FeatureMask(
-        problem.n_columns,
-        None if rule.costs is not None else m,
-        rule.variant,
-        **options,
-        **{name: getattr(rule, name) for name in SETTINGS},
-    )
+            m, options = None, {**options, "costs": costs, "budget": rule.budget}
+    return FeatureMask(problem.n_columns, m, rule.variant, **options)
 
 
 def _of_features(selection: Selection, problem: Problem) -> Selection:
-    """Return the record of features instead of columns."""
+    """Turn the selection of columns into one of features."""
     if problem.groups is None:
         return replace(selection, groups=None, group_names=None)
-    groups = np.asarray(problem.groups)
+    groups, history = np.asarray(problem.groups), dict(selection.history)
     numbers, first = np.unique(groups, return_index=True)
     first = first[numbers >= 0]
-    best = np.full(first.size, groups.size + 1)
-    gated = groups >= 0
-    np.minimum.at(best, groups[gated], selection.ranking[gated])
-    ranking = np.empty(first.size, dtype=np.int64)
-    ranking[np.argsort(best)] = np.arange(1, first.size + 1)
-    history = dict(selection.history)
     if "gamma_path" in history:
         shown = np.isin(history["gamma_path_features"], first)
         history["gamma_path"] = history["gamma_path"][:, shown]
         history["gamma_path_features"] = groups[history["gamma_path_features"][shown]]
-    support = selection.support[first]
+    ranking = np.argsort(np.argsort(selection.ranking[first])) + 1  # the columns of a feature have consecutive ranks
     return replace(
-        selection, support=support, ranking=ranking, history=history, groups=None, group_names=None
-    )  # fmt: skip
-
-
-def _train_once(
-    model: nn.Module,
-    tensors: tuple[torch.Tensor, ...],
-    loss: Callable[..., torch.Tensor],
-    rule: Rule,
-    schedule: Schedule,
-    seed: int,
-    progress: Progress | None,
-) -> Selection:
-    """Train mask and network together, then the network alone with the weight decay of the refinement."""
-    groups, betas = decay_groups(model.parameters(), schedule.l2), (schedule.beta1, schedule.beta2)
-    optimizer = torch.optim.Adam(groups, schedule.learning_rate, betas, schedule.epsilon, fused=True)
-
-    def tell(report: StepReport) -> None:
-        if report.n_refined > 0:
-            for group in optimizer.param_groups:
-                group["weight_decay"] = 2.0 * schedule.refinement_l2 if group["decays"] else 0.0
-        if progress is not None:
-            progress(report.step, report.n_alive, report.n_refined)
-
-    return train(
-        model,
-        tensors,
-        loss,
-        optimizer=lambda _: optimizer,
-        batch_size=min(schedule.batch_size, len(tensors[0])),
-        **{name: getattr(rule, name) for name in SCHEDULE},
-        selection_steps=schedule.selection_steps,
-        refinement_steps=schedule.refinement_steps,
-        refinement_rates=[rate / schedule.learning_rate for rate in schedule.refinement_rates],
-        average=schedule.average,
-        seed=seed,
-        callbacks=[tell],
+        selection, support=selection.support[first], ranking=ranking, history=history, groups=None, group_names=None
     )

@@ -59,8 +59,7 @@ def save_pruned(
     weights = Path(path)
     if weights.suffix == ".json":
         raise ValueError("path is that of the weights; give it another ending than .json, for example .safetensors")
-    tensors = {key: value.detach().cpu().clone().contiguous() for key, value in pruned.state_dict().items()}
-    content = save(tensors)
+    content = save({key: value.detach().cpu().clone().contiguous() for key, value in pruned.state_dict().items()})
     about = {
         "format": FORMAT,
         "version": VERSION,
@@ -107,7 +106,7 @@ def load_pruned(path: str | os.PathLike[str], model: nn.Module) -> tuple[PrunedN
         raise ValueError(f"{weights} and {description} do not belong together, or one of them was changed")
     load = require("safetensors.torch", "torch", "load_pruned").load
     try:
-        pruned = assemble(model, [MaskPlan.from_json(*plan) for plan in about["plans"]], about["single"])
+        pruned = assemble(model, [MaskPlan(*plan) for plan in about["plans"]], about["single"])
         pruned.load_state_dict(load(content))
     except (AttributeError, AssertionError, RuntimeError, IndexError, ValueError) as error:
         raise ValueError(f"the model is not built as the one saved in {weights}: {error}") from error
@@ -115,9 +114,8 @@ def load_pruned(path: str | os.PathLike[str], model: nn.Module) -> tuple[PrunedN
 
 
 def _digest(about: Mapping[str, Any], content: bytes) -> str:
-    """Return a number that changes with every change of the weights or of their description."""
-    text = json.dumps(about, sort_keys=True).encode()
-    return hashlib.sha256(text + content).hexdigest()
+    """Hash the weights with their description."""
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode() + content).hexdigest()
 
 
 def export_onnx(path: str | os.PathLike[str], model: nn.Module, example: torch.Tensor | None = None) -> Path:
@@ -148,9 +146,7 @@ def export_onnx(path: str | os.PathLike[str], model: nn.Module, example: torch.T
     tensor = next((t for t in (*pruned.parameters(), *pruned.buffers()) if t.is_floating_point()), torch.zeros(()))
     if example is None:
         plan = next(plan for plan in pruned.plans if plan.arguments)
-        entry = plan.arguments[0]
-        whole = torch.zeros(2, *plan.shape) if len(plan.shape) > len(entry.core) else torch.zeros(2, *entry.core)
-        example = whole
+        example = torch.zeros(2, *max(plan.arguments[0][1], plan.shape, key=len))
     values = pruned.select(example.to(tensor.device, tensor.dtype))
     pruned.eval()
     try:
@@ -174,8 +170,6 @@ def _chosen_names(plan: MaskPlan, names: Sequence[str] | None) -> list[str] | No
     if names is None:
         return None
     texts, n_features = [str(name) for name in names], math.prod(plan.shape)
-    if len(texts) == len(plan.kept):
-        return texts
-    if len(texts) == n_features:
-        return [texts[i] for i in plan.kept]
-    raise ValueError(f"there are {len(texts)} names for {n_features} features, {len(plan.kept)} of them selected")
+    if len(texts) not in (len(plan.kept), n_features):
+        raise ValueError(f"there are {len(texts)} names for {n_features} features, {len(plan.kept)} of them selected")
+    return texts if len(texts) == len(plan.kept) else [texts[i] for i in plan.kept]

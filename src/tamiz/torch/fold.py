@@ -169,9 +169,7 @@ class DeferredProduct(torch.Tensor):
         # This is below autograd, so the product made here has no graph and is not kept.
         for value, argument in zip(args, func._schema.arguments):
             if isinstance(value, cls) and argument.alias_info is not None and argument.alias_info.is_write:
-                raise NotImplementedError(
-                    f"{func} cannot change the output of a FeatureMask in place; clone() it first"
-                )
+                raise NotImplementedError(f"{func} cannot change the output of a FeatureMask in place; clone() it")
         args, kwargs = tree_map_only(cls, _numbers_of, (args, kwargs or {}))
         return func(*args, **kwargs)
 

@@ -13,7 +13,7 @@ require("lightning.pytorch", "lightning", "tamiz.torch.lightning")
 from lightning.pytorch import Callback, LightningModule, Trainer  # noqa: E402
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint  # noqa: E402
 
-from tamiz.torch.callbacks import MaskCallback, holds, labelled_masks  # noqa: E402
+from tamiz.torch.callbacks import MaskCallback, labelled_masks  # noqa: E402
 
 
 class LightningMaskCallback(MaskCallback, Callback):
@@ -37,8 +37,6 @@ class LightningMaskCallback(MaskCallback, Callback):
 
     def on_before_optimizer_step(self, trainer: Trainer, pl_module: LightningModule, optimizer: Any) -> None:
         """Send the gradient of held-out rows to gamma."""
-        if not any(holds(optimizer, mask) for mask in labelled_masks(pl_module).values()):
-            return
 
         def loss_of(batch: Any) -> torch.Tensor:
             batch = trainer.strategy.batch_to_device(batch, pl_module.device)
@@ -52,7 +50,7 @@ class LightningMaskCallback(MaskCallback, Callback):
                     del pl_module.__dict__[name]
             return found["loss"] if isinstance(found, dict) else found
 
-        self._move_by_held_out_rows(pl_module, loss_of)
+        self._move_by_held_out_rows(pl_module, optimizer, loss_of)
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *args: Any) -> None:
         """Log how many features are alive, and stop if that was asked for."""

@@ -19,7 +19,7 @@ from tamiz.core import Rule, Slot
 from tamiz.core.gates import read_gates
 from tamiz.core.rule import check_strength
 from tamiz.torch.fold import masked
-from tamiz.torch.state import SCHEDULE, StatefulMask
+from tamiz.torch.state import SCHEDULE, StatefulMask, schedule_of
 from tamiz.torch.stepping import MaskHandle, Stepper, find_stepping_optimizer
 
 #: A mask whose living are fewer than this share of the columns at work lets linear layers work on the living alone.
@@ -45,12 +45,9 @@ class Rest(torch.autograd.Function):
         mask, ctx.mask = ctx.mask, None
         if mask is not None and not mask._warned:
             mask._warned = True
-            warnings.warn(
-                "a FeatureMask is trained without an optimizer: gamma does not move. Call mask.attach(optimizer) before "
-                "training, also after copying or loading the model, or mask.finalize() to close it",
-                UserWarning,
-                stacklevel=2,
-            )
+            text = "a FeatureMask is trained without an optimizer: gamma does not move. Call mask.attach(optimizer), "
+            text += "also after copying or loading the model, or mask.finalize() to close it"
+            warnings.warn(text, UserWarning, stacklevel=2)
         return None, None
 
 
@@ -157,28 +154,22 @@ class FeatureMask(StatefulMask):
         sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)
         if not sizes or not all(isinstance(size, (int, np.integer)) and size > 0 for size in sizes):
             raise ValueError(f"shape must be a positive integer or a tuple of them, got {shape!r}")
-        sizes = tuple(int(size) for size in sizes)
-        gates, names, n_entries = None, None, math.prod(sizes)
+        sizes, n_entries = tuple(int(size) for size in sizes), math.prod(sizes)
         options = {"groups": groups, "costs": costs, "budget": budget, "keep": keep, "drop": drop}
         given: dict[str, Any] = {
             name: value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
             for name, value in options.items()
             if value is not None
         }
+        gates, names = None, None
         counts: dict[str, Any] = {"n_features": n_entries, "n_features_to_select": 0, "strength": strength}
         if strength is not None:
             check_strength(strength)
-            if n_features_to_select is not None:
-                raise ValueError(
-                    f"strength={strength!r} leaves the number of features to the loss: leave n_features_to_select at None, "
-                    f"got {n_features_to_select!r}"
-                )
-            if given:
-                raise ValueError(
-                    f"strength={strength!r} prices single entries: it cannot be combined with {', '.join(given)}"
-                )
+            other = [*given] if n_features_to_select is None else ["n_features_to_select", *given]
+            if other:
+                raise ValueError(f"strength={strength!r} leaves the choice to the loss: leave out {', '.join(other)}")
         elif given:
-            gates, names = read_gates(n_entries, n_features_to_select, **{**dict.fromkeys(options), **given})
+            gates, names = read_gates(n_entries, n_features_to_select, **given)
             counts = gates.rule_options()
         else:
             counts["n_features_to_select"] = resolve_n_features_to_select(n_features_to_select, n_entries)
@@ -189,8 +180,7 @@ class FeatureMask(StatefulMask):
         self._warned = False
         self._checked = -1  # version of gamma after the last step
         self._idle = 0  # steps without a gradient of gamma, since the last one with
-        self._held_out = False  # only what is inside held_out() moves gamma
-        self._inside = False  # inside held_out()
+        self._held_out: bool | None = None  # whether inside held_out(); None: it has not been entered since attach
         self._averaged: torch.Tensor | None = None
 
     # ---- forward ---------------------------------------------------------------------------------------------------
@@ -205,7 +195,7 @@ class FeatureMask(StatefulMask):
         ):
             raise ValueError(f"a mask of shape {tuple(mine)} does not fit an input of shape {tuple(theirs)}")
         compiling, kept, whole = torch.compiler.is_compiling(), None, gamma
-        if not own["_moving"] or (own["_held_out"] and not own["_inside"]):
+        if not own["_moving"] or own["_held_out"] is False:
             gamma, kept = self._resting_gamma(gamma, compiling)
         if gamma.dtype != x.dtype and (x.is_floating_point() or x.is_complex()):
             gamma = gamma.to(x.dtype)
@@ -258,18 +248,18 @@ class FeatureMask(StatefulMask):
         >>> mask.gamma.grad is None, layer.weight.grad is None
         (True, False)
         """
-        if self._inside:
+        if self._held_out:
             raise RuntimeError("held_out() is entered already")
-        if not self._held_out:
+        if self._held_out is None:
             self.gamma.grad = None  # of rows that came before the first held-out ones
-        self._held_out = self._inside = True
+        self._held_out = True
         _GammaOnly.masks.append(self)
         try:
             with _GammaOnly():
                 yield
         finally:
             _GammaOnly.masks.remove(self)
-            self._inside = False
+            self._held_out = False
 
     # ---- attaching -------------------------------------------------------------------------------------------------
 
@@ -309,14 +299,14 @@ class FeatureMask(StatefulMask):
         """
         if self._handle is not None:
             raise RuntimeError("this mask is attached already; call detach() first")
-        given: dict[str, Any] = {"warmup_steps": warmup_steps, "ramp_steps": ramp_steps, "max_steps": max_steps}
-        given = {name: value for name, value in given.items() if value is not None}
+        steps = zip(SCHEDULE, (warmup_steps, ramp_steps, max_steps))
+        given = {name: value for name, value in steps if value is not None}
         rule = Rule(**{**self._options, **given})
-        running = self.step > 0 and not self.closed
-        if running and given and self._schedule() != {name: getattr(rule, name) for name in SCHEDULE}:
+        running, own = self.step > 0 and not self.closed, schedule_of(self.rule)
+        if running and given and own != schedule_of(rule):
             raise ValueError(
-                f"this mask has taken {self.step} steps of the schedule {self._schedule()}: attach it with the same one or "
-                "without any, or call mask.reset() to select anew"
+                f"this mask has taken {self.step} steps of the schedule {own}: attach it with the same one or without any, "
+                "or call mask.reset() to select anew"
             )
         inner = find_stepping_optimizer(optimizer, self.gamma)
         if not self.gamma.requires_grad:
@@ -324,7 +314,7 @@ class FeatureMask(StatefulMask):
         self._settle(by_value=True)
         self.rule = self.rule if running else rule
         self._handle = MaskHandle(inner, self)
-        self._held_out, self._idle, self._averaged = False, 0, None
+        self._held_out, self._idle, self._averaged = None, 0, None
         self._update()
         return self._handle
 
@@ -334,7 +324,7 @@ class FeatureMask(StatefulMask):
             self._handle.remove()
 
     def _release(self) -> None:
-        self._handle, self._held_out, self._moving = None, False, False
+        self._handle, self._held_out, self._moving = None, None, False
         self._remember()
 
     def average_gradient(self, group: Any = None) -> None:
@@ -385,24 +375,18 @@ class FeatureMask(StatefulMask):
         """Leave gamma where it is in a step whose loss does not involve the mask."""
         if not self.gamma.requires_grad:
             raise RuntimeError(
-                "gamma was frozen before the mask closed; call mask.gamma.requires_grad_(), or mask.finalize() to close it"
+                "gamma was frozen in mid-selection: call mask.gamma.requires_grad_(), or mask.finalize()"
             )
-        if seen and not self._held_out:
-            raise RuntimeError(
-                "gamma has no gradient: the loss does not depend on the mask's output, or the gradients were cleared "
-                "before the step"
-            )
+        if seen and self._held_out is None:
+            text = "gamma has no gradient: the loss does not depend on the mask's output, or gradients were cleared too soon"
+            raise RuntimeError(text)
         self._idle += 1
         if self._idle == MANY_IDLE_STEPS:
-            warnings.warn(
-                f"gamma had no gradient in the last {self._idle} steps: the mask has not seen any data in training. Does "
-                "the forward of the model call it?",
-                UserWarning,
-                stacklevel=2,
-            )
+            text = f"gamma had no gradient in the last {self._idle} steps: does the forward of the model call the mask?"
+            warnings.warn(text, UserWarning, stacklevel=2)
 
     def __getstate__(self) -> dict[str, Any]:
-        bound = {"_checked": -1, "_warned": False, "_held_out": False, "_inside": False, "_averaged": None}
+        bound = {"_checked": -1, "_warned": False, "_held_out": None, "_averaged": None}
         return {**super().__getstate__(), **bound}
 
     # ---- looking at it ---------------------------------------------------------------------------------------------
@@ -430,18 +414,12 @@ class FeatureMask(StatefulMask):
         warm-up, step 0: 3 of 3 features alive, 1 to select
         sum of gamma 3, penalty 4
         """
-        labels, value, has_moved = self._labels(names), float(self.penalty()), bool(int(self.counters[Slot.AGE]))
-        phase = "selection" if int(self.counters[Slot.OPEN]) else "closing"
-        if self.closed:
-            phase = "closed"
-        elif self.step <= self.rule.warmup_steps and not has_moved:
-            phase = "warm-up"
+        labels, has_moved = self._labels(names), self.closed or bool(self.counters[Slot.AGE])
+        phase = "closed" if self.closed else self.phase.label if has_moved else "warm-up"
         gamma = self.gamma.detach().reshape(-1).cpu()
-        text = (
-            f"{phase}, step {self.step:,}: {self.n_alive:,} of {self.n_features:,} features alive, {self._aim()}\n"
-            f"sum of gamma {float(gamma.sum()):.4g}, penalty {value:.4g}"
-        )
-        best = self.ranking().reshape(-1).cpu().argsort()[:n_best].tolist() if self.closed or has_moved else []
+        text = f"{phase}, step {self.step:,}: {self.n_alive:,} of {self.n_features:,} features alive, {self._aim()}\n"
+        text += f"sum of gamma {float(gamma.sum()):.4g}, penalty {float(self.penalty()):.4g}"
+        best = self.ranking().reshape(-1).cpu().argsort()[:n_best].tolist() if has_moved else []
         width = max((len(labels[index]) for index in best), default=0)
         for rank, index in enumerate(best, start=1):
             text += f"\n{rank:>5}  {labels[index]:<{width}}  {float(gamma[index]):.3f}"
@@ -559,3 +537,16 @@ def find_masks(model: nn.Module) -> dict[str, FeatureMask]:
     if not found:
         raise ValueError("there is no FeatureMask in this model; put one in front of the layers that read the input")
     return found
+
+
+def main_parameter(model: nn.Module) -> torch.Tensor:
+    """First floating-point parameter of a model other than gamma: the data take its type and device.
+
+    Examples
+    --------
+    >>> main_parameter(nn.Sequential(FeatureMask(3, 1), nn.Linear(3, 1, dtype=torch.float64))).dtype
+    torch.float64
+    """
+    gammas = {id(module.gamma) for module in model.modules() if isinstance(module, FeatureMask)}
+    found = [parameter for parameter in model.parameters() if parameter.is_floating_point()]
+    return next((parameter for parameter in found if id(parameter) not in gammas), found[0])

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from torch import nn
 from torch.utils._pytree import tree_flatten_with_path, tree_map_only
 
 from tamiz.torch.batches import Standardize
-from tamiz.torch.mask import FeatureMask, find_masks
+from tamiz.torch.mask import FeatureMask, find_masks, main_parameter
 
 _LINEAR = (-1, {"inputs": "in_features", "outputs": "out_features"})
 _CONVOLUTION = (1, {"inputs": "in_channels", "outputs": "out_channels"})
@@ -44,47 +44,31 @@ _REFUSALS = (RuntimeError, ValueError, IndexError, AssertionError)
 Change = Callable[[torch.Tensor], torch.Tensor]
 
 
-class Argument(NamedTuple):
-    """Argument of a model that a mask gates."""
-
-    path: Sequence[int | str]
-    """Where it is in ``(args, kwargs)``."""
-    core: Sequence[int]
-    """Sizes of the dimensions that the mask chooses from."""
-    behind: int
-    """Number of dimensions behind these; what stands there, and in front, may have any size."""
-    put_back: bool = False
-    """Whether the network wants all places, those of the others being zero."""
-
-
-class Cut(NamedTuple):
-    """Layer that is cut."""
-
-    name: str
-    side: str
-    """"inputs", "outputs" or "units"."""
-    kept: list[int]
-    constants: Sequence[float] = ()
-    """What the inputs that go have been, for all samples; folded into the bias."""
-
-
 class MaskPlan(NamedTuple):
-    """What becomes of one mask."""
+    """What becomes of one mask; plain lists and numbers, so that JSON can hold it.
+
+    Attributes
+    ----------
+    name : str
+        Name of the mask in the model.
+    shape, kept : sequence of int
+        Its shape, and the numbers of the entries that are kept, in the flattened mask.
+    place : str
+        What stands in its place: "nothing", "take" (the kept entries are taken out) or "multiply" (by ones and zeros).
+    arguments : sequence of tuples
+        Arguments of the model that the mask gates: the path in ``(args, kwargs)``, the sizes of the dimensions that the mask
+        chooses from, how many dimensions come behind these, and whether the network wants all places, the others as zeros.
+    cuts : sequence of tuples
+        Layers that are cut: the name, the side ("inputs", "outputs" or "units"), the channels that stay, and what the inputs
+        that go have been for all samples, unless it was zero; that is folded into the bias.
+    """
 
     name: str
-    shape: tuple[int, ...]
-    kept: list[int]
-    """Numbers of the entries that are kept, in the flattened mask."""
+    shape: Sequence[int]
+    kept: Sequence[int]
     place: str = "multiply"
-    """What stands in its place: "nothing", "take" (the kept entries are taken out) or "multiply" (by ones and zeros)."""
-    arguments: Sequence[Argument] = ()
-    cuts: Sequence[Cut] = ()
-
-    @classmethod
-    def from_json(cls, name: str, shape: Any, kept: Any, place: str, arguments: Any, cuts: Any) -> MaskPlan:
-        """Build a plan from the lists that JSON has made of one."""
-        found = [Argument(*entry) for entry in arguments], [Cut(*entry) for entry in cuts]
-        return cls(name, tuple(shape), kept, place, *found)
+    arguments: Sequence[Any] = ()
+    cuts: Sequence[Any] = ()
 
 
 # ---- parts of a pruned network -----------------------------------------------------------------------------------------
@@ -100,6 +84,15 @@ def core_of(shape: Sequence[int]) -> tuple[tuple[int, ...], int]:
     """
     wide = [i for i, size in enumerate(shape) if size > 1] or [len(shape) - 1]
     return tuple(shape[wide[0] : wide[-1] + 1]), len(shape) - 1 - wide[-1]
+
+
+def _check_core(x: torch.Tensor, core: list[int], behind: int) -> None:
+    start, found = x.dim() - behind - len(core), list(x.shape)
+    if not torch.jit.is_tracing() and (start < 0 or found[start : start + len(core)] != core):
+        raise ValueError(f"the features are {core} values in dimension {start - x.dim()} of the input, got {found}")
+
+
+torch.fx.wrap("_check_core")  # neither torch.fx nor a trace can hold a decision
 
 
 class Take(nn.Module):
@@ -118,13 +111,9 @@ class Take(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Take the entries, in one dimension."""
-        end = x.dim() - self.behind
-        start = end - len(self.core)
-        if start < 0 or list(x.shape[start:end]) != self.core:
-            raise ValueError(
-                f"the features are {self.core} values in dimension {start - x.dim()} of the input, got {list(x.shape)}"
-            )
-        flat = x.flatten(start, end - 1) if end > start + 1 else x
+        _check_core(x, self.core, self.behind)
+        start = x.dim() - self.behind - len(self.core)
+        flat = x.flatten(start, x.dim() - self.behind - 1) if len(self.core) > 1 else x
         return flat.index_select(start, self.kept.to(x.device))  # type: ignore[arg-type]
 
 
@@ -154,15 +143,6 @@ class Scatter(nn.Module):
         return padded.index_select(dim, self.source).unflatten(dim, self.core)  # type: ignore[arg-type]
 
 
-class _Multiply(nn.Module):
-    def __init__(self, support: torch.Tensor) -> None:
-        super().__init__()
-        self.register_buffer("support", support, persistent=False)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x * self.support.to(x.dtype)  # type: ignore[operator]
-
-
 class PrunedNetwork(nn.Module):
     """Network without what its masks closed; :func:`prune` returns it.
 
@@ -183,37 +163,23 @@ class PrunedNetwork(nn.Module):
         super().__init__()
         self.network, self.plans = network, tuple(plans)
         self.n_cut = sum(bool(plan.cuts) for plan in plans)
-        gated = [(argument, plan.kept) for plan in plans for argument in plan.arguments]
-        self._paths = [argument.path for argument, _ in gated]
-        # In a tuple they are no part of the network: it does not run them.
-        self._takes = tuple(Take(kept, argument.core, argument.behind) for argument, kept in gated)
+        self._gated: list[Any] = [(plan.kept, *argument) for plan in plans for argument in plan.arguments]
         self.fronts = nn.ModuleList(
-            Scatter(kept, argument.core, argument.behind) if argument.put_back else nn.Identity()
-            for argument, kept in gated
+            Scatter(kept, core, behind) if put_back else nn.Identity()
+            for kept, _, core, behind, put_back in self._gated
         )
-
-    def _put(self, parts: Iterable[nn.Module], args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        tree: Any = (args, kwargs)
-        for path, part in zip(self._paths, parts):
-            tree = _changed(tree, path, part)
-        return tree
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Predict as the whole model does, from the selected values of each gated argument."""
-        args, kwargs = self._put(self.fronts, args, kwargs)
+        for (_, path, *_), front in zip(self._gated, self.fronts):
+            args, kwargs = _changed((args, kwargs), path, front)
         return self.network(*args, **kwargs)
 
     def select(self, *args: Any, **kwargs: Any) -> Any:
         """Cut whole arguments to what this network reads; return ``(args, kwargs)``."""
-        return self._put(self._takes, args, kwargs)
-
-
-def _check_size(values: torch.Tensor, size: int, dim: int) -> None:
-    if not torch.jit.is_tracing() and values.shape[dim] != size:  # a trace cannot hold a decision
-        raise ValueError(f"this model reads {size} values per sample, got {values.shape[dim]}")
-
-
-torch.fx.wrap("_check_size")  # torch.fx cannot trace a decision, and calls the function as it is
+        for kept, path, core, behind, _ in self._gated:
+            args, kwargs = _changed((args, kwargs), path, Take(kept, core, behind))
+        return args, kwargs
 
 
 class PrunedModel(PrunedNetwork):
@@ -231,16 +197,15 @@ class PrunedModel(PrunedNetwork):
 
     def __init__(self, network: nn.Module, plans: Sequence[MaskPlan]) -> None:
         super().__init__(network, plans)
-        gating = [plan for plan in plans if plan.arguments]
-        kept = gating[0].kept if gating else []
-        self.front = self.fronts[0] if gating else nn.Identity()
-        self.n_values, self.dim = len(kept), -1 - gating[0].arguments[0].behind if gating else 0
+        kept, behind = next(((list(kept), behind) for kept, _, _, behind, _ in self._gated), ([], 0))
+        self.front = self.fronts[0] if kept else nn.Identity()
+        self.n_values, self.behind = len(kept), behind
         self.register_buffer("indices", torch.tensor(kept, dtype=torch.int64), persistent=False)
 
     def forward(self, values: torch.Tensor) -> Any:
         """Predict as the whole model does, from the selected values alone."""
         if self.n_values > 0:
-            _check_size(values, self.n_values, self.dim)
+            _check_core(values, [self.n_values], self.behind)
         return self.network(self.front(values))
 
     def select(self, x: torch.Tensor) -> torch.Tensor:
@@ -249,8 +214,7 @@ class PrunedModel(PrunedNetwork):
         What a mask of shape ``(n_channels, 1)`` or ``(n_channels, 1, 1)`` leaves free, as the length of a series, may have
         any size.
         """
-        (values,), _ = super().select(x)
-        return values
+        return super().select(x)[0][0]
 
     def extra_repr(self) -> str:
         """Tell how many values are read."""
@@ -279,87 +243,62 @@ def assemble(model: nn.Module, plans: Sequence[MaskPlan], is_single: bool) -> Pr
     for plan in plans:
         mask = network.get_submodule(plan.name)
         assert isinstance(mask, FeatureMask)
-        if mask.shape != plan.shape:
-            raise ValueError(f"the mask {plan.name!r} has the shape {mask.shape}, not {plan.shape}")
-        instead: nn.Module = nn.Identity()
-        if plan.place == "take":
-            instead = Take(plan.kept, *core_of(plan.shape))
-        elif plan.place == "multiply":
-            kept = torch.zeros(mask.n_features).index_fill(0, torch.tensor(plan.kept, dtype=torch.int64), 1.0)
-            instead = _Multiply(kept.reshape(plan.shape))
-        network = _replaced(network, plan.name, instead)
-        for cut in plan.cuts:
-            network = _replaced(network, cut.name, _narrowed(network.get_submodule(cut.name), cut))
-    device = next((tensor.device for tensor in (*model.parameters(), *model.buffers())), torch.device("cpu"))
-    return (PrunedModel if is_single else PrunedNetwork)(network, plans).to(device)
+        if mask.shape != tuple(plan.shape):
+            raise ValueError(f"the mask {plan.name!r} has the shape {mask.shape}, not {tuple(plan.shape)}")
+        parts = [part(plan.kept, *core_of(plan.shape)) for part in (Take, Scatter)]
+        stands: dict[str, nn.Module] = {"nothing": nn.Identity(), "take": parts[0], "multiply": nn.Sequential(*parts)}
+        for module in network.modules():
+            for name, child in module._modules.items():
+                module._modules[name] = stands[plan.place] if child is mask else child
+        for name, side, kept, constants in plan.cuts:
+            _narrow(network.get_submodule(name), side, kept, constants)
+    return (PrunedModel if is_single else PrunedNetwork)(network, plans).to(main_parameter(model).device)
 
 
-def _replaced(model: nn.Module, name: str, new: nn.Module) -> nn.Module:
-    """Replace one part of ``model``, wherever it is used."""
-    old = model.get_submodule(name)
-    new.train(old.training)
-    if old is model:
-        return new
-    for module in list(model.modules()):
-        for child_name, child in list(module._modules.items()):
-            if child is old:
-                module._modules[child_name] = new
-    return model
-
-
-def _narrowed(layer: nn.Module, cut: Cut) -> nn.Module:
-    """Copy a layer with some of its channels."""
-    small, whole = copy.deepcopy(layer), {**layer._parameters, **layer._buffers}
-    setattr(small, LAYERS[type(layer)][1][cut.side], len(cut.kept))
-    for name, tensor in whole.items():
-        reads = name == "weight" or name.startswith("weight_ih_l0")
-        dim = 1 if cut.side == "inputs" or isinstance(layer, nn.Embedding) else 0
-        if tensor is None or tensor.dim() <= dim or tensor.numel() == 1 or (cut.side == "inputs" and not reads):
-            continue
-        part = tensor.detach().index_select(dim, torch.tensor(cut.kept, device=tensor.device))
-        is_parameter = isinstance(tensor, nn.Parameter)
-        setattr(small, name, nn.Parameter(part, requires_grad=tensor.requires_grad) if is_parameter else part)
-    if cut.constants:
+def _narrow(layer: nn.Module, side: str, kept: Sequence[int], constants: Sequence[float]) -> None:
+    """Cut a layer to some of its channels."""
+    if constants:
         assert isinstance(layer, nn.Linear)
-        gone = [i for i in range(layer.in_features) if i not in set(cut.kept)]
-        moved = layer.weight.detach()[:, gone] @ layer.weight.new_tensor(cut.constants)
-        small.bias = nn.Parameter(moved if layer.bias is None else layer.bias.detach() + moved)
-    return small
+        gone = sorted({*range(layer.in_features)} - {*kept})
+        moved = layer.weight.detach()[:, gone] @ layer.weight.new_tensor(constants)
+        layer.bias = nn.Parameter(moved if layer.bias is None else layer.bias.detach() + moved)
+    setattr(layer, LAYERS[type(layer)][1][side], len(kept))
+    dim = 1 if side == "inputs" or isinstance(layer, nn.Embedding) else 0
+    for name, tensor in {**layer._parameters, **layer._buffers}.items():
+        reads = side != "inputs" or name == "weight" or name.startswith("weight_ih_l0")
+        if tensor is None or tensor.dim() <= dim or tensor.numel() == 1 or not reads:
+            continue
+        part = tensor.detach().index_select(dim, torch.tensor(kept, device=tensor.device))
+        is_parameter = isinstance(tensor, nn.Parameter)
+        setattr(layer, name, nn.Parameter(part, requires_grad=tensor.requires_grad) if is_parameter else part)
+
+
+def _sides(layer: nn.Module) -> dict[str, str]:
+    return LAYERS.get(type(layer), (0, {}))[1]
 
 
 def _can_cut(layer: nn.Module, side: str) -> bool:
     """Whether a side of a layer can be cut: its weights are its own, and each output reads all channels."""
-    if side not in LAYERS.get(type(layer), (0, {}))[1]:
-        return False
     if side == "units":
-        return getattr(layer, "num_parameters", 2) > 1
+        return side in _sides(layer) and getattr(layer, "num_parameters", 2) > 1
     own = "weight" in layer._parameters or "weight_ih_l0" in layer._parameters
-    return own and getattr(layer, "groups", 1) == 1
+    return side in _sides(layer) and own and getattr(layer, "groups", 1) == 1
 
 
 # ---- looking for what can be cut ---------------------------------------------------------------------------------------
 
 
-class _Seen(NamedTuple):
-    """What a layer was given along its channels, over all its calls."""
-
-    constant: torch.Tensor
-    value: torch.Tensor
-    any_nan: torch.Tensor
-    all_nan: torch.Tensor
-
-
-class _Laboratory:
-    """Run a model on an example, with parts of it replaced."""
+class _Probe:
+    """Run a model on an example with some values replaced, and look at the inputs of its layers."""
 
     def __init__(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.model, self.inputs, self.layers = model, (args, kwargs), dict(model.named_modules())
         self.output, self.seen = self.run({})
 
-    def run(self, changes: Mapping[str, Change], inputs: Any = None) -> tuple[Any, dict[str, _Seen]]:
-        """Run with the outputs of some modules changed; note what the layers that could be cut are given."""
+    def run(self, changes: Mapping[str, Change], inputs: Any = None) -> tuple[Any, dict[str, torch.Tensor]]:
+        """Run with the outputs of some modules changed; note the input of each layer that could be cut, channel by channel."""
         args, kwargs = self.inputs if inputs is None else inputs
-        seen: dict[str, _Seen] = {}
+        seen: dict[str, torch.Tensor] = {}
 
         def note(name: str, layer: nn.Module, given: Any) -> None:
             x = given[0] if given else None
@@ -371,14 +310,9 @@ class _Laboratory:
                 x = x.flatten(dim, dim + len(core) - 1)
             else:
                 dim = LAYERS[type(layer)][0]
-            rows = x.detach().movedim(dim, 0).flatten(1)
-            nan = rows.isnan()
-            found = _Seen((rows == rows[:, :1]).all(1), rows[:, 0], nan.any(1), nan.all(1))
-            before = seen.get(name)
-            if before is not None and before.constant.shape == found.constant.shape:
-                same = before.constant & found.constant & (before.value == found.value)
-                found = _Seen(same, found.value, before.any_nan | found.any_nan, before.all_nan & found.all_nan)
-            seen[name] = found
+            rows = x.movedim(dim, 0).flatten(1)
+            before = seen.get(name)  # of an earlier call of the same layer
+            seen[name] = rows if before is None or len(before) != len(rows) else torch.cat([before, rows], 1)
 
         with ExitStack() as hooks:
             for name, layer in self.layers.items():
@@ -391,7 +325,7 @@ class _Laboratory:
             torch.manual_seed(0)  # a model that draws random numbers gets the same each time
             return self.model(*args, **kwargs), seen
 
-    def attempt(self, changes: Mapping[str, Change], inputs: Any = None) -> tuple[Any, dict[str, _Seen]]:
+    def attempt(self, changes: Mapping[str, Change], inputs: Any = None) -> tuple[Any, dict[str, torch.Tensor]]:
         """Run if that is possible; else nothing was seen."""
         try:
             return self.run(changes, inputs)
@@ -399,122 +333,111 @@ class _Laboratory:
             return None, {}
 
 
-def _spread(dead: torch.Tensor, argument: Argument, leaf: torch.Tensor) -> torch.Tensor:
+def _there(dead: torch.Tensor, leaf: torch.Tensor, core: Sequence[int], behind: int) -> torch.Tensor:
     """Find where an argument has the entries that a mask holds back."""
-    return dead.reshape(*argument.core, *[1] * argument.behind).expand(leaf.shape)
+    return dead.reshape(*core, *[1] * behind).expand(leaf.shape)
 
 
-def _find_arguments(lab: _Laboratory, mask: FeatureMask, dead: torch.Tensor) -> list[Argument]:
+def _find_arguments(probe: _Probe, mask: FeatureMask, dead: torch.Tensor) -> list[Any]:
     """Find the arguments whose places that the mask holds back do not matter, while the others do."""
     core, behind = core_of(mask.shape)
     found = []
-    for keys, leaf in tree_flatten_with_path(lab.inputs)[0]:
+    for keys, leaf in tree_flatten_with_path(probe.inputs)[0]:
         if not isinstance(leaf, torch.Tensor) or leaf.dtype == torch.bool or leaf.is_complex() or leaf.dim() < 2:
             continue
         path: list[Any] = [getattr(key, "idx", getattr(key, "key", None)) for key in keys]
-        first = [leaf.dim() - t - len(core) for t in dict.fromkeys((behind, *range(leaf.dim())))]
-        places = [Argument(path, core, leaf.dim() - at - len(core)) for at in first
-                  if at >= 1 and tuple(leaf.shape[at : at + len(core)]) == core]  # fmt: skip
-        flattened = Argument(path, tuple(leaf.shape[1:]), 0)
-        if math.prod(leaf.shape[1:]) == math.prod(core) and flattened not in places:
-            places.append(flattened)
+        ends = {end: leaf.dim() - end - len(core) for end in (behind, *range(leaf.dim()))}
+        places: list[Any] = [
+            (core, end) for end, at in ends.items() if at >= 1 and leaf.shape[at : at + len(core)] == core
+        ]
+        if leaf[0].numel() == math.prod(core):
+            places.append((tuple(leaf.shape[1:]), 0))  # flattened before the mask
         other = torch.rand(leaf.shape, device=leaf.device)
         if leaf.is_floating_point():
             other = leaf + (1.0 + leaf.abs()) * (0.5 + other.to(leaf.dtype))
         else:
             other = leaf.flatten()[other.flatten().argsort()].reshape(leaf.shape)
-        for argument in places:
-            there = _spread(dead, argument, leaf)
-            runs = [
-                lab.attempt({}, _changed(lab.inputs, path, partial(torch.where, where, other)))
-                for where in (there, ~there)
-            ]
-            if all(seen for _, seen in runs) and [_same(lab.output, output) for output, _ in runs] == [True, False]:
-                found.append(argument)
+        for place in places:
+            there = _there(dead, leaf, *place)
+            changed = (_changed(probe.inputs, path, partial(torch.where, at, other)) for at in (there, ~there))
+            if [_same(probe.output, probe.attempt({}, inputs)[0]) for inputs in changed] == [True, False]:
+                found.append((path, *place, False))
                 break
     return found
 
 
-def _cuts_behind(lab: _Laboratory, name: str, dead: torch.Tensor) -> list[Cut]:
+def _cuts_behind(probe: _Probe, name: str, dead: torch.Tensor) -> list[Any]:
     """Find the layers behind a mask that read dead channels, and the channel-wise ones between."""
 
     def nothing(x: torch.Tensor) -> torch.Tensor:
         return torch.full_like(x, torch.nan) if x.is_floating_point() else x
 
-    _, missing = lab.attempt({name: lambda output: output.masked_fill(dead, torch.nan)})
-    others = tree_map_only(torch.Tensor, nothing, lab.inputs)
-    _, alone = lab.attempt({name: lambda output: nothing(output).masked_fill(dead, 0.0)}, others)
-    cuts = []
-    for other in [other for other in lab.seen if other in missing and other in alone]:
-        layer, seen = lab.layers[other], lab.seen[other]
-        gone = missing[other].any_nan & ~alone[other].any_nan & seen.constant
-        if isinstance(layer, FeatureMask) or not bool(gone.any()) or bool(gone.all()):
+    _, missing = probe.attempt({name: lambda output: output.masked_fill(dead, torch.nan)})
+    others = tree_map_only(torch.Tensor, nothing, probe.inputs)
+    _, alone = probe.attempt({name: lambda output: nothing(output).masked_fill(dead, 0.0)}, others)
+    cuts: list[Any] = []
+    for other, rows in probe.seen.items():
+        if other not in missing or other not in alone:
             continue
-        keep, constants = (~gone).nonzero().flatten().tolist(), seen.value[gone]
+        layer, depends, else_too = probe.layers[other], missing[other].isnan().any(1), alone[other].isnan().any(1)
+        gone = depends & ~else_too & (rows == rows[:, :1]).all(1)
+        if not bool(gone.any()) or bool(gone.all()):
+            continue
+        kept, constants = (~gone).nonzero().flatten().tolist(), rows[gone, 0].tolist()
         if _can_cut(layer, "units"):
-            cuts.append(Cut(other, "units", keep))
-        elif _can_cut(layer, "inputs") and bool((constants == 0).all()):
-            cuts.append(Cut(other, "inputs", keep))
-        elif _can_cut(layer, "inputs") and type(layer) is nn.Linear:
-            cuts.append(Cut(other, "inputs", keep, constants.tolist()))
-    return cuts if any(cut.side == "inputs" for cut in cuts) else []
+            cuts.append((other, "units", kept, ()))
+        elif _can_cut(layer, "inputs") and (type(layer) is nn.Linear or not any(constants)):
+            cuts.append((other, "inputs", kept, constants if any(constants) else ()))
+    return cuts if any(side == "inputs" for _, side, *_ in cuts) else []
 
 
-def _cuts_before(
-    lab: _Laboratory, name: str, mask: FeatureMask, arguments: Sequence[Argument], dead: torch.Tensor
-) -> list[Cut] | None:
+def _cuts_before(probe: _Probe, name: str, arguments: Sequence[Any], dead: torch.Tensor) -> list[Any] | None:
     """Find the layers that make what a mask holds back; None if there are none and no argument holds it either."""
-    flat = dead.reshape(-1)
+    flat, inputs = dead.reshape(-1), probe.inputs
     changes: dict[str, Change] = {name: lambda output: output.masked_fill(dead, 0.0)}
-    makers = []
-    if not arguments and len(core_of(mask.shape)[0]) == 1:
-        for other, layer in lab.layers.items():
-            if not _can_cut(layer, "outputs"):
-                continue
-            dim, sides = LAYERS[type(layer)]
-            if getattr(layer, sides["outputs"]) != flat.numel():
-                continue
+    cuts: list[Any] = []
+    for other, layer in probe.layers.items():
+        if arguments or not _can_cut(layer, "outputs") or len(core_of(dead.shape)[0]) > 1:
+            continue
+        dim, sides = LAYERS[type(layer)]
+        if getattr(layer, sides["outputs"]) != flat.numel():
+            continue
 
-            def lose(output: torch.Tensor, dim: int = dim) -> torch.Tensor:
-                return output.movedim(dim, -1).masked_fill(flat, torch.nan).movedim(-1, dim)
+        def lose(output: torch.Tensor, dim: int = dim) -> torch.Tensor:
+            return output.movedim(dim, -1).masked_fill(flat, torch.nan).movedim(-1, dim)
 
-            output, seen = lab.run({name: changes[name], other: lose})
-            if _same(lab.output, output) and name in seen and torch.equal(seen[name].any_nan, flat):
-                makers.append(other)
-                changes[other] = lose
-    if not arguments and not makers:
+        output, seen = probe.attempt({name: changes[name], other: lose})
+        if _same(probe.output, output) and name in seen and torch.equal(seen[name].isnan().any(1), flat):
+            cuts.append((other, "outputs", (~flat).nonzero().flatten().tolist(), ()))
+            changes[other] = lose
+    if not arguments and not cuts:
         return None
-    inputs: Any = lab.inputs
-    for argument in arguments:
+    for path, core, behind, _ in arguments:
 
-        def poison(leaf: torch.Tensor, argument: Argument = argument) -> torch.Tensor:
-            return leaf.masked_fill(_spread(flat, argument, leaf), torch.nan) if leaf.is_floating_point() else leaf
+        def poison(leaf: torch.Tensor, core: Any = core, behind: int = behind) -> torch.Tensor:
+            return leaf.masked_fill(_there(flat, leaf, core, behind), torch.nan) if leaf.is_floating_point() else leaf
 
-        inputs = _changed(inputs, argument.path, poison)
-    _, seen = lab.attempt(changes, inputs)
-    if not seen:
-        return None
-    kept = (~flat).nonzero().flatten().tolist()
-    cuts = [Cut(maker, "outputs", kept) for maker in makers]
-    for other, there in seen.items():
-        lost = there.any_nan
-        if _can_cut(lab.layers[other], "units") and bool(lost.any()) and torch.equal(lost, there.all_nan):
-            cuts.append(Cut(other, "units", (~lost).nonzero().flatten().tolist()))
-    return cuts
+        inputs = _changed(inputs, path, poison)
+    _, seen = probe.attempt(changes, inputs)
+    for other, rows in seen.items():
+        lost = rows.isnan().any(1)
+        if _can_cut(probe.layers[other], "units") and bool(lost.any()) and torch.equal(lost, rows.isnan().all(1)):
+            cuts.append((other, "units", (~lost).nonzero().flatten().tolist(), ()))
+    return cuts if seen else None
 
 
-def _plans(lab: _Laboratory, plan: MaskPlan, mask: FeatureMask, taken: list[Any]) -> Iterator[MaskPlan]:
+def _plans(probe: _Probe, plan: MaskPlan, mask: FeatureMask, taken: list[Any]) -> Iterator[MaskPlan]:
     """Yield what can be tried for a mask, the best first."""
     dead = ~mask.support()
-    arguments = [a for a in _find_arguments(lab, mask, dead) if a.path not in taken]
-    whole = plan._replace(arguments=[argument._replace(put_back=True) for argument in arguments])
+    arguments = [argument for argument in _find_arguments(probe, mask, dead) if argument[0] not in taken]
+    whole = plan._replace(arguments=[(*argument[:3], True) for argument in arguments])
     if not bool(dead.any()):
         yield plan._replace(place="nothing", arguments=arguments)
         yield whole._replace(place="nothing")
         return
-    reading = _cuts_behind(lab, plan.name, dead)
+    reading = _cuts_behind(probe, plan.name, dead)
     if reading:
-        before = _cuts_before(lab, plan.name, mask, arguments, dead)
+        before = _cuts_before(probe, plan.name, arguments, dead)
         if before is not None:
             yield plan._replace(place="nothing", arguments=arguments, cuts=[*before, *reading])
         yield whole._replace(place="take", cuts=reading)
@@ -575,20 +498,14 @@ def prune(
     for name, mask in masks.items():
         if not mask.closed:
             raise ValueError(
-                f"the mask {name!r} is not closed yet: {mask.n_alive} features are alive, {mask.n_features_to_select} are "
-                "to be selected; train on until mask.closed, or call mask.finalize()"
+                f"the mask {name!r} is not closed yet: {mask.n_alive} features are alive, {mask.n_features_to_select} to be "
+                "selected; train on until mask.closed, or call mask.finalize()"
             )
     if example is not None and (example_args is not None or example_kwargs is not None):
         raise ValueError("give example, or example_args and example_kwargs, not both")
     mask = next(iter(masks.values()))
     if example is None and example_args is None and example_kwargs is None:
-        types = [
-            p.dtype
-            for p in model.parameters()
-            if p.is_floating_point() and all(p is not m.gamma for m in masks.values())
-        ]
-        example = torch.randn(4, *mask.shape, generator=torch.Generator().manual_seed(0))
-        example = example.to(mask.gamma.device, types[0] if types else torch.float32)
+        example = torch.randn(4, *mask.shape, generator=torch.Generator().manual_seed(0)).to(main_parameter(model))
     args = tuple(example_args or ()) if example is None else (example,)
     modes = [(module, module.training) for module in model.modules()]
     device = mask.gamma.device
@@ -610,27 +527,25 @@ def _prune(
 ) -> tuple[PrunedNetwork, list[str]]:
     """Try the plans of each mask; return the network and why nothing was cut, for each mask without a cut."""
     try:
-        lab = _Laboratory(model, args, kwargs)
+        probe = _Probe(model, args, kwargs)
     except Exception as error:
-        shapes = [tuple(leaf.shape) for leaf in args if isinstance(leaf, torch.Tensor)]
+        shapes = ", ".join(str(tuple(leaf.shape)) for leaf in args if isinstance(leaf, torch.Tensor))
         raise ValueError(
-            f"prune tries the model on an input of shape {', '.join(map(str, shapes))}, and the model does not run on it "
-            f"({error}); give a batch of your inputs as example"
+            f"prune tries the model on an input of shape {shapes}, and the model does not run on it ({error}); give a batch "
+            "of your inputs as example"
         ) from error
-    if not _same(lab.output, lab.run({})[0]):
+    if not _same(probe.output, probe.run({})[0]):
         raise ValueError(
             "the model gives other outputs for the same input and torch seed in evaluation mode, so the pruned model "
             "cannot be compared with it; switch off what is random, or prune the part that is not"
         )
-    if not all(bool(output.isfinite().all()) for output in _leaves(lab.output) if isinstance(output, torch.Tensor)):
-        raise ValueError(
-            "the model gives NaN or infinite outputs for the example, so a smaller one cannot be compared with it"
-        )
+    if not all(bool(output.isfinite().all()) for output in _leaves(probe.output) if isinstance(output, torch.Tensor)):
+        raise ValueError("the model gives NaN or infinite outputs for the example, so a smaller one cannot be compared")
     is_single = not kwargs and len(args) == 1 and isinstance(args[0], torch.Tensor)
     # A second input guards against layers whose input happens to be zero on the first.
-    noisy = tree_map_only(torch.Tensor, lambda x: x + torch.randn_like(x) if x.is_floating_point() else x, lab.inputs)
-    output, seen = lab.attempt({}, noisy)
-    examples = [(lab.inputs, lab.output), *([(noisy, output)] if seen else [])]
+    noisy = tree_map_only(torch.Tensor, lambda x: x + torch.randn_like(x) if x.is_floating_point() else x, probe.inputs)
+    output, seen = probe.attempt({}, noisy)
+    examples = [(probe.inputs, probe.output), *([(noisy, output)] if seen else [])]
     accepted = [
         MaskPlan(name, mask.shape, mask.support().reshape(-1).nonzero().flatten().tolist())
         for name, mask in masks.items()
@@ -638,45 +553,38 @@ def _prune(
     best, taken = assemble(model, accepted, is_single), list[Any]()
     reasons: list[str] = []
     for number, (name, mask) in enumerate(masks.items()):
-        errors: list[str] = []
-        for plan in _plans(lab, accepted[number], mask, taken):
-            trial = [*accepted[:number], plan, *accepted[number + 1 :]]
+        why = "no linear layer, convolution or recurrent layer reads the entries that it closed by themselves"
+        for nth, plan in enumerate(_plans(probe, accepted[number], mask, taken)):
+            trial, refusal = [*accepted[:number], plan, *accepted[number + 1 :]], ""
             try:
                 found = assemble(model, trial, is_single)
-                if _agrees(found, examples, is_single):
+                if all(_same(expected, _predict(found, *inputs)) for inputs, expected in examples):
                     best, accepted = found, trial
-                    taken += [argument.path for argument in plan.arguments]
+                    taken += [path for path, *_ in plan.arguments]
                     break
-                errors.append("without what was cut the outputs are others")
+                refusal = "without what was cut the outputs are others"
             except _REFUSALS as error:
-                errors.append(str(error).splitlines()[0])
+                refusal = str(error).splitlines()[0]
+            if nth == 0:
+                why = f"the layers behind it cannot do with fewer values ({refusal})"
         plan = accepted[number]
         if plan.cuts or len(plan.kept) == mask.n_features:
             continue
-        why = "no linear layer, convolution or recurrent layer reads the entries that it closed by themselves"
-        if errors:
-            why = f"the layers behind it cannot do with fewer values ({errors[0]})"
-        computed = [
-            other
-            for other, layer in lab.layers.items()
-            if "inputs" in LAYERS.get(type(layer), (0, {}))[1] and not _can_cut(layer, "inputs")
-        ]
+        readers = [other for other, layer in probe.layers.items() if "inputs" in _sides(layer)]
+        computed = ", ".join(other for other in readers if not _can_cut(probe.layers[other], "inputs"))
         if computed:
-            why += f"; the weights of {', '.join(computed)} are computed or in groups: make them plain, for example by "
+            why += f"; the weights of {computed} are computed or in groups: make them plain, for example by "
             why += "torch.nn.utils.prune.remove(module, 'weight')"
         gates = "" if plan.arguments else "; it gates no argument either, or the model reads it past the mask"
         reasons.append(f"mask {name!r}: {why}{gates}")
     return best, reasons
 
 
-def _agrees(found: PrunedNetwork, examples: list[Any], is_single: bool) -> bool:
-    found.eval()
-    for (args, kwargs), expected in examples:
-        small = ((found.select(*args),), {}) if is_single else found.select(*args, **kwargs)
-        torch.manual_seed(0)
-        if not _same(expected, found(*small[0], **small[1])):
-            return False
-    return True
+def _predict(found: PrunedNetwork, args: Any, kwargs: Any) -> Any:
+    """Predict from whole arguments."""
+    args, kwargs = PrunedNetwork.select(found, *args, **kwargs)
+    torch.manual_seed(0)
+    return found(*args, **kwargs)
 
 
 def _leaves(output: Any) -> list[Any]:
@@ -687,8 +595,8 @@ def _leaves(output: Any) -> list[Any]:
 
 def _same(expected: Any, found: Any) -> bool:
     """Whether two outputs have the same numbers, but for rounding."""
-    pairs = list(zip(_leaves(expected), _leaves(found)))
-    return len(_leaves(expected)) == len(_leaves(found)) and all(_close(*pair) for pair in pairs)
+    ours, theirs = _leaves(expected), _leaves(found)
+    return len(ours) == len(theirs) and all(_close(*pair) for pair in zip(ours, theirs))
 
 
 def _close(expected: Any, found: Any) -> bool:
@@ -698,7 +606,6 @@ def _close(expected: Any, found: Any) -> bool:
         return False
     if not expected.is_floating_point():
         return torch.equal(expected, found)
-    finite = expected[expected.isfinite()]
-    scale = float(finite.abs().max()) if finite.numel() else 0.0
+    scale = float(expected.abs().nan_to_num(0.0, 0.0).max()) if expected.numel() else 0.0
     loose = 100.0 if expected.dtype in (torch.float16, torch.bfloat16) else 1.0
     return torch.allclose(expected, found, rtol=1e-4 * loose, atol=1e-5 * loose * max(1.0, scale), equal_nan=True)

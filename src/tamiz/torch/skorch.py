@@ -48,9 +48,11 @@ class SkorchMaskCallback(MaskCallback, Callback):
     def on_grad_computed(self, net: Any, named_parameters: Any, training: bool = False, **kwargs: Any) -> None:
         """Send the gradient of held-out rows to gamma."""
         if training:
-            self._move_by_held_out_rows(
-                net.module_, lambda batch: net.get_loss(net.infer(batch[0]), batch[1], X=batch[0], training=True)
-            )
+
+            def loss_of(batch: Any) -> Any:
+                return net.get_loss(net.infer(batch[0]), batch[1], X=batch[0], training=True)
+
+            self._move_by_held_out_rows(net.module_, net.optimizer_, loss_of)
 
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
         """Record how many features are alive, and stop if that was asked for."""

@@ -16,7 +16,7 @@ from torch import nn
 
 from tamiz.core import MaskState, Rule, Slot, binary_penalty, current_ranking, fill_budget, penalty
 from tamiz.core.gates import KEPT, Gates
-from tamiz.core.rule import N_SLOTS
+from tamiz.core.rule import N_SLOTS, Phase
 from tamiz.core.step import decide_by_price
 from tamiz.torch.stepping import MaskHandle, Stepper, mask_state
 
@@ -26,13 +26,16 @@ MASK_FORMAT = 3
 SCHEDULE = ("warmup_steps", "ramp_steps", "max_steps")
 
 
+def schedule_of(rule: Rule) -> dict[str, Any]:
+    """Schedule of a rule, as ``FeatureMask.attach`` takes it."""
+    return {name: getattr(rule, name) for name in SCHEDULE}
+
+
 class Decision(NamedTuple):
-    """What a closed mask has selected, out of the reach of optimizers and averages."""
+    """What a closed mask has selected, out of the reach of optimizers and averages; ``kept`` are the numbers of the ones."""
 
     gamma: torch.Tensor
-    """Zeros and ones, in the shape of the mask."""
     kept: torch.Tensor
-    """Numbers of the ones."""
     rank: torch.Tensor
     counters: torch.Tensor
 
@@ -62,6 +65,7 @@ class StatefulMask(nn.Module):
     def __init__(self, shape: tuple[int, ...], rule: Rule, gates: Gates | None, device: Any) -> None:
         super().__init__()
         self.shape, self.rule, self.gates = shape, rule, gates
+        self._n_forced = 0 if gates is None else int((gates.feature == KEPT).sum())
         # A step of 0.01 is lost in half precision: gamma is float32 in networks of any type.
         self.gamma = nn.Parameter(torch.empty(shape, device=device, dtype=torch.float32))
         types = {"first": torch.float32, "second": torch.float32, "rank": torch.int32}
@@ -98,10 +102,6 @@ class StatefulMask(nn.Module):
         return self._n_forced + int(self.counters[Slot.KEPT])
 
     @property
-    def _n_forced(self) -> int:
-        return 0 if self.gates is None else int((self.gates.feature == KEPT).sum())
-
-    @property
     def variant(self) -> str:
         """Name of the variant."""
         return self.rule.variant
@@ -110,6 +110,15 @@ class StatefulMask(nn.Module):
     def step(self) -> int:
         """Optimizer steps since the start of the warm-up."""
         return int(self.counters[Slot.STEP])
+
+    @property
+    def phase(self) -> Phase:
+        """Phase of the next step; a closed mask leaves the rest of the training to the refinement of the weights."""
+        if self.step < self.rule.warmup_steps:
+            return Phase.WARM_UP
+        if int(self.counters[Slot.OPEN]):
+            return Phase.SELECTION
+        return Phase.REFINEMENT if self.closed else Phase.CLOSING
 
     @property
     def closed(self) -> bool:
@@ -192,19 +201,13 @@ class StatefulMask(nn.Module):
             return
         self._check_order()
         ranking, n_kept = self._feature_ranking()
-        self._write(torch.from_numpy(ranking), torch.from_numpy(ranking <= n_kept))
-        for slot, value in ((Slot.AGE, 0), (Slot.OPEN, 0), (Slot.CLOSED, 1), (Slot.FORCED, 2), (Slot.KEPT, n_kept)):
-            self.counters[slot] = value
-        self._update()
+        self._write(torch.from_numpy(ranking), torch.from_numpy(ranking <= n_kept), n_kept, forced=2)
 
     def reset(self) -> None:
         """Go back to the start: gamma all ones, nothing decided, no step taken."""
         m, n = self.rule.n_features_to_select, self.rule.n_features
-        self._write(torch.arange(1, n + 1) * (m == n), torch.ones(n))
         self.counters.zero_()
-        for slot, value in ((Slot.OPEN, 0 if m == n else n), (Slot.CLOSED, int(m == n)), (Slot.KEPT, m)):
-            self.counters[slot] = value
-        self._update()
+        self._write(torch.arange(1, n + 1) * (m == n), torch.ones(n), m, n_open=0 if m == n else n)
 
     def extra_repr(self) -> str:
         """Tell what ``print(model)`` shows."""
@@ -225,15 +228,17 @@ class StatefulMask(nn.Module):
         gamma = own["_parameters"]["gamma"] if own["gates"] is None else buffers["feature_gamma"]
         return gamma, buffers["first"], buffers["second"], buffers["rank"], buffers["counters"]
 
-    def _write(self, rank: torch.Tensor, gamma: torch.Tensor) -> None:
-        """Write ranks and gamma of the features; the moments are fresh."""
+    def _write(self, rank: torch.Tensor, gamma: torch.Tensor, n_kept: int, n_open: int = 0, forced: int = 0) -> None:
+        """Write ranks and gamma of the features and the counters; the moments are fresh."""
         with torch.no_grad():
             self.rank.copy_(rank)
             state = self._tensors()[0]
             state.copy_(gamma.reshape(state.shape))
             self.first.zero_()
             self.second.zero_()
+            self.counters[1:] = self.counters.new_tensor([0, n_open, n_open == 0, forced, n_kept])
         self._spread()
+        self._update()
 
     def _spread_gamma(self, gamma: torch.Tensor) -> torch.Tensor:
         """Give each entry of the mask gamma of its feature; the two places behind the features are a one and a zero."""
@@ -250,8 +255,8 @@ class StatefulMask(nn.Module):
         n, m = self.rule.n_features, int(self.counters[Slot.KEPT])
         if int(self.counters[Slot.OPEN]) == n != m and not int(self.counters[Slot.AGE]):
             raise RuntimeError(
-                f"nothing is selected yet: gamma has not moved in {self.step} steps (warm-up: "
-                f"{self.rule.warmup_steps}); attach the mask to the optimizer and train on"
+                f"nothing is selected yet: gamma has not moved in {self.step} steps (warm-up: {self.rule.warmup_steps}); "
+                "attach the mask to the optimizer and train on"
             )
 
     # ---- what others write -----------------------------------------------------------------------------------------
@@ -264,12 +269,10 @@ class StatefulMask(nn.Module):
         self._stepper = self._alive = None
         counters = self.counters.clone()
         if bool(counters[Slot.CLOSED]):
-            kept = self.rank <= counters[Slot.KEPT]
-            if int(kept.sum()) != int(counters[Slot.KEPT]):
-                raise RuntimeError(
-                    f"the state of this mask is not consistent: it is closed with {int(kept.sum())} features instead of "
-                    f"{int(counters[Slot.KEPT])}; were its buffers averaged? Copy them instead"
-                )
+            kept, n_kept = self.rank <= counters[Slot.KEPT], int(counters[Slot.KEPT])
+            if int(kept.sum()) != n_kept:
+                text = f"this mask is closed with {int(kept.sum())} features instead of {n_kept}: were its buffers averaged?"
+                raise RuntimeError(f"{text} Copy them instead")
             gamma = self._spread_gamma(kept.to(self.gamma.dtype))
             self._decided = Decision(gamma, gamma.reshape(-1).nonzero().flatten(), self.rank.clone(), counters)
         self._moving = self._handle is not None and self._decided is None
@@ -300,14 +303,13 @@ class StatefulMask(nn.Module):
             elif source is not None and self._copied is not None:
                 if written or not torch.equal(gamma, self._copied):
                     self._follow(source)
-            elif source is None:
-                if int((self.rank == 0).sum()) != int(self.counters[Slot.OPEN]):
-                    raise RuntimeError(
-                        "the ranks and counters of this open mask do not fit together: something has averaged its "
-                        "buffers; load a checkpoint, or copy the buffers instead (use_buffers=False)"
-                    )
-                if written:
-                    self._drop_dead(self._tensors()[0])
+            elif int((self.rank == 0).sum()) != int(self.counters[Slot.OPEN]):
+                raise RuntimeError(
+                    "the ranks and counters of this open mask do not fit together: something has averaged its buffers; "
+                    "load a checkpoint, or copy the buffers instead (use_buffers=False)"
+                )
+            elif written:
+                self._drop_dead(self._tensors()[0])
         self._remember()
 
     def _drop_dead(self, gamma: torch.Tensor) -> None:
@@ -371,8 +373,8 @@ class StatefulMask(nn.Module):
                 self.__dict__[name] = moved(self.__dict__[name])
         return self
 
-    def _about(self) -> dict[str, Any]:
-        """Describe what a saved state belongs to."""
+    def description(self) -> dict[str, Any]:
+        """Shape, size, variant, strength and groups, as plain values: what a saved state belongs to."""
         rule, digest = self.rule, None
         if self.gates is not None:
             parts = [self.gates.group.astype(np.int64), self.gates.feature.astype(np.int64)]
@@ -381,12 +383,9 @@ class StatefulMask(nn.Module):
         about = {"gates": digest, "shape": list(self.shape), "strength": rule.strength, "variant": rule.variant}
         return {**about, "n_features_to_select": rule.n_features_to_select}
 
-    def _schedule(self) -> dict[str, Any]:
-        return {name: getattr(self.rule, name) for name in SCHEDULE}
-
     def get_extra_state(self) -> torch.Tensor:
         """Write what the state belongs to, with the schedule, as the bytes of a JSON text, which every format can hold."""
-        about = {"format": MASK_FORMAT, **self._about(), "schedule": self._schedule() if self.step else None}
+        about = {"format": MASK_FORMAT, **self.description(), "schedule": schedule_of(self.rule) if self.step else None}
         return torch.tensor(list(json.dumps(about).encode()), dtype=torch.uint8)
 
     def set_extra_state(self, state: torch.Tensor) -> None:
@@ -400,21 +399,18 @@ class StatefulMask(nn.Module):
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError("this state does not belong to a FeatureMask: its description cannot be read") from error
         if found != MASK_FORMAT:
-            raise ValueError(
-                f"this state was saved in format {found}, this version of tamiz reads format {MASK_FORMAT}"
-            )
-        for name, value in self._about().items():
+            raise ValueError(f"a mask saved in format {found}, this version of tamiz reads format {MASK_FORMAT}")
+        for name, value in self.description().items():
             if about.get(name) != value:
                 other = f"{name}={about.get(name)!r}, this mask has {name}={value!r}"
                 other = "other groups, costs, budget, keep or drop" if name == "gates" else other
-                raise ValueError(
-                    f"this state belongs to a mask with {other}; build the mask as the saved one was built"
-                )
-        if is_running and schedule is not None and schedule != self._schedule():
+                raise ValueError(f"this state belongs to a mask with {other}; build the mask as the saved one")
+        own = schedule_of(self.rule)
+        if is_running and schedule is not None and schedule != own:
             if self._handle is not None:
                 raise ValueError(
-                    f"this state was saved in mid-selection with {schedule}, the mask is attached with {self._schedule()}; "
-                    "attach with the same schedule, or load before attach"
+                    f"this state was saved in mid-selection with {schedule}, the mask is attached with {own}; attach with "
+                    "the same schedule, or load before attach"
                 )
             self.rule = replace(self.rule, **schedule)
 

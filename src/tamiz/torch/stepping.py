@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import is_
 from typing import Any
 
@@ -145,42 +145,40 @@ class Stepper:
         state = decide_by_price(mask_state(self._arrays), self.rule)
         for array, values in zip(self._arrays[:4], state):
             array[:] = values
-        for slot, value in (
-            (Slot.AGE, state.age), (Slot.OPEN, 0), (Slot.CLOSED, is_closed(state, self.rule)), (Slot.KEPT, state.kept),
-        ):  # fmt: skip
-            self._counters[slot] = value
+        self._counters[[Slot.AGE, Slot.OPEN, Slot.KEPT]] = state.age, 0, state.kept
+        self._counters[_CLOSED] = is_closed(state, self.rule)
 
     def _begin_closing(self) -> None:
         """Take what still fits into the budget, once; its gamma then rises from 0."""
         if self.rule.costs is not None:
-            n_kept, rank = int(self._counters[Slot.KEPT]), self._arrays[3]
-            filled, n_filled = fill_budget(rank, n_kept, self.rule.costs, self.rule.limit)
+            n_kept, rank = self._counters.item(_KEPT), self._arrays[3]
+            rank[:], n_filled = fill_budget(rank, n_kept, self.rule.costs, self.rule.limit)
             if n_filled > n_kept:
-                rank[:] = filled
-                self._counters[Slot.KEPT], self._counters[Slot.CLOSED] = n_filled, 0
+                self._counters[_KEPT], self._counters[_CLOSED] = n_filled, 0
         self._set_numbers()
 
     def _check_finite(self, gradient: torch.Tensor) -> None:
         """Raise for NaN and infinity in the gradient of a living feature; an eliminated one does not move."""
-        bad = ~torch.isfinite(gradient) & (self._flat[3] <= int(self._counters[Slot.KEPT]))
-        if not bool(bad.any()):
-            return
-        kind = "NaN" if bool((bad & torch.isnan(gradient)).any()) else "infinite"
-        raise DivergenceError(
-            f"the gradient of gamma is {kind} in {int(bad.sum())} of {gradient.numel()} entries (first: feature "
-            f"{int(bad.nonzero()[0])}); gamma was not moved. Look for NaN or infinity in that input or in the loss, or "
-            "lower the learning rate of the model."
-        )
+        bad = (~torch.isfinite(gradient) & (self._flat[3] <= self._counters.item(_KEPT))).nonzero().flatten().tolist()
+        if bad:
+            kind = "NaN" if bool(gradient[bad].isnan().any()) else "infinite"
+            raise DivergenceError(
+                f"the gradient of gamma is {kind} in {len(bad)} of {gradient.numel()} entries (first: feature {bad[0]}); "
+                "gamma was not moved. Look for NaN or infinity in that input or in the loss, or lower the learning rate."
+            )
 
     def _report_limit(self) -> None:
         self._counters[_FORCED] = self.tensors[4][_FORCED] = 2
-        warnings.warn(
-            f"The mask did not settle within {self.rule.max_steps} steps of selection; the "
-            f"{int(self._counters[Slot.KEPT])} largest were kept. Raise max_steps"
-            + ("." if self.rule.variant == "soft" else ", or use variant='soft'."),
-            ConvergenceWarning,
-            stacklevel=2,
+        n_kept, advice = self._counters.item(_KEPT), "" if self.rule.variant == "soft" else ", or use variant='soft'"
+        text = (
+            f"The mask did not settle within {self.rule.max_steps} steps of selection; the {n_kept} largest were kept."
         )
+        warnings.warn(f"{text} Raise max_steps{advice}.", ConvergenceWarning, stacklevel=2)
+
+
+def holds(optimizer: Any, parameter: torch.Tensor) -> bool:
+    """Whether a parameter is among those of an optimizer."""
+    return any(p is parameter for group in optimizer.param_groups for p in group["params"])
 
 
 def find_stepping_optimizer(optimizer: Any, gamma: torch.Tensor) -> Any:
@@ -193,14 +191,10 @@ def find_stepping_optimizer(optimizer: Any, gamma: torch.Tensor) -> Any:
     for name in ("optimizer", "base_optimizer"):
         wrapped = getattr(inner, name, None)
         inner = wrapped if isinstance(wrapped, torch.optim.Optimizer) else inner
-    groups = getattr(inner, "param_groups", None)
-    if not isinstance(inner, torch.optim.Optimizer) and not (groups and callable(getattr(inner, "step", None))):
+    if not hasattr(inner, "param_groups") or not callable(getattr(inner, "step", None)):
         raise TypeError(f"attach needs a torch.optim.Optimizer, got {type(optimizer).__name__}")
-    if not any(p is gamma for group in inner.param_groups for p in group["params"]):
-        raise ValueError(
-            "gamma is not among the parameters of this optimizer: put the mask into the model first, then build the "
-            "optimizer from model.parameters()"
-        )
+    if not holds(inner, gamma):
+        raise ValueError("gamma is not among the parameters of this optimizer; build it from all of model.parameters()")
     if hasattr(gamma, "full_tensor"):
         raise ValueError(
             "gamma is sharded over processes (FSDP2), but the largest M are found from all of it: leave it whole, "
@@ -274,10 +268,22 @@ class MaskHandle:
             return None
         # The gradients come into being inside the closure, so that is where gamma has to step; once, even if the optimizer
         # calls the closure several times.
-        wrapped = self._stepping_closure(closure)
+        taken = False
+
+        def stepping_closure() -> Any:
+            nonlocal taken
+            with torch.enable_grad():
+                result = closure()
+            if taken:
+                self._gamma.grad = None
+            elif self._gamma.grad is not None or result is not None:
+                self._step_once()
+                taken = True
+            return result
+
         if "closure" in kwargs:
-            return args, {**kwargs, "closure": wrapped}
-        return (args[0], wrapped, *args[2:]), kwargs
+            return args, {**kwargs, "closure": stepping_closure}
+        return (args[0], stepping_closure, *args[2:]), kwargs
 
     def _step_once(self) -> None:
         gradient = self._gamma.grad
@@ -299,19 +305,3 @@ class MaskHandle:
         if self._late is not None:
             self._gamma.grad, self._late = self._late, None
             self._mask.take_step()
-
-    def _stepping_closure(self, closure: Callable[[], Any]) -> Callable[[], Any]:
-        taken = False
-
-        def run() -> Any:
-            nonlocal taken
-            with torch.enable_grad():
-                result = closure()
-            if taken:
-                self._gamma.grad = None
-            elif self._gamma.grad is not None or result is not None:
-                self._step_once()
-                taken = True
-            return result
-
-        return run

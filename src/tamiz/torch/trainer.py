@@ -22,12 +22,12 @@ from tamiz._utils.progress import ProgressBar
 from tamiz.core.history import HistorySlot, history_to_dict, is_line_due, new_history, write_line
 from tamiz.core.rule import Phase, Slot, selection_schedule
 from tamiz.selection import Selection
-from tamiz.torch.batches import TensorBatches, make_batches, processes
-from tamiz.torch.mask import FeatureMask
+from tamiz.torch.batches import make_batches, processes
+from tamiz.torch.mask import FeatureMask, main_parameter
 from tamiz.torch.state import SCHEDULE
 
 #: Changes when a checkpoint of an earlier version cannot be read any more.
-CHECKPOINT_FORMAT = 4
+CHECKPOINT_FORMAT = 5
 
 
 def checked_device(name: Any) -> torch.device:
@@ -39,14 +39,12 @@ def checked_device(name: Any) -> torch.device:
     device(type='cpu')
     >>> checked_device("gpu")
     Traceback (most recent call last):
-    ValueError: device must be the name of a device of torch, such as 'cpu', 'cuda' or 'cuda:1', got 'gpu'.
+    ValueError: device must be one of torch, such as 'cpu', 'cuda' or 'cuda:1', got 'gpu'.
     """
     try:
         device = torch.device(name)
     except (RuntimeError, TypeError):
-        raise ValueError(
-            f"device must be the name of a device of torch, such as 'cpu', 'cuda' or 'cuda:1', got {name!r}."
-        ) from None
+        raise ValueError(f"device must be one of torch, such as 'cpu', 'cuda' or 'cuda:1', got {name!r}.") from None
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device={name!r}, but torch finds no GPU here; use 'cpu', or a build of torch for CUDA.")
     return device
@@ -97,18 +95,27 @@ def decay_groups(parameters: Iterable[nn.Parameter], l2: float) -> list[dict[str
 
 @dataclass(frozen=True)
 class StepReport:
-    """The step just taken, as callbacks of the trainer see it."""
+    """The step just taken, as callbacks of the trainer see it.
+
+    Attributes
+    ----------
+    step : int
+        Steps taken, from 1.
+    phase : str
+        "warm-up", "selection", "closing" or "refinement"; training without a mask is all "refinement".
+    loss : tensor
+        Loss of the batch (0-d, without graph).
+    n_alive : int
+        Features that are not eliminated; 0 without a mask.
+    n_refined : int
+        Steps of the refinement taken.
+    """
 
     step: int
-    """Steps taken, from 1."""
     phase: str
-    """"warm-up", "selection", "closing" or "refinement"; training without a mask is all "refinement"."""
     loss: torch.Tensor
-    """Loss of the batch (0-d, without graph)."""
     n_alive: int
-    """Features that are not eliminated; 0 without a mask."""
     n_refined: int
-    """Steps of the refinement taken."""
 
 
 #: Options that train and train_weights share.
@@ -132,30 +139,21 @@ class _Run:
         self.rank, self.n_processes = processes()
         wrapped = any(isinstance(module, DistributedDataParallel) for module in model.modules())
         self.runner = DistributedDataParallel(model) if self.n_processes > 1 and not wrapped else model
-        make = settings["optimizer"]
-        if make is None:
-            # The fused step is one call for all parameters; in small networks it saves a third of the time of a step.
-            make = partial(torch.optim.Adam, lr=settings["learning_rate"], fused=True)
-        elif isinstance(make, torch.optim.Optimizer) or not callable(make):
+        # The fused step is one call for all parameters; in small networks it saves a third of the time of a step.
+        adam = partial(torch.optim.Adam, lr=settings["learning_rate"], fused=True)
+        make = adam if settings["optimizer"] is None else settings["optimizer"]
+        self.optimizer: torch.optim.Optimizer = make(model.parameters()) if callable(make) else make
+        if not callable(make) or not isinstance(self.optimizer, torch.optim.Optimizer):
             raise TypeError(
-                "optimizer must be a function of the model's parameters, for example "
-                "functools.partial(torch.optim.SGD, lr=0.1)"
-            )
-        self.optimizer = make(model.parameters())
-        if not isinstance(self.optimizer, torch.optim.Optimizer):
-            raise TypeError(
-                f"optimizer must return a torch.optim.Optimizer, it returned {type(self.optimizer).__name__}"
+                "optimizer must be a function of the model's parameters that returns a torch.optim.Optimizer, for example "
+                f"functools.partial(torch.optim.SGD, lr=0.1), got {make!r}"
             )
         self.base_rates = [float(group["lr"]) for group in self.optimizer.param_groups]
-        # The data take the type of the network; gamma has its own.
-        like = next(
-            (p for p in model.parameters() if p.is_floating_point() and (mask is None or p is not mask.gamma)), None
-        )
-        like = next(model.parameters()) if like is None else like
+        like, size, seed = main_parameter(model), settings["batch_size"], settings["seed"]
         self.device = like.device
-        self.batches = make_batches(data, like, settings["batch_size"], settings["seed"])
+        self.batches = make_batches(data, like, size, seed)
         rows = settings.get("held_out")
-        self.held_out = None if rows is None else make_batches(rows, like, settings["batch_size"], settings["seed"] + 1)
+        self.held_out = None if rows is None else make_batches(rows, like, size, seed + 1)
         self.history = new_history(0 if mask is None else mask.n_features)
         self.loss_sum = torch.zeros((), dtype=torch.float64, device=self.device)
         self.averages: dict[str, torch.Tensor] = {}
@@ -173,7 +171,7 @@ class _Run:
     def until_done(self) -> None:
         """Take all steps; leave the model as the caller knows it, in evaluation mode if nothing was raised."""
         settings = self.settings
-        checkpoint, every, callbacks = settings["checkpoint"], settings["checkpoint_every"], list(settings["callbacks"])
+        checkpoint, callbacks = settings["checkpoint"], list(settings["callbacks"])
         bar = ProgressBar("training") if settings["progress"] and self.rank == 0 else None
         try:
             if checkpoint is not None and Path(checkpoint).exists():
@@ -184,7 +182,7 @@ class _Run:
                 done = self.is_done()
                 n_alive = 0 if self.mask is None else self.mask.n_alive
                 self.record(phase, loss, n_alive, last=done)
-                if checkpoint is not None and (self.n_steps % every == 0 or done):
+                if checkpoint is not None and (self.n_steps % settings["checkpoint_every"] == 0 or done):
                     self.save(checkpoint)
                 for callback in callbacks:
                     callback(StepReport(self.n_steps, phase.label, loss, n_alive, self.refined))
@@ -204,13 +202,7 @@ class _Run:
 
     def phase(self) -> Phase:
         """Phase of the next step."""
-        if self.mask is None:
-            return Phase.REFINEMENT
-        if self.n_steps < self.settings["warmup_steps"]:
-            return Phase.WARM_UP
-        if int(self.mask.counters[Slot.OPEN]) > 0:
-            return Phase.SELECTION
-        return Phase.REFINEMENT if self.mask.closed else Phase.CLOSING
+        return Phase.REFINEMENT if self.mask is None else self.mask.phase
 
     def expected_steps(self) -> int:
         """About how many steps the run has; the selection ends by itself, most often within its ramp."""
@@ -257,15 +249,10 @@ class _Run:
         if share == 0 or nth < 1:
             return
         if not self.parts:  # weights and running statistics, looked up once: it takes longer than the averages
-            own = () if self.mask is None else (*self.mask.parameters(), *self.mask.buffers())
-            fixed = {id(part) for part in own}
             named = (*self.model.named_parameters(), *self.model.named_buffers())
-            self.parts = {n: part.detach() for n, part in named if part.is_floating_point() and id(part) not in fixed}
+            self.parts = {name: part.detach() for name, part in named if part.is_floating_point()}
         for name, part in self.parts.items():
-            if nth == 1:
-                self.averages[name] = part.clone()
-            else:
-                self.averages[name].lerp_(part, 1.0 / nth)
+            self.averages[name] = part.clone() if nth == 1 else self.averages[name].lerp_(part, 1.0 / nth)
             if self.refined == self.n_refinement:
                 part.copy_(self.averages[name])
 
@@ -291,14 +278,10 @@ class _Run:
         """Collect what a checkpoint must agree with to belong to this run."""
         passing = ("optimizer", "held_out", "progress", "checkpoint", "checkpoint_every", "callbacks")
         about = {name: value for name, value in self.settings.items() if name not in passing}
-        loaders = (None if part is None else part.loader for part in (self.batches, self.held_out))
-        rows = [loader.n_rows if isinstance(loader, TensorBatches) else None for loader in loaders]
-        about |= {"format": CHECKPOINT_FORMAT, "optimizer": type(self.optimizer).__name__, "rows": rows[0]}
-        if self.mask is not None:
-            rule = self.mask.rule
-            about |= {"n_features": self.mask.n_features, "n_features_to_select": rule.n_features_to_select}
-            about |= {"variant": rule.variant, "strength": rule.strength, "held-out rows": rows[1]}
-        return about
+        for name, part in (("rows", self.batches), ("held-out rows", self.held_out)):
+            about[name] = getattr(None if part is None else part.loader, "n_rows", None)
+        about |= {"format": CHECKPOINT_FORMAT, "optimizer": type(self.optimizer).__name__}
+        return about if self.mask is None else {**about, **self.mask.description()}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a checkpoint, by the first process; the others wait until it is there."""
@@ -318,8 +301,7 @@ class _Run:
                 "processes": positions,
                 "history": [torch.from_numpy(part) for part in self.history],
                 "loss_sum": self.loss_sum,
-                "counts": [self.n_steps, self.refined, self.closed_at],
-                "seconds": self.elapsed(),
+                "counts": [self.n_steps, self.refined, self.closed_at, self.elapsed()],
                 "averages": self.averages,
             }
             Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -334,22 +316,17 @@ class _Run:
             content = torch.load(path, map_location="cpu", weights_only=True)
             stored = content["settings"]
         except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError, TypeError, KeyError) as error:
-            raise ValueError(
-                f"{os.fspath(path)} is not a checkpoint of tamiz: delete it or give another path"
-            ) from error
+            raise ValueError(f"{path} is not a checkpoint of tamiz: delete it or give another path") from error
         for name, value in self.fingerprint().items():
             if stored.get(name) != value:
-                raise ValueError(
-                    f"{os.fspath(path)} belongs to a run with {name}={stored.get(name)!r}, now {name}={value!r} is asked "
-                    "for; delete it or give another path"
-                )
+                differ = f"{name}={stored.get(name)!r}, now {name}={value!r} is asked for"
+                raise ValueError(f"{path} belongs to a run with {differ}; delete it or give another path")
         self.model.load_state_dict(content["model"])
         self.optimizer.load_state_dict(content["optimizer"])
         for part, saved in zip(self.history, content["history"]):
             part[...] = saved.numpy()
         self.loss_sum.copy_(content["loss_sum"])
-        self.n_steps, self.refined, self.closed_at = content["counts"]
-        self.seconds = content["seconds"]
+        self.n_steps, self.refined, self.closed_at, self.seconds = content["counts"]
         self.averages = {name: part.to(self.device) for name, part in content["averages"].items()}
         own = content["processes"][self.rank % len(content["processes"])]  # there may be fewer than before, or more
         for batches, state in zip((self.batches, self.held_out), own["batches"]):
@@ -457,9 +434,7 @@ def train(
         raise ValueError(f"the model must hold exactly one FeatureMask, it holds {len(masks)}")
     mask = masks[0]
     if mask.step > 0:
-        raise ValueError(
-            f"the mask has taken {mask.step} steps already: call mask.reset() to select anew, or build a new model"
-        )
+        raise ValueError(f"the mask has taken {mask.step} steps already: call mask.reset() to select anew")
     schedule = {"warmup_steps": warmup_steps, "ramp_steps": ramp_steps, "max_steps": max_steps}
     phases = {"selection_steps": selection_steps, "refinement_steps": refinement_steps, "held_out": held_out}
     settings = {**schedule, **phases, "refinement_rates": [float(rate) for rate in refinement_rates]}

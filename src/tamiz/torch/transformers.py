@@ -11,7 +11,7 @@ from tamiz._utils.extras import require
 
 require("transformers", "transformers", "tamiz.torch.transformers")
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments  # noqa: E402
+from transformers import TrainerCallback  # noqa: E402
 from transformers.trainer_utils import has_length  # noqa: E402
 
 from tamiz.torch.callbacks import MaskCallback, labelled_masks  # noqa: E402
@@ -32,17 +32,13 @@ class TransformersMaskCallback(MaskCallback, TrainerCallback):
     {'warmup_steps': 50, 'ramp_steps': 600, 'max_steps': None}
     """
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Attach; by now the optimizer is there and a checkpoint has been read."""
         batches = kwargs["train_dataloader"]
         epoch = (len(batches) if has_length(batches) else math.inf) / args.gradient_accumulation_steps
         self._attach(kwargs["model"], [kwargs["optimizer"]], epoch, state.max_steps)
 
-    def on_pre_optimizer_step(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Send the gradient of held-out rows to gamma."""
         model = kwargs["model"]
 
@@ -51,16 +47,16 @@ class TransformersMaskCallback(MaskCallback, TrainerCallback):
             found = model(**{name: part.to(device) for name, part in batch.items()})
             return found["loss"] if isinstance(found, dict) else found[0]
 
-        self._move_by_held_out_rows(model, loss_of)
+        self._move_by_held_out_rows(model, kwargs["optimizer"], loss_of)
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Forget the best evaluation of open masks, and stop if that was asked for."""
         if self._must_forget(kwargs["model"]):
             state.best_metric = state.best_model_checkpoint = state.best_global_step = None
         if self._must_stop(kwargs["model"]):
             control.should_training_stop = True
 
-    def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Add features alive and the sum of gamma to what is logged."""
         if not self.handles_:
             return
@@ -70,8 +66,6 @@ class TransformersMaskCallback(MaskCallback, TrainerCallback):
             state.log_history[-1].update(numbers)
             kwargs["logs"].update(numbers)
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Detach; warn if a mask is still open."""
         self._end(kwargs["model"])

@@ -379,9 +379,9 @@ def test_all_masks_are_attached_or_none_and_a_copy_to_nothing():
     model = nn.Sequential(FeatureMask(3, 1), nn.Linear(3, 3), FeatureMask(3, 2), nn.Linear(3, 1))
     callback = MaskCallback(0, 10, None, "steps")
     with pytest.raises(ValueError, match="no optimizer holds gamma of the mask '2'"):
-        callback._attach(model, [torch.optim.SGD(model[:2].parameters(), lr=0.1)], 1, 1)
+        callback._attach(model, [torch.optim.SGD(model[:2].parameters(), lr=0.1)], 1, 1, None)
     assert not callback.handles_
-    callback._attach(model, [torch.optim.SGD(model.parameters(), lr=0.1)], 1, 1)  # the first one is free again
+    callback._attach(model, [torch.optim.SGD(model.parameters(), lr=0.1)], 1, 1, None)  # the first one is free again
     assert len(callback.handles_) == 2
     assert not copy.deepcopy(callback).handles_
     with pytest.warns(ConvergenceWarning, match="before the mask '[02]' was closed") as warned:

@@ -322,7 +322,11 @@ def test_an_error_in_the_loop_leaves_the_model_whole():
         ({"learning_rate": 0.0}, ValueError, "learning_rate"),
         ({"ramp_steps": 0}, ValueError, "ramp_steps"),
         ({"optimizer": 0.1}, TypeError, "optimizer must be a function"),
-        ({"optimizer": lambda parameters: None}, TypeError, "optimizer must be a function .* returns a torch.optim.Optimizer"),
+        (
+            {"optimizer": lambda parameters: None},
+            TypeError,
+            "optimizer must be a function .* returns a torch.optim.Optimizer",
+        ),
         ({"data": (torch.ones(3, 30), torch.full((3, 1), torch.inf))}, FloatingPointError, "gamma"),
         ({"data": (torch.ones(3, 7), torch.ones(3, 1))}, ValueError, "does not fit"),
         ({"rate": 0.1}, TypeError, "there is no option 'rate'; there are optimizer, learning_rate"),

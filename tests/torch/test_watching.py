@@ -4,22 +4,9 @@ import matplotlib
 import pytest
 import torch
 
-from tamiz.torch import FeatureMask, log_mask
+from tamiz.torch import FeatureMask
 
 matplotlib.use("Agg")
-
-
-class Recorder:
-    """Keeps what TensorBoard would draw."""
-
-    def __init__(self):
-        self.scalars, self.histograms = [], []
-
-    def add_scalar(self, name, value, step):
-        self.scalars.append((name, float(value), step))
-
-    def add_histogram(self, name, values, step):
-        self.histograms.append((name, values.clone(), step))
 
 
 def test_a_summary_in_every_phase(build, run_steps, table, true_features):
@@ -55,35 +42,3 @@ def test_pictures_of_vectors_and_images():
     assert FeatureMask((5, 1), 3).plot(["a", "b", "c", "d", "e"], ax=mine) is mine
     assert [label.get_text() for label in mine.get_yticklabels()] == ["a", "b", "c", "d", "e"]
     pyplot.close("all")
-
-
-def test_logged_at_intervals_and_when_the_mask_closes(build, run_steps, table):
-    mask, model = build()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    mask.attach(optimizer, warmup_steps=5, ramp_steps=60)
-    writer = Recorder()
-    handle = log_mask(mask, optimizer, writer, every=10, tag="inputs")
-    run_steps(mask, model, optimizer, table)
-    steps = sorted({step for _, _, step in writer.scalars})
-    assert steps[:-1] == list(range(10, mask.step, 10))
-    assert steps[-1] == mask.step
-    assert ("inputs/alive", 3.0, mask.step) in writer.scalars
-    assert ("inputs/sum", 3.0, mask.step) in writer.scalars
-    assert writer.histograms[0][0] == "inputs/gamma"
-    handle.remove()
-    written = len(writer.scalars)
-    run_steps(mask, model, optimizer, table, n_steps=20)
-    assert len(writer.scalars) == written
-    with pytest.raises(ValueError, match="every must be at least 1"):
-        log_mask(mask, optimizer, writer, every=0)
-
-
-def test_tensorboard_itself(build, run_steps, table, tmp_path):
-    tensorboard = pytest.importorskip("torch.utils.tensorboard", reason="tensorboard is not installed")
-    mask, model = build()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    mask.attach(optimizer, warmup_steps=5, ramp_steps=60)
-    with tensorboard.SummaryWriter(str(tmp_path)) as writer:
-        log_mask(mask, optimizer, writer, every=20)
-        run_steps(mask, model, optimizer, table)
-    assert list(tmp_path.iterdir())

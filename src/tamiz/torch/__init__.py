@@ -8,7 +8,7 @@ require("torch", "torch", "tamiz.torch")
 from tamiz.torch.batches import ParquetRows, Standardize
 from tamiz.torch.export import export_onnx, load_pruned, save_pruned
 from tamiz.torch.fold import folded_linear
-from tamiz.torch.mask import FeatureMask, log_mask
+from tamiz.torch.mask import FeatureMask
 from tamiz.torch.pruning import PrunedModel, PrunedNetwork, prune
 from tamiz.torch.stepping import MaskHandle
 from tamiz.torch.trainer import StepReport, train, train_weights
@@ -24,7 +24,6 @@ __all__ = [
     "export_onnx",
     "folded_linear",
     "load_pruned",
-    "log_mask",
     "prune",
     "save_pruned",
     "train",

@@ -30,6 +30,20 @@ def processes() -> tuple[int, int]:
     return 0, 1
 
 
+def gather(own: Any) -> list[Any]:
+    """Collect an object of each process, in all of them.
+
+    Examples
+    --------
+    >>> gather("mine")
+    ['mine']
+    """
+    parts = [own] * processes()[1]
+    if len(parts) > 1:
+        distributed.all_gather_object(parts, own)
+    return parts
+
+
 def equal_sizes(n_rows: int, batch_size: int) -> list[int]:
     """Split an epoch into batches that differ by one row, none smaller than ``batch_size`` unless there are fewer rows.
 
@@ -84,11 +98,7 @@ class TensorBatches:
     """
 
     def __init__(
-        self,
-        parts: Sequence[torch.Tensor],
-        batch_size: int,
-        seed: int,
-        sizes: Callable[[int, int], list[int]] = equal_sizes,
+        self, parts: Sequence[torch.Tensor], batch_size: int, seed: int, sizes: Callable[..., list[int]] = equal_sizes
     ) -> None:
         self.parts, self.n_rows = list(parts), len(parts[0])
         self.sizes = sizes(self.n_rows, batch_size)
@@ -278,12 +288,8 @@ class Standardize(nn.Module):
         """
         rows = (batch if isinstance(batch, torch.Tensor) else batch[0] for batch in batches)
         flat = (x.reshape(-1, self.num_features).double().cpu().numpy() for x in rows)
-        parts: list[Any] = [reduce(TableStatistics.merge, (describe_block(x, np.empty((0, 0))) for x in flat))]
-        _, world = processes()
-        if world > 1:
-            own, parts = parts[0], [None] * world
-            distributed.all_gather_object(parts, own)
-        found = reduce(TableStatistics.merge, parts)
+        own = reduce(TableStatistics.merge, (describe_block(x, np.empty((0, 0))) for x in flat))
+        found = reduce(TableStatistics.merge, gather(own))
         if bool((found.count == 0).any()):
             raise ValueError(f"column {int(np.flatnonzero(found.count == 0)[0])} has no values")
         deviation = np.sqrt(found.variance)

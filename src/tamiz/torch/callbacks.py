@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
 from typing import Any
 
-import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import nn
 
@@ -57,12 +55,11 @@ class MaskCallback:
         self.stop_when_closed, self.held_out = stop_when_closed, held_out
         # With an underscore behind, as skorch tells parameters from the rest.
         self.handles_: list[MaskHandle] = []
-        self.rows_: EndlessBatches | None = None
         self.was_open_ = True
 
     def __getstate__(self) -> dict[str, Any]:
         # A hook belongs to an optimizer of this process; a copy starts without.
-        return {**self.__dict__, "handles_": [], "rows_": None}
+        return {**self.__dict__, "handles_": []}
 
     def in_steps(self, epoch: float, total: float) -> dict[str, int | None]:
         """Schedule in steps of the optimizer, for a fit of so many steps in an epoch and in all."""
@@ -79,10 +76,18 @@ class MaskCallback:
             "max_steps": None if limit is None else max(1, round(limit * factor)),
         }
 
-    def _attach(self, model: nn.Module, optimizers: Sequence[Any], epoch: float, total: float) -> None:
-        """Attach each mask to the optimizer that holds its gamma; all of them, or none and an error."""
+    def _attach(
+        self, model: nn.Module, optimizers: Sequence[Any], epoch: float, total: float, loss_of: Callable[[Any], Any]
+    ) -> None:
+        """Attach each mask to the optimizer that holds its gamma; all of them, or none and an error.
+
+        A fit has so many steps in an epoch and in all; ``loss_of`` a batch of held-out rows moves gamma.
+        """
         self._detach()  # what a fit that ended with an error may have left
-        schedule = self.in_steps(epoch, total)
+        schedule: dict[str, Any] = self.in_steps(epoch, total)
+        if self.held_out is not None:
+            rows = EndlessBatches(self.held_out)
+            schedule["held_out"] = lambda: loss_of(next(rows))
         try:
             for name, mask in find_masks(model).items():
                 holding = [optimizer for optimizer in optimizers if holds(optimizer, mask.gamma)]
@@ -120,17 +125,6 @@ class MaskCallback:
 
     def _must_stop(self, model: nn.Module) -> bool:
         return self.stop_when_closed and all_closed(model)
-
-    def _move_by_held_out_rows(self, model: nn.Module, optimizer: Any, loss_of: Callable[[Any], torch.Tensor]) -> None:
-        """Send the gradient of a batch of held-out rows to gamma of the open masks that an optimizer holds."""
-        masks = [mask for mask in find_masks(model).values() if not mask.closed and holds(optimizer, mask.gamma)]
-        if self.held_out is None or not masks:
-            return
-        self.rows_ = EndlessBatches(self.held_out) if self.rows_ is None else self.rows_
-        with ExitStack() as stack, torch.enable_grad():
-            for mask in masks:
-                stack.enter_context(mask.held_out())
-            loss_of(next(self.rows_)).backward()
 
 
 def labelled_masks(model: nn.Module) -> dict[str, FeatureMask]:

@@ -95,8 +95,8 @@ def load_pruned(path: str | os.PathLike[str], model: nn.Module) -> tuple[PrunedN
         raise FileNotFoundError(f"{description} is missing: it says which inputs the weights in {weights} are for")
     try:
         about = json.loads(description.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{description} is no JSON: {error}") from error
+    except ValueError:
+        about = None
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise ValueError(f"{description} does not describe a pruned model of tamiz")
     if about.get("version") != VERSION:
@@ -150,16 +150,10 @@ def export_onnx(path: str | os.PathLike[str], model: nn.Module, example: torch.T
     values = pruned.select(example.to(tensor.device, tensor.dtype))
     pruned.eval()
     try:
+        rows = {0: torch.export.Dim("rows")}
+        options: dict[str, Any] = {"dynamo": True, "external_data": False, "verbose": False}
         torch.onnx.export(
-            pruned,
-            (values,),
-            os.fspath(path),
-            input_names=["values"],
-            output_names=["output"],
-            dynamic_shapes=({0: torch.export.Dim("rows")},),
-            dynamo=True,
-            external_data=False,
-            verbose=False,
+            pruned, (values,), os.fspath(path), output_names=["output"], dynamic_shapes=(rows,), **options
         )
     finally:
         pruned.train(training)

@@ -27,17 +27,8 @@ SMALL = 1 << 16
 TINY = 1 << 13
 
 #: What only asks how a tensor is built; answered without computing the product.
-_OUTLINE = {
-    torch.Tensor.dim,
-    torch.Tensor.size,
-    torch.Tensor.numel,
-    torch.Tensor.is_floating_point,
-    torch.Tensor.__len__,
-    torch.Tensor.shape.__get__,  # type: ignore[attr-defined]
-    torch.Tensor.ndim.__get__,  # type: ignore[attr-defined]
-    torch.Tensor.dtype.__get__,  # type: ignore[attr-defined]
-    torch.Tensor.device.__get__,
-}
+_OUTLINE = {getattr(torch.Tensor, name) for name in ("dim", "size", "numel", "is_floating_point", "__len__")}
+_OUTLINE |= {getattr(torch.Tensor, name).__get__ for name in ("shape", "ndim", "dtype", "device")}
 
 _linear = torch.nn.functional.linear
 _ORDINARY = (torch.Tensor, torch.nn.Parameter, type(None))
@@ -60,19 +51,6 @@ def _split(both, weight, gamma, gamma_gradient):
                 b[j] = value * factors[j]
 
 
-def fold_gradients(both: torch.Tensor, weight: torch.Tensor, gamma: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Compute the gradients of ``g`` and of ``W`` from that of the product ``g * W``.
-
-    Where the backward pass is itself to be differentiated, only tensor operations are used.
-    """
-    plain = both.device.type == "cpu" and both.dtype == torch.float32 and not torch.is_grad_enabled()
-    if plain and both.is_contiguous() and weight.is_contiguous():
-        gamma_gradient = torch.empty_like(gamma)
-        _split(both.numpy(), weight.detach().numpy(), gamma.detach().numpy(), gamma_gradient.numpy())
-        return gamma_gradient, both
-    return (both * weight).sum(0), both * gamma
-
-
 class _FoldedLinear(torch.autograd.Function):
     """Compute ``x @ (g * W).T + b`` with gradients for g, W and b, and none for x."""
 
@@ -93,11 +71,16 @@ class _FoldedLinear(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: torch.Tensor) -> Any:
-        (output_gradient,) = grad_outputs
-        x, gamma, weight = ctx.saved_tensors
-        product_gradient = output_gradient.t() @ x
-        gamma_gradient, weight_gradient = fold_gradients(product_gradient, weight, gamma)
-        return None, gamma_gradient, weight_gradient, output_gradient.sum(0) if ctx.has_bias else None
+        (output_gradient,), (x, gamma, weight) = grad_outputs, ctx.saved_tensors
+        bias_gradient = output_gradient.sum(0) if ctx.has_bias else None
+        both = output_gradient.t() @ x  # the gradient of g * W
+        # Where the backward pass is itself to be differentiated, only tensor operations are used.
+        plain = both.device.type == "cpu" and both.dtype == torch.float32 and not torch.is_grad_enabled()
+        if plain and both.is_contiguous() and weight.is_contiguous():
+            gamma_gradient = torch.empty_like(gamma)
+            _split(both.numpy(), weight.detach().numpy(), gamma.detach().numpy(), gamma_gradient.numpy())
+            return None, gamma_gradient, both, bias_gradient
+        return None, (both * weight).sum(0), both * gamma, bias_gradient
 
 
 class _Columns(torch.autograd.Function):

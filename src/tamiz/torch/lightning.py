@@ -32,11 +32,6 @@ class LightningMaskCallback(MaskCallback, Callback):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Attach; by now the optimizers are there and a checkpoint has been read."""
-        epoch = trainer.num_training_batches / trainer.accumulate_grad_batches
-        self._attach(pl_module, trainer.optimizers, epoch, trainer.estimated_stepping_batches)
-
-    def on_before_optimizer_step(self, trainer: Trainer, pl_module: LightningModule, optimizer: Any) -> None:
-        """Send the gradient of held-out rows to gamma."""
 
         def loss_of(batch: Any) -> torch.Tensor:
             batch = trainer.strategy.batch_to_device(batch, pl_module.device)
@@ -50,7 +45,8 @@ class LightningMaskCallback(MaskCallback, Callback):
                     del pl_module.__dict__[name]
             return found["loss"] if isinstance(found, dict) else found
 
-        self._move_by_held_out_rows(pl_module, optimizer, loss_of)
+        epoch = trainer.num_training_batches / trainer.accumulate_grad_batches
+        self._attach(pl_module, trainer.optimizers, epoch, trainer.estimated_stepping_batches, loss_of)
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *args: Any) -> None:
         """Log how many features are alive, and stop if that was asked for."""
@@ -76,10 +72,6 @@ class LightningMaskCallback(MaskCallback, Callback):
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Detach, after all callbacks have ended; warn if a mask is still open."""
         self._end(pl_module)
-
-    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Detach, also after an error."""
-        self._detach()
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Detach: the same model may be fitted again."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -156,11 +156,7 @@ class FeatureMask(StatefulMask):
             raise ValueError(f"shape must be a positive integer or a tuple of them, got {shape!r}")
         sizes, n_entries = tuple(int(size) for size in sizes), math.prod(sizes)
         options = {"groups": groups, "costs": costs, "budget": budget, "keep": keep, "drop": drop}
-        given: dict[str, Any] = {
-            name: value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
-            for name, value in options.items()
-            if value is not None
-        }
+        given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         gates, names = None, None
         counts: dict[str, Any] = {"n_features": n_entries, "n_features_to_select": 0, "strength": strength}
         if strength is not None:
@@ -270,6 +266,7 @@ class FeatureMask(StatefulMask):
         warmup_steps: int | None = None,
         ramp_steps: int | None = None,
         max_steps: int | None = None,
+        held_out: Callable[[], torch.Tensor] | None = None,
     ) -> MaskHandle:
         """Let gamma move with every step of ``optimizer``; the training loop stays as it is.
 
@@ -286,6 +283,9 @@ class FeatureMask(StatefulMask):
         max_steps : int or None, default=None
             Steps of selection after which the M largest are kept, with a ``ConvergenceWarning``; None: four ramps. Must be
             None with a strength, whose selection ends with the ramp.
+        held_out : callable or None, default=None
+            Computes the loss of a batch of other rows than those that train the weights; it then moves gamma alone, before each
+            step, averaged over the processes of ``torch.distributed``. See :meth:`held_out`.
 
         Returns
         -------
@@ -313,7 +313,7 @@ class FeatureMask(StatefulMask):
             raise ValueError("gamma does not require a gradient: call mask.gamma.requires_grad_() before attach")
         self._settle(by_value=True)
         self.rule = self.rule if running else rule
-        self._handle = MaskHandle(inner, self)
+        self._handle = MaskHandle(inner, self, held_out)
         self._held_out, self._idle, self._averaged = None, 0, None
         self._update()
         return self._handle
@@ -463,66 +463,6 @@ class FeatureMask(StatefulMask):
         order = self.ranking().reshape(-1).cpu().argsort()[:n_shown]
         shown = [labels[index] for index in order.tolist()]
         return draw(Bars(title, shown, gamma.reshape(-1)[order].tolist(), "gamma", limits=(0.0, 1.05)), ax)
-
-
-def log_mask(
-    mask: FeatureMask, optimizer: torch.optim.Optimizer, writer: Any, *, every: int = 100, tag: str = "mask"
-) -> Any:
-    """Write how the mask moves to TensorBoard: features alive, the sum of gamma, and gamma as a histogram.
-
-    Parameters
-    ----------
-    mask : FeatureMask
-        A mask that is attached to the optimizer.
-    optimizer : torch.optim.Optimizer
-        Its steps are counted.
-    writer : SummaryWriter
-        Anything with ``add_scalar`` and ``add_histogram``, such as ``torch.utils.tensorboard.SummaryWriter``.
-    every : int, default=100
-        Write at each multiple of so many steps, and when the mask closes.
-    tag : str, default="mask"
-        What the names begin with.
-
-    Returns
-    -------
-    handle
-        ``remove()`` ends it.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from tamiz.torch import FeatureMask
-    >>> class Writer:
-    ...     def add_scalar(self, name, value, step):
-    ...         print(name, value, step)
-    ...     def add_histogram(self, name, values, step):
-    ...         print(name, tuple(values.shape), step)
-    >>> mask = FeatureMask(3, 1)
-    >>> optimizer = torch.optim.SGD(mask.parameters(), lr=0.1)
-    >>> _ = mask.attach(optimizer, warmup_steps=10)
-    >>> handle = log_mask(mask, optimizer, Writer(), every=1)
-    >>> mask(torch.ones(2, 3)).sum().backward()
-    >>> optimizer.step()
-    mask/alive 3 1
-    mask/sum 3.0 1
-    mask/gamma (3,) 1
-    """
-    if every < 1:
-        raise ValueError(f"every must be at least 1, got {every}")
-    was_closed = mask.closed
-
-    def write(*_: Any) -> None:
-        nonlocal was_closed
-        closes, was_closed = mask.closed and not was_closed, mask.closed
-        step = mask.step
-        if step % every and not closes:
-            return
-        gamma = mask.gamma.detach().reshape(-1)
-        writer.add_scalar(f"{tag}/alive", mask.n_alive, step)
-        writer.add_scalar(f"{tag}/sum", float(gamma.sum()), step)
-        writer.add_histogram(f"{tag}/gamma", gamma, step)
-
-    return optimizer.register_step_post_hook(torch.compiler.disable(write))
 
 
 def find_masks(model: nn.Module) -> dict[str, FeatureMask]:

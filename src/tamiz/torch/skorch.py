@@ -33,9 +33,13 @@ class SkorchMaskCallback(MaskCallback, Callback):
 
     def on_epoch_begin(self, net: Any, dataset_train: Any = None, **kwargs: Any) -> None:
         """Attach before the first epoch, when the length of the training part is known; forget scores of open masks."""
+
+        def loss_of(batch: Any) -> Any:
+            return net.get_loss(net.infer(batch[0]), batch[1], X=batch[0], training=True)
+
         if not self.handles_:
             epoch = 1 if self.unit == "steps" else len(net.get_iterator(dataset_train, training=True))
-            self._attach(net.module_, [net.optimizer_], epoch, epoch * net.max_epochs)
+            self._attach(net.module_, [net.optimizer_], epoch, epoch * net.max_epochs, loss_of)
         if not self._must_forget(net.module_):
             return
         for _, callback in net.callbacks_:
@@ -44,15 +48,6 @@ class SkorchMaskCallback(MaskCallback, Callback):
                 callback.best_score_ = worst
             if hasattr(callback, "dynamic_threshold_"):
                 callback.dynamic_threshold_, callback.misses_ = worst, 0
-
-    def on_grad_computed(self, net: Any, named_parameters: Any, training: bool = False, **kwargs: Any) -> None:
-        """Send the gradient of held-out rows to gamma."""
-        if training:
-
-            def loss_of(batch: Any) -> Any:
-                return net.get_loss(net.infer(batch[0]), batch[1], X=batch[0], training=True)
-
-            self._move_by_held_out_rows(net.module_, net.optimizer_, loss_of)
 
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
         """Record how many features are alive, and stop if that was asked for."""

@@ -201,13 +201,13 @@ class StatefulMask(nn.Module):
             return
         self._check_order()
         ranking, n_kept = self._feature_ranking()
-        self._write(torch.from_numpy(ranking), torch.from_numpy(ranking <= n_kept), n_kept, forced=2)
+        self._write(torch.from_numpy(ranking), n_kept, forced=2)
 
     def reset(self) -> None:
         """Go back to the start: gamma all ones, nothing decided, no step taken."""
         m, n = self.rule.n_features_to_select, self.rule.n_features
         self.counters.zero_()
-        self._write(torch.arange(1, n + 1) * (m == n), torch.ones(n), m, n_open=0 if m == n else n)
+        self._write(torch.arange(1, n + 1) * (m == n), m, n_open=0 if m == n else n)
 
     def extra_repr(self) -> str:
         """Tell what ``print(model)`` shows."""
@@ -228,16 +228,14 @@ class StatefulMask(nn.Module):
         gamma = own["_parameters"]["gamma"] if own["gates"] is None else buffers["feature_gamma"]
         return gamma, buffers["first"], buffers["second"], buffers["rank"], buffers["counters"]
 
-    def _write(self, rank: torch.Tensor, gamma: torch.Tensor, n_kept: int, n_open: int = 0, forced: int = 0) -> None:
-        """Write ranks and gamma of the features and the counters; the moments are fresh."""
+    def _write(self, rank: torch.Tensor, n_kept: int, n_open: int = 0, forced: int = 0) -> None:
+        """Write ranks and counters; gamma of the living is one, and the moments are fresh."""
         with torch.no_grad():
             self.rank.copy_(rank)
-            state = self._tensors()[0]
-            state.copy_(gamma.reshape(state.shape))
+            self.counters[1:] = self.counters.new_tensor([0, n_open, n_open == 0, forced, n_kept])
             self.first.zero_()
             self.second.zero_()
-            self.counters[1:] = self.counters.new_tensor([0, n_open, n_open == 0, forced, n_kept])
-        self._spread()
+            self._drop_dead(torch.ones_like(self._tensors()[0]))
         self._update()
 
     def _spread_gamma(self, gamma: torch.Tensor) -> torch.Tensor:
@@ -269,11 +267,8 @@ class StatefulMask(nn.Module):
         self._stepper = self._alive = None
         counters = self.counters.clone()
         if bool(counters[Slot.CLOSED]):
-            kept, n_kept = self.rank <= counters[Slot.KEPT], int(counters[Slot.KEPT])
-            if int(kept.sum()) != n_kept:
-                text = f"this mask is closed with {int(kept.sum())} features instead of {n_kept}: were its buffers averaged?"
-                raise RuntimeError(f"{text} Copy them instead")
-            gamma = self._spread_gamma(kept.to(self.gamma.dtype))
+            self._check_counts()
+            gamma = self._spread_gamma((self.rank <= counters[Slot.KEPT]).to(self.gamma.dtype))
             self._decided = Decision(gamma, gamma.reshape(-1).nonzero().flatten(), self.rank.clone(), counters)
         self._moving = self._handle is not None and self._decided is None
         self._remember()
@@ -290,27 +285,33 @@ class StatefulMask(nn.Module):
         if self._moving or gamma.is_meta or gamma.is_inference():
             return
         written = (gamma._version, self.rank._version, self.counters._version) != self._versions
-        source, decided = None if self._source is None else self._source(), self._decided
+        source = None if self._source is None else self._source()
         if not written and not by_value and source is None:
             return
         with torch.no_grad():
+            if source is not None and self._copied is not None and (written or not torch.equal(gamma, self._copied)):
+                self._follow(source)
+            decided = self._decided
             if decided is not None:
                 if not (torch.equal(self.rank, decided.rank) and torch.equal(self.counters[1:], decided.counters[1:])):
                     self.rank.copy_(decided.rank)
                     self.counters.copy_(decided.counters)
                 if not torch.equal(gamma, decided.gamma):
                     self._drop_dead(torch.ones_like(self._tensors()[0]))
-            elif source is not None and self._copied is not None:
-                if written or not torch.equal(gamma, self._copied):
-                    self._follow(source)
-            elif int((self.rank == 0).sum()) != int(self.counters[Slot.OPEN]):
-                raise RuntimeError(
-                    "the ranks and counters of this open mask do not fit together: something has averaged its buffers; "
-                    "load a checkpoint, or copy the buffers instead (use_buffers=False)"
-                )
-            elif written:
-                self._drop_dead(self._tensors()[0])
+            elif source is None:
+                self._check_counts()
+                if written:
+                    self._drop_dead(self._tensors()[0])
         self._remember()
+
+    def _check_counts(self) -> None:
+        if int((self.rank <= self.counters[Slot.KEPT]).sum()) != (
+            int(self.counters[Slot.OPEN]) or int(self.counters[Slot.KEPT])
+        ):
+            raise RuntimeError(
+                "the ranks and counters of this mask do not fit together: something has averaged its buffers; load a "
+                "checkpoint, or copy the buffers instead (use_buffers=False)"
+            )
 
     def _drop_dead(self, gamma: torch.Tensor) -> None:
         """Write gamma of the features, with zeros for those that are eliminated."""
@@ -329,8 +330,6 @@ class StatefulMask(nn.Module):
         self._update()
         if self._decided is None:
             self._source, self._copied = tie, self.gamma.detach().clone()
-        else:
-            self._settle(by_value=True)
 
     def _check_gamma(self) -> None:
         """Raise if something other than the mask has moved gamma to where the rule never leaves it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import is_
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numba import njit
 from sklearn.exceptions import ConvergenceWarning
+from torch import distributed
 
 from tamiz.core import MaskState, Rule, Slot, fill_budget, is_closed, selection_schedule
 from tamiz.core.compiled import NOT_FINITE, MaskArrays, advance_in_place
@@ -65,18 +66,19 @@ class Stepper:
         self._arrays = (*(part.numpy() for part in self._flat), order)
         self._counters = self._arrays[4]
         self._warmup_steps, self._step_limit = rule.warmup_steps, rule.step_limit
-        self._chunk_start = 0
-        self._alphas: list[float] = []
-        self._targets: list[float] = []
+        self._chunk_start, self._alphas, self._targets = 0, list[float](), list[float]()
         self._set_numbers()
 
     def _set_numbers(self) -> None:
-        """Prepare the numbers of the rule, as of now: in the closing every feature counts once, whatever it costs."""
+        """Prepare the numbers of the rule, as of now; the closing begins with what still fits into the budget."""
         *numbers, costs = self.rule.numbers
-        self._selecting = bool(self._counters[Slot.OPEN])
+        counters, rank, n_kept = self._counters, self._arrays[3], self._counters.item(_KEPT)
+        self._selecting = bool(counters[_OPEN])
         if costs is not None and not self._selecting:
-            costs = np.ones_like(costs)
-        self._numbers = (int(self._counters[Slot.KEPT]), *numbers[1:], costs)
+            rank[:], counters[_KEPT] = fill_budget(rank, n_kept, costs, self.rule.limit)
+            counters[_CLOSED] &= counters[_KEPT] == n_kept  # gamma of what was added rises from 0
+            costs = np.ones_like(costs)  # from now on every feature counts once
+        self._numbers = (counters.item(_KEPT), *numbers[1:], costs)
 
     def serves(self, tensors: tuple[torch.Tensor, ...], rule: Rule) -> bool:
         """Check that these are the tensors and the rule, and that the memory is where it was."""
@@ -128,7 +130,7 @@ class Stepper:
         if strength is not None and step >= self._step_limit and counters.item(_OPEN):
             self._decide_by_price()
         if self._selecting and not counters.item(_OPEN):
-            self._begin_closing()
+            self._set_numbers()
         if self._is_copy:
             with torch.no_grad():
                 for part, flat in zip(self.tensors, self._flat):
@@ -148,15 +150,6 @@ class Stepper:
         self._counters[[Slot.AGE, Slot.OPEN, Slot.KEPT]] = state.age, 0, state.kept
         self._counters[_CLOSED] = is_closed(state, self.rule)
 
-    def _begin_closing(self) -> None:
-        """Take what still fits into the budget, once; its gamma then rises from 0."""
-        if self.rule.costs is not None:
-            n_kept, rank = self._counters.item(_KEPT), self._arrays[3]
-            rank[:], n_filled = fill_budget(rank, n_kept, self.rule.costs, self.rule.limit)
-            if n_filled > n_kept:
-                self._counters[_KEPT], self._counters[_CLOSED] = n_filled, 0
-        self._set_numbers()
-
     def _check_finite(self, gradient: torch.Tensor) -> None:
         """Raise for NaN and infinity in the gradient of a living feature; an eliminated one does not move."""
         bad = (~torch.isfinite(gradient) & (self._flat[3] <= self._counters.item(_KEPT))).nonzero().flatten().tolist()
@@ -171,9 +164,9 @@ class Stepper:
         self._counters[_FORCED] = self.tensors[4][_FORCED] = 2
         n_kept, advice = self._counters.item(_KEPT), "" if self.rule.variant == "soft" else ", or use variant='soft'"
         text = (
-            f"The mask did not settle within {self.rule.max_steps} steps of selection; the {n_kept} largest were kept."
+            f"The mask did not settle within {self.rule.max_steps} steps of selection; the {n_kept} largest were kept"
         )
-        warnings.warn(f"{text} Raise max_steps{advice}.", ConvergenceWarning, stacklevel=2)
+        warnings.warn(f"{text}. Raise max_steps{advice}.", ConvergenceWarning, stacklevel=2)
 
 
 def holds(optimizer: Any, parameter: torch.Tensor) -> bool:
@@ -212,10 +205,12 @@ class MaskHandle:
         The optimizer whose step is hooked.
     mask : FeatureMask
         Its ``take_step`` is called once for each step of the optimizer, when the gradients are complete.
+    held_out : callable or None, default=None
+        Computes the loss of rows that move gamma and do not train the weights; called before each step.
     """
 
-    def __init__(self, optimizer: Any, mask: Any) -> None:
-        self._mask, self._gamma, self._optimizer = mask, mask.gamma, optimizer
+    def __init__(self, optimizer: Any, mask: Any, held_out: Callable[[], torch.Tensor] | None = None) -> None:
+        self._mask, self._gamma, self._optimizer, self._held_out = mask, mask.gamma, optimizer, held_out
         self._kept: torch.Tensor | None = None  # gamma, until an optimizer that may write to it has stepped
         self._late: torch.Tensor | None = None  # the gradient of gamma, where gamma moves after the step
         # Optimizers of torch pass over a parameter without a gradient; others may apply weight decay to it.
@@ -286,6 +281,11 @@ class MaskHandle:
         return (args[0], stepping_closure, *args[2:]), kwargs
 
     def _step_once(self) -> None:
+        if self._held_out is not None and self._mask._moving:
+            with self._mask.held_out(), torch.enable_grad():
+                self._held_out().backward()
+            if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
+                self._mask.average_gradient()
         gradient = self._gamma.grad
         late = self._is_lbfgs or (self._guards and gradient is not None and gradient.requires_grad)
         if late and gradient is not None and self._mask._moving:

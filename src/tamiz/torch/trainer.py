@@ -7,10 +7,9 @@ import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,12 +21,17 @@ from tamiz._utils.progress import ProgressBar
 from tamiz.core.history import HistorySlot, history_to_dict, is_line_due, new_history, write_line
 from tamiz.core.rule import Phase, Slot, selection_schedule
 from tamiz.selection import Selection
-from tamiz.torch.batches import make_batches, processes
+from tamiz.torch.batches import gather, make_batches, processes
 from tamiz.torch.mask import FeatureMask, main_parameter
 from tamiz.torch.state import SCHEDULE
 
 #: Changes when a checkpoint of an earlier version cannot be read any more.
 CHECKPOINT_FORMAT = 5
+
+#: Factors of the learning rates in the parts of the refinement; the paper divides by 5 twice.
+RATES = (1.0, 0.2, 0.04)
+
+Loss = Callable[..., torch.Tensor]
 
 
 def checked_device(name: Any) -> torch.device:
@@ -93,8 +97,7 @@ def decay_groups(parameters: Iterable[nn.Parameter], l2: float) -> list[dict[str
     return [group for group in groups if group["params"]]
 
 
-@dataclass(frozen=True)
-class StepReport:
+class StepReport(NamedTuple):
     """The step just taken, as callbacks of the trainer see it.
 
     Attributes
@@ -129,9 +132,7 @@ _AT_LEAST = {"batch_size": 1, "selection_steps": 0, "refinement_steps": 0, "n_st
 class _Run:
     """One training run, alone or as one of several processes; without a mask all of it is refinement."""
 
-    def __init__(
-        self, model: nn.Module, mask: FeatureMask | None, data: Any, loss: Callable[..., torch.Tensor], settings: Any
-    ) -> None:
+    def __init__(self, model: nn.Module, mask: FeatureMask | None, data: Any, loss: Loss, settings: Any) -> None:
         self.started = time.perf_counter()
         self.model, self.mask, self.loss, self.settings = model, mask, loss, settings
         names = ("n_steps", "rates") if mask is None else ("refinement_steps", "refinement_rates")
@@ -164,7 +165,8 @@ class _Run:
         self.refinement_from = settings["selection_steps"] if selects else 0
         model.train()
         if mask is not None:
-            mask.attach(self.optimizer, **{name: settings[name] for name in SCHEDULE})
+            schedule = {name: settings[name] for name in SCHEDULE}
+            mask.attach(self.optimizer, **schedule, held_out=None if self.held_out is None else self.held_out_loss)
 
     # ---- the steps -------------------------------------------------------------------------------------------------
 
@@ -221,13 +223,6 @@ class _Run:
         self.optimizer.zero_grad(set_to_none=True)
         loss = self.loss_of(self.runner, next(self.batches))
         loss.backward()
-        if self.held_out is not None and self.mask is not None and not self.mask.closed:
-            with self.mask.held_out():
-                # Past the wrapper, which would wait for the gradients of the weights.
-                inner = self.model.module if isinstance(self.model, DistributedDataParallel) else self.model
-                self.loss_of(inner, next(self.held_out)).backward()
-            if self.n_processes > 1:
-                self.mask.average_gradient()
         self.optimizer.step()
         self.n_steps += 1
         if refining:
@@ -241,6 +236,11 @@ class _Run:
         parts = [batch] if isinstance(batch, torch.Tensor) else list(batch)
         x, *targets = (part.to(self.device) if isinstance(part, torch.Tensor) else part for part in parts)
         return self.loss(network(x), *(targets or [x]))
+
+    def held_out_loss(self) -> torch.Tensor:
+        # Past the wrapper, which would wait for the gradients of the weights.
+        inner = self.model.module if isinstance(self.model, DistributedDataParallel) else self.model
+        return self.loss_of(inner, next(self.held_out))  # type: ignore[arg-type]
 
     def take_average(self) -> None:
         """Add the weights to their averages in the last part of the refinement; put the averages in place at its end."""
@@ -290,9 +290,7 @@ class _Run:
             "random": torch.random.get_rng_state(),
             "random_cuda": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
         }
-        positions: list[Any] = [own] * self.n_processes
-        if self.n_processes > 1:
-            distributed.all_gather_object(positions, own)
+        positions = gather(own)
         if self.rank == 0:
             content = {
                 "settings": self.fingerprint(),
@@ -342,14 +340,14 @@ class _Run:
 def train(
     model: nn.Module,
     data: Any,
-    loss: Callable[..., torch.Tensor],
+    loss: Loss,
     *,
     warmup_steps: int = 0,
     ramp_steps: int = 2000,
     max_steps: int | None = None,
     selection_steps: int = 0,
     refinement_steps: int = 1000,
-    refinement_rates: Sequence[float] = (1.0, 0.2, 0.04),
+    refinement_rates: Sequence[float] = RATES,
     held_out: Any = None,
     **options: Any,
 ) -> Selection:
@@ -435,8 +433,8 @@ def train(
     mask = masks[0]
     if mask.step > 0:
         raise ValueError(f"the mask has taken {mask.step} steps already: call mask.reset() to select anew")
-    schedule = {"warmup_steps": warmup_steps, "ramp_steps": ramp_steps, "max_steps": max_steps}
-    phases = {"selection_steps": selection_steps, "refinement_steps": refinement_steps, "held_out": held_out}
+    schedule = {"warmup_steps": warmup_steps, "ramp_steps": ramp_steps, "max_steps": max_steps, "held_out": held_out}
+    phases = {"selection_steps": selection_steps, "refinement_steps": refinement_steps}
     settings = {**schedule, **phases, "refinement_rates": [float(rate) for rate in refinement_rates]}
     run = _train(model, mask, data, loss, settings, options)
     ranking, support = (part.reshape(-1).cpu().numpy() for part in (mask.ranking(), mask.support()))
@@ -460,10 +458,10 @@ def train(
 def train_weights(
     model: nn.Module,
     data: Any,
-    loss: Callable[..., torch.Tensor],
+    loss: Loss,
     *,
     n_steps: int = 1000,
-    rates: Sequence[float] = (1.0, 0.2, 0.04),
+    rates: Sequence[float] = RATES,
     **options: Any,
 ) -> dict[str, np.ndarray]:
     """Train the weights of a model that selects nothing, for example a pruned one: the refinement of :func:`train`.
@@ -507,14 +505,7 @@ def train_weights(
     return {name: lines[name] for name in ("step", "loss")}
 
 
-def _train(
-    model: nn.Module,
-    mask: FeatureMask | None,
-    data: Any,
-    loss: Callable[..., torch.Tensor],
-    settings: Any,
-    options: Any,
-) -> _Run:
+def _train(model: nn.Module, mask: FeatureMask | None, data: Any, loss: Loss, settings: Any, options: Any) -> _Run:
     """Check the settings and take all steps of a run."""
     unknown = options.keys() - DEFAULTS.keys()
     if unknown:

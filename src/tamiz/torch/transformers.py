@@ -34,20 +34,15 @@ class TransformersMaskCallback(MaskCallback, TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Attach; by now the optimizer is there and a checkpoint has been read."""
-        batches = kwargs["train_dataloader"]
-        epoch = (len(batches) if has_length(batches) else math.inf) / args.gradient_accumulation_steps
-        self._attach(kwargs["model"], [kwargs["optimizer"]], epoch, state.max_steps)
-
-    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Send the gradient of held-out rows to gamma."""
-        model = kwargs["model"]
+        model, batches = kwargs["model"], kwargs["train_dataloader"]
 
         def loss_of(batch: Any) -> torch.Tensor:
             device = next(model.parameters()).device
             found = model(**{name: part.to(device) for name, part in batch.items()})
             return found["loss"] if isinstance(found, dict) else found[0]
 
-        self._move_by_held_out_rows(model, kwargs["optimizer"], loss_of)
+        epoch = (len(batches) if has_length(batches) else math.inf) / args.gradient_accumulation_steps
+        self._attach(model, [kwargs["optimizer"]], epoch, state.max_steps, loss_of)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Forget the best evaluation of open masks, and stop if that was asked for."""

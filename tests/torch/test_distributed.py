@@ -33,43 +33,65 @@ def folder(tmp_path_factory):
     return folder
 
 
-def start(folder, job):
+def torchrun(folder, job):
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
     command += ["--rdzv-endpoint", "127.0.0.1:0", str(SCRIPT), job, str(folder)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    return subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False, env=environment)
-
-
-def torchrun(folder, job):
-    run = start(folder, job)
-    assert run.returncode == 0, run.stderr[-3000:]
-    return [torch.load(folder / f"{job}{rank}.pt", weights_only=True) for rank in (0, 1)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False, env=environment)
+    files = [folder / f"{job}{rank}.pt" for rank in (0, 1)]
+    assert all(file.exists() for file in files), run.stderr[-3000:]
+    return run.returncode, [torch.load(file, weights_only=True) for file in files]
 
 
 @pytest.fixture(scope="module")
 def both(folder):
-    """What two processes found."""
-    return torchrun(folder, "all")
+    """What two processes found, before one of them was killed in a run with a checkpoint."""
+    code, found = torchrun(folder, "all")
+    assert code != 0
+    assert (folder / "run.pt").exists()
+    assert not (folder / "again0.pt").exists()
+    return found
 
 
-def test_one_gamma_that_equals_that_of_the_joined_batch(both):
-    first, second = (found["joined"] for found in both)
-    assert torch.equal(first["path"], second["path"]), "the processes parted"
+@pytest.fixture(scope="module")
+def jobs():
+    """What the processes do, to be done by one alone."""
     spec = importlib.util.spec_from_file_location("distributed_jobs", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    alone = module.joined()
+    return module
+
+
+def assert_same(first, second):
+    for name, value in first["state"].items():
+        assert torch.equal(value, second["state"][name]), name
+    assert torch.equal(first["weight"], second["weight"])
+    assert first["n_steps"] == second["n_steps"]
+
+
+def test_one_gamma_that_equals_that_of_the_joined_batch(both, jobs):
+    first, second = (found["joined"] for found in both)
+    assert torch.equal(first["path"], second["path"]), "the processes parted"
+    alone = jobs.joined()
     assert (alone["path"][-1] < 1).any()
     torch.testing.assert_close(first["path"], alone["path"], rtol=1e-3, atol=1e-3)
     assert torch.equal(first["counters"], alone["counters"])
 
 
 def test_weights_sharded_around_a_whole_gamma(both):
-    first, second = (found["sharded"] for found in both)
-    assert torch.equal(first["path"], second["path"])
-    assert first["closed"]
-    assert first["path"][-1].nonzero().flatten().tolist() == [2, 7]
-    assert torch.equal(first["path"][-1], first["path"][-20]), "training went on after the mask had closed"
+    first, second = (found["sharded"]["path"] for found in both)
+    assert torch.equal(first, second)
+    assert torch.equal(first[-1], torch.zeros(16).index_fill(0, torch.tensor([2, 7]), 1.0))
+    assert torch.equal(first[-1], first[-20]), "training went on after the mask had closed"
+
+
+def test_held_out_rows_of_two_processes_move_one_gamma(both, jobs):
+    first, second = (found["held_out"] for found in both)
+    assert_same(first, second)
+    alone = jobs.held_out()
+    assert first["indices"] == alone["indices"] == [4, 7]
+    assert first["n_steps"] == alone["n_steps"]
+    torch.testing.assert_close(first["weight"], alone["weight"], rtol=1e-2, atol=1e-2)
 
 
 def test_each_process_reads_its_rows_and_all_share_the_statistics(both, folder):
@@ -80,21 +102,15 @@ def test_each_process_reads_its_rows_and_all_share_the_statistics(both, folder):
         np.testing.assert_allclose(found["mean"], X.mean(axis=0), rtol=1e-5)
         np.testing.assert_allclose(found["scale"], X.std(axis=0), rtol=1e-5)
         assert found["indices"] == TRUE
-    for name, value in first["state"].items():
-        assert torch.equal(value, second["state"][name]), name
-    assert torch.equal(first["weight"], second["weight"])
+    assert_same(first, second)
 
 
 def test_a_killed_process_is_restarted_and_the_mask_is_the_same(both, folder):
     # Started again by hand: whether gloo connects again within one torchrun depends on the machine.
-    assert start(folder, "killed").returncode != 0
-    assert (folder / "died").exists()
-    found = torchrun(folder, "killed")
-    whole = both[0]["streamed"]
+    code, found = torchrun(folder, "again")
+    assert code == 0
     for part in found:
-        assert part["n_steps"] == whole["n_steps"]
-        assert torch.equal(part["weight"], whole["weight"])
-        assert all(torch.equal(value, whole["state"][name]) for name, value in part["state"].items())
+        assert_same(part, both[0]["streamed"])
 
 
 # ---- one process --------------------------------------------------------------------------------------------------------

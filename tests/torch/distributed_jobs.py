@@ -58,7 +58,7 @@ def sharded(rank, world):
 
 def found_by(mask, model, selection, **more):
     return {
-        "weight": model[-3].weight.detach(), "n_steps": selection.n_steps, "indices": selection.indices.tolist(),
+        "weight": model[-2].weight.detach(), "n_steps": selection.n_steps, "indices": selection.indices.tolist(),
         "state": dict(mask.state_dict()), **more,
     }  # fmt: skip
 

@@ -382,9 +382,7 @@ def test_pruned_models_pass_the_ways_to_capture_them(first, way, chosen):
     captured = capture[way](small)
     torch.testing.assert_close(captured(values), small(values))
     if way in ("script", "fx"):
-        with pytest.raises(
-            (ValueError, torch.jit.Error), match=r"features are \[2\] values in dimension -1 of the input, got \[5, 3\]"
-        ):
+        with pytest.raises((ValueError, torch.jit.Error), match=r"\[2\] values in dimension -1 .*, got \[5, 3\]"):
             captured(torch.randn(5, 3))
 
 

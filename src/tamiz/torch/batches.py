@@ -30,12 +30,12 @@ def processes() -> tuple[int, int]:
     return 0, 1
 
 
-def gather(own: Any) -> list[Any]:
+def gather_objects(own: Any) -> list[Any]:
     """Collect an object of each process, in all of them.
 
     Examples
     --------
-    >>> gather("mine")
+    >>> gather_objects("mine")
     ['mine']
     """
     parts = [own] * processes()[1]
@@ -289,7 +289,7 @@ class Standardize(nn.Module):
         rows = (batch if isinstance(batch, torch.Tensor) else batch[0] for batch in batches)
         flat = (x.reshape(-1, self.num_features).double().cpu().numpy() for x in rows)
         own = reduce(TableStatistics.merge, (describe_block(x, np.empty((0, 0))) for x in flat))
-        found = reduce(TableStatistics.merge, gather(own))
+        found = reduce(TableStatistics.merge, gather_objects(own))
         if bool((found.count == 0).any()):
             raise ValueError(f"column {int(np.flatnonzero(found.count == 0)[0])} has no values")
         deviation = np.sqrt(found.variance)

@@ -21,7 +21,7 @@ from tamiz._utils.progress import ProgressBar
 from tamiz.core.history import HistorySlot, history_to_dict, is_line_due, new_history, write_line
 from tamiz.core.rule import Phase, Slot, selection_schedule
 from tamiz.selection import Selection
-from tamiz.torch.batches import gather, make_batches, processes
+from tamiz.torch.batches import gather_objects, make_batches, processes
 from tamiz.torch.mask import FeatureMask, main_parameter
 from tamiz.torch.state import SCHEDULE
 
@@ -290,7 +290,7 @@ class _Run:
             "random": torch.random.get_rng_state(),
             "random_cuda": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
         }
-        positions = gather(own)
+        positions = gather_objects(own)
         if self.rank == 0:
             content = {
                 "settings": self.fingerprint(),

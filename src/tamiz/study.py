@@ -536,7 +536,7 @@ def _split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, A
     reading = {"max_categories", *ReadOptions.__dataclass_fields__} - {"target", "roles", "texts", "need_target"}
     for name in options:
         if name not in reading and name not in _MODEL_OPTIONS:
-            raise TypeError(f"select has no option {name!r}{suggest(name, [*_MODEL_OPTIONS, *sorted(reading)])}")
+            raise TypeError(f"select has no option {name!r}.{suggest(name, [*_MODEL_OPTIONS, *sorted(reading)])}")
     found = {name: value for name, value in options.items() if name not in _MODEL_OPTIONS and value is not None}
     if found.pop("keep_na", False):
         found["na_values"] = ()  # in the words that a saved model keeps
@@ -557,7 +557,7 @@ def _make_estimator(rows: Rows, task: str, k: Any, missing: str, seed: int, opti
         raise ValueError(f"k must be a number, a fraction or 'auto', got {k!r}.")
     parameters = {
         **options,
-        "n_features_to_select": "auto" if auto else resolve_n_features_to_select(k, rows.n_columns),
+        "n_features_to_select": "auto" if auto else resolve_n_features_to_select(k, rows.n_columns, "`k`"),
         "missing": "indicator" if missing == "indicator" else "error",
         "random_state": seed,
         **{name: _find_features(rows, options.get(name), name) or None for name in ("keep", "drop")},

@@ -79,6 +79,7 @@ def test_numbers_of_features(table, m, match):
 def test_text_columns_are_named():
     frame = pd.DataFrame({"age": [1.0, 2.0], "sex": ["m", "f"], "town": ["x", "y"]})
     refused(r"column\(s\) 'sex', 'town' hold text", frame, [0, 1])
+    refused("X holds text. Encode them first .tamiz.TableEncoder", frame.to_numpy(dtype=str), [0, 1])
 
 
 def test_columns_of_one_name(table):

@@ -15,10 +15,11 @@ from sklearn.utils.validation import _get_feature_names, validate_data
 
 from tamiz._utils.text import list_some
 
-_DATE_ADVICE = "Turn them into numbers (tamiz.tables.TableEncoder takes days since the first), or leave them out."
+_TEXT_ADVICE = "Encode them first (tamiz.TableEncoder does), or drop them."
+_DATE_ADVICE = "Turn them into numbers (tamiz.TableEncoder takes days since the first), or leave them out."
 
 
-def resolve_n_features_to_select(value: Any, n_features: int) -> int:
+def resolve_n_features_to_select(value: Any, n_features: int, name: str = "n_features_to_select") -> int:
     """Find the number M that ``n_features_to_select`` means for ``n_features`` columns.
 
     Parameters
@@ -27,6 +28,8 @@ def resolve_n_features_to_select(value: Any, n_features: int) -> int:
         An integer is M itself, a float in (0, 1) a fraction of the features (at least one), None half of them.
     n_features : int
         Number of columns.
+    name : str, default="n_features_to_select"
+        Name of the argument, for messages.
 
     Returns
     -------
@@ -46,19 +49,19 @@ def resolve_n_features_to_select(value: Any, n_features: int) -> int:
         return max(1, n_features // 2)
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise ValueError(
-            f"n_features_to_select must be an integer, a fraction in (0, 1) or None (half of the features), got {value!r}."
+            f"{name} must be an integer, a fraction in (0, 1) or None (half of the features), got {value!r}."
         )
     if isinstance(value, Integral):
         if int(value) < 1:
-            raise ValueError(f"n_features_to_select must be at least 1, got {value}.")
+            raise ValueError(f"{name} must be at least 1, got {value}.")
         if int(value) > n_features:
             raise ValueError(
-                f"n_features_to_select={value} is more than the {n_features} feature(s) there are; ask for at most {n_features}."
+                f"{name}={value} is more than the {n_features} feature(s) there are; ask for at most {n_features}."
             )
         return int(value)
     if not 0.0 < float(value) < 1.0:
         raise ValueError(
-            f"n_features_to_select={value!r} is a fraction out of range: give a number in (0, 1), "
+            f"{name}={value!r} is a fraction out of range: give a number in (0, 1), "
             f"or an integer from 1 to {n_features}."
         )
     return max(1, int(n_features * float(value)))
@@ -96,7 +99,7 @@ def check_finite(X: Any, names: np.ndarray | None = None, allow_nan: bool = Fals
     where = f"column {column}" if names is None else f"column {str(names[column])!r}"
     if np.isnan(found[columns == column]).any():
         raise ValueError(
-            f"Input X contains NaN in {where}. Impute it (tamiz.tables.TableEncoder, SimpleImputer, or "
+            f"Input X contains NaN in {where}. Impute it (tamiz.TableEncoder, SimpleImputer, or "
             'missing="indicator" of the estimators of tamiz) or drop the column.'
         )
     raise ValueError(f"Input X contains infinity in {where}. Clip or drop it.")
@@ -138,8 +141,7 @@ def _check_columns(X: Any) -> None:
         raise ValueError(f"Column(s) {list_some(dates)} hold dates or times. {_DATE_ADVICE}")
     if texts:
         raise ValueError(
-            f"could not convert string to float: column(s) {list_some(texts)} hold text or objects. "
-            "Encode them first (tamiz.tables.TableEncoder does), or drop them."
+            f"could not convert string to float: column(s) {list_some(texts)} hold text or objects. {_TEXT_ADVICE}"
         )
 
 
@@ -179,15 +181,20 @@ def check_table(
     if not isinstance(X, np.ndarray) or X.dtype.kind in "Mm":
         X = collect_lazy(X)
         _check_columns(X)
-    checked = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse=accept_sparse,
-        dtype=list(dtype) if isinstance(dtype, tuple) else dtype,
-        ensure_all_finite=False,
-        ensure_min_samples=min_samples,
-    )
+    try:
+        checked = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse=accept_sparse,
+            dtype=list(dtype) if isinstance(dtype, tuple) else dtype,
+            ensure_all_finite=False,
+            ensure_min_samples=min_samples,
+        )
+    except ValueError as error:
+        if not str(error).startswith("could not convert string"):
+            raise
+        raise ValueError(f"{error}: X holds text. {_TEXT_ADVICE}") from None
     check_finite(checked, _get_feature_names(X), allow_nan=allow_nan)
     return checked
 

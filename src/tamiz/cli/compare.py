@@ -95,7 +95,7 @@ def compare_command(
             found = compare(
                 {**{name: name for name in names or ()}, **{text: load_object(text) for text in selector or ()}},
                 rows,
-                k=sorted({resolve_n_features_to_select(m, rows.n_columns) for m in sizes}),
+                k=sorted({resolve_n_features_to_select(m, rows.n_columns, "`k`") for m in sizes}),
                 cv=folds,
                 repeats=repeats,
                 scoring=scoring,

@@ -62,6 +62,8 @@ def find_column(spec: str, names: Sequence[str], kind: str = "column") -> int:
     Traceback (most recent call last):
     tamiz.errors.TableArgumentError: There is no target 'tumor' among the 3 columns. Did you mean 'tumour'?
     """
+    if not names:
+        raise TableArgumentError("The table has no columns.")
     for candidate in (spec, spec.strip()):
         if candidate in names:
             return list(names).index(candidate)

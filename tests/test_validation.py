@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 
 from tamiz._utils.validation import (
     check_finite,
@@ -19,13 +20,14 @@ from tamiz._utils.validation import (
 )
 
 
-class Anything:
-    """The least that scikit-learn's checks want of an estimator."""
+def check(X, **options):
+    return check_table(BaseEstimator(), X, reset=True, **options)
 
-    def __sklearn_tags__(self):
-        from sklearn.base import BaseEstimator
 
-        return BaseEstimator().__sklearn_tags__()
+def with_bad(bad, kind=np.asarray):
+    X = np.ones((4, 5))
+    X[2, 3] = X[1, 4] = bad
+    return kind(X)
 
 
 @pytest.mark.parametrize(("value", "expected"), [(1, 1), (10, 10), (np.int64(3), 3), (0.5, 5), (0.01, 1), (None, 5)])
@@ -33,123 +35,75 @@ def test_numbers_that_are_fine(value, expected):
     assert resolve_n_features_to_select(value, 10) == expected
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (0, "at least 1, got 0"),
-        (-3, "at least 1, got -3"),
-        (11, "more than the 10 feature"),
-        (1.0, "fraction out of range"),
-        (1.5, "fraction out of range"),
-        (0.0, "fraction out of range"),
-        (float("nan"), "fraction out of range"),
-        (True, "must be an integer, a fraction"),
-        ("ten", "must be an integer, a fraction"),
-        ([3], "must be an integer, a fraction"),
-    ],
-)
-def test_numbers_that_are_not(value, message):
+NAMES = np.array(list("abcde"), dtype=object)
+TEXTS = pd.DataFrame({"age": [1, 2], "city": ["a", "b"], "note": ["x", "y"]})
+GAP = with_bad(np.inf)
+GAP[0, 0] = np.nan
+REFUSED = [  # call, message
+    *((lambda m=m: resolve_n_features_to_select(m, 10), f"at least 1, got {m}") for m in (0, -3)),
+    (lambda: resolve_n_features_to_select(11, 10), "more than the 10 feature"),
+    *((lambda m=m: resolve_n_features_to_select(m, 10), "out of range") for m in (1.0, 1.5, 0.0, float("nan"))),
+    *((lambda m=m: resolve_n_features_to_select(m, 10), "integer, a fraction") for m in (True, "ten", [3])),
+    *(
+        (lambda bad=bad, kind=kind, names=names: check_finite(with_bad(bad, kind), names), f"{word} in column {column}")
+        for kind in (np.asarray, sp.csr_matrix, sp.csc_matrix)
+        for bad, word in ((np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity"))
+        for names, column in ((None, 3), (NAMES, "'d'"))
+    ),
+    (lambda: check_finite(GAP, allow_nan=True), "infinity in column 3"),
+    (lambda: check_finite(sp.csr_matrix(GAP), allow_nan=True), "infinity in column 3"),
+    (lambda: check(TEXTS), "'city', 'note' hold text"),
+    (lambda: check(pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"])), "Two columns are called 'a'"),
+    (lambda: check(np.ones((2, 2)), min_samples=3), "minimum of 3"),
+    *(
+        (lambda k=kind: check(np.arange(4).astype(k).reshape(2, 2)), r"X holds (date|time).*Turn them into numbers")
+        for kind in ("datetime64[D]", "timedelta64[s]")
+    ),
+    (lambda: check_target_length(np.zeros((3, 2)), None), "target y is None"),
+    (lambda: check_target_length(np.zeros((3, 2)), 3), "single value: 3"),
+    (lambda: check_target_length(np.zeros((3, 2)), np.array(3)), "single value"),
+    (lambda: check_target_length(np.zeros((3, 2)), [1, 2]), "3 rows of X, 2 entries"),
+    (lambda: check_numeric_target([1.0, np.nan]), r"contains NaN \(first in row 1\)"),
+    (lambda: check_numeric_target([1.0, np.inf]), "contains infinity"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_what_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
-        resolve_n_features_to_select(value, 10)
+        call()
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix, sp.csc_matrix])
-@pytest.mark.parametrize(("bad", "word"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
-def test_the_first_bad_column_is_named(kind, bad, word):
-    X = np.ones((4, 5))
-    X[2, 3] = X[1, 4] = bad
-    with pytest.raises(ValueError, match=f"{word} in column 3"):
-        check_finite(kind(X))
-    with pytest.raises(ValueError, match=f"{word} in column 'd'"):
-        check_finite(kind(X), np.array(list("abcde"), dtype=object))
-
-
-def test_a_finite_table_whose_sum_overflows_is_fine():
-    check_finite(np.full((10, 2), 1e308))
-
-
-def test_text_columns_and_double_names_are_named():
-    frame = pd.DataFrame({"age": [1, 2], "city": ["a", "b"], "note": ["x", "y"]})
-    with pytest.raises(ValueError, match="'city', 'note' hold text"):
-        check_table(Anything(), frame, reset=True)
-    twice = pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"])
-    with pytest.raises(ValueError, match="Two columns are called 'a'"):
-        check_table(Anything(), twice, reset=True)
-
-
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        (None, "target y is None"),
-        (3, "single value: 3"),
-        (np.array(3), "single value"),
-        ([1, 2], "3 rows of X, 2 entries"),
-    ],
-)
-def test_targets_that_do_not_fit(y, message):
-    with pytest.raises(ValueError, match=message):
-        check_target_length(np.zeros((3, 2)), y)
-
-
-def test_bad_numbers_in_a_target():
-    with pytest.raises(ValueError, match=r"contains NaN \(first in row 1\)"):
-        check_numeric_target([1.0, np.nan])
-    with pytest.raises(ValueError, match="contains infinity"):
-        check_numeric_target([1.0, np.inf])
+def test_what_is_fine():
+    check_finite(np.full((10, 2), 1e308))  # the sum overflows
+    for kind in (np.asarray, sp.csr_matrix):
+        check_finite(with_bad(np.nan, kind), allow_nan=True)
+    assert check(pd.DataFrame({"a": np.array([1, 2], dtype=object)})).tolist() == [[1.0], [2.0]]
     assert check_numeric_target([[1.0], [2.0]]).shape == (2,)
     assert check_numeric_target([[1.0], [2.0]], multi_output=True).shape == (2, 1)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
-def test_nan_may_stand_for_a_missing_value_and_infinity_never(kind):
-    X = np.ones((4, 3))
-    X[0, 0] = np.nan
-    check_finite(kind(X), allow_nan=True)
-    X[1, 2] = np.inf
-    with pytest.raises(ValueError, match="infinity in column 2"):
-        check_finite(kind(X), allow_nan=True)
-    X[1, 0] = -np.inf
-    with pytest.raises(ValueError, match="infinity in column 0"):
-        check_finite(kind(X), allow_nan=True)
+MAKERS = [pl.DataFrame, lambda columns: pl.LazyFrame(columns), pa.table, pd.DataFrame]
 
 
-def test_names_are_kept_in_fit_and_compared_later():
-    estimator, frame = Anything(), pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
-    checked = check_table(estimator, frame, reset=True)
-    assert checked.dtype == np.float64
-    assert estimator.feature_names_in_.tolist() == ["a", "b"]
-    with pytest.raises(ValueError, match="feature names should match"):
-        check_table(estimator, frame[["b", "a"]], reset=False)
-    with pytest.raises(ValueError, match="minimum of 3"):
-        check_table(Anything(), frame, reset=True, min_samples=3)
-
-
-def test_objects_that_are_numbers_are_fine():
-    frame = pd.DataFrame({"a": np.array([1, 2], dtype=object)})
-    assert check_table(Anything(), frame, reset=True).tolist() == [[1.0], [2.0]]
-
-
-@pytest.mark.parametrize("make", [pl.DataFrame, lambda columns: pl.LazyFrame(columns), pa.table, pd.DataFrame])
+@pytest.mark.parametrize("make", MAKERS)
 def test_frames_of_every_library(make):
-    estimator = Anything()
+    estimator = BaseEstimator()
     checked = check_table(estimator, make({"a": [1.0, 2.0], "b": [3, 4]}), reset=True)
     assert checked.tolist() == [[1.0, 3.0], [2.0, 4.0]]
     assert estimator.feature_names_in_.tolist() == ["a", "b"]
-    with pytest.raises(ValueError, match=r"column\(s\) 'b' hold text"):
-        check_table(Anything(), make({"a": [1.0, 2.0], "b": ["x", "y"]}), reset=True)
-    with pytest.raises(ValueError, match=r"Column\(s\) 'b' hold dates or times\. Turn them"):
-        check_table(Anything(), make({"a": [1.0], "b": [datetime.datetime(2024, 1, 1)]}), reset=True)
+    for columns, reset, message in (
+        ({"b": [3.0, 4.0], "a": [1.0, 2.0]}, False, "feature names should match"),
+        ({"a": [1.0, 2.0], "b": ["x", "y"]}, True, r"column\(s\) 'b' hold text"),
+        ({"a": [1.0], "b": [datetime.datetime(2024, 1, 1)]}, True, r"Column\(s\) 'b' hold dates or times\. Turn them"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_table(estimator, make(columns), reset=reset)
 
 
-@pytest.mark.parametrize("kind", ["datetime64[D]", "timedelta64[s]"])
-def test_arrays_of_dates_are_no_numbers(kind):
-    with pytest.raises(ValueError, match=r"X holds (date|time).*Turn them into numbers"):
-        check_table(Anything(), np.arange(4).astype(kind).reshape(2, 2), reset=True)
-
-
-@pytest.mark.parametrize("make", [pl.DataFrame, lambda columns: pl.LazyFrame(columns), pa.table, pd.DataFrame])
+@pytest.mark.parametrize("make", MAKERS)
 def test_kept_columns_are_found_by_name_in_any_order(make):
-    estimator, kept = Anything(), np.array([1, 2])
+    estimator, kept = BaseEstimator(), np.array([1, 2])
     check_table(estimator, pd.DataFrame({"a": [1.0], "b": [2.0], "c": [3.0]}), reset=True)
     assert check_kept_columns(estimator, make({"c": [3.5], "b": [2.5]}), kept).tolist() == [[2.5, 3.5]]
     for other in ({"a": [1.0], "b": [2.0], "c": [3.0]}, {"b": [2.0], "d": [1.0]}, {"b": [2.0]}):

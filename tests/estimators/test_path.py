@@ -44,10 +44,22 @@ def test_the_estimator_handed_in_is_left_alone(table):
     assert not hasattr(base, "selection_")
 
 
-@pytest.mark.parametrize("values", [[], 3, "12", [0], [31], [2, 1.5]])
-def test_bad_values_are_refused(table, values):
-    with pytest.raises(ValueError, match="n_features_to_select"):
-        E2EFSPath(values, estimator=CLASSIFIER).fit(*table)
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        *(
+            ({"n_features_to_select": m}, ValueError, "n_features_to_select")
+            for m in ([], 3, "12", [0], [31], [2, 1.5])
+        ),
+        ({"scoring": "nothing"}, ValueError, "Unknown scoring"),
+        ({"rule": -1.0}, ValueError, "'rule' parameter of E2EFSPath"),
+        ({"estimator": "svm"}, TypeError, "E2EFSClassifier or E2EFSRegressor"),
+        ({"estimator": E2EFSClassifier(costs=np.ones(30), budget=3)}, ValueError, "budget=None"),
+    ],
+)
+def test_bad_parameters(table, parameters, error, message):
+    with pytest.raises(error, match=message):
+        E2EFSPath(**{"n_features_to_select": [2], "estimator": CLASSIFIER, **parameters}).fit(*table)
 
 
 def test_other_mistakes(table):
@@ -57,5 +69,3 @@ def test_other_mistakes(table):
     path.fit(*table)
     with pytest.raises(ValueError, match=r"no selection of 4 features; there are \[2, 3\]"):
         path.support_at(4)
-    with pytest.raises(TypeError, match="E2EFSClassifier or E2EFSRegressor"):
-        E2EFSPath([2], estimator="svm").fit(*table)

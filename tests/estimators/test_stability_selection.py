@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -102,28 +103,25 @@ def test_names_pipeline_sparse_and_our_own_estimators():
     assert sparse.fit(sp.csr_matrix(X), y).get_support()[3]
 
 
-def test_the_same_seed_gives_the_same_result_on_any_number_of_jobs():
+@pytest.mark.parametrize("backend", ["jobs", "dask"])
+def test_the_same_seed_gives_the_same_result_wherever_fits_run(backend):
     X = np.random.default_rng(0).normal(size=(50, 30))
-    runs = [
-        StabilitySelection(FisherScore(3), n_resamples=4, n_jobs=n_jobs, random_state=3).fit(X, X[:, 0] > 0)
-        for n_jobs in (1, 2)
-    ]
-    assert np.array_equal(runs[0].probabilities_, runs[1].probabilities_)
 
+    def fit(n_jobs=None):
+        found = StabilitySelection(FisherScore(3), n_resamples=3, n_jobs=n_jobs, random_state=3).fit(X, X[:, 0] > 0)
+        return found.probabilities_.tolist()
 
-def test_fits_run_on_a_dask_cluster():
+    if backend == "jobs":
+        assert fit(2) == fit(1)
+        return
     distributed = pytest.importorskip("distributed")
-    import joblib
-
-    X = np.random.default_rng(0).normal(size=(50, 30))
-    here = StabilitySelection(FisherScore(3), n_resamples=3, random_state=3).fit(X, X[:, 0] > 0)
     with (
         distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0") as cluster,
         distributed.Client(cluster),
         joblib.parallel_config("dask"),
     ):
-        there = StabilitySelection(FisherScore(3), n_resamples=3, random_state=3).fit(X, X[:, 0] > 0)
-    assert np.array_equal(here.probabilities_, there.probabilities_)
+        there = fit()
+    assert there == fit()
 
 
 @pytest.mark.parametrize(
@@ -134,15 +132,12 @@ def test_fits_run_on_a_dask_cluster():
         (Correlation(2), {"n_resamples": 1}, "n_resamples"),
         (Correlation(2), {"max_false": 0}, "max_false"),
         (None, {}, "estimator"),
+        (FisherScore(1), {"y": [0] * 29 + [1]}, "at least two rows"),
     ],
 )
 def test_bad_parameters(estimator, parameters, message):
     X = np.random.default_rng(0).normal(size=(30, 30))
+    given = {"y": X[:, 0], **parameters}
+    y = given.pop("y")
     with pytest.raises(ValueError, match=message):
-        StabilitySelection(estimator, **parameters).fit(X, X[:, 0])
-
-
-def test_a_class_of_one_row_cannot_be_halved():
-    X = np.random.default_rng(0).normal(size=(10, 3))
-    with pytest.raises(ValueError, match="at least two rows"):
-        StabilitySelection(FisherScore(1)).fit(X, [0] * 9 + [1])
+        StabilitySelection(estimator, **given).fit(X, y)

@@ -44,7 +44,7 @@ def test_two_classes_from_the_selected_columns_alone(table, network, loss):
 def test_labels_and_a_sparse_table(table):
     X, _ = table
     labels = np.column_stack([X[:, 3] > 0, X[:, 7] > 0]).astype(int)
-    clf = E2EFSClassifier(2, network=small_network, **SHORT).fit(sp.csr_matrix(X), labels)
+    clf = E2EFSClassifier(2, network=small_network, **QUICK).fit(sp.csr_matrix(X), labels)
     assert clf.predict(X).shape == labels.shape
     np.testing.assert_allclose(clf.decision_function(sp.csr_matrix(X)), clf.decision_function(X), atol=1e-4)
 

@@ -15,29 +15,23 @@ EXPECTED = {
     "check_sample_weight_equivalence_on_sparse_data": BATCHES,
 }
 SHORT = Training(ramp_steps=300, refinement_epochs=10)
+OURS = {"training": SHORT, "random_state": 0}
+STABILITY = {"n_resamples": 3, "max_false": 9, "assumption": "none", "random_state": 0}
 ESTIMATORS = [
-    E2EFSClassifier(training=Training(ramp_steps=1000), random_state=0),
-    E2EFSClassifier(training=Training(ramp_steps=1000), loss="logistic", random_state=0),
-    E2EFSClassifier(
-        training=Training(ramp_steps=1000), loss="softmax", normalize="standard", variant="hard", random_state=0
-    ),
-    E2EFSRegressor(training=Training(ramp_steps=1000), random_state=0),
-    E2EFSRegressor(training=Training(ramp_steps=1000), loss="huber", variant="ranking", random_state=0),
-    E2EFSClassifier(training=Training(ramp_steps=1000), network="pairs", random_state=0),
-    E2EFSRegressor(training=Training(ramp_steps=1000), network=Pairs(n_screened=2), random_state=0),
-    E2EFSPath(estimator=E2EFSClassifier(training=SHORT, random_state=0), cv=2),
-    E2EFSPath(estimator=E2EFSRegressor(training=SHORT, random_state=0), cv=2),
-    StabilitySelection(
-        E2EFSClassifier(1, training=SHORT), n_resamples=3, max_false=9, assumption="none", random_state=0
-    ),
-    StabilitySelection(
-        E2EFSRegressor(1, training=SHORT), n_resamples=3, max_false=9, assumption="none", random_state=0
-    ),
+    E2EFSClassifier(**OURS),
+    E2EFSClassifier(loss="logistic", **OURS),
+    E2EFSClassifier(loss="softmax", normalize="standard", variant="hard", **OURS),
+    E2EFSRegressor(**OURS),
+    E2EFSRegressor(loss="huber", variant="ranking", **OURS),
+    E2EFSClassifier(network="pairs", **OURS),
+    E2EFSRegressor(network=Pairs(n_screened=2), **OURS),
+    E2EFSPath([1, 0.5], estimator=E2EFSClassifier(**OURS), cv=2),
+    E2EFSPath([1, 0.5], estimator=E2EFSRegressor(**OURS), cv=2),
+    StabilitySelection(E2EFSClassifier(1, training=SHORT), **STABILITY),
+    StabilitySelection(E2EFSRegressor(1, training=SHORT), **STABILITY),
     ErfScaler(),
     ErfScaler(with_mean=False),
 ]
-
-
 WEIGHTED = (E2EFSClassifier, E2EFSRegressor, E2EFSPath)
 
 

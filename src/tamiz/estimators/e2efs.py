@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,24 +18,14 @@ from tamiz.estimators.networks import Network
 from tamiz.estimators.training import Auto, Training
 from tamiz.rows.targets import EncodedTarget, class_weights
 
+#: Parameters and attributes of the classifier that a regressor has not.
+_OF_CLASSES = ("class_weight", "classes_", "multilabel_")
 
-def _share_docstring(other: type, without: Sequence[str]) -> Callable[[type], type]:
-    """Complete the parameters and attributes that a docstring lists by those of another class."""
 
-    def complete(cls: type) -> type:
-        for section in ("Parameters", "Attributes") if cls.__doc__ else ():
-            own, shared = (
-                {entry.split(" : ")[0].strip(): entry for entry in re.split(r"\n(?=    \w)", found[1])}
-                for found in (
-                    re.search(rf"    {section}\n    -+\n(.*?)\n\n", str(one.__doc__), re.S) for one in (cls, other)
-                )
-                if found
-            )
-            entries = {name: own.get(name, entry) for name, entry in shared.items() if name not in without} | own
-            cls.__doc__ = str(cls.__doc__).replace("\n".join(own.values()), "\n".join(entries.values()))
-        return cls
-
-    return complete
+def _entries(cls: type, section: str) -> dict[str, str]:
+    """List the entries of a section of a docstring by their names."""
+    text = str(cls.__doc__).partition(f"{section}\n    {'-' * len(section)}\n")[2].partition("\n\n")[0]
+    return {entry.partition(" : ")[0].strip(): entry for entry in re.split(r"\n(?=    \w)", text)}
 
 
 class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
@@ -271,7 +261,6 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
         return tags
 
 
-@_share_docstring(E2EFSClassifier, without=("class_weight", "classes_", "multilabel_"))
 class E2EFSRegressor(RegressorMixin, BaseE2EFS):
     """Select exactly M features and train a regression on them, in one run (E2E-FS).
 
@@ -340,3 +329,10 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+# The regressor's docstring lists what differs; the rest of its parameters and attributes are described once.
+for _section in ("Parameters", "Attributes") if E2EFSRegressor.__doc__ else ():
+    _own, _shared = _entries(E2EFSRegressor, _section), _entries(E2EFSClassifier, _section)
+    _all = {name: _own.get(name, text) for name, text in _shared.items() if name not in _OF_CLASSES} | _own
+    E2EFSRegressor.__doc__ = str(E2EFSRegressor.__doc__).replace("\n".join(_own.values()), "\n".join(_all.values()))

@@ -10,7 +10,7 @@ from scipy.special import erfinv
 
 from tamiz.engines.additive import AdditiveModel
 from tamiz.engines.linear import LinearModel
-from tamiz.rows.exact import DEVIATIONS, normalize_exact, uses_erf
+from tamiz.rows.exact import DEVIATIONS, WITH_ERF, normalize_exact
 from tamiz.selection import Selection
 
 #: Points of a curve, and curves that are recorded, those of the best columns.
@@ -48,7 +48,7 @@ def record_effects(
         low, high = float(knots[0]), float(knots[-1])
         mean, deviation = (0.0, 1.0) if statistics is None else (statistics.mean[place], statistics.deviation[place])
         kind = normalize if statistics is not None else None
-        if kind is not None and uses_erf(kind):  # the ends of erf are infinite: at most six deviations from the mean
+        if kind in WITH_ERF:  # the ends of erf are infinite: at most six deviations from the mean
             low, high = np.clip(erfinv(np.clip((low, high), -1.0, 1.0)) * DEVIATIONS[kind], -6.0, 6.0)
         grid = np.linspace(mean + deviation * low, mean + deviation * high, N_POINTS)
         values = normalize_exact(grid, mean, deviation, kind)

@@ -13,7 +13,7 @@ from tamiz._utils.extras import require
 from tamiz._utils.files import write_atomic
 from tamiz.core.losses import get_loss
 from tamiz.persistence.model import as_saved
-from tamiz.rows.exact import DEVIATIONS, uses_erf
+from tamiz.rows.exact import DEVIATIONS, WITH_ERF
 
 
 def to_onnx(model: Any, path: str | os.PathLike[str], *, target: str | Sequence[str] = "y") -> None:
@@ -84,7 +84,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, target: str | Sequence[
     if saved.normalization != "none":
         width = np.where(saved.deviation > 0, saved.deviation, np.inf) * DEVIATIONS[saved.normalization]
         z = add("Div", add("Sub", z, constant(saved.mean)), constant(width))
-        if uses_erf(saved.normalization):  # onnxruntime has it for float32 only
+        if saved.normalization in WITH_ERF:  # onnxruntime has it for float32 only
             z = add("Cast", add("Erf", add("Cast", z, to=TensorProto.FLOAT)), to=TensorProto.DOUBLE)
     for number, layer in enumerate(saved.layers):
         last = number == len(saved.layers) - 1

@@ -10,20 +10,11 @@ import numpy as np
 #: Normalisations and how many standard deviations each divides a column by: "erf" as the code that the authors of the paper
 #: released, "erf2" as the paper prints it; "standard" does without the error function.
 DEVIATIONS = {"erf": math.sqrt(2.0), "erf2": 2.0, "standard": 1.0}
+#: Normalisations that end with the error function.
+WITH_ERF = ("erf", "erf2")
 #: Largest size of a standardised number: where the deviation is next to nothing, a new number may be infinitely far out,
 #: and the sum of two infinities of different sign is NaN.
 FARTHEST = 1e15
-
-
-def uses_erf(kind: str) -> bool:
-    """Check whether a normalisation ends with the error function.
-
-    Examples
-    --------
-    >>> [kind for kind in DEVIATIONS if uses_erf(kind)]
-    ['erf', 'erf2']
-    """
-    return kind != "standard"
 
 
 def normalize_exact(values: np.ndarray, mean: Any, deviation: Any, kind: str | None) -> np.ndarray:
@@ -57,4 +48,4 @@ def normalize_exact(values: np.ndarray, mean: Any, deviation: Any, kind: str | N
         z -= mean
         z /= np.where(np.asarray(deviation) > 0, deviation, np.inf) * DEVIATIONS[kind]
     z[np.isnan(z)] = 0.0  # infinite in a constant column
-    return erf(z, out=z) if uses_erf(kind) else np.clip(z, -FARTHEST, FARTHEST, out=z)
+    return erf(z, out=z) if kind in WITH_ERF else np.clip(z, -FARTHEST, FARTHEST, out=z)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from tamiz._utils.validation import check_table
 from tamiz.core import writeable_view
 from tamiz.rows import kernels as _kernels
-from tamiz.rows.exact import DEVIATIONS, normalize_exact, uses_erf
+from tamiz.rows.exact import DEVIATIONS, WITH_ERF, normalize_exact
 
 #: Cells of a dense table that are converted to C-ordered float64 at a time, which stay in cache; at least so many rows.
 TILE, TILE_ROWS = 3 << 13, 32
@@ -181,10 +181,6 @@ def column_statistics(X: Any, weights: np.ndarray | None = None) -> ColumnStatis
     return ColumnStatistics(middle + half * mean, half * np.sqrt(variance))
 
 
-def _divisor(statistics: ColumnStatistics, kind: str) -> np.ndarray:
-    return np.asarray(statistics.deviation, dtype=np.float64) * DEVIATIONS[kind]
-
-
 def normalize_dense(X: np.ndarray, statistics: ColumnStatistics, kind: str) -> np.ndarray:
     """Normalise a dense table like :func:`normalize_exact`, within 1e-6, into a new C-ordered float32 table.
 
@@ -195,9 +191,10 @@ def normalize_dense(X: np.ndarray, statistics: ColumnStatistics, kind: str) -> n
     [[-0.5205, 0.0], [0.5205, 0.0]]
     """
     out = np.empty(X.shape, dtype=np.float32)
-    mean, divisor = writeable_view(np.asarray(statistics.mean, dtype=np.float64)), _divisor(statistics, kind)
+    mean = writeable_view(np.asarray(statistics.mean, dtype=np.float64))
+    divisor = np.asarray(statistics.deviation, dtype=np.float64) * DEVIATIONS[kind]
     for rows, tile in _tiles(X):
-        _kernels.normalize_rows(tile, mean, divisor, uses_erf(kind), out[rows])
+        _kernels.normalize_rows(tile, mean, divisor, kind in WITH_ERF, out[rows])
     return out
 
 
@@ -212,7 +209,8 @@ def normalize_sparse(X: Any, statistics: ColumnStatistics, kind: str) -> tuple[s
     >>> bool(np.allclose(table.toarray() + offset, dense, atol=1e-6)), table.nnz
     (True, 3)
     """
-    table, with_erf, divisor = X.tocsr(copy=True), uses_erf(kind), _divisor(statistics, kind)
+    table, with_erf = X.tocsr(copy=True), kind in WITH_ERF
+    divisor = np.asarray(statistics.deviation, dtype=np.float64) * DEVIATIONS[kind]
     table.sum_duplicates()
     mean = writeable_view(np.asarray(statistics.mean, dtype=np.float64))
     offset, columns = np.zeros(X.shape[1], dtype=np.float32), np.arange(X.shape[1])

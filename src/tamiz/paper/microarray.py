@@ -67,6 +67,7 @@ class SplitProtocol(Protocol):
             for method in self.methods:
                 for recipe in recipes.recipes_of(self) if get_method(method).trains_model else (None,):
                     learners = self.scored_by(method, recipe)
+                    networks = {its: recipes.network_for(1, its, 0, self.network) for _, its in learners}
                     selector = make_seeded(method, 1, 0, network=self.network, **recipes.recipe_parameters(recipe))
                     settings = {
                         "dataset": name,
@@ -77,10 +78,7 @@ class SplitProtocol(Protocol):
                         "parameters": recipes.parameters_of(selector),
                         "sizes": list(self.sizes_of(name)),
                         "learners": [list(learner) for learner in learners],
-                        "networks": {
-                            its or "": recipes.parameters_of(recipes.network_for(1, its, 0, self.network))
-                            for _, its in learners
-                        },
+                        "networks": {its or "": recipes.parameters_of(network) for its, network in networks.items()},
                         "svm": svm,
                         "grid": grid,
                         "splits": [recipes.N_FOLDS, recipes.SPLIT_SEED],
@@ -93,19 +91,15 @@ class SplitProtocol(Protocol):
     @classmethod
     def run_cell(cls, settings: Mapping[str, Any], data_home: str | None) -> dict[str, Any]:
         """Select by one method on one split for every M, and score each selection by every learner."""
-        name, method, split, network = (settings[key] for key in ("dataset", "method", "unit", "network"))
-        parts = recipes.load_split(name, data_home, settings["data"], split)
-        keeps_all = get_method(method).keeps_all
-        identity = (cls.name, name, split, settings["seed"])
-        found = recipes.select_for_all(
-            *(method, parts.train, parts.y_train, settings["sizes"], identity),
-            network=network,
-            parameters=recipes.recipe_parameters(settings["recipe"]),
-        )
+        method, sizes, network = (settings[key] for key in ("method", "sizes", "network"))
+        parts = recipes.load_split(settings["dataset"], data_home, settings["data"], settings["unit"])
+        keeps_all, parameters = get_method(method).keeps_all, recipes.recipe_parameters(settings["recipe"])
+        identity = (cls.name, settings["dataset"], settings["unit"], settings["seed"])
+        found = recipes.select_for_all(method, parts.train, parts.y_train, sizes, identity, network, parameters)
         scores, dead = [], []
         for learner, recipe in settings["learners"]:
             values: list[tuple[float, bool]] = []
-            for m, picked in zip(settings["sizes"], found, strict=True):
+            for m, picked in zip(sizes, found, strict=True):
                 if keeps_all and values:  # the same columns for every M
                     values.append(values[0])
                     continue

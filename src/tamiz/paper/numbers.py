@@ -32,8 +32,6 @@ IMAGE_SIZES: dict[str, tuple[int, ...]] = _tuples(_DATA["image_sizes"])
 #: Data set -> method -> accuracy in percent for each size, as printed. The four baselines are from another paper; on MNIST
 #: and Fashion-MNIST all but two of their numbers are those of a CNN of three layers, while E2E-FS is WRN-16-4.
 IMAGES: dict[str, dict[str, tuple[float, ...]]] = _tuples(_DATA["images"])
-#: Standard deviations that the paper prints, of its own methods only.
-IMAGES_DEVIATIONS: dict[str, dict[str, tuple[float, ...]]] = _tuples(_DATA["images_deviations"])
 #: Seconds of the whole computation for the fewest pixels, as printed (iSFS in hours).
 IMAGES_SECONDS: dict[str, dict[str, int]] = _DATA["images_seconds"]
 #: The baselines with WRN-16-4 alone, which the source of the paper has in its comments (SFS+DFS on MNIST repeats DFS there).

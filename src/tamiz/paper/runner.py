@@ -348,7 +348,11 @@ def run_protocol(
         "date": datetime.now(UTC).date().isoformat(),
         "seconds": run.summary.seconds,
     }
-    texts = {"run": ("run.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n"), **run.summary.texts()}
+    texts = {
+        "run": ("run.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n"),
+        "md": ("results.md", f"## {run.summary.title}\n\n{run.summary.markdown.rstrip()}\n"),
+        "json": ("results.json", json.dumps(run.summary.content, ensure_ascii=False, allow_nan=False) + "\n"),
+    }
     with disk_faults(folder):
         for kind, (name, text) in texts.items():
             write_atomic(folder / name, text)

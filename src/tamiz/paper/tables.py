@@ -8,7 +8,6 @@ known, and ``dead`` like ``scores`` where networks can give a constant.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -372,13 +371,6 @@ class ProtocolSummary:
     content: dict[str, Any]
     seconds: dict[str, dict[str, float]] = field(default_factory=dict)
     rows: list[TableRow] = field(default_factory=list)
-
-    def texts(self) -> dict[str, tuple[str, str]]:
-        """Names and contents of the files, by kind."""
-        return {
-            "md": ("results.md", f"## {self.title}\n\n{self.markdown.rstrip()}\n"),
-            "json": ("results.json", json.dumps(self.content, ensure_ascii=False, allow_nan=False) + "\n"),
-        }
 
 
 def summarise(

@@ -42,12 +42,8 @@ def test_rows_by_number_mask_slice_and_as_scikit_learn_does(table_of):
         table[1]
 
 
-def test_codes_of_text_do_not_depend_on_the_order_of_the_rows():
-    assert TextColumn.from_values(["b", "a"]).categories == TextColumn.from_values(["a", "b"]).categories == ["a", "b"]
-    assert TextColumn.from_values([None, None]).codes.tolist() == [-1, -1]
-
-
 def test_spellings_are_joined_and_aligned():
+    assert TextColumn.from_values([None, None]).codes.tolist() == [-1, -1]
     column = TextColumn.from_values(["F", "f", "F", "m", None])
     assert column.merge_spellings().values() == ["F", "F", "F", "m", None]
     assert column.align(["f", "M"]).values() == ["f", "f", "f", "M", None]
@@ -96,15 +92,9 @@ def test_one_row_keeps_the_digits_of_the_fitted_rows():
 
 
 def test_the_index_of_a_part_of_a_frame_is_no_column():
-    frame = pandas.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "z"]})
-    table = as_table(frame.iloc[[2, 0]])
-    assert table.names == ["a", "b"]
-    assert table.numbers.ravel().tolist() == [3, 1]
+    table = as_table(pandas.DataFrame({"a": [1, 2, 3]}).iloc[[2, 0]])
+    assert (table.names, table.numbers.ravel().tolist()) == (["a"], [3, 1])
     assert as_table(table) is table
-
-
-def test_lazy_frames_are_collected():
-    assert as_table(polars.LazyFrame({"a": [1, 2], "b": ["x", "y"]})).names == ["a", "b"]
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,11 @@ class Rows:
             raise ValueError(
                 f"X has {self.n_rows} rows, but y has {len(self.y)} values; both must have the same length."
             )
-        self.sample_weight = self._check_weights(sample_weight)
+        self.sample_weight = self._check_values(sample_weight, "sample_weight")
+        if self.sample_weight is not None:
+            weights = self.sample_weight = self.sample_weight.astype(np.float64)
+            if (weights < 0).any() or not weights.any() or not np.isfinite(weights).all():
+                raise ValueError("sample_weight must hold finite numbers, none negative and not all zero.")
         self.groups: np.ndarray | None = None
         labels = self._check_values(groups, "groups")
         if labels is not None:
@@ -186,15 +190,6 @@ class Rows:
         if missing:
             raise ValueError(f"{name} has no value in {missing} row(s). Fill them in, or leave these rows out.")
         return array
-
-    def _check_weights(self, sample_weight: Any) -> np.ndarray | None:
-        weights = self._check_values(sample_weight, "sample_weight")
-        if weights is None:
-            return None
-        weights = weights.astype(np.float64)
-        if (weights < 0).any() or not weights.any() or not np.isfinite(weights).all():
-            raise ValueError("sample_weight must hold finite numbers, none negative and not all zero.")
-        return weights
 
 
 def read_time(values: Any) -> np.ndarray:

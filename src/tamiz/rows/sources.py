@@ -238,27 +238,15 @@ def find_files(path: str | os.PathLike[str]) -> list[str]:
     return files
 
 
-def scan_files(files: Sequence[str], scan: Callable[[Any], Any] | None = None) -> Any:
-    """Open files of one schema as one lazy frame.
-
-    Parameters
-    ----------
-    files : sequence of str
-        Paths with the same ending.
-    scan : callable or None, default=None
-        Opens a file or a list of them; None finds it from the ending.
-    """
+def scan_files(files: Sequence[str]) -> Any:
+    """Open files of one ending and one schema as one lazy frame."""
     pl = require("polars", "cli", "reading files in blocks")
     suffix = os.path.splitext(files[0])[1].lower()
-    scan = scan or {
-        **dict.fromkeys((".parquet", ".pq"), pl.scan_parquet),
-        ".csv": pl.scan_csv,
-        ".tsv": partial(pl.scan_csv, separator="\t"),
-        **dict.fromkeys((".ipc", ".arrow", ".feather"), pl.scan_ipc),
-        **dict.fromkeys((".ndjson", ".jsonl"), pl.scan_ndjson),
-    }.get(suffix)
-    if scan is None:
+    if suffix not in SCANNED:
         raise SourceError(f"{files[0]} cannot be read in blocks; write it as Parquet, CSV, IPC or NDJSON.")
+    parquet, tsv = dict.fromkeys((".parquet", ".pq"), pl.scan_parquet), partial(pl.scan_csv, separator="\t")
+    text = {".csv": pl.scan_csv, ".tsv": tsv, **dict.fromkeys((".ndjson", ".jsonl"), pl.scan_ndjson)}
+    scan = {**parquet, **text}.get(suffix, pl.scan_ipc)
     try:
         schemas = {file: scan(file).collect_schema() for file in files}
     except pl.exceptions.PolarsError as error:

@@ -19,7 +19,7 @@ from tamiz._utils.validation import Encoded
 from tamiz.errors import TableError
 from tamiz.rows.passes import join_frames
 from tamiz.tables.columns import drop_unusable_columns
-from tamiz.tables.names import ReadOptions, find_columns
+from tamiz.tables.names import ReadOptions, find_columns, positions_of
 from tamiz.tables.table import DataTable, as_table, column_names, columns_of_frame, load_polars
 
 _CELLS_AT_ONCE = 4_000_000
@@ -117,12 +117,7 @@ def collect_values(
     TableError
         If a column is not there, or holds text where the feature is a number.
     """
-    position = {name: index for index, name in enumerate(table.names)}
-    lacking = list(dict.fromkeys(f.column_name for f in features if f.column_name not in position))
-    if lacking:
-        raise TableError(
-            f"The table lacks {len(lacking)} column(s) that the model needs: {list_some(lacking, limit=10)}."
-        )
+    position = positions_of((feature.column_name for feature in features), table.names)
     place = {int(column): i for i, column in enumerate(table.number_columns)}
     numeric = [(i, position[f.column_name], f) for i, f in enumerate(features) if f.category is None]
     wrong = [f.column_name for _, column, f in numeric if column not in place]

@@ -39,12 +39,10 @@ def _matrix_table(
         target = target[:, 0] if target.shape == (numbers.shape[0], 1) else target
         if target.shape != (numbers.shape[0],):
             raise TableError(f"y in {path.name} has shape {target.shape}, but X has {numbers.shape[0]:,} rows.")
-        if target.dtype.kind in "US":
-            column = TextColumn.from_values(_as_texts(target, path))
-        elif target.dtype.kind in "biuf":
-            column = target.astype(np.float64)
-        else:
+        if target.dtype.kind not in "USbiuf":
             raise TableError(f"y in {path.name} holds {target.dtype}, neither classes nor numbers.")
+        is_text = target.dtype.kind in "US"
+        column = TextColumn.from_values(_as_texts(target, path)) if is_text else target.astype(np.float64)
     chosen = ReadOptions(ignore=options.ignore, roles=options.roles, columns=options.columns)
     kept = np.array(choose_columns(names, chosen)[0], dtype=np.int64)
     numbers = numbers[:, kept] if kept.size < len(names) else numbers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tamiz._utils.memory import available_memory
@@ -72,6 +72,17 @@ def find_column(spec: str, names: Sequence[str], kind: str = "column") -> int:
         return number - 1 if number > 0 else len(names) + number
     hint = suggest(spec, names, n=3) or f" The columns are {list_some(names, limit=8)}."
     raise TableArgumentError(f"There is no {kind} {quote(spec)} among the {len(names):,} columns.{hint}")
+
+
+def positions_of(wanted: Iterable[str], names: Sequence[str]) -> dict[str, int]:
+    """Find the columns of a model by their names; raise TableError if any is not there."""
+    position = {name: index for index, name in enumerate(names)}
+    wanted = list(dict.fromkeys(wanted))
+    if lacking := [name for name in wanted if name not in position]:
+        raise TableError(
+            f"The table lacks {len(lacking)} column(s) that the model needs: {list_some(lacking, limit=10)}."
+        )
+    return {name: position[name] for name in wanted}
 
 
 def find_columns(specs: Sequence[str], names: Sequence[str], kind: str = "column") -> set[int]:
@@ -195,14 +206,8 @@ def choose_columns(names: Sequence[str], options: ReadOptions) -> Choice:
     ([1, 2], set(), 2)
     """
     if options.columns is not None:
-        position = {name: index for index, name in enumerate(names)}
-        lacking = [name for name in options.columns if name not in position]
-        if lacking:
-            raise TableError(
-                f"The table lacks {len(lacking)} column(s) that the model needs: {list_some(lacking, limit=10)}."
-            )
-        named = {position[name] for name in options.columns}
-        return sorted(named), {position[name] for name in options.categorical}, None
+        position = positions_of(options.columns, names)
+        return sorted({*position.values()}), {position[name] for name in options.categorical}, None
     if options.target is None and options.need_target:
         raise TableArgumentError(
             f"Say which column is the target with `target` (name or number). The columns are {list_some(names, limit=8)}."

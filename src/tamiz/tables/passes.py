@@ -105,22 +105,15 @@ def _scan(files: Sequence[str], reading: Mapping[str, Any]) -> Any:
     if reading.get("encoding") not in (None, "utf-8", "utf8"):
         raise SourceError(f"{files[0]} is read in parts, which takes UTF-8: write it in that encoding, or as Parquet.")
     pl = load_polars()
-    options = ReadOptions(
-        **{name: reading[name] for name in ("delimiter", "header", "skip_rows", "decimal") if name in reading}
-    )
+    known = {name: reading[name] for name in ("delimiter", "header", "skip_rows", "decimal") if name in reading}
+    options = ReadOptions(**known)
     own = "\t" if files[0].lower().endswith(".tsv") else None
     layout = find_layout(Path(files[0]), options, own)
-
     for file in files[1:]:
         if find_layout(Path(file), options, own).names != layout.names:
             raise SourceError(f"{file} has other columns than {files[0]}: write all files with one schema.")
-    frame = pl.scan_csv(
-        list(files),
-        has_header=False,
-        separator=layout.delimiter,
-        skip_lines=layout.skip_lines,
-        schema=dict.fromkeys(layout.names, pl.String),
-    )
+    schema, skip = dict.fromkeys(layout.names, pl.String), layout.skip_lines
+    frame = pl.scan_csv(list(files), has_header=False, separator=layout.delimiter, skip_lines=skip, schema=schema)
     if layout.comma:
         frame = frame.with_columns(pl.all().str.replace(r"^\s*([+-]?\d*),(\d+)\s*$", "${1}.${2}"))
     return frame

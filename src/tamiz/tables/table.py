@@ -295,12 +295,11 @@ def column_names(frame: Any) -> list[str]:
     """List the names of the columns of a data frame."""
     if hasattr(frame, "collect_schema"):
         return list(frame.collect_schema().names())
-    if hasattr(frame, "column_names"):
-        return list(frame.column_names)
-    if not hasattr(frame, "columns") and not hasattr(frame, "__arrow_c_stream__"):
-        raise TypeError(f"A data frame (pandas, polars, pyarrow) or a DataTable is needed, got {type(frame)}.")
-    columns = frame.columns if hasattr(frame, "columns") else load_polars().DataFrame(frame).columns
-    return [str(name) for name in columns]
+    if hasattr(frame, "iloc"):
+        return [str(name) for name in frame.columns]
+    if hasattr(frame, "__arrow_c_stream__"):
+        return list(getattr(frame, "column_names", None) or load_polars().DataFrame(frame).columns)
+    raise TypeError(f"A data frame (pandas, polars, pyarrow) or a DataTable is needed, got {type(frame)}.")
 
 
 def columns_of_frame(frame: Any, positions: Sequence[int], names: Sequence[str] | None = None) -> Any:

@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -178,6 +178,12 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
 
     def _keep_parameters(self, given: dict[str, Any]) -> None:
         self.__dict__.update({name: given[name] for name in self._get_param_names()})
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        # scikit-learn reads the signature at each call; a study makes thousands.
+        return super()._get_param_names()
 
     def set_params(self, **parameters: Any) -> Any:
         """Set parameters, also nested ones such as ``training__ramp_steps`` and ``network__n_init``.

@@ -5,12 +5,16 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 JOBS ?= 2
 
-.PHONY: demo test lint types unit coverage fuzz bench docs format clean
+.PHONY: demo test checks lint types unit coverage fuzz bench docs format clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/tamiz demo
 
-test: lint types unit docs
+# The checks run beside the tests, which leave a core idle now and then.
+test: $(VENV)/.installed-test
+	$(MAKE) --no-print-directory -j 2 checks unit
+
+checks: lint types docs
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

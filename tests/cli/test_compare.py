@@ -15,15 +15,7 @@ def test_compare_writes_a_table_curves_times_and_marks(tamiz, small_csv, tmp_pat
     result = tamiz("compare small.csv -t ill -k 1,2,4 --folds 3 --repeats 2 --methods e2efs-soft,Fisher,random,all")
     lines = [line.strip() for line in result.stdout.splitlines()]
     assert all(len(line) <= 80 for line in result.stdout.splitlines())
-    assert next(line for line in lines if "k=1" in line).split() == [
-        "method",
-        "k=1",
-        "k=2",
-        "k=4",
-        "stable",
-        "time",
-        "rank",
-    ]
+    assert "method k=1 k=2 k=4 stable seconds rank" in [" ".join(line.split()) for line in lines]
     assert "corrected t test" in result.stdout
     # References stand below the methods, without a rank.
     assert [line.split()[0] for line in lines if line[:2] in ("e2", "fi", "ra", "al")][2:] == ["random", "all"]
@@ -47,7 +39,7 @@ def test_the_table_says_when_nothing_differs_and_the_page_corrects_its_intervals
     assert "No method is significantly worse than the best (corrected t test over folds, Holm over 3 pairs)." in words
     assert "*" not in words
     assert "sfs+dfs" in words
-    assert "after Nadeau and Bengio" in (tmp_path / "tamiz-compare-small" / "report.html").read_text()
+    assert "splits that share training rows" in (tmp_path / "tamiz-compare-small" / "report.html").read_text()
 
 
 def test_a_sparse_table_leaves_out_what_cannot_read_it(tamiz, tmp_path, small_frame):

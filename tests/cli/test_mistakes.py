@@ -128,6 +128,7 @@ SELECT = [  # what follows `tamiz select`, exit code, message
     ("t.csv -t height -t 7 -k 2", EXIT_USAGE, "--target names 'height' twice"),
 ]  # fmt: skip
 OTHERS = [  # command line, exit code, message
+    ("sieve", EXIT_USAGE, "sieve"),
     ("compare small.csv -t ill -m fischer", EXIT_USAGE, "Did you mean 'fisher'?"),
     ("compare small.csv -t ill -m ,", EXIT_USAGE, "at least one method"),
     ("compare small.csv -t ill -k ,", EXIT_USAGE, "Give -k numbers of columns"),

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from tamiz._utils.text import WARNING
 from tamiz.cli.errors import name_options
-from tamiz.report.text import clean_text, counted, format_column, format_p_value, format_score, format_seconds, shorten
+from tamiz.report.text import clean_text, counted, format_column, format_p_value, format_score, shorten
 
 _MOST_ROWS = 20
 Record = Mapping[str, Any]
@@ -107,6 +107,7 @@ def show_compare(record: Record) -> Group:
     ranks = {rank["method"]: rank for rank in record["ranks"]}
     methods = list(dict.fromkeys(result["method"] for result in record["results"]))
     ordered = sorted(ranks, key=lambda name: ranks[name]["mean_rank"])
+    best = ranks[ordered[0]]["mean_rank"] if ordered else None
     rest = [name for name in methods if name not in ranks]
     rows = []
     for name in [*ordered, *sorted(rest, key=lambda name: name in record["references"])]:
@@ -115,13 +116,13 @@ def show_compare(record: Record) -> Group:
         seconds = [result["seconds"] for result in results if result["seconds"] is not None]
         stable = [result["stability"] for result in results if result["stability"] is not None]
         rank = ranks.get(name)
-        mark = "best" if name == ordered[0] else "worse *" if rank and rank["significant"] else ""
+        mark = "best" if rank and rank["mean_rank"] == best else "worse *" if rank and rank["significant"] else ""
         cells = [name, *(scores[size] for size in shown)]
         cells.append(f"{sum(stable) / len(stable):.2f}" if stable and seconds else "–")
-        cells.append(format_seconds(sum(seconds) / len(seconds)) if seconds else "failed")
+        cells.append(f"{sum(seconds) / len(seconds):.3f}" if seconds else "failed")
         cells += ["–" if rank is None else f"{rank['mean_rank']:.1f}", mark]
         rows.append((cells, "dim" if name in record["references"] else "bold" if mark == "best" else None))
-    columns = ("method", *(f">k={size}" for size in shown), ">stable", ">time", ">rank", "")
+    columns = ("method", *(f">k={size}" for size in shown), ">stable", ">seconds", ">rank", "")
     table = _table(columns, rows, f"Mean {record['metric']}, the same folds for all")
     n_pairs, visible = len(record["tests"]), record["smallest_visible_difference"]
     test = f"corrected t test over folds, Holm over {n_pairs} pairs" if n_pairs > 1 else "corrected t test over folds"

@@ -257,10 +257,11 @@ class PairSearch:
         pairs = (
             f"{many}{found} pair{' is' if found == 1 else 's are'} significant" if found else "no pair is significant"
         )
-        pairs += f" (p < 0.05, corrected for {self.n_tests:,} pairs)"
+        pairs += f" (p < 0.05, corrected for {self.n_tests:,} pair{'' if self.n_tests == 1 else 's'})"
         split = f": {n_own:,} on their own, {len(columns) - n_own:,} only in a pair" if len(columns) else ""
+        verb = "is" if len(columns) == 1 else "are"
         return (
-            f"{pairs[:1].upper()}{pairs[1:]}. {len(columns):,} of {len(self.names):,} columns are significant{split}; "
+            f"{pairs[:1].upper()}{pairs[1:]}. {len(columns):,} of {len(self.names):,} columns {verb} significant{split}; "
             f"{self.n_samples:,} rows."
         )
 

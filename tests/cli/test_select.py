@@ -97,6 +97,23 @@ def test_the_selection_is_that_of_the_estimator(tamiz, small_csv, small_frame, t
     assert found == [f"gene {i}" for i in by_contribution]
 
 
+@pytest.mark.parametrize("command", ["select -k 2 --permutations 0", "compare -k 2 --methods fisher", "pairs"])
+def test_results_stand_before_the_report_is_written(tamiz, small_csv, tmp_path, monkeypatch, command):
+    def fail(*_, **__):
+        raise MemoryError("the page is too large")
+
+    monkeypatch.setattr("tamiz.report.page.render", fail)
+    command, _, options = command.partition(" ")
+    tamiz(f"{command} {small_csv} --target ill --out found -q {options}", code=5)
+    written = {path.name for path in (tmp_path / "found").iterdir()}
+    assert (
+        written
+        >= {"select": {"selected.csv", "model.tamiz"}, "compare": {"compare.json"}, "pairs": {"pairs.csv"}}[command]
+    )
+    assert "report.html" not in written
+    assert not list(tmp_path.glob(".*"))
+
+
 def test_text_gaps_dates_and_odd_names(tamiz, write_csv, tmp_path):
     random = np.random.default_rng(0)
     first = np.arange(60) % 2 == 0

@@ -70,6 +70,8 @@ def test_targets_that_count_rows_and_rare_classes():
     X = np.zeros((40, 1))
     assert kinds(find_target_alerts(Rows(X, np.arange(100.0, 140.0)), "regression")) == ["running target"]
     assert find_target_alerts(Rows(X, np.arange(40.0) ** 2), "regression") == []
+    frame = pandas.DataFrame({"row": np.arange(40), "x": np.random.default_rng(0).normal(size=40)})
+    assert kinds(select(frame, "row", 1, permutations=0).alerts).count("running target") == 1  # said once
     assert find_target_alerts(Rows(X, np.resize([0, 1], 40)), "classification") == []
     (alert,) = find_target_alerts(Rows(X, np.arange(40) // 8 + (np.arange(40) == 0)), "classification")
     assert alert.kind == "rare class"

@@ -125,7 +125,7 @@ def compare_command(
             table = csv_text(columns, [[result[column] for column in columns] for result in record["results"]])
             terminal.write("csv", "compare.csv", table)
             terminal.write("json", "compare.json", record)
-            terminal.report(found, about)
+        terminal.report(found, about)
         terminal.finish(record, show_compare, open_report)
 
 

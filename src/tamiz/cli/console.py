@@ -96,6 +96,7 @@ class Terminal:
         self._folder = free_folder(out or Path(prefix + stem), force, self.say)
         with output_folder(self._folder, force, RESULTS[prefix]) as self._partial:
             yield self._partial
+        self._partial = self._folder  # the report follows: nothing is lost if it fails or is interrupted
 
     def write(self, kind: str, name: str, content: Any = None) -> Path:
         """Write a file of the results: text as it is, other objects as JSON, None leaves it to the caller."""

@@ -121,7 +121,7 @@ def pairs(
             terminal.write("pairs_json", "pairs.json", record)
             settings = {"method": found.method, "degree": degree, "permutations": found.n_permutations, "seed": seed}
             settings["columns whose own effect was taken out"] = ", ".join(found.fitted) or None
-            terminal.report(found, about, settings=settings)
+        terminal.report(found, about, settings=settings)
         terminal.finish(record, show_pairs, open_report)
 
 

@@ -9,6 +9,7 @@ from tamiz.cli import options as opt
 
 if TYPE_CHECKING:
     from tamiz.cli.console import Terminal
+    from tamiz.study import Study
 
 N_NOISE, N_KEPT = 300, 8
 DEMO_TABLE = "breast-cancer-with-noise.csv"
@@ -67,22 +68,20 @@ def select_command(
 
     with Terminal(quiet, json) as terminal:
         with terminal.results(out, file, "tamiz-", force) as folder:
-            record = run_study(file, arguments, folder, terminal, terminal.command if report else None)
-        terminal.finish(record, lambda record: show_select(record, terminal.notes), open_report)
+            study = run_study(file, arguments, folder, terminal)
+        if report:
+            study.report(terminal.write("report", "report.html"), command=terminal.command)
+        terminal.finish(study.to_dict(), lambda record: show_select(record, terminal.notes), open_report)
 
 
-def run_study(
-    file: Path, arguments: dict[str, Any], folder: Path, terminal: Terminal, command: str | None
-) -> dict[str, Any]:
-    """Run a study of a file and write its results, with a report if the command is told; return the record for JSON."""
+def run_study(file: Path, arguments: dict[str, Any], folder: Path, terminal: Terminal) -> Study:
+    """Run a study of a file and write its results."""
     from tamiz.study import select
 
     study = select(file, report=terminal.say, progress=terminal.progress, **arguments)
-    for kind, name in study.save(folder).items():  # before the report, which takes longest
+    for kind, name in study.save(folder).items():
         terminal.write(kind, name)
-    if command is not None:
-        study.report(terminal.write("report", "report.html"), command=command)
-    return study.to_dict()
+    return study
 
 
 def demo(
@@ -113,7 +112,9 @@ def demo(
             write_demo_table(table)
             arguments = {"target": "diagnosis", "k": N_KEPT, "random_state": seed}
             command = f"tamiz select {DEMO_TABLE} --target diagnosis -k {N_KEPT} --seed {seed}"
-            record = run_study(table, arguments, folder, terminal, command)
+            study = run_study(table, arguments, folder, terminal)
+        study.report(terminal.write("report", "report.html"), command=command)
+        record = study.to_dict()
         noise = sum(kept["column"].startswith("noise ") for kept in record["selected"])
         record |= {"file": DEMO_TABLE, "n_noise": N_NOISE, "n_noise_kept": noise}
         said = f"Of the {N_KEPT} columns kept, {noise} are noise: {N_NOISE - noise} of {N_NOISE} noise columns went."

@@ -181,7 +181,10 @@ def find_target_alerts(rows: Rows, task: str) -> list[Alert]:
         message = (
             "The target goes up or down by the same step from row to row, as a running number does: name another one."
         )
-        return [Alert("running target", (), message)] if is_running_number(y) else []
+        told = any(
+            alert.kind == "running target" for alert in getattr(rows.source, "alerts", ())
+        )  # by the table itself
+        return [Alert("running target", (), message)] if is_running_number(y) and not told else []
     labels, counts = np.unique(y, return_counts=True)
     rare = [(label, count) for label, count in zip(labels, counts, strict=True) if count < _FEW_ROWS]
     if not rare:

@@ -205,8 +205,9 @@ def cross_validate(
     rows, task = subject.rows, subject.task
     if min(n_permutations, n_random) < 0:
         raise ValueError(f"n_permutations and n_random must be at least 0, got {n_permutations} and {n_random}.")
-    if any(not 1 <= size <= subject.n_units for size in sizes):
-        raise ValueError(f"sizes must be numbers from 1 to the {subject.n_units} columns, got {list(sizes)}.")
+    most = len(subject.unit_names)
+    if any(not 1 <= size <= most for size in sizes):
+        raise ValueError(f"sizes must be numbers from 1 to the {most} columns, got {list(sizes)}.")
     classes = np.unique(rows.y[rows.used]) if task == "classification" else None
     shared = FoldTask(subject, folds, metric, classes, tuple(sizes), n_random, seed)
     tell = progress or (lambda *_: None)
@@ -214,21 +215,11 @@ def cross_validate(
     found = run_parallel(
         _evaluate_fold, pieces, n_jobs, lambda n: tell("cross-validation", n, len(folds)), in_threads=subject.in_threads
     )
-    results, selectors = zip(*found, strict=True)
+    results, selectors = map(list, zip(*found, strict=True))
     kept = int(np.median([fold.support.sum() for fold in results])) if n_kept is None else n_kept
     splits = [(rows.weighted(train), rows.weighted(test)) for train, test in folds]
-    evaluation = Evaluation(
-        metric,
-        task,
-        subject.model_name,
-        list(results),
-        splits,
-        rows.y,
-        subject.unit_names,
-        n_folds,
-        kept,
-        subject.units,
-    )
+    names, model = subject.unit_names, subject.model_name
+    evaluation = Evaluation(metric, task, model, results, splits, rows.y, names, n_folds, kept, subject.units)
     if not n_permutations:
         return evaluation
     null = permutation_null(shared, selectors, evaluation.score.value, n_permutations, n_jobs=n_jobs, progress=tell)

@@ -23,8 +23,8 @@ from tamiz.tables import TableEncoder
 
 #: Parameters of a selector that restrict what it may keep.
 CONSTRAINTS = ("groups", "keep", "drop", "costs", "budget")
-#: Parameters that a fit may choose from the data.
-_CHOSEN = ("network", "l2")
+#: Parameters that a fit may choose from the data; attributes of what selects.
+_CHOSEN, _OF_SELECTORS = ("network", "l2"), ("get_support", "support_at", "selection_")
 
 
 def default_judge(task: str, sparse: bool = False) -> Any:
@@ -142,14 +142,8 @@ class Subject:
         self.predicts = not self.after and hasattr(selector, "predict")
         if self.after and not hasattr(self.after[-1][1], "predict"):
             self.after = [*self.after, *default_judge(self.task).steps]
-        ours = getattr(selector, "estimator", selector) or selector
-        network = getattr(ours, "network", None)
+        network = getattr(getattr(selector, "estimator", selector) or selector, "network", None)
         self.in_threads = network is None or find_network(network).compiled
-
-    @property
-    def n_units(self) -> int:
-        """Number of columns of the table, or of groups."""
-        return len(self.unit_names)
 
     @property
     def model_name(self) -> str:
@@ -190,7 +184,7 @@ class Subject:
             chosen.set_params(random_state=seed)
         steps, X, origin = self._transform(part, part.X)
         features = origin[self._fit_selector(chosen, X, part, origin)]
-        kept = np.zeros(self.n_units, dtype=bool)
+        kept = np.zeros(len(self.unit_names), dtype=bool)
         kept[self.units[features]] = True
         model = _behind(steps, chosen)
         if not self.predicts:
@@ -220,11 +214,11 @@ class Subject:
             for m, other in inner.fit_copies(sizes, X, part.y, **weights):
                 yield m, _behind(steps, other)
             return
-        name = next((name for name in ("n_features_to_select", "k") if name in self._options), None)
-        if sizes and name is None:
+        names = self._options & {"n_features_to_select", "k"}
+        if sizes and not names:
             raise ValueError(f"{type(self.selector).__name__} has no number of features to set: leave sizes empty.")
         for m in sizes:
-            yield m, self.fit(part, seed, clone(self.selector).set_params(**{str(name): m})).model
+            yield m, self.fit(part, seed, clone(self.selector).set_params(**{max(names): m})).model
 
     def without_choices(self, fitted: Fitted) -> Any:
         """Copy the selector with what a fit chose from the data as fixed parameters, for fits that repeat it."""
@@ -250,10 +244,8 @@ class Subject:
             if hasattr(step, "get_support"):
                 origin = origin[step.get_support()]
             elif X.shape[1] != origin.size:
-                raise ValueError(
-                    f"The step {name!r} makes {X.shape[1]} columns of {origin.size}, so that what is kept cannot be told: put "
-                    "the selector before it, or use TableEncoder."
-                )
+                unclear = f"The step {name!r} makes {X.shape[1]} columns of {origin.size}, so that what is kept cannot be told"
+                raise ValueError(f"{unclear}: put the selector before it, or use TableEncoder.")
         return steps, X, origin
 
     def _fit_selector(self, selector: Any, X: Any, part: Part, origin: np.ndarray) -> np.ndarray:
@@ -262,11 +254,8 @@ class Subject:
         if part.y is not None and np.ndim(part.y) > 1 and not joint:
             ranking = rank_for_targets(lambda: clone(selector), X, part.y)
             return np.flatnonzero(ranking <= selector.n_features_to_select)
-        more = {
-            name: values[part.rows]
-            for name, values in (("groups", self.rows.groups), ("time", self.rows.time))
-            if values is not None and has_fit_parameter(selector, name)
-        }
+        roles = {"groups": self.rows.groups, "time": self.rows.time}
+        more = {k: v[part.rows] for k, v in roles.items() if v is not None and has_fit_parameter(selector, k)}
         if origin.size < self.units.size and getattr(selector, "groups", None) is not None:
             selector.set_params(groups=[selector.groups[column] for column in origin])
         fit_model(selector, X, part, **more)
@@ -325,16 +314,14 @@ def task_of(estimator: Any, y: Any) -> str:
     if estimator is not None:
         _check_estimator(estimator)
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-    inner = getattr(last, "estimator", None)
-    for one in (last, inner):
+    for one in (last, getattr(last, "estimator", None)):
         task = getattr(one, "task", "auto")
         if task in ("classification", "regression"):
             return task
-        if one is not None and not isinstance(one, str) and hasattr(one, "fit"):
-            if is_regressor(one):
-                return "regression"
-            if is_classifier(one) or getattr(one, "tasks", ()) == ("classification",):
-                return "classification"
+        if hasattr(one, "fit") and is_regressor(one):
+            return "regression"
+        if hasattr(one, "fit") and (is_classifier(one) or getattr(one, "tasks", ()) == ("classification",)):
+            return "classification"
     return decide_task(np.asarray(y))
 
 
@@ -352,30 +339,20 @@ def _check_estimator(estimator: Any) -> None:
         raise ValueError(f"A selector or a pipeline with one is needed, got {estimator!r:.60}.")
 
 
-def _is_selector(step: Any) -> bool:
-    return hasattr(step, "get_support") or hasattr(step, "support_at") or hasattr(step, "selection_")
-
-
 def _cut(estimator: Any) -> tuple[list[tuple[str, Any]], Any, list[tuple[str, Any]]]:
     """Cut a pipeline into the steps before its last selector, the selector, and the steps behind it."""
     _check_estimator(estimator)
-    if not isinstance(estimator, Pipeline):
-        if not _is_selector(estimator):
-            raise ValueError(
-                f"{type(estimator).__name__} selects no features: give a selector (with get_support) or a pipeline with one."
-            )
-        return [], estimator, []
-    steps = [(name, step) for name, step in estimator.steps if step not in (None, "passthrough")]
-    places = [place for place, (_, step) in enumerate(steps) if _is_selector(step)]
+    piped = isinstance(estimator, Pipeline)
+    steps = [one for one in estimator.steps if one[1] not in (None, "passthrough")] if piped else [("", estimator)]
+    places = [place for place, (_, step) in enumerate(steps) if any(hasattr(step, name) for name in _OF_SELECTORS)]
+    if not places and piped:
+        need = "put a selector such as E2EFSClassifier or SelectKBest into it"
+        raise ValueError(f"The pipeline has no step that selects features: {need}.")
     if not places:
-        raise ValueError(
-            "The pipeline has no step that selects features: put a selector such as E2EFSClassifier or SelectKBest into it."
-        )
-    last = places[-1]
-    before, selector, after = steps[:last], steps[last][1], steps[last + 1 :]
-    if before and isinstance(before[0][1], TableEncoder):  # the rows are encoded by it
-        before = before[1:]
-    return before, selector, after
+        need = "give a selector (with get_support) or a pipeline with one"
+        raise ValueError(f"{type(estimator).__name__} selects no features: {need}.")
+    first = int(isinstance(steps[0][1], TableEncoder))  # the rows are encoded by it
+    return steps[first : places[-1]], steps[places[-1]][1], steps[places[-1] + 1 :]
 
 
 def fit_model(model: Any, X: Any, part: Part, **more: Any) -> None:

@@ -211,7 +211,7 @@ BAD = [
     ({"recipe": replace(NAIVE, loss="squared_error")}, "is for regression, the target has classes"),
     ({"network": lambda n, k: nn.Flatten(0)}, r"must give 1 output\(s\) per row"),
     ({"network": lambda n, k: nn.Linear(n, 3)}, r"1 output\(s\) per row.*\(2, 1\).*\(2, 3\)"),
-    ({"device": "gpu"}, "device must be the name of a device"),
+    ({"device": "gpu"}, "device must be"),
 ]
 
 

@@ -55,6 +55,21 @@ def run_steps():
 
 
 @pytest.fixture
+def start(build, run_steps, table):
+    """A function that attaches a mask to SGD and takes some steps, None for as many as it needs to close."""
+
+    def make(n_steps=0, **options):
+        mask, model = build(**options)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+        mask.attach(optimizer, warmup_steps=5, ramp_steps=60)
+        if n_steps != 0:
+            run_steps(mask, model, optimizer, table, n_steps=n_steps)
+        return mask, model, optimizer
+
+    return make
+
+
+@pytest.fixture
 def chosen():
     """A function that makes a mask that has closed with the given entries of its flattened shape."""
 
@@ -67,8 +82,7 @@ def chosen():
             mask.gamma.copy_(inside.reshape(mask.shape))
             mask.rank[order] = torch.arange(1, mask.n_features + 1, dtype=torch.int32)
             mask.counters[Slot.OPEN], mask.counters[Slot.CLOSED] = 0, 1
-        state = mask.state_dict()
-        mask.load_state_dict(state)
+        mask.load_state_dict(mask.state_dict())
         assert mask.closed
         return mask
 

@@ -21,7 +21,7 @@ RULE = Rule(12, 3, ramp_steps=100)
 
 
 def table(loss="logistic", n_rows=80):
-    """Return a problem that columns 2, 5 and 7 decide."""
+    """A problem that columns 2, 5 and 7 decide."""
     X = np.random.default_rng(0).normal(size=(n_rows, 12)).astype(np.float32)
     signal = X[:, 2] - X[:, 5] + X[:, 7]
     if get_loss(loss).task == "regression":
@@ -45,27 +45,27 @@ def test_exactly_m_columns_and_a_model_that_reads_them(loss):
     assert fit.selection.n_steps == fit.selection.closed_at + quick().refinement_steps
 
 
-def test_same_seed_same_fit():
-    fits = [
-        TorchEngine(ThreeLayerNet).fit(table(), RULE, get_loss("softmax"), quick(), seed=seed) for seed in (3, 3, 4)
-    ]
-    scores = [fit.model.scores(table().X[:, fit.selection.indices]) for fit in fits]
-    assert np.array_equal(scores[0], scores[1])
-    assert not np.array_equal(scores[0], scores[2])
+def test_progress_with_the_rates_and_the_decay_of_the_refinement(monkeypatch):
+    made, seen, adam = [], [], torch.optim.Adam
 
+    def watch(*args, **kwargs):
+        made.append(adam(*args, **kwargs))
+        return made[-1]
 
-def test_the_start_with_the_lowest_training_loss_is_kept():
-    problem, loss = table(), get_loss("squared_hinge")
+    def look(*report):
+        groups = made[0].param_groups
+        seen.append((report, [group["lr"] for group in groups], [group["weight_decay"] for group in groups]))
 
-    def training_loss(fit):
-        scores = torch.as_tensor(fit.model.scores(problem.X[:, fit.selection.indices]))
-        return loss.torch(scores, torch.as_tensor(problem.targets)).mean().item()
-
-    single = [TorchEngine(ThreeLayerNet).fit(problem, RULE, loss, quick(), seed=5 + start) for start in range(3)]
-    several = TorchEngine(ThreeLayerNet, n_init=3).fit(problem, RULE, loss, quick(), seed=5)
-    best = min(single, key=training_loss)
-    assert several.selection.seed == best.selection.seed
-    assert training_loss(several) == training_loss(best)
+    monkeypatch.setattr(torch.optim, "Adam", watch)
+    schedule = replace(
+        quick(), learning_rate=0.02, l2=0.1, refinement_l2=0.01, refinement_steps=4, refinement_rates=(0.01, 0.002)
+    )
+    fit = TorchEngine(ThreeLayerNet).fit(table(), RULE, get_loss("logistic"), schedule, progress=look)
+    assert [report[0] for report, _, _ in seen] == list(range(1, fit.selection.n_steps + 1))
+    assert seen[0] == ((1, 12, 0), [0.02, 0.02], [0.2, 0.0])
+    assert [report[1:] for report, _, _ in seen[-4:]] == [(3, 1), (3, 2), (3, 3), (3, 4)]
+    assert [rates[0] for _, rates, _ in seen[-4:]] == pytest.approx([0.01, 0.01, 0.002, 0.002])
+    assert seen[-1][2] == [0.02, 0.0]
 
 
 def test_all_features_need_one_start():
@@ -74,16 +74,6 @@ def test_all_features_need_one_start():
     engine = TorchEngine(ThreeLayerNet, n_init=3)
     engine.fit(table(), Rule(12, 12), get_loss("logistic"), schedule, progress=lambda *report: steps.append(report))
     assert steps == [(1, 12, 1), (2, 12, 2), (3, 12, 3), (4, 12, 4)]
-
-
-def test_progress():
-    reports = []
-    fit = TorchEngine(ThreeLayerNet).fit(
-        table(), RULE, get_loss("logistic"), quick(), progress=lambda *r: reports.append(r)
-    )
-    assert [step for step, _, _ in reports] == list(range(1, fit.selection.n_steps + 1))
-    assert reports[0][1:] == (12, 0)
-    assert reports[-1][1:] == (3, quick().refinement_steps)
 
 
 def test_sample_weights_are_relative_and_rows_of_weight_zero_do_not_count():
@@ -113,54 +103,10 @@ def test_sparse_tables_and_their_dense_form_give_the_same():
     assert np.array_equal(fits[0].model.scores(dense.X[:, chosen]), scores)
 
 
-def test_the_refinement_has_its_rates_and_its_decay(monkeypatch):
-    made = []
-    adam = torch.optim.Adam
-
-    def watch(*args, **kwargs):
-        made.append(adam(*args, **kwargs))
-        return made[-1]
-
-    monkeypatch.setattr(torch.optim, "Adam", watch)
-    seen = []
-
-    def look(step, n_alive, n_refined):
-        groups = made[0].param_groups
-        seen.append((n_refined, [group["lr"] for group in groups], [group["weight_decay"] for group in groups]))
-
-    schedule = replace(
-        quick(), learning_rate=0.02, l2=0.1, refinement_l2=0.01, refinement_steps=4, refinement_rates=(0.01, 0.002)
-    )
-    TorchEngine(ThreeLayerNet).fit(table(), RULE, get_loss("logistic"), schedule, progress=look)
-    assert seen[0] == (0, [0.02, 0.02], [0.2, 0.0])
-    refined = [line for line in seen if line[0]]
-    assert [line[1][0] for line in refined] == pytest.approx([0.01, 0.01, 0.002, 0.002])
-    assert refined[-1][2] == [0.02, 0.0]
-
-
 def test_predictions_come_in_pieces():
     model = NetworkModel(nn.Flatten(), "squared_error")
     X = np.arange(10_000, dtype=np.float32).reshape(5000, 2)
     assert np.array_equal(model.scores(X), X)
-
-
-@pytest.mark.parametrize(
-    ("build", "error", "message"),
-    [
-        (lambda n, k: nn.Linear(n, 7), ValueError, r"must give 3 output\(s\) per row: for 2 rows \(2, 3\)"),
-        (lambda n, k: "net", TypeError, "must return a torch module, it returned 'net'"),
-    ],
-)
-def test_bad_networks(build, error, message):
-    with pytest.raises(error, match=message):
-        TorchEngine(build).fit(table(), RULE, get_loss("softmax"), quick())
-
-
-def test_bad_settings():
-    with pytest.raises(ValueError, match="device must be one of torch"):
-        TorchEngine(ThreeLayerNet, device="gpu")
-    with pytest.raises(ValueError, match="n_init must be at least 1"):
-        TorchEngine(ThreeLayerNet, n_init=0)
 
 
 class Overflowing(nn.Module):
@@ -174,6 +120,10 @@ class Overflowing(nn.Module):
         return self.layer(x) if self.training or not x.any() else self.layer(x) + torch.inf
 
 
-def test_outputs_that_are_not_finite():
+def test_refusals():
+    with pytest.raises(ValueError, match="device must be one of torch"):
+        TorchEngine(ThreeLayerNet, device="gpu")
+    with pytest.raises(ValueError, match="n_init must be at least 1"):
+        TorchEngine(ThreeLayerNet, n_init=0)
     with pytest.raises(FloatingPointError, match="lower learning_rate"):
         TorchEngine(Overflowing).fit(table(), RULE, get_loss("softmax"), quick())

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from tamiz.core.gates import KEPT, Gates
 from tamiz.core.losses import Loss, get_loss
 from tamiz.core.rule import Rule
 from tamiz.engines.contract import Fit, Problem, Progress
@@ -259,25 +260,21 @@ def build_checked(build: Callable[[int, int], Any], n_inputs: int, n_outputs: in
 
 
 def _mask_of(rule: Rule, problem: Problem) -> FeatureMask:
-    """Make a mask over the columns; those that are always read are one group more, which is kept."""
-    m: int | None = rule.n_features_to_select
+    """Make a mask over the columns; those that are always read have no entry of gamma."""
     options = {name: getattr(rule, name) for name in SETTINGS}
-    if problem.groups is not None or rule.costs is not None:
-        groups = np.arange(problem.n_columns) if problem.groups is None else np.asarray(problem.groups)
-        always, (_, first) = np.flatnonzero(groups < 0), np.unique(groups, return_index=True)
-        options |= {"groups": np.where(groups < 0, rule.n_features, groups), "keep": always[:1].tolist()}
-        m = rule.n_features_to_select + min(1, always.size)
-        if rule.costs is not None:
-            costs = np.zeros(groups.size)
-            costs[first[min(1, always.size) :]] = rule.costs
-            m, options = None, {**options, "costs": costs, "budget": rule.budget}
-    return FeatureMask(problem.n_columns, m, rule.variant, **options)
+    if problem.groups is None and rule.costs is None:
+        return FeatureMask(problem.n_columns, rule.n_features_to_select, rule.variant, **options)
+    groups = np.arange(problem.n_columns) if problem.groups is None else np.asarray(problem.groups)
+    feature = np.array([*range(rule.n_features), *[KEPT] * int((groups < 0).any())])
+    group = np.where(groups < 0, rule.n_features, groups)
+    gates = Gates(group, feature, rule.n_features_to_select, rule.costs, rule.budget)
+    return FeatureMask(problem.n_columns, variant=rule.variant, groups=gates, **options)
 
 
 def _of_features(selection: Selection, problem: Problem) -> Selection:
     """Turn the selection of columns into one of features."""
     if problem.groups is None:
-        return replace(selection, groups=None, group_names=None)
+        return selection
     groups, history = np.asarray(problem.groups), dict(selection.history)
     numbers, first = np.unique(groups, return_index=True)
     first = first[numbers >= 0]
@@ -286,6 +283,4 @@ def _of_features(selection: Selection, problem: Problem) -> Selection:
         history["gamma_path"] = history["gamma_path"][:, shown]
         history["gamma_path_features"] = groups[history["gamma_path_features"][shown]]
     ranking = np.argsort(np.argsort(selection.ranking[first])) + 1  # the columns of a feature have consecutive ranks
-    return replace(
-        selection, support=selection.support[first], ranking=ranking, history=history, groups=None, group_names=None
-    )
+    return replace(selection, support=selection.support[first], ranking=ranking, history=history)

@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 from tamiz._utils.pictures import Bars, Grid, draw
 from tamiz._utils.validation import resolve_n_features_to_select
 from tamiz.core import Rule, Slot
-from tamiz.core.gates import read_gates
+from tamiz.core.gates import Gates, read_gates
 from tamiz.core.rule import check_strength
 from tamiz.torch.fold import masked
 from tamiz.torch.state import SCHEDULE, StatefulMask, schedule_of
@@ -165,7 +165,8 @@ class FeatureMask(StatefulMask):
             if other:
                 raise ValueError(f"strength={strength!r} leaves the choice to the loss: leave out {', '.join(other)}")
         elif given:
-            gates, names = read_gates(n_entries, n_features_to_select, **given)
+            read = isinstance(groups, Gates)  # by an engine
+            gates, names = (groups, None) if read else read_gates(n_entries, n_features_to_select, **given)
             counts = gates.rule_options()
         else:
             counts["n_features_to_select"] = resolve_n_features_to_select(n_features_to_select, n_entries)

@@ -211,13 +211,12 @@ class StatefulMask(nn.Module):
 
     def extra_repr(self) -> str:
         """Tell what ``print(model)`` shows."""
-        shape = self.shape[0] if len(self.shape) == 1 else self.shape
-        about = f"{shape}, n_features_to_select={self.rule.n_features_to_select}, variant={self.variant!r}"
-        if self.gates is not None:
-            budget = "" if self.gates.budget is None else f", budget={self.gates.budget:g}"
-            about = f"{shape}, features={self.gates.n_features} of {self.gates.n_groups} groups{budget}, variant={self.variant!r}"
-        if self.rule.strength is not None:
-            about = f"{shape}, strength={self.rule.strength:g}"
+        rule, shape = self.rule, self.shape[0] if len(self.shape) == 1 else self.shape
+        aim = f"n_features_to_select={rule.n_features_to_select}" if rule.budget is None else f"budget={rule.budget:g}"
+        groups = "" if self.gates is None else f", {self.gates.n_groups} groups"
+        about = f"{shape}{groups}, {aim}, variant={rule.variant!r}"
+        if rule.strength is not None:
+            about = f"{shape}, strength={rule.strength:g}"
         if self.gamma.is_meta:  # there are no numbers to show
             return about
         return f"{about}, closed" if self.closed else f"{about}, alive={self.n_alive}"

@@ -477,9 +477,7 @@ def select(
             permutations = validation.choose_permutations(rows) if is_quick else 0
         if not network.quick:
             n_fits = (5 + permutations) * len(folds) + 1
-            note(
-                f"Network {estimator.network}: {n_fits} trainings of seconds each; the linear network takes a fraction of that."
-            )
+            note(f"Network {estimator.network}: {n_fits} trainings of seconds each; linear takes a fraction of that.")
         with warnings.catch_warnings():
             if knockoffs is not None:
                 # What they warn of is in the notes, for all rows. Here, since filters that threads set disturb each other.
@@ -520,10 +518,9 @@ def select(
             "seed": random_state,
             **{name: value for name, value in reading.items() if isinstance(value, (str, int, float, list, tuple))},
         }
-        study = Study(
-            rows, targets, task, model, encoder, subject.units, evaluation, models, alerts, settings, None,
-            tuple(notes), seconds, q_values=q_values,
-        )  # fmt: skip
+        found: dict[str, Any] = {"models": models, "alerts": alerts, "settings": settings, "notes": tuple(notes)}
+        found |= {"seconds": seconds, "q_values": q_values}
+        study = Study(rows, targets, task, model, encoder, subject.units, evaluation, **found)
         label = None
         if big is not None:
             study, held_out = _train_on_all_rows(study, big, reading)

@@ -66,6 +66,9 @@ def test_the_parts_of_an_answer_come_in_order(data):
     for words in ("chance 0.500", "all 0.", "random 0.", "M = 2"):
         assert words in events[3][1]["wide"]
     assert any(kind == "progress" and event["stage"] == "scoring on folds" for kind, event in all_events)
+    every = answer(data, FitRequest(12, "ill"))[0][3][1]["wide"]  # all and random are the point of M = 12 itself
+    assert "M = 12" in every
+    assert "random 0." not in every
 
 
 def test_scores_are_those_of_the_library(data, small_file):

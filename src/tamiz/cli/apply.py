@@ -58,17 +58,16 @@ def apply(
             matrix = saved.encode(table, terminal.say)
             predicted, outputs = saved.predict(matrix), {}
             if saved.task == "classification" and saved.gives_probabilities:
-                found = saved.probabilities(matrix)
-                outputs = {f"probability of {label}": found[:, i] for i, label in enumerate(saved.classes)}
-            cells = [table.texts.get(table.names.index(name)) for name in identifiers]
-            listed = {
-                "row": range(1, len(predicted) + 1),
-                **{n: [None] * len(predicted) if c is None else c.values() for n, c in zip(identifiers, cells)},
-                **dict(zip((f"predicted {name}" for name in saved.targets), predicted.reshape(len(predicted), -1).T)),
-                **outputs,
-            }
-            values = [column.tolist() if hasattr(column, "tolist") else column for column in listed.values()]
-            terminal.write("predictions", "predictions.csv", csv_text(listed, zip(*values, strict=True)))
+                found = zip(saved.classes, saved.probabilities(matrix).T)
+                outputs = {f"probability of {label}": column.tolist() for label, column in found}
+            listed: dict[str, Any] = {"row": range(1, len(predicted) + 1)}
+            for name in identifiers:
+                cells = table.texts.get(table.names.index(name))
+                listed[name] = [None] * len(predicted) if cells is None else cells.values()
+            for name, column in zip(saved.targets, predicted.reshape(len(predicted), -1).T):
+                listed[f"predicted {name}"] = column.tolist()
+            listed |= outputs
+            terminal.write("predictions", "predictions.csv", csv_text(listed, zip(*listed.values(), strict=True)))
             reduced = terminal.write("reduced", "reduced" + output_suffix(table))
             write_columns(table, [table.names.index(name) for name in columns], reduced)
         record = {
@@ -81,6 +80,6 @@ def apply(
             "columns": saved.columns,
             "counts": dict(sorted(Counter(predicted.tolist()).items())) if saved.task == "classification" else None,
             "predictions": predicted.tolist(),
-            "outputs": {name: values.tolist() for name, values in outputs.items()},
+            "outputs": outputs,
         }
         terminal.finish(record, show_apply)

@@ -74,8 +74,7 @@ def warm_up_engines(quiet: opt.Quiet = False) -> None:
     from tamiz.cli.console import Terminal
     from tamiz.estimators.e2efs import E2EFSClassifier, E2EFSRegressor
 
-    generator = np.random.default_rng(0)
-    X = generator.normal(size=(60, 8))
+    X = np.random.default_rng(0).normal(size=(60, 8))
     networks = ("linear", "additive", "pairs", "mlp")
     with Terminal(quiet) as terminal:
         for done, network in enumerate(networks):

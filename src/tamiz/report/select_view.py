@@ -283,9 +283,11 @@ def score_curve(shown: Shown) -> Lines:
     sizes = np.array([m for m, _ in points], dtype=np.float64)
     y, low, high = (np.array([getattr(score, end) for _, score in points]) for end in ("value", "low", "high"))
     tips = [f"M = {m:,}: {describe_score(score)}" for m, score in points]
-    levels = [(name, evaluation.interval(what).value) for what, (name, _) in _SETS.items() if what != "kept"]
-    levels.append(("chance", math.nan if evaluation.chance is None else evaluation.chance))
     chosen = shown.columns.n_kept
+    # With every column kept, all of them and random ones are the point itself: their labels would cover each other.
+    others = () if chosen == len(shown.columns) else [what for what in _SETS if what != "kept"]
+    levels = [(_SETS[what][0], evaluation.interval(what).value) for what in others]
+    levels.append(("chance", math.nan if evaluation.chance is None else evaluation.chance))
     name = evaluation.metric.name
     return Lines(
         f"{name} against the number of columns kept",

@@ -220,11 +220,9 @@ class LiveTables:
     def read_again(self, key: str, options: Mapping[str, Any]) -> tuple[str, LiveTable]:
         """Read a table with other options; it stays as it was if that fails, and for other pages in any case."""
         _, old = self.find(key)
-        target = old.target if old.target in old.names else None
-        try:
-            table = LiveTable(old.path, old.name, target, options)
-        except TableError:
-            table = LiveTable(old.path, old.name, None, options)  # the target has another name now
+        table = LiveTable(old.path, old.name, options=options)
+        if old.target in table.names:
+            table.target = old.target
         with self._lock:
             if key == self.first:  # other pages start with the file as the command read it
                 key = uuid4().hex

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -70,18 +71,7 @@ def test_the_file_of_the_command_is_read_as_its_options_say(tmp_path):
     path = tmp_path / "german.csv"
     rows = "".join(f"{i % 7},5;{i % 2},25;{'ja' if i % 2 else 'nein'}\n" for i in range(40))
     path.write_text("Messung vom Montag\n" + "gen;masse;ill\n" + rows)
-    options = [
-        "--read",
-        "delimiter=;",
-        "--read",
-        "decimal=,",
-        "--read",
-        "skip_rows=1",
-        "--ignore",
-        "gen",
-        "--target",
-        "ill",
-    ]
+    options = shlex.split("--read 'delimiter=;' --read decimal=, --read skip_rows=1 --ignore gen --target ill")
     with subprocess.Popen(
         [*COMMAND, str(path), *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -58,18 +58,6 @@ for _name, _function, _short, _example in (
     app.command(_name, short_help=_short, epilog=_epilog)(handle_errors(_function))
 
 
-def _flush_output(end: SystemExit) -> None:
-    """Write what waits for standard output; end with a message and a code if it cannot be written (a full disk)."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would try again, and complain
-        print_error(f"The output cannot be written: {error.strerror}.")
-        raise SystemExit(end.code or EXIT_OUTPUT) from None
-
-
 def main() -> None:
     """Run the command. After an interrupt the process ends at once, whatever its threads are doing."""
     main_thread = threading.main_thread()
@@ -85,7 +73,13 @@ def main() -> None:
     except KeyboardInterrupt:  # outside of a command
         raise SystemExit(EXIT_INTERRUPTED) from None
     except SystemExit as end:
-        _flush_output(end)
+        try:
+            sys.stdout.flush()
+        except OSError as error:  # a full disk, or nobody reads any more
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would try again, and complain
+            if not isinstance(error, BrokenPipeError):
+                print_error(f"The output cannot be written: {error.strerror}.")
+                raise SystemExit(end.code or EXIT_OUTPUT) from None
         waits = any(thread is not main_thread and not thread.daemon for thread in threading.enumerate())
         if end.code == EXIT_INTERRUPTED and waits:  # all is cleaned up, but Python would wait for threads that compile
             sys.stdout.flush()

@@ -64,14 +64,6 @@ def free_folder(folder: Path, force: bool = False, report: Callable[[str], None]
     return free
 
 
-def _remove_abandoned(folder: Path) -> None:
-    """Remove partial folders of runs that were killed: those whose process is gone."""
-    for path in folder.absolute().parent.glob(f".{glob.escape(folder.name[:40])}.*.part"):
-        owner = path.name.split(".")[-3]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists() and Path("/proc/self").exists():
-            shutil.rmtree(path, ignore_errors=True)
-
-
 def _move(partial: Path, folder: Path, force: bool, results: Sequence[str]) -> None:
     """Move all files at once if the folder is new; else one by one, and remove what is left of an earlier run."""
     umask = os.umask(0)
@@ -119,7 +111,10 @@ def output_folder(folder: Path, force: bool = False, results: Sequence[str] = ()
     parent = folder.absolute().parent
     made = [path for path in (parent, *parent.parents) if not path.exists()]
     try:
-        _remove_abandoned(folder)
+        for path in parent.glob(f".{glob.escape(folder.name[:40])}.*.part"):  # of runs that were killed
+            owner = path.name.split(".")[-3]
+            if owner.isdigit() and not Path(f"/proc/{owner}").exists() and Path("/proc/self").exists():
+                shutil.rmtree(path, ignore_errors=True)
         parent.mkdir(parents=True, exist_ok=True)
         # On the same disk: beside the final one, or in it. A name has at most 255 bytes, and a letter may take four.
         place = folder if folder.is_dir() and not os.access(parent, os.W_OK) else parent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from inspect import cleandoc
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +23,9 @@ def section(kind, title):
     """Return names and types of a numpydoc section, of the class or of the classes it derives from."""
     found = {}
     for one in reversed(kind.__mro__):
-        text = one.__doc__ or "" if one.__module__.startswith("tamiz") else ""
-        part = re.search(rf"^    {title}\n    -+\n(.*?)(?=^    \w[^\n]*\n    -+\n|\Z)", text, re.MULTILINE | re.DOTALL)
-        for names, kind_of in re.findall(r"^    (\w[\w, ]*?) : (.*)$", part.group(1), re.MULTILINE) if part else []:
+        text = cleandoc(one.__doc__ or "") if one.__module__.startswith("tamiz") else ""
+        part = re.search(rf"^{title}\n-+\n(.*?)(?=^\w[^\n]*\n-+\n|\Z)", text, re.MULTILINE | re.DOTALL)
+        for names, kind_of in re.findall(r"^(\w[\w, ]*?) : (.*)$", part.group(1), re.MULTILINE) if part else []:
             found.update(dict.fromkeys(names.split(", "), kind_of))
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from inspect import cleandoc
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,8 +25,9 @@ _OF_CLASSES = ("class_weight", "classes_", "multilabel_")
 
 def _entries(cls: type, section: str) -> dict[str, str]:
     """List the entries of a section of a docstring by their names."""
-    text = str(cls.__doc__).partition(f"{section}\n    {'-' * len(section)}\n")[2].partition("\n\n")[0]
-    return {entry.partition(" : ")[0].strip(): entry for entry in re.split(r"\n(?=    \w)", text)}
+    # From Python 3.13 on the compiler takes the indentation away; cleandoc does so for all.
+    text = cleandoc(str(cls.__doc__)).partition(f"{section}\n{'-' * len(section)}\n")[2].partition("\n\n")[0]
+    return {entry.partition(" : ")[0].strip(): entry for entry in re.split(r"\n(?=\w)", text)}
 
 
 class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
@@ -335,4 +337,5 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
 for _section in ("Parameters", "Attributes") if E2EFSRegressor.__doc__ else ():
     _own, _shared = _entries(E2EFSRegressor, _section), _entries(E2EFSClassifier, _section)
     _all = {name: _own.get(name, text) for name, text in _shared.items() if name not in _OF_CLASSES} | _own
-    E2EFSRegressor.__doc__ = str(E2EFSRegressor.__doc__).replace("\n".join(_own.values()), "\n".join(_all.values()))
+    _doc = cleandoc(str(E2EFSRegressor.__doc__))
+    E2EFSRegressor.__doc__ = _doc.replace("\n".join(_own.values()), "\n".join(_all.values()))

@@ -72,7 +72,9 @@ def fixed_file(tmp_path, monkeypatch):
 @pytest.mark.parametrize("options", [[], ["--read", "format=fixed"]])
 def test_a_toy_format_is_read_and_written_by_the_command(fixed_file, tmp_path, monkeypatch, options):
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["select", str(fixed_file), "-t", "y", "-k", "1", "--folds", "2", *options])
+    result = CliRunner().invoke(
+        app, ["select", str(fixed_file), "-t", "y", "-k", "1", "--folds", "2", "--permutations", "0", *options]
+    )
     assert result.exit_code == 0, result.output
     assert (tmp_path / "tamiz-table" / "reduced.csv").read_text().startswith("c,y\n")
 

@@ -15,9 +15,6 @@ from sklearn.utils import _safe_indexing
 from tamiz.errors import TableError
 from tamiz.rows.targets import as_target
 
-#: Largest table that is encoded once for all folds.
-_MOST_CELLS = 20_000_000
-
 
 class Part(NamedTuple):
     """Some rows: matrix, target, weights (None without) and their numbers in the rows as they were given."""
@@ -158,13 +155,12 @@ class Rows:
 
     @cached_property
     def _encoded(self) -> np.ndarray | None:
-        """All rows of a small table from which an encoder learns nothing, numbers without gaps; of others None."""
-        numbers = getattr(self.source, "numbers", None)
-        if numbers is None or self.source.texts or numbers.size > _MOST_CELLS or sp.issparse(numbers):
+        """Numbers of a table from which an encoder learns nothing, since they have no gaps; of other tables None."""
+        table, numbers = self.source, getattr(self.source, "numbers", None)
+        if numbers is None or table.texts or sp.issparse(numbers) or np.isnan(numbers).any():
             return None
-        if np.isnan(numbers).any():
-            return None
-        return copy.copy(self.encoder).fit(self.source, rows=self.used).transform(self.source)
+        columns = [(column, table.origins.get(column)) for column in table.number_columns.tolist()]
+        return numbers if [(one.column, one.origin) for one in self.encoder.features] == columns else None
 
     def _feature_rows(self, rows: np.ndarray) -> np.ndarray:
         return rows if self._features is None else self._features[rows]

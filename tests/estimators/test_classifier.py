@@ -222,31 +222,32 @@ def test_sample_weight_is_routed(table):
     weights = np.where(np.arange(80) < 40, 1.0, 0.0)
     with sklearn.config_context(enable_metadata_routing=True):
         inner = classifier().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
-        pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), inner).fit(
-            X, y, sample_weight=weights
-        )
+        pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), inner)
+        pipeline.fit(X, y, sample_weight=weights)
         result = cross_validate(inner, X, y, cv=2, params={"sample_weight": np.ones(80)})
     scaled = StandardScaler().fit_transform(X)
     np.testing.assert_array_equal(pipeline[-1].coef_, classifier().fit(scaled, y, sample_weight=weights).coef_)
     assert result["test_score"].mean() > 0.8
 
 
-def test_labels_of_many_kinds(table):
-    X, y = table
-    kinds = [
-        np.where(y, "yes", "no"),
-        y.astype(bool),
-        y.astype(float),
-        pd.Series(y, dtype="Int64"),
-        pd.Categorical(np.where(y, "b", "a")),
-        np.where(y, "b", "a").astype(object),
-        pd.Series(np.where(y, "b", "a")),
-        y.tolist(),
-    ]
-    for kind in kinds:
-        clf = classifier().fit(X, kind)
-        assert clf.get_support(indices=True).tolist() == [3, 7]
-        assert (clf.predict(X) == np.asarray(kind)).mean() > 0.9
+KINDS = [
+    lambda y: np.where(y, "yes", "no"),
+    lambda y: y.astype(bool),
+    lambda y: y.astype(float),
+    lambda y: pd.Series(y, dtype="Int64"),
+    lambda y: pd.Categorical(np.where(y, "b", "a")),
+    lambda y: np.where(y, "b", "a").astype(object),
+    lambda y: pd.Series(np.where(y, "b", "a")),
+    lambda y: y.tolist(),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_of_many_kinds(table, kind):
+    X, y = table[0], kind(table[1])
+    clf = classifier().fit(X, y)
+    assert clf.get_support(indices=True).tolist() == [3, 7]
+    assert (clf.predict(X) == np.asarray(y)).mean() > 0.9
 
 
 def test_the_progress_bar_goes_to_stderr(table, capsys):

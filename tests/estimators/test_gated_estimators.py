@@ -1,6 +1,7 @@
 """groups, keep, drop, costs, budget and missing on the estimators."""
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -14,8 +15,7 @@ SHORT = {"training": Training(ramp_steps=600, refinement_epochs=10), "random_sta
 
 @pytest.fixture
 def data():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(100, 20))
+    X = np.random.default_rng(0).normal(size=(100, 20))
     return X, (X[:, 4] - X[:, 11] > 0).astype(int)
 
 
@@ -42,9 +42,8 @@ def test_m_counts_groups_and_all_their_columns_are_read(data):
 
 
 def test_names_of_a_data_frame(data):
-    pandas = pytest.importorskip("pandas")
     X, y = data
-    frame = pandas.DataFrame(X, columns=[f"c{i}" for i in range(20)])
+    frame = pandas.DataFrame(X).add_prefix("c")
     groups = {"first": ["c0", "c1"], "signal": ["c4", "c11"]}
     clf = E2EFSClassifier(3, groups=groups, keep=["c19"], drop=["c7"], **SHORT).fit(frame, y)
     assert {"c4", "c11", "c19"} <= set(clf.get_feature_names_out())
@@ -109,12 +108,10 @@ def test_a_gap_that_training_did_not_have_is_filled(data):
 @pytest.mark.parametrize("network", ["linear", "additive", "pairs", "mlp"])
 @pytest.mark.parametrize("keep", [None, ["c11"]])
 def test_a_model_file_knows_groups_and_indicators(data, network, keep):
-    pandas = pytest.importorskip("pandas")
     X, y = data
     X = X.astype(np.float32)
     X[::7, 11] = np.nan
-    names = [f"c{i}" for i in range(20)]
-    frame = pandas.DataFrame(X, columns=names)
+    frame = pandas.DataFrame(X).add_prefix("c")
     options = {"groups": [["c4", "c5"]], "missing": "indicator", "keep": keep, **SHORT}
     clf = E2EFSClassifier(2, network=network, **options).fit(frame, y)
     assert clf.get_support(indices=True).tolist() == [4, 5, 11]

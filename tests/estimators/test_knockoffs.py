@@ -197,7 +197,7 @@ COPY[:, 5] = np.exp(X0[:, 2])
         ({}, X0[:19], Y0[:19], "Knockoffs need at least 20 rows, got 19"),
         ({}, CONSTANT, Y0, "Column 'x3' is constant"),
         ({}, COPY, Y0, "Columns 'x2' and 'x5' are perfectly correlated: drop one"),
-        ({}, X0, np.zeros(60), "one class only|not all the same"),
+        ({}, X0, np.zeros(60), "two classes or more, or finite numbers that are not all the same"),
         ({}, X0, None, "requires y"),
         ({}, X0, Y0[:5], "inconsistent|rows"),
         ({"estimator": KNeighborsRegressor()}, X0, Y0, "KNeighborsRegressor tells no importance"),

@@ -66,13 +66,9 @@ def test_a_closed_mask_waits_and_the_weights_are_trained_on(table, name):
     assert np.abs(scores[2] - scores[1]).max() > 1e-3
 
 
-def test_without_anything_to_eliminate_nothing_waits(table):
-    X, y = table
-    clf = E2EFSClassifier(40, training=Training.paper(warmup_steps=0), random_state=0).fit(X, y)
+def test_nothing_waits_without_anything_to_eliminate_and_an_open_mask_keeps_its_largest(table):
+    clf = E2EFSClassifier(40, training=Training.paper(warmup_steps=0), random_state=0).fit(*table)
     assert clf.n_iter_ == 150 * 30
-
-
-def test_a_mask_that_is_not_closed_in_time_keeps_its_largest(table):
     clf = E2EFSClassifier(2, training=Training.paper(max_steps=60, refinement_epochs=1), random_state=0)
     with pytest.warns(ConvergenceWarning, match="did not settle within 60 steps"):
         clf.fit(*table)
@@ -104,10 +100,8 @@ def test_columns_are_normalised_as_in_equation_9(table):
     assert usual.normalize_ == "erf"
     halves = [X[few][y[few] == label][:, usual.get_support()].mean(axis=0) for label in (0, 1)]
     np.testing.assert_allclose(usual.statistics_.mean, np.mean(halves, axis=0), atol=1e-12)
-    assert (
-        E2EFSClassifier(2, normalize="standard", training=Training.paper(refinement_epochs=1)).fit(*table).normalize_
-        == "standard"
-    )
+    given = E2EFSClassifier(2, normalize="standard", training=Training.paper(refinement_epochs=1))
+    assert given.fit(*table).normalize_ == "standard"
 
 
 @pytest.mark.parametrize(

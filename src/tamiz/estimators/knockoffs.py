@@ -16,6 +16,7 @@ from sklearn.covariance import ledoit_wolf
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
 from sklearn.linear_model import LassoCV, MultiTaskLassoCV
+from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import type_of_target
@@ -382,15 +383,13 @@ def _standardised_target(target: np.ndarray) -> np.ndarray:
     if target.ndim > 1 and target.shape[1] == 1:
         target = target.ravel()
     if target.dtype.kind not in "fiub" or type_of_target(target) in ("binary", "multiclass"):
-        classes, codes = np.unique(target.astype(str) if target.dtype.kind == "O" else target, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError("y holds one class only: give rows of at least two classes.")
-        columns = (codes[:, None] == np.arange(1 if len(classes) == 2 else 0, len(classes))).astype(float)
+        columns = LabelBinarizer().fit_transform(target.astype(str) if target.dtype.kind == "O" else target)
     else:
-        columns = target.reshape(len(target), -1).astype(np.float64)
+        columns = target.reshape(len(target), -1)
+    columns = columns.astype(np.float64)
     spread = columns.std(axis=0)
     if (spread == 0).any() or not np.isfinite(columns).all():
-        raise ValueError("y must hold finite numbers that are not all the same.")
+        raise ValueError("y must hold two classes or more, or finite numbers that are not all the same.")
     return (columns - columns.mean(axis=0)) / spread
 
 

@@ -49,6 +49,7 @@ def test_fdr_counts_columns_of_the_table():
     assert study.evaluation.model == type(study.model).__name__ == "E2EFSRegressor"
     assert study.score.value > 0.9
     assert set(study.selection.names) == found
+    assert "Network: linear; what it leaves shows no sign of curves or of columns that act together." in study.notes
 
 
 def test_fdr_searches_anew_on_the_training_rows_of_each_fold():

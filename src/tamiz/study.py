@@ -27,7 +27,7 @@ from tamiz.errors import TableArgumentError, TableError
 from tamiz.estimators.chooser import round_numbers
 from tamiz.estimators.networks import find_network
 from tamiz.estimators.passes import refit
-from tamiz.estimators.training import GATING_PARAMETERS
+from tamiz.estimators.training import GATING_PARAMETERS, is_auto
 from tamiz.evaluation import cross_validation as validation
 from tamiz.evaluation.alerts import find_alerts
 from tamiz.evaluation.folds import possible_folds
@@ -422,6 +422,7 @@ def select(
     with connect(scheduler):
         started = clock.perf_counter()
         model_options, reading = _split_options(options)
+        network = model_options.setdefault("network", "auto")
         if fdr is not None:
             check_fdr(fdr, {"k": k, "missing": missing, "weights": weights, **model_options})
         roles = {"groups": groups, "time": time, "sample_weight": weights}
@@ -439,7 +440,8 @@ def select(
         def choose(frame: Any, n_columns: int) -> list[str]:
             rows, _, task = load(frame)
             n_columns = min(n_columns, rows.n_columns)
-            subject = Subject(_make_estimator(rows, task, n_columns, missing, random_state, model_options), rows, task)
+            plain = {**model_options, "network": "linear"} if is_auto(network) else model_options
+            subject = Subject(_make_estimator(rows, task, n_columns, missing, random_state, plain), rows, task)
             support = subject.fit(rows.whole()[1], random_state).support
             return [name for name, kept in zip(subject.unit_names, support, strict=True) if kept]
 
@@ -463,21 +465,24 @@ def select(
         knockoffs, q_values = None, None
         if fdr is not None:
             knockoffs, q_values = find_by_knockoffs(estimator, rows, task, fdr, whole, folds, note)
-        subject, network = Subject(estimator, rows, task), find_network(estimator.network)
+        subject = Subject(estimator, rows, task)
         with nullcontext() if subject.in_threads else one_torch_thread():
             fitted = subject.fit(whole, random_state)
         model, m = fitted.selector, int(fitted.support.sum())
         seconds["final model"] = clock.perf_counter() - started
+        if is_auto(network):
+            note(_describe_network(model.selection_.choices["network"]))
         if automatic:
             note(_describe_choice(model, len(subject.unit_names)))
 
-        is_quick = network.quick and knockoffs is None
+        trained = find_network(model.network_ if is_auto(network) else network)
+        is_quick = trained.quick and knockoffs is None
         sizes = _curve_sizes(subject, m, automatic) if is_quick and estimator.budget is None else []
         if permutations is None:
             permutations = validation.choose_permutations(rows) if is_quick else 0
-        if not network.quick:
+        if not trained.quick:
             n_fits = (5 + permutations) * len(folds) + 1
-            note(f"Network {estimator.network}: {n_fits} trainings of seconds each; linear takes a fraction of that.")
+            note(f"Network {trained.name}: {n_fits} trainings of seconds each; linear takes a fraction of that.")
         with warnings.catch_warnings():
             if knockoffs is not None:
                 # What they warn of is in the notes, for all rows. Here, since filters that threads set disturb each other.
@@ -506,7 +511,7 @@ def select(
         settings = {
             "file": str(table) if isinstance(table, (str, os.PathLike)) else None,
             "variant": estimator.variant,
-            "network": estimator.network if isinstance(estimator.network, str) else type(network).__name__,
+            "network": network if isinstance(network, str) else type(trained).__name__,
             "k": k if estimator.budget is None and fdr is None else None,
             "budget": estimator.budget,
             "fdr": fdr,
@@ -579,6 +584,14 @@ def _find_features(rows: Rows, specs: Any, what: str) -> list[Any]:
         if name not in rows.names:
             raise TableArgumentError(f"{what}: column {quote(name)} is not among the features.")
     return found
+
+
+def _describe_network(choice: Mapping[str, Any]) -> str:
+    scores = zip(choice["candidates"], choice["mean"], strict=True)
+    tried = ", ".join(f"{name} {mean:.3f}" for name, mean in scores if mean is not None)
+    if not tried:
+        return "Network: linear; what it leaves shows no sign of curves or of columns that act together."
+    return f"Network: {choice['chosen']}, by the {choice['scoring']} on rows held out inside: {tried}."
 
 
 def _describe_choice(model: Any, n_columns: int) -> str:

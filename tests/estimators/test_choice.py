@@ -269,6 +269,8 @@ def test_evidence_of_curves_and_products():
         assert find_evidence(wide, 3 * X[:, [3]] ** 2 + rest, 0, equal_variances=equal)[0] > LEAST_EVIDENCE
         found = find_evidence(binary, binary[:, [3]] + rest, 0, equal_variances=equal)
         assert found[0] < LEAST_EVIDENCE  # the square of a binary column is a line
+        levels = np.eye(3)[rng.integers(0, 3, 1200)]
+        assert find_evidence(levels, levels[:, [0]] + 0.1 * rest, 0, equal_variances=equal)[1] < LEAST_EVIDENCE
 
 
 def test_linear_tables_are_seldom_left():

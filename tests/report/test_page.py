@@ -368,6 +368,8 @@ def test_what_was_tried_is_listed(selection):
     page = render(dataclasses.replace(selection, choices={"network": tried}))
     assert "Means over 2 inner folds of all rows; taken: the simplest within one standard error" in page
     assert "<td>no torch</td>" in page
+    tried |= {"mean": [None, None], "scores": [[None], [None]]}
+    assert "nothing else was trained" in render(dataclasses.replace(selection, choices={"network": tried}))
 
 
 def test_several_targets_and_a_test_score(houses):

@@ -26,7 +26,7 @@ def select_command(
     fdr: opt.Fdr = None,
     keep: opt.Keep = None,
     drop: opt.Drop = None,
-    network: opt.Network = "linear",
+    network: opt.Network = "auto",
     missing: opt.MissingOption = opt.Missing.median,
     training: opt.TrainingOption = None,
     seed: opt.Seed = 0,

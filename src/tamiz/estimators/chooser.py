@@ -362,6 +362,11 @@ NETWORK_FOLDS, NETWORK_LIMIT, CLEAR_LIMIT = 2, 1.0, 3.0
 PAIR_OUTPUTS, DENSE_ROWS = 3, 500
 
 
+def _slope(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Compute the slopes of the columns of y over those of x, which are centred."""
+    return np.einsum("ij,ij->j", x, y) / np.maximum(np.einsum("ij,ij->j", x, x), 1e-9)
+
+
 def find_evidence(values: Any, residuals: np.ndarray, seed: int, *, equal_variances: bool) -> tuple[float, float]:
     """Test whether residuals of a linear model depend on curves of single columns, and on products of two.
 
@@ -394,15 +399,20 @@ def find_evidence(values: Any, residuals: np.ndarray, seed: int, *, equal_varian
     columns = np.clip((values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-9), -3, 3).astype(np.float32)
     columns -= columns.mean(axis=0)
     curves = np.square(columns)
-    variance = curves.mean(axis=0)
-    curves -= variance + columns * ((curves * columns).mean(axis=0) / np.maximum(variance, 1e-9))
+    curves -= curves.mean(axis=0) + columns * _slope(columns, curves)
     found = np.full(2, -np.inf)
     for direction in left.T:
         strength = np.abs((columns.T * direction) @ columns)
         np.fill_diagonal(strength, 0.0)
         first = np.argsort(-strength.max(axis=1), kind="stable")[:N_EXACT]
-        products = columns[:, first] * columns[:, strength[first].argmax(axis=1)]
+        pair = columns[:, first], columns[:, strength[first].argmax(axis=1)]
+        products = pair[0] * pair[1]
         products -= products.mean(axis=0)
+        for line in (
+            pair[0],
+            pair[1] - pair[0] * _slope(pair[0], pair[1]),
+        ):  # levels of one category multiply to a line
+            products -= line * _slope(line, products)
         row_variance = np.full(n_rows, 1 / n_rows) if equal_variances else np.square(direction)
         n_pairs = max(1, len(strength) * (len(strength) - 1) // 2)
         for place, (functions, n_tests) in enumerate(((curves, n_columns), (products, n_pairs))):
@@ -472,8 +482,9 @@ def choose_network(base: Any, rows: Rows, splits: Sequence[Split], watch: Watch)
                     reasons[names[place]] = "no better than simpler ones"
             running = better
     folds = folds or [np.full((len(names), 1), np.nan)]
-    by_fold = np.column_stack([scores.mean(axis=1) for scores in folds])
-    scoring = "balanced_accuracy" if has_classes(rows.y, base._task) else base._task
+    # Of numbers, rows score minus their squared error in units of the variance: R2 - 1.
+    by_fold = np.column_stack([scores.mean(axis=1) + numeric for scores in folds])
+    scoring = "balanced_accuracy" if has_classes(rows.y, base._task) else "r2" if numeric else "accuracy"
     is_strong = max(curves, products) > STRONG_EVIDENCE
     position = choose_guarded(np.hstack(folds), NETWORK_LIMIT, 0.0 if is_strong else None)
     return Choice(names, by_fold, position, "guarded", scoring, reasons)

@@ -42,7 +42,7 @@ _RULES = {
     "one_se": "the simplest within one standard error of the best mean",
     "unbeaten": "the simplest within one standard error of the best mean, or not clearly beaten by the best",
     "best": "the best mean",
-    "guarded": "the default unless another is better by more than the standard error of the gain",
+    "guarded": "the simplest that no other clearly beats row by row",
 }
 #: Effects of the kept columns, best first: name, one for each column, those of its levels, whether they have a direction.
 Effects = tuple[str, list[float | None], list[list[float | None]], bool]

@@ -74,13 +74,6 @@ def test_mirrors_and_redirects(server, tmp_path):
         redirect(request, None, 302, "", {}, "http://mirror.example.org/a")
 
 
-def test_no_network(tmp_path):
-    with pytest.raises(DownloadError, match=r"no connection .*\n?.*Check the network"):
-        download("http://127.0.0.1:9/file", tmp_path / "file.bin")
-    with pytest.raises(DownloadError, match="only http and https"):
-        download("file:///etc/hostname", tmp_path / "file.bin")
-
-
 def test_full_disk(server, small_disk):
     """With an announced size it is refused at once; without one it is noticed when it happens, and cleaned up."""
     with pytest.raises(DownloadError, match=r"disk is full.*needs 300\.0 kB.*TAMIZ_DATA_HOME"):

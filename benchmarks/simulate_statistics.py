@@ -1,21 +1,26 @@
-"""Simulate what the evaluation claims: coverage of intervals, false positives, p values, effects.
+"""Simulate what is claimed: coverage of intervals, false positives, p values, effects, groups of noise, pairs.
 
-    python benchmarks/simulate_statistics.py [--repetitions 300] [--only coverage,test,compare,null,effects]
+    python benchmarks/simulate_statistics.py [--repetitions 300] [--only coverage,test,compare,null,effects,groups,pairs]
 
-A correlation filter with a ridge regression or a nearest centroid behind it stands for the selectors, so that 300 tables of
-each kind take minutes on one core. Every line is a claim, what was measured and whether it holds.
+A correlation filter with a ridge regression or a nearest centroid behind it stands for the selectors of the evaluation, so that
+300 tables of each kind take minutes on one core; groups and pairs are those of E2E-FS and of the pair search (hours). Every line
+is a claim, what was measured and whether it holds.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 
+from honest_gamma import N_NUMBERS, count
+from pairs_calibration import PARTS, one_table
 from tamiz.evaluation.comparison import Comparison
 from tamiz.evaluation.cross_validation import FoldTask, score_held_out
 from tamiz.evaluation.folds import make_folds, mean_test_share
@@ -254,11 +259,30 @@ def effects(repetitions: int) -> Iterator[Line]:
         yield f"effect of kept noise columns (on all rows {np.mean(naive):.2f})", float(np.mean(noise)), -0.2, 0.45
 
 
+def groups(repetitions: int) -> Iterator[Line]:
+    """How often a category of noise is kept among 20 numbers of noise: the rate of chance, within two standard errors."""
+    for network in ("linear", "additive", "pairs", "mlp"):
+        for n_levels, m, kind in itertools.product((2, 10, 50), (1, 5), ("regression", "classes")):
+            chance = m / (N_NUMBERS + 1)
+            error = 2 * np.sqrt(chance * (1 - chance) / repetitions)
+            kept, _ = count(network, "auto", n_levels, m, kind, repetitions)
+            claim = f"noise of {n_levels} levels kept, {network}, M = {m}, {kind}"
+            yield claim, kept / repetitions, max(0.0, chance - error), chance + error
+
+
+def pairs(repetitions: int) -> Iterator[Line]:
+    """Tables without a pair in which the search finds one."""
+    for part in ("nothing", "strong"):
+        for kind in PARTS[part]:
+            rate = np.mean([one_table(part, kind, seed)[0] for seed in range(repetitions)])
+            yield f"false pairs, {part}: {kind}", float(rate), *FALSE_POSITIVES
+
+
 def main() -> None:
     """Run the simulations and print claim, measured, verdict."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=300)
-    parser.add_argument("--only", default="coverage,test,compare,null,effects")
+    parser.add_argument("--only", default="coverage,test,compare,null,effects,groups,pairs")
     parser.add_argument("--repeats", default="1,4,10", help="repeats of the folds for the coverage")
     options = parser.parse_args()
     n, started = options.repetitions, time.perf_counter()
@@ -268,12 +292,16 @@ def main() -> None:
         "compare": lambda: compare(n),
         "null": lambda: null(n),
         "effects": lambda: effects(n),
+        "groups": lambda: groups(n),
+        "pairs": lambda: pairs(n),
     }
+    warnings.simplefilter("ignore")
     print("| claim | measured | should be | verdict |\n|---|---:|---:|---|")
     for name in options.only.split(","):
         for claim, measured, low, high in parts[name]():
-            # Three standard errors of the simulation itself.
+            # Three standard errors of the simulation itself; the limits of groups are two already.
             slack = 3 * np.sqrt(max(measured * (1 - measured), 0.01) / n) if 0 <= measured <= 1 else 0.0
+            slack = 0.0 if name == "groups" else slack
             near = low - slack <= measured <= high + slack
             verdict = "holds" if low <= measured <= high else "within error" if near else "FAILS"
             print(f"| {claim} | {measured:.3f} | {low:.2f} to {high:.2f} | {verdict} |", flush=True)

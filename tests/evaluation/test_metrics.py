@@ -11,30 +11,27 @@ from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
 
 from tamiz.evaluation import metrics
 
+RNG = np.random.default_rng(0)
+FOUR, OTHER = RNG.integers(0, 4, 200), RNG.integers(0, 4, 200)
+TWO, SCORES, WEIGHT = RNG.integers(0, 2, 40), RNG.normal(size=40).round(1), RNG.random(40)
+THREE, TABLE = RNG.integers(0, 3, 60), RNG.dirichlet(np.ones(3), 60)
+NUMBERS = RNG.normal(size=50)
+AGREE = [  # what we compute, what scikit-learn does
+    (metrics.balanced_accuracy(FOUR, OTHER), balanced_accuracy_score(FOUR, OTHER)),
+    (metrics.balanced_accuracy(np.array(list("abcd"))[FOUR], np.array(list("abcd"))[OTHER]), balanced_accuracy_score(FOUR, OTHER)),
+    (metrics.balanced_accuracy([0, 0, 1, 1], [0, 2, 1, 1]), 0.75),  # a class is predicted that the fold lacks
+    (metrics.R_SQUARED(NUMBERS, NUMBERS**2), r2_score(NUMBERS, NUMBERS**2)),
+    (metrics.R_SQUARED([2.0, 2.0], [1.0, 3.0]), math.nan),
+    (metrics.area_under_curve(TWO, SCORES), roc_auc_score(TWO, SCORES)),
+    (metrics.area_under_curve(TWO, SCORES, WEIGHT), roc_auc_score(TWO, SCORES, sample_weight=WEIGHT)),
+    (metrics.area_under_curve(THREE, TABLE), roc_auc_score(THREE, TABLE, multi_class="ovr")),
+    (metrics.area_under_curve([1, 1], [0.1, 0.2]), math.nan),
+]  # fmt: skip
 
-def test_balanced_accuracy_agrees_with_scikit_learn():
-    generator = np.random.default_rng(0)
-    truth, guess = generator.integers(0, 4, 200), generator.integers(0, 4, 200)
-    assert metrics.balanced_accuracy(truth, guess) == pytest.approx(balanced_accuracy_score(truth, guess))
-    names = np.array(["a", "b", "c", "d"])
-    assert metrics.balanced_accuracy(names[truth], names[guess]) == pytest.approx(balanced_accuracy_score(truth, guess))
 
-
-def test_balanced_accuracy_bears_a_predicted_class_that_the_fold_lacks():
-    assert metrics.balanced_accuracy([0, 0, 1, 1], [0, 2, 1, 1]) == 0.75
-
-
-def test_balanced_accuracy_needs_rows():
-    with pytest.raises(ValueError, match="no rows"):
-        metrics.balanced_accuracy([], [])
-
-
-def test_r_squared_agrees_with_scikit_learn_and_is_nan_for_a_constant_target():
-    generator = np.random.default_rng(1)
-    truth = generator.normal(size=50)
-    guess = truth + generator.normal(size=50)
-    assert metrics.R_SQUARED(truth, guess) == pytest.approx(r2_score(truth, guess))
-    assert math.isnan(metrics.R_SQUARED([2.0, 2.0], [1.0, 3.0]))
+@pytest.mark.parametrize(("ours", "theirs"), AGREE)
+def test_metrics_agree_with_scikit_learn(ours, theirs):
+    assert ours == pytest.approx(theirs, nan_ok=True)
 
 
 def test_limits_and_chance_travel_with_the_metric():
@@ -43,42 +40,24 @@ def test_limits_and_chance_travel_with_the_metric():
     y = np.repeat(["a", "b", "c"], [10, 20, 30])
     for constant in "abc":
         assert metrics.BALANCED_ACCURACY(y, np.repeat(constant, 60)) == metrics.BALANCED_ACCURACY.chance(y)
-    numbers = np.arange(7.0)
-    assert metrics.R_SQUARED(numbers, np.full(7, numbers.mean())) == metrics.R_SQUARED.chance(numbers)
+    assert metrics.R_SQUARED(NUMBERS, np.full(50, NUMBERS.mean())) == metrics.R_SQUARED.chance(NUMBERS)
+    with pytest.raises(ValueError, match="no rows"):
+        metrics.balanced_accuracy([], [])
 
 
-def test_area_under_the_curve_agrees_with_scikit_learn():
-    generator = np.random.default_rng(0)
-    y, scores = generator.integers(0, 2, 40), generator.normal(size=40).round(1)
-    weight = generator.random(40)
-    assert metrics.area_under_curve(y, scores) == pytest.approx(roc_auc_score(y, scores))
-    assert metrics.area_under_curve(y, scores, weight) == pytest.approx(roc_auc_score(y, scores, sample_weight=weight))
-    many, table = generator.integers(0, 3, 60), generator.random((60, 3))
-    table /= table.sum(axis=1, keepdims=True)
-    expected = roc_auc_score(many, table, multi_class="ovr")
-    assert metrics.area_under_curve(many, table) == pytest.approx(expected)
-    assert math.isnan(metrics.area_under_curve([1, 1], [0.1, 0.2]))
-
-
-def test_every_metric_takes_weights_and_pickles():
-    generator = np.random.default_rng(0)
-    weight = generator.random(30)
-    for name, metric in metrics.SCORINGS.items():
-        pickle.loads(pickle.dumps(metric))
-        if "regression" in metric.tasks:
-            y, response = generator.normal(size=30), generator.normal(size=30)
-        else:
-            y, response = generator.integers(0, 2, 30), generator.integers(0, 2, 30)
-        assert metric(y, response, np.ones(30)) == pytest.approx(metric(y, response)), name
-        assert metric(y, response, weight) != pytest.approx(metric(y, response)), name
-    ones = np.ones(3)
-    assert metrics.SCORINGS["mae"](np.zeros(3), ones) == metrics.SCORINGS["mse"](np.zeros(3), ones) == 1.0
-    assert not metrics.get_metric("neg_mean_absolute_error", "regression").greater_is_better
+@pytest.mark.parametrize("name", metrics.SCORINGS)
+def test_every_metric_takes_weights_and_pickles(name):
+    metric = pickle.loads(pickle.dumps(metrics.SCORINGS[name]))
+    y, response = (SCORES, SCORES[::-1]) if "regression" in metric.tasks else (TWO, TWO[::-1])
+    assert metric(y, response, np.ones(40)) == pytest.approx(metric(y, response))
+    assert metric(y, response, WEIGHT) != pytest.approx(metric(y, response))
+    if name in ("mae", "mse"):
+        assert metric(np.zeros(3), np.ones(3)) == 1.0
+        assert not metrics.get_metric("neg_mean_absolute_error", "regression").greater_is_better
 
 
 def test_pooled_r2_is_one_number_for_all_folds():
-    generator = np.random.default_rng(0)
-    y, guess = generator.normal(size=12), generator.normal(size=12)
+    y, guess = NUMBERS[:12], NUMBERS[12:24]
     parts = [metrics.R_SQUARED.measure(y[i : i + 3], guess[i : i + 3], [0.0, 1.0]) for i in range(0, 12, 3)]
     values = metrics.R_SQUARED.combine(parts)
     assert values.mean() == pytest.approx(1 - np.sum((y - guess) ** 2) / np.sum((y - 0.5) ** 2))

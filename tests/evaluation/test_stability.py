@@ -25,11 +25,8 @@ def test_nogueira_by_hand():
     assert stability.nogueira_stability(supports) == pytest.approx(4 / 9)
 
 
-def test_stability_is_undefined_when_there_is_nothing_to_choose():
+def test_nothing_to_choose_and_one_selection():
     assert math.isnan(stability.nogueira_stability(np.ones((3, 4))))
-
-
-def test_stability_refuses_one_selection():
     with pytest.raises(ValueError, match="at least two"):
         stability.nogueira_stability([[1, 0]])
 

@@ -69,20 +69,10 @@ def test_what_a_kind_needs_is_named(kind, message):
 
 def test_lines_are_drawn_with_all_their_parts():
     points, ends = np.array([1.0, 2.0]), np.array([0.5, 1.5])
-    series = [
-        Series("a", points, points, ends, points + 1),
-        Series("b", points, points, colour=1, style="points"),
-        Series("c", points, points, style="grey"),
-    ]
-    parts = {
-        "levels": [("chance", 0.5)],
-        "chosen": ("M = 2", 2.0),
-        "diagonal": True,
-        "log_x": True,
-        "log_y": True,
-        "top": 9.0,
-    }
-    ax = draw(Lines("t", "x", "y", series, **parts))
+    points_alone, grey = (Series(name, points, points, style=style) for name, style in (("b", "points"), ("c", "grey")))
+    series = [Series("a", points, points, ends, points + 1), points_alone, grey]
+    around = {"levels": [("chance", 0.5)], "chosen": ("M = 2", 2.0), "diagonal": True, "top": 9.0}
+    ax = draw(Lines("t", "x", "y", series, log_x=True, log_y=True, **around))
     assert {t.get_text() for t in ax.get_legend().get_texts()} == {"a", "b", "c", "chance", "M = 2"}
     assert (ax.get_xscale(), ax.get_yscale(), ax.get_ylim()[1]) == ("log", "log", 9.0)
     band = draw(Lines("t", "x", "y", series[:1], band=True))

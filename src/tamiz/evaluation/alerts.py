@@ -178,13 +178,11 @@ def find_target_alerts(rows: Rows, task: str) -> list[Alert]:
     if y.ndim > 1:
         return []
     if task == "regression":
-        message = (
-            "The target goes up or down by the same step from row to row, as a running number does: name another one."
-        )
-        told = any(
-            alert.kind == "running target" for alert in getattr(rows.source, "alerts", ())
-        )  # by the table itself
-        return [Alert("running target", (), message)] if is_running_number(y) and not told else []
+        message = "The target changes by the same step from row to row, as a running number does: name another one."
+        kinds = [alert.kind for alert in getattr(rows.source, "alerts", ())]
+        if not is_running_number(y) or "running target" in kinds:  # the table itself may have said so
+            return []
+        return [Alert("running target", (), message)]
     labels, counts = np.unique(y, return_counts=True)
     rare = [(label, count) for label, count in zip(labels, counts, strict=True) if count < _FEW_ROWS]
     if not rare:
@@ -304,12 +302,10 @@ def find_seed_alerts(names: Sequence[str], support: np.ndarray, again: np.ndarra
     "Another random state keeps 'c' instead of 'b': their places are not certain."
     """
     lost, found = (tuple(names[int(j)] for j in np.flatnonzero(one)) for one in (support & ~again, again & ~support))
-    if not lost:
-        return []
     message = (
         f"Another random state keeps {list_some(found)} instead of {list_some(lost)}: their places are not certain."
     )
-    return [Alert("seed", lost, message)]
+    return [Alert("seed", lost, message)] if lost else []
 
 
 def find_selection_alerts(evaluation: Evaluation, support: np.ndarray, X: Any, units: np.ndarray) -> list[Alert]:

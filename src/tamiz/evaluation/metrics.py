@@ -227,25 +227,17 @@ def _of_sklearn(name: str, y_true: Any, response: Any, sample_weight: Any = None
     return float(getattr(metrics, name)(y_true, response, sample_weight=sample_weight, **options))
 
 
-def _chance_of_recall(y_true: Any) -> float:
-    return 1.0 / np.unique(y_true).size
-
-
-def _half(y_true: Any) -> float:
-    return 0.5
-
-
-def _nothing(y_true: Any) -> float:
-    return 0.0
+def _chance(level: float | None, y_true: Any) -> float:
+    return 1.0 / np.unique(y_true).size if level is None else level
 
 
 # Functions of the module, no lambdas: metrics are pickled.
 _CLASSES: dict[str, Any] = {"low": 0.0, "high": 1.0, "tasks": ("classification",), "shares": "classes"}
 _ERRORS: dict[str, Any] = {"low": 0.0, "greater_is_better": False, "tasks": ("regression",)}
 _f1 = partial(_of_sklearn, "f1_score", average="macro", zero_division=0.0)
-BALANCED_ACCURACY = Metric("balanced accuracy", balanced_accuracy, chance=_chance_of_recall, **_CLASSES)
+BALANCED_ACCURACY = Metric("balanced accuracy", balanced_accuracy, chance=partial(_chance, None), **_CLASSES)
 R_SQUARED = Metric(
-    "R²", high=1.0, chance=_nothing, tasks=("regression",),
+    "R²", high=1.0, chance=partial(_chance, 0.0), tasks=("regression",),
     measure_parts=squared_errors, combine_parts=combine_squared_errors,
 )  # fmt: skip
 #: Metric of each task, where the user names none.
@@ -254,7 +246,7 @@ METRICS = {"classification": BALANCED_ACCURACY, "regression": R_SQUARED}
 SCORINGS: dict[str, Metric] = {
     "balanced_accuracy": BALANCED_ACCURACY,
     "accuracy": Metric("accuracy", partial(_of_sklearn, "accuracy_score"), **{**_CLASSES, "shares": "rows"}),
-    "roc_auc": Metric("AUC", area_under_curve, chance=_half, response="scores", **_CLASSES),
+    "roc_auc": Metric("AUC", area_under_curve, chance=partial(_chance, 0.5), response="scores", **_CLASSES),
     "f1": Metric("F1 (mean over classes)", _f1, **_CLASSES),
     "r2": R_SQUARED,
     "mae": Metric("mean absolute error", partial(_of_sklearn, "mean_absolute_error"), **_ERRORS),

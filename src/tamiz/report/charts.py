@@ -307,18 +307,6 @@ def _level_chart(distribution: Distribution, name: str, width: int) -> str:
     return frame.picture(f"levels of {shorten(name, 60)} by class", *parts, class_="small shares")
 
 
-def effect_range(effects: Sequence[float | None]) -> tuple[float, float]:
-    """Return the smallest and the largest of some effects, with 0 between them.
-
-    Examples
-    --------
-    >>> effect_range([0.5, None, 2.0]), effect_range([-1.0])
-    ((0.0, 2.0), (-1.0, 0.0))
-    """
-    finite = [v for v in effects if v is not None and math.isfinite(v)]
-    return min(0.0, *finite, 0.0), max(0.0, *finite, 0.0)
-
-
 def effect_bar(value: float | None, span: tuple[float, float], faint: bool = False, colour: int = -1) -> str:
     """Draw an effect from the zero line, which stands in one place for all bars of a range; -1 colours it by its sign."""
     low, high = span

@@ -184,7 +184,8 @@ def _kept(shown: Shown, about: About, classes: Sequence[str]) -> dict[str, Any]:
     """List the kept columns with their effects and shares, and say which cells the list has."""
     columns, shares = shown.columns, shown.shares
     name, values, levels_of, signed = shown.effects
-    span, n_written = charts.effect_range(values), min(N_ROWS, columns.n_kept)
+    known = [0.0, *(v for v in values if v is not None and math.isfinite(v))]
+    span, n_written = (min(known), max(known)), min(N_ROWS, columns.n_kept)
     written, rows = format_column(values[:n_written], signed=signed), []
     for place, column in enumerate(columns.kept[:n_written].tolist()):
         share, value = None if shares is None else float(shares[column]), values[place]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -75,35 +76,41 @@ def test_for_which_numbers_a_method_is_fitted(signal):
     assert found.supports[2].sum(axis=2).tolist() == [[2, 2], [5, 5]]  # fitted for the smallest M
 
 
+def compared(*means, metric=BALANCED_ACCURACY, noise=0.02, **more):
+    """A comparison of methods a, b, ... with these mean scores over five folds; NaN: the method failed."""
+    scores = np.array(means)[:, None, None] + noise * np.random.default_rng(0).normal(size=(len(means), 1, 5))
+    return Comparison(metric, tuple("abcd"[: len(means)]), (2,), scores, test_share=0.2, **more)
+
+
 def test_a_method_that_fails_everywhere_does_not_empty_the_ranks():
-    generator = np.random.default_rng(0)
-    scores = np.stack([0.5 + 0.02 * generator.normal(size=(2, 5)), 0.97 + 0.01 * generator.normal(size=(2, 5))])
-    scores = np.concatenate([scores, np.full((1, 2, 5), np.nan)])
-    found = Comparison(BALANCED_ACCURACY, ("poor", "good", "broken"), (2, 4), scores, test_share=0.2)
-    assert found.competitors == ("poor", "good")
+    found = compared(0.5, 0.97, np.nan)
+    assert found.competitors == ("a", "b")
     best, other = sorted(found.ranks, key=lambda rank: rank.mean_rank)
-    assert (best.method, best.mean_rank, other.significant) == ("good", 1.0, True)
-    nothing = Comparison(BALANCED_ACCURACY, ("a", "b"), (2,), np.full((2, 1, 3), np.nan), test_share=0.2)
+    assert (best.method, best.mean_rank, other.significant) == ("b", 1.0, True)
+    nothing = compared(np.nan, np.nan)
     assert nothing.ranks == nothing.tests == ()
 
 
 def test_references_are_neither_ranked_nor_tested():
-    generator = np.random.default_rng(0)
-    scores = np.array([0.7, 0.71, 0.99, 0.5])[:, None, None] + 0.02 * generator.normal(size=(4, 1, 5))
-    names = ("a", "b", "all", "random")
-    found = Comparison(BALANCED_ACCURACY, names, (2,), scores, test_share=0.2, references=("all", "random"))
+    found = compared(0.7, 0.71, 0.99, 0.5, references=("c", "d"))
     assert {rank.method for rank in found.ranks} == {"a", "b"}
     assert len(found.tests) == 1
 
 
 def test_values_of_m_are_not_counted_as_further_folds():
-    generator = np.random.default_rng(0)
-    by_fold = 0.03 * generator.normal(size=(2, 1, 5)) + np.array([0.8, 0.83])[:, None, None]
-    one = Comparison(BALANCED_ACCURACY, ("a", "b"), (2,), by_fold, test_share=0.2)
-    eight = Comparison(BALANCED_ACCURACY, ("a", "b"), tuple(range(8)), np.repeat(by_fold, 8, axis=1), test_share=0.2)
+    one = compared(0.8, 0.83, noise=0.03)
+    eight = replace(one, m_values=tuple(range(8)), scores=np.repeat(one.scores, 8, axis=1))
     assert one.tests[0].p_value == pytest.approx(eight.tests[0].p_value)
     assert one.tests[0].low < one.tests[0].difference < one.tests[0].high
     assert one.smallest_visible_difference == pytest.approx((one.tests[0].high - one.tests[0].low) / 2)
+
+
+def test_limits_cut_the_intervals_and_where_less_is_better_the_least_ranks_first():
+    cut = compared(0.99, 0.01).intervals
+    assert (cut[0][0].high, cut[1][0].low) == (1.0, 0.0)
+    assert compared(0.99, 0.01, metric=R_SQUARED).intervals[1][0].low < 0
+    error = Metric("error", low=0.0, greater_is_better=False)
+    assert [rank.mean_rank for rank in compared(0.1, 0.5, metric=error).ranks] == [1.0, 2.0]
 
 
 def test_random_features_are_averaged_over_draws(signal):
@@ -132,19 +139,6 @@ def test_regression_scores_are_pooled_over_the_folds():
         error += np.sum((y[test] - judge.predict(X[test])) ** 2)
         around += np.sum((y[test] - y[train].mean()) ** 2)
     assert found.intervals[-1][0].value == pytest.approx(1 - error / around)
-
-
-def test_limits_of_the_metric_cut_the_intervals():
-    scores = np.array([[[1.0, 1.0, 0.9]], [[0.1, 0.0, 0.0]]])
-    cut = Comparison(BALANCED_ACCURACY, ("a", "b"), (3,), scores, test_share=0.2).intervals
-    assert (cut[0][0].high, cut[1][0].low) == (1.0, 0.0)
-    assert Comparison(R_SQUARED, ("a", "b"), (3,), scores, test_share=0.2).intervals[1][0].low < 0
-
-
-def test_where_less_is_better_the_least_ranks_first():
-    error = Metric("error", lambda y_true, y_predicted: 0.0, low=0.0, greater_is_better=False)
-    scores = np.array([[[0.1, 0.2, 0.1]], [[0.5, 0.6, 0.5]]])
-    assert [rank.mean_rank for rank in Comparison(error, ("a", "b"), (3,), scores).ranks] == [1.0, 2.0]
 
 
 def test_candidates_follow_the_descriptions_of_the_methods(signal):

@@ -18,7 +18,7 @@ THREE, TABLE = RNG.integers(0, 3, 60), RNG.dirichlet(np.ones(3), 60)
 NUMBERS = RNG.normal(size=50)
 AGREE = [  # what we compute, what scikit-learn does
     (metrics.balanced_accuracy(FOUR, OTHER), balanced_accuracy_score(FOUR, OTHER)),
-    (metrics.balanced_accuracy(np.array(list("abcd"))[FOUR], np.array(list("abcd"))[OTHER]), balanced_accuracy_score(FOUR, OTHER)),
+    (metrics.balanced_accuracy(FOUR.astype(str), OTHER.astype(str)), balanced_accuracy_score(FOUR, OTHER)),
     (metrics.balanced_accuracy([0, 0, 1, 1], [0, 2, 1, 1]), 0.75),  # a class is predicted that the fold lacks
     (metrics.R_SQUARED(NUMBERS, NUMBERS**2), r2_score(NUMBERS, NUMBERS**2)),
     (metrics.R_SQUARED([2.0, 2.0], [1.0, 3.0]), math.nan),

@@ -214,7 +214,7 @@ def test_estimators_paths_selectors_and_pipelines_are_taken():
     ):
         words = words_of(render(source.fit(X, y), X, y))
         columns = gather(source, X, y)[0].columns
-        assert columns.n_kept in (2, 3, 4, 5)
+        assert 1 <= columns.n_kept <= 5
         assert f"{columns.n_kept} of 30 columns kept" in words
         assert set(columns.names) == set(X.columns)
 

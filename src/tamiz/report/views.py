@@ -30,7 +30,9 @@ MOST_PICTURES, FEWEST_PICTURES = 12, 4
 def compare_view(found: Comparison, about: About) -> dict[str, Any]:
     """Collect what the template ``compare.html.j2`` uses."""
     sizes = range(len(found.m_values))
-    intervals = "by the number of rows and by what splits that share training rows vary beyond it"
+    intervals = "after Nadeau and Bengio, which allow for the training rows that splits share"
+    if found.metric.shares is not None and found.parts is not None:
+        intervals = "by the number of rows, and by what splits vary beyond it"
     methods = range(0 if found.supports is None else len(found.methods))
     agreement = agreement_grid(found)
     return {

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tamiz import E2EFSRegressor, KnockoffSelection
+from tamiz import E2EFSRegressor, KnockoffSelection, TableEncoder
 from tamiz.estimators.knockoffs import (
     e_bh_q_values,
     knockoff_e_values,
@@ -146,6 +147,16 @@ def test_groups_are_kept_as_a_whole():
     assert support[:7].all()
     assert support[7:].sum() <= 3
     assert found.selection_.group_support.sum() == support[:, 0].sum()
+
+
+@pytest.mark.filterwarnings("ignore:The columns are far")
+def test_the_levels_of_an_encoded_column_are_one_group():
+    X, random = ar_table(300, 12, rho=0.0)
+    frame = pd.DataFrame(X).add_prefix("c").assign(colour=random.choice(["red", "green", "blue"], 300))
+    y = X[:, :6].sum(axis=1) + 3 * (frame["colour"] == "red") + random.normal(size=300)
+    found = make_pipeline(TableEncoder(), KnockoffSelection(n_draws=2)).fit(frame, y)[-1]
+    assert {"colour=red", "colour=green", "colour=blue", "c0"} <= set(found.selection_.names)
+    assert len(np.unique(found.q_values_[-3:])) == 1
 
 
 @pytest.mark.filterwarnings("ignore:There are fewer rows")

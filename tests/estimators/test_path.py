@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 
-from tamiz import E2EFSClassifier, E2EFSPath, E2EFSRegressor, Training
+from tamiz import E2EFSClassifier, E2EFSPath, E2EFSRegressor, TableEncoder, Training
 
 CLASSIFIER = E2EFSClassifier(training=Training(ramp_steps=1000), random_state=0)
 
@@ -27,7 +29,6 @@ def test_each_selection_is_that_of_a_fit_of_its_own(table, make, n_jobs, normali
 
 
 def test_regression_weights_and_names(numbers):
-    pd = pytest.importorskip("pandas")
     X, y = numbers
     frame = pd.DataFrame(X, columns=[f"c{i}" for i in range(20)])
     path = E2EFSPath([0.1, 2, 4], estimator=E2EFSRegressor(training=Training(ramp_steps=1000), random_state=0))
@@ -35,6 +36,20 @@ def test_regression_weights_and_names(numbers):
     assert path.n_features_to_select_ == [2, 4]  # a tenth of twenty is two: asked for twice, fitted once
     assert path.estimators_[2].get_feature_names_out().tolist() == ["c3", "c7"]
     assert path.feature_names_in_[0] == "c0"
+
+
+def test_m_counts_columns_of_an_encoded_table():
+    """A path counted the levels of a category where the estimators count its column."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(120, 5)), columns=list("abcde"))
+    frame["colour"] = rng.choice(["red", "green", "blue", "grey"], 120)
+    y = frame["colour"].isin(["red", "green"]) ^ (rng.random(120) < 0.1)
+    model = make_pipeline(TableEncoder(), E2EFSPath([1, 3], estimator=CLASSIFIER, cv=2)).fit(frame, y)
+    assert model[-1].support_at(1).nonzero()[0].tolist() == [5, 6, 7, 8]
+    assert set(model[-1].estimators_[1].selection_.names) == {f"colour={name}" for name in set(frame["colour"])}
+    assert model[-1].best_ == 1
+    chosen = clone(CLASSIFIER).set_params(n_features_to_select="auto", cv=2).choose(model[:-1].transform(frame), y)
+    assert chosen.choices["n_features_to_select"].candidates[-1] == 6
 
 
 def test_the_estimator_handed_in_is_left_alone(table):

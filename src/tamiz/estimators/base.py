@@ -234,11 +234,7 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         # Whatever ends a fit early, also Ctrl-C, leaves an estimator that is not fitted.
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
-        settings, encoded = self, validation.encoded_columns(X) if self.groups is None else None
-        if encoded is not None:
-            X = np.asarray(X) if isinstance(X, np.ndarray) else X
-            if len(set(encoded[1])) < len(encoded[1]):  # a column of the table is the unit of selection
-                settings = clone(self).set_params(groups=encoded[1])
+        settings, X, names = self._for_table(X)
         source = as_source(X, y)
         if source is None and getattr(X, "ndim", 0) == 2 and X.shape[0] > 2 * SELECTION_ROWS:
             target = as_target(y)
@@ -261,9 +257,18 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
                 with fit_task(self, whole, "train", N_PARTS) as task:
                     fit = settings._run(plan, data.loss, seed, task=task)
                 self._store(data, plan, fit, chosen)
-        if encoded is not None:
-            self.selection_ = self.selection_.with_names(encoded[0])
+        if names is not None:
+            self.selection_ = self.selection_.with_names(names)
         return self
+
+    def _for_table(self, X: Any) -> tuple[Any, Any, list[str] | None]:
+        """Make a column of the user's table the unit: group the levels of an encoded one, and list the names of features."""
+        encoded = validation.encoded_columns(X) if self.groups is None else None
+        if encoded is None:
+            return self, X, None
+        names, columns = encoded
+        settings = clone(self).set_params(groups=columns) if len(set(columns)) < len(columns) else self
+        return settings, np.asarray(X) if isinstance(X, np.ndarray) else X, names
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
         """Add a batch of rows to those that were given before; fit anew whenever their number has doubled.
@@ -340,11 +345,12 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         >>> E2EFSClassifier("auto", random_state=0).choose(X, X[:, 5] > 0).parameters["n_features_to_select"]
         1
         """
+        settings, X, _ = self._for_table(X)
         data = clone(self)._check(X, y, sample_weight)
         if not self._is_automatic():
             return Choices()
         rows, seed = Rows(X, y, sample_weight=sample_weight, groups=groups, time=time), seed_of(self.random_state)
-        return choose(self, rows, self._possible_counts(data), seed, progress=progress)
+        return choose(settings, rows, settings._possible_counts(data), seed, progress=progress)
 
     def _is_automatic(self) -> bool:
         """Whether M or the network is chosen on inner folds."""

@@ -22,7 +22,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tamiz._utils.validation import check_target_length, whole_number
+from tamiz._utils.validation import check_target_length, encoded_columns, whole_number
 from tamiz.core.gates import read_gates
 from tamiz.estimators.stability import fit_seeded
 from tamiz.selection import Selection
@@ -210,7 +210,8 @@ class KnockoffSelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         With more columns than this, half of the rows choose so many by their correlation with the target; knockoffs are drawn
         for these columns on the other rows.
     groups : array-like of shape (n_features,) or None, default=None
-        Label of the group of each column; groups are kept or left out as a whole, and the rate is that of groups.
+        Label of the group of each column; groups are kept or left out as a whole, and the rate is that of groups. None: the
+        levels of a column that :class:`~tamiz.TableEncoder` encoded are one.
     n_jobs : int or None, default=None
         Fits side by side.
     random_state : int, RandomState instance or None, default=0
@@ -301,8 +302,10 @@ class KnockoffSelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         table = validate_data(self, X, dtype=np.float64, ensure_min_features=2)
         check_target_length(table, y)
         target = np.asarray(y)
-        names = getattr(self, "feature_names_in_", None)
-        gates, labels = read_gates(table.shape[1], groups=self.groups, names=names)
+        names, groups, encoded = getattr(self, "feature_names_in_", None), self.groups, encoded_columns(X)
+        if encoded is not None and groups is None:  # a column of the user's table is the unit
+            names, groups = np.array(encoded[0], dtype=object), encoded[1]
+        gates, labels = read_gates(table.shape[1], groups=groups, names=names)
         codes, titles = gates.group, [f"x{j}" for j in range(table.shape[1])] if names is None else names.tolist()
         titles = titles if labels is None else labels[codes].tolist()
         if len(table) < MIN_ROWS:

@@ -125,7 +125,7 @@ class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         self._validate_params()
-        base = self._base()
+        base, X, names = self._base()._for_table(X)
         data = base._check(X, y, sample_weight)
         free = clone(base).set_params(keep=None, drop=None)
         counts = free._possible_counts(data)
@@ -141,7 +141,8 @@ class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
             chosen.choices["n_features_to_select"] = choice
         found = dict(base._fit_sizes(values, data))
         for one in found.values():
-            one.selection_ = replace(one.selection_, choices=chosen.records())
+            found_names = one.selection_.feature_names if names is None else names
+            one.selection_ = replace(one.selection_, choices=chosen.records(), feature_names=found_names)
         self.n_features_in_ = data.n_features
         if data.feature_names is not None:
             self.feature_names_in_ = data.feature_names

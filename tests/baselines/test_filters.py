@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import digamma
 from scipy.stats import spearmanr
-from sklearn.datasets import (
-    load_breast_cancer,
-    load_diabetes,
-    load_digits,
-    load_iris,
-    load_wine,
-    make_classification,
-)
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine, make_classification
 from sklearn.feature_selection import f_classif, f_regression, mutual_info_classif, mutual_info_regression
 
 from tamiz.baselines import ILFS, MIM, MRMR, FisherScore, InfFS, ReliefF, infinite, information
@@ -36,21 +29,15 @@ def test_fisher_is_the_f_statistic_up_to_a_factor(loader):
     np.testing.assert_allclose(scores * (n_rows - n_classes) / (n_classes - 1), f_classif(X, y)[0], rtol=1e-9)
 
 
-def test_fisher_worked_by_hand():
+def test_fisher_worked_by_hand_far_from_zero_and_with_duplicate_entries():
     # Class means 1 and 5 about 3 (2 rows each): between 2*4 + 2*4 = 16. Within 1+1+1+1 = 4. Score 4.
     X = np.array([[0.0, 1.0, 7.0], [2.0, 1.0, 7.0], [4.0, 3.0, 7.0], [6.0, 3.0, 7.0]])
     selector = FisherScore(n_features_to_select=1).fit(X, [0, 0, 1, 1])
     # The second column does not vary within classes: best. The third does not vary at all: worst.
     assert selector.scores_.tolist() == [4.0, np.inf, 0.0]
     assert selector.ranking_.tolist() == [2, 1, 3]
-
-
-def test_fisher_keeps_its_digits_far_from_zero():
     X, y = load_iris(return_X_y=True)
     np.testing.assert_allclose(FisherScore().fit(X + 1e7, y).scores_, FisherScore().fit(X, y).scores_, rtol=1e-6)
-
-
-def test_fisher_sparse_with_duplicate_entries():
     duplicated = sp.coo_array((np.ones(4), ([0, 0, 1, 3], [0, 0, 0, 0])), shape=(4, 2))
     expected = FisherScore().fit(duplicated.toarray(), [0, 0, 1, 1]).scores_
     assert FisherScore().fit(duplicated, [0, 0, 1, 1]).scores_.tolist() == expected.tolist()
@@ -114,13 +101,10 @@ def test_mim_blocks_and_threads_do_not_matter(monkeypatch):
     assert np.array_equal(MIM(random_state=1, n_jobs=2).fit(X, y).scores_, whole)
 
 
-def test_mim_is_scikit_learns_for_regression():
+def test_mim_is_scikit_learns_for_regression_and_takes_few_rows():
     X, y = load_diabetes(return_X_y=True)
     expected = mutual_info_regression(X, y, discrete_features=False, random_state=4)
     assert np.array_equal(MIM(task="regression", random_state=4).fit(X, y).scores_, expected)
-
-
-def test_mim_too_few_rows():
     X = np.arange(6.0).reshape(3, 2)
     with pytest.raises(ValueError, match="Every class has one sample only"):
         MIM().fit(X, ["a", "b", "c"])
@@ -159,29 +143,19 @@ def test_mrmr_mutual_information_sees_a_ring():
     assert truth.share_found(found) == 1
 
 
-def plain_relieff(X, y, k, difference):
-    """The formula in loops. ``difference(f, i, j)`` is d_f."""
-    n_rows, n_features = X.shape
-    weights = np.zeros(n_features)
-    prior = {c: np.mean(y == c) for c in np.unique(y)}
-    table = np.array([[[difference(f, i, j) for f in range(n_features)] for j in range(n_rows)] for i in range(n_rows)])
-    for i in range(n_rows):
-        distances = table[i].sum(axis=1)
-        for c, share in prior.items():
-            rows = [j for j in np.argsort(distances, kind="stable") if j != i and y[j] == c][:k]
-            factor = -1.0 if c == y[i] else share / (1.0 - prior[y[i]])
-            weights += factor * table[i][rows].mean(axis=0) / n_rows
-    return weights
-
-
 @pytest.mark.parametrize("k", [1, 3, 10, 100])
 def test_relieff_formula_in_loops_for_three_classes(k):
     X, y = load_iris(return_X_y=True)
     rows = np.r_[0:9, 60:75, 110:121]  # unequal priors
     X, y = X[rows] + 1e-6 * np.random.default_rng(0).normal(size=(rows.size, 4)), y[rows]
-    unit = scale_to_unit_range(X)
-    expected = plain_relieff(unit, y, k, lambda f, i, j: abs(unit[i, f] - unit[j, f]))
-    np.testing.assert_allclose(ReliefF(n_neighbors=k).fit(X, y).scores_, expected, rtol=1e-9, atol=1e-12)
+    unit, weights = scale_to_unit_range(X), np.zeros(4)
+    table, prior = np.abs(unit[:, None] - unit), np.bincount(y) / y.size
+    for i, own in enumerate(y):
+        near = [j for j in np.argsort(table[i].sum(axis=1), kind="stable") if j != i]
+        for c, share in enumerate(prior):
+            factor = -1.0 if c == own else share / (1.0 - prior[own])
+            weights += factor * table[i][[j for j in near if y[j] == c][:k]].mean(axis=0) / y.size
+    np.testing.assert_allclose(ReliefF(n_neighbors=k).fit(X, y).scores_, weights, rtol=1e-9, atol=1e-12)
 
 
 def data_sets():

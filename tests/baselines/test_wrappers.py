@@ -5,26 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import (
-    load_diabetes,
-    load_wine,
-    make_classification,
-    make_regression,
-)
+from sklearn.datasets import load_diabetes, load_wine, make_classification, make_regression
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import RFE
 from sklearn.linear_model import lars_path
 from sklearn.svm import LinearSVC, LinearSVR
 
-from tamiz.baselines import (
-    SVMRFE,
-    AllFeatures,
-    Lasso,
-    PairSearchScore,
-    RandomForestImportance,
-    RandomSelection,
-)
+from tamiz.baselines import SVMRFE, AllFeatures, Lasso, PairSearchScore, RandomForestImportance, RandomSelection
 from tamiz.paper import make_xor
 
 
@@ -73,14 +61,10 @@ def test_lasso_constant_columns_never_enter():
     X, y = make_classification(50, 6, random_state=1)
     for constant in (0.0, 1.0, 1e6):
         X[:, 2] = constant
-        assert Lasso(3, random_state=0).fit(X, y).scores_[2] == 0.0
-        assert Lasso(3, random_state=0).fit(sp.csr_array(X), y).scores_[2] == 0.0
-
-
-def test_lasso_nothing_varies_with_the_target():
-    X = np.ones((6, 3))
+        for table in (X, sp.csr_array(X)):
+            assert Lasso(3, random_state=0).fit(table, y).scores_[2] == 0.0
     for target in ([0, 0, 0, 1, 1, 1], [0.5, 1.0, 2.0, 3.0, 4.0, 5.0]):
-        selector = Lasso(2).fit(X, target)
+        selector = Lasso(2).fit(np.ones((6, 3)), target)
         assert selector.scores_.max() < 1e-12
         assert selector.get_support(indices=True).tolist() == [0, 1]
 
@@ -116,18 +100,12 @@ def test_svm_rfe_features_of_one_round_are_ordered_by_their_weight():
     assert selector.n_rounds_ == 1 == selector.selection_.n_steps
 
 
-def test_forest_is_scikit_learns():
+def test_forest_is_scikit_learns_and_takes_missing_values():
     X, y = load_wine(return_X_y=True)
-    expected = RandomForestClassifier(30, random_state=1).fit(X, y).feature_importances_
-    assert np.array_equal(RandomForestImportance(n_estimators=30, random_state=1).fit(X, y).scores_, expected)
-    X, y = load_diabetes(return_X_y=True)
-    selector = RandomForestImportance(n_estimators=10, task="regression", random_state=1).fit(X, y)
-    expected = RandomForestRegressor(10, random_state=1).fit(X, y).feature_importances_
-    assert np.array_equal(selector.scores_, expected)
-
-
-def test_forest_takes_missing_values():
-    X, y = load_wine(return_X_y=True)
+    for task, peer, target in (("auto", RandomForestClassifier, y), ("regression", RandomForestRegressor, X[:, 0] + y)):
+        expected = peer(20, random_state=1).fit(X, target).feature_importances_
+        selector = RandomForestImportance(n_estimators=20, task=task, random_state=1).fit(X, target)
+        assert np.array_equal(selector.scores_, expected)
     X[::7, 3] = np.nan
     assert np.isfinite(RandomForestImportance(n_estimators=10, random_state=0).fit(X, y).scores_).all()
 

@@ -35,32 +35,16 @@ class Compiled:
 
 
 @pytest.mark.parametrize(
-    ("variant", "optimizer"),
-    [*((variant, "adam") for variant in VARIANTS), ("hard", "rmsprop"), ("soft", "sgd")],
+    ("variant", "optimizer", "budget"),
+    [(variant, "adam", None) for variant in VARIANTS]
+    + [("hard", "rmsprop", None), ("soft", "sgd", None), ("soft", "adam", 20.0), ("ranking", "adam", 20.0)],
 )
 @pytest.mark.parametrize("seed", range(3))
-def test_follows_the_core(variant, optimizer, seed):
+def test_follows_the_core(variant, optimizer, budget, seed):
     rng = np.random.default_rng(seed)
-    rule = Rule(25, 4, variant=variant, ramp_steps=200, mask_learning_rate=0.02, mask_optimizer=optimizer)
-    compiled, state = Compiled(rule), initial_state(rule)
-    direction = rng.normal(size=25)
-    for step in range(1, 600):
-        gradient = (direction + rng.normal(size=25)).astype(np.float32)
-        state = advance(state, gradient.astype(np.float64), step, rule)
-        compiled.advance(gradient, step)
-        np.testing.assert_allclose(compiled.gamma, state.gamma, atol=2e-4)
-        assert bool(compiled.counters[Slot.CLOSED]) == bool(is_closed(state, rule))
-    assert compiled.counters[Slot.CLOSED] == 1
-    np.testing.assert_array_equal(compiled.rank, state.rank)
-
-
-@pytest.mark.parametrize("variant", ["soft", "ranking"])
-@pytest.mark.parametrize("seed", range(3))
-def test_follows_the_core_with_a_budget(variant, seed):
-    rng = np.random.default_rng(seed)
-    costs = rng.integers(1, 9, size=25).astype(float)
-    options = {"ramp_steps": 200, "mask_learning_rate": 0.02, "costs": costs, "budget": 20.0}
-    rule = Rule(25, 0, variant=variant, **options)
+    costs = None if budget is None else rng.integers(1, 9, size=25).astype(float)
+    options = {"ramp_steps": 200, "mask_learning_rate": 0.02, "mask_optimizer": optimizer}
+    rule = Rule(25, 4 if budget is None else 0, variant, costs=costs, budget=budget, **options)
     compiled, state = Compiled(rule), initial_state(rule)
     direction = rng.normal(size=25)
     for step in range(1, 800):
@@ -72,10 +56,11 @@ def test_follows_the_core_with_a_budget(variant, seed):
     assert compiled.counters[Slot.CLOSED] == 1
     assert compiled.counters[Slot.KEPT] == state.kept == compiled.gamma.sum()
     np.testing.assert_array_equal(compiled.rank, state.rank)
-    assert costs[compiled.gamma == 1].sum() <= 20
-    filled, n_kept = fill_budget(compiled.rank, int(state.kept), costs, rule.limit)
-    spent = costs[filled <= n_kept].sum()
-    assert spent <= 20 < spent + costs[filled > n_kept].min()
+    if budget is not None:
+        assert costs[compiled.gamma == 1].sum() <= 20
+        filled, n_kept = fill_budget(compiled.rank, int(state.kept), costs, rule.limit)
+        spent = costs[filled <= n_kept].sum()
+        assert spent <= 20 < spent + costs[filled > n_kept].min()
 
 
 def test_the_step_limit_decides_within_a_budget():

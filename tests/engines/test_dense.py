@@ -21,18 +21,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:The network removes")
 
 
 def schedule(refinement_steps=100, batch_size=16, **more):
-    given_values = {"average": 0.5, "epsilon": 1e-8, **more}
-    return Schedule(
-        learning_rate=0.01, l2=1e-3, batch_size=batch_size, warmup_steps=0, ramp_steps=1, refinement_l2=1e-4,
-        refinement_steps=refinement_steps, refinement_rates=(5e-3,), **given_values,
-    )  # fmt: skip
+    return Schedule(0.01, 1e-3, batch_size, 0, 1, refinement_steps, 1e-4, (5e-3,), average=0.5, epsilon=1e-8, **more)
 
 
-def fit_dense(
-    X, targets, rule, plan=None, loss="squared_hinge", *, n_init=2, hidden=SMALL, seed=0, progress=None, **more
-):
-    engine, plan = DenseEngine(hidden, n_init=n_init), plan or schedule()
-    return engine.fit(Problem(X, targets, **more), rule, get_loss(loss), plan, seed=seed, progress=progress)
+def fit_dense(X, targets, rule, plan=None, *, n_init=2, hidden=SMALL, seed=0, progress=None, **more):
+    engine, problem = DenseEngine(hidden, n_init=n_init), Problem(X, targets, **more)
+    return engine.fit(problem, rule, get_loss("squared_hinge"), plan or schedule(), seed=seed, progress=progress)
 
 
 def xor(n=300, f=10, seed=0):
@@ -49,12 +43,9 @@ def test_columns_that_act_together_are_found_in_tables_of_any_kind(kind):
     plan = network_schedule(300, 2, "classification", refinement_epochs=50)
     offset = np.full(10, 0.5, np.float32) if kind == "offset" else None
     table = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}.get(kind, np.array)(X)
-    if offset is not None:
-        table = sp.csr_matrix(X - offset)
-    fit = fit_dense(
-        table, targets, Rule(10, 2, ramp_steps=1000), plan, n_init=1 if kind == "owned" else 3, offset=offset,
-        owned=kind == "owned",
-    )  # fmt: skip
+    table, owned = table if offset is None else sp.csr_matrix(X - offset), kind == "owned"
+    rule = Rule(10, 2, ramp_steps=1000)
+    fit = fit_dense(table, targets, rule, plan, n_init=1 if owned else 3, offset=offset, owned=owned)
     assert fit.selection.indices.tolist() == [2, 5]
     assert (np.sign(fit.model.scores(X[:, [2, 5]])) == targets).mean() > 0.9
 
@@ -129,34 +120,29 @@ def test_progress_is_told_in_the_thread_of_the_caller_and_its_errors_end_the_fit
         fit_dense(X, targets, Rule(10, 3, ramp_steps=10**6), schedule(10**7), progress=interrupt)
 
 
-@pytest.mark.parametrize("sizes", [(), (0,), (5, -1), (2.5,)])
-def test_layers_without_units(sizes):
-    with pytest.raises(ValueError, match="hidden_layer_sizes must hold the number of units"):
-        DenseEngine(sizes)
-
-
-def test_bad_input():
-    X, targets = xor(n=60)
-    with pytest.raises(ValueError, match="n_init must be at least 1"):
-        DenseEngine(n_init=0)
-    with pytest.raises(ValueError, match="at least 2 rows to train on, got 1"):
-        fit_dense(X[:1], targets[:1], Rule(10, 3))
-    with pytest.raises(ValueError, match="batch_size of at least 2, got 1"):
-        fit_dense(X, targets, Rule(10, 3), schedule(batch_size=1))
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [(lambda sizes=sizes: DenseEngine(sizes), "hidden_layer_sizes must hold") for sizes in ((), (0,), (5, -1), (2.5,))]
+    + [
+        (lambda: DenseEngine(n_init=0), "n_init must be at least 1"),
+        (lambda: fit_dense(*(part[:1] for part in xor(n=60)), Rule(10, 3)), "at least 2 rows to train on, got 1"),
+        (lambda: fit_dense(*xor(n=60), Rule(10, 3), schedule(batch_size=1)), "batch_size of at least 2, got 1"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 def test_the_mean_loss_and_its_gradient_are_weighted():
     problem = Problem(np.zeros((3, 1)), np.array([[1.0], [2.0], [5.0]]), np.array([1.0, 1.0, 2.0]))
     scores = np.array([[0.0], [2.0]], dtype=np.float32)
     value, gradient = mean_loss(get_loss("squared_error"), problem, scores, np.array([0, 1]))
-    step = np.float32(1e-2)
-    for i in range(2):
-        moved = scores.copy()
-        moved[i] += step
-        above = mean_loss(get_loss("squared_error"), problem, moved, np.array([0, 1]))[0]
-        moved[i] -= 2 * step
-        below = mean_loss(get_loss("squared_error"), problem, moved, np.array([0, 1]))[0]
-        assert gradient[i, 0] == pytest.approx((above - below) / (2 * step), abs=1e-2)
+    for i, shift in enumerate(np.float32(1e-2) * np.eye(2, dtype=np.float32)[:, :, None]):
+        sides = [
+            mean_loss(get_loss("squared_error"), problem, scores + s, np.array([0, 1]))[0] for s in (shift, -shift)
+        ]
+        assert gradient[i, 0] == pytest.approx((sides[0] - sides[1]) / 2e-2, abs=1e-2)
     assert value > 0
 
 

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-import tamiz
 from tamiz import find_pairs
 from tamiz.pairs import search
 from tamiz.pairs.search import screening_scores
@@ -87,9 +86,7 @@ def test_strong_additive_columns_of_a_regression_are_no_pair():
 def test_pairs_of_several_classes(n_classes):
     random = np.random.default_rng(0)
     X = random.normal(size=(400, 30))
-    y = np.array(list("abcd"))[
-        np.clip(np.digitize(X[:, 3] * X[:, 7], [-0.5, 0.0, 0.5][: n_classes - 1]), 0, n_classes - 1)
-    ]
+    y = np.array(list("abcd"))[np.digitize(X[:, 3] * X[:, 7], [-0.5, 0.0, 0.5][: n_classes - 1])]
     found = find_pairs(X, y, random_state=0)
     assert found.pairs[0].indices == (3, 7)
     assert set(found.significant_columns()) == {3, 7}
@@ -140,39 +137,26 @@ def test_same_seed_same_result_whatever_the_threads():
     assert a.n_effective_tests == b.n_effective_tests
 
 
-def test_columns_that_are_copies_are_no_pair():
+def test_copies_are_no_pair_and_what_cannot_be_searched_is_told_with_the_reason():
     random = np.random.default_rng(0)
     X = np.repeat(random.normal(size=(200, 1)), 6, axis=1)
-    y = (np.abs(X[:, 0]) > 0.7).astype(int)
-    found = find_pairs(X, y, random_state=0)
-    assert found.significant_pairs() == []
+    found = find_pairs(X, (np.abs(X[:, 0]) > 0.7).astype(int), random_state=0)
+    assert found.significant_pairs() == find_pairs(X, np.arange(200) % 2, random_state=0).significant_pairs() == []
     assert len(found.significant_columns()) == 6
-    noise = find_pairs(X, random.integers(0, 2, 200), random_state=0)
-    assert noise.significant_pairs() == []
-
-
-def test_constant_columns_are_listed_with_the_reason():
-    random = np.random.default_rng(0)
     X = random.normal(size=(100, 5))
     X[:, 2] = 4.0
-    found = find_pairs(X, random.integers(0, 2, 100), random_state=0)
+    found = find_pairs(X, np.arange(100) % 2, random_state=0)
     assert list(found.unused) == ["x2"]
     assert "constant" in found.unused["x2"]
-    assert found.p_values[2] == 1.0
-    assert found.partners[2] == -1
-    nothing = find_pairs(np.ones((50, 3)), random.integers(0, 2, 50))
-    assert nothing.pairs == []
-    assert "no pair to judge: 0 of 3" in nothing.note
-
-
-def test_one_column_and_few_rows_give_empty_results_with_the_reason():
-    random = np.random.default_rng(0)
-    single = find_pairs(random.normal(size=(50, 1)), random.integers(0, 2, 50))
-    assert single.pairs == []
-    assert "no pair to judge: 1 of 1" in single.note
-    few = find_pairs(random.normal(size=(19, 5)), np.arange(19) % 2)
-    assert few.pairs == []
-    assert "cannot be judged on 19 rows: give at least 20" in repr(few)
+    assert (found.p_values[2], found.partners[2]) == (1.0, -1)
+    for table, words in (
+        (np.ones((50, 3)), "no pair to judge: 0 of 3"),
+        (X[:50, :1], "no pair to judge: 1 of 1"),
+        (X[:19], "cannot be judged on 19 rows: give at least 20"),
+    ):
+        nothing = find_pairs(table, np.arange(len(table)) % 2)
+        assert nothing.pairs == []
+        assert words in repr(nothing)
 
 
 X0, Y0 = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 2
@@ -206,16 +190,10 @@ def test_bad_input_is_reported(arguments, message):
 
 
 def test_progress_shows_the_time_left(monkeypatch):
-    stream = io.StringIO()
-    monkeypatch.setattr(
-        search,
-        "ProgressBar",
-        lambda label: tamiz._utils.progress.ProgressBar(label, stream=stream, delay=0, interval=0),
-    )
+    stream, bar = io.StringIO(), search.ProgressBar
+    monkeypatch.setattr(search, "ProgressBar", lambda label: bar(label, stream=stream, delay=0, interval=0))
     find_pairs(X0, Y0, verbose=1, n_permutations=3, random_state=0)
-    assert "find_pairs [" in stream.getvalue()
-    assert " left" in stream.getvalue()
-    assert "100%" in stream.getvalue()
+    assert all(words in stream.getvalue() for words in ("find_pairs [", " left", "100%"))
 
 
 def test_more_permutations_while_the_strongest_pair_is_in_doubt():
@@ -266,28 +244,21 @@ def test_a_product_is_found_about_as_often_as_by_a_test_of_products_alone(n_rows
 
 def strong_columns(kind, random):
     """Return a table with two strong columns and no pair."""
-    if kind == "certain classes":
-        X = random.normal(size=(300, 12))
-        return X, logistic(random, 3 * (X[:, 0] + X[:, 1]))
-    if kind == "rare class":
-        X = random.normal(size=(300, 12))
-        return X, logistic(random, 3 * (X[:, 0] + X[:, 1]) - 8)
-    if kind == "separated classes":
-        X = random.normal(size=(300, 12))
-        return X, (X[:, 0] + X[:, 1] > 0).astype(int)
+    n = 600 if kind == "wrong labels" else 300
+    X = random.normal(size=(n, 12))
     if kind == "counts":
-        X = random.poisson(random.uniform(0.1, 1.0, 20), size=(300, 20)).astype(float)
-        X[:, :2] = random.poisson(1.0, size=(300, 2))
-        return X, logistic(random, 2 * (X[:, 0] + X[:, 1]) - 4)
-    if kind == "spread alone":
-        X = random.normal(size=(300, 12))
-        return X, random.normal(size=300) * (0.3 + X[:, 0] ** 2)
-    if kind == "wrong labels":
-        X = random.normal(size=(600, 12))
-        y = logistic(random, 6 * (X[:, 0] + X[:, 1]))
-        return X, np.where(random.random(600) < 0.1, 1 - y, y)
-    X = np.exp(1.5 * random.normal(size=(300, 12)))
-    return X, X[:, 0] + X[:, 1] + random.normal(size=300) * (1.0 if kind == "far values" else X[:, 0])
+        X = random.poisson(random.uniform(0.1, 1.0, 20), size=(n, 20)).astype(float)
+        X[:, :2] = random.poisson(1.0, size=(n, 2))
+    elif kind in ("far values", "changing spread"):
+        X = np.exp(1.5 * X)
+    both, noise = X[:, 0] + X[:, 1], random.normal(size=n)
+    slope, shift = {"certain classes": (3, 0), "rare class": (3, -8), "counts": (2, -4)}.get(kind, (6, 0))
+    return X, {
+        "separated classes": (both > 0).astype(int),
+        "spread alone": noise * (0.3 + X[:, 0] ** 2),
+        "far values": both + noise,
+        "changing spread": both + noise * X[:, 0],
+    }.get(kind, logistic(random, slope * both + shift) ^ ((random.random(n) < 0.1) & (kind == "wrong labels")))
 
 
 STRONG = ["certain classes", "rare class", "separated classes", "counts", "far values", "changing spread"]

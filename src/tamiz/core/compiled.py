@@ -207,9 +207,9 @@ def _undecided(mask, only_low):
 
 
 @register_jitable(**INLINED)
-def _extrapolate(mask, constants):
+def _extrapolate(mask, rule):
     """Write ``tamiz.core.extrapolated_gamma`` of the undecided features in place of the gradient."""
-    _, _, rate, correction, epsilon = constants
+    _, _, rate, correction, epsilon = adam_constants(rule.mask_learning_rate, rule, mask.counters[Slot.AGE])
     for j in range(mask.gamma.shape[0]):
         if mask.rank[j] == 0:
             held = max(mask.gamma[j], np.float32(0.0))
@@ -283,9 +283,8 @@ def eliminate_in_place(mask, rule, forced, n_low):
     if n_open == 0:
         counters[Slot.CLOSED] = _is_closed(gamma, rank, m)
         return 0
-    constants = adam_constants(rule.mask_learning_rate, rule, counters[Slot.AGE])
     if forced:
-        _extrapolate(mask, constants)
+        _extrapolate(mask, rule)
     if n_low > 0 or forced:
         n = _undecided(mask, not forced)
         sort_worst_first(order, n, key if forced else gamma)
@@ -301,7 +300,7 @@ def eliminate_in_place(mask, rule, forced, n_low):
         counters[Slot.OPEN] = n_open - n_eliminated
     if _is_settled(mask, rule, rule.costs, n_eliminated > 0 or counters[Slot.AGE] <= 1):
         m = counters[Slot.KEPT] = counters[Slot.OPEN]
-        _extrapolate(mask, constants)
+        _extrapolate(mask, rule)
         n = _undecided(mask, False)
         sort_worst_first(order, n, key)
         for i in range(n):

@@ -54,8 +54,10 @@ def compile_argument(function: Callable[..., Any], signature: Any, **options: An
     # numba tells its listeners of functions that njit compiles, not of these: signals must wait for them, too.
     with event.trigger_event("numba:compile", {"dispatcher": SimpleNamespace(py_func=function)}):
         compiled = cfunc(signature, **{"cache": True, "_nrt": False, **options})(function)
-    # A call of compiled code looks up the types of its arguments. Kept here, that of this one is found at once.
+    # A call of compiled code looks up type and address of such an argument. Kept here, they are found at once: numba
+    # would compare signatures, of which each name is read, for every function in every call.
     compiled._numba_type_ = typeof(compiled)  # type: ignore[attr-defined]
+    compiled.__wrapper_address__ = lambda: compiled.address  # type: ignore[attr-defined]
     return compiled
 
 

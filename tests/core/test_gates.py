@@ -26,19 +26,20 @@ def test_groups_by_labels_lists_and_mappings(groups, labels):
     assert names.tolist() == labels
 
 
-def test_a_member_stands_for_its_group():
-    gates, _ = read_gates(5, 2, groups=[[2, 3, 4]], keep=["green"], drop=[0], names=NAMES)
-    assert gates.feature.tolist() == [-2, 0, -1]
-
-
-def test_names_and_numbers_go_together():
-    gates, _ = read_gates(5, 3, keep=["dose", 0], drop={"blue"}, names=NAMES)
-    assert gates.feature.tolist() == [-1, -1, 0, 1, -2]
-
-
-def test_forced_columns_as_a_mask():
-    gates, _ = read_gates(5, 2, keep=np.array([False, True, False, False, False]))
-    assert gates.feature.tolist() == [0, -1, 1, 2, 3]
+@pytest.mark.parametrize(
+    ("options", "feature"),
+    [
+        ({"n_features_to_select": 2, "groups": [[2, 3, 4]], "keep": ["green"], "drop": [0]}, [DROPPED, 0, KEPT]),
+        ({"n_features_to_select": 3, "keep": ["dose", 0], "drop": {"blue"}}, [KEPT, KEPT, 0, 1, DROPPED]),
+        ({"n_features_to_select": 2, "keep": np.array([False, True, False, False, False])}, [0, KEPT, 1, 2, 3]),
+        ({"n_features_to_select": 2, "keep": [False, True, False, False, False]}, [0, KEPT, 1, 2, 3]),
+        # Nothing is left to decide; what cannot fit is left out, what costs nothing is kept.
+        ({"n_features_to_select": 2, "keep": [1, 3]}, [DROPPED, 0, DROPPED, 1, DROPPED]),
+        ({"keep": [0], "costs": [4, 0, 2, 3, 9], "budget": 8}, [KEPT, KEPT, 0, 1, DROPPED]),
+    ],
+)
+def test_forced_columns_by_names_numbers_and_masks(options, feature):
+    assert read_gates(5, **options, names=NAMES)[0].feature.tolist() == feature
 
 
 def test_a_group_costs_the_sum_of_its_columns_unless_it_is_named():
@@ -104,24 +105,11 @@ def test_kept_groups_come_first_and_dropped_ones_last():
     assert support.tolist() == [False, False, False, True, True, True]
 
 
-def test_with_as_many_kept_as_m_nothing_is_left_to_decide():
-    gates, _ = read_gates(4, 2, keep=[1, 3])
-    assert gates.feature.tolist() == [DROPPED, 0, DROPPED, 1]
-    assert gates.n_features == gates.n_features_to_select == 2
-    assert gates.rank_columns(np.array([1, 2]), 2)[1].tolist() == [False, True, False, True]
-
-
-def test_a_budget_leaves_out_what_cannot_fit_and_keeps_what_costs_nothing():
-    gates, _ = read_gates(5, keep=[0], costs=[4, 0, 2, 3, 9], budget=8)
-    assert gates.feature.tolist() == [KEPT, KEPT, 0, 1, DROPPED]
-    assert gates.costs.tolist() == [2.0, 3.0]
-    assert gates.budget == 4.0
-
-
 def test_where_all_fits_there_is_no_budget_left_to_keep():
     gates, _ = read_gates(3, costs=[0.1] * 3, budget=0.3)  # the sum of rounded numbers is above 0.3
-    assert gates.budget is None
-    assert gates.n_features_to_select == gates.n_features == 3
+    assert (gates.budget, gates.n_features_to_select, gates.n_features) == (None, 3, 3)
+    gates, _ = read_gates(5, keep=[0], costs=[4, 0, 2, 3, 9], budget=8)
+    assert (gates.costs.tolist(), gates.budget) == ([2.0, 3.0], 4.0)
 
 
 def test_names_need_names():

@@ -11,13 +11,10 @@ from tamiz.engines.linear import LinearEngine
 from tamiz.engines.schedule import additive_schedule
 
 
-def fit_additive(X, targets, m, loss="squared_hinge", engine=None, *, seed=0, variant="soft", n_features=None, **more):
-    given = {name: more.pop(name) for name in ("ramp_steps", "l2", "refinement_epochs") if name in more}
-    schedule = additive_schedule(X.shape[0], m, LOSSES[loss].task, **given)
-    rule = Rule(
-        n_features or X.shape[1], m, variant=variant, warmup_steps=schedule.warmup_steps, ramp_steps=schedule.ramp_steps
-    )
-    return (engine or AdditiveEngine()).fit(Problem(X, targets, **more), rule, get_loss(loss), schedule, seed=seed)
+def fit_additive(X, targets, m, loss="squared_hinge", engine=None, groups=None):
+    plan, problem = additive_schedule(X.shape[0], m, LOSSES[loss].task), Problem(X, targets, groups=groups)
+    rule = Rule(problem.n_features, m, warmup_steps=plan.warmup_steps, ramp_steps=plan.ramp_steps)
+    return (engine or AdditiveEngine()).fit(problem, rule, get_loss(loss), plan)
 
 
 def u_shaped(n=300, f=40, seed=0):
@@ -82,7 +79,7 @@ def test_groups_of_columns_are_kept_together():
     X, score = u_shaped()
     target = np.where(score > np.median(score), 1.0, -1.0)
     groups = np.arange(40) % 10  # columns 5 and 21 are in the groups 5 and 1
-    fit = fit_additive(X, target, 2, groups=groups, n_features=10)
+    fit = fit_additive(X, target, 2, groups=groups)
     assert fit.selection.indices.tolist() == [1, 5]
     kept = np.flatnonzero(np.isin(groups, [1, 5]))
     assert fit.model.starts.size - 1 == kept.size == 8

@@ -12,16 +12,11 @@ from tamiz.engines.pairs import MOST_PAIRED, PairEngine, automatic_n_screened, s
 from tamiz.engines.schedule import pair_schedule
 
 
-def fit_pairs(X, targets, m, loss="squared_hinge", engine=None, *, seed=0, variant="soft", n_features=None, **more):
-    names = ("ramp_steps", "l2", "refinement_epochs", "warmup_steps")
-    chosen = {name: more.pop(name) for name in names if name in more}
-    progress = more.pop("progress", None)
-    schedule = pair_schedule(X.shape[0], m, LOSSES[loss].task, **chosen)
-    rule = Rule(
-        n_features or X.shape[1], m, variant=variant, warmup_steps=schedule.warmup_steps, ramp_steps=schedule.ramp_steps
-    )
-    problem = Problem(X, targets, **more)
-    return (engine or PairEngine()).fit(problem, rule, get_loss(loss), schedule, seed=seed, progress=progress)
+def fit_pairs(X, targets, m, loss="squared_hinge", n_screened=None, groups=None, offset=None, **lengths):
+    plan = pair_schedule(X.shape[0], m, LOSSES[loss].task, **lengths)
+    problem = Problem(X, targets, groups=groups, offset=offset)
+    rule = Rule(problem.n_features, m, warmup_steps=plan.warmup_steps, ramp_steps=plan.ramp_steps)
+    return PairEngine(n_screened=n_screened).fit(problem, rule, get_loss(loss), plan)
 
 
 def product(n=300, f=60, seed=0):
@@ -56,7 +51,7 @@ def test_several_targets_share_one_selection():
 def test_columns_that_are_not_screened_rank_behind_by_their_evidence():
     X, score = product(f=80)
     X[:, 40] += 0.3 * np.sign(score[:, 0])
-    fit = fit_pairs(X, np.sign(score), 2, engine=PairEngine(n_screened=10))
+    fit = fit_pairs(X, np.sign(score), 2, n_screened=10)
     assert fit.selection.indices.tolist() == [5, 21]
     assert sorted(fit.selection.ranking) == list(range(1, 81))
     assert fit.selection.ranking[40] <= 10
@@ -67,7 +62,7 @@ def test_columns_that_are_not_screened_rank_behind_by_their_evidence():
 
 def test_more_are_wanted_than_would_be_screened():
     X, score = product()
-    fit = fit_pairs(X, np.sign(score), 50, engine=PairEngine(n_screened=5), ramp_steps=300, refinement_epochs=2)
+    fit = fit_pairs(X, np.sign(score), 50, n_screened=5, ramp_steps=300, refinement_epochs=2)
     assert fit.selection.support.sum() == 50
     assert fit.model.scores(X[:, fit.selection.indices]).shape == (300, 1)
 
@@ -93,11 +88,7 @@ def test_one_of_one_all_of_all_and_one_row():
     assert everything.model.pair_strengths()[0][:2] == (0, 1)
     with pytest.raises(ValueError, match="need at least 2 rows to train on, got 1"):
         fit_pairs(X[:1], np.sign(score[:1]), 2)
-
-
-def test_nothing_to_do_at_all():
-    X, score = product()
-    with pytest.warns(ConvergenceWarning, match="removes 0% of the loss"):
+    with pytest.warns(ConvergenceWarning, match="removes 0% of the loss"):  # nothing to do at all
         fit = fit_pairs(X[:, :3], np.sign(score), 3, warmup_steps=0, refinement_epochs=0)
     np.testing.assert_array_equal(fit.model.scores(X[:, :3]), 0.0)
 
@@ -110,7 +101,7 @@ def test_indicators_of_a_category_are_one_feature():
     # The three indicators are apart from each other in the table: 0, 11 and 22.
     order = np.array([0, *range(3, 13), 1, *range(13, 23), 2])
     groups = np.concatenate([[0], np.arange(1, 11), [0], np.arange(11, 21), [0]])
-    fit = fit_pairs(table[:, order], target, 2, groups=groups, n_features=21)
+    fit = fit_pairs(table[:, order], target, 2, groups=groups)
     assert fit.selection.indices.tolist() == [0, 5]  # the colour and column 4 of X
     kept = np.flatnonzero(np.isin(groups, [0, 5]))
     scores = fit.model.scores(table[:, order][:, kept])[:, 0]
@@ -125,8 +116,8 @@ def test_sparse_equals_dense_where_everything_is_screened(with_offset):
     offset = rng.normal(size=30).astype(np.float32) if with_offset else None
     values = cells if offset is None else cells + offset
     target = np.sign(values[:, [3]] * values[:, [9]] + 0.01)
-    dense = fit_pairs(values, target, 2, engine=PairEngine(n_screened=30))
-    sparse = fit_pairs(sp.csr_matrix(cells), target, 2, engine=PairEngine(n_screened=30), offset=offset)
+    dense = fit_pairs(values, target, 2, n_screened=30)
+    sparse = fit_pairs(sp.csr_matrix(cells), target, 2, n_screened=30, offset=offset)
     assert sparse.selection.ranking.tolist() == dense.selection.ranking.tolist()
     kept = sparse.selection.indices
     ours = sparse.model.scores(sp.csr_matrix(cells[:, kept]), None if offset is None else offset[kept])
@@ -166,7 +157,7 @@ def test_products_with_a_column_that_is_always_read(n_screened, sparse):
     groups[21] = -1
     groups[22:] -= 1
     table = sp.csr_matrix(X) if sparse else X
-    fit = fit_pairs(table, np.sign(score), 1, engine=PairEngine(n_screened=n_screened), groups=groups, n_features=59)
+    fit = fit_pairs(table, np.sign(score), 1, n_screened=n_screened, groups=groups)
     assert fit.selection.indices.tolist() == [5]
     assert sorted(fit.selection.ranking) == list(range(1, 60))
     assert [pair[:2] for pair in fit.model.pair_strengths()] == [(0, 1)]
@@ -179,7 +170,7 @@ def test_a_column_that_is_always_read_before_the_others():
     X, score = product(f=22)
     groups = np.append(np.arange(21), 20)
     groups[5], groups[6:] = -1, groups[6:] - 1
-    fit = fit_pairs(X, np.sign(score), 1, groups=groups, n_features=20)  # columns 20 and 21 are one group
+    fit = fit_pairs(X, np.sign(score), 1, groups=groups)  # columns 20 and 21 are one group
     assert fit.selection.indices.tolist() == [19]
     strongest = fit.model.pair_strengths()[0]
     assert [fit.model.columns_of_pairs(feature).tolist() for feature in strongest[:2]] == [[1, 2], [0]]

@@ -21,14 +21,15 @@ from tamiz.core.step import SMALLEST_NORM
 #: Sums may be reordered (SIMD), but NaN and infinity keep their meaning.
 FAST = {"reassoc", "contract", "nsz", "arcp"}
 
-#: Options of compiled functions that work in place: no lock of Python, no counting of references. The last one makes the
-#: compiler reject whatever allocates, and halves the time of a step on a small table.
-IN_PLACE: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
+#: Options of compiled functions that work in place: no lock of Python, no counting of references (``_nrt``), which makes the
+#: compiler reject whatever allocates and halves the time of a step on a small table. A division by zero raises nothing: it
+#: gives infinity or NaN, which the loops look for.
+IN_PLACE: dict = {"cache": True, "nogil": True, "_nrt": False, "no_cfunc_wrapper": True, "error_model": "numpy"}
 #: The same for functions that compiled code alone calls: nothing is made for a call from Python, nothing is stored beside
 #: the caller, and each caller has a copy of its own, so that it rounds the same whatever else the process has compiled.
 INLINED: dict[str, Any] = {**IN_PLACE, "cache": False, "forceinline": True}
 #: The same for loops over float32 numbers.
-FAST_INLINED: dict[str, Any] = {**INLINED, "fastmath": FAST, "error_model": "numpy"}
+FAST_INLINED: dict[str, Any] = {**INLINED, "fastmath": FAST}
 
 NOT_FINITE = -1
 

@@ -175,6 +175,10 @@ def group_gradient(matrix, weights, gradient, scratch, gamma, held_out, add, out
     sum_groups(scratch, matrix.starts, out, held_out, add)
 
 
+def no_gradient(matrix, weights, gradient, scratch, gamma, held_out, add, out):
+    """Do nothing, where every column is a feature: the loop itself then computes the gradient of gamma."""
+
+
 @register_jitable(**INLINED)
 def gamma_of(gamma, feature):
     """Factor of a feature; those behind gamma are always read."""
@@ -407,7 +411,7 @@ class Design:
     def products(self) -> tuple[Any, ...]:
         """Compiled functions of the linear loop."""
         products = (_sparse_scores, _sparse_gradient) if self.sparse else (_dense_scores, _dense_gradient)
-        return compile_products(*products, group_gradient)
+        return compile_products(*products, group_gradient if self.matrix.starts.size else no_gradient)
 
     def find_living(self, rank: np.ndarray, m: int, order: np.ndarray) -> int:
         """Write the positions of the coefficients of features with a rank up to ``m`` to ``order`` and count them."""

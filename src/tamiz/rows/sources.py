@@ -27,8 +27,9 @@ BlockFunction = Callable[[Any, Any, int], Result]
 BLOCK_BYTES = 32_000_000
 #: Endings of files that tell the number of their rows.
 _COUNTED = (".parquet", ".pq", ".ipc", ".arrow", ".feather")
-#: Endings of files that polars scans; a folder is searched for them.
-SCANNED = (*_COUNTED, ".csv", ".tsv", ".ndjson", ".jsonl")
+#: Endings of files that do not, and of all that polars scans; a folder is searched for them.
+TEXT = (".csv", ".tsv", ".ndjson", ".jsonl")
+SCANNED = (*_COUNTED, *TEXT)
 
 
 class BlockSource(Protocol):

@@ -21,7 +21,7 @@ from tamiz.errors import SourceError, TableArgumentError
 from tamiz.estimators.passes import BYTES_PER_VALUE, FINAL_ROWS, SELECTION_ROWS, next_width, rows_that_fit
 from tamiz.rows.passes import PassRecord, Sample, hash_rows, read_sample
 from tamiz.rows.rows import read_time
-from tamiz.rows.sources import SCANNED, as_frames, count_rows, find_files, scan_files
+from tamiz.rows.sources import SCANNED, TEXT, as_frames, count_rows, find_files, scan_files
 from tamiz.tables.names import ReadOptions, find_column, find_columns
 from tamiz.tables.table import load_polars
 from tamiz.tables.text import find_layout
@@ -46,30 +46,26 @@ def open_large(table: Any, max_memory: float | None, reading: Mapping[str, Any])
     reading : mapping
         Arguments of :func:`~tamiz.tables.read_table`.
     """
-    is_file = isinstance(table, (str, os.PathLike))
     limit = max_memory if max_memory is not None else (available_memory() or 4e9) / 4
     if hasattr(table, "dask") and hasattr(table, "columns"):
         return table, BigTable(table, None, limit)
-    if type(table).__name__ == "LazyFrame":
-        files, frame = [], table
-    elif is_file and (
-        many := os.path.isdir(table) or (not os.path.exists(table) and any(c in str(table) for c in "*?[:"))
-    ):
-        files = find_files(table)
-        frame = _scan(files, reading)
-    elif is_file and str(table).lower().endswith(SCANNED) and os.path.isfile(table):
-        many, files = False, [os.fspath(table)]
-        counted = not files[0].lower().endswith((".csv", ".tsv", ".ndjson", ".jsonl"))
+    files, one, frame = list[str](), False, table
+    if isinstance(table, (str, os.PathLike)):
+        path = os.fspath(table)
+        one = os.path.isfile(path) and path.lower().endswith(SCANNED)
+        many = os.path.isdir(path) or (not os.path.exists(path) and any(c in path for c in "*?[:"))
         # A cell of text has two bytes at least, and takes 24 in memory.
-        if not counted and 12 * os.path.getsize(files[0]) <= limit and active_client() is None:
+        small = one and path.lower().endswith(TEXT) and 12 * os.path.getsize(path) <= limit and active_client() is None
+        if small or not (one or many):
             return table, None
+        files = find_files(path)
         frame = _scan(files, reading)
-    else:
+    elif type(table).__name__ != "LazyFrame":
         return table, None
     n_rows = count_rows(frame)
     if n_rows * len(frame.collect_schema()) * 24 > limit:
         return table, BigTable(frame, n_rows, limit, files)
-    return (collect_lazy(frame) if not files or many else table), None
+    return (table if one else collect_lazy(frame)), None
 
 
 @contextmanager
@@ -77,19 +73,16 @@ def file_within_memory(
     path: Path | None, reading: Mapping[str, Any], report: Callable[[str], None], max_memory: float | None = None
 ) -> Iterator[Path | None]:
     """Give a file that fits: the file itself, or a temporary Parquet file with a sample of the rows of a larger one."""
+    table: Any
     table, big = (path, None) if path is None else open_large(path, max_memory, reading)
     with tempfile.TemporaryDirectory(prefix="tamiz-") as folder:
-        if big is not None or table is not path:  # a folder or pattern that fits has been read
-            sample: Any = table
-            if big is not None:
-                big.name_columns(table_columns(big.frame)[0], {}, {})
-                sample = big.sample(0, None)
+        if big is not None:
+            big.name_columns(table_columns(big.frame)[0], {}, {})
+            table = big.sample(0, None)
+            report(f"{big.passes[0].n_rows:,} rows do not fit into memory: the page shows a sample of {len(table):,}.")
+        if table is not path:  # a folder or pattern that fits has been read, too
             path = Path(folder) / f"{Path(str(path)).stem.strip('*') or 'table'}.parquet"
-            sample.write_parquet(path)
-            if big is not None:
-                report(
-                    f"{big.passes[0].n_rows:,} rows do not fit into memory: the page shows a sample of {len(sample):,}."
-                )
+            table.write_parquet(path)
         yield path
 
 

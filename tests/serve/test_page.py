@@ -116,35 +116,31 @@ def test_a_drag_of_m_is_followed(opened):
     assert len(kept(opened)) == 4
 
 
-def test_a_column_is_forced_in_and_out(opened):
+def test_a_column_is_forced_in_and_out_and_the_focus_stays(opened):
+    """Also with the keyboard alone: the list is made anew, and the pressed button of the columns next in rank is gone."""
+
+    def css(selector):
+        return opened.find_element(By.CSS_SELECTOR, selector)
+
     set_slider(opened, 1)
     wait_for(opened, lambda: is_done(opened, 2))
-    opened.find_element(By.CSS_SELECTOR, "[aria-label='Force gene 2 out']").click()
+    css("[aria-label='Force gene 2 out']").click()
     wait_for(opened, lambda: is_done(opened, 2) and "gene 2" not in kept(opened))
-    force = opened.find_element(By.ID, "force")
-    force.send_keys("gene 9")
-    opened.find_element(By.ID, "force-in").click()
+    css("#force").send_keys("gene 9")
+    css("#force-in").click()
     wait_for(opened, lambda: set(kept(opened)) == {"gene 9", "gene 5"} and is_done(opened, 2))
-    pressed = opened.find_element(By.CSS_SELECTOR, "[aria-label='Force gene 9 in']")
-    assert pressed.get_attribute("aria-pressed") == "true"
+    assert css("[aria-label='Force gene 9 in']").get_attribute("aria-pressed") == "true"
     for name in ("gene 9, forced in: set free", "gene 2, forced out: set free"):
-        opened.find_element(By.CSS_SELECTOR, f"[aria-label='{name}']").click()
+        css(f"[aria-label='{name}']").click()
         wait_for(opened, lambda: is_done(opened, 2))
     assert set(kept(opened)) == {"gene 2", "gene 5"}
-
-
-def test_the_focus_stays_with_what_was_forced(opened):
-    """With the keyboard alone; the list is made anew, and the pressed button of the columns next in rank is gone."""
     focused = "return document.activeElement.getAttribute('aria-label') || document.activeElement.id"
-    set_slider(opened, 2)
-    wait_for(opened, lambda: is_done(opened, 3))
-    following = opened.find_element(By.CSS_SELECTOR, "#next button")
-    name = following.text
-    following.send_keys(Keys.ENTER)
-    wait_for(opened, lambda: name in kept(opened) and is_done(opened, 3))
+    name = css("#next button").text
+    css("#next button").send_keys(Keys.ENTER)
+    wait_for(opened, lambda: name in kept(opened) and is_done(opened, 2))
     assert opened.execute_script(focused) == f"Force {name} in"
     opened.switch_to.active_element.send_keys(Keys.SPACE)
-    wait_for(opened, lambda: name not in kept(opened) and is_done(opened, 3))
+    wait_for(opened, lambda: name not in kept(opened) and is_done(opened, 2))
     assert opened.execute_script(focused) == "force"
 
 
@@ -218,7 +214,7 @@ def test_axe_finds_no_violation_and_nothing_scrolls_sideways(opened, check_page)
     check_page(opened)
 
 
-def test_a_new_table_clears_the_old_one_at_once(opened, csv_of):
+def test_a_new_table_clears_the_old_one_at_once_and_a_link_brings_it_back(opened, csv_of):
     """The upload is held back by the page's own network, so that what stands there meanwhile can be read."""
     opened.execute_cdp_cmd("Network.enable", {})
     slow = {"offline": False, "latency": 3000, "downloadThroughput": -1, "uploadThroughput": -1}
@@ -232,20 +228,15 @@ def test_a_new_table_clears_the_old_one_at_once(opened, csv_of):
     finally:
         opened.execute_cdp_cmd("Network.emulateNetworkConditions", {**slow, "latency": 0})
     wait_for(opened, lambda: is_done(opened, 7))
-
-
-def test_a_link_reproduces_the_state(opened):
-    set_slider(opened, 2)
-    wait_for(opened, lambda: is_done(opened, 3))
+    # A link reproduces the state.
     opened.find_element(By.CSS_SELECTOR, "[aria-label='Force gene 2 out']").click()
-    wait_for(opened, lambda: is_done(opened, 3) and "gene 2" not in kept(opened))
+    wait_for(opened, lambda: is_done(opened, 6) and "gene 2" not in kept(opened))
     before, link = kept(opened), opened.current_url
     assert "drop=gene+2" in link
     opened.get("about:blank")
     opened.get(link)
-    wait_for(opened, lambda: is_done(opened, 3))
-    assert kept(opened) == before
-    assert text_of(opened, "title") == "small.csv"
+    wait_for(opened, lambda: is_done(opened, 6))
+    assert (kept(opened), text_of(opened, "title")) == (before, "new.csv")
 
 
 def test_m_follows_the_columns_that_there_are(page, tmp_path):

@@ -119,11 +119,11 @@ def corrected_interval(
 
     Examples
     --------
-    >>> corrected_interval([0.8, 0.9, 1.0], test_share=1 / 3, limits=(0, 1))
-    Interval(value=0.9, low=0.50..., high=1)
+    >>> corrected_interval([0.8, 0.9, 1.0], test_share=1 / 3, limits=(0.0, 1.0))
+    Interval(value=0.9, low=0.50..., high=1.0)
     >>> corrected_interval([0.8, 0.9, 1.0], test_share=None)
     Interval(value=0.9, low=0.65..., high=1.14...)
-    >>> corrected_interval([1.0, 1.0, 1.0], test_share=1 / 3, limits=(0, 1), reach=mean_share_reach([20], [20]))
+    >>> corrected_interval([1.0, 1.0, 1.0], test_share=1 / 3, limits=(0.0, 1.0), reach=mean_share_reach([20], [20]))
     Interval(value=1.0, low=0.83..., high=1.0)
     """
     array = np.asarray(values, dtype=np.float64).ravel()

@@ -16,6 +16,7 @@ import json
 import os
 import time
 import warnings
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -143,8 +144,10 @@ def run(
 
 def show(found: list[dict[str, Any]]) -> None:
     """Print the means over all tables and M."""
-    cells = sorted({(one["table"], one["m"]) for one in found})
     selectors = list(dict.fromkeys(one["selector"] for one in found))
+    counts = Counter((one["table"], one["m"], one["split"]) for one in found)
+    found = [one for one in found if counts[one["table"], one["m"], one["split"]] == len(selectors)]
+    cells = sorted({(one["table"], one["m"]) for one in found})
     judges = [name for name in JUDGES if name in found[0]]
     print(
         f"\n{len(cells)} cells: mean balanced accuracy (mean rank of {len(selectors)}; minus tamiz linear, standard error)"

@@ -28,7 +28,7 @@ from tamiz.estimators.chooser import (
     round_numbers,
     row_scores,
 )
-from tamiz.estimators.networks import NETWORKS, Additive
+from tamiz.estimators.networks import AUTOMATIC_NETWORKS, NETWORKS, Additive
 from tamiz.rows.rows import Rows
 
 QUICK = {"training": Training(ramp_steps=500, refinement_epochs=10), "random_state": 0}
@@ -231,7 +231,7 @@ def test_the_simplest_network_that_does_as_well(three_true):
     X, y = three_true
     model = E2EFSClassifier(3, network="auto", cv=3, **QUICK).fit(X, y)
     choice = model.selection_.choices["network"]
-    assert (model.network_, choice["candidates"]) == ("linear", ["linear", "additive", "pair search", "pairs", "mlp"])
+    assert (model.network_, choice["candidates"]) == ("linear", list(AUTOMATIC_NETWORKS))
     assert all(reason.startswith("not tried: no sign of") for reason in choice["reasons"].values())
     curves = {
         "training": Training(ramp_steps=1000, refinement_epochs=20),
@@ -305,7 +305,7 @@ def test_a_network_that_is_no_better_is_left_early(monkeypatch, three_true):
     y = X[:, 0] > 0
     X[:, 0] = y  # a line makes no error: nothing can be better
     choice = E2EFSClassifier(1, network="auto", cv=3, **QUICK).fit(X, y).selection_.choices["network"]
-    assert (choice["chosen"], [len(scores) for scores in choice["scores"]]) == ("linear", [1] * 5)
+    assert (choice["chosen"], [len(scores) for scores in choice["scores"]]) == ("linear", [1] * 6)
     assert choice["reasons"]["additive"] == "no better than simpler ones"
 
 
@@ -351,7 +351,7 @@ def test_every_inner_fit_is_reported_and_can_end_the_search(monkeypatch):
     model = E2EFSClassifier(3, network="auto", training=Training(ramp_steps=100, refinement_epochs=1), cv=2)
     chosen = model.choose(X, y, progress=lambda *report: seen.append(report))
     assert set(chosen.parameters) == {"network"}
-    assert seen[-1] == ("network", seen[-1][1], 11)  # five networks on two folds, and one fit on all rows before
+    assert seen[-1] == ("network", seen[-1][1], 13)  # six networks on two folds, and one fit on all rows before
     assert sorted(report[1] for report in seen) == [report[1] for report in seen]
 
     def stop(*_):

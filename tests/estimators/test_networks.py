@@ -1,5 +1,6 @@
 """The table of networks, and parameters that are objects."""
 
+import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -95,3 +96,15 @@ def test_values_out_of_range(table, value, message):
     with pytest.raises(ValueError, match=message):
         model.fit(*table)
     assert not hasattr(model, "selection_")
+
+
+def test_a_screened_dense_network_keeps_the_columns_of_the_search():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 9))
+    y = X[:, 3] * X[:, 7] > 0
+    model = E2EFSClassifier(2, network=Dense(n_screened=1), random_state=0).fit(X, y)
+    assert (model.network_, model.get_support(indices=True).tolist()) == ("mlp", [3, 7])
+    assert model.score(X, y) > 0.8
+    assert sorted(model.selection_.elimination.tolist()) == list(range(1, 10))
+    with pytest.raises(ValueError, match="n_screened"):
+        E2EFSClassifier(2, network=Dense(n_screened=0)).fit(X, y)

@@ -29,6 +29,7 @@ from tamiz.engines.design import Design, compile_products, gamma_of, in_canonica
 from tamiz.engines.linear import Run, count_parts, warn_near_chance
 from tamiz.engines.schedule import Schedule
 from tamiz.pairs.search import screening_scores
+from tamiz.selection import Selection
 
 
 def count_screened(by_evidence: np.ndarray, n_screened: int, rule: Rule, share: float = 1.0) -> int:
@@ -117,6 +118,36 @@ def screen(
     by_evidence = np.argsort(-scores[:n_features], kind="stable")
     features = np.sort(by_evidence[: count_screened(by_evidence, n_screened, rule, share)])
     return features, by_evidence, np.argsort(-np.append(scores[features], scores[n_features:]), kind="stable")
+
+
+def _rank_all(selection: Selection, features: np.ndarray, by_evidence: np.ndarray) -> Selection:
+    """Number the features of a screened fit as in the table; those that were left out rank behind, by their evidence."""
+    ranking = np.empty(by_evidence.size, dtype=np.int64)
+    ranking[by_evidence] = np.arange(1, by_evidence.size + 1)
+    ranking[features] = selection.ranking
+    history = dict(selection.history)
+    if "gamma_path_features" in history:
+        history["gamma_path_features"] = features[history["gamma_path_features"]]
+    return replace(selection, support=ranking <= selection.n_features_to_select, ranking=ranking, history=history)
+
+
+@dataclass(frozen=True)
+class ScreenedEngine:
+    """Train another engine on the features with the most evidence, ``n_screened`` or at least M of them."""
+
+    engine: Any
+    n_screened: int
+
+    def fit(
+        self, problem: Problem, rule: Rule, loss: Loss, schedule: Schedule, *, seed: int = 0, progress: Progress = None
+    ) -> Fit:
+        """Screen, select and train; parameters are those of every :class:`~tamiz.engines.contract.Engine`."""
+        features, by_evidence, _ = screen(problem, rule, loss, self.n_screened, seed)
+        costs = None if rule.costs is None else rule.costs[features]
+        small_rule = replace(rule, n_features=features.size, costs=costs)
+        screened = problem.part(np.isin(np.arange(rule.n_features), features))
+        fit = self.engine.fit(screened, small_rule, loss, schedule, seed=seed, progress=progress)
+        return Fit(_rank_all(fit.selection, features, by_evidence), fit.model)
 
 
 def _in_order(problem: Problem) -> tuple[Problem, np.ndarray, np.ndarray, np.ndarray]:
@@ -691,15 +722,8 @@ class PairEngine:
         kept = np.append(selection.support, np.ones(numbers.size - features.size, dtype=bool))[numbers]
         model = _trained_model(basis, *coefficients, order, numbers, kept)
         _report_chance(model, small, np.argsort(order, kind="stable")[screened.columns_of(selection.support)], loss)
-        # The features that were not screened rank behind, by their evidence.
-        ranking = np.empty(rule.n_features, dtype=np.int64)
-        ranking[by_evidence] = np.arange(1, rule.n_features + 1)
-        ranking[features] = selection.ranking
-        history = dict(selection.history)
-        if "gamma_path_features" in history:
-            history["gamma_path_features"] = features[history["gamma_path_features"]]
-        support, seconds = ranking <= selection.n_features_to_select, time.perf_counter() - started
-        return Fit(replace(selection, support=support, ranking=ranking, history=history, seconds=seconds), model)
+        selection = _rank_all(selection, features, by_evidence)
+        return Fit(replace(selection, seconds=time.perf_counter() - started), model)
 
 
 def _trained_model(

@@ -446,12 +446,13 @@ def choose_network(base: Any, rows: Rows, splits: Sequence[Split], watch: Watch)
     reasons = {}
     if curves < LEAST_EVIDENCE:
         reasons["additive"] = "not tried: no sign of curves"
-    for name in ("pair search", "pairs", "mlp"):
+    for name in names[2:]:
+        is_dense = name.startswith("mlp")
         if products < LEAST_EVIDENCE and (name != "pair search" or curves < LEAST_EVIDENCE):
             reasons[name] = "not tried: no sign of columns that act together"
-        elif name != "mlp" and n_outputs > PAIR_OUTPUTS:
+        elif not is_dense and n_outputs > PAIR_OUTPUTS:
             reasons[name] = f"not tried: {n_outputs} outputs"
-        elif name == "mlp" and n_outputs <= PAIR_OUTPUTS and len(y) < DENSE_ROWS:
+        elif is_dense and n_outputs <= PAIR_OUTPUTS and len(y) < DENSE_ROWS:
             reasons[name] = f"not tried: fewer than {DENSE_ROWS} rows"
     running, folds = [place for place, name in enumerate(names) if name not in reasons], list[np.ndarray]()
     # A network that fails on a fold says so by its score; its warnings would only repeat that. The lock is there because the

@@ -180,6 +180,8 @@ class Dense(Network):
     n_init : int or "auto", default="auto"
         Starts from different weights, of which one is kept: that with the lowest loss on rows held out inside the fit (1,000
         rows and more; it is then trained on all), else on the training rows. "auto" is 4; 1 for ``Training.paper()``.
+    n_screened : int or None, default=None
+        Columns that are trained on, at least M: those with the most evidence, as in :class:`Pairs`. None is all.
     """
 
     name, title = "mlp", "dense network"
@@ -187,10 +189,11 @@ class Dense(Network):
 
     hidden_layer_sizes: Sequence[int] = PAPER_HIDDEN_LAYERS
     n_init: int | str = "auto"
+    n_screened: int | None = None
 
     def _constraints(self) -> dict[str, Any]:
         sizes = ["array-like"]  # the engine checks them
-        return {"hidden_layer_sizes": sizes, "n_init": _whole_or_auto()}
+        return {"hidden_layer_sizes": sizes, "n_init": _whole_or_auto(), "n_screened": [*_whole_or_auto()[:1], None]}
 
     def engine(self, training: Training) -> Engine:
         """Build the dense engine."""
@@ -200,8 +203,10 @@ class Dense(Network):
                 "use these, or leave Training.paper() out."
             )
         from tamiz.engines.dense import DenseEngine  # loads numba
+        from tamiz.engines.pairs import ScreenedEngine
 
-        return DenseEngine(self.hidden_layer_sizes, n_init=_n_starts(self.n_init, schedules.DENSE_STARTS, training))
+        engine = DenseEngine(self.hidden_layer_sizes, n_init=_n_starts(self.n_init, schedules.DENSE_STARTS, training))
+        return engine if self.n_screened is None else ScreenedEngine(engine, int(self.n_screened))
 
 
 @dataclass(kw_only=True, repr=False)
@@ -266,12 +271,13 @@ NETWORKS: dict[str, Network] = {
     "auto": Automatic(),
 }
 
-#: What ``network="auto"`` may try, the simplest first. Pairs that are screened to M columns keep those with the most evidence.
+#: What ``network="auto"`` may try, the simplest first. What is screened to M columns keeps those with the most evidence.
 AUTOMATIC_NETWORKS: dict[str, str | Network] = {
     "linear": "linear",
     "additive": "additive",
     "pair search": Pairs(n_screened=1),
     "pairs": "pairs",
+    "mlp of pair search": Dense(n_screened=1),
     "mlp": "mlp",
 }
 

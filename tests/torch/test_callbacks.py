@@ -64,13 +64,17 @@ class HuggingFaceRegression(nn.Module):
         return {"loss": nn.functional.mse_loss(out, labels), "logits": out}
 
 
-class Lightning:
-    """Fit with Lightning; one step is one epoch."""
-
-    name = "model.0"
+class Framework:
+    """One interface to fit with three packages: ``fit`` returns the last number of features alive that was logged."""
 
     def __init__(self, folder):
         self.folder = folder
+
+
+class Lightning(Framework):
+    """Fit with Lightning; one step is one epoch."""
+
+    name = "model.0"
 
     def held_out(self, x, y):
         return DataLoader(TensorDataset(x, y), batch_size=len(x))
@@ -81,7 +85,6 @@ class Lightning:
         table,
         options,
         n_steps,
-        *,
         lr=0.05,
         batch_size=256,
         before=(),
@@ -116,13 +119,10 @@ class Lightning:
         return {name.removeprefix("model."): value for name, value in state.items()}
 
 
-class Skorch:
+class Skorch(Framework):
     """Fit with skorch; one step is one epoch."""
 
     name = "0"
-
-    def __init__(self, folder):
-        self.folder = folder
 
     def held_out(self, x, y):
         return [(x, y[:, None])]
@@ -151,13 +151,10 @@ class Skorch:
         return torch.load(self.folder / "params.pt", weights_only=True)
 
 
-class HuggingFace:
+class HuggingFace(Framework):
     """Fit with the Trainer of transformers."""
 
     name = "model.0"
-
-    def __init__(self, folder):
-        self.folder = folder
 
     def held_out(self, x, y):
         return [{"x": x, "labels": y}]
@@ -183,13 +180,8 @@ class HuggingFace:
     def stopping(self):
         stop = transformers.EarlyStoppingCallback(early_stopping_patience=2)
         often = {"eval_strategy": "steps", "eval_steps": 1, "save_strategy": "steps", "save_steps": 1}
-        return {
-            "more": [stop],
-            "load_best_model_at_end": True,
-            "metric_for_best_model": "loss",
-            "save_total_limit": 2,
-            **often,
-        }
+        best = {"load_best_model_at_end": True, "metric_for_best_model": "loss", "save_total_limit": 2}
+        return {"more": [stop], **best, **often}
 
     def best_state(self):
         return self.trainer.model.model.state_dict()
@@ -200,39 +192,42 @@ def framework(request, tmp_path):
     return request.param(tmp_path)
 
 
-def test_gamma_takes_the_path_of_the_plain_loop(framework, build, run_steps, table):
-    mask, model = build(hidden=8)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    mask.attach(optimizer, warmup_steps=5, ramp_steps=60)
-    expected = run_steps(mask, model, optimizer, table, n_steps=20)[-1]
-    mask, model = build(hidden=8)
-    n_alive = framework.fit(model, table, {"warmup": 5, "ramp": 60}, 20)
+def test_gamma_takes_the_path_of_the_plain_loop_also_in_a_resumed_fit(framework, build, start, run_steps, table):
+    mask, _, _ = start(10, hidden=8)
+    expected, options = mask.gamma.detach().clone(), {"warmup": 5, "ramp": 60}
     assert (expected < 1).any()
-    torch.testing.assert_close(mask.gamma.detach(), expected, rtol=1e-3, atol=1e-3)  # the rows may be shuffled
-    assert n_alive == mask.n_alive
-    assert mask.step == 20
-    assert mask._handle is None
+    mask, model = build(hidden=8)
+    n_alive = framework.fit(model, table, options, 10)
+    resumed, other = build(hidden=8)
+    framework.half_and_half(build(hidden=8)[1], other, table, options)
+    for found in (mask, resumed):
+        torch.testing.assert_close(found.gamma.detach(), expected, rtol=1e-3, atol=1e-3)  # the rows may be shuffled
+        assert (found.step, found.n_alive) == (10, n_alive)
+        assert found._handle is None
 
 
-def test_epochs_and_an_early_end(framework, build, table, true_features):
+UNITS = {  # options, steps at most, rows in a batch, schedule in steps
+    "epochs": (
+        {"warmup": 3, "ramp": 30, "limit": 60, "unit": "epochs", "stop_when_closed": True},
+        400,
+        64,
+        (12, 120, 240),
+    ),
+    "fractions": ({"warmup": 0.1, "ramp": 0.3, "unit": "fraction"}, 160, 256, (16, 48, 96)),
+}
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_schedules_in_epochs_and_fractions_and_an_early_end(framework, unit, build, table, true_features):
+    options, n_steps, batch_size, expected = UNITS[unit]
     mask, model = build()
-    options = {"warmup": 3, "ramp": 30, "limit": 60, "unit": "epochs", "stop_when_closed": True}
-    framework.fit(model, table, options, 400, batch_size=64)
-    assert (mask.rule.warmup_steps, mask.rule.ramp_steps, mask.rule.max_steps) == (12, 120, 240)
+    framework.fit(model, table, options, n_steps, batch_size=batch_size)
+    assert (mask.rule.warmup_steps, mask.rule.ramp_steps, mask.rule.max_steps) == expected
     assert mask.closed
     assert mask.step < 390
     assert mask.support().nonzero().flatten().tolist() == true_features
-
-
-def test_a_resumed_fit_goes_on_where_it_stopped(framework, build, table):
-    options = {"warmup": 2, "ramp": 40}
-    whole, model = build(hidden=8)
-    framework.fit(model, table, options, 10)
-    resumed, fresh = build(hidden=8)
-    framework.half_and_half(build(hidden=8)[1], fresh, table, options)
-    assert (whole.gamma < 1).any()
-    torch.testing.assert_close(resumed.gamma, whole.gamma, rtol=1e-4, atol=1e-4)
-    assert resumed.step == 10
+    if isinstance(framework, HuggingFace):
+        assert framework.trainer.state.log_history[-2]["gamma_sum"] == 3
 
 
 def test_refusals_warnings_and_a_fit_that_breaks_leave_the_mask_free(framework, build, table):
@@ -245,7 +240,7 @@ def test_refusals_warnings_and_a_fit_that_breaks_leave_the_mask_free(framework, 
     broken[0, 0] = torch.nan
     with pytest.raises(FloatingPointError, match="gamma is NaN"):
         framework.fit(model, (broken, table[1]), {"ramp": 60}, 1)
-    _, model = mask, model = build()
+    mask, model = build()
     with pytest.warns(ConvergenceWarning, match=f"mask '{framework.name}' was closed: 16 features are alive, 3"):
         framework.fit(model, table, {"warmup": 100, "ramp": 60}, 1)
     assert mask._handle is None
@@ -345,17 +340,6 @@ def test_a_skorch_classifier_with_a_split_can_be_cloned_and_pickled(table):
     assert torch.equal(restored.module_.mask.gamma, fitted.module_.mask.gamma)
     restored.partial_fit(x, y)
     assert restored.module_.mask.step == 30
-
-
-def test_the_default_closes_within_the_training(framework, build, table, true_features):
-    mask, model = build()
-    options = {"warmup": 0.1, "ramp": 0.3, "unit": "fraction"}
-    framework.fit(model, table, options, 200)
-    assert (mask.rule.warmup_steps, mask.rule.ramp_steps, mask.rule.max_steps) == (20, 60, 120)
-    assert mask.closed
-    assert mask.support().nonzero().flatten().tolist() == true_features
-    if isinstance(framework, HuggingFace):
-        assert framework.trainer.state.log_history[-2]["gamma_sum"] == 3
 
 
 def test_rows_without_a_known_length_need_a_schedule_in_steps(build, tmp_path):

@@ -230,12 +230,19 @@ def group_added_later(mask, model, loss):
     return step
 
 
-def held_out(mask, model, loss):
-    def before(model):
-        with mask.held_out():
-            loss(model, rows=slice(128, 256)).backward()
+def held_out(by_attach):
+    def start(mask, model, loss):
+        def other():
+            return loss(model, rows=slice(128, 256))
 
-    return loop(before=before)(mask, model, lambda model: loss(model, rows=slice(0, 128)))
+        def before(model):
+            with mask.held_out():
+                other().backward()
+
+        how = {"held_out": other} if by_attach else {"before": before}
+        return loop(**how)(mask, model, lambda model: loss(model, rows=slice(0, 128)))
+
+    return start
 
 
 def data_parallel(wrap):
@@ -314,7 +321,8 @@ LOOPS = {
     "idle branch": idle_branch,
     "group added later": group_added_later,
     "accelerate": accelerated,
-    "held-out rows": held_out,
+    "held-out rows": held_out(by_attach=False),
+    "held-out rows by attach": held_out(by_attach=True),
     "ddp": data_parallel(DistributedDataParallel),
     "ddp, static graph": data_parallel(lambda model: DistributedDataParallel(model, static_graph=True)),
     "compiled ddp": data_parallel(lambda m: torch.compile(DistributedDataParallel(m), backend="aot_eager")),
@@ -392,30 +400,35 @@ def test_skipped_steps_do_not_count(name, build, table):
     assert mask.step == 12
 
 
-def test_gamma_is_moved_by_held_out_rows_only(build, table):
+@pytest.mark.parametrize("by_attach", [False, True])
+def test_gamma_is_moved_by_held_out_rows_only(by_attach, build, table):
     """The training rows are noise: gamma is where it would be without them, and the weights without the others."""
-    x, y = table
     noise = torch.randn(64, 16, generator=torch.Generator().manual_seed(1))
 
     def run(train, others):
         mask, model = build(hidden=8)
-        optimizer = attached(mask, model, lambda m: optim.SGD(m.parameters(), lr=0.0))
+        optimizer = optim.SGD(model.parameters(), lr=0.0)
+
+        def other_loss():
+            return nn.functional.mse_loss(model(table[0]).squeeze(1), table[1])
+
+        mask.attach(optimizer, **SCHEDULE, held_out=other_loss if others and by_attach else None)
         gradients = []
         for _ in range(20):
             optimizer.zero_grad()
-            if train is not None:
-                nn.functional.mse_loss(model(train).squeeze(1), train[:, 0]).backward()
-            if others:
+            if train:
+                nn.functional.mse_loss(model(noise).squeeze(1), noise[:, 0]).backward()
+            if others and not by_attach:
                 with mask.held_out():
-                    nn.functional.mse_loss(model(x).squeeze(1), y).backward()
-            gradients.append(None if train is None else model[1].weight.grad.clone())
+                    other_loss().backward()
             optimizer.step()
+            gradients.append(model[1].weight.grad)
         return mask.gamma.detach().clone(), gradients
 
-    gamma, gradients = run(noise, True)
+    gamma, gradients = run(True, True)
     assert bool((gamma < 1).any())
-    assert torch.equal(gamma, run(None, True)[0])
-    assert torch.equal(gradients[0], run(noise, False)[1][0])
+    assert torch.equal(gamma, run(False, True)[0])
+    assert torch.equal(gradients[0], run(True, False)[1][0])
 
 
 def test_held_out_rows_of_two_masks_and_of_a_closed_one(chosen):

@@ -439,7 +439,7 @@ def test_l2_acts_on_matrices_only():
 def test_bad_devices(name):
     if name == "cuda" and torch.cuda.is_available():
         pytest.skip("there is one")
-    with pytest.raises(ValueError, match="such as 'cpu', 'cuda' or 'cuda:1', got|torch finds no GPU here; use 'cpu'"):
+    with pytest.raises(ValueError, match=r"such as 'cpu', 'cuda' or 'cuda:1', got|torch finds no GPU here; use 'cpu'"):
         checked_device(name)
 
 

@@ -102,6 +102,7 @@ def test_states_of_a_newer_format_and_without_parts_raise():
             "in format 4, .* reads format 3",
         ),
         ({**state, "_extra_state": torch.tensor([1, 2], dtype=torch.uint8)}, ValueError, "description cannot be read"),
+        ({**state, "rank": state["rank"] + 5}, RuntimeError, "ranks and counters of this mask do not fit together"),
         (without["second"], RuntimeError, "Missing key"),
         (without["_extra_state"], RuntimeError, r"Missing key.*_extra_state"),
     ):

@@ -295,7 +295,7 @@ BAD = [
     ({"model": nn.Sequential(FeatureMask(30, 2), FeatureMask(30, 2))}, ValueError, "it holds 2"),
     ({"data": 5}, TypeError, "tuple of tensors"),
     ({"data": (torch.ones(3, 30), torch.ones(2, 1))}, ValueError, "same number of rows"),
-    ({"data": (torch.ones(3, 30), torch.tensor(1.0))}, ValueError, "single number"),
+    ({"data": (torch.ones(3, 30), torch.tensor(1.0))}, ValueError, "same number of rows"),
     ({"data": (torch.ones(0, 30), torch.ones(0, 1))}, ValueError, "at least one"),
     ({"data": []}, ValueError, "the loader is empty"),
     ({"data": iter([(torch.ones(3, 30), torch.ones(3, 1))])}, TypeError, "not an iterator"),

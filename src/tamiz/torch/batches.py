@@ -310,9 +310,7 @@ def make_batches(data: Any, like: torch.Tensor, batch_size: int, seed: int) -> E
     parts = (data,) if isinstance(data, (torch.Tensor, np.ndarray)) else data
     if isinstance(parts, tuple) and parts and all(isinstance(part, (torch.Tensor, np.ndarray)) for part in parts):
         tensors = [torch.as_tensor(part) for part in parts]
-        if any(tensor.dim() == 0 for tensor in tensors):
-            raise ValueError("data must have one entry for each row; a part of it is a single number")
-        lengths = {len(tensor) for tensor in tensors}
+        lengths = {len(tensor) if tensor.dim() else 0 for tensor in tensors}
         if len(lengths) != 1 or lengths == {0}:
             raise ValueError(
                 f"the parts of data must have the same number of rows, at least one, got {sorted(lengths)}"

@@ -38,9 +38,6 @@ LAYERS: dict[type, tuple[int, dict[str, str]]] = {
     Standardize: (-1, {"units": "num_features"}),
 }  # fmt: skip
 
-#: What a model that is given less than it needs may raise.
-_REFUSALS = (RuntimeError, ValueError, IndexError, AssertionError)
-
 Change = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -293,10 +290,14 @@ class _Probe:
 
     def __init__(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.model, self.inputs, self.layers = model, (args, kwargs), dict(model.named_modules())
+        self.error: Exception | None = None
         self.output, self.seen = self.run({})
 
     def run(self, changes: Mapping[str, Change], inputs: Any = None) -> tuple[Any, dict[str, torch.Tensor]]:
-        """Run with the outputs of some modules changed; note the input of each layer that could be cut, channel by channel."""
+        """Run with the outputs of some modules changed; note the input of each layer that could be cut, channel by channel.
+
+        A model that is given less than it needs may raise anything; then nothing was seen.
+        """
         args, kwargs = self.inputs if inputs is None else inputs
         seen: dict[str, torch.Tensor] = {}
 
@@ -323,14 +324,11 @@ class _Probe:
                     hook = layer.register_forward_hook(lambda _, given, output, change=change: change(output))
                     hooks.callback(hook.remove)
             torch.manual_seed(0)  # a model that draws random numbers gets the same each time
-            return self.model(*args, **kwargs), seen
-
-    def attempt(self, changes: Mapping[str, Change], inputs: Any = None) -> tuple[Any, dict[str, torch.Tensor]]:
-        """Run if that is possible; else nothing was seen."""
-        try:
-            return self.run(changes, inputs)
-        except _REFUSALS:
-            return None, {}
+            try:
+                return self.model(*args, **kwargs), seen
+            except Exception as error:
+                self.error = error
+                return None, {}
 
 
 def _there(dead: torch.Tensor, leaf: torch.Tensor, core: Sequence[int], behind: int) -> torch.Tensor:
@@ -360,7 +358,7 @@ def _find_arguments(probe: _Probe, mask: FeatureMask, dead: torch.Tensor) -> lis
         for place in places:
             there = _there(dead, leaf, *place)
             changed = (_changed(probe.inputs, path, partial(torch.where, at, other)) for at in (there, ~there))
-            if [_same(probe.output, probe.attempt({}, inputs)[0]) for inputs in changed] == [True, False]:
+            if [_same(probe.output, probe.run({}, inputs)[0]) for inputs in changed] == [True, False]:
                 found.append((path, *place, False))
                 break
     return found
@@ -372,9 +370,9 @@ def _cuts_behind(probe: _Probe, name: str, dead: torch.Tensor) -> list[Any]:
     def nothing(x: torch.Tensor) -> torch.Tensor:
         return torch.full_like(x, torch.nan) if x.is_floating_point() else x
 
-    _, missing = probe.attempt({name: lambda output: output.masked_fill(dead, torch.nan)})
+    _, missing = probe.run({name: lambda output: output.masked_fill(dead, torch.nan)})
     others = tree_map_only(torch.Tensor, nothing, probe.inputs)
-    _, alone = probe.attempt({name: lambda output: nothing(output).masked_fill(dead, 0.0)}, others)
+    _, alone = probe.run({name: lambda output: nothing(output).masked_fill(dead, 0.0)}, others)
     cuts: list[Any] = []
     for other, rows in probe.seen.items():
         if other not in missing or other not in alone:
@@ -406,7 +404,7 @@ def _cuts_before(probe: _Probe, name: str, arguments: Sequence[Any], dead: torch
         def lose(output: torch.Tensor, dim: int = dim) -> torch.Tensor:
             return output.movedim(dim, -1).masked_fill(flat, torch.nan).movedim(-1, dim)
 
-        output, seen = probe.attempt({name: changes[name], other: lose})
+        output, seen = probe.run({name: changes[name], other: lose})
         if _same(probe.output, output) and name in seen and torch.equal(seen[name].isnan().any(1), flat):
             cuts.append((other, "outputs", (~flat).nonzero().flatten().tolist(), ()))
             changes[other] = lose
@@ -418,7 +416,7 @@ def _cuts_before(probe: _Probe, name: str, arguments: Sequence[Any], dead: torch
             return leaf.masked_fill(_there(flat, leaf, core, behind), torch.nan) if leaf.is_floating_point() else leaf
 
         inputs = _changed(inputs, path, poison)
-    _, seen = probe.attempt(changes, inputs)
+    _, seen = probe.run(changes, inputs)
     for other, rows in seen.items():
         lost = rows.isnan().any(1)
         if _can_cut(probe.layers[other], "units") and bool(lost.any()) and torch.equal(lost, rows.isnan().all(1)):
@@ -526,14 +524,13 @@ def _prune(
     model: nn.Module, masks: dict[str, FeatureMask], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[PrunedNetwork, list[str]]:
     """Try the plans of each mask; return the network and why nothing was cut, for each mask without a cut."""
-    try:
-        probe = _Probe(model, args, kwargs)
-    except Exception as error:
+    probe = _Probe(model, args, kwargs)
+    if probe.error is not None:
         shapes = ", ".join(str(tuple(leaf.shape)) for leaf in args if isinstance(leaf, torch.Tensor))
         raise ValueError(
-            f"prune tries the model on an input of shape {shapes}, and the model does not run on it ({error}); give a batch "
-            "of your inputs as example"
-        ) from error
+            f"prune tries the model on an input of shape {shapes}, and the model does not run on it ({probe.error}); give a "
+            "batch of your inputs as example"
+        ) from probe.error
     if not _same(probe.output, probe.run({})[0]):
         raise ValueError(
             "the model gives other outputs for the same input and torch seed in evaluation mode, so the pruned model "
@@ -544,7 +541,7 @@ def _prune(
     is_single = not kwargs and len(args) == 1 and isinstance(args[0], torch.Tensor)
     # A second input guards against layers whose input happens to be zero on the first.
     noisy = tree_map_only(torch.Tensor, lambda x: x + torch.randn_like(x) if x.is_floating_point() else x, probe.inputs)
-    output, seen = probe.attempt({}, noisy)
+    output, seen = probe.run({}, noisy)
     examples = [(probe.inputs, probe.output), *([(noisy, output)] if seen else [])]
     accepted = [
         MaskPlan(name, mask.shape, mask.support().reshape(-1).nonzero().flatten().tolist())
@@ -563,8 +560,8 @@ def _prune(
                     taken += [path for path, *_ in plan.arguments]
                     break
                 refusal = "without what was cut the outputs are others"
-            except _REFUSALS as error:
-                refusal = str(error).splitlines()[0]
+            except Exception as error:
+                refusal = (str(error) or type(error).__name__).splitlines()[0]
             if nth == 0:
                 why = f"the layers behind it cannot do with fewer values ({refusal})"
         plan = accepted[number]

@@ -8,8 +8,6 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from tamiz.torch import FeatureMask, ParquetRows, Standardize, train
@@ -45,6 +43,8 @@ def joined(rank=0, world=1):
 
 def sharded(rank, world):
     """Weights sharded by FSDP2 around a whole gamma, clipped, and trained on after the mask has closed."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
 
     def wrap(model):
         return fully_shard(model, mesh=init_device_mesh("cpu", (world,)), ignored_params={model[0].gamma})

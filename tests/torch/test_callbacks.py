@@ -293,7 +293,7 @@ def test_averages_of_lightning_leave_the_mask_closed(build, table, true_features
     runner = Lightning(tmp_path)
     # The average is put in place before the callback of the mask is told of the end, or after that.
     callbacks = {"before" if first else "more": [average], "valid": True}
-    runner.fit(model, table, {"warmup": 5, "ramp": 60}, 160, **callbacks)
+    runner.fit(model, table, {"warmup": 5, "ramp": 30}, 90, **callbacks)
     assert mask.closed
     assert torch.equal(mask.gamma.detach(), torch.zeros(16).index_fill(0, torch.tensor(true_features), 1.0))
 

@@ -17,7 +17,7 @@ from tamiz.engines.schedule import network_schedule
 from tamiz.paper.networks import NaiveSVM, ThreeLayerNet
 from tamiz.torch.engine import NetworkModel, TorchEngine
 
-RULE = Rule(12, 3, ramp_steps=100)
+RULE = Rule(12, 3, ramp_steps=60, mask_learning_rate=0.03)
 
 
 def table(loss="logistic", n_rows=80):
@@ -30,7 +30,7 @@ def table(loss="logistic", n_rows=80):
 
 
 def quick(task="classification"):
-    return network_schedule(80, 3, task, ramp_steps=100, refinement_epochs=3)
+    return network_schedule(80, 3, task, ramp_steps=60, refinement_epochs=3)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -222,7 +222,7 @@ MUTATIONS = (
         "engines/design.py",
         "out[j] = (out[j] if c > 0 else np.float32(0.0)) + w[j] * g[j]",
         "out[j] = (out[j] if c > 0 else np.float32(0.0)) + abs(w[j]) * g[j]",
-        (f"{LOOP}::test_same_batches_same_path[squared_hinge-1-hard]",),
+        (f"{LOOP}::test_same_batches_same_path[squared_hinge-1-hard-linear]",),
         compiled=True,
     ),
     Mutation(
@@ -230,7 +230,7 @@ MUTATIONS = (
         "engines/loop.py",
         "np.float32(2.0 * l2)",
         "np.float32(0.0 * l2)",
-        (f"{LOOP}::test_same_batches_same_path[squared_hinge-1-hard]",),
+        (f"{LOOP}::test_same_batches_same_path[squared_hinge-1-hard-linear]",),
         compiled=True,
     ),
     Mutation(

@@ -447,6 +447,11 @@ def select(
 
         if big is not None:
             target, roles, how = big.name_columns(target, roles, reading)
+            for name in ("keep", "drop"):
+                if model_options.get(name):
+                    model_options[name] = big.find(model_options[name], f"column for {name}")
+            if costs := model_options.get("costs"):
+                model_options["costs"] = {big.find([one], "column for costs")[0]: cost for one, cost in costs.items()}
             gated = fdr is not None or any(model_options.get(name) is not None for name in GATING_PARAMETERS)
             exact = isinstance(k, (int, np.integer)) and not gated
             source = big.sample(random_state, progress, int(k) if exact else None, choose)

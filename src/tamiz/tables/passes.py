@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -158,15 +158,18 @@ class BigTable:
         names = table_columns(self.frame)
         given = {role: name for role, name in {"target": target, **roles}.items() if name}
         self.roles = {role: names[find_column(name, names, role)] for role, name in given.items()}
-        found = {
-            option: [names[i] for i in sorted(find_columns(reading.get(option) or (), names, what))]
-            for option, what in (("ignore", "column to ignore"), ("categorical", "categorical column"))
-        }
-        if self.roles["target"] in found["ignore"]:
+        ignored = self.find(reading.get("ignore"), "column to ignore")
+        if self.roles["target"] in ignored:
             raise TableArgumentError(f"The target {self.roles['target']!r} cannot be ignored.")
-        self._features = [name for name in names if name not in {*found["ignore"], *self.roles.values()}]
+        self._features = [name for name in names if name not in {*ignored, *self.roles.values()}]
         named = {role: name for role, name in self.roles.items() if role != "target"}
-        return self.roles["target"], named, {**reading, "ignore": (), "categorical": found["categorical"]}
+        categorical = self.find(reading.get("categorical"), "categorical column")
+        return self.roles["target"], named, {**reading, "ignore": (), "categorical": categorical}
+
+    def find(self, specs: Iterable[Any] | None, what: str) -> list[str]:
+        """Names of columns that are given by name, number, range or pattern; numbers count all columns of the table."""
+        names = table_columns(self.frame)
+        return [names[i] for i in sorted(find_columns([str(spec) for spec in specs or ()], names, what))]
 
     def sample(
         self,

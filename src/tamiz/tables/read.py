@@ -108,30 +108,10 @@ def read_table(
             # Columns whose only values stood in the rows that went are empty now.
             drop_unusable_columns(table, max_categories)
         table.task, table.y, table.rows = task, y, rows
-    _add_alerts(table)
-    for alert in table.alerts:
-        important = alert.kind in ("codes", "running target") or ("`" in alert.message and alert.kind == "categories")
-        report((WARNING if important else "") + alert.message)
-    if table.texts:
-        names = [table.names[index] for index in table.texts]
-        messages.append(f"Encoded: {list_some(names, limit=4)}: text, one-hot inside each fold.")
-    gaps = np.zeros(1) if sp.issparse(table.numbers) else np.isnan(table.numbers).sum(axis=0)
-    if gaps.any():
-        n_columns = f"{np.count_nonzero(gaps):,} column(s)"
-        messages.append(f"Imputed: {gaps.sum():,} missing numbers in {n_columns}, by the median inside each fold.")
-    for message in messages:
-        report(message)
-    return table
-
-
-def _add_alerts(table: DataTable) -> None:
-    """Add the alerts about gaps, codes that were read as numbers and a target that is a running number."""
-    gaps = np.isnan(table.numbers).mean(axis=0) if isinstance(table.numbers, np.ndarray) else np.zeros(0)
-    for position in np.flatnonzero(gaps > 0.5)[:5]:
-        name = table.names[table.number_columns[position]]
-        message = (
-            f"Column {quote(name)} has no value in {gaps[position]:.0%} of the rows: consider `missing` indicator."
-        )
+    gaps = np.zeros(0, dtype=int) if sp.issparse(table.numbers) else np.isnan(table.numbers).sum(axis=0)
+    for position in np.flatnonzero(gaps > 0.5 * table.n_rows)[:5]:
+        name, share = table.names[table.number_columns[position]], gaps[position] / table.n_rows
+        message = f"Column {quote(name)} has no value in {share:.0%} of the rows: consider `missing` indicator."
         table.alerts.append(Alert("gaps", (name,), message))
     if codes := find_codes(table):
         message = (
@@ -144,6 +124,18 @@ def _add_alerts(table: DataTable) -> None:
             f"The target {quote(name)} is a running number: it counts rows and measures nothing. Choose another target."
         )
         table.alerts.append(Alert("running target", (name,), message))
+    for alert in table.alerts:
+        important = alert.kind in ("codes", "running target") or ("`" in alert.message and alert.kind == "categories")
+        report((WARNING if important else "") + alert.message)
+    if table.texts:
+        names = [table.names[index] for index in table.texts]
+        messages.append(f"Encoded: {list_some(names, limit=4)}: text, one-hot inside each fold.")
+    if gaps.any():
+        n_columns = f"{np.count_nonzero(gaps):,} column(s)"
+        messages.append(f"Imputed: {gaps.sum():,} missing numbers in {n_columns}, by the median inside each fold.")
+    for message in messages:
+        report(message)
+    return table
 
 
 def resolve_target(

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tamiz import E2EFSClassifier, evaluate
+from tamiz import E2EFSClassifier, Training, evaluate
 from tamiz.evaluation.pools import one_torch_thread, run_parallel
 
 #: Run in another process, which has no module of this test.
@@ -48,7 +48,8 @@ def test_a_network_of_torch_is_evaluated_the_same_with_any_number_of_jobs():
     generator = torch.Generator().manual_seed(0)
     X = torch.randn(40, 4, generator=generator).numpy()
     y = (X[:, 1] > 0).astype(int)
-    network = E2EFSClassifier(1, network=lambda n_in, n_out: torch.nn.Linear(n_in, n_out))
+    short = Training(warmup_steps=20, ramp_steps=100, refinement_epochs=2)
+    network = E2EFSClassifier(1, network=lambda n_in, n_out: torch.nn.Linear(n_in, n_out), training=short)
     one, two = (evaluate(network, X, y, cv=2, n_random=1, n_permutations=0, n_jobs=n) for n in (1, 2))
     assert one.score == two.score
     assert one.fold_share.tolist() == two.fold_share.tolist() == [0.0, 1.0, 0.0, 0.0]

@@ -199,9 +199,8 @@ class TorchEngine:
             optimizer = torch.optim.Adam(decays, schedule.learning_rate, betas, schedule.epsilon, fused=True)
 
             def tell(report: StepReport, optimizer: torch.optim.Optimizer = optimizer) -> None:
-                if report.n_refined > 0:
-                    for group in optimizer.param_groups:
-                        group["weight_decay"] = 2.0 * schedule.refinement_l2 if group["decays"] else 0.0
+                for group in optimizer.param_groups if report.n_refined > 0 else ():
+                    group["weight_decay"] = 2.0 * schedule.refinement_l2 if group["decays"] else 0.0
                 if progress is not None:
                     progress(report.step, report.n_alive, report.n_refined)
 
@@ -212,10 +211,8 @@ class TorchEngine:
                 optimizer=lambda _, optimizer=optimizer: optimizer,
                 batch_size=min(schedule.batch_size, problem.n_samples),
                 **schedule_of(rule),
-                selection_steps=schedule.selection_steps,
-                refinement_steps=schedule.refinement_steps,
+                **{name: getattr(schedule, name) for name in ("selection_steps", "refinement_steps", "average")},
                 refinement_rates=[rate / schedule.learning_rate for rate in schedule.refinement_rates],
-                average=schedule.average,
                 seed=seed + start,
                 callbacks=[tell],
             )

@@ -39,7 +39,8 @@ def test_the_table_says_when_nothing_differs_and_the_page_corrects_its_intervals
     assert "No method is significantly worse than the best (corrected t test over folds, Holm over 3 pairs)." in words
     assert "*" not in words
     assert "sfs+dfs" in words
-    assert "splits that share training rows" in (tmp_path / "tamiz-compare-small" / "report.html").read_text()
+    page = (tmp_path / "tamiz-compare-small" / "report.html").read_text()
+    assert "by the number of rows, and by what splits vary beyond it" in page
 
 
 def test_a_sparse_table_leaves_out_what_cannot_read_it(tamiz, tmp_path, small_frame):

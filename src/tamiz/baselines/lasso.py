@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +11,7 @@ import sklearn
 from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.fixes import parse_version
+from sklearn.utils.sparsefuncs import min_max_axis
 
 from tamiz.baselines.base import BaselineSelector
 
@@ -25,75 +25,6 @@ _INTERCEPT_SCALING = 10.0
 _L1 = {"l1_ratio": 1.0} if parse_version(sklearn.__version__) >= parse_version("1.8") else {"penalty": "l1"}
 
 
-class PathPoint(NamedTuple):
-    """Solution at one penalty: which features are alive, and |gradient| of the loss, for those alive the penalty itself."""
-
-    penalty: float
-    alive: np.ndarray
-    gradient: np.ndarray
-    n_sweeps: int
-
-
-#: Fits the given columns only: penalty, indices of columns -> alive among them, gradient of all, sweeps.
-Fit = Callable[[float, np.ndarray], tuple[np.ndarray, np.ndarray, int]]
-
-
-def solve(fit: Fit, penalty: float, n_features: int, above: PathPoint | None = None) -> PathPoint:
-    """Fit at one penalty the columns that can be alive, by the strong rule of Tibshirani et al. (2012).
-
-    Between two penalties a gradient hardly ever grows by more than they differ, so columns of a gradient below
-    2 new - old are left out; that none of them should have come in is checked, and corrected, afterwards.
-    """
-    candidates = np.ones(n_features, dtype=bool)
-    if above is not None:
-        candidates = above.alive | (above.gradient >= 2.0 * penalty - above.penalty)
-    while True:
-        columns = np.flatnonzero(candidates)
-        alive = np.zeros(n_features, dtype=bool)
-        alive[columns], gradient, n_sweeps = fit(penalty, columns)
-        missed = ~candidates & (gradient > penalty * (1.0 + 1e-3))
-        if not missed.any():
-            return PathPoint(penalty, alive, gradient, n_sweeps)
-        candidates |= missed
-
-
-def search_path(fit: Fit, largest: float, n_features: int, wanted: int) -> list[PathPoint]:
-    """Solve points of the path in falling order of penalty; the last one has ``wanted`` alive, or the most below that."""
-    points = [solve(fit, largest, n_features)]
-    while points[-1].alive.sum() < wanted:
-        if points[-1].penalty < _SMALLEST_SHARE * largest:
-            return points
-        points.append(solve(fit, points[-1].penalty * _RATIO, n_features, points[-1]))
-    if points[-1].alive.sum() == wanted or len(points) == 1:
-        return points
-    too_many = points.pop()
-    for _ in range(_BISECTIONS):
-        middle = solve(fit, float(np.sqrt(points[-1].penalty * too_many.penalty)), n_features, points[-1])
-        if middle.alive.sum() > wanted:
-            too_many = middle
-        else:
-            points.append(middle)
-            if middle.alive.sum() == wanted:
-                break
-    return points
-
-
-def entry_penalties(points: list[PathPoint]) -> np.ndarray:
-    """Find the penalty at which each feature entered for good; for those outside, how near they are to entering.
-
-    A feature is outside as long as its gradient is below the penalty, so its gradient at the last point at which it
-    was outside tells where, before the next point, it came in. Those outside at the end get their gradient there,
-    which is below the last penalty: one scale for both.
-    """
-    scores = np.full(points[0].alive.size, points[0].penalty)
-    for here, below in zip(points, [*points[1:], None], strict=True):
-        lowest = 0.0 if below is None else below.penalty
-        outside = ~here.alive
-        highest = np.nextafter(here.penalty, 0.0)
-        scores[outside] = np.clip(here.gradient[outside], lowest, max(highest, lowest))
-    return scores
-
-
 def _without_offset(X: Any) -> Any:
     """Centre the columns, so that none replaces the intercept, which liblinear penalises.
 
@@ -102,59 +33,13 @@ def _without_offset(X: Any) -> Any:
     if not sp.issparse(X):
         centre = X.mean(axis=0, dtype=np.float64)
         return np.where(np.ptp(X, axis=0) > 0, X - centre, 0.0)
-    constant = np.asarray(X.max(axis=0).todense()).ravel() == np.asarray(X.min(axis=0).todense()).ravel()
-    return X @ sp.diags_array((~constant).astype(X.dtype)).tocsc()
+    low, high = min_max_axis(X, axis=0)
+    return X @ sp.diags_array((low < high).astype(X.dtype)).tocsc()
 
 
-def _regression_fit(X: Any, y: np.ndarray, max_iter: int) -> tuple[Fit, float]:
-    """Make a fit of 1/(2N) |y - Xw - b|^2 + penalty |w|_1, and the penalty from which on nothing is alive."""
-    X = _without_offset(X)
-
-    def gradient(residual: np.ndarray) -> np.ndarray:
-        return np.abs(X.T @ residual) / y.size
-
-    def fit(penalty: float, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-        if columns.size == 0:
-            return np.zeros(0, dtype=bool), gradient(y - y.mean()), 1
-        model = linear_model.Lasso(alpha=penalty, max_iter=max_iter).fit(X[:, columns], y)
-        return model.coef_ != 0, gradient(y - model.predict(X[:, columns])), int(model.n_iter_)
-
-    return fit, float(gradient(y - y.mean()).max())
-
-
-def _classification_fit(X: Any, codes: np.ndarray, max_iter: int, seed: Any) -> tuple[Fit, float]:
-    """Make a fit of the mean logistic loss + penalty |w|_1; several classes one against the rest."""
-    X = _without_offset(X)
-    n_classes = int(codes.max()) + 1
-    targets = [codes == c for c in (range(n_classes) if n_classes > 2 else [1])]
-
-    def gradient(probabilities: list[np.ndarray]) -> np.ndarray:
-        pulls = [np.abs(X.T @ (p - t)) for p, t in zip(probabilities, targets, strict=True)]
-        return np.max(pulls, axis=0) / codes.size
-
-    def fit(penalty: float, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-        alive, probabilities, n_sweeps = np.zeros(columns.size, dtype=bool), [], 1
-        # One column at least, so that there is something to fit; if it is not a candidate it stays out.
-        part = X[:, columns] if columns.size else X[:, :1]
-        for target in targets:
-            model = linear_model.LogisticRegression(
-                **_L1,
-                solver="liblinear",
-                C=1.0 / (penalty * codes.size),
-                intercept_scaling=_INTERCEPT_SCALING,
-                max_iter=max_iter,
-                random_state=seed,
-            ).fit(part, target)
-            alive |= model.coef_[0, : columns.size] != 0
-            probabilities.append(model.predict_proba(part)[:, 1])
-            n_sweeps = max(n_sweeps, int(model.n_iter_.max()))
-        return alive, gradient(probabilities), n_sweeps
-
-    # liblinear penalises the intercept too: nothing is alive beyond the largest gradient with the intercept at zero
-    # or where it would be without penalty, whichever is larger.
-    even = gradient([np.full(codes.size, 0.5) for _ in targets]).max()
-    settled = gradient([np.full(codes.size, target.mean()) for target in targets]).max()
-    return fit, float(max(even, settled))
+def _gradient(X: Any, residuals: list[np.ndarray]) -> np.ndarray:
+    """Compute the largest |gradient| of the loss by the weight of each feature, given the residuals of each model."""
+    return np.max([np.abs(X.T @ residual) for residual in residuals], axis=0) / X.shape[0]
 
 
 class Lasso(BaselineSelector):
@@ -219,26 +104,76 @@ class Lasso(BaselineSelector):
     nested = "each"
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
+        X, wanted = _without_offset(X), self.n_features_to_select_
+        targets = [y]
         if self.task_ == "classification":
-            fit, largest = _classification_fit(X, y, self.max_iter, self.random_state)
-        else:
-            fit, largest = _regression_fit(X, y, self.max_iter)
+            n_classes = self.classes_.size
+            targets = [(y == c).astype(np.float64) for c in (range(n_classes) if n_classes > 2 else [1])]
+        largest = _gradient(X, [target - target.mean() for target in targets]).max()
+        if self.task_ == "classification":
+            # liblinear penalises the intercept too: nothing is alive beyond the largest gradient with the intercept at zero
+            # or where it would be without penalty, whichever is larger.
+            largest = max(largest, _gradient(X, [target - 0.5 for target in targets]).max())
+        self.penalty_, self.n_alive_, self.n_solves_, self.n_iter_ = 0.0, 0, 0, 1
         if largest <= 0:  # no column varies with the target at all
-            self.penalty_, self.n_alive_, self.n_solves_, self.n_iter_ = 0.0, 0, 0, 1
             return np.zeros(X.shape[1])
-        points = search_path(fit, largest, X.shape[1], self.n_features_to_select_)
-        self.penalty_ = points[-1].penalty
-        self.n_alive_ = int(np.count_nonzero(points[-1].alive))
-        self.n_solves_ = len(points)
-        self.n_iter_ = points[-1].n_sweeps
-        if self.n_alive_ != self.n_features_to_select_:
+        scores, alive = np.full(X.shape[1], largest), np.ones(X.shape[1], dtype=bool)
+        gradient, penalty, too_small, n_left = scores, float(largest), 0.0, _BISECTIONS
+        while True:
+            # By the strong rule of Tibshirani et al. (2012): a gradient hardly ever grows by more than the penalties differ.
+            candidates = alive | (gradient >= 2.0 * penalty - self.penalty_)
+            candidates[gradient.argmax()] = True  # so that there is something to fit
+            found, pulls, n_sweeps = self._fit_at(penalty, X, targets, candidates)
+            if found.sum() > wanted and self.n_solves_:
+                too_small = penalty
+            else:
+                alive, gradient = found, pulls
+                # A feature is out as long as its gradient is below the penalty: the one that it had when it was last out tells
+                # where, before this point, it came in.
+                scores = np.where(alive, np.maximum(scores, penalty), np.minimum(gradient, np.nextafter(penalty, 0.0)))
+                self.penalty_, self.n_alive_, self.n_iter_ = penalty, int(alive.sum()), n_sweeps
+                self.n_solves_ += 1
+            ended = n_left == 0 if too_small else penalty < _SMALLEST_SHARE * largest
+            if self.n_alive_ >= wanted or ended:
+                break
+            n_left -= too_small > 0
+            penalty = float(np.sqrt(self.penalty_ * too_small)) if too_small else penalty * _RATIO
+        if self.n_alive_ != wanted:
             warnings.warn(
-                f"No penalty keeps exactly {self.n_features_to_select_} features alive; {self.n_alive_} are, and the "
+                f"No penalty keeps exactly {wanted} features alive; {self.n_alive_} are, and the "
                 "next to enter complete the selection. Ask for fewer features, or scale the columns first.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        return entry_penalties(points)
+        return scores
+
+    def _fit_at(
+        self, penalty: float, X: Any, targets: list[np.ndarray], candidates: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, int]:
+        """Fit a model to each target on the candidates; return what is alive in any, the gradient of all, and the sweeps."""
+        alive, residuals, n_sweeps = np.zeros(X.shape[1], dtype=bool), [], 1
+        columns = np.flatnonzero(candidates)
+        part = X[:, columns]
+        for target in targets:
+            if self.task_ == "regression":
+                model = linear_model.Lasso(alpha=penalty, max_iter=self.max_iter).fit(part, target)
+                expected = model.predict(part)
+            else:
+                model = linear_model.LogisticRegression(
+                    **_L1,
+                    solver="liblinear",
+                    C=1.0 / (penalty * target.size),
+                    intercept_scaling=_INTERCEPT_SCALING,
+                    max_iter=self.max_iter,
+                    random_state=self.random_state,
+                ).fit(part, target)
+                expected = model.predict_proba(part)[:, 1]
+            alive[columns] |= model.coef_.ravel() != 0
+            residuals.append(target - expected)
+            n_sweeps = max(n_sweeps, int(np.max(model.n_iter_)))
+        gradient = _gradient(X, residuals)
+        missed = ~candidates & (gradient > penalty * (1.0 + 1e-3))
+        return self._fit_at(penalty, X, targets, candidates | missed) if missed.any() else (alive, gradient, n_sweeps)
 
     def _selection_facts(self) -> dict[str, Any]:
         return {"n_steps": self.n_solves_, "converged": self.n_alive_ == self.n_features_to_select_}

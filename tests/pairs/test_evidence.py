@@ -45,8 +45,8 @@ def test_a_column_that_changes_the_spread_only_is_taken_out_of_the_spread():
     basis, target = prepare(X, random.normal(size=400) * (0.3 + X[:, 4] ** 2))
     tests = Judge(basis, target.weights)
     assert tests.columns(residuals_of(target).sizes()).argmin() == 4
-    residuals, rescaled = additive_residuals(basis, target, tests.columns)
-    assert residuals.fitted.size == 0
+    residuals, rescaled, fitted = additive_residuals(tests, target, tests.columns(residuals_of(target)), 10)
+    assert fitted.size == 0
     assert rescaled is None
     assert stats.spearmanr(residuals.scale, np.abs(X[:, 4])).statistic < -0.9  # noisy rows count less
     assert tests.columns(residuals.sizes())[4] > 0.2 * tests.columns(residuals_of(target).sizes())[4]
@@ -57,9 +57,10 @@ def test_evidence_of_a_pair_is_the_score_test_of_its_products_in_an_additive_log
     X = random.normal(size=(1000, 2))
     y = (random.random(1000) < 1 / (1 + np.exp(-2 * X.sum(axis=1) - 1.5 * X[:, 0] * X[:, 1]))).astype(int)
     basis, target = prepare(X, y)
-    residuals, _ = additive_residuals(basis, target, Judge(basis, target.weights).columns)
-    assert set(residuals.fitted) == {0, 1}
-    (log_p,), (strength,), component = Judge(basis, target.weights).pairs(np.array([[0, 1]]), residuals)
+    tests = Judge(basis, target.weights)
+    residuals, _, fitted = additive_residuals(tests, target, tests.columns(residuals_of(target)), 2)
+    assert set(fitted) == {0, 1}
+    (log_p,), (strength,), component = tests.pairs(np.array([[0, 1]]), residuals)
     main = np.concatenate([finer_functions(basis, j, target.weights) for j in (0, 1)]).T.astype(float)
     p = LogisticRegression(C=1.0, max_iter=1000, tol=1e-8).fit(main, y).predict_proba(main)[:, 1].clip(0.02, 0.98)
     root = np.sqrt(p * (1 - p))

@@ -217,8 +217,8 @@ def _search_full(
         orders = np.stack([random.permutation(len(target.values)) for _ in range(count)])
         smallest_alone = [judge.columns(alone, orders[start : start + 25]) for start in range(0, count, 25)]
         found.marginal_tail = fit_tail(np.concatenate(smallest_alone), found.n_usable)
-    residuals, rescaled = additive_residuals(basis, target, judge.columns, found.marginal_log_p)
-    found.fitted, n_tests = residuals.fitted, found.n_tests
+    residuals, rescaled, found.fitted = additive_residuals(judge, target, found.marginal_log_p, basis.n_columns)
+    n_tests = found.n_tests
     if n_tests == 0:
         return found
     blocks, n_kept = split(basis), min(int(np.clip(basis.n_columns, MIN_JUDGED, 1000)), n_tests)
@@ -231,7 +231,7 @@ def _search_full(
 
     wanted = 20 if n_permutations == "auto" else n_permutations
     best = search([residuals], 0.0, 1.0 / (wanted + 1), "pairs")[0]
-    found.pairs = pairs_to_judge(best, n_tests, residuals.fitted)
+    found.pairs = pairs_to_judge(best, n_tests, found.fitted)
     log_p, strength, component = judge.pairs(found.pairs, residuals)
     smallest: list[float] = []
     while len(smallest) < wanted:
@@ -239,7 +239,7 @@ def _search_full(
         replicates = [residuals.replicate(random) for _ in range(count)]
         begin, end = (len(smallest) + 1) / (wanted + 1), (len(smallest) + count + 1) / (wanted + 1)
         for replicate, best_without in zip(replicates, search(replicates, begin, end, "permutations")):
-            without_effect = judge.pairs(pairs_to_judge(best_without, n_tests, residuals.fitted), replicate)[0]
+            without_effect = judge.pairs(pairs_to_judge(best_without, n_tests, found.fitted), replicate)[0]
             smallest.append(float(without_effect.min(initial=0.0)))
         if n_permutations == "auto" and len(smallest) == wanted < 100:
             corrected = fit_tail(np.array(smallest), n_tests).log_corrected(log_p.min(initial=0.0))
@@ -312,7 +312,7 @@ def _search_sketch(
     strong = np.sort(np.argsort(marginal, kind="stable")[:_SKETCH_FITTED])
     basis = make_basis(table, target.weights, degree=degree, columns=strong)
     judge = Judge(basis, target.weights)
-    residuals, _ = additive_residuals(basis, target, judge.columns, n_tests=table.n_columns)
+    residuals, _, fitted = additive_residuals(judge, target, judge.columns(alone), table.n_columns)
 
     weighted = residuals.values * residuals.scale
     n_rows = int(np.clip(_SKETCH_PRODUCTS / table.n_columns**2, _SKETCH_ROWS, table.n_samples))
@@ -323,7 +323,7 @@ def _search_sketch(
     tell = lambda share: progress(0.2 + 0.7 * share, "sketch")  # noqa: E731
     best = search_all(split(basis), weighted[None, :, rows], variance, table.n_columns, n_kept, n_threads, tell)[0]
     found = Evidence(marginal, degrees)
-    found.fitted, found.pairs, n_tests = strong[residuals.fitted], best.pairs(), found.n_tests
+    found.fitted, found.pairs, n_tests = strong[fitted], best.pairs(), found.n_tests
     columns = np.unique(found.pairs)
     basis = make_basis(table, target.weights, degree=degree, columns=columns, n_threads=n_threads)
     found.judged = Judge(basis, target.weights).pairs(np.searchsorted(columns, found.pairs), residuals)

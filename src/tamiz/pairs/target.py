@@ -6,9 +6,8 @@ without effect.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -219,15 +218,6 @@ class PairTarget:
     classes: np.ndarray | None
     weights: np.ndarray
 
-    @property
-    def n_informative(self) -> float:
-        """Number of rows of balanced classes that are as informative as these."""
-        n_rows = len(self.values)
-        if self.classes is None:
-            return float(n_rows)
-        shares = np.bincount(self.values.astype(int), weights=self.weights, minlength=len(self.classes))
-        return float(n_rows * min(1.0, len(shares) * shares.min()))
-
 
 def read_target(y: Any, sample_weight: Any, n_samples: int, task: str = "auto") -> PairTarget:
     """Check a target and its weights, and find out its task.
@@ -288,8 +278,6 @@ class PairResiduals:
         additive model (the expected standard deviation of a class, the inverse of it for numbers); mean square 1.
     main_scale : ndarray of shape (n_samples,)
         The square root of the information alone.
-    fitted : ndarray of int
-        Columns in the additive model.
     probabilities : ndarray of shape (n_samples, n_classes) or None, default=None
         What the additive model expects; None without one, and for a regression.
     design : ndarray of shape (n_samples, n_functions) or None, default=None
@@ -301,40 +289,40 @@ class PairResiduals:
     values: np.ndarray
     scale: np.ndarray
     main_scale: np.ndarray
-    fitted: np.ndarray
     probabilities: np.ndarray | None = None
     design: np.ndarray | None = None
     log_likelihood: float = 0.0
 
-    @cached_property
-    def leverage_weights(self) -> np.ndarray:
-        """Factors of squared leverages: excess kurtosis of each row, or 1 if rows may be permuted."""
-        if self.probabilities is None:
-            return np.ones(self.values.shape[1])
-        # The squared length of the standardised error of a row in class c is 1 / p_c - 1.
-        shares, n_targets = self.probabilities, self.probabilities.shape[1] - 1
-        return ((1 - shares) ** 2 / shares).sum(axis=1) - n_targets**2 - 2 * n_targets
-
-    def null_variance(self, rank: np.ndarray, leverage: np.ndarray) -> np.ndarray:
-        """Compute the variance of the evidence of a test without effect.
+    def log_p(self, statistic: np.ndarray, rank: np.ndarray, white: np.ndarray) -> np.ndarray:
+        """Compute the natural logarithm of the p value of tests.
 
         Parameters
         ----------
-        rank : ndarray
-            Rank of the projection of each test.
-        leverage : ndarray
-            Sum of its squared leverages, each times ``leverage_weights``.
+        statistic : ndarray of shape (..., n_tests)
+            What each test explains, from 0 to the smaller of its rank and the number of residuals.
+        rank : ndarray of int, shape (n_tests,)
+            Number of its functions.
+        white : ndarray of shape (n_tests, n_functions, n_samples)
+            These functions, orthonormal.
         """
         n_targets, n_rows = self.values.shape
-        if self.probabilities is not None:  # residuals are drawn from the model, row by row
-            return (2.0 * n_targets * np.asarray(rank, dtype=np.float64) + leverage) / n_rows**2
-        target = float((((self.values**2).sum(axis=0) / n_rows) ** 2).sum())
-        return permutation_variance(rank, leverage, n_targets, target, n_rows)
+        leverages = np.einsum("tkn,tkn->tn", white, white) ** 2
+        if self.probabilities is None:  # rows may be permuted
+            target = float((((self.values**2).sum(axis=0) / n_rows) ** 2).sum())
+            leverage = leverages @ np.ones(n_rows, dtype=np.float32)
+            variance = permutation_variance(rank, leverage, n_targets, target, n_rows)
+        else:
+            # Residuals are drawn from the model, row by row. A leverage counts with the excess kurtosis of its row: the squared
+            # length of the standardised error of a row in class c is 1 / p_c - 1.
+            shares, n_errors = self.probabilities, self.probabilities.shape[1] - 1
+            excess = ((1 - shares) ** 2 / shares).sum(axis=1) - n_errors**2 - 2 * n_errors
+            variance = (2.0 * n_targets * rank + leverages @ excess.astype(np.float32)) / n_rows**2
+        return log_p_values(statistic, rank, variance, n_targets, n_rows)
 
     def sizes(self) -> PairResiduals:
         """Turn the sizes of the residuals of a regression into residuals, to test the spread."""
         values = _whitened(_normal_scores(np.abs(self.values[0])))
-        return PairResiduals(values, self.scale / self.main_scale, np.ones(values.shape[1]), self.fitted)
+        return PairResiduals(values, self.scale / self.main_scale, np.ones(values.shape[1]))
 
     def replicate(self, random: np.random.Generator) -> PairResiduals:
         """Draw residuals as they would be without any pair.
@@ -344,14 +332,13 @@ class PairResiduals:
         from the model.
         """
         if self.probabilities is None:
-            values = self.values[:, random.permutation(self.values.shape[1])]
-            return PairResiduals(values, self.scale, self.main_scale, self.fitted)
+            return replace(self, values=self.values[:, random.permutation(self.values.shape[1])])
         bounds = np.cumsum(self.probabilities, axis=1)[:, :-1]
         codes = (random.random(len(bounds))[:, None] > bounds).sum(axis=1)
         values = _whitened(_class_errors(codes, self.probabilities), self.scale)
         if len(values) < len(self.values):  # a rare class was not drawn
             return self.replicate(random)
-        return PairResiduals(values, self.scale, self.main_scale, self.fitted, self.probabilities)
+        return replace(self, values=values)
 
 
 def _whitened(raw: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
@@ -386,7 +373,6 @@ def _class_errors(codes: np.ndarray, shares: np.ndarray) -> np.ndarray:
 def residuals_of(
     target: PairTarget,
     design: np.ndarray | None = None,
-    fitted: np.ndarray | None = None,
     spread: np.ndarray | None = None,
     any_scale: bool = False,
 ) -> PairResiduals:
@@ -398,8 +384,6 @@ def residuals_of(
         The target.
     design : ndarray of shape (n_samples, n_functions) or None, default=None
         Functions of the columns in the model; None is a model without columns.
-    fitted : ndarray of int or None, default=None
-        Which columns these are.
     spread : ndarray of shape (n_samples, n_spread_functions) or None, default=None
         Functions of further columns, which change the spread of a numeric target only.
     any_scale : bool, default=False
@@ -411,7 +395,6 @@ def residuals_of(
     >>> np.round(np.abs(found.values), 6).tolist(), found.scale.tolist()
     ([[1.0, 1.0, 1.0, 1.0]], [1.0, 1.0, 1.0, 1.0])
     """
-    columns = np.empty(0, dtype=np.int64) if fitted is None else fitted
     weights, n_rows = target.weights, len(target.values)
     probabilities = None
     if target.classes is None:
@@ -433,7 +416,7 @@ def residuals_of(
     likelihood = 0.0 if fit is None else _log_likelihood(target, fit)
     white = _whitened(errors, None if probabilities is None else scale)
     scale = scale / np.sqrt(np.mean(scale**2))
-    return PairResiduals(white, scale, main_scale, columns, probabilities, design, likelihood)
+    return PairResiduals(white, scale, main_scale, probabilities, design, likelihood)
 
 
 def _log_likelihood(target: PairTarget, fit: np.ndarray) -> float:
@@ -519,12 +502,8 @@ def _class_probabilities(design: np.ndarray, codes: np.ndarray, weights: np.ndar
 
 
 def additive_residuals(
-    basis: Basis,
-    target: PairTarget,
-    log_p_of: Callable[[PairResiduals], np.ndarray],
-    marginal_log_p: np.ndarray | None = None,
-    n_tests: int | None = None,
-) -> tuple[PairResiduals, PairResiduals | None]:
+    judge: Judge, target: PairTarget, log_p: np.ndarray, n_tests: int
+) -> tuple[PairResiduals, PairResiduals | None, np.ndarray]:
     """Fit an additive model by forward selection; compute its residuals, on the given and on the best monotone scale.
 
     Columns whose own evidence, given those in the model, is significant after a correction for the number of columns come in,
@@ -534,50 +513,52 @@ def additive_residuals(
 
     Parameters
     ----------
-    basis : Basis
-        The functions of all columns.
+    judge : Judge
+        The tests of the columns.
     target : PairTarget
         The target.
-    log_p_of : callable
-        Takes residuals and returns the logarithm of the p value of each column.
-    marginal_log_p : ndarray of shape (n_columns,) or None, default=None
-        What it returns for residuals without a model, if that is known.
-    n_tests : int or None, default=None
-        Number of columns to correct for; None is that of the basis.
+    log_p : ndarray of shape (n_columns,)
+        Logarithm of the p value of each column without a model.
+    n_tests : int
+        Number of columns to correct for.
 
     Returns
     -------
-    tuple of PairResiduals
-        The second is None where fewer than two columns are in the model.
+    residuals : PairResiduals
+        On the given scale.
+    rescaled : PairResiduals or None
+        On the best monotone scale; None where fewer than two columns are in the model.
+    fitted : ndarray of int
+        Columns in the model.
     """
     residuals = residuals_of(target)
-    n_classes = 2 if target.classes is None else len(target.classes)
-    room = target.n_informative / (_ROWS_PER_COEFFICIENT * (n_classes - 1))
+    n_informative, n_errors = float(len(target.values)), 1
+    if target.classes is not None:  # number of rows of balanced classes that are as informative as these
+        shares = np.bincount(target.values.astype(int), weights=target.weights, minlength=len(target.classes))
+        n_informative, n_errors = n_informative * min(1.0, len(shares) * shares.min()), len(shares) - 1
+    room = n_informative / (_ROWS_PER_COEFFICIENT * n_errors)
     degree = max(1, int(room / _COLUMNS_WITH_ROOM))
-    limit = np.log(0.05 / max(1, basis.n_columns if n_tests is None else n_tests))
-    log_p = log_p_of(residuals) if marginal_log_p is None else marginal_log_p
+    limit = np.log(0.05 / max(1, n_tests))
     columns: dict[str, list[int]] = {"mean": [], "spread": []}
     functions: dict[str, list[np.ndarray]] = {"mean": [], "spread": []}
     part = "mean"
     while True:
         taken = columns["mean"] + (columns["spread"] if part == "spread" else [])
         free = room - len(functions[part])
-        chosen, added = _choose(basis, target.weights, log_p, taken, limit, free, degree)
+        chosen, added = _choose(judge.basis, target.weights, log_p, taken, limit, free, degree)
         if chosen:
             columns[part] += chosen
             functions[part] += added
         elif part == "spread" or target.classes is not None:
             break
         stacked = [np.stack(functions[name], axis=1) if functions[name] else None for name in ("mean", "spread")]
-        fitted = np.array(columns["mean"], dtype=np.int64)
         if chosen:
-            residuals = residuals_of(target, stacked[0], fitted, stacked[1])
+            residuals = residuals_of(target, *stacked)
         # After a column of the spread the mean is looked at again; without any candidate for the mean, the spread.
         part = "mean" if chosen else "spread"
-        log_p = log_p_of(residuals if part == "mean" else residuals.sizes())
-    if len(columns["mean"]) < 2:
-        return residuals, None
-    return residuals, residuals_of(target, stacked[0], fitted, stacked[1], any_scale=True)
+        log_p = judge.columns(residuals if part == "mean" else residuals.sizes())
+    fitted = np.array(columns["mean"], dtype=np.int64)
+    return residuals, residuals_of(target, *stacked, any_scale=True) if fitted.size > 1 else None, fitted
 
 
 def _choose(
@@ -694,16 +675,12 @@ class Judge:
             off[np.arange(off.shape[1]) < degrees[:, None]] = functions * scale
             off -= (off @ constant)[:, :, None] * constant
             grams = (off @ off.transpose(0, 2, 1)).astype(np.float64)
-            values, vectors = np.linalg.eigh(grams)
             total = np.trace(grams, axis1=1, axis2=2) / np.maximum(degrees, 1)
-            kept = values > np.maximum(_SMALLEST_SHARE * total, 1e-9)[:, None]
-            inverse = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
-            white = (vectors * inverse[:, None, :]).transpose(0, 2, 1).astype(np.float32) @ off
+            whiten, rank = _whitener(grams, np.maximum(_SMALLEST_SHARE * total, 1e-9)[:, None])
+            white = whiten.astype(np.float32) @ off
             inner = (white @ stacked.T.astype(np.float32)).astype(np.float64)
             explained = (inner**2).sum(axis=1).reshape(len(columns), n_orders, n_targets).sum(axis=2)
-            rank = kept.sum(axis=1)
-            variance = residuals.null_variance(rank, _leverages(white, residuals.leverage_weights))
-            result[columns] = log_p_values(explained / n_rows, rank[:, None], variance[:, None], n_targets, n_rows)
+            result[columns] = residuals.log_p((explained / n_rows).T, rank, white).T
         return result[:, 0] if orders is None else result.min(axis=0)
 
 
@@ -713,6 +690,14 @@ def _stack(functions: list[np.ndarray]) -> np.ndarray:
     for place, one in enumerate(functions):
         stacked[place, : len(one)] = one
     return stacked
+
+
+def _whitener(grams: np.ndarray, smallest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Compute the matrices that make functions of these inner products orthonormal, and the number of them that are left."""
+    values, vectors = np.linalg.eigh(grams)
+    kept = values > smallest
+    inverse = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
+    return (vectors * inverse[:, None, :]).transpose(0, 2, 1), kept.sum(axis=1)
 
 
 def _judge_batch(
@@ -750,15 +735,10 @@ def _judge_batch(
     left = total - crossed - crossed.transpose(0, 2, 1) + coefficients.transpose(0, 2, 1) @ design @ coefficients
     inner = inner[:, :n_products] - coefficients.transpose(0, 2, 1) @ inner[:, n_products:]
     smallest = _SMALLEST_SHARE * np.einsum("mdd->m", total)[:, None] / n_products
-    values, vectors = np.linalg.eigh(left)
-    kept = values > smallest
-    inverse = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
-    whiten = (vectors * inverse[:, None, :]).transpose(0, 2, 1)
+    whiten, rank = _whitener(left, smallest)
     statistic = ((whiten @ inner) ** 2).sum(axis=(1, 2)) / n_rows
     off = np.concatenate([whiten, -whiten @ coefficients.transpose(0, 2, 1)], axis=2).astype(np.float32)
-    leverage = _leverages(off @ features, residuals.leverage_weights)
-    rank = kept.sum(axis=1)
-    log_p = log_p_values(statistic, rank, residuals.null_variance(rank, leverage), n_targets, n_rows)
+    log_p = residuals.log_p(statistic, rank, off @ features)
     size = np.einsum("mdd->md", left)
     if shape[4] and n_products > 1:
         # The product of both columns alone, with one degree of freedom: the better of both tests, of which the product, the
@@ -767,15 +747,9 @@ def _judge_batch(
         product = (
             features[:, :1] - coefficients[:, :, :1].transpose(0, 2, 1).astype(np.float32) @ features[:, n_products:]
         )
-        one = (first[:, 0] > 0).astype(int)
-        variance = residuals.null_variance(one, _leverages(first[:, :, None] * product, residuals.leverage_weights))
-        alone = log_p_values((first**2 * inner[:, 0] ** 2).sum(axis=1) / n_rows, one, variance, n_targets, n_rows)
+        explained = (first**2 * inner[:, 0] ** 2).sum(axis=1) / n_rows
+        alone = residuals.log_p(explained, (first[:, 0] > 0).astype(int), first[:, :, None] * product)
         log_p = np.minimum(np.minimum(log_p - np.log(1 - _PRODUCT_SHARE), alone - np.log(_PRODUCT_SHARE)), 0.0)
     strongest = ((inner**2).sum(axis=2) / np.where(size > smallest, size, np.inf)).argmax(axis=1)
     component = np.stack([strongest // shape[2], strongest % shape[2]], axis=1)
     return log_p, np.sqrt(np.clip(statistic / max(n_targets, 1), 0.0, 1.0)), component
-
-
-def _leverages(white: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weighted sum of squared leverages of each test; features are orthonormal, (tests, features, rows)."""
-    return np.einsum("tkn,tkn->tn", white, white) ** 2 @ weights.astype(np.float32)

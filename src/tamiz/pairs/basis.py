@@ -256,14 +256,13 @@ def category_functions(codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return _orthonormal((pooled[:, None] == np.arange(n_own + 1)).astype(np.float64), weights)
 
 
-def _group_functions(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    out = np.zeros((1, len(values)), dtype=np.float32)
-    ranked = [
-        out[0].astype(np.float64)
-        for member in values.T
-        if polynomials(np.ascontiguousarray(member), np.argsort(member), weights, 1, out)
-    ]
-    return _orthonormal(np.stack(ranked, axis=1), weights) if ranked else np.empty((0, len(values)))
+def _joint_functions(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Compute contrasts of a categorical column, or functions of the span of the ranks of a group."""
+    if values.shape[1] == 1:
+        return category_functions(values[:, 0], weights)
+    out = np.empty(values.T.shape, dtype=np.float32)
+    ranked = out[: write_polynomials(np.ascontiguousarray(values.T), weights, 1, out).sum()]
+    return _orthonormal(ranked.T.astype(np.float64), weights)
 
 
 def make_basis(
@@ -313,23 +312,18 @@ def make_basis(
     def fill(start: int) -> tuple[int, int]:
         part = slice(start, min(start + block, len(wanted)))
         out, counts = functions[room[start] : room[part.stop]], degrees[part]
-        if single[part].all():
-            values = table.values[:, table.first_inputs[wanted[part]]]
-            values = np.ascontiguousarray((values.toarray() if sp.issparse(values) else values).T)
-            counts[:] = write_polynomials(values, weights, degree, out)
-        else:
-            place = 0
-            for index, column in enumerate(wanted[part]):
-                values = table.column(column)
-                if single[start + index]:
-                    values = np.ascontiguousarray(values[:, 0].astype(table.values.dtype))
-                    counts[index] = polynomials(values, np.argsort(values), weights, degree, out[place:])
-                else:
-                    is_group = values.shape[1] > 1
-                    found = _group_functions(values, weights) if is_group else category_functions(values[:, 0], weights)
-                    counts[index] = len(found)
-                    out[place : place + len(found)] = found
-                place += counts[index]
+        alone = single[part]
+        values = table.values[:, table.first_inputs[wanted[part][alone]]]
+        values = np.ascontiguousarray((values.toarray() if sp.issparse(values) else values).T)
+        counts[alone] = write_polynomials(values, weights, degree, out)
+        if not alone.all():
+            own = iter(np.split(out[: counts.sum()].copy(), np.cumsum(counts[alone])[:-1]))
+            found = [
+                next(own) if is_alone else _joint_functions(table.column(column), weights)
+                for column, is_alone in zip(wanted[part], alone)
+            ]
+            counts[:] = [len(functions) for functions in found]
+            out[: counts.sum()] = np.concatenate(found)
         if counts.any():
             fourth = np.square(np.square(out[: counts.sum()])).mean(axis=1)
             kurtosis[part][counts > 0] = np.maximum.reduceat(fourth, (np.cumsum(counts) - counts)[counts > 0])

@@ -248,9 +248,9 @@ class Best:
             self.z, self.i, self.j = z[order], i[order], j[order]
 
     def merge_columns(self, columns: np.ndarray, z: np.ndarray, partner: np.ndarray) -> None:
-        """Take in best partners of some columns; -1 is none."""
+        """Take in best partners of some columns."""
         old_z, old_partner = self.column_z[columns], self.partner[columns]
-        better = (partner >= 0) & ((z > old_z) | ((z == old_z) & (partner < old_partner)))
+        better = (z > old_z) | ((z == old_z) & (partner < old_partner))
         self.column_z[columns] = np.where(better, z, old_z)
         self.partner[columns] = np.where(better, partner, old_partner)
 
@@ -283,8 +283,8 @@ def search_block(
     Returns
     -------
     list of tuple
-        For each replicate: z, i, j of its strongest pairs, then z and partner for the columns of both blocks; a partner of -1
-        is none that is better than what is known.
+        For each replicate: z, i, j of its strongest pairs, then z and partner for the columns of both blocks; the largest
+        integer is no partner that is better than what is known.
     """
     (columns_i, basis_i), (columns_j, basis_j) = first, second
     n_targets, shape = weights.shape[1], (basis_i.functions.shape[0], basis_j.functions.shape[0])
@@ -306,8 +306,6 @@ def search_block(
         z, i, j = np.full(n_kept, floor), np.full(n_kept, -1), np.full(n_kept, -1)
         best = [part for at in (columns_i, columns_j) for part in (so_far.column_z[at], np.full(len(at), none))]
         scan(products, variances, factor, *layout, (z, i, j), tuple(best))
-        for partner in best[1::2]:
-            partner[partner == none] = -1
         found.append((z[i >= 0], i[i >= 0], j[i >= 0], *best))
     return found
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import cpu_count
+from joblib import effective_n_jobs
 from scipy import special
 from sklearn.utils import check_random_state, check_scalar
 
@@ -129,15 +130,14 @@ def find_pairs(
     target = read_target(y, sample_weight, table.n_samples, task)
     if method == "auto":
         method = "full" if table.n_columns <= MAX_FULL_COLUMNS else "sketch"
-    bar = ProgressBar("find_pairs") if verbose else None
+    random = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    with closing(ProgressBar("find_pairs")) if verbose else nullcontext() as bar:
 
-    def progress(share: float, what: str) -> None:
-        if bar is not None:
-            bar.update(int(1e6 * share), 1_000_000, what)
+        def progress(share: float, what: str) -> None:
+            if bar is not None:
+                bar.update(int(1e6 * share), 1_000_000, what)
 
-    try:
-        random = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        options: dict[str, Any] = {"degree": degree, "n_threads": _count_threads(n_jobs), "progress": progress}
+        options: dict[str, Any] = {"degree": degree, "n_jobs": n_jobs, "progress": progress}
         if table.n_samples < MIN_SAMPLES:
             method = "full"
             found = Evidence(np.zeros(table.n_columns), np.ones(table.n_columns, dtype=np.int64))
@@ -146,16 +146,7 @@ def find_pairs(
             found = _search_sketch(table, target, random, **options)
         else:
             found = _search_full(table, target, random, n_permutations, **options)
-    finally:
-        if bar is not None:
-            bar.close()
     return _to_result(found, table, target, method, n_pairs)
-
-
-def _count_threads(n_jobs: int | None) -> int:
-    """Number of threads; None and -1 are all processors that this process may use."""
-    n_jobs = -1 if n_jobs is None else n_jobs
-    return max(1, n_jobs if n_jobs > 0 else cpu_count() + 1 + n_jobs)
 
 
 @dataclass(eq=False)
@@ -203,10 +194,11 @@ def _search_full(
     n_permutations: Any = 0,
     *,
     degree: int = 2,
-    n_threads: int = 1,
+    n_jobs: int | None = None,
     progress: Progress = lambda share, what: None,
 ) -> Evidence:
     """Search all pairs; "auto" begins with 20 permutations and goes on to 100 while the strongest pair is in doubt."""
+    n_threads = effective_n_jobs(-1 if n_jobs is None else n_jobs)
     basis = make_basis(table, target.weights, degree=degree, n_threads=n_threads)
     judge, alone = Judge(basis, target.weights), residuals_of(target)
     found = Evidence(judge.columns(alone), basis.degrees)
@@ -294,13 +286,14 @@ def _search_sketch(
     random: np.random.Generator,
     *,
     degree: int = 2,
-    n_threads: int = 1,
+    n_jobs: int | None = None,
     progress: Progress = lambda share, what: None,
 ) -> Evidence:
     """Find strong pairs among very many columns: search products of ranks on some rows, judge the best pairs on all rows.
 
     The rows are those with the largest residuals; their number falls with the square of the number of columns.
     """
+    n_threads = effective_n_jobs(-1 if n_jobs is None else n_jobs)
     marginal, degrees = np.zeros(table.n_columns), np.zeros(table.n_columns, dtype=np.int64)
     alone = residuals_of(target)
     for start in range(0, table.n_columns, 1024):
@@ -455,7 +448,7 @@ def screening_scores(
     search = _search_sketch if table.n_columns > MAX_FULL_COLUMNS else _search_full
     scores = np.full(len(members), -np.inf)
     for part in parts:
-        evidence = search(table, part, np.random.default_rng(seed), n_threads=_count_threads(n_jobs))
+        evidence = search(table, part, np.random.default_rng(seed), n_jobs=n_jobs)
         own = -evidence.marginal_log_p - np.log(max(1, evidence.n_usable))
         of_pairs = -evidence.judged[0] - np.log(max(1, evidence.n_tests))
         for side in evidence.pairs.T:
@@ -483,10 +476,9 @@ def _split_targets(targets: np.ndarray, weights: np.ndarray, is_classification: 
 
 def _correlations(X: Any, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Largest absolute correlation of each column with a target; minus infinity for a constant column."""
-    centred = targets - weights @ targets
-    mean = np.asarray(X.T @ weights).ravel()
-    square = X.multiply(X) if sp.issparse(X) else np.square(X, dtype=np.float64)
-    variance = np.asarray(square.T @ weights).ravel() - mean**2
-    inner = np.abs(np.asarray(X.T @ (weights[:, None] * centred)) / np.sqrt(np.maximum(weights @ centred**2, 1e-300)))
+    X = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+    centred, residuals, mean = X - weights @ X, targets - weights @ targets, weights @ X
+    variance = weights @ centred**2
+    inner = (weights[:, None] * centred).T @ (residuals / np.sqrt(np.maximum(weights @ residuals**2, 1e-300)))
     varies = variance > 1e-9 * np.maximum(mean**2, 1e-30)
-    return np.where(varies, inner.max(axis=1) / np.sqrt(np.where(varies, variance, 1.0)), -np.inf)
+    return np.where(varies, np.abs(inner).max(axis=1) / np.sqrt(np.where(varies, variance, 1.0)), -np.inf)

@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal, dataclass_transform
 
 import numpy as np
+from scipy import stats
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import column_or_1d
@@ -16,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from tamiz._utils.validation import check_numeric_target, check_table, check_target_length, resolve_n_features_to_select
-from tamiz.baselines.registry import name_of
+from tamiz.baselines.registry import BY_CLASS
 from tamiz.errors import DivergenceError
 from tamiz.rows.targets import TASKS, decide_task, encode_classes
 from tamiz.selection import Selection
@@ -30,10 +31,7 @@ def ranking_from_scores(scores: np.ndarray) -> np.ndarray:
     >>> ranking_from_scores(np.array([0.5, 2.0, 0.5, 3.0])).tolist()
     [3, 2, 4, 1]
     """
-    order = np.argsort(-scores, kind="stable")
-    ranking = np.empty(order.size, dtype=np.int64)
-    ranking[order] = np.arange(1, order.size + 1)
-    return ranking
+    return stats.rankdata(-scores, method="ordinal").astype(np.int64)
 
 
 def scores_from_order(order: np.ndarray) -> np.ndarray:
@@ -44,9 +42,7 @@ def scores_from_order(order: np.ndarray) -> np.ndarray:
     >>> scores_from_order(np.array([2, 0, 1])).tolist()
     [2.0, 1.0, 3.0]
     """
-    scores = np.empty(order.size)
-    scores[order] = np.arange(order.size, 0, -1)
-    return scores
+    return order.size - np.argsort(order).astype(np.float64)
 
 
 _POSITIVE_INTEGER = [Interval(Integral, 1, None, closed="left")]
@@ -165,7 +161,17 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
             )
         self.scores_ = scores
         self.ranking_ = ranking_from_scores(scores)
-        self.selection_ = self._make_selection(time.perf_counter() - started)
+        name, seed = type(self).__name__, getattr(self, "random_state", None)
+        self.selection_ = Selection(
+            support=self.ranking_ <= self.n_features_to_select_,
+            ranking=self.ranking_,
+            variant=BY_CLASS.get(name, name),
+            seed=int(seed) if isinstance(seed, Integral) else None,
+            seconds=time.perf_counter() - started,
+            feature_names=getattr(self, "feature_names_in_", None),
+            engine=self.engine,
+            **self._selection_facts(),
+        )
         return self
 
     def _check_target(self, X: Any, y: Any) -> np.ndarray | None:
@@ -182,19 +188,6 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
         if np.ptp(numbers_) == 0:
             raise ValueError(f"y is {numbers_[0]} in every row; there is nothing to select features for.")
         return numbers_
-
-    def _make_selection(self, seconds: float) -> Selection:
-        seed = getattr(self, "random_state", None)
-        return Selection(
-            support=self.ranking_ <= self.n_features_to_select_,
-            ranking=self.ranking_,
-            variant=name_of(type(self)),
-            seed=int(seed) if isinstance(seed, Integral) else None,
-            seconds=seconds,
-            feature_names=getattr(self, "feature_names_in_", None),
-            engine=self.engine,
-            **self._selection_facts(),
-        )
 
     def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self, "ranking_")

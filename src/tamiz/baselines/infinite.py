@@ -258,25 +258,6 @@ def relevance_by_em(counts: np.ndarray, n_rounds: int) -> np.ndarray:
     return share
 
 
-def rank_one_path_energy(p: np.ndarray) -> np.ndarray:
-    r"""Compute :math:`((I - rA)^{-1} - I)\mathbf{1}`, the row sums of the power series of A = p p^T, r = 0.99 / p.p.
-
-    By the formula of Sherman and Morrison the sum is r p (sum p) / (1 - r p.p), so only a factor away from p.
-
-    Examples
-    --------
-    >>> p = np.array([1.0, 0.5])
-    >>> A = np.outer(p, p)
-    >>> series = np.linalg.inv(np.eye(2) - 0.99 / (p @ p) * A) - np.eye(2)
-    >>> np.allclose(series.sum(axis=1), rank_one_path_energy(p))
-    True
-    """
-    length = p @ p
-    if length == 0:
-        return np.zeros_like(p)
-    return _DAMPING / length * p.sum() / (1.0 - _DAMPING) * p
-
-
 class ILFS(BaselineSelector):
     r"""Select by infinite latent feature selection: paths through a graph whose edges are learnt from the classes.
 
@@ -332,8 +313,9 @@ class ILFS(BaselineSelector):
         for first in range(0, X.shape[1], _COLUMNS_AT_A_TIME):
             block = slice(first, first + _COLUMNS_AT_A_TIME)
             counts[block] = count_tokens(own_class_share(X[:, block], y, means[:, block]), self.n_tokens)
-        self.relevance_ = relevance_by_em(counts, self.n_rounds)
-        return rank_one_path_energy(self.relevance_)
+        p = self.relevance_ = relevance_by_em(counts, self.n_rounds)
+        # The row sums of the power series of p p^T, by the formula of Sherman and Morrison.
+        return _DAMPING / (p @ p or 1.0) * p.sum() / (1.0 - _DAMPING) * p
 
     def _selection_facts(self) -> dict[str, Any]:
         return {"n_steps": int(self.n_rounds)}

@@ -210,20 +210,17 @@ class MIM(BaselineSelector):
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
         if self.task_ == "classification" and np.bincount(y).max() < 2:
             raise ValueError("Every class has one sample only; mutual information needs at least two of some class.")
-        rng = check_random_state(self.random_state)
-        if not sp.issparse(X):
-            return self._estimate(X, y, rng)
-        width = max(1, _ENTRIES_IN_A_BLOCK // X.shape[0])
-        blocks = (X[:, first : first + width].toarray() for first in range(0, X.shape[1], width))
-        return np.concatenate([self._estimate(block, y, rng) for block in blocks])
-
-    def _estimate(self, X: np.ndarray, y: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        n_neighbors = min(int(self.n_neighbors), X.shape[0] - 1)
-        if self.task_ == "classification":
-            return mutual_information_with_classes(X, y, n_neighbors=n_neighbors, rng=rng, n_jobs=self.n_jobs)
-        return mutual_info_regression(
-            X, y, discrete_features=False, n_neighbors=n_neighbors, n_jobs=self.n_jobs, random_state=rng
-        )
+        rng, n_neighbors = check_random_state(self.random_state), min(int(self.n_neighbors), X.shape[0] - 1)
+        width = max(1, _ENTRIES_IN_A_BLOCK // X.shape[0]) if sp.issparse(X) else X.shape[1]
+        shared, scores = {"n_neighbors": n_neighbors, "n_jobs": self.n_jobs}, []
+        for first in range(0, X.shape[1], width):
+            block = X[:, first : first + width]
+            block = block.toarray() if sp.issparse(X) else block
+            if self.task_ == "classification":
+                scores.append(mutual_information_with_classes(block, y, rng=rng, **shared))
+            else:
+                scores.append(mutual_info_regression(block, y, discrete_features=False, random_state=rng, **shared))
+        return np.concatenate(scores)
 
 
 # A redundancy below this counts as this much: else one accident of a zero correlation would outweigh all relevance.

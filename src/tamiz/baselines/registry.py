@@ -92,6 +92,10 @@ BASELINES: dict[str, Method] = {
 }
 
 
+#: Their names by those of their classes.
+BY_CLASS = {method.path.partition(":")[2]: name for name, method in BASELINES.items()}
+
+
 def methods() -> dict[str, Method]:
     """List every method by name, E2E-FS first: the variants of the rule, E2E-FS with pairs, and the baselines.
 
@@ -130,15 +134,8 @@ def canonical_name(name: str) -> str:
     Traceback (most recent call last):
     tamiz.errors.UnknownNameError: Unknown method 'relif'. Did you mean 'relieff'? There are: e2efs, e2efs-soft, ...
     """
-    others = {plain(method.path.partition(":")[2]): known for known, method in BASELINES.items()}
-    others["e2efshard"] = "e2efs"
+    others = {plain(kind): known for kind, known in BY_CLASS.items()} | {"e2efshard": "e2efs"}
     return others.get(plain(str(name))) or pick_name(name, methods(), "method")
-
-
-def name_of(kind: type) -> str:
-    """Name of the method of a class: that of the registry, else the name of the class."""
-    paths = {method.path.partition(":")[2]: name for name, method in BASELINES.items()}
-    return paths.get(kind.__name__, kind.__name__)
 
 
 def get_method(name: str) -> Method:

@@ -8,7 +8,6 @@ judged exactly afterwards.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -190,23 +189,10 @@ def _squared(basis: Basis) -> Basis:
     return replace(basis, functions=squares, shift=basis.shift**2)
 
 
-_scratch = threading.local()
-
-
-def _borrow(name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Reuse an array of this thread for its next block: new memory costs as much as a pass over the block."""
-    kept: np.ndarray | None = getattr(_scratch, name, None)
-    if kept is None or kept.shape != shape:
-        kept = np.empty(shape, dtype=np.float32)
-        setattr(_scratch, name, kept)
-    return kept
-
-
 def inner_products(first: Basis, second: Basis, weight: np.ndarray, out: np.ndarray) -> None:
     """Write ``sum_n weight_n b_ik(n) b_jl(n)`` for all functions of two blocks into ``out``."""
     if first.shift is None or second.shift is None:
-        weighted = np.multiply(second.functions, weight, out=_borrow("weighted", second.functions.shape))
-        np.matmul(first.functions, weighted.T, out=out)
+        np.matmul(first.functions, (second.functions * weight).T, out=out)
         return
     weighted = second.functions @ sp.diags_array(weight)
     out[...] = (first.functions @ weighted.T).toarray()
@@ -288,7 +274,7 @@ def search_block(
     """
     (columns_i, basis_i), (columns_j, basis_j) = first, second
     n_targets, shape = weights.shape[1], (basis_i.functions.shape[0], basis_j.functions.shape[0])
-    products = _borrow("products", (n_targets, *shape))
+    products = np.empty((n_targets, *shape), dtype=np.float32)
     variances, factor = np.empty((0, 0), dtype=np.float32), np.float32(1.0 / variance.sum(dtype=np.float64))
     if (basis_i.kurtosis > HEAVY).any() and (basis_j.kurtosis > HEAVY).any():
         variances, factor = np.empty(shape, dtype=np.float32), np.float32(1.0)

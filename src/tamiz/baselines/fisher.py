@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,39 +12,21 @@ from numba import njit
 from tamiz.baselines.base import BaselineSelector
 from tamiz.core import writeable_view
 
-# So many columns at a time that their running moments stay in the cache.
-_COLUMNS_AT_A_TIME = 4096
-
 
 @njit(cache=True, nogil=True)
-def _dense_moments(X, codes, counts, means, scatter):
+def _dense_moments(X, codes, means, scatter):
     """Fill class means and scatter in one pass, after Welford (1962): no cancellation, zero stays zero."""
-    n_columns = X.shape[1]
-    for first in range(0, n_columns, _COLUMNS_AT_A_TIME):
-        last = min(first + _COLUMNS_AT_A_TIME, n_columns)
-        counts[:] = 0
-        for i in range(codes.size):
-            c = codes[i]
-            counts[c] += 1
-            share = 1.0 / counts[c]
-            row, mean, spread = X[i, first:last], means[c, first:last], scatter[c, first:last]
-            for f in range(row.size):
-                deviation = row[f] - mean[f]
-                moved = mean[f] + deviation * share
-                spread[f] += deviation * (row[f] - moved)
-                mean[f] = moved
-
-
-def _sparse_moments(X: Any, codes: np.ndarray, means: np.ndarray, scatter: np.ndarray) -> None:
-    """Fill the same for sparse rows, at the cost of their non-zeros: what the zeros add has a closed form."""
-    n_columns = X.shape[1]
-    for c in range(means.shape[0]):
-        rows = X[codes == c].tocoo()
-        values = rows.data.astype(np.float64)
-        means[c] = np.bincount(rows.col, weights=values, minlength=n_columns) / rows.shape[0]
-        squares = (values - means[c, rows.col]) ** 2
-        scatter[c] = np.bincount(rows.col, weights=squares, minlength=n_columns)
-        scatter[c] += (rows.shape[0] - np.bincount(rows.col, minlength=n_columns)) * means[c] ** 2
+    counts = np.zeros(means.shape[0])
+    for i in range(codes.size):
+        c = codes[i]
+        counts[c] += 1.0
+        share = 1.0 / counts[c]
+        row, mean, spread = X[i], means[c], scatter[c]
+        for f in range(row.size):
+            deviation = row[f] - mean[f]
+            moved = mean[f] + deviation * share
+            spread[f] += deviation * (row[f] - moved)
+            mean[f] = moved
 
 
 def class_moments(X: Any, codes: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -55,14 +38,18 @@ def class_moments(X: Any, codes: np.ndarray, n_classes: int) -> tuple[np.ndarray
     >>> means.ravel().tolist(), scatter.ravel().tolist()
     ([2.0, 7.0], [2.0, 0.0])
     """
-    means = np.zeros((n_classes, X.shape[1]))
-    scatter = np.zeros_like(means)
-    if sp.issparse(X):
-        X = X.tocsr(copy=True)
-        X.sum_duplicates()
-        _sparse_moments(X, codes, means, scatter)
-    else:
-        _dense_moments(writeable_view(X), codes, np.zeros(n_classes, dtype=np.int64), means, scatter)
+    means, scatter = np.zeros((2, n_classes, X.shape[1]))
+    if not sp.issparse(X):
+        _dense_moments(writeable_view(X), codes, means, scatter)
+        return means, scatter
+    X = X.tocsr(copy=True)
+    X.sum_duplicates()
+    for c in range(n_classes):  # at the cost of the non-zeros: what the zeros add has a closed form
+        rows = X[codes == c].astype(np.float64)
+        count = partial(np.bincount, rows.indices, minlength=X.shape[1])
+        means[c] = count(weights=rows.data) / rows.shape[0]
+        scatter[c] = count(weights=(rows.data - means[c, rows.indices]) ** 2)
+        scatter[c] += (rows.shape[0] - count()) * means[c] ** 2
     return means, scatter
 
 

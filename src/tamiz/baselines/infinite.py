@@ -110,8 +110,6 @@ def largest_eigenvalue(times: Any, size: int) -> float:
         if np.linalg.norm(image - estimate * vector) <= 1e-5 * abs(estimate):
             return estimate
         vector = image / np.linalg.norm(image)
-    if size < 3:  # too small for Lanczos
-        return float(np.linalg.eigvalsh(np.column_stack([times(column) for column in np.eye(size)]))[-1])
     operator = LinearOperator((size, size), matvec=times, dtype=np.float64)
     return float(eigsh(operator, k=1, which="LA", v0=vector, return_eigenvectors=False)[0])
 

@@ -194,13 +194,13 @@ class Basis:
         """Number of functions of each column; 0 for one that is constant or too rare."""
         return np.diff(self.offsets)
 
+    def dense(self) -> np.ndarray:
+        """All functions, float32 of shape (n_functions, n_samples)."""
+        return self.functions if self.shift is None else self.functions.toarray() + self.shift[:, None]
+
     def of_column(self, index: int) -> np.ndarray:
         """Functions of one column, float64 of shape (degree, n_samples)."""
-        rows = slice(self.offsets[index], self.offsets[index + 1])
-        part = self.functions[rows]
-        if self.shift is not None:
-            return part.toarray().astype(np.float64) + self.shift[rows, None]
-        return part.astype(np.float64)
+        return self.take(np.array([index])).dense().astype(np.float64)
 
     def take(self, columns: np.ndarray) -> Basis:
         """Select some columns."""
@@ -300,9 +300,10 @@ def make_basis(
     ([1, 0], [-1.0, 1.0])
     """
     wanted = np.arange(table.n_columns) if columns is None else np.asarray(columns)
-    if table.is_sparse and all(len(table.members[j]) == 1 for j in wanted):
-        return _sparse_basis(table, weights, wanted)
-    degree = 1 if table.is_sparse else degree
+    if sp.issparse(table.values):
+        degree = 1
+        if all(len(table.members[j]) == 1 for j in wanted):
+            return _sparse_basis(table, weights, wanted)
     single = table.is_single[wanted]
     room = np.concatenate([[0], np.cumsum(np.where(single, degree, MAX_GROUP_FUNCTIONS))])
     functions = np.empty((room[-1], table.n_samples), dtype=np.float32)

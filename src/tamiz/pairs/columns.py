@@ -49,11 +49,6 @@ class ColumnTable:
         """Number of columns that are searched."""
         return len(self.names)
 
-    @property
-    def is_sparse(self) -> bool:
-        """Whether the table is sparse; its columns are used with degree 1."""
-        return sp.issparse(self.values)
-
     @cached_property
     def first_inputs(self) -> np.ndarray:
         """First input of each column."""
@@ -66,7 +61,7 @@ class ColumnTable:
 
     def take(self, rows: np.ndarray) -> ColumnTable:
         """Select some rows."""
-        values = sp.csc_array(self.values.tocsr()[rows]) if self.is_sparse else self.values[rows]
+        values = sp.csc_array(self.values.tocsr()[rows]) if sp.issparse(self.values) else self.values[rows]
         return replace(self, values=values)
 
     def column(self, index: int) -> np.ndarray:
@@ -131,14 +126,13 @@ def members_of(numbers: np.ndarray) -> list[np.ndarray]:
 
 
 def _categorical_mask(X: Any, categorical: Any, names: list[str]) -> np.ndarray:
-    shape = X.shape if hasattr(X, "shape") else np.shape(X)
+    shape = np.shape(X)
     n_inputs = int(shape[1]) if len(shape) == 2 else 0
     if isinstance(categorical, str) and categorical == "auto":
         kinds = [str(getattr(X[name], "dtype", "")).lower() for name in getattr(X, "columns", [])]
         words = ("object", "str", "categor", "enum", "bool")
         return np.array([any(word in kind for word in words) for kind in kinds or [""] * n_inputs], dtype=bool)
-    known = {name: place for place, name in enumerate(names)} or None
-    return column_mask(categorical, n_inputs, known, "categorical")
+    return column_mask(categorical, n_inputs, {name: place for place, name in enumerate(names)} or None, "categorical")
 
 
 def _encode_frame(X: Any, mask: np.ndarray) -> tuple[Any, dict[str, dict[float, str]]]:

@@ -249,19 +249,16 @@ class PairSearch:
 
         A column counts once: as significant on its own, or as significant in a pair only.
         """
-        found = len(self.significant_pairs())
-        columns = self.significant_columns()
+        found, columns = len(self.significant_pairs()), self.significant_columns()
         own = self.marginal_p_values[columns]
         n_own = int((own * (2 - own) < 0.05).sum())
         many = "at least " if found and found == len(self.pairs) < self.n_tests else ""
-        pairs = (
-            f"{many}{found} pair{' is' if found == 1 else 's are'} significant" if found else "no pair is significant"
-        )
-        pairs += f" (p < 0.05, corrected for {self.n_tests:,} pair{'' if self.n_tests == 1 else 's'})"
+        pairs = f"{many}{found or 'no'} pair{'s are' if found > 1 else ' is'} significant (p < 0.05, corrected for "
+        pairs += f"{self.n_tests:,} pair{'' if self.n_tests == 1 else 's'})"
         split = f": {n_own:,} on their own, {len(columns) - n_own:,} only in a pair" if len(columns) else ""
         verb = "is" if len(columns) == 1 else "are"
         return (
-            f"{pairs[:1].upper()}{pairs[1:]}. {len(columns):,} of {len(self.names):,} columns {verb} significant{split}; "
+            f"{pairs.capitalize()}. {len(columns):,} of {len(self.names):,} columns {verb} significant{split}; "
             f"{self.n_samples:,} rows."
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
+from math import comb
 from numbers import Integral
 from typing import Any
 
@@ -166,7 +167,7 @@ class Evidence:
 
     def __post_init__(self) -> None:
         n_columns, none = len(self.degrees), np.empty((0, 2), dtype=np.int64)
-        self.n_usable = int((self.degrees > 0).sum())
+        self.n_usable = int(np.count_nonzero(self.degrees))
         #: How p values of columns are corrected, and which columns were taken out first.
         self.marginal_tail, self.fitted = TailFit(float(max(1, self.n_usable))), none[:, 0]
         #: Pairs that were judged exactly, what is known of them, and how their p values are corrected.
@@ -178,13 +179,7 @@ class Evidence:
         #: approximate p value of that pair, not below that of the strongest of all pairs without effect.
         self.partners, self.partner_log_p = np.full(n_columns, -1), np.zeros(n_columns)
         self.note = ""
-        self.n_tests = count_pairs(self.degrees)
-
-
-def count_pairs(degrees: np.ndarray) -> int:
-    """Count the pairs of columns that have functions."""
-    usable = int((degrees > 0).sum())
-    return usable * (usable - 1) // 2
+        self.n_tests = comb(self.n_usable, 2)
 
 
 def _search_full(
@@ -312,7 +307,7 @@ def _search_sketch(
     rows = np.sort(np.lexsort((random.random(table.n_samples), -(weighted**2).sum(axis=0)))[:n_rows])
     weights = target.weights[rows] / target.weights[rows].sum()
     basis = make_basis(table.take(rows), weights, degree=1, n_threads=n_threads)
-    n_kept, variance = max(1, min(_SKETCH_PAIRS, count_pairs(basis.degrees))), residuals.scale[rows] ** 2
+    n_kept, variance = max(1, min(_SKETCH_PAIRS, comb(np.count_nonzero(basis.degrees), 2))), residuals.scale[rows] ** 2
     tell = lambda share: progress(0.2 + 0.7 * share, "sketch")  # noqa: E731
     best = search_all(split(basis), weighted[None, :, rows], variance, table.n_columns, n_kept, n_threads, tell)[0]
     found = Evidence(marginal, degrees)

@@ -468,7 +468,7 @@ def _number_errors(
     both = np.concatenate(parts, axis=1)
     values, weights = target.values, target.weights * n_rows
     fit = np.zeros(n_rows)
-    if any_scale and design is not None:
+    if any_scale:
         # Turns of fitting the columns to the target and the target, by a monotone function, to the fit (Breiman, Friedman 1985).
         scaled = _normal_scores(values)[0]
         for _ in range(5):
@@ -666,13 +666,11 @@ class Judge:
         for start in range(0, self.basis.n_columns, size):
             columns = np.arange(start, min(start + size, self.basis.n_columns))
             part = self.basis.take(columns)
-            degrees, functions = part.degrees, part.functions
+            degrees = part.degrees
             if not degrees.any():
                 continue
-            if part.shift is not None:
-                functions = functions.toarray() + part.shift[:, None]
             off = np.zeros((len(columns), int(degrees.max()), n_rows), dtype=np.float32)
-            off[np.arange(off.shape[1]) < degrees[:, None]] = functions * scale
+            off[np.arange(off.shape[1]) < degrees[:, None]] = part.dense() * scale
             off -= (off @ constant)[:, :, None] * constant
             grams = (off @ off.transpose(0, 2, 1)).astype(np.float64)
             total = np.trace(grams, axis1=1, axis2=2) / np.maximum(degrees, 1)

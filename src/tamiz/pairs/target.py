@@ -551,14 +551,14 @@ def additive_residuals(
             functions[part] += added
         elif part == "spread" or target.classes is not None:
             break
-        stacked = [np.stack(functions[name], axis=1) if functions[name] else None for name in ("mean", "spread")]
+        design, spread = (np.stack(listed, axis=1) if listed else None for listed in functions.values())
         if chosen:
-            residuals = residuals_of(target, *stacked)
+            residuals = residuals_of(target, design, spread)
         # After a column of the spread the mean is looked at again; without any candidate for the mean, the spread.
         part = "mean" if chosen else "spread"
         log_p = judge.columns(residuals if part == "mean" else residuals.sizes())
     fitted = np.array(columns["mean"], dtype=np.int64)
-    return residuals, residuals_of(target, *stacked, any_scale=True) if fitted.size > 1 else None, fitted
+    return residuals, residuals_of(target, design, spread, any_scale=True) if fitted.size > 1 else None, fitted
 
 
 def _choose(

@@ -16,7 +16,7 @@ import warnings
 
 import numpy as np
 
-from tamiz.evaluation.comparison import make_seeded
+from tamiz.baselines.registry import make_selector
 
 #: The paper's table: time, memory. i: iterations, C: classes, O_f: of the model itself.
 PAPER = {
@@ -45,7 +45,7 @@ def make_table(n_rows, n_columns):
 def fit(method, sizes):
     """Fit once."""
     X, y = make_table(sizes["N"], sizes["F"])
-    selector = make_seeded(method, sizes["M"], 0, task="classification")
+    selector = make_selector(method, sizes["M"], task="classification", random_state=0, network="linear")
     return selector, X, y
 
 

@@ -34,6 +34,7 @@ HELPERS = ("errors", "_utils", "_version")
 # Loaded when called only: a picture of a selection, and the methods of the paper that the registry names.
 WHEN_CALLED = {
     ("selection", "tamiz.report.plots"),
+    ("study", "tamiz.report"),
     ("study", "tamiz.report.page"),
     ("study", "tamiz.report.text"),
 }
@@ -135,7 +136,7 @@ def test_modules_use_no_private_names_of_another_room():
 def test_the_check_sees_private_names():
     assert private_names("cli", "from tamiz.baselines._own import TASK") == ["1: _own"]
     assert private_names("cli", "def f():\n    from tamiz.core.step import _unbiased") == ["2: _unbiased"]
-    assert private_names("cli", "from tamiz.cli._own import x\nfrom tamiz._utils.names import pick") == []
+    assert private_names("cli", "from tamiz.cli._own import x\nfrom tamiz._utils.text import pick") == []
 
 
 def test_a_public_name_is_defined_in_one_module():

@@ -17,10 +17,8 @@ import pytest
 
 from tamiz._utils.extras import require
 from tamiz._utils.files import open_atomic, write_atomic
-from tamiz._utils.names import pick, pick_name, plain, suggest
 from tamiz._utils.progress import ProgressBar, format_size, format_time
-from tamiz._utils.records import to_plain
-from tamiz._utils.text import discard, list_some, quote
+from tamiz._utils.text import discard, list_some, pick, pick_name, plain, quote, suggest, to_plain
 from tamiz.errors import MissingExtraError, TamizError, UnknownNameError, describe_disk_fault, is_disk_full
 
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions, links and pipes of POSIX")

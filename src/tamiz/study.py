@@ -16,10 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tamiz._utils.extras import connect
-from tamiz._utils.names import suggest
-from tamiz._utils.records import to_plain
-from tamiz._utils.text import discard, quote
+from tamiz._utils.extras import connect, library_versions
+from tamiz._utils.text import discard, quote, suggest, to_plain
 from tamiz._utils.validation import collect_lazy, resolve_n_features_to_select
 from tamiz._version import __version__
 from tamiz.core.gates import possible_counts
@@ -36,7 +34,6 @@ from tamiz.evaluation.knockoffs import check_fdr, find_by_knockoffs
 from tamiz.evaluation.metrics import Metric, get_metric
 from tamiz.evaluation.pools import count_jobs, one_torch_thread
 from tamiz.evaluation.results import Evaluation
-from tamiz.evaluation.stability import library_versions
 from tamiz.evaluation.subjects import Subject
 from tamiz.persistence import SavedModel
 from tamiz.rows.passes import PassRecord
@@ -294,7 +291,7 @@ class Study:
 
     def report(self, path: str | os.PathLike[str] = "report.html", **details: Any) -> Path:
         """Write the report, one HTML file that needs nothing else; ``details`` go to :func:`tamiz.report.report`."""
-        from tamiz.report.page import report
+        from tamiz.report import report
 
         return report(self, path=path, **details)
 

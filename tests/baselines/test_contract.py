@@ -199,14 +199,12 @@ def test_one_fit_serves_every_m_as_the_method_says(name, classes):
 
 @pytest.mark.parametrize(("task", "kind"), [("auto", "E2EFSClassifier"), ("regression", "E2EFSRegressor")])
 def test_e2efs_is_built_like_any_other_and_pairs_keep_their_network(task, kind):
-    from tamiz.evaluation.comparison import make_seeded
-
     selector = make_selector("e2efs-soft", 4, task=task, random_state=3)
     assert type(selector).__name__ == kind
     assert selector.get_params().items() >= {"n_features_to_select": 4, "variant": "soft", "random_state": 3}.items()
     assert make_selector("Pairs", 4, task=task).get_params().items() >= {"variant": "soft", "network": "pairs"}.items()
-    assert make_seeded("pairs", 4, 0, task=task, network="mlp").network == "pairs"
-    assert make_seeded("e2efs-soft", 4, 0, task=task, network="mlp").network == "mlp"
+    assert make_selector("pairs", 4, task=task, network="mlp").network == "pairs"
+    assert make_selector("e2efs-soft", 4, task=task, network="mlp").network == "mlp"
 
 
 def test_listing_loads_neither_torch_nor_numba():

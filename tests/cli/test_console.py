@@ -45,5 +45,5 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(capsys, monkeypatch)
             terminal.progress("folds", done, 3)
         assert capsys.readouterr() == ("", "")  # nothing within ten seconds
         monkeypatch.setattr("tamiz.cli.console.HEARTBEAT", 0.0)
-        terminal.progress("folds", 2, 3)
-        assert capsys.readouterr().err.startswith("folds: 2 of 3, about ")
+        terminal.progress("fits", 2, 3)
+        assert capsys.readouterr().err.startswith("fits [#############.......]  67%  ")

@@ -84,7 +84,7 @@ SELECT = [  # what follows `tamiz select`, exit code, message
     ("patients.csv -t ill -k 2 --folds 2 --groups patient --time day", EXIT_USAGE, "not both"),
     ("patients.csv -t ill -k 2 --folds 2 --groups patint", EXIT_USAGE, "Did you mean 'patient'"),
     ("patients.csv -t ill -k 2 --folds 21 --groups patient", EXIT_DATA, "20 groups, fewer than the 21 folds"),
-    ("patients.csv -t ill -k 2 --folds 2 --groups copy", EXIT_DATA, "one group only"),
+    ("patients.csv -t ill -k 2 --folds 2 --groups copy", EXIT_DATA, "other groups"),
     ("patients.csv -t ill -k 2 --folds 2 --time patient", EXIT_DATA, "must hold numbers or dates"),
     ("patients.csv -t ill -k 2 --folds 2 --time gap", EXIT_DATA, "has no value in 1 of 80 rows"),
     ("patients.csv -t ill -k 2 --folds 2 --time tied", EXIT_DATA, "Use fewer folds"),

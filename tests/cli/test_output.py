@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
+from tamiz.cli.console import RESULTS, free_folder, output_folder
 from tamiz.cli.errors import EXIT_OUTPUT, CommandError
-from tamiz.cli.output import RESULTS, free_folder, output_folder
 
 
 def fill(folder, force=False, fail=None):
@@ -124,7 +124,7 @@ def test_a_full_disk(tmp_path, code):
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs the list of processes")
 def test_what_a_killed_run_left_is_removed_by_the_next_one(tmp_path):
-    code = "import os; from pathlib import Path; from tamiz.cli.output import output_folder\n"
+    code = "import os; from pathlib import Path; from tamiz.cli.console import output_folder\n"
     code += "with output_folder(Path('run')) as partial: (partial / 'a.txt').write_text('x'); os._exit(9)"
     assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 9
     alive = tmp_path / f".run.{os.getpid()}.x.part"

@@ -14,14 +14,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tamiz import E2EFSClassifier, compare
-from tamiz.baselines.registry import available, canonical_name, get_method
+from tamiz.baselines.registry import available, canonical_name, get_method, make_selector
 from tamiz.evaluation.comparison import (
     DEFAULT_METHODS,
     RANDOM_DRAWS,
     Candidate,
     Comparison,
     fit_size,
-    make_seeded,
     pick_methods,
 )
 from tamiz.evaluation.folds import make_folds
@@ -156,7 +155,7 @@ def test_candidates_follow_the_descriptions_of_the_methods(signal):
 @pytest.mark.parametrize("method", available())
 def test_every_method_can_be_picked_made_and_has_a_title(method):
     assert canonical_name(method.upper()) == method
-    assert make_seeded(method, 3, 0).n_features_to_select == 3
+    assert make_selector(method, 3, random_state=0).n_features_to_select == 3
     assert get_method(method).name == method
     assert get_method(method).title != method or method == "random"
 
@@ -165,13 +164,13 @@ def test_defaults_and_parameters_of_methods_by_name():
     for task, names in DEFAULT_METHODS.items():
         assert pick_methods(names) == names
         assert all(task in get_method(name).tasks for name in names)
-    assert make_seeded("mim", 3, 7, task="regression").task == "regression"
-    assert make_seeded("mim", 3, 7).task == "auto"
-    assert make_seeded("dfs", 3, 7, network="mlp").network == "mlp"
-    assert make_seeded("random", 3, 7).random_state == 7
-    assert make_seeded("mrmr", 3, 0, relevance="mutual_info").relevance == "mutual_info"
-    assert type(make_seeded("e2efs", 3, 0, task="regression")).__name__ == "E2EFSRegressor"
-    assert make_seeded("e2efs", 3, 0).variant == "hard"
+    assert make_selector("mim", 3, random_state=7, task="regression").task == "regression"
+    assert make_selector("mim", 3, random_state=7).task == "auto"
+    assert make_selector("dfs", 3, random_state=7, network="mlp").network == "mlp"
+    assert make_selector("random", 3, random_state=7).random_state == 7
+    assert make_selector("mrmr", 3, random_state=0, relevance="mutual_info").relevance == "mutual_info"
+    assert type(make_selector("e2efs", 3, random_state=0, task="regression")).__name__ == "E2EFSRegressor"
+    assert make_selector("e2efs", 3, random_state=0).variant == "hard"
 
 
 def test_one_ranking_for_several_targets_puts_the_best_of_each_first():

@@ -43,7 +43,7 @@ IMPOSSIBLE = [  # target, task, folds, further arguments, message
     (np.arange(4.0), "regression", 5, {}, "fewer than two for each of the 5 folds"),
     (np.arange(8.0), "regression", 5, {}, r"There are 8 rows, fewer than two for each of the 5 folds\. Use 4 folds or fewer"),
     (TWO, "classification", 3, {"groups": np.repeat([1, 2], 6)}, "2 groups, fewer than the 3 folds"),
-    (np.repeat([0, 1, 2], 4), "classification", 3, {"groups": np.repeat([0, 1, 2], 4)}, "one group only"),
+    (np.repeat([0, 1, 2], 4), "classification", 3, {"groups": np.repeat([0, 1, 2], 4)}, "of 3 classes.*other groups"),
     (TWELVE, "regression", 3, {"time": np.repeat([1, 2, 3], 4)}, "Use fewer folds"),
     (TWELVE, "regression", 3, {"time": np.arange(12), "n_repeats": 2}, "one repeat"),
     (np.repeat([0, 1], 6), "classification", 3, {"time": np.arange(12)}, "Fold 1 would train on 1 of 2 classes"),

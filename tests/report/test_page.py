@@ -23,8 +23,8 @@ from sklearn.preprocessing import StandardScaler
 from tamiz import E2EFSClassifier, E2EFSPath, StabilitySelection, find_pairs, select
 from tamiz.evaluation.intervals import Interval
 from tamiz.evaluation.metrics import BALANCED_ACCURACY
-from tamiz.report import render, report
-from tamiz.report.page import _environment, gather
+from tamiz.report import report
+from tamiz.report.page import _environment, gather, render
 from tamiz.report.select_view import select_view
 from tamiz.report.text import clean_text
 from tamiz.selection import Selection

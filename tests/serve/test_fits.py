@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 import tamiz
 from tamiz.cli.main import app
 from tamiz.errors import TableArgumentError
-from tamiz.serve.fits import FitRequest, fit_request, python_code, read_request, run_request
-from tamiz.serve.jobs import JobCancelled, LiveJob
+from tamiz.serve.fits import FitRequest, JobCancelled, LiveJob, fit_request, python_code, read_request, run_request
 from tamiz.serve.tables import MOST_TABLES, LiveError, LiveTable, LiveTables, TargetData
 
 

@@ -2,7 +2,7 @@
 
 import threading
 
-from tamiz.serve.jobs import LiveJobs
+from tamiz.serve.fits import LiveJobs
 
 #: Only against hanging for ever: a busy machine may take long.
 PATIENCE = 300

@@ -1,14 +1,15 @@
-"""Optional dependencies: import them, or name the command which installs them; connect to a Dask scheduler."""
+"""Dependencies: import optional ones, or name the command which installs them; their versions; a Dask scheduler."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from tamiz._version import __version__
 from tamiz.errors import MissingExtraError, SourceError
 
 #: Seconds to wait for a scheduler.
@@ -86,3 +87,25 @@ def active_client() -> Any:
         except ValueError:
             pass
     return None
+
+
+def library_versions(
+    packages: Sequence[str] = ("tamiz", "numpy", "scipy", "scikit-learn", "numba", "torch"),
+) -> dict[str, str]:
+    """Find the versions of Python and of those packages that are installed.
+
+    Examples
+    --------
+    >>> sorted(library_versions(["numpy", "no-such-package"]))
+    ['numpy', 'python']
+    """
+    import platform
+    from importlib import metadata
+
+    found = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = __version__ if package == "tamiz" else metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

@@ -58,7 +58,7 @@ class Lines:
     log_x, log_y : bool, default=False
         Logarithmic axes.
     x_ticks : sequence of float, default=()
-        Ticks of x; empty: round numbers.
+        Ticks of x; empty: round numbers. These and the options from ``unit_square`` to ``band`` are for pages alone.
     levels : sequence of (str, float), default=()
         Horizontal lines to compare with.
     chosen : (str, float) or None, default=None
@@ -206,23 +206,17 @@ def _draw_lines(picture: Lines, ax: Any) -> None:
         look["linewidth"] = {"thin": 1.2, "grey": 0.8}.get(series.style, 1.8)
         look["label"] = None if series.name in named else series.name or None
         named.add(series.name)
-        if series.style == "points":
-            ax.scatter(series.x, series.y, s=10, color=look["color"], label=look["label"], alpha=0.6)
-        elif series.low is not None and series.high is not None and not picture.band:
+        if series.low is not None and series.high is not None:
             ends = np.nan_to_num([series.y - series.low, series.high - series.y])
             ax.errorbar(series.x, series.y, ends, marker="o", capsize=3, **look)
         else:
             ax.plot(series.x, series.y, marker="o" if series.style == "marked" else None, markersize=4, **look)
-            if series.low is not None and series.high is not None:
-                ax.fill_between(series.x, series.low, series.high, color=look["color"], alpha=0.15, linewidth=0)
     for name, value in picture.levels:
         ax.axhline(value, color="0.5", linewidth=0.8, linestyle=":", label=name)
         named.add(name)
     if picture.chosen is not None:
         ax.axvline(picture.chosen[1], color="0.5", linestyle="--", label=picture.chosen[0])
         named.add(picture.chosen[0])
-    if picture.diagonal:
-        ax.axline((0, 0), slope=1, color="0.5", linewidth=0.8, linestyle="--")
     if picture.log_x:
         ax.set_xscale("log")
     if picture.log_y:

@@ -1,11 +1,99 @@
-"""Show values from the data in messages: quoted, short, on one line."""
+"""Text that users type or read: names looked up with a suggestion, values quoted in messages, records as plain JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+import difflib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
+import numpy as np
+
+from tamiz.errors import UnknownNameError
+
+Value = TypeVar("Value")
 #: What messages begin with that must not be overlooked.
 WARNING = "Warning: "
+
+
+def plain(name: str) -> str:
+    """Reduce a name to what counts when two spellings are compared: letters, digits and ``+``, in lower case.
+
+    Examples
+    --------
+    >>> plain("E2E-FS Soft"), plain("SFS+DFS")
+    ('e2efssoft', 'sfs+dfs')
+    """
+    return "".join(letter for letter in name.casefold() if letter.isalnum() or letter == "+")
+
+
+def suggest(name: str, known: Iterable[str], n: int = 1) -> str:
+    """Suggest the known names nearest to ``name``: " Did you mean ...?", or an empty string.
+
+    Parameters
+    ----------
+    name : str
+        What the user gave.
+    known : iterable of str
+        The names there are.
+    n : int, default=1
+        Largest number of names to suggest.
+
+    Examples
+    --------
+    >>> suggest("tumor", ["tumour", "age"])
+    " Did you mean 'tumour'?"
+    >>> suggest("zzz", ["tumour", "age"])
+    ''
+    """
+    spellings = {plain(one): one for one in reversed(list(known))}  # of two with the same spelling, the first
+    near = difflib.get_close_matches(plain(name), spellings, n=n, cutoff=0.5)
+    return f" Did you mean {' or '.join(repr(spellings[one]) for one in near)}?" if near else ""
+
+
+def pick_name(name: object, known: Iterable[str], kind: str) -> str:
+    """Find the member of ``known`` that ``name`` spells; case, blanks, ``-`` and ``_`` do not count.
+
+    Parameters
+    ----------
+    name : object
+        What the user gave.
+    known : iterable of str
+        The names there are.
+    kind : str
+        What they name, for the message.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such name; the message suggests the nearest and lists all.
+
+    Examples
+    --------
+    >>> pick_name("SVM", ["naivef", "svm"], "learner")
+    'svm'
+    >>> pick_name("smv", ["naivef", "svm"], "learner")
+    Traceback (most recent call last):
+    tamiz.errors.UnknownNameError: Unknown learner 'smv'. Did you mean 'svm'? There are: naivef, svm.
+    """
+    names = list(known)
+    if isinstance(name, str):
+        for one in (*(one for one in names if one == name), *names):
+            if plain(one) == plain(name):
+                return one
+    raise UnknownNameError(f"Unknown {kind} {name!r}.{suggest(str(name), names)} There are: {', '.join(names)}.")
+
+
+def pick(name: object, registry: Mapping[str, Value], kind: str) -> Value:
+    """Look up an entry of a registry by its name, or raise as :func:`pick_name` does.
+
+    Examples
+    --------
+    >>> pick("Huber", {"huber": 1, "squared_error": 2}, "loss")
+    1
+    """
+    return registry[pick_name(name, registry, kind)]
 
 
 def quote(value: object, width: int = 60) -> str:
@@ -48,3 +136,26 @@ def list_some(values: Sequence[object], limit: int = 5) -> str:
 
 def discard(message: str) -> None:
     """Drop a message; the default wherever a function reports what it does."""
+
+
+def to_plain(value: Any) -> Any:
+    """Convert a record to dictionaries, lists and numbers; NaN and infinity, which JSON does not have, become None.
+
+    Examples
+    --------
+    >>> to_plain({"score": np.float64(0.5), "low": float("nan")})
+    {'score': 0.5, 'low': None}
+    """
+    if hasattr(value, "to_dict") and not isinstance(value, type):
+        value = value.to_dict()
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {item.name: getattr(value, item.name) for item in dataclasses.fields(value)}
+    elif isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from tamiz._utils.extras import require
-from tamiz._utils.names import pick_name, plain
+from tamiz._utils.text import pick_name, plain
 from tamiz.core.rule import VARIANTS
 
 #: Class attributes of a method, see :class:`~tamiz.baselines.BaselineSelector`, with their values for E2E-FS.
@@ -157,6 +157,7 @@ def make_selector(
     *,
     task: str = "auto",
     random_state: Any = None,
+    network: str | None = None,
     **options: Any,
 ) -> Any:
     """Make a selector by the name of its method.
@@ -171,6 +172,8 @@ def make_selector(
         What the target is. "auto" leaves it to the method; E2E-FS then classifies.
     random_state : int, RandomState instance or None, default=None
         Seed; methods without chance do not use it.
+    network : str or None, default=None
+        Network of the methods that train one and do not say which; None is that of their class.
     **options
         Further parameters of the class.
 
@@ -194,5 +197,6 @@ def make_selector(
         raise ValueError(f"The method {method.name!r} does not do {task}. Use another method, or bin the target.")
     kind = method.load(task)
     taken = inspect.signature(kind).parameters
-    shared = {key: value for key, value in (("task", task), ("random_state", random_state)) if key in taken}
+    known = {"task": task, "random_state": random_state} | ({} if network is None else {"network": network})
+    shared = {key: value for key, value in known.items() if key in taken and key not in method.options}
     return kind(n_features_to_select=n_features_to_select, **method.options, **shared, **options)

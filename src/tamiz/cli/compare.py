@@ -67,7 +67,7 @@ def compare_command(
 
     import numpy as np
 
-    from tamiz._utils.records import to_plain
+    from tamiz._utils.text import to_plain
     from tamiz._utils.validation import resolve_n_features_to_select
     from tamiz.cli.console import Terminal
     from tamiz.cli.show import show_compare

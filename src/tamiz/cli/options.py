@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tamiz._utils.names import pick_name
+from tamiz._utils.text import pick_name
 from tamiz.cli.errors import EXIT_USAGE, READ_ARGUMENTS, CommandError
 from tamiz.core.rule import VARIANTS
 from tamiz.estimators.networks import NETWORKS

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tamiz._utils.names import suggest
+from tamiz._utils.text import suggest
 from tamiz._utils.validation import resolve_n_features_to_select
 from tamiz.core.rule import BUDGET_TOLERANCE, expected_size
 from tamiz.errors import UnknownNameError

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tamiz._utils.names import pick
+from tamiz._utils.text import pick
 
 Task = Literal["classification", "regression"]
 

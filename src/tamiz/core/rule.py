@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tamiz._utils.names import pick_name
+from tamiz._utils.text import pick_name
 
 
 class Phase(IntEnum):

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 
-from tamiz._utils.names import pick_name
+from tamiz._utils.text import pick_name
 from tamiz.estimators.networks import AUTOMATIC_NETWORKS, find_network
 from tamiz.estimators.training import Auto, is_auto
 from tamiz.rows.rows import Rows

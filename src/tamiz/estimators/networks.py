@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tamiz._utils.extras import require
-from tamiz._utils.names import pick
+from tamiz._utils.text import pick
 from tamiz.engines import schedule as schedules
 from tamiz.engines.schedule import Schedule
 from tamiz.estimators.training import Options, Training

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from tamiz._utils.names import suggest
+from tamiz._utils.text import suggest
 
 #: Parameters of the estimators that decide what gamma decides over.
 GATING_PARAMETERS = ("groups", "keep", "drop", "costs", "budget")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from tamiz._utils.text import list_some, quote
 from tamiz.evaluation.metrics import get_metric
+from tamiz.evaluation.results import Evaluation
+from tamiz.evaluation.subjects import Subject
 from tamiz.rows.rows import Rows
 from tamiz.tables.columns import Alert, is_running_number
-
-if TYPE_CHECKING:
-    from tamiz.evaluation.results import Evaluation
-    from tamiz.evaluation.subjects import Subject
 
 #: Fewer rows are too few to tell a running number from a measurement.
 _LEAST_ROWS = 20

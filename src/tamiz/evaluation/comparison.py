@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import time as clock
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from sklearn.base import clone
 
 from tamiz._utils.extras import require
 from tamiz.baselines import registry
-from tamiz.baselines.registry import get_method
 from tamiz.estimators.networks import find_network
 from tamiz.estimators.training import Training
 from tamiz.evaluation.cross_validation import Progress, split_folds
@@ -23,8 +21,7 @@ from tamiz.evaluation.folds import mean_test_share, take_columns
 from tamiz.evaluation.intervals import Interval, MethodRank, PairedTest, corrected_t_tests, friedman_ranks
 from tamiz.evaluation.metrics import Metric, Parts, get_metric
 from tamiz.evaluation.pools import run_parallel
-from tamiz.evaluation.results import interval_of_parts
-from tamiz.evaluation.stability import nogueira_stability
+from tamiz.evaluation.results import interval_of_parts, nogueira_stability
 from tamiz.evaluation.subjects import Subject, default_judge, fit_model, rank_for_targets, task_of
 from tamiz.rows.rows import Part, Rows
 from tamiz.tables.load import read_rows
@@ -70,37 +67,6 @@ def pick_methods(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(registry.canonical_name(name) for name in names))
 
 
-def make_seeded(
-    name: str, n_features_to_select: int, seed: int, *, task: str = "auto", network: str = "linear", **parameters: Any
-) -> Any:
-    """Make a selector that is not fitted yet.
-
-    Parameters
-    ----------
-    name : str
-        Name of the method.
-    n_features_to_select : int
-        M.
-    seed : int
-        Its ``random_state``, if it has one.
-    task : {"auto", "classification", "regression"}, default="auto"
-        What the target is; "auto": E2E-FS classifies, the baselines find the task from the target.
-    network : str, default="linear"
-        Network of the methods that train one and do not say which.
-    **parameters
-        Further parameters of its class.
-
-    Examples
-    --------
-    >>> make_seeded("fisher", 3, seed=0)
-    FisherScore(n_features_to_select=3)
-    """
-    method = registry.get_method(name)
-    if "network" in inspect.signature(method.load(task)).parameters and "network" not in method.options:
-        parameters["network"] = network
-    return registry.make_selector(name, n_features_to_select, task=task, random_state=seed, **parameters)
-
-
 #: Sets of random features whose scores are averaged, in each fold.
 RANDOM_DRAWS = 5
 #: What a selector that cannot be fitted raises; a comparison goes on without it.
@@ -140,14 +106,14 @@ class Candidate:
             self.nested = "largest" if name is None else "each"
             self.make: Callable[..., Any] = lambda m, seed: clone(selector).set_params(**({name: m} if name else {}))
             return
-        info = get_method(selector)
+        info = registry.get_method(selector)
         if task not in info.tasks:
             raise ValueError(f"The method {selector!r} needs classes, but the task is regression. Leave it out.")
         network = info.options.get("network", network) if info.trains_model else "linear"
         kind = find_network(network)
         if info.trains_model:
             kind.engine(Training())  # a package that is missing is reported here, not by every fold
-        self.make = partial(make_seeded, selector, task=task, network=network)
+        self.make = lambda m, seed: registry.make_selector(selector, m, task=task, random_state=seed, network=network)
         self.nested, self.keeps_all = info.nested, info.keeps_all
         self.in_threads = info.engine != "torch" and kind.compiled
         self.is_reference = info.name in REFERENCE_METHODS

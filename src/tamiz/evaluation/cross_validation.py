@@ -130,8 +130,6 @@ def split_folds(rows: Rows, task: str, cv: Any = 5, repeats: int = 1, seed: int 
     >>> len(folds), n_folds
     (6, 3)
     """
-    if rows.y is None:
-        raise ValueError("There is no target: hand in y.")
     if not rows.used.size:
         raise ValueError("There are no rows.")
     if not isinstance(seed, (int, np.integer)):

@@ -141,20 +141,13 @@ def _folds_of_groups(
     n_groups = np.unique(groups).size
     if n_groups < n_folds:
         raise TableError(f"There are {n_groups} groups, fewer than the {n_folds} folds. Use fewer folds.")
-    if task == "classification":
-        for label in np.unique(y):
-            if np.unique(groups[y == label]).size < 2:
-                raise TableError(
-                    f"Class {str(label)!r} occurs in one group only, so it cannot be both learnt and tested. "
-                    "Use other groups (not the target itself), or leave that class out."
-                )
     kind = StratifiedGroupKFold if task == "classification" else GroupKFold
     blank = np.zeros((len(y), 1))
     folds: list[Fold] = []
     for repeat in range(n_repeats):
         splitter = kind(n_splits=n_folds, shuffle=True, random_state=seed + repeat)
         folds += [(train, test) for train, test in splitter.split(blank, y, groups) if test.size]
-    _check_classes_are_learnt(y, task, folds)
+    _check_classes_are_learnt(y, task, folds, np.unique(y).size, ", or other groups (not the target itself)")
     return folds
 
 
@@ -174,21 +167,19 @@ def _folds_in_time(y: np.ndarray, task: str, n_folds: int, n_repeats: int, time:
         )
     ends = [*borders[1:], len(y)]
     folds = [(np.sort(order[:start]), np.sort(order[start:end])) for start, end in zip(borders, ends, strict=True)]
-    _check_classes_are_learnt(y, task, folds, every_class=False)
+    _check_classes_are_learnt(y, task, folds, 2)
     return folds
 
 
-def _check_classes_are_learnt(y: np.ndarray, task: str, folds: Sequence[Fold], every_class: bool = True) -> None:
-    """Raise if a fold trains without one of the classes (or, in time, on a single one)."""
+def _check_classes_are_learnt(y: np.ndarray, task: str, folds: Sequence[Fold], needed: int, more: str = "") -> None:
+    """Raise if a fold trains on fewer classes than are needed; ``more`` is advice beyond fewer folds."""
     if task != "classification":
         return
-    needed = np.unique(y).size if every_class else 2
     for number, (train, _) in enumerate(folds, start=1):
         n_classes = np.unique(y[train]).size
         if n_classes < needed:
-            raise TableError(
-                f"Fold {number} would train on {n_classes} of {np.unique(y).size} classes. Use fewer folds."
-            )
+            which = f"Fold {number} would train on {n_classes} of {np.unique(y).size} classes"
+            raise TableError(f"{which}. Use fewer folds{more}.")
 
 
 def mean_test_share(folds: Sequence[Fold]) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tamiz._utils.names import pick_name
+from tamiz._utils.text import pick_name
 
 #: What a metric measures on one fold.
 Parts = tuple[float, ...]

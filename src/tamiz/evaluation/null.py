@@ -16,7 +16,7 @@ import numpy as np
 
 from tamiz.evaluation.metrics import Parts
 from tamiz.evaluation.pools import run_parallel
-from tamiz.evaluation.stability import nogueira_stability
+from tamiz.evaluation.results import nogueira_stability
 from tamiz.rows.rows import Rows
 
 if TYPE_CHECKING:

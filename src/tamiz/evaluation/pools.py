@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -50,26 +50,27 @@ def run_parallel(
     if not isinstance(n_jobs, int) or n_jobs < 1:
         raise ValueError(f"n_jobs must be at least 1, got {n_jobs!r}.")
     results: list[Any] = []
+
+    def collect(calls: Iterable[Any]) -> list[Any]:
+        for result in calls:
+            results.append(result)
+            done(len(results))
+        return results
+
     client = active_client()
     if client is not None:
         work = client.scatter((function, list(pieces), in_threads), broadcast=True, hash=False)  # once to each worker
-        for future in client.map(_run_piece, range(len(pieces)), work=work, pure=False):
-            results.append(future.result())
-            done(len(results))
-        return results
+        futures = client.map(_run_piece, range(len(pieces)), work=work, pure=False)
+        return collect(future.result() for future in futures)
     with one_torch_thread(not in_threads):
         if n_jobs == 1:
-            for piece in pieces:
-                results.append(function(*piece))
-                done(len(results))
-            return results
+            return collect(function(*piece) for piece in pieces)
         # loky starts processes anew, without the locks of this one, and can run functions that are not part of a module.
         limits = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         pool = ThreadPoolExecutor(n_jobs) if in_threads else ProcessPoolExecutor(n_jobs, env=limits)
         try:
-            for future in [pool.submit(function, *piece) for piece in pieces]:
-                results.append(future.result())
-                done(len(results))
+            futures = [pool.submit(function, *piece) for piece in pieces]
+            collect(future.result() for future in futures)
         except BaseException as error:
             # A piece may be compiling the engine, for half a minute: Ctrl-C does not wait for it.
             how = {"cancel_futures": True} if in_threads else {"kill_workers": True}

@@ -1,4 +1,4 @@
-"""What an evaluation measured: scores with intervals, held-out predictions and effects, and one sentence on it."""
+"""What an evaluation measured: scores with intervals, stability, held-out predictions and effects, one sentence on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import scipy.sparse as sp
 from tamiz.evaluation.folds import Fold, mean_test_share
 from tamiz.evaluation.intervals import Interval, corrected_interval, mean_share_reach
 from tamiz.evaluation.metrics import Metric, Parts
-from tamiz.evaluation.stability import nogueira_stability
 
 if TYPE_CHECKING:
     from tamiz.evaluation.null import Null
@@ -251,6 +250,30 @@ class Evaluation:
         if labels.size == 2:
             return f"mean of {labels[1]} minus mean of {labels[0]} in standard deviations, {where}"
         return f"mean of the class that differs most minus mean of the rest in standard deviations, {where}"
+
+
+def nogueira_stability(supports: Any) -> float:
+    """Compute the stability of several selections after Nogueira, Sechidis and Brown (JMLR 18, 2018).
+
+    1 means equal selections, 0 what random selections of the same sizes give on average. The sizes may differ. If every
+    selection keeps all features, or none, the stability is not defined and NaN is returned.
+
+    Parameters
+    ----------
+    supports : array-like of bool, shape (n_selections, n_features)
+        One selection per row.
+
+    Examples
+    --------
+    >>> nogueira_stability([[1, 1, 0, 0], [1, 1, 0, 0]])
+    1.0
+    """
+    chosen = np.asarray(supports, dtype=bool)
+    if chosen.ndim != 2 or chosen.shape[0] < 2:
+        raise ValueError(f"Stability needs at least two selections, one per row; got shape {chosen.shape}.")
+    share, density = chosen.mean(axis=0), float(chosen.mean())
+    variance = len(chosen) / (len(chosen) - 1) * share * (1 - share)
+    return math.nan if density in (0.0, 1.0) else float(1 - variance.mean() / (density * (1 - density)))
 
 
 def interval_of_parts(metric: Metric, parts: Any, test_share: float | None, n_folds: int) -> Interval:

@@ -114,6 +114,8 @@ class Subject:
         The rows that it will be fitted on.
     task : {"classification", "regression"} or None, default=None
         What the target is; None finds it from the estimator and the target.
+    check : callable or None, default=None
+        Called before each fit; what it raises ends the evaluation.
 
     Attributes
     ----------
@@ -127,10 +129,12 @@ class Subject:
         Whether the estimator predicts by itself.
     """
 
-    def __init__(self, estimator: Any, rows: Rows, task: str | None = None) -> None:
+    def __init__(
+        self, estimator: Any, rows: Rows, task: str | None = None, check: Callable[[], None] | None = None
+    ) -> None:
         self.before, selector, self.after = _cut(estimator)
         self.task = task or task_of(estimator, rows.y)
-        self.rows = rows
+        self.rows, self._check = rows, check or (lambda: None)
         self.units, self.unit_names = rows.columns, list(rows.names)
         parameters = selector.get_params(deep=False) if hasattr(selector, "get_params") else {}
         self._options = set(parameters)
@@ -178,6 +182,7 @@ class Subject:
 
     def fit(self, part: Part, seed: int, selector: Any = None) -> Fitted:
         """Select on the rows of a part and fit the model; ``selector`` takes the place of the subject's own."""
+        self._check()
         started = time.perf_counter()
         chosen = clone(self.selector if selector is None else selector)
         if "random_state" in self._options:
@@ -196,6 +201,7 @@ class Subject:
 
         What ``fitted`` chose from the data (network, weight decay) is kept.
         """
+        self._check()
         columns = np.flatnonzero(np.isin(self.units, self.allowed if units is None else units))
         X = part.X if columns.size == self.units.size else take_columns(part.X, columns)
         steps, X, origin = self._transform(part, X, select=False) if columns.size else ([], X, columns)

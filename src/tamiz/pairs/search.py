@@ -15,8 +15,8 @@ from joblib import effective_n_jobs
 from scipy import special
 from sklearn.utils import check_random_state, check_scalar
 
-from tamiz._utils.names import pick_name
 from tamiz._utils.progress import ProgressBar
+from tamiz._utils.text import pick_name
 from tamiz.pairs.basis import make_basis
 from tamiz.pairs.blocks import Best, search_all, split
 from tamiz.pairs.columns import ColumnTable, members_of, read_columns

@@ -23,8 +23,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from tamiz._utils.files import open_atomic
-from tamiz._utils.names import pick
 from tamiz._utils.progress import ProgressBar
+from tamiz._utils.text import pick
 from tamiz.errors import DatasetError, DownloadError, UnknownDatasetError, UnknownNameError, describe_disk_fault
 
 #: float32 values that were rounded on another machine may differ in their last digit; a wrong file differs by far more.

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tamiz.baselines.registry import get_method
-from tamiz.evaluation.comparison import make_seeded
+from tamiz.baselines.registry import get_method, make_selector
 from tamiz.paper.generators import make_ring, make_ring_xor, make_ring_xor_sum, make_xor
 from tamiz.paper.numbers import GROUND_TRUTH
 from tamiz.paper.protocol import Cell, Protocol, seed_from
@@ -42,7 +41,7 @@ def make_truth_table(problem: str, n_features: int, seed: int) -> tuple[np.ndarr
 
 def _selector(method: str, m: int, seed: int) -> Any:
     more = PARAMETERS.get(method, {})
-    return make_seeded(method, m, seed, task="classification", network=_NETWORK, **more)
+    return make_selector(method, m, task="classification", random_state=seed, network=_NETWORK, **more)
 
 
 class GroundTruth(Protocol):

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tamiz.baselines.registry import get_method
-from tamiz.evaluation.comparison import make_seeded
+from tamiz.baselines.registry import get_method, make_selector
 from tamiz.evaluation.metrics import BALANCED_ACCURACY
 from tamiz.paper import recipes
 from tamiz.paper.datasets import find_entry
@@ -68,7 +67,7 @@ class SplitProtocol(Protocol):
                 for recipe in recipes.recipes_of(self) if get_method(method).trains_model else (None,):
                     learners = self.scored_by(method, recipe)
                     networks = {its: recipes.network_for(1, its, 0, self.network) for _, its in learners}
-                    selector = make_seeded(method, 1, 0, network=self.network, **recipes.recipe_parameters(recipe))
+                    selector = make_selector(method, 1, network=self.network, **recipes.recipe_parameters(recipe))
                     settings = {
                         "dataset": name,
                         "data": checksum,

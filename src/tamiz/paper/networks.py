@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tamiz._utils.names import pick
+from tamiz._utils.text import pick
 from tamiz.core.losses import Loss
 from tamiz.core.rule import Rule
 from tamiz.engines.contract import Problem

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, dataclass_transform
 
-from tamiz._utils.names import pick, pick_name
+from tamiz._utils.text import pick, pick_name
 from tamiz._version import __version__
 from tamiz.evaluation.comparison import pick_methods
 from tamiz.paper.datasets import find_entry

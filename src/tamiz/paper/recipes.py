@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from tamiz.baselines.registry import get_method
+from tamiz.baselines.registry import get_method, make_selector
 from tamiz.engines.schedule import PAPER_RAMP_EPOCHS
 from tamiz.estimators.e2efs import E2EFSClassifier
 from tamiz.estimators.training import Training
-from tamiz.evaluation.comparison import fit_size, make_seeded
+from tamiz.evaluation.comparison import fit_size
 from tamiz.evaluation.metrics import balanced_accuracy
 from tamiz.paper.datasets import Dataset, find_entry, load_dataset
 from tamiz.paper.protocol import seed_from
@@ -187,7 +187,7 @@ def parameters_of(estimator: Any) -> dict[str, str]:
 
     Examples
     --------
-    >>> parameters_of(make_seeded("relieff", 1, 0))
+    >>> parameters_of(make_selector("relieff", 1))
     {'n_neighbors': '10', 'task': "'auto'"}
     """
     elsewhere = ("n_features_to_select", "random_state", "n_jobs", "verbose")
@@ -249,7 +249,8 @@ def select_for_all(
 
     def select(m: int, *more: Any) -> Picked:
         seed = seed_from(*identity, method, *more)
-        selector = make_seeded(method, m, seed, task="classification", network=network, **(parameters or {}))
+        options = {**(parameters or {}), "network": network}
+        selector = make_selector(method, m, task="classification", random_state=seed, **options)
         started = time.perf_counter()
         selector.fit(train, y)
         seconds = time.perf_counter() - started

@@ -23,9 +23,9 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from tamiz._utils.extras import library_versions
 from tamiz._utils.files import write_atomic
 from tamiz.errors import MissingExtraError, TamizError, is_disk_full
-from tamiz.evaluation.stability import library_versions
 from tamiz.paper.protocol import PROTOCOLS, Cell, Protocol, canonical_json, load_protocol
 
 STORE_FORMAT = 2

@@ -17,7 +17,7 @@ import numpy as np
 
 from tamiz.baselines.registry import get_method
 from tamiz.evaluation.intervals import corrected_t_tests, friedman_ranks, holm, wilcoxon_pairs
-from tamiz.evaluation.stability import nogueira_stability
+from tamiz.evaluation.results import nogueira_stability
 from tamiz.paper.datasets import REGISTRY
 from tamiz.paper.protocol import REFERENCES, Cell, Protocol
 

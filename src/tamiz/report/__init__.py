@@ -2,24 +2,51 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import os
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from tamiz.report.page import render, report
-    from tamiz.report.plots import plot_selection
-
-__all__ = ["plot_selection", "render", "report"]
-
-# Loaded when they are asked for: the commands use the text module alone until there is something to show.
-_HOMES = {"plot_selection": "plots", "render": "page", "report": "page"}
+from tamiz._utils.files import write_atomic
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"tamiz.report.{_HOMES[name]}"), name)
+def report(
+    source: Any, X: Any = None, y: Any = None, *, path: str | os.PathLike[str] = "report.html", **details: Any
+) -> Path:
+    """Write a report as one HTML file that needs nothing else.
 
+    Parameters
+    ----------
+    source : Study, fitted estimator or pipeline, Selection, Comparison or PairSearch
+        What to show.
+    X, y : table and target, default=None
+        What an estimator was fitted on. With them the page shows distributions and correlations.
+    path : path-like, default="report.html"
+        Where to write; a file of that name is replaced.
+    **details
+        Options of :func:`tamiz.report.page.render`: ``cv``, ``image_shape``, ``spreadsheet_safe``, and what the page says about
+        the run.
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    Returns
+    -------
+    Path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from tamiz import Selection
+    >>> selection = Selection(support=np.array([False, True]), ranking=np.array([2, 1]), feature_names=["a", "b"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = report(selection, path=Path(folder) / "report.html")
+    ...     written.read_text(encoding="utf-8").startswith("<!doctype html>")
+    True
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; give the name of a file, such as {target / 'report.html'}.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {target.parent} to write the report to; create it first.")
+    from tamiz.report.page import render
+
+    write_atomic(target, render(source, X, y, **details))
+    return target

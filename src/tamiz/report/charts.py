@@ -135,7 +135,9 @@ def square_chart(grid: Grid) -> str:
             if grid.codes is not None:
                 look += f" by-class {series_class(int(grid.codes[i, j]))}"
             place = {"x": left + size * j + 1.0, "y": top + size * i + 1.0, "width": size - 2.0, "height": size - 2.0}
-            parts.append(element("rect", **place, rx=3, class_=f"heat {look}", data_tip=grid.tips[i][j]))
+            parts.append(
+                element("rect", **place, rx=3, class_=f"heat {look}", data_tip=grid.tips[i][j] if grid.tips else None)
+            )
             label, middle = grid.texts[i][j] if grid.texts else "", left + size * (j + 0.5)
             if label and (size >= 30 or len(label) < 3):
                 parts.append(text(label, middle, at + 4, text_anchor="middle", class_=f"on-heat {look}"))
@@ -198,6 +200,11 @@ def class_strip(groups: np.ndarray, wrong: np.ndarray | None, width: int) -> str
     rows = [] if wrong is None else np.flatnonzero(wrong).tolist()
     marks = "".join(f"M{number(left + wide * (i + 0.5) - 3)} 2h6l-3 7z" for i in rows)
     return "".join(parts) + (element("path", d=marks, class_="wrong") if marks else "")
+
+
+def heat_charts(heat: Grid, codes: np.ndarray, wrong: np.ndarray | None = None) -> dict[str, str]:
+    """Draw the heat map of kept columns for both widths, with the classes of its rows above it."""
+    return both_widths(lambda width: raster_chart(heat, width, key="heat", above=class_strip(codes, wrong, width)))
 
 
 def fold_chart(grid: Grid, n_kept: int, width: int) -> str:

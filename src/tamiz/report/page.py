@@ -1,4 +1,4 @@
-"""Write a study, an estimator, a comparison or a search for pairs as one HTML file."""
+"""Render a study, an estimator, a comparison or a search for pairs as one page of HTML."""
 
 from __future__ import annotations
 
@@ -9,21 +9,17 @@ import functools
 import hashlib
 import inspect
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tamiz._utils.extras import require
-from tamiz._utils.files import write_atomic
+from tamiz._utils.extras import library_versions, require
 from tamiz._utils.validation import check_target_length
 from tamiz.evaluation.comparison import Comparison
 from tamiz.evaluation.cross_validation import curve_sizes, evaluate
-from tamiz.evaluation.stability import library_versions
 from tamiz.evaluation.subjects import task_of
 from tamiz.report import text
 from tamiz.report.columns import Columns, check_report_table
@@ -81,45 +77,6 @@ class About:
     created: str | None = None
 
 
-def report(
-    source: Any, X: Any = None, y: Any = None, *, path: str | os.PathLike[str] = "report.html", **details: Any
-) -> Path:
-    """Write a report as one HTML file that needs nothing else.
-
-    Parameters
-    ----------
-    source : Study, fitted estimator or pipeline, Selection, Comparison or PairSearch
-        What to show.
-    X, y : table and target, default=None
-        What an estimator was fitted on. With them the page shows distributions and correlations.
-    path : path-like, default="report.html"
-        Where to write; a file of that name is replaced.
-    **details
-        Options of :func:`render`: ``cv``, ``image_shape``, ``spreadsheet_safe``, and what the page says about the run.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> selection = Selection(support=np.array([False, True]), ranking=np.array([2, 1]), feature_names=["a", "b"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     written = report(selection, path=pathlib.Path(folder) / "report.html")
-    ...     written.read_text(encoding="utf-8").startswith("<!doctype html>")
-    True
-    """
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; give the name of a file, such as {target / 'report.html'}.")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {target.parent} to write the report to; create it first.")
-    write_atomic(target, render(source, X, y, **details))
-    return target
-
-
 def render(
     source: Any,
     X: Any = None,
@@ -130,12 +87,12 @@ def render(
     spreadsheet_safe: bool = True,
     **about: Any,
 ) -> str:
-    """Render the page that :func:`report` writes.
+    """Render the page that :func:`tamiz.report.report` writes.
 
     Parameters
     ----------
     source, X, y
-        As for :func:`report`.
+        As for :func:`tamiz.report.report`.
     cv : int, cross-validation splitter or None, default=None
         Folds in which the estimator selects anew, for scores on held-out rows; None measures none.
     image_shape : tuple of int or None, default=None
@@ -173,13 +130,14 @@ def render(
     style, script = (templates.joinpath(part).read_text(encoding="utf-8") for part in ("report.css", "report.js"))
     payload = {**view.pop("payload"), "spreadsheetSafe": spreadsheet_safe}
     hashes = (base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() for content in (style, script))
-    written = {"style": style, "script": script, "payload": text.json_for_script(payload)}
     return (
         _environment()
         .get_template(name)
         .render(
             **view,
-            **{part: _markup(content) for part, content in written.items()},
+            style=style,
+            script=script,
+            payload=text.json_for_script(payload),
             about=said,
             spreadsheet_safe=spreadsheet_safe,
             policy=_POLICY.format(*hashes),
@@ -195,7 +153,7 @@ def gather(
     Parameters
     ----------
     source, X, y, cv, image_shape, **about
-        As for :func:`report`.
+        As for :func:`tamiz.report.report`.
 
     Returns
     -------
@@ -338,12 +296,6 @@ def find_selection(source: Any) -> tuple[Selection, Any, Any]:
     return Selection(support, ranks, variant=type(source).__name__, engine="own", feature_names=given), source, None
 
 
-def _markup(content: str) -> Any:
-    from markupsafe import Markup
-
-    return Markup(content)  # only for text that was made or escaped here
-
-
 @functools.cache
 def _environment() -> Any:
     jinja2 = require("jinja2", "cli", "The report")
@@ -359,7 +311,7 @@ def _environment() -> Any:
         "counted": text.counted,
         "ends": text.describe_ends,
         "interval": text.describe_score,
-        "markup": _markup,
+        "markup": require("markupsafe", "cli", "The report").Markup,  # only for text that was made or escaped here
         "number": text.format_number,
         "p": text.format_p_value,
         "plain": text.format_value,

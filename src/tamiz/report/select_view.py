@@ -12,18 +12,8 @@ import numpy as np
 
 from tamiz._utils.pictures import Grid, Lines, Series
 from tamiz.report import charts
-from tamiz.report.columns import (
-    N_PICTURED,
-    NEAR_COPY,
-    Columns,
-    Groups,
-    describe_distribution,
-    find_clusters,
-    fold_grid,
-    group_rows,
-    image_planes,
-    kept_grids,
-)
+from tamiz.report import columns as descriptions
+from tamiz.report.columns import N_PICTURED, NEAR_COPY, Columns, Groups, find_clusters, fold_grid
 from tamiz.report.plots import gamma_lines, history_lines
 from tamiz.report.svg import grid_payload
 from tamiz.report.text import counted, describe_score, format_column, format_number, format_score, shorten
@@ -129,16 +119,14 @@ def select_view(shown: Shown, about: About) -> dict[str, Any]:
     """Collect what the template ``select.html.j2`` uses."""
     columns, selection, evaluation = shown.columns, shown.columns.selection, shown.evaluation
     X, y, task, names = shown.X, shown.y, about.task, shown.columns.names
-    groups: Groups = []
-    if X is not None:
-        groups = [("all rows", np.ones(X.shape[0], dtype=bool))] if y is None else group_rows(y, task, about.target)
-    classes = [label for label, _ in groups] if task == "classification" and y is not None else []
-    image, grids, distributions, clusters = image_planes(selection, X), None, [], shown.clusters(task)
+    groups = [] if X is None or y is None else descriptions.group_rows(y, task, about.target)
+    classes = [label for label, _ in groups] if task == "classification" else []
+    image, grids, distributions, clusters = descriptions.image_planes(selection, X), None, [], shown.clusters(task)
     if X is not None and y is not None and columns.n_kept:
-        grids = kept_grids(columns, X, y, task, groups)
+        grids = descriptions.kept_grids(columns, X, y, task, groups)
         for rank, column in enumerate(columns.kept[: N_PICTURED if image is None else 0].tolist(), start=1):
             values, levels = columns.read(X, column)
-            found = describe_distribution(values, groups, levels)
+            found = descriptions.describe_distribution(values, groups, levels)
             if found is not None:
                 distributions.append((rank, names[column], found, charts.distribution_chart(found, names[column])))
     folds = None if shown.shares is None else fold_grid(columns, [fold.support for fold in evaluation.folds])
@@ -262,13 +250,9 @@ def _heat(shown: Shown, heat: Grid, rows: np.ndarray, groups: Groups, block: dic
     marks = [""] * rows.size if wrong is None else np.where(wrong, ", predicted wrongly", "").tolist()
     said = [f"row {row + 1:,}, {labels[code]}{mark}" for row, code, mark in zip(rows.tolist(), codes, marks)]
     block["grids"]["heat"] = grid_payload(heat, said)
-
-    def chart(width: int) -> str:
-        return charts.raster_chart(heat, width, key="heat", above=charts.class_strip(codes, wrong, width))
-
     sampled = f"A sample of {rows.size:,} of {shown.X.shape[0]:,} rows." if rows.size < shown.X.shape[0] else ""
     return {
-        "chart": charts.both_widths(chart),
+        "chart": charts.heat_charts(heat, codes, wrong),
         "legend": charts.legend(labels)[:18],
         "wrong": None if wrong is None else int(wrong.sum()),
         "said": sampled,

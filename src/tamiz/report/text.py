@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tamiz._utils.records import to_plain
+from tamiz._utils.text import to_plain
 
 # Half of a surrogate pair cannot be written as UTF-8, and HTML forbids most control characters.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")

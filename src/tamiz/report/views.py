@@ -120,11 +120,7 @@ def agreement_grid(found: Comparison) -> Grid | None:
     methods, values = [found.methods[i] for i in chosen], table[np.ix_(chosen, chosen)]
     labels = [[f"{100 * v:.0f}" if np.isfinite(v) else "–" for v in row] for row in values]
     at = f"M = {found.m_values[middle]:,}"
-    tips = [
-        [f"{first} and {second} share {labels[i][j]} % at {at}" for j, second in enumerate(methods)]
-        for i, first in enumerate(methods)
-    ]
-    return Grid(f"share of features in common at {at}", methods, methods, values, 0.0, 1.0, at, texts=labels, tips=tips)
+    return Grid(f"share of features in common at {at}", methods, methods, values, 0.0, 1.0, at, texts=labels)
 
 
 def pairs_view(search: PairSearch, about: About) -> dict[str, Any]:

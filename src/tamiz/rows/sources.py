@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tamiz._utils.extras import active_client, require
-from tamiz._utils.names import suggest
+from tamiz._utils.text import suggest
 from tamiz.errors import SourceError
 
 Result = TypeVar("Result")

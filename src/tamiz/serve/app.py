@@ -20,12 +20,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
-from tamiz._utils.records import to_plain
+from tamiz._utils.text import to_plain
 from tamiz.errors import TamizError
 from tamiz.report.page import render
 from tamiz.report.text import clean_text
-from tamiz.serve.fits import LIVE_NETWORKS, python_code, read_request, run_request
-from tamiz.serve.jobs import JobCancelled, LiveJob, LiveJobs
+from tamiz.serve.fits import LIVE_NETWORKS, JobCancelled, LiveJob, LiveJobs, python_code, read_request, run_request
 from tamiz.serve.tables import LiveError, LiveTable, LiveTables, read_options
 from tamiz.study import select
 

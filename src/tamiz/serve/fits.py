@@ -1,8 +1,11 @@
-"""Fit and score what a page asks for, part by part, and write the code that repeats it."""
+"""Jobs of the pages, one at a time for each: fit and score what is asked for, and write the code that repeats it."""
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,12 +16,11 @@ from sklearn.base import clone
 from tamiz.estimators.networks import NETWORKS
 from tamiz.evaluation.cross_validation import cross_validate, curve_sizes
 from tamiz.evaluation.metrics import get_metric
-from tamiz.evaluation.subjects import Fitted, Subject
-from tamiz.report.charts import both_widths, class_strip, legend, line_chart, raster_chart
+from tamiz.evaluation.subjects import Subject
+from tamiz.report.charts import both_widths, heat_charts, legend, line_chart
 from tamiz.report.columns import Columns, group_rows, kept_grids
 from tamiz.report.select_view import Shown, score_curve
 from tamiz.report.text import describe_score
-from tamiz.serve.jobs import LiveJob
 from tamiz.serve.tables import LiveError, LiveTable, TargetData
 
 #: Columns that are listed below the kept ones, and of the kept ones at most.
@@ -35,6 +37,113 @@ _STAGES = {
     "network": "choosing the network",
     "cross-validation": "scoring on folds",
 }
+
+
+#: Called with (kind, data) for each event of a job, and with None when the job has ended.
+Send = Callable[[tuple[str, dict[str, Any]] | None], None]
+
+
+class JobCancelled(Exception):
+    """Raise inside a job that is no longer wanted."""
+
+
+class LiveJob:
+    """Work that can be cancelled from another thread.
+
+    Parameters
+    ----------
+    work : callable
+        ``work(job)``; calls :meth:`check` often and :meth:`emit` for each result.
+    send : callable
+        Takes the events; called from the thread of the job.
+    before : LiveJob or None, default=None
+        Job whose end is waited for.
+    """
+
+    def __init__(self, work: Callable[[LiveJob], None], send: Send, before: LiveJob | None = None) -> None:
+        self._work, self._send, self._before = work, send, before
+        self._cancelled, self.ended = threading.Event(), threading.Event()
+
+    def cancel(self) -> None:
+        """Ask the job to end; it does so at its next :meth:`check`."""
+        self._cancelled.set()
+
+    def check(self, *_: Any) -> None:
+        """Raise JobCancelled if the job is no longer wanted; takes and ignores what an engine reports as progress."""
+        if self._cancelled.is_set():
+            raise JobCancelled
+
+    def emit(self, kind: str, **data: Any) -> None:
+        """Send an event, unless the job is no longer wanted."""
+        self.check()
+        self._send((kind, data))
+
+    def run(self) -> None:
+        """Do the work; send None at its end, whatever that was."""
+        if self._before is not None:
+            self._before.ended.wait()
+            self._before = None
+        try:
+            self.check()
+            self._work(self)
+        except JobCancelled:
+            pass
+        except Exception:
+            traceback.print_exc(file=sys.stderr)
+        finally:
+            self._send(None)
+            self.ended.set()
+
+
+class LiveJobs:
+    """Run jobs of several pages side by side, those of one page one after the other, the newest only.
+
+    Examples
+    --------
+    >>> jobs, events = LiveJobs(), []
+    >>> _ = jobs.submit("page", lambda job: job.emit("fit", m=3), events.append)
+    >>> jobs.wait()
+    True
+    >>> events
+    [('fit', {'m': 3}), None]
+    """
+
+    def __init__(self) -> None:
+        #: The newest job of each page.
+        self._newest: dict[str, LiveJob] = {}
+        self._lock = threading.Lock()
+
+    def submit(self, page: str, work: Callable[[LiveJob], None], send: Send) -> LiveJob:
+        """Cancel the job of the same page, and start this one as soon as that has ended.
+
+        Parameters
+        ----------
+        page : str
+            Whose job it is.
+        work, send : callable
+            As for :class:`LiveJob`.
+
+        Returns
+        -------
+        LiveJob
+        """
+        with self._lock:
+            self._newest = {name: job for name, job in self._newest.items() if not job.ended.is_set()}
+            before = self._newest.get(page)
+            job = self._newest[page] = LiveJob(work, send, before)
+        if before is not None:
+            before.cancel()
+        threading.Thread(target=job.run, daemon=True, name="tamiz-live-fit").start()
+        return job
+
+    def cancel_all(self) -> None:
+        """Ask every job to end."""
+        for job in list(self._newest.values()):
+            job.cancel()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until no job runs; tell whether that is so."""
+        return all(job.ended.wait(timeout) for job in list(self._newest.values()))
 
 
 @dataclass(frozen=True)
@@ -85,35 +194,9 @@ def read_request(record: Any) -> FitRequest:
     return FitRequest(m, target, network, *(tuple(dict.fromkeys(names)) for names in forced))
 
 
-class LiveSubject(Subject):
-    """A subject of evaluation that asks before each fit whether it is still wanted.
-
-    Parameters
-    ----------
-    estimator, rows, task
-        As of :class:`~tamiz.evaluation.subjects.Subject`.
-    check : callable
-        What it raises ends the evaluation.
-    """
-
-    def __init__(self, estimator: Any, rows: Any, task: str, check: Callable[[], None]) -> None:
-        super().__init__(estimator, rows, task)
-        self.check = check
-
-    def fit(self, part: Any, seed: int, selector: Any = None) -> Fitted:
-        """Select on the rows of a part and fit the model."""
-        self.check()
-        return super().fit(part, seed, selector)
-
-    def fit_columns(self, part: Any, units: Any, seed: int, fitted: Fitted) -> tuple[Any, np.ndarray]:
-        """Fit the model on given columns."""
-        self.check()
-        return super().fit_columns(part, units, seed, fitted)
-
-
 def fit_request(
     data: TargetData, request: FitRequest, check: Callable[..., None] = lambda *_: None
-) -> tuple[LiveSubject, Any, dict[str, Any]]:
+) -> tuple[Subject, Any, dict[str, Any]]:
     """Choose what is left open on inner folds, as the estimator does, and fit on all rows.
 
     Parameters
@@ -127,7 +210,7 @@ def fit_request(
 
     Returns
     -------
-    subject : LiveSubject
+    subject : Subject
         For the evaluation, with nothing chosen yet.
     fitted : estimator
         Fitted on all rows.
@@ -143,7 +226,7 @@ def fit_request(
     estimator = kind(
         m, random_state=SEED, network=request.network, keep=list(request.keep) or None, drop=list(request.drop) or None
     )
-    subject = LiveSubject(estimator, data.rows, data.task, check)
+    subject = Subject(estimator, data.rows, data.task, check)
     if request not in data.choices:
         found = subject.selector.choose(data.whole.X, data.whole.y, progress=check)
         data.choices[request] = found.parameters
@@ -186,9 +269,8 @@ def run_request(data: TargetData, request: FitRequest, job: LiveJob) -> None:
     if grids is not None:
         heat, rows, _ = grids
         codes = np.argmax([members[rows] for _, members in groups], axis=0)
-        drawn = both_widths(lambda width: raster_chart(heat, width, key="heat", above=class_strip(codes, None, width)))
         entries = [[entry["swatch"], entry["name"]] for entry in legend([label for label, _ in groups])[:12]]
-        job.emit("heat", **drawn, legend=entries)
+        job.emit("heat", **heat_charts(heat, codes), legend=entries)
     if data.folds:
         least, most = max(1, len(request.keep)), len(columns) - len(request.drop)
         quick = NETWORKS[fitted.network_].quick

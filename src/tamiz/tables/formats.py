@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tamiz._utils.extras import require
-from tamiz._utils.names import pick_name
-from tamiz._utils.text import list_some, quote
+from tamiz._utils.text import list_some, pick_name, quote
 from tamiz.errors import TableArgumentError, TableError, TableMemoryError, UnknownNameError
 from tamiz.tables.files import copy_stream, is_stream, open_file, plain_file, without_packing
 

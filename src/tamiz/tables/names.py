@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tamiz._utils.memory import available_memory
-from tamiz._utils.names import suggest
 from tamiz._utils.progress import format_size
-from tamiz._utils.text import list_some, quote
+from tamiz._utils.text import list_some, quote, suggest
 from tamiz.errors import TableArgumentError, TableError, TableMemoryError
 
 #: Cells that mean a missing value.

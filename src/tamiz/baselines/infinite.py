@@ -16,11 +16,12 @@ from tamiz.baselines.fisher import class_moments
 from tamiz.baselines.relieff import scale_to_unit_range
 from tamiz.errors import DivergenceError
 
-# Correlations are computed and kept in square blocks of so many columns.
+# Columns are ranked and quantised so many at a time, and correlations kept in square blocks of so many.
 _BLOCK = 2048
 # Up to so many bytes of correlations are kept (the upper half, in float32: 29,000 columns); beyond that they are
 # computed anew in every product, which costs time but no memory.
 _MEMORY_FOR_CORRELATIONS = 1_700_000_000
+_DAMPING = 0.99
 # Small tables afford float64.
 _FLOAT64_UP_TO = 1024
 
@@ -62,37 +63,28 @@ class FeatureGraph:
         self.blocks = list(self._make_blocks()) if kept <= _MEMORY_FOR_CORRELATIONS else None
 
     def _make_blocks(self) -> Iterator[tuple[slice, slice, np.ndarray]]:
-        starts = range(0, self.n_features, _BLOCK)
-        for top in starts:
+        for top in range(0, self.n_features, _BLOCK):
             rows = slice(top, min(top + _BLOCK, self.n_features))
             for left in range(top, self.n_features, _BLOCK):
                 columns = slice(left, min(left + _BLOCK, self.n_features))
                 block = self.ranks[:, rows].T @ self.ranks[:, columns]
                 yield rows, columns, np.abs(block, out=block)
 
-    def _correlations_times(self, vector: np.ndarray) -> np.ndarray:
-        narrow = vector.astype(self.ranks.dtype)
-        result = np.zeros(self.n_features)
-        for rows, columns, block in self._make_blocks() if self.blocks is None else self.blocks:
-            result[rows] += block @ narrow[columns]
-            if rows != columns:  # the lower half is the upper one transposed
-                result[columns] += narrow[rows] @ block
-        return result
-
-    def _larger_spread_times(self, vector: np.ndarray) -> np.ndarray:
-        """Compute the sums over j of max(s_i, s_j) v_j: sorted by s, all j up to i count with s_i, the others with their own."""
-        spread, sorted_vector = self.spread[self.order], vector[self.order]
-        weighted = spread * sorted_vector
-        result = np.empty(self.n_features)
-        result[self.order] = spread * np.cumsum(sorted_vector) + weighted.sum() - np.cumsum(weighted)
-        return result
-
     def times(self, vector: np.ndarray) -> np.ndarray:
         """Multiply A with a vector."""
         vector = np.asarray(vector, dtype=np.float64).ravel()
-        result = (1.0 - self.alpha) * self._larger_spread_times(vector)
+        # The sums over j of max(s_i, s_j) v_j: sorted by s, all j up to i count with s_i, the others with their own.
+        spread, ordered = self.spread[self.order], vector[self.order]
+        weighted = spread * ordered
+        result, correlated = np.zeros((2, self.n_features))
+        result[self.order] = (1.0 - self.alpha) * (spread * np.cumsum(ordered) + weighted.sum() - np.cumsum(weighted))
         if self.alpha > 0:
-            result += self.alpha * (vector.sum() - self._correlations_times(vector))
+            narrow = vector.astype(self.ranks.dtype)
+            for rows, columns, block in self._make_blocks() if self.blocks is None else self.blocks:
+                correlated[rows] += block @ narrow[columns]
+                if rows != columns:  # the lower half is the upper one transposed
+                    correlated[columns] += narrow[rows] @ block
+            result += self.alpha * (vector.sum() - correlated)
         return result
 
 
@@ -114,12 +106,12 @@ def largest_eigenvalue(times: Any, size: int) -> float:
     return float(eigsh(operator, k=1, which="LA", v0=vector, return_eigenvectors=False)[0])
 
 
-def path_energy(times: Any, size: int, damping: float) -> np.ndarray:
-    """Compute the row sums of A r + (A r)^2 + ... = (I - r A)^-1 - I, with r = damping / largest eigenvalue of A."""
+def path_energy(times: Any, size: int) -> np.ndarray:
+    """Compute the row sums of A r + (A r)^2 + ... = (I - r A)^-1 - I, with r = 0.99 / largest eigenvalue of A."""
     largest = largest_eigenvalue(times, size)
     if largest <= 0:
         return np.zeros(size)
-    r = damping / largest
+    r = _DAMPING / largest
     operator = LinearOperator((size, size), matvec=lambda v: v - r * times(v), dtype=np.float64)
     solution, failed = cg(operator, np.ones(size), rtol=1e-9, maxiter=1000)
     if failed:
@@ -178,14 +170,11 @@ class InfFS(BaselineSelector):
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
         graph = FeatureGraph(scale_to_unit_range(X) if self.scale else X, float(self.alpha))
-        return path_energy(graph.times, graph.n_features, damping=0.99)
+        return path_energy(graph.times, graph.n_features)
 
 
-# Columns are quantised so many at a time, to bound the memory.
-_COLUMNS_AT_A_TIME = 2048
 # Slope of the tokens' starting probabilities: from this weight down to 1.
 _STEEPEST = 5000.0
-_DAMPING = 0.99
 # Shares that differ by less are equal but for rounding, as where the classes have the same mean.
 _ROUNDING = 1e-9
 
@@ -308,8 +297,8 @@ class ILFS(BaselineSelector):
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
         means, _ = class_moments(X, y, self.classes_.size)
         counts = np.empty((X.shape[1], self.n_tokens))
-        for first in range(0, X.shape[1], _COLUMNS_AT_A_TIME):
-            block = slice(first, first + _COLUMNS_AT_A_TIME)
+        for first in range(0, X.shape[1], _BLOCK):
+            block = slice(first, first + _BLOCK)
             counts[block] = count_tokens(own_class_share(X[:, block], y, means[:, block]), self.n_tokens)
         p = self.relevance_ = relevance_by_em(counts, self.n_rounds)
         # The row sums of the power series of p p^T, by the formula of Sherman and Morrison.

@@ -332,11 +332,9 @@ def search_all(
     records = [Best(n_kept, n_columns) for _ in weights]
     tasks = [(blocks[a], blocks[b]) for b in range(len(blocks)) for a in range(b + 1)]
 
-    def work(task: tuple[Block, Block]) -> Found:
-        return search_block(*task, weights, variance, records)
-
+    results = in_order(lambda task: search_block(task[0], task[1], weights, variance, records), tasks, n_threads)
     with threadpool_limits(1, user_api="blas"):
-        for done, ((first, second), found) in enumerate(zip(tasks, in_order(work, tasks, n_threads)), 1):
+        for done, ((first, second), found) in enumerate(zip(tasks, results), 1):
             for record, (z, i, j, *best) in zip(records, found):
                 record.merge_pairs(z, i, j)
                 record.merge_columns(first[0], *best[:2])

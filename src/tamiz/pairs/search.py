@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
 from math import comb
 from numbers import Integral
 from typing import Any
@@ -150,7 +149,6 @@ def find_pairs(
     return _to_result(found, table, target, method, n_pairs)
 
 
-@dataclass(eq=False)
 class Evidence:
     """Evidence of columns and pairs, by index of the column.
 
@@ -162,12 +160,10 @@ class Evidence:
         Number of functions of each column.
     """
 
-    marginal_log_p: np.ndarray
-    degrees: np.ndarray
-
-    def __post_init__(self) -> None:
-        n_columns, none = len(self.degrees), np.empty((0, 2), dtype=np.int64)
-        self.n_usable = int(np.count_nonzero(self.degrees))
+    def __init__(self, marginal_log_p: np.ndarray, degrees: np.ndarray) -> None:
+        self.marginal_log_p, self.degrees = marginal_log_p, degrees
+        n_columns, none = len(degrees), np.empty((0, 2), dtype=np.int64)
+        self.n_usable = int(np.count_nonzero(degrees))
         #: How p values of columns are corrected, and which columns were taken out first.
         self.marginal_tail, self.fitted = TailFit(float(max(1, self.n_usable))), none[:, 0]
         #: Pairs that were judged exactly, what is known of them, and how their p values are corrected.
@@ -339,7 +335,7 @@ def _to_result(found: Evidence, table: ColumnTable, target: PairTarget, method: 
         note = note or f"There is no pair to judge: {found.n_usable} of {len(names)} column(s) can be searched."
     corrected = found.pair_tail.log_corrected(log_p)
     order = np.argsort(log_p, kind="stable")
-    raw, partners = found.partner_log_p.copy(), found.partners.copy()
+    raw, partners = found.partner_log_p, found.partners
     pair_log = found.pair_tail.log_corrected(raw)
     pair_log[partners < 0] = raw[partners < 0] = 0.0
     for place in order[::-1]:  # the strongest comes last and stays

@@ -171,7 +171,6 @@ def fit_tail(log_smallest: np.ndarray, n_tests: int) -> TailFit:
     >>> 400 < fit.n_effective < 600, 0.9 < fit.slope < 1.1
     (True, True)
     """
-    log_smallest = np.asarray(log_smallest, dtype=np.float64)
     count = len(log_smallest)
     if count == 0:
         return TailFit(float(max(1, n_tests)))

@@ -128,20 +128,15 @@ class Study:
         found = model.selection_
         if found.n_features == len(self.rows.names) and self.rows.is_plain:
             return found.with_names(self.rows.names)
-        n_units = int(self.units.max()) + 1
-        best = np.full(n_units, found.n_features + 1)
-        np.minimum.at(best, self.units, found.ranking)
-        support = np.zeros(n_units, dtype=bool)
-        support[self.units[found.support]] = True
-        contribution = None
-        if found.contribution is not None:
-            contribution = np.zeros(n_units)
-            np.maximum.at(contribution, self.units, found.contribution)
+        names = np.array(self.evaluation.names, dtype=object)
+        by_column = dataclasses.replace(found, groups=self.units, group_names=names)
+        contribution = np.zeros(len(names))
+        np.maximum.at(contribution, self.units, found.contribution)
         return dataclasses.replace(
             found,
-            support=support,
-            ranking=best.argsort(kind="stable").argsort(kind="stable") + 1,
-            feature_names=np.array(self.evaluation.names, dtype=object),
+            support=by_column.group_support,
+            ranking=by_column.group_ranking,
+            feature_names=names,
             groups=None,
             group_names=None,
             elimination=None,
@@ -525,9 +520,8 @@ def select(
             "seed": random_state,
             **{name: value for name, value in reading.items() if isinstance(value, (str, int, float, list, tuple))},
         }
-        found: dict[str, Any] = {"models": models, "alerts": alerts, "settings": settings, "notes": tuple(notes)}
-        found |= {"seconds": seconds, "q_values": q_values}
-        study = Study(rows, targets, task, model, encoder, subject.units, evaluation, **found)
+        study = Study(rows, targets, task, model, encoder, subject.units, evaluation, models, alerts, settings)
+        study = dataclasses.replace(study, notes=tuple(notes), seconds=seconds, q_values=q_values)
         label = None
         if big is not None:
             study, held_out = _train_on_all_rows(study, big, reading)
@@ -676,14 +670,9 @@ def _score_test(study: Study, test: Any, reading: dict[str, Any], label: str | N
 
 def _signed_weights(model: Any, y: np.ndarray) -> list[float] | None:
     """Compute one weight for each kept column of the matrix: signed for one output, its size over several."""
-    weights = getattr(model, "coef_", None) if hasattr(getattr(model, "model_", None), "coef") else None
-    if weights is None:
+    if not hasattr(model, "coef_"):  # no linear model
         return None
-    weights = np.atleast_2d(np.asarray(weights, dtype=np.float64))
-    n_kept = model.selection_.n_features_to_select
-    if weights.shape[1] < n_kept:
-        return None
-    weights = weights[:, :n_kept]
+    weights = model.coef_[:, : model.selection_.n_features_to_select].astype(np.float64)
     if y.ndim > 1:
         weights = weights / y.std(axis=0)[:, None]
     elif len(weights) == 2:

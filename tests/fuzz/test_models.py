@@ -12,7 +12,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 from tamiz import E2EFSClassifier, E2EFSRegressor, Training
-from tamiz.persistence import ModelFileError, SavedModel, pack_model_file, unpack_model_file
+from tamiz.persistence.model import ModelFileError, SavedModel, pack_model_file, unpack_model_file
 from tamiz.tables import TableEncoder, TableError
 
 pytestmark = pytest.mark.timeout(1800)

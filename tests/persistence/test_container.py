@@ -11,7 +11,7 @@ import safetensors.numpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamiz.persistence import ModelFileError, pack_model_file, unpack_model_file
+from tamiz.persistence.model import ModelFileError, pack_model_file, unpack_model_file
 
 GOOD = pack_model_file(
     {"version": 1, "names": ["größe"]}, {"a": np.arange(6.0).reshape(2, 3), "b": np.array([1], dtype=np.int64)}

@@ -246,7 +246,7 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
             max_memory = (self.training or _USUAL).max_memory
             self.__dict__.update(fit_in_passes(settings, source, max_memory, seed_of(self.random_state), of_rows))
         else:
-            data, chosen = self._check(X, y, sample_weight), None
+            data, chosen = self.prepare(X, y, sample_weight), None
             seed, automatic = seed_of(self.random_state), self._is_automatic()
             with fit_task(self, None, "fit", 1 + automatic, X=X, y=y) as whole:
                 if automatic:
@@ -346,7 +346,7 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         1
         """
         settings, X, _ = self._for_table(X)
-        data = clone(self)._check(X, y, sample_weight)
+        data = self.prepare(X, y, sample_weight)
         if not self._is_automatic():
             return Choices()
         rows, seed = Rows(X, y, sample_weight=sample_weight, groups=groups, time=time), seed_of(self.random_state)
@@ -356,15 +356,26 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         """Whether M or the network is chosen on inner folds."""
         return is_auto(self.n_features_to_select) or is_auto(self.network)
 
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> Data:
-        """Check parameters, table, target and weights; encode the target."""
+    def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Data:
+        """Check a table, for fits that differ in M, network, groups, ``keep`` or ``drop``; it is normalised once for all.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        Data
+            For :meth:`fit_prepared`.
+        """
         self._validate_params()
         for given in (self.network, self.training):
             if isinstance(given, Options):
                 given.check()
         loss, is_paper = self._find_loss(), (self.training or _USUAL).recipe == "paper"
-        allow_nan = self.missing == "indicator"
-        X = check_table(self, X, reset=True, accept_sparse=list(SPARSE_FORMATS), min_samples=2, allow_nan=allow_nan)
+        allow_nan, names_of = self.missing == "indicator", clone(self)
+        X = check_table(names_of, X, reset=True, accept_sparse=list(SPARSE_FORMATS), min_samples=2, allow_nan=allow_nan)
         if sp.issparse(X) and X.shape[0] * X.shape[1] <= find_network(self.network).dense_cells:
             X = X.toarray()
         y = as_target(y)
@@ -385,8 +396,7 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         normalize = self.normalize
         if normalize == "auto":
             normalize = "erf2" if is_paper else "standard" if loss.name == "squared_error" else "erf"
-        names = getattr(self, "feature_names_in_", None)
-        of_statistics = weights if is_paper else weighted
+        names, of_statistics = getattr(names_of, "feature_names_in_", None), weights if is_paper else weighted
         return Data(X, n_features, names, target, weighted, loss, missing, normalize, of_statistics)
 
     def _possible_counts(self, data: Data) -> tuple[int, int]:
@@ -545,23 +555,6 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         """Multiply the weights of the samples by those of their classes."""
         return sample_weight
 
-    def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Data:
-        """Check and normalise a table for fits that differ in M, network, groups, ``keep`` or ``drop``.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for :meth:`fit`.
-
-        Returns
-        -------
-        Data
-            For :meth:`fit_prepared`.
-        """
-        data = clone(self)._check(X, y, sample_weight)
-        _ = data.table
-        return data
-
     def fit_prepared(self, data: Data, *, progress: Progress | None = None) -> Any:
         """Fit a copy on a prepared table, which is not changed.
 
@@ -630,7 +623,7 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         """
         if sizes:
             base = self.copy_for(max(sizes))
-            yield from base._fit_sizes(sizes, base._check(X, y, sample_weight))
+            yield from base._fit_sizes(sizes, base.prepare(X, y, sample_weight))
 
     def _fit_sizes(
         self, sizes: Sequence[int], data: Data, progress: Progress | None = None

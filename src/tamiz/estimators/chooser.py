@@ -344,8 +344,8 @@ def _score_path(
     """Score each M on the held-out rows of a split; the table is normalised once for all of them."""
     X, y = rows.take(split[1])[:2]
     scores = {}
-    data = clone(base).set_params(n_features_to_select=None)._check(*rows.take(split[0])[:3])
-    for m, fitted in base._fit_sizes(values, data, watch if watch.progress is not None else None):
+    data, reported = base.prepare(*rows.take(split[0])[:3]), watch if watch.progress is not None else None
+    for m, fitted in base._fit_sizes(values, data, reported):
         scores[m] = scorer(fitted, X, y)
         watch(done=1)
     return [scores[m] for m in values]

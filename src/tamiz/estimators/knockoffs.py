@@ -50,27 +50,19 @@ def normal_scores(X: np.ndarray) -> np.ndarray:
     return scores / np.where(spread > 1e-9, spread, 1.0)
 
 
-def knockoff_variances(correlation: np.ndarray, construction: str = "mvr") -> np.ndarray:
+def knockoff_variances(correlation: np.ndarray) -> np.ndarray:
     """Compute the variances s that knockoffs do not share with their columns, ``cov(x_j, knockoff_j) = 1 - s_j``.
 
-    Parameters
-    ----------
-    correlation : ndarray of shape (n_columns, n_columns)
-        Correlation matrix, positive definite.
-    construction : {"mvr", "equicorrelated"}, default="mvr"
-        "mvr" makes columns as hard as possible to rebuild from all others and all knockoffs: it minimises the trace of the
-        inverse covariance of both (Spector and Janson 2022). "equicorrelated" gives every column the same s.
+    They make columns as hard as possible to rebuild from all others and all knockoffs: they minimise the trace of the inverse
+    covariance of both (Spector and Janson 2022), for a correlation matrix that is positive definite.
 
     Examples
     --------
     >>> correlation = np.array([[1.0, 0.8, 0.0], [0.8, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    >>> [knockoff_variances(correlation, kind).round(2).tolist() for kind in ("mvr", "equicorrelated")]
-    [[0.23, 0.23, 1.0], [0.4, 0.4, 0.4]]
+    >>> knockoff_variances(correlation).round(2).tolist()
+    [0.23, 0.23, 1.0]
     """
-    equal = min(1.0, 2 * float(np.linalg.eigvalsh(correlation)[0]))
-    if construction == "equicorrelated":
-        return np.full(len(correlation), 0.999 * equal)
-    s = np.full(len(correlation), 0.5 * equal)
+    s = np.full(len(correlation), min(0.5, float(np.linalg.eigvalsh(correlation)[0])))
     inverse = np.asfortranarray(np.linalg.inv(2 * correlation - np.diag(s)))
     for _ in range(50):
         largest_step = 0.0
@@ -100,7 +92,7 @@ def knockoff_sampler(
     X : ndarray of shape (n_samples, n_columns)
         Table.
     construction : {"mvr", "equicorrelated"}, default="mvr"
-        See :func:`knockoff_variances`; groups of columns are always equicorrelated.
+        Variances of :func:`knockoff_variances`, or the same share of the variance for all columns, as always for groups.
     groups : ndarray of int, shape (n_columns,), or None, default=None
         Number of the group of each column; a group is exchanged with its knockoffs as a whole.
 
@@ -117,8 +109,9 @@ def knockoff_sampler(
     covariance = ledoit_wolf(scores, assume_centered=True)[0]
     deviation = np.sqrt(np.diag(covariance))
     correlation = covariance / np.outer(deviation, deviation)
-    if groups is None or len(np.unique(groups)) == n_columns:
-        shared = np.diag(knockoff_variances(correlation, construction))
+    groups = np.arange(n_columns) if groups is None else groups
+    if construction == "mvr" and len(np.unique(groups)) == n_columns:
+        shared = np.diag(knockoff_variances(correlation))
     else:
         shared = np.where(groups[:, None] == groups, correlation, 0.0)
         values, vectors = np.linalg.eigh(shared)
@@ -205,7 +198,8 @@ class KnockoffSelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     n_draws : int, default=10
         Draws of knockoffs, one fit each. 1 is knockoff+ itself: it finds more, but another seed gives another set.
     construction : {"mvr", "equicorrelated"}, default="mvr"
-        How much knockoffs differ from their columns, see :func:`~tamiz.estimators.knockoffs.knockoff_variances`.
+        How much knockoffs differ from their columns: as much as makes columns hardest to rebuild from the others and from
+        knockoffs (:func:`~tamiz.estimators.knockoffs.knockoff_variances`), or all the same, as groups do always.
     n_screened : int, default=1000
         With more columns than this, half of the rows choose so many by their correlation with the target; knockoffs are drawn
         for these columns on the other rows.

@@ -126,7 +126,7 @@ class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
             delattr(self, name)
         self._validate_params()
         base, X, names = self._base()._for_table(X)
-        data = base._check(X, y, sample_weight)
+        data = base.prepare(X, y, sample_weight)
         free = clone(base).set_params(keep=None, drop=None)
         counts = free._possible_counts(data)
         values = self._values(counts[1])

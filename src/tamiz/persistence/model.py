@@ -503,8 +503,6 @@ class SavedModel:
     def from_bytes(cls, content: bytes, name: str = "the file") -> SavedModel:
         """Build a model from the content of a file; raise ModelFileError if anything does not fit together."""
         header, arrays = unpack_model_file(content, name)
-        if header.get("format") != "tamiz-model":
-            raise ModelFileError(f"{name} is no tamiz model. Give the model.tamiz that tamiz select wrote.")
         if header.get("version") != MODEL_VERSION:
             raise ModelFileError(
                 f"{name} has version {header.get('version')!r:.20}; this tamiz reads {MODEL_VERSION}. "

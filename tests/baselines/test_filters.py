@@ -111,31 +111,6 @@ def test_mim_is_scikit_learns_for_regression_and_takes_few_rows():
     assert MIM().fit(X, [0.5, 1.5, 1.0]).scores_.shape == (2,)  # fewer rows than neighbours
 
 
-def plain_mrmr(X, relevance, wanted):
-    """The greedy rule, one candidate at a time."""
-    picked = [int(np.argmax(relevance))]
-    while len(picked) < wanted:
-        value = {
-            f: relevance[f] / np.mean([abs(np.corrcoef(X[:, f], X[:, s])[0, 1]) for s in picked])
-            for f in range(X.shape[1])
-            if f not in picked
-        }
-        picked.append(max(value, key=value.get))
-    return picked
-
-
-def test_mrmr_greedy_rule_with_mutual_information():
-    X, y = load_wine(return_X_y=True)
-    relevance = mutual_info_classif(X, y, discrete_features=False, n_neighbors=10, random_state=3)
-    shared = -0.5 * np.log(1 - np.corrcoef(X, rowvar=False) ** 2 + np.eye(X.shape[1]))
-    picked = [int(np.argmax(relevance))]
-    while len(picked) < 6:
-        value = relevance - shared[:, picked].mean(axis=1)
-        value[picked] = -np.inf
-        picked.append(int(np.argmax(value)))
-    assert MRMR(6, relevance="mutual_info", random_state=3).fit(X, y).selection_.ordered.tolist() == picked
-
-
 def test_mrmr_mutual_information_sees_a_ring():
     X, y, truth = make_ring(n_features=100, random_state=0)
     assert truth.share_found(MRMR(2).fit(X, y).get_support(indices=True)) < 1
@@ -339,8 +314,24 @@ def test_mim_is_scikit_learns_for_classes(X, y, options):
     np.testing.assert_allclose(selector.scores_, expected, rtol=0, atol=1e-9)
 
 
+MRMR_RULES = {
+    "f": lambda relevance, shared: relevance / shared.mean(axis=1),
+    "mutual_info": lambda relevance, shared: relevance + np.log(np.maximum(1 - shared**2, 1e-9)).mean(axis=1) / 2,
+}
+
+
 @pytest.mark.parametrize(
-    ("X", "y", "relevance"), [(WINE, WINE_CLASSES, f_classif), (WINE[:, 1:], WINE[:, 0], f_regression)]
+    ("X", "y", "rule", "relevance"),
+    [
+        (WINE, WINE_CLASSES, "f", f_classif(WINE, WINE_CLASSES)[0]),
+        (WINE[:, 1:], WINE[:, 0], "f", f_regression(WINE[:, 1:], WINE[:, 0])[0]),
+        (WINE, WINE_CLASSES, "mutual_info", mutual_info_classif(WINE, WINE_CLASSES, n_neighbors=10, random_state=3)),
+    ],
 )
-def test_mrmr_greedy_rule(X, y, relevance):
-    assert MRMR(6).fit(X, y).selection_.ordered.tolist() == plain_mrmr(X, relevance(X, y)[0], 6)
+def test_mrmr_greedy_rule(X, y, rule, relevance):
+    correlations, picked = np.abs(np.corrcoef(X, rowvar=False)), [int(np.argmax(relevance))]
+    while len(picked) < 6:
+        value = MRMR_RULES[rule](relevance, correlations[:, picked])
+        value[picked] = -np.inf
+        picked.append(int(np.argmax(value)))
+    assert MRMR(6, relevance=rule, random_state=3).fit(X, y).selection_.ordered.tolist() == picked

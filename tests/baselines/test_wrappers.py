@@ -70,10 +70,15 @@ def test_lasso_constant_columns_never_enter():
 
 
 @pytest.mark.parametrize("step", [1, 4, 0.2])
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, 3, None])
 def test_svm_rfe_selects_what_rfe_selects(step, n_classes):
-    X, y = make_classification(70, 20, n_informative=5, n_classes=n_classes, random_state=0)
-    machine = LinearSVC(class_weight="balanced", dual="auto", max_iter=10_000, random_state=0)
+    shared = {"dual": "auto", "max_iter": 10_000, "random_state": 0}
+    if n_classes is None:
+        X, y = make_regression(60, 15, n_informative=4, noise=1.0, random_state=0)
+        machine = LinearSVR(loss="squared_epsilon_insensitive", **shared)
+    else:
+        X, y = make_classification(70, 20, n_informative=5, n_classes=n_classes, random_state=0)
+        machine = LinearSVC(class_weight="balanced", **shared)
     rfe = RFE(machine, n_features_to_select=6, step=step).fit(X, y)
     selector = SVMRFE(6, step=step, random_state=0).fit(X, y)
     assert np.array_equal(selector.get_support(), rfe.support_)
@@ -81,13 +86,6 @@ def test_svm_rfe_selects_what_rfe_selects(step, n_classes):
     order = np.argsort(selector.ranking_)
     assert (np.diff(rfe.ranking_[order]) >= 0).all()
     np.testing.assert_allclose(selector.estimator_.coef_, rfe.estimator_.coef_)
-
-
-def test_svm_rfe_regression_selects_what_rfe_selects():
-    X, y = make_regression(60, 15, n_informative=4, noise=1.0, random_state=0)
-    machine = LinearSVR(loss="squared_epsilon_insensitive", dual="auto", max_iter=10_000, random_state=0)
-    rfe = RFE(machine, n_features_to_select=4, step=1).fit(X, y)
-    assert np.array_equal(SVMRFE(4, step=1, random_state=0).fit(X, y).get_support(), rfe.support_)
 
 
 def test_svm_rfe_features_of_one_round_are_ordered_by_their_weight():

@@ -324,8 +324,6 @@ class MRMR(BaselineSelector):
         unit = np.divide(centred, norms.astype(X.dtype), out=np.zeros_like(centred), where=norms > 0)
         picked = [int(np.argmax(relevance))]
         redundancy = np.zeros(X.shape[1])
-        open_ = np.ones(X.shape[1], dtype=bool)
-        open_[picked[0]] = False
         while True:
             correlations = np.abs(unit[:, picked[-1]] @ unit).astype(np.float64)
             if self.relevance == "mutual_info":
@@ -334,10 +332,9 @@ class MRMR(BaselineSelector):
             else:
                 redundancy += correlations
                 criterion = relevance / np.maximum(redundancy / len(picked), _SMALLEST_REDUNDANCY)
-            criterion[~open_] = -np.inf
+            criterion[picked] = -np.inf
             if len(picked) == self.n_features_to_select_:
                 break
             picked.append(int(np.argmax(criterion)))
-            open_[picked[-1]] = False
         rest = np.argsort(-criterion, kind="stable")[: X.shape[1] - len(picked)]
         return scores_from_order(np.concatenate([picked, rest]).astype(np.int64))

@@ -137,15 +137,14 @@ def find_pairs(
             if bar is not None:
                 bar.update(int(1e6 * share), 1_000_000, what)
 
-        options: dict[str, Any] = {"degree": degree, "n_jobs": n_jobs, "progress": progress}
         if table.n_samples < MIN_SAMPLES:
             method = "full"
             found = Evidence(np.zeros(table.n_columns), np.ones(table.n_columns, dtype=np.int64))
             found.note = f"Pairs cannot be judged on {table.n_samples} rows: give at least {MIN_SAMPLES}."
         elif method == "sketch":
-            found = _search_sketch(table, target, random, **options)
+            found = _search_sketch(table, target, random, degree=degree, n_jobs=n_jobs, progress=progress)
         else:
-            found = _search_full(table, target, random, n_permutations, **options)
+            found = _search_full(table, target, random, n_permutations, degree=degree, n_jobs=n_jobs, progress=progress)
     return _to_result(found, table, target, method, n_pairs)
 
 

@@ -199,13 +199,11 @@ def _draw_lines(picture: Lines, ax: Any) -> None:
         if stop - start > 0.08 * (picture.phases[-1][2] - picture.phases[0][1]):
             place = {"transform": ax.get_xaxis_transform(), "ha": "center", "va": "bottom", "fontsize": 8}
             ax.text((start + stop) / 2, 1.01, name, **place)
-    named: set[str] = set()
     for series in picture.series:
         grey = series.style == "grey"
         look: dict[str, Any] = {"color": _GREY if grey else COLOURS[series.colour % len(COLOURS)]}
         look["linewidth"] = {"thin": 1.2, "grey": 0.8}.get(series.style, 1.8)
-        look["label"] = None if series.name in named else series.name or None
-        named.add(series.name)
+        look["label"] = series.name or None
         if series.low is not None and series.high is not None:
             ends = np.nan_to_num([series.y - series.low, series.high - series.y])
             ax.errorbar(series.x, series.y, ends, marker="o", capsize=3, **look)
@@ -213,17 +211,16 @@ def _draw_lines(picture: Lines, ax: Any) -> None:
             ax.plot(series.x, series.y, marker="o" if series.style == "marked" else None, markersize=4, **look)
     for name, value in picture.levels:
         ax.axhline(value, color="0.5", linewidth=0.8, linestyle=":", label=name)
-        named.add(name)
     if picture.chosen is not None:
         ax.axvline(picture.chosen[1], color="0.5", linestyle="--", label=picture.chosen[0])
-        named.add(picture.chosen[0])
     if picture.log_x:
         ax.set_xscale("log")
     if picture.log_y:
         ax.set_yscale("log")
     if picture.top is not None:
         ax.set_ylim(top=picture.top)
-    if len(named - {""}) > 1:
-        ax.legend(frameon=False, fontsize=8)
+    entries = {label: handle for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    if len(entries) > 1:
+        ax.legend(entries.values(), entries.keys(), frameon=False, fontsize=8)
     ax.set_xlabel(picture.x_label)
     ax.set_ylabel(picture.y_label)

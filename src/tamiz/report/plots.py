@@ -182,10 +182,9 @@ def _plot_effects(selection: Selection, axes: Any) -> Any:
     axes = np.atleast_1d(axes)
     if axes.size < n_curves:
         raise ValueError(f"There are {n_curves} curves to draw, and {axes.size} axes.")
-    for place, ax in enumerate(axes.flat):
-        if place >= n_curves:
-            ax.set_visible(False)
-            continue
+    for ax in axes.flat[n_curves:]:
+        ax.set_visible(False)
+    for place, ax in enumerate(axes.flat[:n_curves]):
         grid, curves = effects["grid"][place], np.asarray(effects["curve"][place])
         outputs = [f"output {i}" for i in range(len(curves))] if len(curves) > 1 else [""]
         series = [Series(outputs[i], grid, curve, colour=i, style="line") for i, curve in enumerate(curves)]

@@ -24,7 +24,7 @@ from tamiz._utils.text import to_plain
 from tamiz.errors import TamizError
 from tamiz.report.page import render
 from tamiz.report.text import clean_text
-from tamiz.serve.fits import LIVE_NETWORKS, JobCancelled, LiveJob, LiveJobs, python_code, read_request, run_request
+from tamiz.serve.fits import LIVE_NETWORKS, LiveJob, LiveJobs, python_code, read_request, run_request
 from tamiz.serve.tables import LiveError, LiveTable, LiveTables, read_options
 from tamiz.study import select
 
@@ -178,20 +178,14 @@ class LiveApp:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(queue.put_nowait, event)
 
-        def run(job: LiveJob) -> None:
-            try:
-                work(job)
-            except JobCancelled:
-                raise
-            except Exception as error:
-                job.emit("problem", message=self._message(error))
-
-        job = self.jobs.submit(page, run, send)
+        job = self.jobs.submit(page, work, send)
 
         async def stream() -> AsyncIterator[str]:
             try:
                 while (event := await queue.get()) is not None:
                     kind, data = event
+                    if kind == "problem":
+                        data = {"message": self._message(data["error"])}
                     yield f"event: {kind}\ndata: {json.dumps(to_plain(data), allow_nan=False)}\n\n"
                 yield "event: end\ndata: {}\n\n"
             finally:  # the page has gone, or asks for something else

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -79,7 +77,7 @@ class LiveJob:
         self._send((kind, data))
 
     def run(self) -> None:
-        """Do the work; send None at its end, whatever that was."""
+        """Do the work; send an error as a problem, and None at the end, whatever that was."""
         if self._before is not None:
             self._before.ended.wait()
             self._before = None
@@ -88,8 +86,8 @@ class LiveJob:
             self._work(self)
         except JobCancelled:
             pass
-        except Exception:
-            traceback.print_exc(file=sys.stderr)
+        except Exception as error:
+            self._send(("problem", {"error": error}))
         finally:
             self._send(None)
             self.ended.set()

@@ -9,14 +9,12 @@ import functools
 import hashlib
 import inspect
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
 import numpy as np
 
-from tamiz._utils.extras import library_versions, require
+from tamiz._utils.extras import require
 from tamiz._utils.validation import check_target_length
 from tamiz.evaluation.comparison import Comparison
 from tamiz.evaluation.cross_validation import curve_sizes, evaluate
@@ -24,7 +22,7 @@ from tamiz.evaluation.subjects import task_of
 from tamiz.report import text
 from tamiz.report.columns import Columns, check_report_table
 from tamiz.report.select_view import Shown, select_view
-from tamiz.report.views import compare_view, pairs_view
+from tamiz.report.views import About, compare_view, pairs_view
 from tamiz.rows.targets import decide_task
 from tamiz.selection import Selection
 from tamiz.study import Study
@@ -33,48 +31,6 @@ from tamiz.study import Study
 _MOST_CELLS = 8_000_000
 #: Content-Security-Policy: our style and script by their hash, pictures inside the page, nothing else.
 _POLICY = "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; base-uri 'none'; form-action 'none'"
-
-
-@dataclass(frozen=True, kw_only=True)
-class About:
-    """What every page says about its table and its run.
-
-    Parameters
-    ----------
-    title : str
-        Heading, usually the name of the table.
-    task : str
-        "classification" or "regression" (shown as it is).
-    target : str or None, default=None
-        Name of the target.
-    targets : sequence of str, default=()
-        Names of several targets.
-    n_rows, n_features : int, default=0
-        Shape of the table.
-    notes : sequence of str, default=()
-        What was decided automatically.
-    settings, versions : mapping, default={}
-        Shown as two small tables.
-    seed : int or None, default=None
-        Seed of the run.
-    command : str or None, default=None
-        Command that repeats the run.
-    created : str or None, default=None
-        Date and time in ISO format.
-    """
-
-    title: str = "Selection"
-    task: str = "selection"
-    target: str | None = None
-    targets: Sequence[str] = ()
-    n_rows: int = 0
-    n_features: int = 0
-    notes: Sequence[str] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=library_versions)
-    seed: int | None = None
-    command: str | None = None
-    created: str | None = None
 
 
 def render(

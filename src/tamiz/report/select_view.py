@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from tamiz.report.columns import N_PICTURED, NEAR_COPY, Columns, Groups, find_cl
 from tamiz.report.plots import gamma_lines, history_lines
 from tamiz.report.svg import grid_payload
 from tamiz.report.text import counted, describe_score, format_column, format_number, format_score, shorten
-
-if TYPE_CHECKING:
-    from tamiz.report.page import About
+from tamiz.report.views import About
 
 #: Rows written into the page; the script makes the others from the data block when somebody looks for them.
 N_ROWS, N_RUNNERS_UP = 200, 20

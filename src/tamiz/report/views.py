@@ -1,13 +1,14 @@
-"""Content of the pages of a comparison and of a search for pairs."""
+"""What every page says, and the content of those of a comparison and of a search for pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tamiz._utils.extras import library_versions
 from tamiz._utils.pictures import Grid, Lines, Series
 from tamiz.evaluation.comparison import Comparison
 from tamiz.report.charts import both_widths, legend, line_chart, square_chart
@@ -15,7 +16,6 @@ from tamiz.report.text import counted, describe_score, format_number, format_sco
 
 if TYPE_CHECKING:  # a report of something else need not load the search
     from tamiz.pairs.result import PairSearch
-    from tamiz.report.page import About
 
 #: The method that keeps everything: something to compare with, not a selection.
 EVERY_FEATURE = "all"
@@ -25,6 +25,48 @@ MOST_WHISKERS = 8
 N_COLUMNS, N_PAIRS = 200, 30
 #: Pairs that are drawn; significant ones, and at least a few.
 MOST_PICTURES, FEWEST_PICTURES = 12, 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """What every page says about its table and its run.
+
+    Parameters
+    ----------
+    title : str
+        Heading, usually the name of the table.
+    task : str
+        "classification" or "regression" (shown as it is).
+    target : str or None, default=None
+        Name of the target.
+    targets : sequence of str, default=()
+        Names of several targets.
+    n_rows, n_features : int, default=0
+        Shape of the table.
+    notes : sequence of str, default=()
+        What was decided automatically.
+    settings, versions : mapping, default={}
+        Shown as two small tables.
+    seed : int or None, default=None
+        Seed of the run.
+    command : str or None, default=None
+        Command that repeats the run.
+    created : str or None, default=None
+        Date and time in ISO format.
+    """
+
+    title: str = "Selection"
+    task: str = "selection"
+    target: str | None = None
+    targets: Sequence[str] = ()
+    n_rows: int = 0
+    n_features: int = 0
+    notes: Sequence[str] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=library_versions)
+    seed: int | None = None
+    command: str | None = None
+    created: str | None = None
 
 
 def compare_view(found: Comparison, about: About) -> dict[str, Any]:

@@ -309,6 +309,13 @@ def test_what_is_wrong_is_said_in_one_sentence(frame, more, message):
         select(frame[[*FEATURES, "ill"]], **{"target": "ill", "k": 2 if "budget" not in more else "auto", **more})
 
 
+def test_weights_of_an_npz_file_keep_their_centre(frame, tmp_path):
+    numbers = frame[["a", "b", "weight"]].to_numpy()
+    np.savez(tmp_path / "t.npz", X=numbers, y=frame["ill"].to_numpy(dtype=str), names=np.array(["a", "b", "weight"]))
+    study = select(tmp_path / "t.npz", k=1, weights="weight", permutations=0)
+    np.testing.assert_allclose(study.rows.sample_weight, frame["weight"], rtol=1e-6)
+
+
 def test_a_frame_without_columns_is_refused():
     with pytest.raises(TableError, match="The table has no columns"):
         select(pandas.DataFrame(), "ill")

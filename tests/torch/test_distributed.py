@@ -157,6 +157,11 @@ def test_workers_of_a_loader_share_the_rows(folder):
     assert not torch.equal(first[0], again[0])
 
 
+def test_a_stream_of_one_row_is_one_batch(folder):
+    polars.read_parquet(folder / "table.parquet").head(1).write_parquet(folder / "one.parquet")
+    assert [len(x) for x, _ in ParquetRows(folder / "one.parquet", target="y", batch_size=1)] == [1]
+
+
 def test_streams_refuse_what_does_not_fit(folder):
     path = folder / "table.parquet"
     with pytest.raises(ValueError, match="there is no column 'z' in"):

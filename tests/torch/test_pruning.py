@@ -138,6 +138,13 @@ PUT_BACK = {
     "pixels": (lambda c: nn.Sequential(c((1, 4, 5), KEPT), nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(24, 2)), (1, 4, 5)),
     "pixels of three channels": (lambda c: nn.Sequential(c((1, 4, 5), KEPT), nn.Conv2d(3, 4, 3)), (3, 4, 5)),
     "mask alone": (lambda c: nn.Sequential(c(20, KEPT)), (20,)),
+    "a model that raises KeyError": (
+        lambda c: Wrapped(
+            lambda self, x: self.out({20: (z := self.mask(x))}.pop(z.shape[1])),
+            mask=c(20, KEPT), out=nn.Linear(20, 3),
+        ),
+        (20,),
+    ),
     "unflattened": (lambda c: nn.Sequential(c(20, KEPT), nn.Unflatten(1, (1, 20)), nn.Conv1d(1, 2, 3)), (20,)),
     "normalised over columns": (lambda c: nn.Sequential(c(20, KEPT), nn.LayerNorm(20), nn.Linear(20, 3)), (20,)),
     "tokens under attention": (

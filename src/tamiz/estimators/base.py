@@ -30,9 +30,10 @@ from tamiz.estimators.chooser import Choices, choose, cv_results
 from tamiz.estimators.effects import PairEffect, contributions, joint_effects, record_effects
 from tamiz.estimators.least_squares import calibrate, exchange_columns, fit_ridge
 from tamiz.estimators.networks import AUTOMATIC_NETWORKS, NETWORKS, Dense, Network, Pairs, TorchNetwork, find_network
-from tamiz.estimators.passes import SELECTION_ROWS, Stream, fit_in_passes, has_rare_class
+from tamiz.estimators.passes import SELECTION_ROWS, fit_in_passes, has_rare_class, rows_that_fit
 from tamiz.estimators.training import GATING_PARAMETERS, Auto, NamedParameters, Options, Training, is_auto
 from tamiz.rows.exact import DEVIATIONS
+from tamiz.rows.passes import Reservoir
 from tamiz.rows.rows import Rows
 from tamiz.rows.scaling import (
     MissingValues,
@@ -292,9 +293,11 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         validation.check_target_length(checked, y)
         if not hasattr(self, "_stream"):
             self._validate_params()
-            self._stream = Stream(checked.shape[1], (self.training or _USUAL).max_memory, seed_of(self.random_state))
-        ready = self._stream.add(checked, y)
-        if ready and (classes is None or set(np.asarray(classes).tolist()) <= set(self._stream.reservoir.targets())):
+            n_rows = rows_that_fit((self.training or _USUAL).max_memory, checked.shape[1], SELECTION_ROWS)
+            self._stream, self._n_fitted = Reservoir(n_rows, seed_of(self.random_state)), 0
+        self._stream.push(checked, y)
+        ready = self._stream.n_seen >= 2 * self._n_fitted  # the rows have doubled
+        if ready and (classes is None or set(np.asarray(classes).tolist()) <= set(self._stream.targets())):
             self.finish()
         return self
 
@@ -307,9 +310,8 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         """
         if not hasattr(self, "_stream"):
             raise ValueError("There are no rows to finish with: call partial_fit first.")
-        stream = self._stream
-        stream.n_fitted = stream.n_rows
-        X, y, _ = stream.reservoir.sample()
+        self._n_fitted = self._stream.n_seen
+        X, y, _ = self._stream.sample()
         return self.fit(X, y)
 
     def choose(

@@ -16,7 +16,7 @@ from tamiz._utils.progress import format_size
 from tamiz._utils.validation import resolve_n_features_to_select
 from tamiz.errors import SourceError
 from tamiz.estimators.training import GATING_PARAMETERS, is_auto
-from tamiz.rows.passes import Reservoir, Sample, TableStatistics, hash_rows, read_sample
+from tamiz.rows.passes import Sample, TableStatistics, read_sample
 from tamiz.rows.sources import BlockSource
 from tamiz.selection import Selection
 
@@ -151,13 +151,8 @@ def fit_in_passes(
     names = None if source.names is None else np.asarray(source.names, dtype=object)
     selection = _widen(fitted.selection_, columns, left_out, names)
     found = {name: value for name, value in vars(fitted).items() if name.endswith("_") and not name.startswith("__")}
-    found |= {
-        "selection_": selection,
-        "ranking_": selection.ranking,
-        "gamma_": selection.gamma,
-        "n_features_in_": n_columns,
-    }
-    return found | {"passes_": passes} | ({} if names is None else {"feature_names_in_": names})
+    found |= {"selection_": selection, "ranking_": selection.ranking, "gamma_": selection.gamma, "passes_": passes}
+    return found | {"n_features_in_": n_columns} | ({} if names is None else {"feature_names_in_": names})
 
 
 def refit(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -226,37 +221,15 @@ def _widen(record: Selection, columns: np.ndarray, left_out: np.ndarray, names: 
     if not left_out.size:
         return replace(record, feature_names=names)
     n_columns = len(columns) + len(left_out)
-    ranks: dict[str, Any] = {}
+    wide: dict[str, Any] = {"feature_names": names, "history": dict(record.history)}
     for name in ("ranking", "elimination"):
-        ranks[name] = np.empty(n_columns, dtype=int)
         order = np.concatenate([columns[np.argsort(getattr(record, name), kind="stable")], left_out])
-        ranks[name][order] = np.arange(1, n_columns + 1)
-    support, contribution, history = np.zeros(n_columns, dtype=bool), np.zeros(n_columns), dict(record.history)
-    support[columns], contribution[columns] = record.support, record.contribution
-    if "gamma_path_features" in history:
-        history["gamma_path_features"] = columns[history["gamma_path_features"]]
-    effects = None if record.effects is None else {**record.effects, "feature": columns[record.effects["feature"]]}
-    return replace(
-        record,
-        support=support,
-        contribution=contribution,
-        history=history,
-        effects=effects,
-        feature_names=names,
-        **ranks,
-    )
-
-
-class Stream:
-    """Rows that are pushed batch by batch: a sample of them, and whether it is time for another fit."""
-
-    def __init__(self, n_columns: int, max_memory: float | None, seed: int) -> None:
-        self.reservoir = Reservoir(rows_that_fit(max_memory, n_columns, SELECTION_ROWS))
-        self.seed, self.n_rows, self.n_fitted = seed, 0, 0
-
-    def add(self, X: np.ndarray, y: np.ndarray) -> bool:
-        """Add a batch; tell whether the rows have doubled since the last fit."""
-        rows = np.arange(self.n_rows, self.n_rows + len(X))
-        self.reservoir.add(X, y, rows, hash_rows(rows, self.seed))
-        self.n_rows += len(X)
-        return self.n_rows >= 2 * self.n_fitted
+        wide[name] = np.argsort(order) + 1
+    for name in ("support", "contribution"):
+        wide[name] = np.zeros(n_columns, dtype=getattr(record, name).dtype)
+        wide[name][columns] = getattr(record, name)
+    if "gamma_path_features" in record.history:
+        wide["history"]["gamma_path_features"] = columns[record.history["gamma_path_features"]]
+    if record.effects is not None:
+        wide["effects"] = {**record.effects, "feature": columns[record.effects["feature"]]}
+    return replace(record, **wide)

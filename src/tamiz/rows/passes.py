@@ -231,10 +231,15 @@ def read_sample(
 class Reservoir:
     """Keep the ``n_rows`` rows with the smallest hashes of all that are added, in any order."""
 
-    def __init__(self, n_rows: int) -> None:
-        self.n_rows = n_rows
+    def __init__(self, n_rows: int, seed: int = 0) -> None:
+        self.n_rows, self._seed, self.n_seen, self._n_kept = n_rows, seed, 0, 0
         self._parts: list[tuple[Any, ...]] = []
-        self._n_kept = 0
+
+    def push(self, X: Any, y: np.ndarray) -> None:
+        """Add the next rows of a stream."""
+        rows = np.arange(self.n_seen, self.n_seen + len(X))
+        self.add(X, y, rows, hash_rows(rows, self._seed))
+        self.n_seen += len(X)
 
     def add(self, X: Any, y: np.ndarray, rows: np.ndarray, hashes: np.ndarray) -> None:
         """Add rows with their targets, numbers and hashes."""

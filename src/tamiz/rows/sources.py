@@ -167,19 +167,24 @@ class _FrameSource:
         names = self.names if columns is None else [self.names[column] for column in columns]
         wanted = list(dict.fromkeys(names if self._target is None else [*names, self._target]))
         frame, step = self._frame.select(wanted), max(1, BLOCK_BYTES // (4 * max(1, len(wanted))))
-        call = partial(_call_on_frame, function, names, self._target, self._whole)
-        client = active_client()
+        target, whole, client, start = self._target, self._whole, active_client(), 0
+
+        def call(batch: Any, start: int, targets: Any = None) -> Result:
+            rows = batch.select(names)
+            targets = targets if target is None else batch[target].to_numpy()
+            return function(rows if whole else _numbers(rows.to_numpy()), targets, start)
+
         if client is not None and self.n_rows is not None and self._y is None:
             # Slices of half a block and more are read without what is before them.
-            for future in client.map(partial(_read_slice, call, frame, step), range(0, self.n_rows, step), pure=False):
+            starts = range(0, self.n_rows, step)
+            for future in client.map(lambda at: call(frame.slice(at, step).collect(), at), starts, pure=False):
                 yield future.result()
             return
-        start = 0
         for batch in _batches(frame, step):
             targets = None if self._y is None else self._y[start : start + len(batch)]
             if targets is not None and len(targets) < len(batch):
                 raise SourceError(f"y has {len(targets) + start:,} values, and the table has more rows.")
-            yield call(start, batch, targets)
+            yield call(batch, start, targets)
             start += len(batch)
         if self._y is not None and start != len(self._y):
             raise SourceError(f"y has {len(self._y):,} values, and there are {start:,} rows.")
@@ -187,18 +192,6 @@ class _FrameSource:
 
 def _stamp(file: str) -> tuple[int, int] | None:
     return (os.stat(file).st_mtime_ns, os.stat(file).st_size) if os.path.exists(file) else None
-
-
-def _call_on_frame(
-    function: Any, names: list[str], target: str | None, whole: bool, start: int, batch: Any, targets: Any = None
-) -> Any:
-    rows = batch.select(names)
-    targets = targets if target is None else batch[target].to_numpy()
-    return function(rows if whole else _numbers(rows.to_numpy()), targets, start)
-
-
-def _read_slice(call: Any, frame: Any, step: int, start: int) -> Any:
-    return call(start, frame.slice(start, step).collect())
 
 
 def _batches(frame: Any, n_rows: int) -> Iterator[Any]:

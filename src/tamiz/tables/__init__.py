@@ -14,15 +14,6 @@ if TYPE_CHECKING:
     from tamiz.tables.read import read_table
     from tamiz.tables.table import DataTable, TextColumn, as_table
 
-_HOMES = {
-    "tamiz.errors": ("TableArgumentError", "TableError", "TableMemoryError"),
-    "tamiz.tables.columns": ("Alert",),
-    "tamiz.tables.encode": ("Feature", "TableEncoder", "list_features"),
-    "tamiz.tables.formats": ("Format", "register_format", "write_columns"),
-    "tamiz.tables.names": ("ReadOptions",),
-    "tamiz.tables.read": ("read_table",),
-    "tamiz.tables.table": ("DataTable", "TextColumn", "as_table"),
-}
 __all__ = [
     "Alert", "DataTable", "Feature", "Format", "ReadOptions", "TableArgumentError", "TableEncoder", "TableError",
     "TableMemoryError", "TextColumn", "as_table", "list_features", "read_table", "register_format", "write_columns",
@@ -30,10 +21,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Names are loaded when they are first used: the command line looks at a file without loading numpy.
-    for module, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(module), name)
+    # Names are loaded when they are first used: the command line looks at a file without loading numpy, with the first two.
+    for module in ("formats", "names", "read", "encode") if name in __all__ else ():
+        found = getattr(import_module(f"tamiz.tables.{module}"), name, None)
+        if found is not None:
+            return found
     raise AttributeError(f"module 'tamiz.tables' has no attribute {name!r}")
 
 

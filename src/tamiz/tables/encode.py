@@ -17,14 +17,14 @@ from tamiz._utils.extras import require
 from tamiz._utils.text import list_some, quote
 from tamiz._utils.validation import Encoded
 from tamiz.errors import TableError
-from tamiz.rows.passes import join_frames
+from tamiz.rows.passes import Reservoir
 from tamiz.tables.columns import drop_unusable_columns
 from tamiz.tables.names import ReadOptions, find_columns, positions_of
 from tamiz.tables.table import DataTable, as_table, column_names, columns_of_frame, load_polars
 
 _CELLS_AT_ONCE = 4_000_000
-#: Rows of a stream that are kept, and the column that says which.
-_SAMPLE_ROWS, _DRAW = 100_000, "\0draw"
+#: Rows of a stream that are kept.
+_SAMPLE_ROWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -291,16 +291,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         TableEncoder
             Self.
         """
-        pl, names = load_polars(), column_names(X)
-        sample, n_seen = self.__dict__.get("_stream", (None, 0))
+        names, stream = column_names(X), self.__dict__.get("_stream") or Reservoir(_SAMPLE_ROWS)
         batch = columns_of_frame(X, range(len(names)), names)
-        draws = pl.int_range(n_seen, n_seen + batch.height, dtype=pl.UInt64, eager=True).hash(seed=0)
-        batch, n_seen = batch.with_columns(draws.alias(_DRAW)), n_seen + batch.height
-        sample = batch if sample is None else join_frames([sample, batch])
-        if sample.height > _SAMPLE_ROWS:
-            sample = sample.filter(pl.col(_DRAW).rank("ordinal") <= _SAMPLE_ROWS)
-        self.fit(sample.drop(_DRAW))
-        self._stream = sample, n_seen
+        stream.push(batch, np.zeros(batch.height))
+        self.fit(stream.sample()[0])
+        self._stream = stream
         return self
 
     def transform(self, X: Any, *, rows: np.ndarray | None = None) -> Any:

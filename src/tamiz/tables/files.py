@@ -14,9 +14,8 @@ import tempfile
 import weakref
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from tamiz.errors import TableArgumentError, TableError, TableMemoryError
 
@@ -60,49 +59,44 @@ def is_stream(path: Path) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
-def open_file(path: Path) -> IO[bytes]:
-    """Open a file for reading; raise TableArgumentError if that fails."""
+def read_head(path: Path, n_bytes: int) -> bytes:
+    """Read the first bytes of a file; raise TableArgumentError if that fails."""
     try:
-        return open(path, "rb")
+        with open(path, "rb") as file:
+            return file.read(n_bytes)
     except OSError as error:
         raise TableArgumentError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-@contextmanager
-def _new_copy(name: str) -> Iterator[tuple[IO[bytes], PlainFile]]:
-    """Open a temporary file for writing; it has the name of its source, for messages."""
-    folder = tempfile.mkdtemp(prefix="tamiz-")
-    plain = PlainFile(Path(folder) / (Path(name).name[:100] or "table"), folder)
+def _copy(chunks: Iterable[bytes], name: str, packed: int | None = None) -> PlainFile:
+    """Copy a stream into a temporary file, which has the name of its source, for messages.
+
+    TableMemoryError is raised once it fills half of the disk, or unpacks to more than a table would.
+    """
+    place, done = tempfile.gettempdir(), 0
+    limit, folder = shutil.disk_usage(place).free // 2, tempfile.mkdtemp(prefix="tamiz-")
+    # polars takes names in UTF-8 only
+    plain = PlainFile(Path(folder) / (Path(name).name.encode("utf-8", "replace").decode()[:100] or "table"), folder)
     try:
-        with open(plain.path, "wb") as file:
-            yield file, plain
+        with open(plain.path, "wb") as target:
+            for chunk in chunks:
+                done += len(chunk)
+                if done > limit:
+                    raise TableMemoryError(
+                        f"{name} is longer than {limit:,} bytes, half of the free space in {place}. "
+                        "Set TMPDIR to a folder with more space, or write it to a file first."
+                    )
+                if packed is not None and done > max(_LARGE, _LARGEST_RATIO * packed):
+                    raise TableMemoryError(
+                        f"{name} unpacks to more than {_LARGEST_RATIO} times its size, which no table does. "
+                        "Unpack it yourself if it is meant."
+                    )
+                target.write(chunk)
     except OSError as error:
         if error.errno is None or error.filename not in (None, str(plain.path)):
             raise
-        raise TableError(
-            f"{name} cannot be copied to {tempfile.gettempdir()}: {error.strerror}. "
-            "Set TMPDIR to a folder with more space."
-        ) from None
-
-
-def _copy(chunks: Iterable[bytes], name: str, packed: int | None = None) -> PlainFile:
-    """Copy a stream; raise TableMemoryError once it fills half of the disk, or unpacks to more than a table would."""
-    limit = shutil.disk_usage(tempfile.gettempdir()).free // 2
-    done = 0
-    with _new_copy(name) as (target, plain):
-        for chunk in chunks:
-            done += len(chunk)
-            if done > limit:
-                raise TableMemoryError(
-                    f"{name} is longer than {limit:,} bytes, half of the free space in {tempfile.gettempdir()}. "
-                    "Set TMPDIR to a folder with more space, or write it to a file first."
-                )
-            if packed is not None and done > max(_LARGE, _LARGEST_RATIO * packed):
-                raise TableMemoryError(
-                    f"{name} unpacks to more than {_LARGEST_RATIO} times its size, which no table does. "
-                    "Unpack it yourself if it is meant."
-                )
-            target.write(chunk)
+        reason = f"{error.strerror}. Set TMPDIR to a folder with more space."
+        raise TableError(f"{name} cannot be copied to {place}: {reason}") from None
     return plain
 
 
@@ -128,55 +122,42 @@ def _unpack_zstandard(path: Path) -> Iterator[bytes]:
 def copy_stream(path: Path) -> PlainFile:
     """Copy standard input or a pipe into a temporary file."""
     if str(path) != "-":
-        with open_file(path) as source:
-            return _copy(_chunks(source), str(path))
+        try:
+            with open(path, "rb") as source:
+                return _copy(_chunks(source), str(path))
+        except OSError as error:
+            raise TableArgumentError(f"{path} cannot be read: {error.strerror}.") from None
     if sys.stdin.isatty():
         raise TableArgumentError("Standard input is a terminal. Send a table to it, or name a file.")
     return _copy(_chunks(sys.stdin.buffer), "standard input")
 
 
-def plain_file(path: Path, *, text: bool, encoding: str | None = None, stream: PlainFile | None = None) -> PlainFile:
-    """Unpack and decode a file where needed, so that a reader can open it as often as it likes.
-
-    Parameters
-    ----------
-    path : Path
-        What the user named.
-    text : bool
-        Whether the format is text.
-    encoding : str or None, default=None
-        Encoding of the text; None finds it.
-    stream : PlainFile or None, default=None
-        The content, if the path could be read only once.
-    """
-    if encoding is not None and not text:
-        raise TableArgumentError("`encoding` applies to formats of text only.")
-    plain = stream or PlainFile(path)
-    with open_file(plain.path) as file:
-        head = file.read(4)
-    size = plain.path.stat().st_size
+def unpack(plain: PlainFile) -> PlainFile:
+    """Copy a file that is packed, or whose name polars cannot take, as plain bytes."""
+    path = plain.path
+    head = read_head(path, 4)
     try:
+        if head == _ZSTANDARD:
+            return _copy(_unpack_zstandard(path), path.name, path.stat().st_size)
         if head[:2] == _GZIP:
-            with gzip.open(plain.path) as unpacked:
-                plain = _copy(_chunks(unpacked), path.name, size)
-        elif head == _ZSTANDARD:
-            plain = _copy(_unpack_zstandard(plain.path), path.name, size)
+            with gzip.open(path) as unpacked:
+                return _copy(_chunks(unpacked), path.name, path.stat().st_size)
+        if str(path).encode("utf-8", "replace").decode() == str(path):
+            return plain
+        with open(path, "rb") as file:
+            return _copy(_chunks(file), path.name)
+    except TableError:
+        raise
     except (gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
-        if isinstance(error, TableError):
-            raise
         raise TableError(f"{path.name} is damaged, it cannot be unpacked: {str(error).splitlines()[0]}.") from None
-    try:
-        str(plain.path).encode("utf-8")
-    except UnicodeEncodeError:  # polars takes names in UTF-8 only
-        with open_file(plain.path) as source:
-            plain = _copy(_chunks(source), path.name.encode("utf-8", "replace").decode())
-    return _decode(plain, path.name, encoding) if text else plain
 
 
-def _decode(plain: PlainFile, name: str, encoding: str | None) -> PlainFile:
-    r"""Copy a text into UTF-8 with ``\n`` line ends where it is in another encoding or has ``\r`` line ends only."""
-    with open_file(plain.path) as source:
-        head = source.read(_CHUNK)
+def decode(plain: PlainFile, encoding: str | None) -> PlainFile:
+    r"""Copy a text into UTF-8 with ``\n`` line ends where it is in another encoding or has ``\r`` line ends only.
+
+    Without the name of an encoding, a mark at the beginning tells it.
+    """
+    head = read_head(plain.path, _CHUNK)
     only_returns = b"\r" in head and b"\n" not in head and b"\0" not in head
     found = encoding or next((known for mark, known in _MARKS.items() if head.startswith(mark)), "utf-8")
     if found.lower() in ("utf-8", "utf8") and not only_returns:
@@ -188,13 +169,14 @@ def _decode(plain: PlainFile, name: str, encoding: str | None) -> PlainFile:
             f"`encoding`: there is no encoding {found!r:.40}; common ones are utf-8, utf-16, latin1 and cp1252."
         ) from None
     try:
-        with _new_copy(name) as (file, decoded), open(plain.path, encoding=found, newline="") as text:
-            while chunk := text.read(_CHUNK):
-                file.write((chunk.replace("\r", "\n") if only_returns else chunk).encode("utf-8"))
+        with open(plain.path, encoding=found, newline="") as text:
+            chunks = iter(lambda: text.read(_CHUNK), "")
+            return _copy(
+                ((chunk.replace("\r", "\n") if only_returns else chunk).encode() for chunk in chunks), plain.path.name
+            )
     except UnicodeError as error:
         reason = getattr(error, "reason", None) or str(error)
-        raise TableError(f"{name} cannot be read as {found}: {reason}. Name another `encoding`.") from None
-    return decoded
+        raise TableError(f"{plain.path.name} cannot be read as {found}: {reason}. Name another `encoding`.") from None
 
 
 def without_packing(path: Path) -> Path:

@@ -10,6 +10,7 @@ import re
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tamiz._utils.extras import require
 from tamiz._utils.text import list_some, pick_name, quote
 from tamiz.errors import TableArgumentError, TableError, TableMemoryError, UnknownNameError
-from tamiz.tables.files import copy_stream, is_stream, open_file, plain_file, without_packing
+from tamiz.tables.files import PlainFile, copy_stream, decode, is_stream, read_head, unpack, without_packing
 
 if TYPE_CHECKING:
     from tamiz.tables.names import ReadOptions
@@ -78,27 +79,23 @@ def unreadable(path: Path, kind: str, error: BaseException) -> TableError:
     return TableError(f"{path.name} cannot be read as {kind}: {detail.rstrip('.')[:200]}.")
 
 
-def _reader(kind: str) -> Callable[[Path, ReadOptions], Any]:
-    """Make the reader of a format that polars reads."""
+def _read_frame(kind: str, path: Path, options: ReadOptions) -> Any:
+    """Read a format that polars reads."""
+    import polars as pl
 
-    def read(path: Path, options: ReadOptions) -> Any:
-        import polars as pl
+    from tamiz.tables.names import check_memory
 
-        from tamiz.tables.names import check_memory
-
-        check_memory(path.stat().st_size * 2.0, path.name)
-        try:
-            if kind == "parquet":
-                return pl.read_parquet(path, glob=False)
-            if kind == "ndjson":
-                return pl.read_ndjson(path, infer_schema_length=None)
-            # Bytes, not a path: a mapped file whose offsets point outside of it would end the process.
-            content = path.read_bytes()
-            return (pl.read_ipc if content.startswith(b"ARROW1") else pl.read_ipc_stream)(io.BytesIO(content))
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, OverflowError) as error:
-            raise unreadable(path, kind, error) from None
-
-    return read
+    check_memory(path.stat().st_size * 2.0, path.name)
+    try:
+        if kind == "parquet":
+            return pl.read_parquet(path, glob=False)
+        if kind == "ndjson":
+            return pl.read_ndjson(path, infer_schema_length=None)
+        # Bytes, not a path: a mapped file whose offsets point outside of it would end the process.
+        content = path.read_bytes()
+        return (pl.read_ipc if content.startswith(b"ARROW1") else pl.read_ipc_stream)(io.BytesIO(content))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, OverflowError) as error:
+        raise unreadable(path, kind, error) from None
 
 
 def _check_sheet(path: Path) -> None:
@@ -109,18 +106,13 @@ def _check_sheet(path: Path) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
-                if not member.filename.startswith("xl/worksheets/"):
-                    continue
-                check_memory(member.file_size * 2.0, f"{path.name} ({member.filename}, unpacked)")
-                with archive.open(member) as file:
-                    tail = b""
-                    while chunk := file.read(2**20):
-                        for letters, number in _ENTRY.findall(tail + chunk):
-                            rows, place = max(rows, int(number)), 0
-                            for letter in letters:
-                                place = place * 26 + letter - 64
-                            columns = max(columns, place)
-                        tail = chunk[-20:]
+                if member.filename.startswith("xl/worksheets/"):
+                    check_memory(member.file_size * 2.0, f"{path.name} ({member.filename}, unpacked)")
+                    for cell in _ENTRY.finditer(archive.read(member)):
+                        rows = max(rows, int(cell[2]))
+                        columns = max(
+                            columns, reduce(lambda place, letter: place * 26 + letter - 64, cell[1] or b"", 0)
+                        )
     except TableError:
         raise
     except Exception as error:  # zipfile, zlib and lzma have errors of their own
@@ -171,9 +163,9 @@ _LIST = (
     Format("csv", "CSV", (".csv", ".txt"), _late("text", "read_text"), _LOAD_TEXT, takes_skip_rows=True),
     Format("tsv", "TSV", (".tsv", ".tab"), _late("text", "read_text", "tsv", "\t"), _LOAD_TEXT, takes_skip_rows=True),
     Format("xlsx", "Excel (xlsx)", (".xlsx", ".xlsm"), _read_xlsx, None, (b"PK\3\4",), True, takes_skip_rows=True),
-    Format("parquet", "Parquet", (".parquet", ".pq"), _reader("parquet"), None, (b"PAR1",), True),
-    Format("arrow", "Arrow", _ARROW, _reader("arrow"), None, (b"ARROW1", b"\xff" * 4), binary=True),
-    Format("ndjson", "NDJSON", (".ndjson", ".jsonl"), _reader("ndjson"), starts=(b"{",)),
+    Format("parquet", "Parquet", (".parquet", ".pq"), partial(_read_frame, "parquet"), None, (b"PAR1",), True),
+    Format("arrow", "Arrow", _ARROW, partial(_read_frame, "arrow"), None, (b"ARROW1", b"\xff" * 4), binary=True),
+    Format("ndjson", "NDJSON", (".ndjson", ".jsonl"), partial(_read_frame, "ndjson"), starts=(b"{",)),
     Format("npz", "NPZ", (".npz",), _late("matrices", "read_npz"), _LOAD_MATRIX, binary=True),
     Format("arff", "ARFF", (".arff",), _late("text", "read_arff"), starts=(b"@relation", b"@RELATION")),
     Format("svmlight", "svmlight", _SVMLIGHT, _late("matrices", "read_svmlight"), _LOAD_MATRIX),
@@ -220,17 +212,12 @@ def find_format(path: Path, name: str | None = None) -> Format:
     for format in FORMATS.values():
         if suffix.lower() in format.suffixes:
             return format
-    guess = guess_format(_read_head(path)) if path.is_file() else None
+    guess = guess_format(read_head(path, 64)) if path.is_file() else None
     looks = f" It looks like {guess.name}." if guess else ""
     known = ", ".join(sorted(FORMATS))
     raise TableArgumentError(
         f"{path.name}: the ending {suffix!r} names no format. Say which with `format`: {known}.{looks}"
     )
-
-
-def _read_head(path: Path) -> bytes:
-    with open_file(path) as file:
-        return file.read(64)
 
 
 def check_file(path: Path) -> None:
@@ -249,7 +236,7 @@ def check_file(path: Path) -> None:
         raise TableArgumentError(f"{path} is a folder; name a file in it.")
     if path.is_char_device() or path.is_block_device():  # which may never end
         raise TableArgumentError(f"{path} is a device, not a table. Name a file or a pipe.")
-    if not _read_head(path):
+    if not read_head(path, 1):
         raise TableError(f"{path.name} is empty.")
 
 
@@ -258,17 +245,16 @@ def read_file(path: Path, options: ReadOptions) -> DataTable:
     require("polars", "cli", "Reading a table")
     from tamiz.tables.table import as_table
 
-    stream = None
-    if is_stream(path):
-        if options.format is None:
-            raise TableArgumentError(f"{path} has no ending that tells its format: name it with `format`.")
-        stream = copy_stream(path)
-        path = stream.path
-    check_file(path)
-    format = find_format(path, options.format)
+    if is_stream(path) and options.format is None:
+        raise TableArgumentError(f"{path} has no ending that tells its format: name it with `format`.")
+    plain = copy_stream(path) if is_stream(path) else PlainFile(path)
+    check_file(plain.path)
+    format = find_format(plain.path, options.format)
     if options.skip_rows and not format.takes_skip_rows:
         raise TableArgumentError(f"`skip_rows` does not apply to {format.title}.")
-    plain = plain_file(path, text=not format.binary, encoding=options.encoding, stream=stream)
+    if options.encoding is not None and format.binary:
+        raise TableArgumentError("`encoding` applies to formats of text only.")
+    plain = unpack(plain) if format.binary else decode(unpack(plain), options.encoding)
     found = format.read(plain.path, options)
     table = as_table(found, options=options, path=plain.path, format=format.name)
     table.source |= {"file": plain, "options": options}  # a temporary file stays as long as the table

@@ -104,12 +104,10 @@ def find_columns(specs: Sequence[str], names: Sequence[str], kind: str = "column
     known = set(names)
     found: set[int] = set()
     for spec in specs:
-        numbers = re.fullmatch(r"(\d+)-(\d+)", spec)
-        if spec in known:
-            found.add(find_column(spec, names))
-        elif numbers and 1 <= int(numbers[1]) <= int(numbers[2]) <= len(names):
+        numbers = None if spec in known else re.fullmatch(r"(\d+)-(\d+)", spec)
+        if numbers and 1 <= int(numbers[1]) <= int(numbers[2]) <= len(names):
             found.update(range(int(numbers[1]) - 1, int(numbers[2])))
-        elif any(letter in spec for letter in "*?["):
+        elif spec not in known and any(letter in spec for letter in "*?["):
             matches = [i for i, name in enumerate(names) if fnmatch.fnmatchcase(name, spec)]
             if not matches:
                 raise TableArgumentError(f"No column matches {quote(spec)} ({kind}).")

@@ -15,7 +15,7 @@ import numpy as np
 
 from tamiz.errors import TableError
 from tamiz.tables.columns import is_number, needs_comma
-from tamiz.tables.files import open_file
+from tamiz.tables.files import read_head
 from tamiz.tables.formats import guess_format
 from tamiz.tables.names import MISSING, ReadOptions, check_memory, choose_columns, clean_column_names
 from tamiz.tables.table import DataTable, as_table, build_table, load_polars
@@ -55,8 +55,7 @@ class Layout:
 
 def check_is_text(path: Path) -> None:
     """Raise TableError if the first bytes of a file are not those of text; say what they look like."""
-    with open_file(path) as file:
-        head = file.read(4096)
+    head = read_head(path, 4096)
     guess = guess_format(head)
     if guess is not None and guess.binary:
         kind = "zip, xlsx or NPZ" if head.startswith(b"PK") else guess.title

@@ -313,6 +313,11 @@ def test_svmlight(tmp_path, zero_based, read):
     np.testing.assert_array_equal(table.target_column, y)
 
 
+@pytest.mark.parametrize(("text", "names"), [("1 2:1 # 0:3\n0 1:1\n", ["1", "2"]), ("1\t0:1\n0\t1:1\n", ["0", "1"])])
+def test_svmlight_counts_from_0_where_a_column_has_that_number(write_csv, read, text, names):
+    assert read(write_csv(text, "t.svm")).names == names
+
+
 def test_svmlight_columns_without_an_entry_are_zero(write_csv, read):
     table = read(write_csv("1 2:0.5\n0 1:1.5\n", "t.svm"), columns=["2", "9"])
     np.testing.assert_array_equal(table.numbers.toarray(), [[0.5, 0], [0, 0]])

@@ -62,11 +62,8 @@ def normalize_entries(values, columns, mean, scale, with_erf, offset, out):
     """Write the entries of a sparse table, normalised, less the offset of their column, into ``out`` (float32)."""
     for p in range(values.shape[0]):
         j = columns[p]
-        z = (
-            np.float32(min(max((values[p] - mean[j]) / scale[j], -FARTHEST), FARTHEST))
-            if scale[j] > 0.0
-            else np.float32(0.0)
-        )
+        far = (values[p] - mean[j]) / scale[j] if scale[j] > 0.0 else 0.0
+        z = np.float32(min(max(far, -FARTHEST), FARTHEST))
         out[p] = (_erf(z) if with_erf else z) - offset[j]
 
 

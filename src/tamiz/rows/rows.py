@@ -85,7 +85,7 @@ class Rows:
         self.source, self.encoder = source, encoder
         if encoder is None and len(source.shape) != 2:
             raise ValueError(f"X must be a table with rows and columns, got shape {source.shape}.")
-        self.n_rows = int(source.n_rows if encoder is not None and hasattr(source, "n_rows") else source.shape[0])
+        self.n_rows = int(source.shape[0])
         self.y = as_target(y)
         if self.y is not None and len(self.y) != self.n_rows:
             raise ValueError(
@@ -109,8 +109,7 @@ class Rows:
         self.columns = np.asarray(columns, dtype=np.int64)
         self.n_columns = int(self.columns.max(initial=-1)) + 1
         self._names = names
-        self._features: np.ndarray | None = None  # where each row takes its features from, and its target
-        self._targets: np.ndarray | None = None
+        self._features = self._targets = np.arange(self.n_rows)  # where each row takes its features and target from
 
     @cached_property
     def names(self) -> list[str]:
@@ -127,14 +126,12 @@ class Rows:
         train, test = self.weighted(train), self.weighted(test)
         if self.encoder is None or self._encoded is not None:
             return self._part(train, None), self._part(test, None)
-        encoder = copy.copy(self.encoder).fit(self.source, rows=self._feature_rows(train))
+        encoder = copy.copy(self.encoder).fit(self.source, rows=self._features[train])
         return self._part(train, encoder), self._part(test, encoder)
 
     def whole(self) -> tuple[Any, Part]:
         """Encode all rows; also give the encoder that was fitted on them (None without one)."""
-        encoder = None
-        if self.encoder is not None:
-            encoder = copy.copy(self.encoder).fit(self.source, rows=self.used)
+        encoder = None if self.encoder is None else copy.copy(self.encoder).fit(self.source, rows=self.used)
         return encoder, self._part(self.used, encoder)
 
     def take(self, rows: Any) -> Part:
@@ -144,7 +141,8 @@ class Rows:
     def reordered(self, features: np.ndarray | None, targets: np.ndarray | None) -> Rows:
         """Reorder the rows: row i has the features of row ``features[i]`` and the target of ``targets[i]``."""
         other = copy.copy(self)
-        other._features, other._targets = features, targets
+        other._features = self._features if features is None else features
+        other._targets = self._targets if targets is None else targets
         return other
 
     def weighted(self, rows: Any) -> np.ndarray:
@@ -162,12 +160,8 @@ class Rows:
         columns = [(column, table.origins.get(column)) for column in table.number_columns.tolist()]
         return numbers if [(one.column, one.origin) for one in self.encoder.features] == columns else None
 
-    def _feature_rows(self, rows: np.ndarray) -> np.ndarray:
-        return rows if self._features is None else self._features[rows]
-
     def _part(self, rows: np.ndarray, encoder: Any) -> Part:
-        of_features = self._feature_rows(rows)
-        of_target = rows if self._targets is None else self._targets[rows]
+        of_features, of_target = self._features[rows], self._targets[rows]
         if encoder is None:
             X = _safe_indexing(self.source if self.encoder is None else self._encoded, of_features)
         else:

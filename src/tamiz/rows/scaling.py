@@ -375,17 +375,14 @@ class MissingValues:
 
     def apply(self, X: Any) -> Any:
         """Fill the gaps of a table and append the indicators behind its columns; the table itself is not changed."""
+        known, gaps = _split_gaps(X)
         if sp.issparse(X):
-            X = X.tocsr(copy=True)
-            gaps = np.isnan(X.data)
-            where = sp.csr_matrix((gaps.astype(X.dtype), X.indices.copy(), X.indptr.copy()), shape=X.shape)
-            X.data[gaps] = self.fill[X.indices[gaps]]
-            where = where[:, self.indicated]
+            known.data[gaps.data] = self.fill[known.indices[gaps.data]]
+            where = gaps[:, self.indicated]
             where.eliminate_zeros()
-            return sp.hstack([X, where], format="csr", dtype=X.dtype)
-        gaps = np.isnan(X)
-        filled = np.where(gaps, self.fill.astype(X.dtype), X)
-        return np.hstack([filled, gaps[:, self.indicated].astype(X.dtype)]) if self.indicated.size else filled
+            return sp.hstack([known, where], format="csr", dtype=X.dtype)
+        np.copyto(known, self.fill.astype(X.dtype), where=gaps)
+        return np.hstack([known, gaps[:, self.indicated].astype(X.dtype)]) if self.indicated.size else known
 
     def of(self, columns: np.ndarray) -> MissingValues:
         """Restrict to some of the columns, in rising order.
@@ -397,6 +394,15 @@ class MissingValues:
         """
         indicated = np.flatnonzero(np.isin(columns, self.indicated))
         return MissingValues(self.fill[columns], indicated)
+
+
+def _split_gaps(X: Any) -> tuple[Any, Any]:
+    """Copy a table with 0 for what is missing, and mark the gaps in a table of the same form."""
+    known = X.tocsr(copy=True) if sp.issparse(X) else X.copy(order="K")
+    values = known.data if sp.issparse(X) else known
+    gaps = np.isnan(values)
+    values[gaps] = 0
+    return known, sp.csr_matrix((gaps, known.indices, known.indptr), shape=X.shape) if sp.issparse(X) else gaps
 
 
 def learn_missing(X: Any, weights: np.ndarray | None = None) -> MissingValues:
@@ -415,18 +421,8 @@ def learn_missing(X: Any, weights: np.ndarray | None = None) -> MissingValues:
         If a column holds nothing but missing values.
     """
     weights = np.ones(X.shape[0]) if weights is None else np.asarray(weights, dtype=np.float64)
-    if sp.issparse(X):
-        coo = X.tocoo()
-        gaps = np.isnan(coo.data)
-        n_gaps = np.bincount(coo.col[gaps], minlength=X.shape[1])
-        lost = np.bincount(coo.col[gaps], weights=weights[coo.row[gaps]], minlength=X.shape[1])
-        values = np.where(gaps, 0.0, coo.data)
-        total = np.bincount(coo.col, weights=weights[coo.row] * values, minlength=X.shape[1])
-    else:
-        gaps = np.isnan(X)
-        n_gaps = gaps.sum(axis=0)
-        lost = weights @ gaps
-        total = weights @ np.where(gaps, 0.0, X)
+    known, gaps = _split_gaps(X)
+    n_gaps, lost, total = np.asarray(gaps.sum(axis=0)).ravel(), weights @ gaps, weights @ known
     empty = np.flatnonzero(n_gaps == X.shape[0])
     if empty.size:
         raise ValueError(f"column {empty[0]} holds missing values only; drop it")

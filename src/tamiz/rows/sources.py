@@ -125,11 +125,9 @@ class _ArraySource:
         step = max(1, BLOCK_BYTES // (32 * self.n_columns))  # 8 MB: rows that lie together are read column by column
         for start in range(0, n_rows, step):
             block = self._X[start : start + step]
-            if sp.issparse(block):
-                block = (block if columns is None else block[:, columns]).toarray()
-            elif columns is not None:
-                block = np.asarray(block)[:, columns]
-            yield function(_numbers(np.asarray(block)), self._y[start : start + step], start)
+            block = block.toarray() if sp.issparse(block) else np.asarray(block)
+            block = block if columns is None else block[:, columns]
+            yield function(_numbers(block), self._y[start : start + step], start)
 
 
 class _FrameSource:

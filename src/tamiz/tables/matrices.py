@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,6 @@ from tamiz.tables.table import DataTable, TextColumn, load_polars, pack_numbers
 
 #: Name of the target of these files; there is no other.
 TARGET = "y"
-_LAST_NUMBER = re.compile(rb"\s(\d{1,18}):\S*\s*$")
 #: Vectors over all columns that names, statistics and the engine take, in numbers of 8 bytes: names are the most.
 _VECTORS = 20
 
@@ -100,10 +98,6 @@ def read_npz(path: Path, options: ReadOptions) -> DataTable:
 def read_svmlight(path: Path, options: ReadOptions) -> DataTable:
     """Read a sparse table; columns are called by the numbers in the file."""
     numbers, target, zero_based = _load_svmlight(path)
-    if numbers.shape[0] == 0:
-        raise TableError(f"{path.name} is empty.")
-    if numbers.shape[1] == 0:
-        raise TableError(f"{path.name} has no features: a line of svmlight reads like '1 3:0.5 7:1.2'.")
     with np.errstate(over="ignore"):
         short = numbers.data.astype(np.float32)
         # float32 where it tells all numbers apart that differ by 1; infinities raise later.
@@ -124,20 +118,16 @@ def _load_svmlight(path: Path) -> tuple[Any, np.ndarray, bool]:
 
     # Text of a sparse file shrinks when read: "123:0.5 " is 8 bytes of text, 8 bytes in the matrix.
     check_memory(path.stat().st_size * 4.0, path.name)
-    # zero_based decides how the columns are called, so it must not be guessed from one file and not another.
-    zero_based, width = False, 0
-    with open(path, "rb") as file:
-        for line in file:
-            zero_based = zero_based or b" 0:" in line
-            # Numbers rise along a line, which the reader checks: the last is the largest.
-            last = _LAST_NUMBER.search(line.partition(b"#")[0])
-            width = max(width, int(last[1])) if last else width
-    # A vector over all columns is the least that any step takes: one large number in the file must not take the memory.
-    check_memory(width * 8.0 * _VECTORS, f"{path.name} (columns up to number {width:,})")
     try:
-        numbers, target = load_svmlight_file(str(path), dtype=np.float64, zero_based=zero_based)
+        numbers, target = load_svmlight_file(str(path), dtype=np.float64, zero_based=True)
     except (ValueError, OverflowError) as error:
         raise TableError(f"{path.name} cannot be read as svmlight: {error}.") from None
+    n_rows, width = numbers.shape
+    # A vector over all columns is the least that any step takes: one large number in the file must not take the memory.
+    check_memory(width * 8.0 * _VECTORS, f"{path.name} (columns up to number {width - 1:,})")
+    zero_based = bool((numbers.indices == 0).any())  # how columns are called depends on it
+    if not zero_based:
+        numbers = sp.csr_matrix((numbers.data, numbers.indices - 1, numbers.indptr), shape=(n_rows, max(1, width - 1)))
     return numbers, target, zero_based
 
 

@@ -65,8 +65,6 @@ class TextColumn:
 
     def rename(self, names: Sequence[str]) -> TextColumn:
         """Give each category a new name; categories of the same name become one."""
-        if list(names) == self.categories:
-            return self
         categories = sorted(set(names))
         places = {category: place for place, category in enumerate(categories)}
         position = np.array([*(places[name] for name in names), -1], dtype=np.int32)
@@ -106,10 +104,6 @@ class TextColumn:
         return self.rename(
             [value if value in known else spelling.get(value.casefold(), value) for value in self.categories]
         )
-
-    def take(self, rows: np.ndarray) -> TextColumn:
-        """Take some of the rows; the categories stay the same."""
-        return TextColumn(self.codes[rows], self.categories)
 
     def values(self) -> list[str | None]:
         """List the text of each row, None where it is missing."""
@@ -219,9 +213,7 @@ class DataTable:
         return self.n_rows
 
     def __getitem__(self, key: Any) -> DataTable:
-        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:  # scikit-learn indexes with [rows, ...]
-            key = key[0]
-        rows = np.arange(self.n_rows)[key]
+        rows = np.arange(self.n_rows)[key]  # scikit-learn indexes with [rows, ...]
         if rows.ndim != 1:
             raise TypeError("Index a table by several rows: a slice, a list or an array of numbers or booleans.")
         return self.take(rows)
@@ -241,7 +233,7 @@ class DataTable:
             self,
             n_rows=len(rows),
             numbers=self.numbers[rows],
-            texts={column: text.take(rows) for column, text in self.texts.items()},
+            texts={i: TextColumn(text.codes[rows], text.categories) for i, text in self.texts.items()},
             left_out=dict(self.left_out),
             alerts=list(self.alerts),
             target_column=None,

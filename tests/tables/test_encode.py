@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from tamiz import E2EFSClassifier
 from tamiz.errors import SourceError
 from tamiz.report import report
-from tamiz.tables import TableEncoder, TableError, list_features, read_table
+from tamiz.tables import TableEncoder, TableError, as_table, list_features, read_table
 from tamiz.tables.columns import drop_unusable_columns
 
 
@@ -50,6 +50,14 @@ def test_medians_and_categories_come_from_the_fitted_rows_alone(table_of):
     assert np.isfinite(
         TableEncoder(features=list_features(table)).fit(table, rows=np.arange(20)).transform(table)
     ).all()
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+def test_some_columns_of_all_rows_in_another_order(convert):
+    table = as_table(pandas.DataFrame({"a": [1.0, 2, 3], "b": [10.0, 20, 30]}))
+    table.numbers, rows = convert(table.numbers), np.array([1, 2, 0])
+    found = TableEncoder().fit(table).restricted(np.array([1])).transform(table, rows=rows)
+    assert sp.csr_matrix(found).toarray().tolist() == [[20], [30], [10]]
 
 
 def test_sparse_tables_pass_through(table_of):

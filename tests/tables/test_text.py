@@ -242,7 +242,7 @@ def test_arff_agrees_with_scipy(write_csv, read):
         ("@relation a\n@attribute x real\n@attribute y real\n@data\n% a comment\n\n {0 1}\n", "sparse ARFF"),
         ("@relation a\n@attribute x\n@data\n1\n", "cannot be understood"),
         ("hello\n@data\n", "no part of an ARFF header"),
-        ("@relation a\n@data\n1,2\n", "no @attribute line"),
+        ("@relation a\n@data\n1,2\n", r"0 @attribute line\(s\)"),
         ("@relation a\n@attribute x real\n@attribute y real\n@data\n", "no rows"),
         ("@relation a\n@attribute x real\n@attribute y real\n@data\n1,2\n1,2,3\n", r"data row 2: 3 cell\(s\)"),
         ("@relation größe\n".encode("latin1"), "not UTF-8"),

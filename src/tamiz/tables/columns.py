@@ -145,9 +145,7 @@ def parse_dates(cells: Sequence[str]) -> tuple[list[float], bool] | None:
     >>> parse_dates(["1970-01-02", "1970-01-03T12:00:00Z"]), parse_dates(["02.01.1970"]), parse_dates(["20240229"])
     (([1.0, 2.5], False), ([1.0], False), None)
     """
-    if not cells or not any(map(str.isdigit, cells[0])) or len(cells[0]) > 40:
-        return None
-    if any(map(str.isdigit, cells)):
+    if not cells or not any(map(str.isdigit, cells[0])) or len(cells[0]) > 40 or any(map(str.isdigit, cells)):
         return None
     moment = datetime.datetime
     for form in (None, *_DATE_FORMATS):

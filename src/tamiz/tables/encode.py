@@ -125,8 +125,8 @@ def collect_values(
         raise TableError(f"The model needs numbers in {list_some(wrong)}, but the table has text or dates there.")
     numbers, columns = table.numbers, np.array([place[column] for _, column, _ in numeric], dtype=np.int64)
     if not np.array_equal(columns, np.arange(numbers.shape[1])):
-        numbers = numbers[:, columns] if rows is None or sp.issparse(numbers) else numbers[np.ix_(rows, columns)]
-    if rows is not None and numbers.shape[0] == table.n_rows:
+        numbers = numbers[:, columns] if rows is None else numbers[np.ix_(rows, columns)]
+    elif rows is not None:
         numbers = numbers[rows]
     if sp.issparse(numbers):
         return numbers.astype(dtype)

@@ -40,7 +40,7 @@ def _matrix_table(
         if target.dtype.kind not in "USbiuf":
             raise TableError(f"y in {path.name} holds {target.dtype}, neither classes nor numbers.")
         is_text = target.dtype.kind in "US"
-        column = TextColumn.from_values(_as_texts(target, path)) if is_text else target.astype(np.float64)
+        column = TextColumn.from_values(_as_texts(target)) if is_text else target.astype(np.float64)
     chosen = ReadOptions(ignore=options.ignore, roles=options.roles, columns=options.columns)
     kept = np.array(choose_columns(names, chosen)[0], dtype=np.int64)
     numbers = numbers[:, kept] if kept.size < len(names) else numbers
@@ -51,11 +51,9 @@ def _matrix_table(
     return table
 
 
-def _as_texts(target: np.ndarray, path: Path) -> list[str]:
-    try:
-        return [str(value).encode("utf-8", "replace").decode() for value in target.astype(str)]
-    except UnicodeDecodeError:
-        raise TableError(f"y in {path.name} holds bytes that are no text. Save it as numbers or as text.") from None
+def _as_texts(target: np.ndarray) -> list[str]:
+    texts = np.char.decode(target, "utf-8", "backslashreplace") if target.dtype.kind == "S" else target
+    return [str(value).encode("utf-8", "replace").decode() for value in texts]
 
 
 def _load_npz(path: Path) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
@@ -144,5 +142,5 @@ def load_matrix(table: DataTable, columns: Sequence[int]) -> Any:
     frame = pl.DataFrame({table.names[index]: matrix[:, i] for i, index in enumerate(columns)})
     if target is None or TARGET in frame.columns:
         return frame
-    values = _as_texts(target.ravel(), table.path) if target.dtype.kind in "US" else target.ravel()
+    values = _as_texts(target.ravel()) if target.dtype.kind in "US" else target.ravel()
     return frame.with_columns(pl.Series(TARGET, values))

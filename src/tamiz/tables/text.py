@@ -303,12 +303,7 @@ def read_arff(path: Path, options: ReadOptions) -> DataTable:
         else:
             raise TableError(f"{path.name} has no @data line: it is empty, cut off, or no ARFF file.")
         if len(names) < 2:
-            found = (
-                f"one column only ({names[0]!r:.60})"
-                if names
-                else "no @attribute line before @data: no column is named"
-            )
-            raise TableError(f"{path.name} has {found}.")
+            raise TableError(f"{path.name} has {len(names)} @attribute line(s) before @data; two are the least.")
         names = clean_column_names(names)
         # Cells of Python take some 60 bytes each until they are numbers.
         check_memory(path.stat().st_size * 20.0, path.name)

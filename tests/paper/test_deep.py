@@ -48,7 +48,7 @@ EASY = quick(30, batch_size=15, learning_rate=0.02, l2=0.001, l2_over_samples=Fa
 # ---- training
 
 
-@pytest.mark.parametrize("fit", [fit_network, lambda network, *rest, **more: fit_linear(network.linear, *rest, **more)])
+@pytest.mark.parametrize("fit", [fit_network, lambda network, *rest, **more: fit_linear(network[1], *rest, **more)])
 def test_the_weighted_squared_hinge_with_its_penalty_is_minimised(fit):
     """The compiled engine and torch end in the same minimum, which scipy finds too."""
     X, codes = informative_table(n_samples=40)
@@ -62,7 +62,7 @@ def test_the_weighted_squared_hinge_with_its_penalty_is_minimised(fit):
     best = minimize(objective, np.zeros(13), tol=1e-10).x
     network = NaiveSVM(12, 1)
     fit(network, problem, quick(400, learning_rate=0.05, batch_size=40, l2=0.1, l2_over_samples=False), HINGE, seed=1)
-    found = torch.cat([network.linear.weight[0], network.linear.bias]).detach().numpy()
+    found = torch.cat([network[1].weight[0], network[1].bias]).detach().numpy()
     np.testing.assert_allclose(found, best, atol=3e-3)
 
 
@@ -278,7 +278,7 @@ def test_sfs_of_a_linear_network_ranks_by_its_weights():
     rows = torch.erf(torch.tensor((X - X.mean(0)) / X.std(0, ddof=1) / np.sqrt(2), dtype=torch.float32)).numpy()
     weights = np.where(y == 1, 0.5 / y.mean(), 0.5 / (1 - y.mean()))
     fit_network(network, Problem(rows, HINGE.encode(y, 2), weights), recipe, HINGE)
-    share = np.abs(network.linear.weight.detach().numpy()[0])
+    share = np.abs(network[1].weight.detach().numpy()[0])
     np.testing.assert_allclose(selector.scores_ * selector.training_loss_, share / share.sum(), atol=0.01)
 
 

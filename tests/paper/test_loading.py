@@ -28,7 +28,7 @@ TABLE = Dataset(TOY, X.astype(np.float32), Y, 4)
 
 def archive(data=X, target=Y):
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as zipped:
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_LZMA) as zipped:
         for part, rows in (("train", slice(0, 4)), ("valid", slice(4, 6))):
             zipped.writestr(f"TOY/toy_{part}.data", "\n".join(" ".join(map(str, row)) for row in data[rows]))
             zipped.writestr(f"toy_{part}.labels", "\n".join(str(2 * label - 1) for label in target[rows]))
@@ -112,11 +112,12 @@ def test_a_home_that_cannot_be_written(server, read_only_disk, register, tmp_pat
     assert server.requests == []
 
 
-def test_full_disk_leaves_no_file(server, small_disk, register):
-    """The download fits, the table does not."""
-    body = archive(np.random.default_rng(0).integers(0, 999, size=(6, 20_000)))
-    register(replace(toy_from(server.put("toy.zip", body)), shape=(6, 20_000), totals=()))
-    with pytest.raises(DownloadError, match=r"(?s)Could not get TOY.*disk is full.*TAMIZ_DATA_HOME"):
+@pytest.mark.parametrize(("largest", "what"), [(999, "toy.zip"), (9, "the dataset")])
+def test_full_disk_leaves_no_file(server, small_disk, register, largest, what):
+    """The download does not fit, or it does and the table does not."""
+    body = archive(np.random.default_rng(0).integers(0, largest + 1, size=(6, 70_000)))
+    register(replace(toy_from(server.put("toy.zip", body)), shape=(6, 70_000), totals=()))
+    with pytest.raises(DatasetError, match=rf"(?s)The disk is full: {what} does not fit.*TAMIZ_DATA_HOME"):
         load_dataset("toy", small_disk)
     assert [path.name for path in small_disk.iterdir()] == [".toy.lock"]
 

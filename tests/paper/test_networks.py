@@ -59,12 +59,12 @@ def test_bad_shapes_and_names(call, message):
 def test_dense_networks_are_the_papers():
     linear = NaiveSVM((1, 1, 3), 2)
     assert not linear(torch.randn(5, 1, 1, 3)).any(), "it starts at zero"
-    linear.linear.weight.data = torch.tensor([[1.0, 2.0, 3.0], [0.0, 0.0, 1.0]])
-    linear.linear.bias.data = torch.tensor([0.5, 0.0])
+    linear[1].weight.data = torch.tensor([[1.0, 2.0, 3.0], [0.0, 0.0, 1.0]])
+    linear[1].bias.data = torch.tensor([0.5, 0.0])
     assert linear(torch.tensor([[1.0, 1.0, 2.0]])).tolist() == [[9.5, 2.0]]
     net = ThreeLayerNet((1, 20, 25), 1).eval()
-    assert [type(layer) for layer in net.layers] == [nn.Linear, nn.BatchNorm1d, nn.ReLU] * 3 + [nn.Linear]
-    assert [layer.out_features for layer in net.layers if isinstance(layer, nn.Linear)] == [50, 25, 10, 1]
+    assert [type(layer) for layer in net] == [nn.Flatten] + [nn.Linear, nn.BatchNorm1d, nn.ReLU] * 3 + [nn.Linear]
+    assert [layer.out_features for layer in net if isinstance(layer, nn.Linear)] == [50, 25, 10, 1]
     # matrices, then scale and shift of each batch normalisation, then the output with its bias
     assert count_parameters(net) == 500 * 50 + 50 * 25 + 25 * 10 + 2 * (50 + 25 + 10) + 10 + 1
     images = torch.randn(6, 1, 20, 25)

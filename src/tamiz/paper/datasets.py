@@ -232,11 +232,8 @@ def write_cached(dataset: Dataset, home: Path) -> Path:
     if dataset.feature_names is not None:
         stored["feature_names"] = np.asarray(dataset.feature_names, dtype=str)
     path = cache_path(dataset.entry, home)
-    try:
-        with open_atomic(path) as stream:
-            np.savez_compressed(stream, y=dataset.target, **stored)
-    except OSError as fault:
-        raise DatasetError(describe_disk_fault(fault, "the dataset", home)) from fault
+    with open_atomic(path) as stream:
+        np.savez_compressed(stream, y=dataset.target, **stored)
     return path
 
 
@@ -344,12 +341,6 @@ def fetch(entry: DatasetEntry, home: Path, progress: Any = None) -> Dataset:
     """
     from filelock import FileLock, Timeout  # here: only a download needs it
 
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=home):
-            pass
-    except OSError as fault:
-        raise DatasetError(describe_disk_fault(fault, "the dataset", home)) from fault
     bar = ProgressBar("", unit="bytes", only_terminal=True)
 
     def draw(name: str, received: int, total: int | None) -> None:
@@ -360,6 +351,7 @@ def fetch(entry: DatasetEntry, home: Path, progress: Any = None) -> Dataset:
     reasons = []
     path = home / f".{entry.name}.lock"  # stays behind, empty: removing it would let two processes hold the lock
     try:
+        home.mkdir(parents=True, exist_ok=True)
         # The operating system frees the lock if its owner is killed.
         with FileLock(path, timeout=LOCK_TIMEOUT):
             if cache_path(entry, home).exists():  # another process was faster
@@ -376,6 +368,8 @@ def fetch(entry: DatasetEntry, home: Path, progress: Any = None) -> Dataset:
             f"Another process has held the lock {path} for more than {LOCK_TIMEOUT:g} s. Wait until it has finished its "
             "download, or end it, which frees the lock."
         ) from fault
+    except OSError as fault:
+        raise DatasetError(describe_disk_fault(fault, "the dataset", home)) from fault
     finally:
         bar.close()
     raise DownloadError(f"Could not get {entry.title}.\n" + "\n".join(reasons) + _stand_in_hint(entry, home))
@@ -384,7 +378,7 @@ def fetch(entry: DatasetEntry, home: Path, progress: Any = None) -> Dataset:
 def _fetch_from(source: Mapping[str, Any], entry: DatasetEntry, home: Path, progress: Any) -> Dataset:
     """Download, parse and check the files of one source."""
     from tamiz.paper.download import download
-    from tamiz.paper.parsers import PARSE_FAULTS, PARSERS
+    from tamiz.paper.parsers import PARSERS
 
     with tempfile.TemporaryDirectory(prefix=f".{entry.name}.", dir=home, ignore_cleanup_errors=True) as folder:
         paths = {file["name"]: Path(folder) / file["name"] for file in source["files"]}
@@ -393,7 +387,7 @@ def _fetch_from(source: Mapping[str, Any], entry: DatasetEntry, home: Path, prog
         try:
             dataset = PARSERS[source["parser"]](paths, entry)
             verify(dataset)
-        except (DatasetError, *PARSE_FAULTS) as fault:
+        except Exception as fault:  # of any kind: a reader raises what a broken file leads it to
             raise DatasetError(f"the download is not {entry.title}: {fault}. It was not kept.") from fault
     return dataset
 

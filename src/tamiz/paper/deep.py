@@ -297,11 +297,8 @@ class SFS(NetworkSelector):
     [1, 4]
     """
 
-    def _layer_penalty(self) -> tuple[float, float] | None:
-        return None
-
-    def _score_rows(self, setting: Setting) -> np.ndarray:
-        share = self._saliency(setting, setting.problem.X, self._layer_penalty())
+    def _score_rows(self, setting: Setting, penalty: tuple[float, float] | None = None) -> np.ndarray:
+        share = self._saliency(setting, setting.problem.X, penalty)
         # A loss of zero is possible (every margin met); the order of the features does not depend on it.
         return share / max(self.training_loss_, np.finfo(np.float32).tiny)
 
@@ -460,11 +457,8 @@ class DFS(NetworkSelector):
         "l2": [finite_number(0)],
     }
 
-    def _layer_penalty(self) -> tuple[float, float] | None:
-        return self.l1, self.l2
-
-    def _score_rows(self, setting: Setting) -> np.ndarray:
-        model, _ = self._train(setting, setting.problem.X, penalty=self._layer_penalty())
+    def _score_rows(self, setting: Setting, penalty: tuple[float, float] | None = None) -> np.ndarray:
+        model, _ = self._train(setting, setting.problem.X, (self.l1, self.l2))
         layer: Any = model[0]
         return np.abs(layer.weight.detach().cpu().numpy().astype(np.float64))
 
@@ -485,5 +479,5 @@ class SFSDFS(DFS, SFS):
     [1, 4]
     """
 
-    def _score_rows(self, setting: Setting) -> np.ndarray:
-        return SFS._score_rows(self, setting)
+    def _score_rows(self, setting: Setting, penalty: tuple[float, float] | None = None) -> np.ndarray:
+        return SFS._score_rows(self, setting, (self.l1, self.l2))

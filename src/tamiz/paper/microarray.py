@@ -48,13 +48,9 @@ class SplitProtocol(Protocol):
         """List the learners that score a selection, each with its recipe; the SVM of a baseline has none."""
         if get_method(method).trains_model:
             return [(learner, recipe) for learner in self.learners]
-        anew = [
-            (learner, its)
-            for learner in self.learners
-            if learner in ("Naive", ANEW)
-            for its in recipes.recipes_of(self)
-        ]
-        return [*anew, *((learner, None) for learner in self.learners if learner == "SVM")]
+        anew = recipes.recipes_of(self)
+        trained: dict[str, Sequence[str | None]] = {"Naive": anew, ANEW: anew, "SVM": (None,)}
+        return [(learner, its) for learner in self.learners for its in trained.get(learner, ())]
 
     def make_cells(self, data_home: str | None = None) -> list[Cell]:
         """Make one cell per data set, method and split, for all numbers of features and learners."""

@@ -41,7 +41,7 @@ def n_inputs_of(shape: Shape) -> int:
     return math.prod(sizes)
 
 
-class NaiveSVM(nn.Module):
+class NaiveSVM(nn.Sequential):
     """Network without hidden units; with the squared hinge loss and an l2 penalty it is a linear SVM.
 
     Its weights are zero at the start: the problem is convex, so the start does not decide where training ends, and permuted
@@ -62,17 +62,13 @@ class NaiveSVM(nn.Module):
     """
 
     def __init__(self, n_inputs: Shape, n_outputs: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(n_inputs_of(n_inputs), n_outputs)
-        nn.init.zeros_(self.linear.weight)
-        nn.init.zeros_(self.linear.bias)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Compute the outputs, one row per sample."""
-        return self.linear(x if x.dim() == 2 else x.flatten(1))
+        linear = nn.Linear(n_inputs_of(n_inputs), n_outputs)
+        nn.init.zeros_(linear.weight)
+        nn.init.zeros_(linear.bias)
+        super().__init__(nn.Flatten(1), linear)
 
 
-class ThreeLayerNet(nn.Module):
+class ThreeLayerNet(nn.Sequential):
     """Dense network of the paper: hidden layers of 50, 25 and 10 units, each with batch normalisation and ReLU.
 
     The hidden layers have no bias: the batch normalisation behind them would take it away again.
@@ -89,24 +85,17 @@ class ThreeLayerNet(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> net = ThreeLayerNet(500, 1)
-    >>> net(torch.zeros(8, 500)).shape, net.hidden
-    (torch.Size([8, 1]), (50, 25, 10))
+    >>> ThreeLayerNet(500, 1)(torch.zeros(8, 500)).shape
+    torch.Size([8, 1])
     """
 
     def __init__(self, n_inputs: Shape, n_outputs: int, hidden: Sequence[int] = (50, 25, 10)) -> None:
-        super().__init__()
-        self.hidden = tuple(hidden)
-        layers: list[nn.Module] = []
+        layers: list[nn.Module] = [nn.Flatten(1)]
         width = n_inputs_of(n_inputs)
-        for units in self.hidden:
+        for units in hidden:
             layers += [nn.Linear(width, units, bias=False), nn.BatchNorm1d(units), nn.ReLU()]
             width = units
-        self.layers = nn.Sequential(*layers, nn.Linear(width, n_outputs))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Compute the outputs, one row per sample."""
-        return self.layers(x if x.dim() == 2 else x.flatten(1))
+        super().__init__(*layers, nn.Linear(width, n_outputs))
 
 
 def convolution(n_inputs: int, n_outputs: int, size: int = 3, stride: int = 1) -> nn.Conv2d:
@@ -137,7 +126,7 @@ class WideBlock(nn.Module):
         return shortcut + self.conv2(functional.relu(self.norm2(self.conv1(active))))
 
 
-class WRN16x4(nn.Module):
+class WRN16x4(nn.Sequential):
     """Wide ResNet (Zagoruyko and Komodakis 2016) of depth 16 and widening factor 4, without dropout.
 
     It has 2.7 million parameters for CIFAR-10 (2,748,890, as the layers add up to).
@@ -160,7 +149,6 @@ class WRN16x4(nn.Module):
     """
 
     def __init__(self, shape: int | Sequence[int], n_outputs: int, depth: int = 16, widen_factor: int = 4) -> None:
-        super().__init__()
         if isinstance(shape, (int, np.integer)) or len(shape) != 3:
             raise ValueError(f"This network reads images: give (channels, height, width), got {shape!r}.")
         if shape[0] < 1 or min(shape[1:]) < SMALLEST_SIDE:
@@ -180,11 +168,7 @@ class WRN16x4(nn.Module):
         output = nn.Linear(width, n_outputs)
         nn.init.zeros_(output.bias)
         ending = (nn.BatchNorm2d(width), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(1), output)
-        self.layers = nn.Sequential(*layers, *ending)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Compute the outputs, one row per sample."""
-        return self.layers(x)
+        super().__init__(*layers, *ending)
 
 
 NETWORKS: dict[str, Callable[..., nn.Module]] = {"linear": NaiveSVM, "mlp": ThreeLayerNet, "wrn16x4": WRN16x4}
@@ -206,8 +190,8 @@ def make_network(name: str, shape: int | Sequence[int], n_outputs: int, **parame
 
     Examples
     --------
-    >>> make_network("mlp", 20, 1, hidden=(8, 4)).hidden
-    (8, 4)
+    >>> make_network("mlp", 20, 1, hidden=(8, 4))[-1]
+    Linear(in_features=4, out_features=1, bias=True)
     >>> make_network("mpl", 20, 1)
     Traceback (most recent call last):
     tamiz.errors.UnknownNameError: Unknown network 'mpl'. Did you mean 'mlp'? There are: linear, mlp, wrn16x4.

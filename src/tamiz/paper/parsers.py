@@ -10,7 +10,6 @@ import struct
 import tarfile
 import warnings
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,25 +21,6 @@ import scipy.sparse as sp
 
 from tamiz.errors import DatasetError
 from tamiz.paper.datasets import Dataset, DatasetEntry
-
-#: Exceptions of the readers below on files that are not what they should be.
-PARSE_FAULTS = (
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    EOFError,
-    OSError,
-    NotImplementedError,
-    RecursionError,
-    struct.error,
-    zlib.error,
-    lzma.LZMAError,
-    zipfile.BadZipFile,
-    tarfile.TarError,
-    scipy.io.matlab.MatReadError,
-    scipy.io.arff.ArffError,
-)
 
 
 def classes_by_count(labels: np.ndarray, counts: tuple[int, ...]) -> np.ndarray:
@@ -163,16 +143,10 @@ def read_idx(path: Path) -> np.ndarray:
 
 def parse_idx(files: Mapping[str, Path], entry: DatasetEntry) -> Dataset:
     """Parse the four files of MNIST or Fashion-MNIST."""
-    parts = {}
-    for name, path in files.items():
-        images = "images" in name
-        array = read_idx(path)
-        parts[("train" if name.startswith("train") else "test", images)] = (
-            array.reshape(array.shape[0], -1) if images else array.astype(np.int64)
-        )
-    data = np.concatenate([parts[("train", True)], parts[("test", True)]])
-    target = np.concatenate([parts[("train", False)], parts[("test", False)]])
-    return Dataset(entry, data, target, n_train=parts[("train", True)].shape[0])
+    arrays = {(name.startswith("train"), "images" in name): read_idx(path) for name, path in files.items()}
+    images, labels = ([arrays[train, kind] for train in (True, False)] for kind in (True, False))
+    data = np.concatenate([part.reshape(part.shape[0], -1) for part in images])
+    return Dataset(entry, data, np.concatenate(labels).astype(np.int64), n_train=images[0].shape[0])
 
 
 def read_cifar(raw: bytes, n_label_bytes: int) -> tuple[np.ndarray, np.ndarray]:

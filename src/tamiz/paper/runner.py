@@ -51,13 +51,10 @@ def disk_faults(folder: Path) -> Generator[None, None, None]:
     try:
         yield
     except OSError as fault:
+        text = f"{folder} cannot be used ({fault.strerror or fault}). Name another folder with --out."
         if is_disk_full(fault):
-            raise StoreError(
-                f"The disk of {folder} is full. Make room and start again: finished cells are kept and not computed twice."
-            ) from None
-        raise StoreError(
-            f"{folder} cannot be used ({fault.strerror or fault}). Name another folder with --out."
-        ) from None
+            text = f"The disk of {folder} is full. Make room and start again: finished cells are kept and not computed twice."
+        raise StoreError(text) from None
 
 
 class CellStore:

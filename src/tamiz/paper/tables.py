@@ -186,12 +186,9 @@ def bold_rows(rows: Sequence[TableRow]) -> set[Any]:
     if not known or known[0].scores.shape[0] < SPLITS_TO_TEST:
         return set()
     best = max(known, key=lambda row: row.mean)
-    tests = {
-        row.place: wilcoxon_pairs({"best": best.by_unit, "row": row.by_unit}, ALPHA)[0]
-        for row in known
-        if row is not best
-    }
-    return {best.place, *(place for place, test in tests.items() if not test.significant)}
+    others = [row for row in known if row is not best]
+    tests = [wilcoxon_pairs({"best": best.by_unit, "row": row.by_unit}, ALPHA)[0] for row in others]
+    return {best.place, *(row.place for row, test in zip(others, tests) if not test.significant)}
 
 
 def behind_rows(rows: Sequence[TableRow], test_share: float | None) -> set[Any]:

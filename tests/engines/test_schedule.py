@@ -10,8 +10,7 @@ from tamiz.engines.schedule import (
     linear_schedule,
     network_schedule,
     pair_schedule,
-    paper_linear_schedule,
-    paper_network_schedule,
+    paper_schedule,
     refinement_part,
 )
 
@@ -48,26 +47,26 @@ def test_the_additive_schedule_is_the_linear_one_with_a_shorter_ramp_and_less_de
 
 @pytest.mark.parametrize(("variant", "selection", "ramp"), [("hard", 300, 300), ("soft", 200, 250)])
 def test_the_papers_schedule_is_counted_in_epochs(variant, selection, ramp):
-    schedule = paper_linear_schedule(200, 10, "classification", variant=variant)
+    schedule = paper_schedule(200, 10, "classification", variant=variant)
     epoch = 50
     assert (schedule.batch_size, schedule.l2, schedule.refinement_l2) == (4, 0.5, 0.5)
     assert (schedule.warmup_steps, schedule.ramp_steps) == (5 * epoch, ramp * epoch)
     assert (schedule.max_steps, schedule.selection_steps) == ((selection - 5) * epoch, selection * epoch)
     assert (schedule.learning_rate, schedule.refinement_steps) == (1e-3, 150 * epoch)
     assert schedule.refinement_rates == (1e-3, 1e-3 / 5, 1e-3 / 25)
-    network = paper_network_schedule(200, 10, "classification", variant=variant)
+    network = paper_schedule(200, 10, "classification", variant=variant, rate=0.05)
     assert dataclasses.replace(network, learning_rate=1e-3) == schedule
     assert network.learning_rate == 0.05
 
 
 def test_values_of_the_user_go_before_the_papers():
     given = {"batch_size": 20, "warmup_steps": 7, "max_steps": 100, "refinement_epochs": 2, "l2": 0.25}
-    schedule = paper_linear_schedule(200, 10, "classification", **given)
+    schedule = paper_schedule(200, 10, "classification", **given)
     assert (schedule.selection_steps, schedule.refinement_steps, schedule.ramp_steps) == (107, 20, 2500)
     assert (schedule.l2, schedule.refinement_l2, schedule.gamma_rows) == (0.25, 0.25, "joint")
     assert network_schedule(100, 5, "classification", gamma_rows="joint").gamma_rows == "joint"
     with pytest.raises(ValueError, match="no recipe for variant='ranking': use 'hard' or 'soft', or leave Training"):
-        paper_linear_schedule(200, 10, "classification", variant="ranking")
+        paper_schedule(200, 10, "classification", variant="ranking")
 
 
 def test_parts_of_the_refinement():

@@ -49,7 +49,7 @@ class Schedule:
     average : float, default=0.0
         Share of the refinement, at its end, over which the weights are averaged.
     max_steps : int or None, default=None
-        Steps of selection after which the M largest are kept; None: see :class:`~tamiz.core.Rule`.
+        Steps of selection after which the M largest are kept; None: see :class:`~tamiz.core.rule.Rule`.
     selection_steps : int, default=0
         Steps, warm-up included, before which the refinement does not begin: a mask that is closed sooner rests, and the
         weights are trained on with ``learning_rate`` and ``l2``. 0: the refinement begins when the mask is closed.
@@ -109,48 +109,12 @@ def linear_l2(n_samples: int, numerator: float = 100.0) -> float:
 ROWS_OF_THE_PAPER = 500
 
 
-def linear_l2_rule(n_samples: int, n_outputs: int, task: str) -> float:
-    """Weight decay of the linear model by the size of the problem: :func:`linear_l2`, less for several outputs.
-
-    A loss is the mean over outputs, so the decay is divided by their number, as if each had its own. An output that tells one
-    of C classes from the rest finds its class in one row of C, and its gradients are smaller by about as much: the decay
-    follows them and is divided by C once more. One output in more than 500 rows is served by a weaker decay, down to a tenth.
-
-    Examples
-    --------
-    >>> linear_l2_rule(500, 1, "classification"), linear_l2_rule(1000, 1, "regression")
-    (0.2, 0.025)
-    >>> linear_l2_rule(1000, 20, "classification"), linear_l2_rule(1000, 20, "regression")
-    (0.00025, 0.005)
-    """
-    if n_outputs == 1:
-        return linear_l2(n_samples) * min(1.0, max(0.1, (ROWS_OF_THE_PAPER / n_samples) ** 2))
-    return linear_l2(n_samples) / (n_outputs**2 if task == "classification" else n_outputs)
-
-
-def linear_refinement_l2(n_samples: int, n_features_to_select: int, task: str, l2: float) -> float:
-    """Weight decay of the linear model once the features are chosen.
-
-    For classes it is that of the selection, times M / 100 below 100 features: the fewer features add up to a score, the
-    larger their weights have to be. Numbers are told apart by the size of a score, which a strong decay would shrink: for
-    them it is that of a ridge with alpha = 1. ``l2`` is that of the selection.
-
-    Examples
-    --------
-    >>> linear_refinement_l2(200, 10, "classification", 0.5), linear_refinement_l2(200, 10, "regression", 0.5)
-    (0.05, 0.005)
-    """
-    if task == "regression":
-        return 1.0 / n_samples
-    return min(1.0, n_features_to_select / 100) * l2
-
-
 def _schedule(
-    n_samples: int, given: dict[str, Any], automatic: dict[str, Any], refinement_divisors: tuple[float, ...]
+    n_samples: int, given: dict[str, Any], automatic: dict[str, Any], divisors: tuple[float, ...] = (1.0, 5.0, 25.0)
 ) -> Schedule:
     """Schedule of the values of the user and, for each "auto", the automatic ones.
 
-    A learning rate or l2 of the user also holds for the refinement.
+    A learning rate or l2 of the user also holds for the refinement, whose rate is divided by each of the ``divisors``.
     """
     automatic = {"gamma_rows": "auto", **automatic}
     given = {name: value for name, value in given.items() if not (isinstance(value, str) and value == "auto")}
@@ -162,12 +126,17 @@ def _schedule(
     steps_per_epoch = -(-n_samples // decided["batch_size"])
     decided["refinement_steps"] = decided.pop("refinement_epochs") * steps_per_epoch
     rate = decided.pop("refinement_rate")
-    decided["refinement_rates"] = tuple(rate / divisor for divisor in refinement_divisors)
+    decided["refinement_rates"] = tuple(rate / divisor for divisor in divisors)
     return Schedule(**decided)
 
 
 def _linear_automatic(n_samples: int, n_features_to_select: int, task: str, l2: float) -> dict[str, Any]:
-    """Automatic values of a linear model with that weight decay."""
+    """Automatic values of a linear model with the weight decay ``l2``.
+
+    Once the features are chosen, the decay for classes is times M / 100 below 100 features: the fewer features add up to a
+    score, the larger their weights have to be. Numbers are told apart by the size of a score, which a strong decay would
+    shrink: for them it is that of a ridge with alpha = 1.
+    """
     batch_size, epochs = max(2, n_samples // 50), 150
     if n_samples >= MANY_ROWS:
         batch_size = BATCH_OF_MANY_ROWS
@@ -176,7 +145,7 @@ def _linear_automatic(n_samples: int, n_features_to_select: int, task: str, l2: 
         "learning_rate": 3e-3,
         "refinement_rate": 3e-3,
         "l2": l2,
-        "refinement_l2": linear_refinement_l2(n_samples, n_features_to_select, task, l2),
+        "refinement_l2": 1.0 / n_samples if task == "regression" else min(1.0, n_features_to_select / 100) * l2,
         "batch_size": batch_size,
         "warmup_steps": 500,
         "ramp_steps": 20_000,
@@ -194,6 +163,11 @@ def linear_schedule(
     epochs, the rate divided by 5 after each third. Batches are the paper's too. From 50,000 rows on
     they hold 256 rows and the refinement takes 7,500 steps, as many as below: a fit costs no more with more rows.
 
+    The weight decay is :func:`linear_l2`, less for several outputs: a loss is the mean over outputs, so the decay is divided
+    by their number, as if each had its own. An output that tells one of C classes from the rest finds its class in one row of
+    C, and its gradients are smaller by about as much: the decay follows them and is divided by C once more. One output in more
+    than 500 rows is served by a weaker decay, down to a tenth.
+
     Examples
     --------
     >>> schedule = linear_schedule(6000, 10, "regression", ramp_steps=400)
@@ -201,10 +175,18 @@ def linear_schedule(
     (120, 400, 7500)
     >>> linear_schedule(10**6, 10, "regression").batch_size
     256
+    >>> linear_schedule(500, 10, "classification").l2, linear_schedule(1000, 10, "regression").l2
+    (0.2, 0.025)
+    >>> [linear_schedule(1000, 10, task, n_outputs=20).l2 for task in ("classification", "regression")]
+    [0.00025, 0.005]
+    >>> [linear_schedule(200, 10, task).refinement_l2 for task in ("classification", "regression")]
+    [0.05, 0.005]
     """
-    l2 = linear_l2_rule(n_samples, n_outputs, task)
-    automatic = _linear_automatic(n_samples, n_features_to_select, task, l2)
-    return _schedule(n_samples, given, automatic, (1.0, 5.0, 25.0))
+    if n_outputs == 1:
+        l2 = linear_l2(n_samples) * min(1.0, max(0.1, (ROWS_OF_THE_PAPER / n_samples) ** 2))
+    else:
+        l2 = linear_l2(n_samples) / (n_outputs**2 if task == "classification" else n_outputs)
+    return _schedule(n_samples, given, _linear_automatic(n_samples, n_features_to_select, task, l2))
 
 
 def _additive_automatic(n_samples: int, n_features_to_select: int, task: str) -> dict[str, Any]:
@@ -228,8 +210,7 @@ def additive_schedule(n_samples: int, n_features_to_select: int, task: str, **gi
     >>> schedule.ramp_steps, schedule.l2, schedule.refinement_l2
     (4000, 0.03, 0.0002)
     """
-    automatic = _additive_automatic(n_samples, n_features_to_select, task)
-    return _schedule(n_samples, given, automatic, (1.0, 5.0, 25.0))
+    return _schedule(n_samples, given, _additive_automatic(n_samples, n_features_to_select, task))
 
 
 def pair_schedule(n_samples: int, n_features_to_select: int, task: str, **given: Any) -> Schedule:
@@ -248,7 +229,7 @@ def pair_schedule(n_samples: int, n_features_to_select: int, task: str, **given:
     automatic["ramp_steps"] = 8000
     automatic["batch_size"] = max(16, automatic["batch_size"])
     automatic["refinement_l2"] = max(automatic["refinement_l2"], 1.0 / n_samples)
-    return _schedule(n_samples, given, automatic, (1.0, 5.0, 25.0))
+    return _schedule(n_samples, given, automatic)
 
 
 def network_schedule(n_samples: int, n_features_to_select: int, task: str, **given: Any) -> Schedule:
@@ -284,39 +265,25 @@ def network_schedule(n_samples: int, n_features_to_select: int, task: str, **giv
     return _schedule(n_samples, given, automatic, (1.0,))
 
 
-def paper_linear_schedule(
-    n_samples: int, n_features_to_select: int, task: str, *, variant: str = "soft", **given: Any
+def paper_schedule(
+    n_samples: int, n_features_to_select: int, task: str, *, variant: str = "soft", rate: float = 1e-3, **given: Any
 ) -> Schedule:
-    """Schedule of the paper's naive network: its rates, weight decay and epochs, read literally.
+    """Schedule of the paper's networks: its rates, weight decay and epochs, read literally.
 
     200 epochs are added for the selection with E2E-FS-Soft and 300 with E2E-FS, of which the first 5 are warm-up; T is 250
     and 300 epochs. The refinement of 150 epochs begins after the added epochs even where the mask is closed sooner, and a
-    mask that is not closed by then keeps its M largest entries.
+    mask that is not closed by then keeps its M largest entries. ``rate`` is the learning rate in the added epochs: 0.001 of the
+    naive network, 0.05 of the one with three layers.
 
     Examples
     --------
-    >>> schedule = paper_linear_schedule(6000, 10, "classification", variant="hard")
+    >>> schedule = paper_schedule(6000, 10, "classification", variant="hard")
     >>> schedule.batch_size, schedule.warmup_steps, schedule.ramp_steps, schedule.selection_steps
     (120, 250, 15000, 15000)
-    """
-    return _paper_schedule(n_samples, variant, 1e-3, given)
-
-
-def paper_network_schedule(
-    n_samples: int, n_features_to_select: int, task: str, *, variant: str = "soft", **given: Any
-) -> Schedule:
-    """Schedule of the paper's three-layer network: that of the naive one, with a rate of 0.05 in the added epochs.
-
-    Examples
-    --------
-    >>> schedule = paper_network_schedule(1733, 10, "classification")
+    >>> schedule = paper_schedule(1733, 10, "classification", rate=0.05)
     >>> schedule.learning_rate, schedule.refinement_rates[0], round(schedule.l2, 4)
     (0.05, 0.001, 0.0577)
     """
-    return _paper_schedule(n_samples, variant, 0.05, given)
-
-
-def _paper_schedule(n_samples: int, variant: str, selection_rate: float, given: dict[str, Any]) -> Schedule:
     if variant not in PAPER_RAMP_EPOCHS:
         raise ValueError(
             f"The paper has no recipe for variant={variant!r}: use {' or '.join(map(repr, PAPER_RAMP_EPOCHS))}, or "
@@ -326,7 +293,7 @@ def _paper_schedule(n_samples: int, variant: str, selection_rate: float, given: 
     batch_size = max(2, n_samples // 50) if batch_size == "auto" else batch_size
     epoch = -(-n_samples // batch_size)
     automatic = {
-        "learning_rate": selection_rate,
+        "learning_rate": rate,
         "refinement_rate": 1e-3,
         "l2": 100.0 / n_samples,
         "refinement_l2": 100.0 / n_samples,
@@ -337,6 +304,6 @@ def _paper_schedule(n_samples: int, variant: str, selection_rate: float, given: 
         "max_steps": (PAPER_SELECTION_EPOCHS[variant] - PAPER_WARMUP_EPOCHS) * epoch,
         "gamma_rows": "joint",
     }
-    decided = _schedule(n_samples, given, automatic, (1.0, 5.0, 25.0))
+    decided = _schedule(n_samples, given, automatic)
     assert decided.max_steps is not None
     return replace(decided, selection_steps=decided.warmup_steps + decided.max_steps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tamiz._utils.extras import require
@@ -109,7 +110,7 @@ class Linear(Network):
     name, title = "linear", "linear model"
     quick = True
     automatic_schedule = staticmethod(schedules.linear_schedule)
-    paper_schedule = staticmethod(schedules.paper_linear_schedule)
+    paper_schedule = staticmethod(schedules.paper_schedule)
 
     def engine(self, training: Training) -> Engine:
         """Build the linear engine."""
@@ -185,7 +186,7 @@ class Dense(Network):
     """
 
     name, title = "mlp", "dense network"
-    paper_schedule = staticmethod(schedules.paper_network_schedule)
+    paper_schedule = staticmethod(partial(schedules.paper_schedule, rate=0.05))
 
     hidden_layer_sizes: Sequence[int] = PAPER_HIDDEN_LAYERS
     n_init: int | str = "auto"

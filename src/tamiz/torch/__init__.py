@@ -6,7 +6,7 @@ from tamiz._utils.extras import require
 require("torch", "torch", "tamiz.torch")
 
 from tamiz.torch.batches import ParquetRows, Standardize
-from tamiz.torch.export import export_onnx, load_pruned, save_pruned
+from tamiz.torch.export import load_pruned, save_pruned
 from tamiz.torch.fold import folded_linear
 from tamiz.torch.mask import FeatureMask
 from tamiz.torch.pruning import PrunedModel, PrunedNetwork, prune
@@ -21,7 +21,6 @@ __all__ = [
     "PrunedNetwork",
     "Standardize",
     "StepReport",
-    "export_onnx",
     "folded_linear",
     "load_pruned",
     "prune",

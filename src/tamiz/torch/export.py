@@ -1,4 +1,4 @@
-"""Write and read pruned models: safetensors with a JSON beside it, and ONNX."""
+"""Write and read pruned models: safetensors with a JSON beside it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from tamiz._utils.extras import require
 from tamiz._utils.files import write_atomic
-from tamiz.errors import MissingExtraError
 from tamiz.torch.pruning import MaskPlan, PrunedModel, PrunedNetwork, assemble, prune
 
 FORMAT, VERSION = "tamiz.pruned", 3
@@ -59,13 +57,19 @@ def save_pruned(
     weights = Path(path)
     if weights.suffix == ".json":
         raise ValueError("path is that of the weights; give it another ending than .json, for example .safetensors")
+    plan, chosen = pruned.plans[0], None if names is None else [str(name) for name in names]
+    n_features, n_kept = math.prod(plan.shape), len(plan.kept)
+    if chosen is not None and len(chosen) != n_kept:
+        if len(chosen) != n_features:
+            raise ValueError(f"there are {len(chosen)} names for {n_features} features, {n_kept} of them selected")
+        chosen = [chosen[i] for i in plan.kept]
     content = save({key: value.detach().cpu().clone().contiguous() for key, value in pruned.state_dict().items()})
     about = {
         "format": FORMAT,
         "version": VERSION,
         "single": isinstance(pruned, PrunedModel),
         "plans": pruned.plans,
-        "names": _chosen_names(pruned.plans[0], names),
+        "names": chosen,
     }
     weights.parent.mkdir(parents=True, exist_ok=True)
     description = weights.with_suffix(".json")
@@ -116,54 +120,3 @@ def load_pruned(path: str | os.PathLike[str], model: nn.Module) -> tuple[PrunedN
 def _digest(about: Mapping[str, Any], content: bytes) -> str:
     """Hash the weights with their description."""
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode() + content).hexdigest()
-
-
-def export_onnx(path: str | os.PathLike[str], model: nn.Module, example: torch.Tensor | None = None) -> Path:
-    """Write a pruned model as ONNX, with a free number of rows; its input is called ``values``, its output ``output``.
-
-    Parameters
-    ----------
-    path : path
-        The file to write.
-    model : nn.Module
-        A :class:`PrunedModel`, or a model with a closed mask, which is pruned first.
-    example : tensor or None, default=None
-        Batch of whole inputs, see :func:`prune`.
-
-    Returns
-    -------
-    Path
-        The file.
-    """
-    try:
-        import onnxscript  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("ONNX export needs onnxscript. Install it with: pip install onnx onnxscript") from error
-    pruned = model if isinstance(model, PrunedNetwork) else prune(model, example)
-    if not isinstance(pruned, PrunedModel):
-        raise TypeError("a network of several arguments is exported by torch.onnx.export with those of select()")
-    training = pruned.training
-    tensor = next((t for t in (*pruned.parameters(), *pruned.buffers()) if t.is_floating_point()), torch.zeros(()))
-    if example is None:
-        plan = next(plan for plan in pruned.plans if plan.arguments)
-        example = torch.zeros(2, *max(plan.arguments[0][1], plan.shape, key=len))
-    values = pruned.select(example.to(tensor.device, tensor.dtype))
-    pruned.eval()
-    try:
-        rows = {0: torch.export.Dim("rows")}
-        options: dict[str, Any] = {"dynamo": True, "external_data": False, "verbose": False}
-        torch.onnx.export(
-            pruned, (values,), os.fspath(path), output_names=["output"], dynamic_shapes=(rows,), **options
-        )
-    finally:
-        pruned.train(training)
-    return Path(path)
-
-
-def _chosen_names(plan: MaskPlan, names: Sequence[str] | None) -> list[str] | None:
-    if names is None:
-        return None
-    texts, n_features = [str(name) for name in names], math.prod(plan.shape)
-    if len(texts) not in (len(plan.kept), n_features):
-        raise ValueError(f"there are {len(texts)} names for {n_features} features, {len(plan.kept)} of them selected")
-    return texts if len(texts) == len(plan.kept) else [texts[i] for i in plan.kept]

@@ -18,9 +18,8 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold
 
 from tamiz import E2EFSClassifier
-from tamiz.core import Rule
 from tamiz.core.losses import get_loss
-from tamiz.core.rule import selection_schedule
+from tamiz.core.rule import Rule, selection_schedule
 from tamiz.engines import linear, loop
 from tamiz.engines.additive import N_KNOTS, hat_basis
 from tamiz.engines.contract import Problem

@@ -17,7 +17,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from tamiz import E2EFSClassifier, Training
-from tamiz.core import alpha
 from tamiz.estimators.networks import find_network
 from tamiz.paper import find_data_home
 from tamiz.paper.recipes import load_checked, load_split
@@ -49,7 +48,9 @@ def measure(dataset, n_splits, recipe, variant, common):
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 record = clf.fit(parts.train, parts.y_train).selection_
             step = record.closed_at
-            found.append((step / epoch, alpha(step - lengths.warmup_steps, lengths.ramp_steps), record.converged))
+            found.append(
+                (step / epoch, min(1.0, max(0, step - lengths.warmup_steps) / lengths.ramp_steps), record.converged)
+            )
     return np.array(found)
 
 

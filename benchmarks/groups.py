@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from tamiz.core import Rule
 from tamiz.core.losses import get_loss
+from tamiz.core.rule import Rule
 from tamiz.engines.contract import Problem
 from tamiz.engines.dense import DenseEngine
 from tamiz.engines.linear import LinearEngine

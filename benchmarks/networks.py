@@ -24,8 +24,8 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import RepeatedStratifiedKFold
 
 from tamiz import E2EFSClassifier
-from tamiz.core import Rule
 from tamiz.core.losses import get_loss
+from tamiz.core.rule import Rule
 from tamiz.engines.contract import Engine, Problem
 from tamiz.engines.dense import DenseEngine
 from tamiz.engines.schedule import Schedule

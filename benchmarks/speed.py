@@ -24,8 +24,8 @@ import scipy.sparse as sp
 from sklearn.model_selection import RepeatedStratifiedKFold
 
 from tamiz import E2EFSClassifier, E2EFSPath
-from tamiz.core import Rule
 from tamiz.core.losses import get_loss
+from tamiz.core.rule import Rule
 from tamiz.engines.contract import Fit, Problem
 from tamiz.engines.linear import LinearEngine
 from tamiz.engines.schedule import Schedule

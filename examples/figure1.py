@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from tamiz.core import binary_penalty, penalty
+from tamiz.core.step import binary_penalty, penalty
 
 
 def surfaces(n: int = 41) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -16,8 +16,9 @@ import pytest
 import tamiz
 from tamiz import E2EFSClassifier, E2EFSRegressor, Training
 from tamiz.baselines import BaselineSelector, registry
-from tamiz.core import VARIANTS, Rule, Variant, advance, initial_state, is_closed
 from tamiz.core.losses import LOSSES, Loss
+from tamiz.core.rule import VARIANTS, Rule, Variant
+from tamiz.core.step import advance, initial_state, is_closed
 from tamiz.estimators.networks import NETWORKS, TorchNetwork
 
 SELECT = ("select", "--target", "y", "-k", "2", "--folds", "2", "--permutations", "0", "--json")

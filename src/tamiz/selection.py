@@ -38,7 +38,7 @@ class Selection:
     seconds : float
         Wall time of the run.
     history : mapping of str to ndarray
-        Columns of ``tamiz.core.HISTORY_COLUMNS``, thinned; may also hold ``gamma_path`` (one row per recorded step, one
+        Columns of ``tamiz.core.rule.HISTORY_COLUMNS``, thinned; may also hold ``gamma_path`` (one row per recorded step, one
         column for each of ``gamma_path_features``).
     feature_names : ndarray of str or None
         The names of the columns, if the data had names.

@@ -17,8 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import tamiz.baselines
 from tamiz.baselines import ILFS, MIM, MRMR, InfFS, ReliefF, available, get_method, make_selector, methods
 from tamiz.baselines.registry import BASELINES
-from tamiz.core import VARIANTS, Variant
-from tamiz.core.rule import hard_target
+from tamiz.core.rule import VARIANTS, Variant, hard_target
 from tamiz.selection import Selection
 
 NAMES = [name for name, method in BASELINES.items() if method.engine != "torch"]

@@ -5,7 +5,7 @@ import gc
 import numpy as np
 import pytest
 
-from tamiz.core import writeable_view
+from tamiz.core.step import writeable_view
 
 
 @pytest.mark.parametrize("shape", [(0,), (5,), (3, 4)])

@@ -1,13 +1,13 @@
-"""The compiled step of gamma against ``tamiz.core.advance``, step by step, and its sorting."""
+"""The compiled step of gamma against ``tamiz.core.step.advance``, step by step, and its sorting."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamiz.core import VARIANTS, Rule, Slot, advance, fill_budget, initial_state, is_closed, selection_schedule
 from tamiz.core.compiled import NOT_FINITE, MaskArrays, advance_in_place, sort_worst_first
-from tamiz.core.rule import N_SLOTS
+from tamiz.core.rule import N_SLOTS, VARIANTS, Rule, Slot, selection_schedule
+from tamiz.core.step import advance, fill_budget, initial_state, is_closed
 
 
 class Compiled:

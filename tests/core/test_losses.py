@@ -110,7 +110,7 @@ def test_the_gradient_of_a_gain_passes_the_clip():
 def test_encoding():
     assert get_loss("squared_hinge").encode(np.array([1, 0]), 2).tolist() == [[1.0], [-1.0]]
     assert get_loss("softmax").encode(np.array([1, 0]), 2).tolist() == [[-1.0, 1.0], [1.0, -1.0]]
-    assert [get_loss(loss).n_outputs(2) for loss in names_of("classification")] == [1, 1, 2]
+    assert [get_loss(loss).encode([0, 1], 2).shape[1] for loss in names_of("classification")] == [1, 1, 2]
     with pytest.raises(ValueError, match="for regression; for classes use one of"):
         get_loss("huber").encode(np.array([0, 1]), 2)
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tamiz.core import Rule, advance, binary_penalty, initial_state, is_closed, penalty
-from tamiz.core.step import count_penalty, penalty_gradient
+from tamiz.core.rule import Rule
+from tamiz.core.step import advance, binary_penalty, count_penalty, initial_state, is_closed, penalty, penalty_gradient
 
 unit_interval = st.floats(0.0, 1.0, allow_subnormal=False)
 masks = hnp.arrays(np.float64, st.integers(1, 30), elements=unit_interval)

@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from tamiz.core import Rule, advance, binary_penalty, initial_state, is_closed
-from tamiz.core.rule import check_strength
-from tamiz.core.step import decide_by_price, penalty_gradient
+from tamiz.core.rule import Rule
+from tamiz.core.step import advance, binary_penalty, decide_by_price, initial_state, is_closed, penalty_gradient
 
 RAMP = 400
 
@@ -67,10 +66,10 @@ def test_one_half_is_not_kept_and_what_was_eliminated_stays_so():
     assert decided.gamma.tolist() == [0, 0, 0.51, 1]
 
 
-@pytest.mark.parametrize("strength", [0, -1.0, math.inf, math.nan, True, "strong", None])
+@pytest.mark.parametrize("strength", [0, -1.0, math.inf, math.nan, True, "strong"])
 def test_a_strength_that_is_none(strength):
     with pytest.raises(ValueError, match="strength must be a finite number above 0"):
-        check_strength(strength)
+        Rule(5, 0, strength=strength)
 
 
 def test_the_selection_ends_with_the_ramp():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tamiz.core import Rule
+from tamiz.core.rule import Rule
 
 THREE = {"n_features": 3, "n_features_to_select": 0}
 

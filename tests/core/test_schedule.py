@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from tamiz.core import VARIANTS, Rule, alpha, selection_schedule
-from tamiz.core.rule import ranking_target, soft_target
+from tamiz.core.rule import VARIANTS, Rule, ranking_target, selection_schedule, soft_target
 
 
 def test_alpha_rises_to_one_and_stays():
-    assert [float(alpha(t, 4)) for t in range(7)] == [0.0, 0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+    assert selection_schedule(Rule(3, 1, ramp_steps=4), 0, 7)[0].tolist() == [0.0, 0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
 
 
 def test_the_soft_target_is_the_papers_until_the_ramp_ends_and_falls_to_zero_after_it():

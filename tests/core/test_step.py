@@ -6,9 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tamiz.core import Rule, advance, current_ranking, fill_budget, initial_state, is_closed
-from tamiz.core.rule import MASK_OPTIMIZERS
-from tamiz.core.step import SMALLEST_NORM, eliminate, mixed_gradient, penalty_gradient, rank_survivors, unit
+from tamiz.core.rule import MASK_OPTIMIZERS, Rule
+from tamiz.core.step import (
+    SMALLEST_NORM,
+    advance,
+    current_ranking,
+    eliminate,
+    fill_budget,
+    initial_state,
+    is_closed,
+    mixed_gradient,
+    penalty_gradient,
+    rank_survivors,
+    unit,
+)
 
 
 def test_warm_up_leaves_everything_alone():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tamiz.core import Rule
 from tamiz.core.losses import LOSSES, get_loss
+from tamiz.core.rule import Rule
 from tamiz.engines.additive import AdditiveEngine
 from tamiz.engines.contract import Problem
 from tamiz.engines.linear import LinearEngine

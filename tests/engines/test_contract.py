@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from tamiz.core import HISTORY_COLUMNS, VARIANTS, Rule
 from tamiz.core.losses import LOSSES, get_loss
+from tamiz.core.rule import HISTORY_COLUMNS, VARIANTS, Rule
 from tamiz.engines.additive import AdditiveEngine
 from tamiz.engines.contract import Problem, check_dense_size, fit_with_rule
 from tamiz.engines.dense import DenseEngine

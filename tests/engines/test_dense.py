@@ -8,8 +8,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from tamiz.core import Rule
 from tamiz.core.losses import get_loss
+from tamiz.core.rule import Rule
 from tamiz.engines.contract import Problem
 from tamiz.engines.dense import DenseEngine, DenseRun, constant_loss, mean_loss
 from tamiz.engines.design import Design, in_canonical_order

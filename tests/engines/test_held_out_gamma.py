@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tamiz.core import Rule
 from tamiz.core.losses import get_loss
+from tamiz.core.rule import Rule
 from tamiz.engines.additive import AdditiveEngine
 from tamiz.engines.contract import Problem
 from tamiz.engines.dense import DenseEngine

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tamiz.core import VARIANTS, Rule
 from tamiz.core.losses import LOSSES, get_loss
+from tamiz.core.rule import VARIANTS, Rule
 from tamiz.engines import loop
 from tamiz.engines.contract import Problem
 from tamiz.engines.linear import LinearEngine

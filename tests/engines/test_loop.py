@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tamiz.core import VARIANTS, Rule, Slot, selection_schedule
 from tamiz.core.losses import get_loss
+from tamiz.core.rule import VARIANTS, Rule, Slot, selection_schedule
 from tamiz.engines.contract import Problem
 from tamiz.engines.dense import DenseRun
 from tamiz.engines.dense_loop import Row, views

@@ -5,8 +5,9 @@ import pytest
 import scipy.sparse as sp
 from numba import njit
 
-from tamiz.core import VARIANTS, MaskState, Rule, Slot, advance, initial_state, is_closed, selection_schedule
 from tamiz.core.losses import LOSSES, get_loss
+from tamiz.core.rule import VARIANTS, Rule, Slot, selection_schedule
+from tamiz.core.step import MaskState, advance, initial_state, is_closed
 from tamiz.engines import loop
 from tamiz.engines.contract import Problem
 from tamiz.engines.dense import mean_loss

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from tamiz.core import Rule
 from tamiz.core.losses import LOSSES, get_loss
+from tamiz.core.rule import Rule
 from tamiz.engines.contract import Problem, fit_with_rule
 from tamiz.engines.pairs import MOST_PAIRED, PairEngine, automatic_n_screened, screen
 from tamiz.engines.schedule import pair_schedule

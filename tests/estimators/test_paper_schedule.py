@@ -9,8 +9,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from tamiz import Dense, E2EFSClassifier, E2EFSRegressor, Training
-from tamiz.core import Rule
 from tamiz.core.losses import get_loss
+from tamiz.core.rule import Rule
 from tamiz.engines.contract import Problem
 from tamiz.engines.dense import DenseEngine
 from tamiz.engines.linear import LinearEngine

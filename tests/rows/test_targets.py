@@ -65,7 +65,7 @@ def test_classes_in_the_form_of_each_loss(name):
     assert encoded.values.tolist() == [[1, -1, -1], [-1, -1, 1], [-1, 1, -1]]
     assert encoded.classes.tolist() == ["a", "b", "c"]
     assert encoded.codes.tolist() == [0, 2, 1]
-    assert encode_target([0, 1], loss).values.shape == (2, loss.n_outputs(2))
+    assert encode_target([0, 1], loss).values.shape == (2, 1 + loss.exclusive)
 
 
 def test_several_labels_per_row():

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from tamiz.core import Slot
+from tamiz.core.rule import Slot
 from tamiz.torch import FeatureMask
 
 TRUE_FEATURES = [2, 7, 11]

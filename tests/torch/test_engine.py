@@ -10,8 +10,8 @@ import scipy.sparse as sp
 import torch
 from torch import nn
 
-from tamiz.core import Rule
 from tamiz.core.losses import LOSSES, get_loss
+from tamiz.core.rule import Rule
 from tamiz.engines.contract import Problem
 from tamiz.engines.schedule import network_schedule
 from tamiz.paper.networks import NaiveSVM, ThreeLayerNet

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from tamiz.core import VARIANTS
+from tamiz.core.rule import VARIANTS
 from tamiz.torch import FeatureMask
 
 matplotlib.use("Agg")

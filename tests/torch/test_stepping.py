@@ -7,7 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from tamiz.core import VARIANTS, Slot, advance
+from tamiz.core.rule import VARIANTS, Slot
+from tamiz.core.step import advance
 from tamiz.torch import FeatureMask
 from tamiz.torch.stepping import CHUNK, mask_state
 

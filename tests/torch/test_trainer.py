@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from tamiz.core import HISTORY_COLUMNS
+from tamiz.core.rule import HISTORY_COLUMNS
 from tamiz.torch import FeatureMask, StepReport, prune, train, train_weights
 from tamiz.torch.batches import EndlessBatches, TensorBatches, equal_sizes, full_sizes, make_batches
 from tamiz.torch.trainer import checked_device, decay_groups, seeded

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numba import njit
 
 from tamiz.baselines.base import BaselineSelector
-from tamiz.core import writeable_view
+from tamiz.core.step import writeable_view
 
 
 @njit(cache=True, nogil=True)

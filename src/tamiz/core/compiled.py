@@ -1,7 +1,7 @@
 """Advance gamma by one step in place: the compiled twin of ``tamiz.core.step`` for float32 arrays on the CPU.
 
 The linear engine fuses :func:`move_feature` with the update of its weights; the other engines and the mask for PyTorch call
-:func:`advance_in_place`. A test compares both with ``tamiz.core.advance`` step by step. Nothing here allocates.
+:func:`advance_in_place`. A test compares both with ``tamiz.core.step.advance`` step by step. Nothing here allocates.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def _undecided(mask, only_low):
 
 @register_jitable(**INLINED)
 def _extrapolate(mask, rule):
-    """Write ``tamiz.core.extrapolated_gamma`` of the undecided features in place of the gradient."""
+    """Write ``tamiz.core.step.extrapolated_gamma`` of the undecided features in place of the gradient."""
     _, _, rate, correction, epsilon = adam_constants(rule.mask_learning_rate, rule, mask.counters[Slot.AGE])
     for j in range(mask.gamma.shape[0]):
         if mask.rank[j] == 0:
@@ -318,7 +318,7 @@ def eliminate_in_place(mask, rule, forced, n_low):
 
 @njit(**IN_PLACE)
 def advance_in_place(mask, alpha, target, forced, rule):
-    """Take the step of ``tamiz.core.advance`` after the warm-up, in place.
+    """Take the step of ``tamiz.core.step.advance`` after the warm-up, in place.
 
     Parameters
     ----------

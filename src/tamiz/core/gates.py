@@ -43,11 +43,6 @@ class Gates:
     budget: float | None = None
 
     @property
-    def n_groups(self) -> int:
-        """Number of groups, the forced ones included."""
-        return self.feature.size
-
-    @property
     def n_features(self) -> int:
         """Number of entries of gamma."""
         return int((self.feature >= 0).sum())
@@ -90,8 +85,8 @@ class Gates:
         """
         forced, never = np.flatnonzero(self.feature == KEPT), np.flatnonzero(self.feature == DROPPED)
         places = np.flatnonzero(self.feature >= 0)[np.argsort(ranking, kind="stable")]
-        groups = np.empty(self.n_groups, dtype=np.int64)
-        groups[np.concatenate([forced, places, never])] = np.arange(1, self.n_groups + 1)
+        groups = np.empty(self.feature.size, dtype=np.int64)
+        groups[np.concatenate([forced, places, never])] = np.arange(1, self.feature.size + 1)
         of_columns = groups[self.group]
         found = np.empty(of_columns.size, dtype=np.int64)
         found[np.argsort(of_columns, kind="stable")] = np.arange(1, of_columns.size + 1)

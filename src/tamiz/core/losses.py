@@ -63,18 +63,8 @@ class Loss:
         """Kernel as a compiled function that compiled code can be handed; compiled on first use."""
         return _compiled(self.kernel)
 
-    def n_outputs(self, n_classes: int) -> int:
-        """Count the outputs that a model needs for a number of classes.
-
-        Examples
-        --------
-        >>> get_loss("logistic").n_outputs(2), get_loss("logistic").n_outputs(3), get_loss("softmax").n_outputs(2)
-        (1, 3, 2)
-        """
-        return 1 if n_classes == 2 and not self.exclusive else n_classes
-
     def encode(self, codes: np.ndarray, n_classes: int) -> np.ndarray:
-        """Class numbers 0 .. C-1 as targets.
+        """Class numbers 0 .. C-1 as targets: one column for each class, one for two classes that do not compete.
 
         Examples
         --------
@@ -89,7 +79,7 @@ class Loss:
             )
         hit = np.asarray(codes)[:, None] == np.arange(n_classes)
         signs = np.where(hit, np.float32(1), np.float32(-1))
-        return np.ascontiguousarray(signs[:, 1:]) if self.n_outputs(n_classes) == 1 else signs
+        return np.ascontiguousarray(signs[:, 1:]) if n_classes == 2 and not self.exclusive else signs
 
     def decision(self, scores: np.ndarray) -> np.ndarray:
         """Scores with two competing outputs reduced to their difference, of which the link is the logistic one.

@@ -65,23 +65,12 @@ HISTORY_COLUMNS = ("step", "phase", "loss", "n_alive", "gamma_sum", "alpha")
 RANKING_SPEED = 4.0
 
 
-def alpha(step: np.ndarray | float, ramp_steps: int) -> np.ndarray:
-    r"""Return :math:`\alpha^t_T = \min(1, t / T)` (eq. 7): 0 follows the loss alone, 1 the penalty alone.
-
-    Examples
-    --------
-    >>> alpha(np.array([0, 50, 1000]), 100).tolist()
-    [0.0, 0.5, 1.0]
-    """
-    return np.minimum(1.0, np.asarray(step) / ramp_steps)
-
-
 def hard_target(step: np.ndarray, rule: Rule) -> np.ndarray:
     """M (the budget, where there is one) for every step: plain E2E-FS.
 
     Examples
     --------
-    >>> from tamiz.core import Rule
+    >>> from tamiz.core.rule import Rule
     >>> hard_target(np.arange(2), Rule(100, 5)).tolist()
     [5.0, 5.0]
     """
@@ -97,7 +86,7 @@ def soft_target(step: np.ndarray, rule: Rule) -> np.ndarray:
 
     Examples
     --------
-    >>> from tamiz.core import Rule
+    >>> from tamiz.core.rule import Rule
     >>> soft_target(np.array([50, 100, 150, 900]), Rule(500, 20, ramp_steps=100)).tolist()
     [5.0, 5.0, 2.5, 0.0]
     >>> soft_target(np.array([60, 75, 90]), Rule(500, 20, ramp_steps=1000, max_steps=80)).tolist()
@@ -118,7 +107,7 @@ def ranking_target(step: np.ndarray, rule: Rule) -> np.ndarray:
 
     Examples
     --------
-    >>> from tamiz.core import Rule
+    >>> from tamiz.core.rule import Rule
     >>> ranking_target(np.array([0, 50, 100, 200]), Rule(256, 20, ramp_steps=400)).tolist()
     [256.0, 16.0, 1.0, 1.0]
     """
@@ -161,14 +150,14 @@ def selection_schedule(rule: Rule, first_step: int, n_steps: int) -> tuple[np.nd
 
     Examples
     --------
-    >>> from tamiz.core import Rule
+    >>> from tamiz.core.rule import Rule
     >>> alphas, targets = selection_schedule(Rule(100, 5, "hard", warmup_steps=1, ramp_steps=4), 1, 3)
     >>> alphas.tolist(), targets.tolist()
     ([0.0, 0.25, 0.5], [5.0, 5.0, 5.0])
     """
     since = np.maximum(0, np.arange(first_step, first_step + n_steps) - rule.warmup_steps)
     targets = VARIANTS[rule.variant].target(since, rule)
-    return alpha(since, rule.ramp_steps), np.asarray(targets, dtype=np.float64)
+    return np.minimum(1.0, since / rule.ramp_steps), np.asarray(targets, dtype=np.float64)
 
 
 #: Costs are sums of rounded numbers: three times 0.1 shall fit into 0.3.
@@ -189,20 +178,6 @@ MASK_OPTIMIZERS: dict[str, Callable[[RuleNumbers], RuleNumbers]] = {
     ),
 }
 _LARGE = 1e6
-
-
-def check_strength(strength: Any) -> None:
-    """Raise ValueError if a strength is not a finite number above 0.
-
-    Examples
-    --------
-    >>> check_strength(0)
-    Traceback (most recent call last):
-    ValueError: strength must be a finite number above 0, got 0
-    """
-    is_number = isinstance(strength, numbers.Real) and not isinstance(strength, bool)
-    if not is_number or not 0 < float(strength) < math.inf:
-        raise ValueError(f"strength must be a finite number above 0, got {strength!r}")
 
 
 class RuleNumbers(NamedTuple):
@@ -291,7 +266,7 @@ class Rule:
             if getattr(self, name) not in known:
                 object.__setattr__(self, name, pick_name(getattr(self, name), known, name))
         if self.strength is not None:
-            self._check_strength()
+            self._check_strength(self.strength)
         elif self.budget is not None or self.costs is not None:
             self._check_budget()
         elif not 1 <= self.n_features_to_select <= self.n_features:
@@ -333,9 +308,11 @@ class Rule:
         object.__setattr__(self, "costs", costs)
         object.__setattr__(self, "budget", float(self.budget))
 
-    def _check_strength(self) -> None:
+    def _check_strength(self, strength: Any) -> None:
         """Raise ValueError if the strength is no price, or is given together with a count or a budget."""
-        check_strength(self.strength)
+        is_number = isinstance(strength, numbers.Real) and not isinstance(strength, bool)
+        if not is_number or not 0 < float(strength) < math.inf:
+            raise ValueError(f"strength must be a finite number above 0, got {strength!r}")
         if self.n_features_to_select != 0 or self.budget is not None or self.costs is not None:
             raise ValueError("strength leaves the number of features to the loss: give neither M nor costs and budget")
         if self.max_steps not in (None, self.ramp_steps):

@@ -11,9 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
-from tamiz.core import writeable_view
 from tamiz.core.losses import Loss
 from tamiz.core.rule import Rule
+from tamiz.core.step import writeable_view
 from tamiz.engines.contract import Fit, Problem, check_dense_size
 from tamiz.engines.linear import LinearEngine
 from tamiz.engines.schedule import Schedule
@@ -353,7 +353,7 @@ class AdditiveEngine:
     Examples
     --------
     >>> import numpy as np
-    >>> from tamiz.core import Rule
+    >>> from tamiz.core.rule import Rule
     >>> from tamiz.core.losses import get_loss
     >>> from tamiz.engines.contract import Problem
     >>> from tamiz.engines.schedule import additive_schedule

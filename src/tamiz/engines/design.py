@@ -17,8 +17,8 @@ import scipy.sparse as sp
 from numba import njit, types
 from numba.extending import register_jitable
 
-from tamiz.core import writeable_view
 from tamiz.core.compiled import FAST, FAST_INLINED, IN_PLACE, INLINED, compile_argument
+from tamiz.core.step import writeable_view
 
 if TYPE_CHECKING:
     from tamiz.engines.contract import Problem

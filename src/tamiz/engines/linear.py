@@ -185,7 +185,6 @@ class Run:
             if progress is not None:
                 progress(*self.position())
         self.drop()
-        self._finish()
 
     def _products(self) -> tuple[Any, ...]:
         return self.design.products
@@ -326,7 +325,7 @@ class LinearEngine:
     Examples
     --------
     >>> import numpy as np
-    >>> from tamiz.core import Rule
+    >>> from tamiz.core.rule import Rule
     >>> from tamiz.core.losses import get_loss
     >>> from tamiz.engines.contract import Problem
     >>> from tamiz.engines.schedule import linear_schedule

@@ -20,9 +20,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from tamiz._utils import validation
 from tamiz._utils.progress import ProgressBar
 from tamiz._utils.validation import check_table
-from tamiz.core import VARIANTS, Rule
 from tamiz.core.gates import DROPPED, Gates, possible_counts, read_gates
 from tamiz.core.losses import Loss, get_loss
+from tamiz.core.rule import VARIANTS, Rule
 from tamiz.engines.contract import Fit, Problem, Progress, fit_with_rule
 from tamiz.engines.linear import LinearModel
 from tamiz.engines.schedule import Schedule

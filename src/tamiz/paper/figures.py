@@ -10,7 +10,7 @@ import numpy as np
 
 from tamiz._utils.extras import require
 from tamiz.baselines.registry import get_method
-from tamiz.core import binary_penalty, penalty
+from tamiz.core.step import binary_penalty, penalty
 from tamiz.paper import recipes
 from tamiz.paper.microarray import ANEW, CURVES, JOINT, M_VALUES, SplitProtocol
 from tamiz.paper.numbers import THREE_LAYER_MADELON, THREE_LAYER_MADELON_SIZES

@@ -14,7 +14,7 @@ from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import check_is_fitted
 
 from tamiz._utils.validation import check_table
-from tamiz.core import writeable_view
+from tamiz.core.step import writeable_view
 from tamiz.rows import kernels as _kernels
 from tamiz.rows.exact import DEVIATIONS, WITH_ERF, normalize_exact
 

@@ -15,9 +15,8 @@ from torch.overrides import TorchFunctionMode
 
 from tamiz._utils.pictures import Bars, Grid, draw
 from tamiz._utils.validation import resolve_n_features_to_select
-from tamiz.core import Rule, Slot
 from tamiz.core.gates import Gates, read_gates
-from tamiz.core.rule import check_strength
+from tamiz.core.rule import Rule, Slot
 from tamiz.torch.fold import masked
 from tamiz.torch.state import SCHEDULE, StatefulMask, schedule_of
 from tamiz.torch.stepping import MaskHandle, Stepper, find_stepping_optimizer
@@ -80,7 +79,7 @@ class FeatureMask(StatefulMask):
     n_features_to_select : int, float or None, default=None
         M: a number, a fraction in (0, 1), or None for half; with groups, of groups. Must be None with a budget or a strength.
     variant : str, default="soft"
-        A name in ``tamiz.core.VARIANTS``: E2E-FS-Soft ("soft"), E2E-FS ("hard"), or "ranking", whose target falls slowly,
+        A name in ``tamiz.core.rule.VARIANTS``: E2E-FS-Soft ("soft"), E2E-FS ("hard"), or "ranking", whose target falls slowly,
         so that one fit orders all features.
     groups : array-like of labels in the shape of the mask, or list of lists of numbers, default=None
         Entries of the mask with the same label share one entry of gamma, and are kept or eliminated together. In a list of
@@ -160,7 +159,6 @@ class FeatureMask(StatefulMask):
         gates, names = None, None
         counts: dict[str, Any] = {"n_features": n_entries, "n_features_to_select": 0, "strength": strength}
         if strength is not None:
-            check_strength(strength)
             other = [*given] if n_features_to_select is None else ["n_features_to_select", *given]
             if other:
                 raise ValueError(f"strength={strength!r} leaves the choice to the loss: leave out {', '.join(other)}")

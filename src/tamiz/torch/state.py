@@ -14,10 +14,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from tamiz.core import MaskState, Rule, Slot, binary_penalty, current_ranking, fill_budget, penalty
 from tamiz.core.gates import KEPT, Gates
-from tamiz.core.rule import N_SLOTS, Phase
-from tamiz.core.step import decide_by_price
+from tamiz.core.rule import N_SLOTS, Phase, Rule, Slot
+from tamiz.core.step import MaskState, binary_penalty, current_ranking, decide_by_price, fill_budget, penalty
 from tamiz.torch.stepping import MaskHandle, Stepper, mask_state
 
 #: Number of the format of a saved mask; raise it whenever the meaning of a buffer changes.
@@ -213,7 +212,7 @@ class StatefulMask(nn.Module):
         """Tell what ``print(model)`` shows."""
         rule, shape = self.rule, self.shape[0] if len(self.shape) == 1 else self.shape
         aim = f"n_features_to_select={rule.n_features_to_select}" if rule.budget is None else f"budget={rule.budget:g}"
-        groups = "" if self.gates is None else f", {self.gates.n_groups} groups"
+        groups = "" if self.gates is None else f", {self.gates.feature.size} groups"
         about = f"{shape}{groups}, {aim}, variant={rule.variant!r}"
         if rule.strength is not None:
             about = f"{shape}, strength={rule.strength:g}"

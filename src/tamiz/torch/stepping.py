@@ -14,10 +14,9 @@ from numba import njit
 from sklearn.exceptions import ConvergenceWarning
 from torch import distributed
 
-from tamiz.core import MaskState, Rule, Slot, fill_budget, is_closed, selection_schedule
 from tamiz.core.compiled import NOT_FINITE, MaskArrays, advance_in_place
-from tamiz.core.rule import RuleNumbers
-from tamiz.core.step import decide_by_price
+from tamiz.core.rule import Rule, RuleNumbers, Slot, selection_schedule
+from tamiz.core.step import MaskState, decide_by_price, fill_budget, is_closed
 from tamiz.errors import DivergenceError
 
 

@@ -274,15 +274,8 @@ class Study:
         """Pairs of kept columns in the fitted model, strongest first; None for a network without products."""
         if self.model.network_ != "pairs":
             return None
-        names = self.evaluation.names
-        grouped = self.model.selection_.groups is not None
-        return [
-            {
-                "features": [names[unit if grouped else self.units[unit]] for unit in effect.indices],
-                "strength": effect.strength,
-            }
-            for effect in self.model.pairs_
-        ]
+        names, effects = self.evaluation.names, self.model.pairs_
+        return [{"features": [names[i] for i in one.indices], "strength": one.strength} for one in effects]
 
     def report(self, path: str | os.PathLike[str] = "report.html", **details: Any) -> Path:
         """Write the report, one HTML file that needs nothing else; ``details`` go to :func:`tamiz.report.report`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
@@ -11,7 +12,7 @@ from sklearn.feature_selection import SelectKBest, SelectorMixin
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tamiz import E2EFSClassifier, StabilitySelection, Training
+from tamiz import E2EFSClassifier, StabilitySelection, TableEncoder, Training
 from tamiz.baselines import FisherScore, Lasso
 from tamiz.estimators.stability import false_selection_factor
 
@@ -51,6 +52,20 @@ def test_the_bound_by_hand():
     assert found.n_selected_per_half_ == 10
     assert found.max_false_ == pytest.approx(false_selection_factor(found.threshold_, 50) * 10**2 / 100)
     assert found.max_false_ <= 0.5 < false_selection_factor(found.threshold_ - 0.01, 50)
+
+
+def test_a_column_of_an_encoded_table_counts_once():
+    """The levels of a category counted as columns, so that halves kept one or another of them and not all."""
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(random.normal(size=(200, 12))).add_prefix("c")
+    frame["colour"] = random.choice(["red", "green", "blue", "grey"], 200)
+    y = frame["colour"].isin(["red", "green"]) ^ (random.random(200) < 0.1)
+    selector = E2EFSClassifier(1, training=Training(ramp_steps=1000))
+    found = make_pipeline(TableEncoder(), StabilitySelection(selector, n_resamples=3, random_state=0)).fit(frame, y)[-1]
+    assert found.n_selected_per_half_ == 1
+    assert found.probabilities_.tolist() == [0.0] * 12 + [1.0] * 4
+    assert found.get_support(indices=True).tolist() == [12, 13, 14, 15]
+    assert found.max_false_ == pytest.approx(false_selection_factor(found.threshold_, 3) / 13)
 
 
 def test_halves_are_complementary_and_share_the_classes():

@@ -408,10 +408,8 @@ def find_evidence(values: Any, residuals: np.ndarray, seed: int, *, equal_varian
         pair = columns[:, first], columns[:, strength[first].argmax(axis=1)]
         products = pair[0] * pair[1]
         products -= products.mean(axis=0)
-        for line in (
-            pair[0],
-            pair[1] - pair[0] * _slope(pair[0], pair[1]),
-        ):  # levels of one category multiply to a line
+        # Levels of one category multiply to a line.
+        for line in (pair[0], pair[1] - pair[0] * _slope(pair[0], pair[1])):
             products -= line * _slope(line, products)
         row_variance = np.full(n_rows, 1 / n_rows) if equal_variances else np.square(direction)
         n_pairs = max(1, len(strength) * (len(strength) - 1) // 2)

@@ -350,18 +350,14 @@ class KnockoffSelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         squares /= np.maximum(np.sqrt((squares**2).mean(axis=0)), 1e-12)
         gap = (squares.T @ squares / n_rows - correlation**2)[np.triu_indices(n_columns, 1)]
         rate = "the false discovery rate may exceed fdr, see the measured rates in the documentation."
-        doubts = []
-        if (groups.max() + 1) * self.fdr < 1:
-            least = int(np.ceil(1 / self.fdr))
-            few = f"{groups.max() + 1} are too few, and nothing will be kept."
-            doubts.append(f"With fdr={self.fdr:g} columns are kept only if at least {least} are: {few}")
+        doubts, n_groups = [], groups.max() + 1
+        if n_groups * self.fdr < 1:
+            least = f"at least {int(np.ceil(1 / self.fdr))} are: {n_groups} are too few, and nothing will be kept."
+            doubts.append(f"With fdr={self.fdr:g} columns are kept only if {least}")
         if n_rows < n_columns:
             doubts.append(f"There are fewer rows ({n_rows}) than columns ({n_columns}) to draw knockoffs from: {rate}")
         if gap.size and (gap**2).mean() > 1.5 / n_rows + _FAR**2:
-            squares_say = (
-                "The columns are far from Gaussian (their squares correlate otherwise than those of a Gaussian copula)"
-            )
-            doubts.append(f"{squares_say}: {rate}")
+            doubts.append(f"The columns are far from Gaussian (squares correlate otherwise than in a copula): {rate}")
         for doubt in doubts:
             warnings.warn(doubt, UserWarning, stacklevel=3)
 

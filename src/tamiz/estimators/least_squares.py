@@ -188,10 +188,7 @@ def calibrate(
         return -float(share @ (certainty * np.log(right) + (1 - certainty) * np.log1p(-right)).mean(axis=1))
 
     slope = np.exp(minimize_scalar(cost, bounds=(-5.0, 3.0), method="bounded").x)
-    values, centred = (
-        values - np.average(values, axis=0, weights=share),
-        signs - np.average(signs, axis=0, weights=share),
-    )
+    values, centred = (part - np.average(part, axis=0, weights=share) for part in (values, signs))
     spread = np.sqrt(np.maximum(np.average(values**2, axis=0, weights=share), 1e-18))
     products = ((values.T * share) @ centred / spread[:, None]) ** 2 / np.maximum(share @ centred**2, 1e-18)
     excess = 1 - np.log(n_features / len(spread)) / np.maximum(products.max(axis=1), 1e-9)

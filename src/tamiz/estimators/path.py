@@ -231,9 +231,6 @@ class E2EFSPath(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         labels = ("number of features M", "score on inner folds (mean and standard error)")
         return draw(Lines("", *labels, [series], log_x=True, chosen=(f"chosen: {self.best_}", self.best_)), ax)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "estimators_")
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = get_tags(E2EFSClassifier() if self.estimator is None else self.estimator)

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tamiz._utils.validation import check_target_length, finite_number, whole_number
+from tamiz._utils.validation import Encoded, check_target_length, encoded_columns, finite_number, whole_number
 
 
 def fit_seeded(estimator: Any, X: Any, y: np.ndarray, seed: int) -> Any:
@@ -94,7 +94,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     probabilities_ : ndarray of float, shape (n_features_in_,)
-        Share of the halves that kept each column.
+        Share of the halves that kept each column; of a column that :class:`~tamiz.TableEncoder` encoded, any of its levels.
     threshold_ : float
         Share from which a column is selected.
     max_false_ : float
@@ -162,13 +162,19 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         self
         """
         self._validate_params()
-        table = validate_data(
+        table: Any = validate_data(
             self, X, accept_sparse=["csr", "csc"], dtype=None, ensure_min_samples=4, ensure_all_finite=False
         )
         check_target_length(table, y)
         target = np.asarray(y)
         if hasattr(table, "tocsr"):
             table = table.tocsr()
+        encoded, units = encoded_columns(X), np.arange(table.shape[1])
+        if encoded is not None:  # a column of the user's table is the unit
+            units = np.unique(encoded[1], return_inverse=True)[1]
+            if isinstance(table, np.ndarray):
+                table = table.view(Encoded)
+                table.feature_names, table.column_of = encoded
         random = check_random_state(self.random_state)
         halves = [half for _ in range(self.n_resamples) for half in _draw_halves(target, random)]
         seeds = random.randint(np.iinfo(np.int32).max, size=len(halves))
@@ -176,8 +182,8 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
             delayed(fit_seeded)(self.estimator, table[rows], target[rows], int(seed))
             for rows, seed in zip(halves, seeds, strict=True)
         )
-        supports = np.array([fit.get_support() for fit in fits])
-        self.probabilities_ = supports.mean(axis=0)
+        supports = np.array([np.bincount(units, fit.get_support()) > 0 for fit in fits])
+        self.probabilities_ = supports.mean(axis=0)[units]
         self.n_selected_per_half_ = float(supports.sum(axis=1).mean())
         self.threshold_, self.max_false_ = self._find_threshold(supports.shape[1])
         self.ranking_ = np.argsort(np.argsort(-self.probabilities_, kind="stable")) + 1

@@ -132,9 +132,6 @@ def pack_model_file(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> by
     >>> header, arrays["x"].tolist()
     ({'version': 1}, [1.0, 2.0])
     """
-    for name, array in arrays.items():
-        if array.dtype.name not in _TYPES:
-            raise TypeError(f"arrays of type {array.dtype} are not stored (array {name!r})")
     # One entry of metadata only: safetensors writes several in an order that changes from run to run.
     text = json.dumps({"sha256": _NO_DIGEST, "header": header}, ensure_ascii=False, allow_nan=False)
     tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
@@ -441,9 +438,8 @@ class SavedModel:
             medians, categories = mean[: kept.size], {}
         else:
             features = [encoder.features_[i] for i in kept]
-            numeric = kept < encoder.medians_.size
-            medians = np.zeros(kept.size)
-            medians[numeric] = encoder.medians_[kept[numeric]]
+            of_numbers = encoder.medians_  # the features of text are behind them
+            medians = np.append(of_numbers, 0.0)[np.minimum(kept, of_numbers.size)]
             text = sorted({(f.column, f.column_name) for f in features if f.category is not None})
             categories = {name: sorted(encoder.categories_[name]) for _, name in text}
         if missing is not None:

@@ -96,15 +96,15 @@ MUTATIONS = (
     Mutation(
         "alpha is 0 throughout",
         "core/rule.py",
-        "return np.minimum(1.0, np.asarray(step) / ramp_steps)",
-        "return np.minimum(0.0, np.asarray(step) / ramp_steps)",
+        "return np.minimum(1.0, since / rule.ramp_steps)",
+        "return np.minimum(0.0, since / rule.ramp_steps)",
         (f"{PAPER}::test_theorem_2_the_penalty_selects_not_the_step_limit",),
     ),
     Mutation(
         "alpha twice as fast",
         "core/rule.py",
-        "return np.minimum(1.0, np.asarray(step) / ramp_steps)",
-        "return np.minimum(1.0, 2 * np.asarray(step) / ramp_steps)",
+        "return np.minimum(1.0, since / rule.ramp_steps)",
+        "return np.minimum(1.0, 2 * since / rule.ramp_steps)",
         (f"{SCHEDULE}::test_alpha_rises_to_one_and_stays",),
     ),
     Mutation(

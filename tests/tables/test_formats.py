@@ -241,10 +241,10 @@ def test_npz(tmp_path, read):
         ({"X": np.ones((2, 2)), "y": np.array([{}, []], dtype=object)}, "cannot be read"),  # nothing is unpickled
     ],
 )
-def test_broken_npz(tmp_path, arrays, message, read):
+def test_broken_npz(tmp_path, arrays, message):
     np.savez(tmp_path / "t.npz", **arrays)
     with pytest.raises(TableError, match=message):
-        read(tmp_path / "t.npz", need_target=True)
+        read_table(tmp_path / "t.npz", need_target=True)
 
 
 def set_flag(content, local, central, value):

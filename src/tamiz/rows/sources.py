@@ -286,7 +286,7 @@ class _DaskSource:
 
         call = dask.delayed(_call_on_partition)
         tasks = [
-            call(function, rows, targets, start, None if columns is None else list(columns), self._whole)
+            call(function, rows, targets, start, slice(None) if columns is None else list(columns), self._whole)
             for rows, targets, start, stop in zip(self._rows, self._targets, self._starts, self._starts[1:])
             if stop > start
         ]
@@ -296,13 +296,9 @@ class _DaskSource:
 def _call_on_partition(function: Any, rows: Any, targets: Any, start: int, columns: Any, whole: bool) -> Any:
     if len(targets) != len(rows):
         raise SourceError(f"A partition has {len(rows):,} rows and {len(targets):,} targets: repartition them alike.")
-    if hasattr(rows, "iloc"):
-        rows = rows if columns is None else rows.iloc[:, columns]
-        if whole:
-            return function(require("polars", "cli", "Dask data frames").from_pandas(rows), np.asarray(targets), start)
-        rows, columns = rows.to_numpy(), None
-    rows = np.asarray(rows)
-    return function(_numbers(rows if columns is None else rows[:, columns]), np.asarray(targets), start)
+    rows = rows.iloc[:, columns] if hasattr(rows, "iloc") else np.asarray(rows)[:, columns]
+    rows = require("polars", "cli", "Dask data frames").from_pandas(rows) if whole else _numbers(np.asarray(rows))
+    return function(rows, np.asarray(targets), start)
 
 
 def _numbers(block: np.ndarray) -> np.ndarray:

@@ -226,8 +226,6 @@ def _judge_text(column: TextColumn, max_categories: int) -> str | None:
     if used.size == 1 and np.all(column.codes >= 0):
         return CONSTANT
     all_differ = used.size == column.codes.size > 2 and max(map(len, column.categories)) <= _LONGEST_IDENTIFIER
-    if not all_differ and len(column.categories) <= max_categories:
-        return None
     numbers = [is_number(value) for value in column.categories]
     if all_differ and np.mean(numbers) <= 0.5:
         return IDENTIFIER

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import shutil
-import stat
 import sys
 import tempfile
 import weakref
@@ -50,13 +49,10 @@ class PlainFile:
 
 def is_stream(path: Path) -> bool:
     """Check whether a path can be read only once: ``-`` (standard input), a pipe or a socket."""
-    if str(path) == "-":
-        return True
     try:
-        mode = path.stat().st_mode
-    except OSError:
+        return str(path) == "-" or path.is_fifo() or path.is_socket()
+    except OSError:  # a name that is too long
         return False
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 def read_head(path: Path, n_bytes: int) -> bytes:

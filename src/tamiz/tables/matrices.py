@@ -84,8 +84,6 @@ def _load_npz(path: Path) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | N
 def read_npz(path: Path, options: ReadOptions) -> DataTable:
     """Read the arrays of an NPZ file; pickled objects raise an error."""
     matrix, target, found = _load_npz(path)
-    if options.need_target and target is None:
-        raise TableError(f"{path.name} must hold arrays X and y (names is optional); it holds no y.")
     check_memory(4.0 * matrix.size * options.copies, f"the run on {path.name}")
     if found is not None and found.shape != (matrix.shape[1],):
         raise TableError(f"names in {path.name} has shape {found.shape}, but X has {matrix.shape[1]:,} columns.")

@@ -166,7 +166,7 @@ def resolve_target(
         raise TableArgumentError(f"Unknown task {task!r}. There are: {', '.join(TASKS[1:])}.")
     target, name = table.target_column, table.target_name or "y"
     if target is None:
-        raise TableError(f"{table.path.name} holds no target.")
+        raise TableError(f"{table.path.name} holds no target. An NPZ file must hold arrays X and y.")
     numbers = target if isinstance(target, np.ndarray) else _read_numbers(table, target, name, task)
     if numbers is not None and np.isinf(numbers).any():
         raise TableError(f"The target {quote(name)} holds an infinity. Fix it or drop the row.")

@@ -8,8 +8,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
-
 from tamiz.errors import UnknownNameError
 
 Value = TypeVar("Value")
@@ -143,9 +141,12 @@ def to_plain(value: Any) -> Any:
 
     Examples
     --------
-    >>> to_plain({"score": np.float64(0.5), "low": float("nan")})
+    >>> import numpy
+    >>> to_plain({"score": numpy.float64(0.5), "low": float("nan")})
     {'score': 0.5, 'low': None}
     """
+    import numpy as np  # the command line looks at files without it
+
     if hasattr(value, "to_dict") and not isinstance(value, type):
         value = value.to_dict()
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -580,7 +580,7 @@ def _describe_network(choice: Mapping[str, Any]) -> str:
     tried = ", ".join(f"{name} {mean:.3f}" for name, mean in scores if mean is not None)
     if not tried:
         return "Network: linear; what it leaves shows no sign of curves or of columns that act together."
-    return f"Network: {choice['chosen']}, by the {choice['scoring']} on rows held out inside: {tried}."
+    return f"Network: {choice['chosen']}, chosen by {choice['scoring']} on held-out rows of inner folds: {tried}."
 
 
 def _describe_choice(model: Any, n_columns: int) -> str:

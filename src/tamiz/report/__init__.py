@@ -8,6 +8,8 @@ from typing import Any
 
 from tamiz._utils.files import write_atomic
 
+__all__ = ["report"]
+
 
 def report(
     source: Any, X: Any = None, y: Any = None, *, path: str | os.PathLike[str] = "report.html", **details: Any

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from tamiz._utils.validation import check_numeric_target, check_table, check_target_length, resolve_n_features_to_select
-from tamiz.baselines.registry import BY_CLASS
+from tamiz.baselines.registry import by_class
 from tamiz.errors import DivergenceError
 from tamiz.rows.targets import TASKS, decide_task, encode_classes
 from tamiz.selection import Selection
@@ -165,7 +165,7 @@ class BaselineSelector(SelectorMixin, BaseEstimator):
         self.selection_ = Selection(
             support=self.ranking_ <= self.n_features_to_select_,
             ranking=self.ranking_,
-            variant=BY_CLASS.get(name, name),
+            variant=by_class().get(name, name),
             seed=int(seed) if isinstance(seed, Integral) else None,
             seconds=time.perf_counter() - started,
             feature_names=getattr(self, "feature_names_in_", None),

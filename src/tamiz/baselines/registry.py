@@ -92,8 +92,9 @@ BASELINES: dict[str, Method] = {
 }
 
 
-#: Their names by those of their classes.
-BY_CLASS = {method.path.partition(":")[2]: name for name, method in BASELINES.items()}
+def by_class() -> dict[str, str]:
+    """Names of the baselines by those of their classes, also of baselines that were registered later."""
+    return {method.path.partition(":")[2]: name for name, method in BASELINES.items()}
 
 
 def methods() -> dict[str, Method]:
@@ -134,7 +135,7 @@ def canonical_name(name: str) -> str:
     Traceback (most recent call last):
     tamiz.errors.UnknownNameError: Unknown method 'relif'. Did you mean 'relieff'? There are: e2efs, e2efs-soft, ...
     """
-    others = {plain(kind): known for kind, known in BY_CLASS.items()} | {"e2efshard": "e2efs"}
+    others = {plain(kind): known for kind, known in by_class().items()} | {"e2efshard": "e2efs"}
     return others.get(plain(str(name))) or pick_name(name, methods(), "method")
 
 

@@ -77,7 +77,7 @@ def log_p_values(statistic: np.ndarray, rank: np.ndarray, variance: np.ndarray, 
     """
     rank = np.asarray(rank, dtype=np.float64)
     if n_targets == 0:  # the model explains the target wholly: nothing is left to be tested
-        return np.zeros(rank.shape)
+        return np.zeros(np.shape(statistic))
     tested = rank > 0
     top = np.minimum(np.where(tested, rank, 1.0), n_targets)
     # With as many functions as rows the statistic has no spread, and nothing can be told.

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 JOBS ?= 2
 
-.PHONY: demo test checks lint types unit coverage fuzz bench docs format clean
+.PHONY: demo test checks lint types unit coverage fuzz bench docs prebuilt wheel format clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/tamiz demo
@@ -42,12 +42,23 @@ docs: $(VENV)/.installed-test
 bench: $(VENV)/.installed-test
 	$(BIN)/python benchmarks/run.py
 
+# Code for x86-64-v3 or arm64, for the versions of Python and numba in .venv, which the wheel then brings along.
+MACHINE := $(shell uname -m)
+prebuilt: $(VENV)/.installed-demo
+	rm -rf build/prebuilt && mkdir -p src/tamiz/_prebuilt/$(MACHINE)
+	NUMBA_CPU_NAME=$(if $(filter aarch64,$(MACHINE)),generic,x86-64-v3) NUMBA_CPU_FEATURES= \
+	  NUMBA_CACHE_DIR=build/prebuilt $(BIN)/tamiz warm-up
+	cp build/prebuilt/*/*.nb? src/tamiz/_prebuilt/$(MACHINE)
+
+wheel: prebuilt
+	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
+
 format: $(VENV)/.installed-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site src/tamiz/_prebuilt
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

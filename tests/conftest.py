@@ -1,6 +1,5 @@
-"""Keep compiled code apart for each state of the sources: numba checks the file of a function, not the files of its callees."""
+"""Compile before the workers start, and open browsers."""
 
-import hashlib
 import os
 import shutil
 import signal
@@ -27,25 +26,12 @@ compare(["pair-search"], X, y, k=1, cv=2)
 )
 
 
-def digest_of_compiled_sources() -> str:
-    """Return a digest of every module whose text may end up in compiled code."""
-    package = ROOT / "src" / "tamiz"
-    texts = {path.relative_to(package): path.read_bytes() for path in sorted(package.rglob("*.py"))}
-    return hashlib.sha256(
-        b"".join(text for path, text in texts.items() if path.parts[0] in ("core", "engines") or b"numba" in text)
-    ).hexdigest()[:16]
-
-
 def pytest_configure(config):
-    """Choose the folder before numba is loaded; subprocesses inherit it."""
+    """Give compiled code a folder of its own, before numba is loaded; subprocesses inherit it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell ignores SIGINT for its background jobs, and children inherit that: tests of interrupts would wait for ever.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    folder = ROOT / ".pytest_cache" / "numba"
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(folder / digest_of_compiled_sources()))
-    for old in folder.glob("*"):
-        if str(old) != os.environ["NUMBA_CACHE_DIR"]:
-            shutil.rmtree(old, ignore_errors=True)
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "numba"))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -53,18 +39,15 @@ def pytest_sessionstart(session):
     """Compile before the workers of a whole run start: each would compile the same at the same time."""
     config = session.config
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and config.getoption("numprocesses", None)
-    done = Path(os.environ["NUMBA_CACHE_DIR"]) / "warm"
-    if hasattr(config, "workerinput") or not whole or done.exists():
+    if hasattr(config, "workerinput") or not whole:
         return
     imports = (
         "import numpy as np\nfrom scipy.sparse import csr_matrix\nfrom tamiz import compare\n"
         "X, y = np.random.default_rng(0).normal(size=(48, 12)).astype(np.float32), np.resize([0, 1], 48)\n"
     )
     parts = [subprocess.Popen([sys.executable, "-c", imports + code], stderr=subprocess.DEVNULL) for code in WARM_UP]
-    codes = [part.wait() for part in parts]
-    if not any(codes):
-        done.parent.mkdir(parents=True, exist_ok=True)
-        done.touch()
+    for part in parts:
+        part.wait()
 
 
 @pytest.fixture(scope="session")

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
+from tamiz._utils.compiling import njit
 from tamiz.baselines.base import BaselineSelector
 from tamiz.core.step import writeable_view
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _dense_moments(X, codes, means, scatter):
     """Fill class means and scatter in one pass, after Welford (1962): no cancellation, zero stays zero."""
     counts = np.zeros(means.shape[0])

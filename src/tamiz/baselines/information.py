@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
-from numba import njit
 from scipy.special import digamma
 from sklearn.feature_selection import f_regression, mutual_info_regression
 from sklearn.preprocessing import scale
@@ -15,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 
+from tamiz._utils.compiling import njit
 from tamiz.baselines.base import BaselineSelector, scores_from_order
 from tamiz.baselines.fisher import between_over_within, class_moments
 
@@ -24,7 +24,7 @@ _ENTRIES_AT_A_TIME = 250_000
 _NOISE = 1e-10
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _kth_distances(values, k, radii):
     """Write the distance of each of the sorted values to its k-th nearest other value: a window of k + 1 slides along."""
     left = 0
@@ -34,7 +34,7 @@ def _kth_distances(values, k, radii):
         radii[i] = max(values[i] - values[left], values[left + k] - values[i])
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _sum_over_neighbours(ordered, values, radii, digammas):
     """Sum digamma(m), m the number of all ``ordered`` values nearer than the radius, itself included.
 
@@ -57,7 +57,7 @@ def _sum_over_neighbours(ordered, values, radii, digammas):
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _sums_of_columns(columns, orders, codes, counts, n_neighbors, digammas, sums):
     """Write the sum of digamma(m) over all rows for each column (a row here), which ``orders`` sorts."""
     n_rows, n_classes = codes.size, counts.size

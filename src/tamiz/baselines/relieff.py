@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from tamiz._utils.compiling import njit
 from tamiz.baselines.base import BaselineSelector
 
 # Distances are held for so many pairs of rows at a time (32 MB in float64).
@@ -31,7 +31,7 @@ def scale_to_unit_range(X: np.ndarray) -> np.ndarray:
     return (X / 2 - low / 2) / half_range
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDER)
+@njit(nogil=True, fastmath=_REORDER)
 def _manhattan(a, b):
     total = a[0] - a[0]
     for f in range(a.size):
@@ -39,7 +39,7 @@ def _manhattan(a, b):
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _distance_block(X, first, last, out):
     """Write the distances of rows first .. last-1 to all rows into ``out``."""
     for top in range(first, last, _ROWS_AT_A_TIME):
@@ -49,7 +49,7 @@ def _distance_block(X, first, last, out):
                 out[i - first, j] = _manhattan(X[i], X[j])
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _nearest_by_class(distances, anchor, codes, k, neighbours, nearness, counts):
     """Find the k nearest rows of every class to the anchor, itself left out; of equal distances the earlier row."""
     counts[:] = 0
@@ -72,13 +72,13 @@ def _nearest_by_class(distances, anchor, codes, k, neighbours, nearness, counts)
         neighbours[c, place] = j
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _add_differences(weights, a, b, factor):
     for f in range(a.size):
         weights[f] += factor * abs(a[f] - b[f])
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _add_block(X, codes, y, k, first, distances, sums):
     """Add the anchors of a block to the sums of ReliefF (``y`` None) or RReliefF; return the sum of target differences.
 

@@ -65,20 +65,29 @@ def datasets(json: opt.Json = False, quiet: opt.Quiet = False) -> None:
 
 
 def warm_up_engines(quiet: opt.Quiet = False) -> None:
-    """Compile the engines once, for container images: later fits start at once.
+    """Compile the engines for this machine, for container images: later fits start at once.
 
     Compiled code is kept in numba's cache (NUMBA_CACHE_DIR, or beside the installed package).
     """
+    import os
+
     import numpy as np
+
+    os.environ["TAMIZ_PREBUILT"] = "0"  # code that came with the package is not for this very machine
+
+    from scipy.sparse import csr_matrix
 
     from tamiz.cli.console import Terminal
     from tamiz.estimators.e2efs import E2EFSClassifier, E2EFSRegressor
 
     X = np.random.default_rng(0).normal(size=(60, 8))
+    groups = [0, 0, *range(1, 7)]
     networks = ("linear", "additive", "pairs", "mlp")
     with Terminal(quiet) as terminal:
         for done, network in enumerate(networks):
             terminal.progress(f"compiling ({network})", done, len(networks))
-            E2EFSClassifier(2, network=network, random_state=0).fit(X, X[:, 0] > 0)
+            for of in (None, groups):
+                E2EFSClassifier(2, network=network, groups=of, random_state=0).fit(X, X[:, 0] > 0)
             E2EFSRegressor(2, network=network, random_state=0).fit(X, X[:, 0])
+        E2EFSClassifier(2, random_state=0).fit(csr_matrix(X), X[:, 0] > 0)
         terminal.say("The engines are compiled.")

@@ -6,15 +6,12 @@ The linear engine fuses :func:`move_feature` with the update of its weights; the
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import cfunc, njit, typeof
-from numba.core import event
 from numba.extending import register_jitable
 
+from tamiz._utils.compiling import njit
 from tamiz.core.rule import Slot
 from tamiz.core.step import SMALLEST_NORM
 
@@ -24,10 +21,10 @@ FAST = {"reassoc", "contract", "nsz", "arcp"}
 #: Options of compiled functions that work in place: no lock of Python, no counting of references (``_nrt``), which makes the
 #: compiler reject whatever allocates and halves the time of a step on a small table. A division by zero raises nothing: it
 #: gives infinity or NaN, which the loops look for.
-IN_PLACE: dict = {"cache": True, "nogil": True, "_nrt": False, "no_cfunc_wrapper": True, "error_model": "numpy"}
+IN_PLACE: dict = {"nogil": True, "_nrt": False, "no_cfunc_wrapper": True, "error_model": "numpy"}
 #: The same for functions that compiled code alone calls: nothing is made for a call from Python, nothing is stored beside
 #: the caller, and each caller has a copy of its own, so that it rounds the same whatever else the process has compiled.
-INLINED: dict[str, Any] = {**IN_PLACE, "cache": False, "forceinline": True}
+INLINED: dict[str, Any] = {**IN_PLACE, "forceinline": True}
 #: The same for loops over float32 numbers.
 FAST_INLINED: dict[str, Any] = {**INLINED, "fastmath": FAST}
 
@@ -48,18 +45,6 @@ class MaskArrays(NamedTuple):
     order: np.ndarray
     #: By :class:`~tamiz.core.rule.Slot`.
     counters: np.ndarray
-
-
-def compile_argument(function: Callable[..., Any], signature: Any, **options: Any) -> Any:
-    """Compile a function of plain Python that compiled code takes as an argument (``numba.cfunc``)."""
-    # numba tells its listeners of functions that njit compiles, not of these: signals must wait for them, too.
-    with event.trigger_event("numba:compile", {"dispatcher": SimpleNamespace(py_func=function)}):
-        compiled = cfunc(signature, **{"cache": True, "_nrt": False, **options})(function)
-    # A call of compiled code looks up type and address of such an argument. Kept here, they are found at once: numba
-    # would compare signatures, of which each name is read, for every function in every call.
-    compiled._numba_type_ = typeof(compiled)  # type: ignore[attr-defined]
-    compiled.__wrapper_address__ = lambda: compiled.address  # type: ignore[attr-defined]
-    return compiled
 
 
 #: Moments below this are set to zero: they would decay into denormal numbers, ten times slower to compute with.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 
+from tamiz._utils.compiling import njit
 from tamiz.core.compiled import IN_PLACE, INLINED
 from tamiz.core.rule import HISTORY_COLUMNS
 
@@ -20,15 +19,18 @@ WIDEST_PATH = 1 << 16
 PATHS_KEPT = 64
 
 
-class HistorySlot(IntEnum):
+class HistorySlots(NamedTuple):
     """Position of a number in ``History.counters``."""
 
     #: Lines written.
-    LINES = 0
+    LINES: int = 0
     #: Steps between two lines.
-    STRIDE = 1
+    STRIDE: int = 1
     #: Steps since the last line.
-    SINCE = 2
+    SINCE: int = 2
+
+
+HistorySlot = HistorySlots()
 
 
 class History(NamedTuple):

@@ -116,7 +116,7 @@ class Loss:
 def _compiled(kernel: Callable[..., float]) -> Any:
     from numba import types
 
-    from tamiz.core.compiled import compile_argument
+    from tamiz._utils.compiling import compile_argument
 
     table = types.Array(types.float32, 2, "C")
     signature = types.float64(table, table, types.Array(types.float32, 1, "C"), table)

@@ -38,23 +38,28 @@ class Phase(IntEnum):
         return "warm-up" if self is Phase.WARM_UP else self.name.lower()
 
 
-class Slot(IntEnum):
-    """Position of a number in the array ``counters`` that belongs to a gamma; compiled code and checkpoints use it."""
+class Slots(NamedTuple):
+    """Position of a number in the array ``counters`` that belongs to a gamma; compiled code and checkpoints use it.
+
+    Compiled code takes the fields of a named tuple as constants; members of an ``IntEnum`` it takes as an index only with numba
+    0.68 and later.
+    """
 
     #: Steps taken, warm-up included.
-    STEP = 0
+    STEP: int = 0
     #: Steps that the moments of gamma have seen.
-    AGE = 1
+    AGE: int = 1
     #: Features that are neither eliminated nor kept yet; 0 once exactly M are left.
-    OPEN = 2
+    OPEN: int = 2
     #: 1 once gamma is binary with exactly M ones.
-    CLOSED = 3
+    CLOSED: int = 3
     #: 1 if the step limit had to decide, 2 once that was reported.
-    FORCED = 4
+    FORCED: int = 4
     #: Features that are kept in the end: M; with a budget 0 until the closing begins.
-    KEPT = 5
+    KEPT: int = 5
 
 
+Slot = Slots()
 N_SLOTS = len(Slot)
 
 #: Columns of a history, one row per recorded step; ``phase`` is a :class:`Phase`.

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
+from tamiz._utils.compiling import njit
 from tamiz.core.losses import Loss
 from tamiz.core.rule import Rule
 from tamiz.core.step import writeable_view
@@ -27,7 +27,7 @@ _CHUNK = 1 << 22
 SMALLEST_DEVIATION = 0.1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _knots_of_column(values, counts, n_distinct, knots):
     """Write the knots of a column with known distinct values; return how many there are."""
     most = knots.shape[0]
@@ -61,7 +61,7 @@ def _knots_of_column(values, counts, n_distinct, knots):
     return n
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _choose_knots(sorted_columns, values, counts, knots, n_knots):
     """Choose the knots of each column from its sorted values."""
     for j in range(sorted_columns.shape[0]):
@@ -75,7 +75,7 @@ def _choose_knots(sorted_columns, values, counts, knots, n_knots):
         n_knots[j] = _knots_of_column(values, counts, n, knots[j])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def _locate(x, knots, n):
     """Knot to the left of x and how far x is on the way to the next one, from 0 to 1."""
     if n == 1 or x <= knots[0]:
@@ -87,7 +87,7 @@ def _locate(x, knots, n):
     return left, min(share, np.float32(1.0))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _sum_hats(X, weights, knots, n_knots, total, squares):
     """Add up the hats of each column and their squares, weighted; the first place is that of ``x - knots[0]``."""
     for i in range(X.shape[0]):
@@ -105,7 +105,7 @@ def _sum_hats(X, weights, knots, n_knots, total, squares):
                 squares[j, left + 1] += weight * share * share
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _write_hats(X, knots, n_knots, starts, base, factor, out):
     """Write each column itself and its standardised hats; ``base`` is what a hat of 0 becomes."""
     for i in range(X.shape[0]):

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy.optimize import minimize
 
+from tamiz._utils.compiling import njit
 from tamiz._utils.extras import require
 from tamiz.core.compiled import IN_PLACE
 from tamiz.core.losses import Loss

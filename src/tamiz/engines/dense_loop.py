@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from enum import IntEnum
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 
+from tamiz._utils.compiling import announce_compilation, compile_argument, njit
 from tamiz.core.compiled import (
     FAST,
     FAST_INLINED,
@@ -32,10 +32,8 @@ from tamiz.core.compiled import (
     NOT_FINITE,
     adam,
     advance_in_place,
-    compile_argument,
 )
 from tamiz.core.rule import Phase, Rule, Slot
-from tamiz.engines.compilation import announce_compilation
 from tamiz.engines.design import MATRIX, TABLE, Design, open_gates, sum_groups
 from tamiz.engines.loop import (
     LoopSlot,
@@ -219,16 +217,19 @@ def first_layer_products() -> tuple[Any, Any]:
 MOMENTUM, EPSILON = 0.1, 1e-5
 
 
-class Row(IntEnum):
+class ParameterRows(NamedTuple):
     """Row of the parameters of a network in ``Layers.parameters``."""
 
-    VALUE = 0
-    GRADIENT = 1
+    VALUE: int = 0
+    GRADIENT: int = 1
     #: First moment of Adam.
-    FIRST = 2
-    SECOND = 3
+    FIRST: int = 2
+    SECOND: int = 3
     #: Mean over the last part of the refinement.
-    AVERAGE = 4
+    AVERAGE: int = 4
+
+
+Row = ParameterRows()
 
 
 class Layers(NamedTuple):

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit, types
+from numba import types
 from numba.extending import register_jitable
 
-from tamiz.core.compiled import FAST, FAST_INLINED, IN_PLACE, INLINED, compile_argument
+from tamiz._utils.compiling import compile_argument, njit
+from tamiz.core.compiled import FAST, FAST_INLINED, IN_PLACE, INLINED
 from tamiz.core.step import writeable_view
 
 if TYPE_CHECKING:
@@ -249,7 +250,7 @@ def _drop_columns(data, indices, indptr, offset, position):
     return free
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _hash_dense(bits, first, second):
     """Hash each column of a table of float32 numbers, seen as integers."""
     for i in range(bits.shape[0]):
@@ -258,7 +259,7 @@ def _hash_dense(bits, first, second):
             second[j] = (second[j] + bits[i, j]) * np.uint32(0xC2B2AE35)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _hash_sparse(bits, indices, indptr, found):
     """Add a hash of the entries of each column and of their rows; the order of the entries does not matter."""
     for i in range(indptr.shape[0] - 1):

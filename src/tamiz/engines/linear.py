@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from tamiz._utils.compiling import call_loop
 from tamiz.core.history import history_to_dict, room_for_steps
 from tamiz.core.losses import Loss
 from tamiz.core.rule import Rule, Slot, selection_schedule
 from tamiz.engines import loop
-from tamiz.engines.compilation import call_loop
 from tamiz.engines.contract import Fit, Problem, Progress
 from tamiz.engines.design import Design, in_canonical_order
 from tamiz.engines.loop import LoopSlot, Status

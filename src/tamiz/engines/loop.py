@@ -20,9 +20,9 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 
+from tamiz._utils.compiling import announce_compilation, njit
 from tamiz.core.compiled import (
     FAST_INLINED,
     IN_PLACE,
@@ -39,27 +39,29 @@ from tamiz.core.compiled import (
 )
 from tamiz.core.history import History, new_history, record_step
 from tamiz.core.rule import N_SLOTS, Phase, Rule, Slot
-from tamiz.engines.compilation import announce_compilation
 from tamiz.engines.design import Design, Matrix, open_gates, weighted_gradient
 from tamiz.engines.schedule import refinement_part
 
 
-class LoopSlot(IntEnum):
+class LoopSlots(NamedTuple):
     """Position of a number in ``Memory.loop_counters``."""
 
     #: Coefficients of the working set: its columns; for pairs, its curve columns and products.
-    WIDTH = 0
+    WIDTH: int = 0
     #: Features of the working set: its columns or, with groups, its groups.
-    FEATURES = 1
+    FEATURES: int = 1
     #: Sets of weights that are trained, one for each part of the rows; 1: gamma is trained on the rows of the weights.
-    PARTS = 2
-    CLOSED_AT = 3
+    PARTS: int = 2
+    CLOSED_AT: int = 3
     #: Steps of refinement done.
-    REFINED = 4
+    REFINED: int = 4
     #: Steps that the moments of the weights have seen.
-    WEIGHT_AGE = 5
+    WEIGHT_AGE: int = 5
     #: 1 once a step of the selection has depended on its target, and with it on M (always with groups).
-    TARGET_MATTERS = 6
+    TARGET_MATTERS: int = 6
+
+
+LoopSlot = LoopSlots()
 
 
 class Batch(NamedTuple):

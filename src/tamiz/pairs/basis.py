@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
+from tamiz._utils.compiling import njit
 from tamiz.pairs.columns import ColumnTable
 
 # A function that rests on fewer rows says more about those rows than about the column.
 MIN_ROWS = 5
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@njit(nogil=True, fastmath={"reassoc", "contract"})
 def _append(current, functions, count, weights, smallest):  # pragma: no cover - compiled
     """Make ``current`` orthonormal to the first functions and store it behind them; False if nothing is left of it."""
     n_rows = current.shape[0]
@@ -42,7 +42,7 @@ def _append(current, functions, count, weights, smallest):  # pragma: no cover -
     return True
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@njit(nogil=True, fastmath={"reassoc", "contract"})
 def polynomials(values, order, weights, degree, out):  # pragma: no cover - compiled
     """Write the orthonormal polynomials of the mean ranks of one column into ``out``; return their number."""
     n_rows = values.shape[0]
@@ -80,7 +80,7 @@ def polynomials(values, order, weights, degree, out):  # pragma: no cover - comp
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _block_polynomials(values, order, weights, degree, out, degrees):  # pragma: no cover - compiled
     """Write the polynomials of some columns one after the other into ``out``, and their numbers into ``degrees``."""
     n_rows = values.shape[1]
@@ -135,7 +135,7 @@ def write_polynomials(values: np.ndarray, weights: np.ndarray, degree: int, out:
     return degrees
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@njit(nogil=True, fastmath={"reassoc", "contract"})
 def extend_polynomials(own, weights, out):  # pragma: no cover - compiled
     """Write the polynomials of one column and those of higher degree into ``out``; return their number."""
     n_rows = own.shape[1]

@@ -14,9 +14,9 @@ from functools import cache
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from threadpoolctl import threadpool_limits
 
+from tamiz._utils.compiling import njit
 from tamiz.pairs.basis import Basis, in_order
 
 # Functions of a block: the matrix products of so many work at full speed, and still fit into the caches.
@@ -40,7 +40,7 @@ def transform_tables(largest: int) -> tuple[np.ndarray, np.ndarray]:
     return (1.0 - spread).astype(np.float32), (1.0 / np.sqrt(spread)).astype(np.float32)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def push(heap_z, heap_i, heap_j, z, i, j):  # pragma: no cover - compiled
     """Replace the smallest entry of a heap (at place 0) by a larger one."""
     size = heap_z.shape[0]
@@ -58,7 +58,7 @@ def push(heap_z, heap_i, heap_j, z, i, j):  # pragma: no cover - compiled
     heap_z[place], heap_i[place], heap_j[place] = z, i, j
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _least_total(z, freedom, factor, offset, slope):  # pragma: no cover - compiled
     """Compute a total just below that of evidence z; -1 if any total is above it."""
     base = z / slope[freedom] + offset[freedom]
@@ -68,7 +68,7 @@ def _least_total(z, freedom, factor, offset, slope):  # pragma: no cover - compi
     return base * base * base * np.float32(freedom) / factor * np.float32(1.0 - 1e-5)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _totals_of_row(products, variances, span, offsets, degree, begin, squares, totals):  # pragma: no cover - compiled
     """Write the sums of squares of one column, functions of a span, with each other from ``begin`` into ``totals``.
 
@@ -102,7 +102,7 @@ def _totals_of_row(products, variances, span, offsets, degree, begin, squares, t
             totals[b] = total
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def scan(products, variances, factor, first, second, tables, heap, best):  # pragma: no cover - compiled
     """Update the heap and the best partners with a block of inner products, shape (n_targets, n_functions, n_functions).
 

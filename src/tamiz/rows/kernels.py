@@ -7,8 +7,8 @@ in ``scaling`` convert a tile at a time.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tamiz._utils.compiling import njit
 from tamiz.rows.exact import FARTHEST
 
 #: Sums may be reordered for SIMD. Input is finite, so NaN needs no care; infinity (a difference that overflows) does.
@@ -18,7 +18,7 @@ FINITE_MATH = {"reassoc", "contract", "nsz", "arcp", "nnan"}
 SIGNIFICANT = np.float32(3.9)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(nogil=True, inline="always")
 def _erf(x):
     """Approximate erf by a quotient of polynomials, within 4e-7; free of branches, so that loops over it vectorise."""
     x = min(max(x, -SIGNIFICANT), SIGNIFICANT)
@@ -38,7 +38,7 @@ def _erf(x):
     return min(max(x * above / below, np.float32(-1.0)), np.float32(1.0))
 
 
-@njit(cache=True, nogil=True, fastmath=FINITE_MATH, error_model="numpy")
+@njit(nogil=True, fastmath=FINITE_MATH, error_model="numpy")
 def normalize_rows(X, mean, scale, with_erf, out):
     """Write ``(x - mean) / scale``, or erf of it, of a C-ordered table into ``out`` (float32); 0 where the scale is 0."""
     for i in range(X.shape[0]):
@@ -47,7 +47,7 @@ def normalize_rows(X, mean, scale, with_erf, out):
             out[i, j] = _erf(np.float32(z)) if with_erf else np.float32(min(max(z, -FARTHEST), FARTHEST))
 
 
-@njit(cache=True, nogil=True, fastmath=FINITE_MATH, error_model="numpy")
+@njit(nogil=True, fastmath=FINITE_MATH, error_model="numpy")
 def add_moments(X, weights, middle, half, total, squares):
     """Add the weighted sums of ``u`` and ``u^2``, ``u = (x - middle) / half`` in [-1, 1]: no overflow, no cancellation."""
     for i in range(X.shape[0]):
@@ -57,7 +57,7 @@ def add_moments(X, weights, middle, half, total, squares):
             squares[j] += weights[i] * u * u
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def normalize_entries(values, columns, mean, scale, with_erf, offset, out):
     """Write the entries of a sparse table, normalised, less the offset of their column, into ``out`` (float32)."""
     for p in range(values.shape[0]):
@@ -67,7 +67,7 @@ def normalize_entries(values, columns, mean, scale, with_erf, offset, out):
         out[p] = (_erf(z) if with_erf else z) - offset[j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def column_moments(X, out):
     """Write count, mean, variance, minimum and maximum of each row of ``X`` (a column of the table); NaN is missing."""
     for j in range(X.shape[0]):

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from torch.utils._pytree import tree_map_only
 
+from tamiz._utils.compiling import njit
 from tamiz.core.compiled import FAST
 
 #: Columns handled at a time: the folded weights of a block stay in the cache, and no second copy of W is ever held.
@@ -34,7 +34,7 @@ _linear = torch.nn.functional.linear
 _ORDINARY = (torch.Tensor, torch.nn.Parameter, type(None))
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(nogil=True, fastmath=FAST, error_model="numpy")
 def _split(both, weight, gamma, gamma_gradient):
     """Sum the gradient of ``g * W`` over its rows for gamma and scale it in place for W, in one pass."""
     outputs, width = both.shape

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from sklearn.exceptions import ConvergenceWarning
 from torch import distributed
 
+from tamiz._utils.compiling import njit
 from tamiz.core.compiled import NOT_FINITE, MaskArrays, advance_in_place
 from tamiz.core.rule import Rule, RuleNumbers, Slot, selection_schedule
 from tamiz.core.step import MaskState, decide_by_price, fill_budget, is_closed
 from tamiz.errors import DivergenceError
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def advance_arrays(arrays, gradient, alpha, target, forced, numbers):
     """Call ``tamiz.core.compiled.advance_in_place`` with the ``RuleNumbers`` as a plain tuple.
 

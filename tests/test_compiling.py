@@ -1,14 +1,19 @@
 """While numba compiles: a progress line, not where the cache has it, and signals that are neither lost nor raised inside."""
 
 import importlib.util
+import os
+import platform
+import shutil
 import signal
+import subprocess
 import sys
 import threading
 
 import pytest
 from numba.core import event
 
-from tamiz.engines.compilation import announce_compilation, call_loop
+from tamiz._utils import compiling
+from tamiz._utils.compiling import announce_compilation, call_loop
 
 
 def load(path, name):
@@ -32,6 +37,51 @@ def test_a_compilation_is_announced_and_a_cached_one_is_not(tmp_path, capsys):
     assert again.twice(3) == 6
     assert sum(again.twice.stats.cache_hits.values()) == 1
     assert capsys.readouterr().err == ""
+
+
+KERNEL = "from tamiz._utils.compiling import njit\n\n@njit(nogil=True)\ndef half(x):\n    return x / 2\n"
+
+
+def test_compiled_code_is_not_used_after_a_change_of_any_source(tmp_path, monkeypatch):
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    for stamp, hits in (("a", 0), ("a", 1), ("b", 0), ("b", 1)):
+        monkeypatch.setattr(compiling, "source_stamp", lambda stamp=stamp: stamp)
+        half = load(tmp_path / "kernel.py", "kernel").half
+        assert half(3.0) == 1.5
+        assert sum(half.stats.cache_hits.values()) == hits
+
+
+def test_every_source_of_compiled_code_counts():
+    with_kernels = {
+        path.parent.name for path in compiling.PACKAGE.rglob("*.py") if b"register_jitable" in path.read_bytes()
+    }
+    assert {"core", "engines"} <= with_kernels <= set(compiling.ROOMS)
+
+
+@pytest.mark.skipif(platform.machine() not in compiling.PROCESSORS, reason="no prebuilt code for this architecture")
+def test_code_compiled_beforehand_is_read_where_it_runs(tmp_path):
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    code = (
+        "import sys, kernel; from pathlib import Path; from tamiz._utils import compiling; "
+        f"compiling.PREBUILT = Path({str(tmp_path / 'prebuilt')!r}); "
+        "kernel.half._cache = compiling.SourceCache(kernel.half.py_func); "
+        "print(kernel.half(3.0), sum(kernel.half.stats.cache_hits.values()))"
+    )
+
+    def run(cache, **variables):
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / cache), **variables}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    processor = compiling.PROCESSORS[platform.machine()][0]
+    assert run("build", NUMBA_CPU_NAME=processor, NUMBA_CPU_FEATURES="") == ["1.5", "0"]
+    (built,) = (tmp_path / "build").iterdir()
+    shutil.copytree(built, tmp_path / "prebuilt" / platform.machine())
+    assert run("other") == ["1.5", "1"]
+    assert run("other", TAMIZ_PREBUILT="0") == ["1.5", "0"]
+    shutil.rmtree(tmp_path / "other")
+    (tmp_path / "kernel.py").write_text(KERNEL.replace("x / 2", "x / 3"))
+    assert run("other") == ["1.0", "0"]
 
 
 class Press(event.Listener):

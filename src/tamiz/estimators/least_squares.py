@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg.lapack import dtrtri
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
@@ -163,16 +165,20 @@ def calibrate(
     signs = targets[:MOST_ROWS]
     margins = signs * model.scores(values)
     design = np.column_stack([values, np.ones(len(values))])
-    penalty = np.diag(np.append(np.full(values.shape[1], len(values) * n_outputs * l2), 1e-9))
+    # Next to nothing for the constant, and for all weights without decay: the Gram matrices below are then never singular.
+    penalty = np.append(np.full(values.shape[1], max(len(values) * n_outputs * l2, 1e-6)), 1e-6)
     for margin in margins.T:
         active = margin < 1
-        part = design[active]
-        if l2 > 0 and len(part) < part.shape[1]:  # the same from a matrix of rows by rows
-            root = part * np.sqrt(share[active])[:, None] / np.sqrt(np.diag(penalty))
-            leverage = 1 - np.diag(np.linalg.inv(np.eye(len(part)) + root @ root.T))
+        root = design[active] * np.sqrt(share[active])[:, None] / np.sqrt(penalty)
+        n_rows, n_columns = root.shape
+        if n_rows == 0:
+            continue
+        if n_rows < n_columns:  # diag((I + R R^T)^-1) = 1 - leverage
+            inverse, _ = dtrtri(cholesky(np.eye(n_rows) + root @ root.T, lower=True), lower=1)
+            leverage = 1 - np.einsum("ij,ij->j", inverse, inverse)
         else:
-            inverse = np.linalg.pinv((part.T * share[active]) @ part + penalty)
-            leverage = share[active] * np.einsum("ij,ij->i", part @ inverse, part)
+            whitened = solve_triangular(cholesky(np.eye(n_columns) + root.T @ root, lower=True), root.T, lower=True)
+            leverage = np.einsum("ij,ij->j", whitened, whitened)
         margin[active] = 1 - (1 - margin[active]) / np.maximum(1 - leverage, 0.05)
     one_class = n_outputs > 1 and bool(((signs > 0).sum(axis=1) == 1).all())
     n_of_class = len(values) / (n_outputs if one_class else 2)

@@ -85,6 +85,22 @@ def test_probabilities_of_the_hinge_hold_on_new_rows():
     assert np.abs(seen).max() < 0.15
 
 
+def test_many_rows_choose_how_the_final_model_reads_its_columns():
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(3, size=(4000, 12))
+    lines, bent = X[:, :4].sum(axis=1), np.tanh(2 * X[:, :4]).sum(axis=1)
+    for effect, expected in ((lines / lines.std(), "standard"), (bent / bent.std(), "erf")):
+        y = effect + 0.5 * rng.normal(size=4000) > 0
+        models = {
+            name: E2EFSClassifier(4, normalize=name, random_state=0).fit(X[:2000], y[:2000]) for name in ("erf", "auto")
+        }
+        assert models["auto"].normalize_ == expected
+        assert (models["auto"].gamma_ == models["erf"].gamma_).all()
+        scores = {name: model.score(X[2000:], y[2000:]) for name, model in models.items()}
+        assert scores["auto"] - scores["erf"] >= (0.005 if expected == "standard" else 0.0)
+        assert E2EFSClassifier(4, random_state=0).fit(X[:500], y[:500]).normalize_ == "erf"
+
+
 def test_noise_is_not_believed_and_signs_stay():
     """10 of 500 columns of noise, 60 rows, 8 tables: a constant has a loss of .69, scores without calibration .79 and more."""
     losses = []

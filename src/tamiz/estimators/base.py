@@ -62,6 +62,8 @@ except ImportError:  # scikit-learn before 1.9 has no callbacks
 SPARSE_FORMATS = ("csr", "csc")
 #: Parts of the training that callbacks of scikit-learn hear of.
 N_PARTS = 100
+#: Rows from which on the final model of classes may read columns that are standardised only.
+ROWS_FOR_LINES = 1_000
 _USUAL = Training()
 
 
@@ -494,13 +496,19 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         # float32 vectors of memory during training: those of the selected columns are computed again.
         few = data.X[:, columns]
         statistics = None if data.normalize is None else column_statistics(few, data.statistics_weight)
-        kept = apply_normalization(few, statistics, data.normalize)
+        normalize, kept = data.normalize, apply_normalization(few, statistics, data.normalize)
         if plan.closed_form:
             model = fit_ridge(kept, data.target.values, data.sample_weight, bool(training.fit_intercept))
         elif data.loss.name == "squared_hinge" and isinstance(model, LinearModel) and training.recipe != "paper":
+            of_rows = data.target.values, data.sample_weight, plan.schedule.refinement_l2
             n_features = max(plan.rule.n_features, columns.size)
-            l2 = plan.schedule.refinement_l2
-            model = calibrate(model, kept, data.target.values, data.sample_weight, l2, n_features)
+            model, cost = calibrate(model, kept, *of_rows, n_features)
+            if self.normalize == "auto" and len(data.target.values) >= max(ROWS_FOR_LINES, 10 * columns.size):
+                # erf bends what is a line in a column, for the sake of far values. Many rows can tell which is better.
+                plain = apply_normalization(few, statistics, "standard")
+                other, its_cost = calibrate(self._train_kept(plan, data, plain), plain, *of_rows, n_features)
+                if its_cost < cost:
+                    normalize, kept, model = "standard", plain, other
         found = contributions(model, kept.values, kept.offset, data.sample_weight, units, seed=record.seed or 0)
         contribution = np.zeros(data.n_features)
         contribution[indices] = found[units[: indices.size]]
@@ -512,7 +520,7 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
             model = model.rescaled(data.target.mean, data.target.scale)
         effects = None
         if plan.network.name == "additive":
-            effects = record_effects(model, order, indices, statistics, data.normalize)
+            effects = record_effects(model, order, indices, statistics, normalize)
 
         self.selection_ = replace(
             record,
@@ -535,7 +543,7 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         self.n_features_to_select_ = n_units
         self.network_ = next((name for name, one in NETWORKS.items() if one is plan.network), plan.network.name)
         self.l2_, self.loss_ = float(plan.schedule.l2), data.loss.name
-        self.normalize_, self.statistics_ = data.normalize, statistics
+        self.normalize_, self.statistics_ = normalize, statistics
         self.missing_ = None if data.missing is None else data.missing.of(indices)
         self.n_features_in_ = data.n_features
         if data.feature_names is not None:
@@ -548,6 +556,13 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         else:
             self.one_dimensional_ = data.target.one_dimensional
         return self
+
+    def _train_kept(self, plan: Plan, data: Data, table: ScaledTable) -> Any:
+        """Train the model on columns that are all kept."""
+        n = table.values.shape[1]
+        rule = replace(plan.rule, n_features=n, n_features_to_select=n, costs=None, budget=None)
+        problem = Problem(table.values, data.target.values, data.sample_weight, table.offset)
+        return plan.network.engine(self.training or _USUAL).fit(problem, rule, data.loss, plan.schedule).model
 
     def _find_loss(self) -> Loss:
         automatic = isinstance(self.loss, str) and self.loss == "auto"

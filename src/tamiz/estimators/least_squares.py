@@ -136,7 +136,7 @@ def fit_ridge(table: Any, targets: np.ndarray, sample_weight: np.ndarray, fit_in
 
 def calibrate(
     model: LinearModel, table: Any, targets: np.ndarray, weights: np.ndarray, l2: float, n_features: int
-) -> LinearModel:
+) -> tuple[LinearModel, float]:
     """Scale the scores of a squared hinge so that its probabilities hold on rows that it has not seen.
 
     A row that is left out loses its pull on the weights: where its margin is below 1, the gap 1 - margin grows by 1 / (1 - h),
@@ -159,6 +159,12 @@ def calibrate(
         Weight decay of the refinement.
     n_features : int
         Columns that were selected from.
+
+    Returns
+    -------
+    model : LinearModel
+    cost : float
+        Negative log likelihood of the rows, each as if it had been left out.
     """
     n_outputs, loss = targets.shape[1], get_loss("squared_hinge")
     values, share = table.dense()[:MOST_ROWS].astype(np.float64), weights[:MOST_ROWS] / weights[:MOST_ROWS].mean()
@@ -193,10 +199,11 @@ def calibrate(
         right = np.clip(right, 1e-12, 1 - 1e-12)
         return -float(share @ (certainty * np.log(right) + (1 - certainty) * np.log1p(-right)).mean(axis=1))
 
-    slope = np.exp(minimize_scalar(cost, bounds=(-5.0, 3.0), method="bounded").x)
+    best = minimize_scalar(cost, bounds=(-5.0, 3.0), method="bounded")
+    slope = np.exp(best.x)
     values, centred = (part - np.average(part, axis=0, weights=share) for part in (values, signs))
     spread = np.sqrt(np.maximum(np.average(values**2, axis=0, weights=share), 1e-18))
     products = ((values.T * share) @ centred / spread[:, None]) ** 2 / np.maximum(share @ centred**2, 1e-18)
     excess = 1 - np.log(n_features / len(spread)) / np.maximum(products.max(axis=1), 1e-9)
     slope *= np.average(np.clip(excess, 0.02, 1.0), weights=np.abs(model.coef).sum(axis=0) * spread + 1e-18)
-    return model.rescaled(np.zeros(n_outputs), np.full(n_outputs, slope))
+    return model.rescaled(np.zeros(n_outputs), np.full(n_outputs, slope)), float(best.fun)

@@ -85,7 +85,7 @@ def test_probabilities_of_the_hinge_hold_on_new_rows():
     assert np.abs(seen).max() < 0.15
 
 
-def test_many_rows_choose_how_the_final_model_reads_its_columns():
+def test_the_final_model_of_many_rows_is_a_logistic_regression_of_lines_or_bent_columns():
     rng = np.random.default_rng(0)
     X = rng.standard_t(3, size=(4000, 12))
     lines, bent = X[:, :4].sum(axis=1), np.tanh(2 * X[:, :4]).sum(axis=1)
@@ -94,11 +94,42 @@ def test_many_rows_choose_how_the_final_model_reads_its_columns():
         models = {
             name: E2EFSClassifier(4, normalize=name, random_state=0).fit(X[:2000], y[:2000]) for name in ("erf", "auto")
         }
-        assert models["auto"].normalize_ == expected
+        assert (models["auto"].normalize_, models["auto"].loss_) == (expected, "logistic")
         assert (models["auto"].gamma_ == models["erf"].gamma_).all()
         scores = {name: model.score(X[2000:], y[2000:]) for name, model in models.items()}
         assert scores["auto"] - scores["erf"] >= (0.005 if expected == "standard" else 0.0)
-        assert E2EFSClassifier(4, random_state=0).fit(X[:500], y[:500]).normalize_ == "erf"
+        few = E2EFSClassifier(4, random_state=0).fit(X[:500], y[:500])
+        assert (few.normalize_, few.loss_) == ("erf", "squared_hinge")
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_probabilities_of_many_rows_are_those_of_a_logistic_regression(n_classes, as_sparse):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(4000, 9))
+    centres = np.zeros((n_classes, 9))
+    centres[:, :3] = rng.normal(size=(n_classes, 3))
+    codes = np.sort(rng.integers(0, n_classes, 4000))  # sorted by class, as tables may be
+    X += centres[codes]
+    train, y = rng.random(4000) < 0.5, np.array(list("abcd"))[codes]
+    table = sp.csr_matrix(X) if as_sparse else X
+    clf = E2EFSClassifier(3, random_state=0).fit(table[train], y[train])
+    assert clf.get_support(indices=True).tolist() == [0, 1, 2]
+    plain = LogisticRegression(class_weight="balanced").fit(X[train][:, :3], y[train])
+    assert (
+        log_loss(y[~train], clf.predict_proba(table[~train]))
+        < log_loss(y[~train], plain.predict_proba(X[~train][:, :3])) + 0.01
+    )
+    assert (clf.predict(table[~train]) == plain.predict(X[~train][:, :3])).mean() > 0.97
+
+
+def test_noise_of_many_rows_is_not_believed():
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(1000, 2000)).astype(np.float32), rng.integers(0, 2, 1000)
+    clf = E2EFSClassifier(20, random_state=0).fit(X, y)
+    assert clf.loss_ == "logistic"
+    new = rng.normal(size=(1000, 2000)).astype(np.float32)
+    assert log_loss(rng.integers(0, 2, 1000), clf.predict_proba(new)) < np.log(2) + 0.04
 
 
 def test_noise_is_not_believed_and_signs_stay():

@@ -28,7 +28,7 @@ from tamiz.engines.linear import LinearModel
 from tamiz.engines.schedule import Schedule
 from tamiz.estimators.chooser import Choices, choose, cv_results
 from tamiz.estimators.effects import PairEffect, contributions, joint_effects, record_effects
-from tamiz.estimators.least_squares import calibrate, exchange_columns, fit_ridge
+from tamiz.estimators.least_squares import calibrate, exchange_columns, fit_logistic, fit_ridge
 from tamiz.estimators.networks import AUTOMATIC_NETWORKS, NETWORKS, Dense, Network, Pairs, TorchNetwork, find_network
 from tamiz.estimators.passes import SELECTION_ROWS, fit_in_passes, has_rare_class, rows_that_fit
 from tamiz.estimators.training import GATING_PARAMETERS, Auto, NamedParameters, Options, Training, is_auto
@@ -62,8 +62,8 @@ except ImportError:  # scikit-learn before 1.9 has no callbacks
 SPARSE_FORMATS = ("csr", "csc")
 #: Parts of the training that callbacks of scikit-learn hear of.
 N_PARTS = 100
-#: Rows from which on the final model of classes may read columns that are standardised only.
-ROWS_FOR_LINES = 1_000
+#: Rows from which on the final linear model of classes is a logistic regression.
+ROWS_FOR_LOGISTIC = 1_000
 _USUAL = Training()
 
 
@@ -496,19 +496,24 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         # float32 vectors of memory during training: those of the selected columns are computed again.
         few = data.X[:, columns]
         statistics = None if data.normalize is None else column_statistics(few, data.statistics_weight)
-        normalize, kept = data.normalize, apply_normalization(few, statistics, data.normalize)
+        normalize, loss = data.normalize, data.loss.name
+        kept = apply_normalization(few, statistics, normalize)
         if plan.closed_form:
             model = fit_ridge(kept, data.target.values, data.sample_weight, bool(training.fit_intercept))
-        elif data.loss.name == "squared_hinge" and isinstance(model, LinearModel) and training.recipe != "paper":
-            of_rows = data.target.values, data.sample_weight, plan.schedule.refinement_l2
-            n_features = max(plan.rule.n_features, columns.size)
-            model, cost = calibrate(model, kept, *of_rows, n_features)
-            if self.normalize == "auto" and len(data.target.values) >= max(ROWS_FOR_LINES, 10 * columns.size):
-                # erf bends what is a line in a column, for the sake of far values. Many rows can tell which is better.
-                plain = apply_normalization(few, statistics, "standard")
-                other, its_cost = calibrate(self._train_kept(plan, data, plain), plain, *of_rows, n_features)
-                if its_cost < cost:
-                    normalize, kept, model = "standard", plain, other
+        elif loss == "squared_hinge" and isinstance(model, LinearModel) and training.recipe != "paper":
+            codes, n_features = data.target.codes, max(plan.rule.n_features, columns.size)
+            of_rows = data.target.values, data.sample_weight
+            automatic = self.loss == "auto" and is_auto(self.l2) and codes is not None
+            if automatic and data.X.shape[0] >= max(ROWS_FOR_LOGISTIC, 10 * columns.size):
+                # erf bends what is a line in a column, for the sake of far values: the rows tell which is better.
+                kinds = ("erf", "standard") if self.normalize == "auto" else (normalize,)
+                tables = [apply_normalization(few, statistics, kind) for kind in kinds]
+                models = [fit_logistic(table, *of_rows, n_features) for table in tables]
+                best = min(range(len(kinds)), key=lambda number: models[number][1])
+                normalize, kept, model = kinds[best], tables[best], models[best][0]
+                loss = "logistic" if data.target.values.shape[1] == 1 else "softmax"
+            else:
+                model = calibrate(model, kept, *of_rows, plan.schedule.refinement_l2, n_features)
         found = contributions(model, kept.values, kept.offset, data.sample_weight, units, seed=record.seed or 0)
         contribution = np.zeros(data.n_features)
         contribution[indices] = found[units[: indices.size]]
@@ -542,7 +547,7 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         n_units = indices.size if gates is None or plan.group_names is None else np.unique(gates.group[indices]).size
         self.n_features_to_select_ = n_units
         self.network_ = next((name for name, one in NETWORKS.items() if one is plan.network), plan.network.name)
-        self.l2_, self.loss_ = float(plan.schedule.l2), data.loss.name
+        self.l2_, self.loss_ = float(plan.schedule.l2), loss
         self.normalize_, self.statistics_ = normalize, statistics
         self.missing_ = None if data.missing is None else data.missing.of(indices)
         self.n_features_in_ = data.n_features
@@ -556,13 +561,6 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         else:
             self.one_dimensional_ = data.target.one_dimensional
         return self
-
-    def _train_kept(self, plan: Plan, data: Data, table: ScaledTable) -> Any:
-        """Train the model on columns that are all kept."""
-        n = table.values.shape[1]
-        rule = replace(plan.rule, n_features=n, n_features_to_select=n, costs=None, budget=None)
-        problem = Problem(table.values, data.target.values, data.sample_weight, table.offset)
-        return plan.network.engine(self.training or _USUAL).fit(problem, rule, data.loss, plan.schedule).model
 
     def _find_loss(self) -> Loss:
         automatic = isinstance(self.loss, str) and self.loss == "auto"

@@ -53,7 +53,8 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     variant : {"soft", "hard", "ranking"}, default="soft"
         E2E-FS-Soft, E2E-FS, or the variant that orders all features in one fit.
     loss : {"auto", "squared_hinge", "logistic", "softmax"}, default="auto"
-        "auto" is the paper's squared hinge.
+        "auto" is the paper's squared hinge; from 1,000 rows on, and ten for each kept column, the final linear model is then
+        a logistic regression on the kept columns (with ``l2="auto"``; ``loss_``).
     class_weight : {"balanced"}, dict or None, default="balanced"
         "balanced": each class has the same total weight. Not used for indicator tables.
     l2 : float or "auto", default="auto"
@@ -66,9 +67,8 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     normalize : {"auto", "erf", "erf2", "standard"} or None, default="auto"
         Normalisation of the columns: :class:`ErfScaler` as in the code that the paper's authors released ("erf", the
         default) or as the paper prints it ("erf2", that of ``Training.paper()``), mean 0 and standard deviation 1, or none.
-        Rows count by their weights, those of ``class_weight`` included, except with ``Training.paper()``. With "auto" and
-        1,000 rows or more, the final linear model reads standardised columns where that suits rows better that are left
-        out one at a time (``normalize_``).
+        Rows count by their weights, those of ``class_weight`` included, except with ``Training.paper()``. With "auto" a
+        final model of many rows may read standardised columns (see ``loss``, ``normalize_``).
     groups : array-like of labels, shape (n_features,), list of lists, mapping or None, default=None
         Columns with the same label are kept or eliminated together, and M counts groups. Or lists of the names or numbers
         of the columns of each group (a mapping also names the groups); a column in none of them is a group of its own.

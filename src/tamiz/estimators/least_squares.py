@@ -1,4 +1,4 @@
-"""Closed forms of squared errors and squared hinges: exchange of columns, ridge regression, calibrated scores."""
+"""Final linear models of the selected columns: exchange of columns, ridge and logistic regression, calibrated scores."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dtrtri
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
 from tamiz.core.losses import get_loss
 from tamiz.engines.contract import Fit, Problem
@@ -18,6 +20,8 @@ from tamiz.engines.linear import LinearModel
 
 #: Rounds of exchange, rows that they look at, and rows that are read at once.
 MOST_ROUNDS, MOST_ROWS, BLOCK = 30, 20_000, 100_000
+#: Rows of a logistic regression.
+MOST_LOGISTIC_ROWS = 200_000
 #: Penalties of the refit, for columns with variance 1.
 PENALTIES = np.logspace(-1, 4, 26)
 
@@ -136,14 +140,13 @@ def fit_ridge(table: Any, targets: np.ndarray, sample_weight: np.ndarray, fit_in
 
 def calibrate(
     model: LinearModel, table: Any, targets: np.ndarray, weights: np.ndarray, l2: float, n_features: int
-) -> tuple[LinearModel, float]:
+) -> LinearModel:
     """Scale the scores of a squared hinge so that its probabilities hold on rows that it has not seen.
 
     A row that is left out loses its pull on the weights: where its margin is below 1, the gap 1 - margin grows by 1 / (1 - h),
     with the leverage h of a ridge regression on the rows with such gaps. The factor has the largest likelihood of these
     margins, with the targets of Platt (1999), which keep it finite where no row is wrong. It is then reduced by what the choice
-    of the columns explains: of F columns of noise the M best have squared correlations of about 2 log(F / M) / N, and half of
-    that is not counted.
+    of the columns explains (:func:`_believed`).
 
     Parameters
     ----------
@@ -159,16 +162,10 @@ def calibrate(
         Weight decay of the refinement.
     n_features : int
         Columns that were selected from.
-
-    Returns
-    -------
-    model : LinearModel
-    cost : float
-        Negative log likelihood of the rows, each as if it had been left out.
     """
     n_outputs, loss = targets.shape[1], get_loss("squared_hinge")
-    values, share = table.dense()[:MOST_ROWS].astype(np.float64), weights[:MOST_ROWS] / weights[:MOST_ROWS].mean()
-    signs = targets[:MOST_ROWS]
+    rows = slice(None, None, -(-len(targets) // MOST_ROWS))  # evenly, whatever the table is sorted by
+    values, signs, share = table.dense()[rows].astype(np.float64), targets[rows], weights[rows] / weights[rows].mean()
     margins = signs * model.scores(values)
     design = np.column_stack([values, np.ones(len(values))])
     # Next to nothing for the constant, and for all weights without decay: the Gram matrices below are then never singular.
@@ -199,11 +196,44 @@ def calibrate(
         right = np.clip(right, 1e-12, 1 - 1e-12)
         return -float(share @ (certainty * np.log(right) + (1 - certainty) * np.log1p(-right)).mean(axis=1))
 
-    best = minimize_scalar(cost, bounds=(-5.0, 3.0), method="bounded")
-    slope = np.exp(best.x)
+    slope = np.exp(minimize_scalar(cost, bounds=(-5.0, 3.0), method="bounded").x)
+    slope *= _believed(model, values, signs, share, n_features)
+    return model.rescaled(np.zeros(n_outputs), np.full(n_outputs, slope))
+
+
+def _believed(model: LinearModel, values: np.ndarray, signs: np.ndarray, share: np.ndarray, n_features: int) -> float:
+    """Share of the scores that is left without what the choice of the columns explains.
+
+    Of F columns of noise the M best have squared correlations of about 2 log(F / M) / N; half of that is not counted.
+    """
     values, centred = (part - np.average(part, axis=0, weights=share) for part in (values, signs))
     spread = np.sqrt(np.maximum(np.average(values**2, axis=0, weights=share), 1e-18))
     products = ((values.T * share) @ centred / spread[:, None]) ** 2 / np.maximum(share @ centred**2, 1e-18)
     excess = 1 - np.log(n_features / len(spread)) / np.maximum(products.max(axis=1), 1e-9)
-    slope *= np.average(np.clip(excess, 0.02, 1.0), weights=np.abs(model.coef).sum(axis=0) * spread + 1e-18)
-    return model.rescaled(np.zeros(n_outputs), np.full(n_outputs, slope)), float(best.fun)
+    return float(np.average(np.clip(excess, 0.02, 1.0), weights=np.abs(model.coef).sum(axis=0) * spread + 1e-18))
+
+
+def fit_logistic(table: Any, targets: np.ndarray, weights: np.ndarray, n_features: int) -> tuple[LinearModel, float]:
+    """Fit a logistic regression on the selected columns; return it, and its negative log likelihood on these rows.
+
+    Of many rows every second, third, ... is read. Scores are reduced by what the choice of the columns explains.
+
+    Parameters
+    ----------
+    table : ScaledTable
+        The selected columns, normalised.
+    targets : ndarray of shape (n_samples, n_outputs)
+        -1 and +1, one column for two classes, else one for each class.
+    weights : ndarray of shape (n_samples,)
+        Weights of the rows.
+    n_features : int
+        Columns that were selected from.
+    """
+    rows = slice(None, None, -(-len(targets) // MOST_LOGISTIC_ROWS))
+    values, signs, share = table.dense()[rows].astype(np.float64), targets[rows], weights[rows] / weights[rows].mean()
+    codes = signs.argmax(axis=1) if signs.shape[1] > 1 else (signs[:, 0] > 0).astype(np.int64)
+    fitted = LogisticRegression(max_iter=1000).fit(values, codes, share)
+    model = LinearModel(fitted.coef_, fitted.intercept_)
+    cost = log_loss(codes, fitted.predict_proba(values), sample_weight=share)
+    slope = _believed(model, values, signs, share, n_features)
+    return model.rescaled(np.zeros(len(model.coef)), np.full(len(model.coef), slope)), cost

@@ -123,6 +123,15 @@ def test_probabilities_of_many_rows_are_those_of_a_logistic_regression(n_classes
     assert (clf.predict(table[~train]) == plain.predict(X[~train][:, :3])).mean() > 0.97
 
 
+def test_probabilities_of_a_sorted_table_are_those_of_a_shuffled_one():
+    rng = np.random.default_rng(3)
+    y = np.repeat([0, 1], 22_000)  # what is read of many rows must not be one class
+    X = (0.1 + 2 * y)[:, None] * rng.normal(size=(44_000, 3)) + y[:, None] * [1.0, 0.0, 0.0]
+    shuffled, clf = rng.permutation(44_000), E2EFSClassifier(1, loss="squared_hinge", random_state=0)
+    one, other = (clone(clf).fit(X[rows], y[rows]).predict_proba(X) for rows in (slice(None), shuffled))
+    assert np.abs(one - other).max() < 0.03
+
+
 def test_noise_of_many_rows_is_not_believed():
     rng = np.random.default_rng(2)
     X, y = rng.normal(size=(1000, 2000)).astype(np.float32), rng.integers(0, 2, 1000)

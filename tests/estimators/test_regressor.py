@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.linear_model import RidgeCV
+from sklearn.linear_model import Ridge
 
 from tamiz import E2EFSRegressor, Selection, Training
 from tamiz.engines.contract import Fit, Problem
@@ -27,19 +27,24 @@ def test_the_informative_columns_are_found(numbers, loss, variant):
     assert not hasattr(reg, "classes_")
 
 
+@pytest.mark.parametrize("m", [2, None])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_model_is_a_ridge_with_a_penalty_by_generalised_cross_validation(numbers, weighted):
+def test_the_model_is_a_ridge_with_a_penalty_by_generalised_cross_validation(numbers, weighted, m):
     X, y = numbers
+    m = m or X.shape[1]
     y = y + np.random.default_rng(0).normal(size=120)
     weights = np.linspace(0.5, 2, 120) if weighted else np.ones(120)
-    reg = regressor(normalize="standard").fit(X, y, sample_weight=weights)
+    reg = regressor(m, normalize="standard").fit(X, y, sample_weight=weights)
     columns = reg.get_support(indices=True)
     Z = X[:, columns] - np.average(X[:, columns], axis=0, weights=weights)
     Z /= np.sqrt(np.average(Z**2, axis=0, weights=weights))
-    ridge = RidgeCV(PENALTIES).fit(Z, y, sample_weight=weights / weights.mean())
-    if not weighted:  # scikit-learn's criterion is weighted otherwise
-        np.testing.assert_allclose(reg.predict(X), ridge.predict(Z), rtol=1e-4)
-    np.testing.assert_allclose(reg.predict(X), ridge.predict(Z), atol=0.05)
+    weights /= weights.mean()
+    models = [Ridge(penalty).fit(Z, y, sample_weight=weights) for penalty in PENALTIES]
+    hats = [np.trace(Z @ np.linalg.solve(Z.T * weights @ Z + p * np.eye(m), Z.T * weights)) for p in PENALTIES]
+    freedom = np.array([1 + (1 + np.log(X.shape[1] / m) / 2) * hat for hat in hats])
+    errors = np.array([weights @ (y - model.predict(Z)) ** 2 for model in models])
+    best = models[np.argmin(errors / (120 - freedom) ** 2)]
+    np.testing.assert_allclose(reg.predict(X), best.predict(Z), rtol=1e-4)
     given = regressor(normalize="standard", l2=1.0).fit(X, y)  # a number holds for the refinement too
     assert given.coef_[0] @ given.coef_[0] < 0.5 * reg.coef_[0] @ reg.coef_[0]
 
@@ -67,6 +72,29 @@ def test_columns_are_exchanged_while_that_lowers_the_error(sparse):
     assert len(np.intersect1d(kept, [5, 15, 25, 35, 45])) >= 4
     assert sorted(found.ranking[kept]) == [1, 2, 3, 4, 5]
     assert sorted(found.ranking) == list(range(1, 61))
+
+
+@pytest.mark.parametrize(("z", "kept"), [(1.8, [0, 3]), (2.1, [0, 5])])
+def test_a_column_comes_in_only_if_it_is_better_than_the_best_of_noise(z, kept):
+    """Of 20 columns of noise the largest z is about 1.94; the third column explains nothing."""
+    X, _ = np.linalg.qr(np.column_stack([np.ones(200), np.random.default_rng(0).normal(size=(200, 21))]))
+    X *= np.sqrt(200)
+    share = z**2 / 200
+    y = 3 * X[:, 1] + np.sqrt(share) * X[:, 6] + np.sqrt(1 - share) * X[:, 21]
+    start = Selection(np.isin(np.arange(20), [0, 3]), np.array([1, 3, 4, 2, *range(5, 21)]))
+    found = exchange_columns(Fit(start, None), Problem(X[:, 1:21], y[:, None]), 1e-9)
+    assert found.selection.indices.tolist() == kept
+
+
+def test_columns_are_exchanged_also_beside_dropped_ones():
+    """A table without a column and one that drops it give the same columns."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(100, 301))
+    X[:, 1:] += 0.7 * X[:, :-1]
+    y = X[:, 1:101:10].sum(axis=1) + 2 * rng.normal(size=100)
+    dropped = E2EFSRegressor(10, drop=[0], random_state=0).fit(X, y).get_support(indices=True)
+    without = E2EFSRegressor(10, random_state=0).fit(X[:, 1:], y).get_support(indices=True)
+    np.testing.assert_array_equal(dropped, without + 1)
 
 
 @pytest.mark.parametrize("factor", [1e-200, 1e-6, 1e6, 1e200])

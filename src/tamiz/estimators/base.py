@@ -476,8 +476,8 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
 
     def _store(self, data: Data, plan: Plan, fit: Fit, chosen: Choices | None = None) -> Any:
         """Rank the selected columns by their contributions and set the fitted attributes."""
-        gates, training = plan.gates, self.training or _USUAL
-        if plan.closed_form and gates is None:
+        gates = plan.gates
+        if plan.closed_form and plan.problem.groups is None and plan.rule.costs is None:
             fit = exchange_columns(fit, plan.problem, plan.schedule.l2, fit.selection.seed or 0)
         record, model = fit.selection, fit.model
         support, elimination, history = record.support, record.ranking, dict(record.history)
@@ -496,24 +496,7 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         # float32 vectors of memory during training: those of the selected columns are computed again.
         few = data.X[:, columns]
         statistics = None if data.normalize is None else column_statistics(few, data.statistics_weight)
-        normalize, loss = data.normalize, data.loss.name
-        kept = apply_normalization(few, statistics, normalize)
-        if plan.closed_form:
-            model = fit_ridge(kept, data.target.values, data.sample_weight, bool(training.fit_intercept))
-        elif loss == "squared_hinge" and isinstance(model, LinearModel) and training.recipe != "paper":
-            codes, n_features = data.target.codes, max(plan.rule.n_features, columns.size)
-            of_rows = data.target.values, data.sample_weight
-            automatic = self.loss == "auto" and is_auto(self.l2) and codes is not None
-            if automatic and data.X.shape[0] >= max(ROWS_FOR_LOGISTIC, 10 * columns.size):
-                # erf bends what is a line in a column, for the sake of far values: the rows tell which is better.
-                kinds = ("erf", "standard") if self.normalize == "auto" else (normalize,)
-                tables = [apply_normalization(few, statistics, kind) for kind in kinds]
-                models = [fit_logistic(table, *of_rows, n_features) for table in tables]
-                best = min(range(len(kinds)), key=lambda number: models[number][1])
-                normalize, kept, model = kinds[best], tables[best], models[best][0]
-                loss = "logistic" if data.target.values.shape[1] == 1 else "softmax"
-            else:
-                model = calibrate(model, kept, *of_rows, plan.schedule.refinement_l2, n_features)
+        model, kept, normalize, loss = self._final_model(model, data, plan, few, statistics)
         found = contributions(model, kept.values, kept.offset, data.sample_weight, units, seed=record.seed or 0)
         contribution = np.zeros(data.n_features)
         contribution[indices] = found[units[: indices.size]]
@@ -561,6 +544,25 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         else:
             self.one_dimensional_ = data.target.one_dimensional
         return self
+
+    def _final_model(self, model: Any, data: Data, plan: Plan, few: Any, statistics: Any) -> tuple[Any, Any, Any, str]:
+        """Train or calibrate the model of the kept columns; return it, these columns, their normalisation and its loss."""
+        normalize, loss, training = data.normalize, data.loss.name, self.training or _USUAL
+        kept, n_features = apply_normalization(few, statistics, normalize), max(plan.rule.n_features, few.shape[1])
+        of_rows = data.target.values, data.sample_weight
+        if plan.closed_form:
+            return fit_ridge(kept, *of_rows, n_features, bool(training.fit_intercept)), kept, normalize, loss
+        if loss != "squared_hinge" or not isinstance(model, LinearModel) or training.recipe == "paper":
+            return model, kept, normalize, loss
+        automatic = self.loss == "auto" and is_auto(self.l2) and data.target.codes is not None
+        if not automatic or few.shape[0] < max(ROWS_FOR_LOGISTIC, 10 * few.shape[1]):
+            return calibrate(model, kept, *of_rows, plan.schedule.refinement_l2, n_features), kept, normalize, loss
+        # erf bends what is a line in a column, for the sake of far values: the rows tell which is better.
+        kinds = ("erf", "standard") if self.normalize == "auto" else (normalize,)
+        tables = [apply_normalization(few, statistics, kind) for kind in kinds]
+        models = [fit_logistic(table, *of_rows, n_features) for table in tables]
+        best = min(range(len(kinds)), key=lambda number: models[number][1])
+        return models[best][0], tables[best], kinds[best], "logistic" if of_rows[0].shape[1] == 1 else "softmax"
 
     def _find_loss(self) -> Loss:
         automatic = isinstance(self.loss, str) and self.loss == "auto"

@@ -31,7 +31,9 @@ def exchange_columns(fit: Fit, problem: Problem, l2: float, seed: int = 0) -> Fi
 
     A mask that only closes cannot take a column back, so its columns need not be a local optimum. In each round the 1, 2, 4,
     ... columns whose removal costs least change places with those that lower the error most, as in best-subset selection by
-    splicing (Zhu et al. 2020), and the best of these exchanges is taken.
+    splicing (Zhu et al. 2020), and the best of these exchanges is taken. A column comes in only if the residuals depend on it
+    more than on the best of F columns of noise: else the exchange would trade one column of noise for another that fits the
+    training rows better.
 
     Parameters
     ----------
@@ -66,7 +68,9 @@ def exchange_columns(fit: Fit, problem: Problem, l2: float, seed: int = 0) -> Fi
     scale[scale <= least] = np.inf  # constant columns gain nothing
     del least
     np.sqrt(scale, out=scale)
-    penalty = l2 * Y.shape[1]
+    penalty, n_columns = l2 * Y.shape[1], max(2, int(np.isfinite(scale).sum()))
+    # Squared correlation by chance: the largest of F squared standard normal variables, over the effective number of rows.
+    by_chance = (2 * np.log(n_columns) - np.log(np.pi * np.log(n_columns))) * (weights @ weights)
 
     def solve(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         part = X[:, columns].toarray() if sp.issparse(X) else X[:, columns]
@@ -83,6 +87,7 @@ def exchange_columns(fit: Fit, problem: Problem, l2: float, seed: int = 0) -> Fi
         gain = np.einsum("ij,ij->i", pull, pull)
         del pull
         gain[kept] = 0.0
+        gain[gain <= by_chance * (weights @ np.square(residual).sum(axis=1))] = 0.0
         most = min(max(1, kept.size // 2), int(np.count_nonzero(gain)))
         into = np.argpartition(-gain, most - 1)[:most] if most else np.empty(0, dtype=np.int64)
         into = into[np.lexsort((into, -gain[into]))]
@@ -102,8 +107,13 @@ def exchange_columns(fit: Fit, problem: Problem, l2: float, seed: int = 0) -> Fi
     return Fit(replace(selection, support=support, ranking=ranking), fit.model)
 
 
-def fit_ridge(table: Any, targets: np.ndarray, sample_weight: np.ndarray, fit_intercept: bool = True) -> LinearModel:
+def fit_ridge(
+    table: Any, targets: np.ndarray, sample_weight: np.ndarray, n_features: int, fit_intercept: bool = True
+) -> LinearModel:
     """Fit a ridge regression on the selected columns, its penalty chosen by generalised cross-validation.
+
+    Columns that were chosen by the same rows have used them up more than columns that were given. As in multivariate adaptive
+    regression splines (Friedman 1991) each counts as several degrees of freedom: 1 + log(F / M) / 2 for M columns of F.
 
     Parameters
     ----------
@@ -113,6 +123,8 @@ def fit_ridge(table: Any, targets: np.ndarray, sample_weight: np.ndarray, fit_in
         Targets.
     sample_weight : ndarray of shape (n_samples,)
         Weights of the rows.
+    n_features : int
+        Columns that were selected from.
     fit_intercept : bool, default=True
         Whether there is a constant term.
     """
@@ -129,9 +141,10 @@ def fit_ridge(table: Any, targets: np.ndarray, sample_weight: np.ndarray, fit_in
     spectrum, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
     spectrum, pull = np.maximum(spectrum, 0.0), vectors.T @ (cross / scale[:, None])
     total, best = share @ ((targets - constant) ** 2).sum(axis=1), (np.inf, 0.0)
+    each = 1 + np.log(n_features / spectrum.size) / 2
     for penalty in PENALTIES / n_rows:
         explained = (pull**2).sum(axis=1) @ ((spectrum + 2 * penalty) / (spectrum + penalty) ** 2)
-        left = 1 - (fit_intercept + (spectrum / (spectrum + penalty)).sum()) / n_rows
+        left = 1 - (fit_intercept + each * (spectrum / (spectrum + penalty)).sum()) / n_rows
         if left > 0:
             best = min(best, ((total - explained) / left**2, penalty))
     coef = (vectors @ (pull / (spectrum + best[1])[:, None]) / scale[:, None]).T

@@ -69,7 +69,8 @@ def test_code_compiled_beforehand_is_read_where_it_runs(tmp_path):
     )
 
     def run(cache, **variables):
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / cache), **variables}
+        path = os.pathsep.join([str(tmp_path), str(compiling.PACKAGE.parent)])
+        environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(tmp_path / cache), **variables}
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
         return done.stdout.split()
 

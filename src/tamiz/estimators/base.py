@@ -432,7 +432,8 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         rule = Rule(**of_rule, variant=self.variant, **{name: getattr(schedule, name) for name in steps})
         closed_form = data.loss.name == "squared_error" and is_auto(self.l2) and training.recipe != "paper"
         closed_form = closed_form and network.name in ("linear", "auto")
-        if closed_form:
+        most = m if gates is None else data.X.shape[1]
+        if closed_form or (network.name in ("linear", "auto") and self._ends_logistic(data, most)):
             schedule = replace(schedule, refinement_steps=0)
         table = data.table
         owned = table.owned and not shared and not closed_form
@@ -554,8 +555,7 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
             return fit_ridge(kept, *of_rows, n_features, bool(training.fit_intercept)), kept, normalize, loss
         if loss != "squared_hinge" or not isinstance(model, LinearModel) or training.recipe == "paper":
             return model, kept, normalize, loss
-        automatic = self.loss == "auto" and is_auto(self.l2) and data.target.codes is not None
-        if not automatic or few.shape[0] < max(ROWS_FOR_LOGISTIC, 10 * few.shape[1]):
+        if not self._ends_logistic(data, few.shape[1]):
             return calibrate(model, kept, *of_rows, plan.schedule.refinement_l2, n_features), kept, normalize, loss
         # erf bends what is a line in a column, for the sake of far values: the rows tell which is better.
         kinds = ("erf", "standard") if self.normalize == "auto" else (normalize,)
@@ -563,6 +563,12 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         models = [fit_logistic(table, *of_rows, n_features) for table in tables]
         best = min(range(len(kinds)), key=lambda number: models[number][1])
         return models[best][0], tables[best], kinds[best], "logistic" if of_rows[0].shape[1] == 1 else "softmax"
+
+    def _ends_logistic(self, data: Data, n_columns: int) -> bool:
+        """Whether the final linear model of so many columns is a logistic regression."""
+        automatic = self.loss == "auto" and is_auto(self.l2) and (self.training or _USUAL).recipe != "paper"
+        classes = data.loss.name == "squared_hinge" and data.target.codes is not None
+        return automatic and classes and data.X.shape[0] >= max(ROWS_FOR_LOGISTIC, 10 * n_columns)
 
     def _find_loss(self) -> Loss:
         automatic = isinstance(self.loss, str) and self.loss == "auto"

@@ -21,7 +21,7 @@ from tamiz.engines.linear import LinearModel
 #: Rounds of exchange, rows that they look at, and rows that are read at once.
 MOST_ROUNDS, MOST_ROWS, BLOCK = 30, 20_000, 100_000
 #: Rows of a logistic regression.
-MOST_LOGISTIC_ROWS = 200_000
+MOST_LOGISTIC_ROWS = 50_000
 #: Penalties of the refit, for columns with variance 1.
 PENALTIES = np.logspace(-1, 4, 26)
 

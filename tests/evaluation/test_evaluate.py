@@ -17,7 +17,7 @@ from tamiz.tables import TableEncoder
 
 X, y = (part[:120] for part in load_breast_cancer(return_X_y=True))
 X = StandardScaler().fit_transform(X)
-FRAME = pandas.DataFrame(X[:, :8], columns=list("abcdefgh"))
+FRAME = pandas.DataFrame(X[:, :8].copy(), columns=list("abcdefgh"))
 FRAME["colour"] = np.random.default_rng(0).choice(["red", "green", "blue"], 120)
 FRAME.loc[3, "a"] = np.nan
 

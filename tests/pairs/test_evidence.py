@@ -3,21 +3,13 @@
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.linear_model import LogisticRegression
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 
 from tamiz.pairs.basis import finer_functions, make_basis
 from tamiz.pairs.columns import read_columns
-from tamiz.pairs.target import (
-    Judge,
-    TailFit,
-    additive_residuals,
-    fit_tail,
-    log_beta_sf,
-    log_p_values,
-    permutation_variance,
-    read_target,
-    residuals_of,
-)
+from tamiz.pairs.evidence import Judge, TailFit, fit_tail, log_beta_sf, log_p_values, permutation_variance
+from tamiz.pairs.target import _fit_ridge, _monotone, additive_residuals, read_target, residuals_of
 
 
 def prepare(X, y, weights=None, **kwargs):
@@ -30,6 +22,16 @@ def test_classes_become_codes_and_weights_shares():
     assert target.classes.tolist() == ["a", "b"]
     assert target.values.tolist() == [1.0, 0.0, 1.0, 0.0]
     assert target.weights.tolist() == [0.25, 0.25, 0.5, 0.0]
+
+
+def test_ridge_and_monotone_fits_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    X, y, weights = rng.normal(size=(60, 4)), rng.normal(size=60), rng.random(60)
+    ridge = Ridge(alpha=1.0).fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(_fit_ridge(X, y, weights), ridge.predict(X), atol=1e-12)
+    ties = np.round(X[:, 0], 1)
+    monotone = IsotonicRegression(out_of_bounds="clip").fit_transform(ties, y + ties, sample_weight=weights)
+    np.testing.assert_allclose(_monotone(ties, y + ties, weights), monotone, atol=1e-12)
 
 
 @pytest.mark.parametrize("y", [np.arange(40) % 2, np.arange(40) % 3, np.random.default_rng(0).normal(size=40) ** 3])
@@ -45,9 +47,8 @@ def test_a_column_that_changes_the_spread_only_is_taken_out_of_the_spread():
     basis, target = prepare(X, random.normal(size=400) * (0.3 + X[:, 4] ** 2))
     tests = Judge(basis, target.weights)
     assert tests.columns(residuals_of(target).sizes()).argmin() == 4
-    residuals, rescaled, fitted = additive_residuals(tests, target, tests.columns(residuals_of(target)), 10)
+    residuals, _, fitted = additive_residuals(tests, target, tests.columns(residuals_of(target)), 10)
     assert fitted.size == 0
-    assert rescaled is None
     assert stats.spearmanr(residuals.scale, np.abs(X[:, 4])).statistic < -0.9  # noisy rows count less
     assert tests.columns(residuals.sizes())[4] > 0.2 * tests.columns(residuals_of(target).sizes())[4]
 
@@ -96,7 +97,7 @@ def test_many_pairs_in_parts_and_without_the_store_give_the_same(monkeypatch):
     one_by_one = Judge(basis, target.weights)
     log_p = [one_by_one.pairs(pair[None], residuals)[0][0] for pair in pairs]
     np.testing.assert_allclose(whole, log_p, rtol=1e-3, atol=1e-4)
-    monkeypatch.setattr("tamiz.pairs.target._CACHE_BYTES", 0)
+    monkeypatch.setattr("tamiz.pairs.evidence._CACHE_BYTES", 0)
     np.testing.assert_allclose(Judge(basis, target.weights).pairs(pairs, residuals)[0], whole, rtol=1e-5)
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from tamiz import find_pairs
+from tamiz import E2EFSClassifier, Training, find_pairs
 from tamiz.pairs import search
 from tamiz.pairs.search import screening_scores
 from tamiz.paper import generators, load_dataset
@@ -29,6 +29,24 @@ def test_true_columns_come_first(problem, n_features):
     assert truth.share_found(found.ranking[:n_true]) == 1.0
     assert set(truth.informative) <= set(found.significant_columns())
     assert np.delete(found.scores, truth.informative).max() < 3
+
+
+def test_the_same_rows_are_screened_once(monkeypatch):
+    """Three folds and the table, whatever the number of M; another target is another search."""
+    calls, search_full = [], search._search_full
+    monkeypatch.setattr(search, "_search_full", lambda *args, **kw: calls.append(1) or search_full(*args, **kw))
+    X = np.random.default_rng(5).normal(size=(90, 30))
+    y = np.abs(X[:, 3]) > 0.7
+    model = E2EFSClassifier("auto", network="pairs", cv=3, training=Training(ramp_steps=300), random_state=0).fit(X, y)
+    assert (len(calls), len(model.cv_results_["n_features"])) == (4, 9)
+    targets = np.where(y, 1.0, -1.0)[:, None]
+    first = screening_scores(X, targets, is_classification=True)
+    expected = first.copy()
+    first[:] = 0.0
+    np.testing.assert_array_equal(screening_scores(X, targets, is_classification=True), expected)
+    assert len(calls) == 5
+    assert not np.array_equal(screening_scores(X, -np.roll(targets, 1), is_classification=True), expected)
+    assert len(calls) == 6
 
 
 @pytest.mark.data

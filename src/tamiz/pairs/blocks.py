@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from tamiz._utils.compiling import njit
 from tamiz.pairs.basis import Basis, in_order
@@ -296,6 +296,9 @@ def search_block(
     return found
 
 
+_thread_pools = cache(ThreadpoolController)  # looking for the libraries takes longer than the search of a small table
+
+
 def search_all(
     blocks: list[Block],
     weights: np.ndarray,
@@ -333,7 +336,7 @@ def search_all(
     tasks = [(blocks[a], blocks[b]) for b in range(len(blocks)) for a in range(b + 1)]
 
     results = in_order(lambda task: search_block(task[0], task[1], weights, variance, records), tasks, n_threads)
-    with threadpool_limits(1, user_api="blas"):
+    with _thread_pools().limit(limits=1, user_api="blas"):
         for done, ((first, second), found) in enumerate(zip(tasks, results), 1):
             for record, (z, i, j, *best) in zip(records, found):
                 record.merge_pairs(z, i, j)

@@ -8,9 +8,9 @@ from math import comb
 from numbers import Integral
 from typing import Any
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
-from joblib import effective_n_jobs
 from scipy import special
 from sklearn.utils import check_random_state, check_scalar
 
@@ -19,17 +19,9 @@ from tamiz._utils.text import pick_name
 from tamiz.pairs.basis import make_basis
 from tamiz.pairs.blocks import Best, search_all, split
 from tamiz.pairs.columns import ColumnTable, members_of, read_columns
+from tamiz.pairs.evidence import Judge, TailFit, fit_tail
 from tamiz.pairs.result import Pair, PairSearch
-from tamiz.pairs.target import (
-    Judge,
-    PairTarget,
-    TailFit,
-    additive_residuals,
-    explains_more,
-    fit_tail,
-    read_target,
-    residuals_of,
-)
+from tamiz.pairs.target import PairTarget, additive_residuals, explains_more, read_target, residuals_of
 
 # Fewer rows than these cannot tell a pair from chance.
 MIN_SAMPLES = 20
@@ -188,7 +180,7 @@ def _search_full(
     progress: Progress = lambda share, what: None,
 ) -> Evidence:
     """Search all pairs; "auto" begins with 20 permutations and goes on to 100 while the strongest pair is in doubt."""
-    n_threads = effective_n_jobs(-1 if n_jobs is None else n_jobs)
+    n_threads = joblib.effective_n_jobs(-1 if n_jobs is None else n_jobs)
     basis = make_basis(table, target.weights, degree=degree, n_threads=n_threads)
     judge, alone = Judge(basis, target.weights), residuals_of(target)
     found = Evidence(judge.columns(alone), basis.degrees)
@@ -199,7 +191,7 @@ def _search_full(
         orders = np.stack([random.permutation(len(target.values)) for _ in range(count)])
         smallest_alone = [judge.columns(alone, orders[start : start + 25]) for start in range(0, count, 25)]
         found.marginal_tail = fit_tail(np.concatenate(smallest_alone), found.n_usable)
-    residuals, rescaled, found.fitted = additive_residuals(judge, target, found.marginal_log_p, basis.n_columns)
+    residuals, rescale, found.fitted = additive_residuals(judge, target, found.marginal_log_p, basis.n_columns)
     n_tests = found.n_tests
     if n_tests == 0:
         return found
@@ -229,9 +221,10 @@ def _search_full(
                 wanted += 20
     tail = found.pair_tail = fit_tail(np.array(smallest), n_tests)
     found.is_scale = np.zeros(len(log_p), dtype=bool)
-    if rescaled is not None:
+    strong = np.flatnonzero(tail.log_corrected(log_p) < np.log(0.05))
+    if found.fitted.size > 1 and strong.size:
         # Columns may only seem to act together because effects add up on another scale.
-        strong = np.flatnonzero(tail.log_corrected(log_p) < np.log(0.05))
+        rescaled = rescale()
         on_best_scale = np.maximum(log_p[strong], judge.pairs(found.pairs[strong], rescaled)[0])
         for place, other in zip(strong, on_best_scale):
             first, second = map(basis.of_column, found.pairs[place])
@@ -283,7 +276,7 @@ def _search_sketch(
 
     The rows are those with the largest residuals; their number falls with the square of the number of columns.
     """
-    n_threads = effective_n_jobs(-1 if n_jobs is None else n_jobs)
+    n_threads = joblib.effective_n_jobs(-1 if n_jobs is None else n_jobs)
     marginal, degrees = np.zeros(table.n_columns), np.zeros(table.n_columns, dtype=np.int64)
     alone = residuals_of(target)
     for start in range(0, table.n_columns, 1024):
@@ -379,6 +372,12 @@ def _to_result(found: Evidence, table: ColumnTable, target: PairTarget, method: 
     )
 
 
+#: Scores of the last searches by the content of their arguments: fits for several M, and networks that are compared, screen
+#: the same rows.
+_RECENT: dict[str | None, np.ndarray] = {}
+_MOST_RECENT = 16
+
+
 def screening_scores(
     X: Any,
     targets: np.ndarray,
@@ -428,6 +427,9 @@ def screening_scores(
     n_samples, n_columns = X.shape
     weights = np.ones(n_samples) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     weights = weights / weights.sum()
+    key = joblib.hash((X, targets, weights, groups, is_classification, seed))
+    if (known := _RECENT.get(key)) is not None:
+        return known.copy()
     members = members_of(np.arange(n_columns) if groups is None else np.asarray(groups))
     values = sp.csc_array(X) if sp.issparse(X) else X
     table = ColumnTable(values, [str(i) for i in range(len(members))], members, np.zeros(n_columns, dtype=bool))
@@ -445,6 +447,9 @@ def screening_scores(
             np.maximum.at(own, side, of_pairs)
         own[evidence.degrees == 0] = -np.inf
         scores = np.maximum(scores, own - np.log(len(parts)))
+    _RECENT[key] = scores.copy()
+    while len(_RECENT) > _MOST_RECENT:
+        _RECENT.pop(next(iter(_RECENT)), None)
     return scores
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
@@ -248,6 +249,37 @@ def test_the_simplest_network_that_does_as_well(three_true):
     reasons = E2EFSClassifier(2, **curves).fit(X, many).selection_.choices["network"]["reasons"]
     assert reasons["pairs"] == reasons["pair search"] == "not tried: 5 outputs"
     assert "mlp" not in reasons  # fewer than 500 rows, but the only one that sees products of so many outputs
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_linear_network_is_fitted_once_where_nothing_speaks_against_it(monkeypatch, three_true, weighted):
+    """The fit whose residuals were looked at is the result, with all that a fit of the linear network has."""
+    X, y = pd.DataFrame(three_true[0]).add_prefix("c"), three_true[1]
+    weights = np.arange(len(y)) % 3 if weighted else None
+    plain = E2EFSClassifier(3, drop=["c0"], **QUICK).fit(X, y, weights)
+    calls, run = [], E2EFSClassifier._run
+    monkeypatch.setattr(E2EFSClassifier, "_run", lambda self, *args, **kw: calls.append(1) or run(self, *args, **kw))
+    auto = E2EFSClassifier(3, network="auto", drop=["c0"], **QUICK).fit(X, y, weights)
+    assert (len(calls), auto.network_, auto.selection_.choices["network"]["chosen"]) == (1, "linear", "linear")
+    assert {name for name in vars(auto) if name.endswith("_")} == {name for name in vars(plain) if name.endswith("_")}
+    np.testing.assert_array_equal(auto.predict_proba(X), plain.predict_proba(X))
+    np.testing.assert_array_equal(auto.ranking_, plain.ranking_)
+    np.testing.assert_array_equal(auto.feature_names_in_, plain.feature_names_in_)
+
+
+def test_few_rows_try_no_network_beyond_one_that_is_better_by_a_standard_error():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 8))
+    choice = E2EFSClassifier(2, network="auto", **QUICK).fit(X, X[:, 2] * X[:, 5] > 0).selection_.choices["network"]
+    assert (choice["chosen"], choice["reasons"]["pairs"]) == (
+        "pair search",
+        "not tried: pair search was better than linear",
+    )
+    curve = E2EFSClassifier(1, network="auto", **QUICK).fit(X, np.abs(X[:, 2]) > 0.7).selection_.choices["network"]
+    assert (curve["chosen"], curve["reasons"]["pair search"]) == (
+        "additive",
+        "not tried: additive was better than linear",
+    )
 
 
 def test_evidence_of_curves_and_products():

@@ -71,8 +71,7 @@ _USUAL = Training()
 class Data:
     """The checked rows of a fit: what does not depend on M, shared by the fits of a path."""
 
-    X: Any
-    """The table without missing values, indicators behind the columns of the user."""
+    X: Any  # the table without missing values, indicators behind the columns of the user
     n_features: int
     feature_names: np.ndarray | None
     target: EncodedTarget
@@ -80,8 +79,7 @@ class Data:
     loss: Loss
     missing: MissingValues | None
     normalize: str | None
-    statistics_weight: np.ndarray
-    """Weights of the rows in mean and deviation of the columns."""
+    statistics_weight: np.ndarray  # weights of the rows in mean and deviation of the columns
 
     @cached_property
     def table(self) -> ScaledTable:
@@ -97,12 +95,11 @@ class Plan:
     problem: Problem
     rule: Rule
     schedule: Schedule
-    closed_form: bool
-    """Whether columns are exchanged after the selection and the model is a ridge regression on those kept."""
-    gates: Gates | None
-    """How the columns of the user relate to the features of the engine; None: each column is a feature."""
-    group_names: np.ndarray | None
-    """Names of the groups, if groups were given."""
+    closed_form: (
+        bool  # whether columns are exchanged after the selection and the model is a ridge regression on those kept
+    )
+    gates: Gates | None  # how columns of the user relate to features of the engine; None: each column is a feature
+    group_names: np.ndarray | None  # names of the groups, if groups were given
 
 
 def seed_of(random_state: Any) -> int:
@@ -256,10 +253,13 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
                     with fit_task(self, whole, "choose"):
                         chosen = choose(settings, Rows(X, y, **of_rows), settings._possible_counts(data), seed)
                     settings = clone(settings).set_params(**chosen.parameters)
-                plan = settings._plan(data)
                 with fit_task(self, whole, "train", N_PARTS) as task:
-                    fit = settings._run(plan, data.loss, seed, task=task)
-                self._store(data, plan, fit, chosen)
+                    if chosen is not None and chosen.fitted is not None:
+                        found = {name: value for name, value in vars(chosen.fitted).items() if name.endswith("_")}
+                        self.__dict__.update(found, selection_=replace(found["selection_"], choices=chosen.records()))
+                    else:
+                        plan = settings._plan(data)
+                        self._store(data, plan, settings._run(plan, data.loss, seed, task=task), chosen)
         if names is not None:
             self.selection_ = self.selection_.with_names(names)
         return self

@@ -277,6 +277,7 @@ class Choices:
 
     parameters: dict[str, Any] = field(default_factory=dict)
     choices: dict[str, Choice] = field(default_factory=dict)
+    fitted: Any = None  # the estimator, where it was fitted on all rows with these parameters already
 
     def records(self) -> dict[str, dict[str, Any]]:
         """List the choices as plain values, for ``Selection.choices``."""
@@ -421,18 +422,19 @@ def find_evidence(values: Any, residuals: np.ndarray, seed: int, *, equal_varian
     return float(found[0]), float(found[1])
 
 
-def choose_network(base: Any, rows: Rows, splits: Sequence[Split], watch: Watch) -> Choice:
+def choose_network(base: Any, rows: Rows, splits: Sequence[Split], watch: Watch) -> tuple[Choice, Any]:
     """Choose the simplest network that no other beats clearly on rows that were held out, row by row.
 
     The residuals of the simplest network say which others are tried, on two of the folds. The second is read by those that were
-    better than all simpler ones on the first, unless that was clear already.
+    better than all simpler ones on the first, unless that was clear already. With few rows no other is tried on a fold once one
+    that sees what the residuals show was better by a standard error. Returns also the simplest, fitted on all rows.
     """
     names, splits = list(AUTOMATIC_NETWORKS), splits[-NETWORK_FOLDS:]
     watch.start("network", 1 + len(names) * len(splits))
     X, y, weight = rows.take(rows.used)[:3]
     simplest = clone(base).set_params(network=AUTOMATIC_NETWORKS[names[0]])
     data = simplest.prepare(X, y, weight)
-    simplest = simplest.fit_prepared(data, progress=watch)
+    simplest, few = simplest.fit_prepared(data, progress=watch), len(y) < DENSE_ROWS
     watch(done=1)
     truth, n_outputs = data.target.values, data.loss.decision(data.target.values[:1]).shape[1]
     if numeric := base._task == "regression":
@@ -450,7 +452,7 @@ def choose_network(base: Any, rows: Rows, splits: Sequence[Split], watch: Watch)
             reasons[name] = "not tried: no sign of columns that act together"
         elif not is_dense and n_outputs > PAIR_OUTPUTS:
             reasons[name] = f"not tried: {n_outputs} outputs"
-        elif is_dense and n_outputs <= PAIR_OUTPUTS and len(y) < DENSE_ROWS:
+        elif is_dense and n_outputs <= PAIR_OUTPUTS and few:
             reasons[name] = f"not tried: fewer than {DENSE_ROWS} rows"
     running, folds = [place for place, name in enumerate(names) if name not in reasons], list[np.ndarray]()
     # A network that fails on a fold says so by its score; its warnings would only repeat that. The lock is there because the
@@ -462,11 +464,16 @@ def choose_network(base: Any, rows: Rows, splits: Sequence[Split], watch: Watch)
                 break
             folds.append(np.full((len(names), len(test)), np.nan))
             X, y = rows.take(test)[:2]
-            best, better = -math.inf, list[int]()
+            best, better, is_enough = -math.inf, list[int](), False
             for place in running:
+                if is_enough:
+                    reasons[names[place]] = f"not tried: {names[better[-1]]} was better than {names[0]}"
+                    continue
                 model = clone(base).set_params(network=AUTOMATIC_NETWORKS[names[place]])
                 try:
-                    model = model.fit_prepared(model.prepare(*rows.take(train)[:3]), progress=watch)
+                    if place == 0 or sp.issparse(X):  # networks differ in whether they make a sparse table dense
+                        data = model.prepare(*rows.take(train)[:3])
+                    model = model.fit_prepared(data, progress=watch)
                 except (MemoryError, ValueError) as error:
                     if place == 0:
                         raise
@@ -479,6 +486,8 @@ def choose_network(base: Any, rows: Rows, splits: Sequence[Split], watch: Watch)
                     best, better = mean, [*better, place]
                 else:
                     reasons[names[place]] = "no better than simpler ones"
+                if few and (names[place] == "pair search" or products < LEAST_EVIDENCE):
+                    is_enough = choose_guarded(np.hstack(folds), NETWORK_LIMIT) > 0
             running = better
     folds = folds or [np.full((len(names), 1), np.nan)]
     # Of numbers, rows score minus their squared error in units of the variance: R2 - 1.
@@ -486,7 +495,7 @@ def choose_network(base: Any, rows: Rows, splits: Sequence[Split], watch: Watch)
     scoring = "balanced_accuracy" if has_classes(rows.y, base._task) else "r2" if numeric else "accuracy"
     is_strong = max(curves, products) > STRONG_EVIDENCE
     position = choose_guarded(np.hstack(folds), NETWORK_LIMIT, 0.0 if is_strong else None)
-    return Choice(names, by_fold, position, "guarded", scoring, reasons)
+    return Choice(names, by_fold, position, "guarded", scoring, reasons), simplest
 
 
 def choose(
@@ -515,8 +524,10 @@ def choose(
         base.set_params(n_features_to_select=values[len(values) // 2])
     if is_auto(base.network):
         splits = inner_folds(rows, base._task, base.cv, seed, "network='auto'")
-        choice = chosen.choices["network"] = choose_network(base, rows, splits, watch)
-        chosen.parameters["network"] = AUTOMATIC_NETWORKS[choice.chosen]
+        choice, simplest = choose_network(base, rows, splits, watch)
+        chosen.choices["network"], chosen.parameters["network"] = choice, AUTOMATIC_NETWORKS[choice.chosen]
+        if choice.position == 0 and values is None:
+            chosen.fitted = simplest
     if automatic:
         assert values is not None
         base.set_params(**chosen.parameters)
@@ -537,10 +548,6 @@ def cv_results(choice: Choice) -> dict[str, np.ndarray]:
     >>> sorted(found), found["n_features"].tolist()
     (['mean_test_score', 'n_features', 'split0_test_score', 'split1_test_score', 'std_test_score'], [1, 2])
     """
+    found = {"mean_test_score": choice.scores.mean(axis=1), "std_test_score": choice.scores.std(axis=1)}
     splits = {f"split{number}_test_score": scores for number, scores in enumerate(choice.scores.T)}
-    return {
-        "n_features": np.array(choice.candidates),
-        "mean_test_score": choice.scores.mean(axis=1),
-        "std_test_score": choice.scores.std(axis=1),
-        **splits,
-    }
+    return {"n_features": np.array(choice.candidates), **found, **splits}

@@ -46,7 +46,7 @@ TABLES = (
         "gisette_genuine_168rows",
         "orl",
     ),
-    *("warppie10p", "coil20", "madelon", "gina_rebuilt", "pcmac"),
+    *("warppie10p", "coil20", "madelon", "gina_rebuilt", "pcmac", "dexter"),
 )
 OURS = ("tamiz linear", "tamiz auto")
 PEERS = ("lasso", "mrmr", "random-forest", "F test", "abess", "fastcan")

@@ -665,7 +665,7 @@ def _signed_weights(model: Any, y: np.ndarray) -> list[float] | None:
     """Compute one weight for each kept column of the matrix: signed for one output, its size over several."""
     if not hasattr(model, "coef_"):  # no linear model
         return None
-    weights = model.coef_[:, : model.selection_.n_features_to_select].astype(np.float64)
+    weights = model.coef_[:, model.selection_.indices].astype(np.float64)
     if y.ndim > 1:
         weights = weights / y.std(axis=0)[:, None]
     elif len(weights) == 2:

@@ -526,7 +526,7 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         )
         self.model_ = model
         if isinstance(model, LinearModel):
-            self.coef_, self.intercept_ = model.coef, model.intercept
+            self.intercept_ = model.intercept
         self.ranking_, self.gamma_, self.n_iter_ = ranking, support.astype(np.float32), record.n_steps
         n_units = indices.size if gates is None or plan.group_names is None else np.unique(gates.group[indices]).size
         self.n_features_to_select_ = n_units
@@ -676,6 +676,16 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         check_is_fitted(self)
         assert self.selection_.contribution is not None
         return self.selection_.contribution
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights of the normalised columns, 0 for those not selected (linear network only)."""
+        model, indices = self.model_, self.selection_.indices
+        if not isinstance(model, LinearModel):
+            raise AttributeError(f"the network {self.network_!r} has no coef_; see feature_importances_")
+        found = np.zeros((len(model.coef), self.selection_.n_features), dtype=model.coef.dtype)
+        found[:, indices] = model.coef[:, : indices.size]  # weights of missing indicators follow
+        return found
 
     @property
     def pairs_(self) -> list[PairEffect]:

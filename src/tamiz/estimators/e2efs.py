@@ -118,8 +118,8 @@ class E2EFSClassifier(ClassifierMixin, BaseE2EFS):
     model_ : object
         The trained model, which reads the M selected columns after their normalisation; ``model_.scores``. Of the additive
         and of the pair network ``model_.effects(i)`` is the curve of the i-th selected column.
-    coef_ : ndarray, shape (n_outputs, n_features_to_select_)
-        Weights of the selected columns, in the order of the columns, *after they were normalised* (linear network only).
+    coef_ : ndarray, shape (n_outputs, n_features_in_)
+        Weights of the columns *after they were normalised*, 0 for those not selected (linear network only).
     intercept_ : ndarray, shape (n_outputs,)
         Constant terms (linear network only).
     pairs_ : list of PairEffect
@@ -292,9 +292,9 @@ class E2EFSRegressor(RegressorMixin, BaseE2EFS):
     ----------
     one_dimensional_ : bool
         Whether the target was a vector.
-    coef_ : ndarray, shape (n_outputs, n_features_to_select_)
-        Weights of the selected columns, in the order of the columns, *after they were normalised*, for y in its own
-        units (linear network only).
+    coef_ : ndarray, shape (n_outputs, n_features_in_)
+        Weights of the columns *after they were normalised*, for y in its own units; 0 for those not selected (linear network
+        only).
 
     Examples
     --------

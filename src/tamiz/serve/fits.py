@@ -299,12 +299,11 @@ def describe_fit(data: TargetData, request: FitRequest, columns: Columns, fitted
     contribution = columns.selection.contribution
     sizes = np.zeros(len(columns)) if contribution is None else columns.of_features(contribution)
     weights = np.atleast_2d(fitted.coef_) if hasattr(fitted, "coef_") else np.zeros((0, 0))
-    place = {int(feature): i for i, feature in enumerate(columns.selection.indices)}
     kept = []
     for column in columns.kept[:MOST_LISTED].tolist():
         direction, features = "", columns.members[column]
         if len(weights) == 1 and len(features) == 1 and len(data.classes) <= 2:
-            up = int(weights[0, place[int(features[0])]] > 0)
+            up = int(weights[0, int(features[0])] > 0)
             toward = data.classes[up] if data.classes else f"{('less', 'more')[up]} {data.target}"
             direction = f"higher → {toward}"
         name = columns.names[column]
@@ -326,6 +325,10 @@ def python_code(table: LiveTable, request: FitRequest) -> str:
     """Write a script that selects the same columns from the same file and writes the report."""
     options: dict[str, Any] = {"k": request.n_features_to_select, "network": request.network}
     options |= {"keep": list(request.keep) or None, "drop": list(request.drop) or None, **table.options}
+def _alerts(data: TargetData) -> list[str]:
+    return [alert.message.replace("`", "") for alert in (*(data.leaks or ()), *data.alerts)]
+
+
     if not table.has_target:
         options = {"target": request.target or table.target, **options}
     listed = [repr(table.name), *(f"{name}={value!r}" for name, value in options.items() if value is not None)]

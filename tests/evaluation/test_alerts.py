@@ -99,3 +99,40 @@ def test_a_number_that_nearly_is_the_target_is_a_leak():
     X[:, 4] = np.exp(y / 2)  # in another unit
     study = select(X, y, 2, permutations=0)
     assert [alert.columns for alert in study.alerts if alert.kind == "leak"] == [("x4",)]
+
+
+def test_a_leak_is_told_although_rare_classes_are_not_predicted():
+    generator = np.random.default_rng(0)
+    y = np.resize(["left", "stayed"], 300).astype(object)
+    frame = pandas.DataFrame(generator.normal(size=(300, 4)), columns=list("abcd"))
+    frame["tickets"] = np.where(y == "left", generator.integers(1, 9, 300), 0)
+    y[:4] = "moved"
+    study = select(frame, y.astype(str), 1, network="linear", permutations=0)
+    assert study.score.value < 0.8  # the rare class is not found
+    assert (study.alerts[0].kind, study.alerts[0].columns) == ("leak", ("tickets",))  # first of all
+    assert "Class 'moved' of the target has 4 rows" in study.alerts[1].message
+
+
+def test_near_copies_of_columns_are_named_with_the_exact_ones():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(200, 5))
+    X = np.column_stack([X, 2 - X[:, 0], X[:, 0] + 0.03 * X[:, 1], X[:, 3] + 0.03 * X[:, 1], X[:, 4] + 0.3 * X[:, 1]])
+    found = find_row_alerts(Rows(X, np.zeros(200)))
+    assert [(alert.kind, alert.columns) for alert in found] == [
+        ("copy", ("x0", "x5", "x6")),
+        ("near copy", ("x3", "x7")),
+    ]
+    assert "are copies, up to their unit, or nearly: keep one." in found[0].message
+    assert "are nearly copies (correlation above 0.995): leave one out." in found[1].message
+    many = np.column_stack([X[:, :6], generator.normal(size=(200, 1000))])  # there the exact ones only
+    assert [alert.columns for alert in find_row_alerts(Rows(many, np.zeros(200)))] == [("x0", "x5")]
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.05])
+def test_a_tenth_of_rows_that_nearly_repeat_is_found_behind_a_running_number(noise):
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(300, 12))
+    X = np.vstack([X, X[:30] + noise * generator.normal(size=(30, 12))])
+    found = find_row_alerts(Rows(np.column_stack([X, np.arange(330)]), np.zeros(330)))
+    assert kinds(found) == ["near-repeated rows", "identifier"]
+    assert found[0].message.startswith("18% of the rows nearly repeat another")

@@ -179,6 +179,19 @@ def test_folds_are_fewer_for_a_rare_class_and_none_for_a_single_row(tmp_path, n_
     assert len(LiveTable(path).with_target("ill").folds) == n_folds
 
 
+def test_leaks_and_rare_classes_are_told(tmp_path):
+    generator = np.random.default_rng(0)
+    y = np.resize(["left", "stayed"], 120)
+    frame = pd.DataFrame({"a": generator.normal(size=120), "tickets": np.where(y == "left", 3.0, 0.0), "fee": "€ 3"})
+    frame.loc[::3, "fee"] = "€ 4.50"
+    frame.assign(status=[*["moved"] * 4, *y[4:]]).to_csv(tmp_path / "left.csv", index=False)
+    data = LiveTable(tmp_path / "left.csv").with_target("status")
+    parts = dict(answer(data, FitRequest(1, "status"))[0])
+    assert [text.split(" alone")[0] for text in parts["score"]["alerts"][:1]] == ["Column 'tickets'"]
+    assert "Class 'moved' of the target has 4 rows" in parts["fit"]["alerts"][0]
+    assert not any("`" in text for text in parts["score"]["alerts"])
+
+
 def test_old_tables_go_first_and_their_files_with_them(small_file):
     tables = LiveTables()
     try:

@@ -19,12 +19,15 @@ from tamiz.tables.columns import Alert, is_running_number
 _LEAST_ROWS = 20
 #: A smaller share of rows that are copies changes no score that one could see.
 _LEAST_SHARE_OF_COPIES = 0.01
-#: Rows that nearly repeat another are told of from this share on: in few dimensions rows lie unevenly, and a third may seem so.
-_LEAST_SHARE_OF_NEAR_COPIES = 0.4
+#: Rows that nearly repeat another are told of from this share on; where they are merely nearer than expected, from the second
+#: on: in few dimensions rows lie unevenly, and a third may seem so.
+_LEAST_SHARE_OF_NEAR_COPIES, _LEAST_SHARE_OF_NEAR_ROWS = 0.05, 0.4
 #: A class of fewer rows is rare; a column with a higher score on held-out rows is suspected to be a leak.
 _FEW_ROWS, _LEAK = 10, 0.95
-#: More pairs of copied columns are one alert.
-_MOST_PAIRS = 5
+#: Correlation of columns that are nearly copies; sought among so many columns, in so many rows.
+_NEAR_COPY, _MOST_COMPARED = 0.995, (2000, 1000)
+#: More sets of copied columns are one alert.
+_MOST_SETS = 5
 #: Cells that are looked at; of larger tables the first rows.
 _MOST_CELLS = 20_000_000
 _CELLS_AT_ONCE = 4_000_000
@@ -81,32 +84,66 @@ def find_identifiers(X: Any) -> dict[int, str]:
     return found
 
 
-def find_column_copies(X: Any) -> list[tuple[int, int]]:
-    """Find pairs of columns that are copies of each other, up to unit and sign.
+def find_column_copies(X: Any) -> list[tuple[int, int, bool]]:
+    """Find pairs of columns that are copies of each other, up to unit and sign, or nearly; tell which are exact.
 
-    Copies have the same projection on a random direction, so that only neighbours in the order of projections are compared.
+    Copies have the same projection on a random direction, so that of many columns only neighbours in the order of projections
+    are compared; near copies are not sought there.
 
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(30, 4))
-    >>> find_column_copies(np.column_stack([X, 5 - 2 * X[:, 1]]))
-    [(1, 4)]
+    >>> find_column_copies(np.column_stack([X, 5 - 2 * X[:, 1], X[:, 2] + 0.01 * X[:, 3]]))
+    [(1, 4, True), (2, 5, False)]
     """
     if sp.issparse(X) or X.shape[0] < _LEAST_ROWS:
         return []
     Z = np.nan_to_num(np.asarray(X, dtype=np.float64))
     Z = Z - Z.mean(axis=0)
     Z /= np.maximum(np.linalg.norm(Z, axis=0), 1e-300)
-    projected = np.abs(np.random.default_rng(0).normal(size=Z.shape[0]) @ Z)
-    order = np.argsort(projected, kind="stable")
-    near = np.flatnonzero((np.diff(projected[order]) < 1e-5) & (projected[order][1:] > 0))
-    pairs = np.sort(np.column_stack([order[near], order[near + 1]]), axis=1)
-    same = [abs(Z[:, i] @ Z[:, j]) > 1 - 1e-6 for i, j in pairs]
-    return sorted(map(tuple, pairs[same].tolist()))
+    least = _NEAR_COPY if Z.shape[1] <= _MOST_COMPARED[1] else 1 - 1e-6
+    if least == _NEAR_COPY:
+        some = Z[: _MOST_COMPARED[0]]
+        some = some / np.maximum(np.linalg.norm(some, axis=0), 1e-300)
+        pairs = np.argwhere(np.triu(np.abs(some.T @ some) > _NEAR_COPY, 1))
+    else:
+        projected = np.abs(np.random.default_rng(0).normal(size=Z.shape[0]) @ Z)
+        order = np.argsort(projected, kind="stable")
+        near = np.flatnonzero((np.diff(projected[order]) < 1e-5) & (projected[order][1:] > 0))
+        pairs = np.sort(np.column_stack([order[near], order[near + 1]]), axis=1)
+    alike = [(i, j, abs(float(Z[:, i] @ Z[:, j]))) for i, j in pairs.tolist()]
+    return sorted((i, j, r > 1 - 1e-6) for i, j, r in alike if r > least)
+
+
+def _find_copy_alerts(rows: Rows, X: Any) -> list[Alert]:
+    """Name each set of columns that are copies or nearly so; columns of several levels are not compared."""
+    single = np.bincount(rows.columns, minlength=len(rows.names)) == 1
+    first, exact = np.arange(single.size), np.zeros(single.size, dtype=bool)
+    near = exact.copy()
+    for i, j, same in find_column_copies(X):
+        i, j = rows.columns[[i, j]]
+        if single[i] and single[j]:
+            first[first == first[j]] = first[i]
+            (exact if same else near)[i] = True
+    found = []
+    for column in np.flatnonzero(np.bincount(first) > 1):
+        alike = first == column
+        names, kind = tuple(rows.names[k] for k in np.flatnonzero(alike)), "copy" if exact[alike].any() else "near copy"
+        words = "copies, up to their unit" if kind == "copy" else f"nearly copies (correlation above {_NEAR_COPY})"
+        words += ", or nearly" if kind == "copy" and near[alike].any() else ""
+        do = "leave one out" if len(names) == 2 else "keep one"
+        found.append(Alert(kind, names, f"Columns {list_some(names)} are {words}: {do}."))
+    if len(found) <= _MOST_SETS:
+        return found
+    names = tuple(name for alert in found for name in alert.columns)
+    message = (
+        f"{len(found):,} sets of columns are copies, up to their unit, or nearly: {list_some(names)}. Keep one of each."
+    )
+    return [Alert("copy", names, message)]
 
 
 def find_row_alerts(rows: Rows) -> list[Alert]:
-    """Find copies of rows and of columns, and columns that look like running numbers or identifiers.
+    """Find copies and near copies of rows and of columns, and columns that look like running numbers or identifiers.
 
     Parameters
     ----------
@@ -133,26 +170,14 @@ def find_row_alerts(rows: Rows) -> list[Alert]:
         )
         found.append(Alert("repeated rows", (), message))
     elif rows.groups is None and rows.time is None:
-        share = share_of_near_copies(part.X)
+        share = share_of_near_copies(part.X[:, measured] if identifiers else part.X)
         if share >= _LEAST_SHARE_OF_NEAR_COPIES:
             message = (
                 f"{share:.0%} of the rows nearly repeat another row, as those of one patient or machine do. In the training and "
                 "the test part of a fold they make the score too good: keep them together with groups, or name the time."
             )
             found.append(Alert("near-repeated rows", (), message))
-    single = np.bincount(rows.columns, minlength=len(rows.names)) == 1
-    copied = [rows.columns[list(pair)] for pair in find_column_copies(part.X)]
-    pairs = [(rows.names[i], rows.names[j]) for i, j in copied if single[i] and single[j]]
-    if len(pairs) > _MOST_PAIRS:
-        names = tuple(dict.fromkeys(name for pair in pairs for name in pair))
-        message = (
-            f"{len(pairs):,} pairs of columns are copies, up to their unit: {list_some(names)}. Leave one of each out."
-        )
-        found.append(Alert("copy", names, message))
-        pairs = []
-    for one, other in pairs:
-        message = f"Columns {quote(one)} and {quote(other)} are copies, up to their unit: leave one out."
-        found.append(Alert("copy", (one, other), message))
+    found += _find_copy_alerts(rows, part.X)
     for kind in ("a running number", "an identifier"):
         names = tuple(rows.names[rows.columns[j]] for j, its in identifiers.items() if its == kind)
         if names:
@@ -170,7 +195,7 @@ def find_target_alerts(rows: Rows, task: str) -> list[Alert]:
     >>> find_target_alerts(Rows(np.zeros((30, 1)), np.arange(30.0)), "regression")[0].kind
     'running target'
     >>> find_target_alerts(Rows(np.zeros((30, 1)), np.arange(30) < 4), "classification")[0].message
-    "Class 'True' of the target has 4 rows: its scores rest on few rows, see the interval."
+    "Class 'True' of the target has 4 rows, too few for a score to trust: join it with another, or leave its rows out."
     """
     y = rows.y[rows.used]
     if y.ndim > 1:
@@ -181,20 +206,24 @@ def find_target_alerts(rows: Rows, task: str) -> list[Alert]:
         if not is_running_number(y) or "running target" in kinds:  # the table itself may have said so
             return []
         return [Alert("running target", (), message)]
-    labels, counts = np.unique(y, return_counts=True)
-    rare = [(label, count) for label, count in zip(labels, counts, strict=True) if count < _FEW_ROWS]
+    rare = [(label, count) for label, count in zip(*np.unique(y, return_counts=True), strict=True) if count < _FEW_ROWS]
     if not rare:
         return []
+    advice = "too few for a score to trust: join {0} with another, or leave {1} rows out."
     if len(rare) == 1:
-        message = f"Class {quote(rare[0][0])} of the target has {rare[0][1]} rows: its scores rest on few rows, see the interval."
+        message = f"Class {quote(rare[0][0])} of the target has {rare[0][1]} rows, {advice.format('it', 'its')}"
     else:
-        message = f"{len(rare)} classes of the target have fewer than {_FEW_ROWS} rows each: {list_some([r[0] for r in rare])}."
+        labels = list_some([label for label, _ in rare])
+        message = (
+            f"Classes {labels} of the target have fewer than {_FEW_ROWS} rows each, {advice.format('each', 'their')}"
+        )
     return [Alert("rare class", (), message)]
 
 
 def share_of_near_copies(X: Any, seed: int = 0) -> float:
     """Estimate the share of rows that have a neighbour much nearer than rows drawn one by one would have.
 
+    Where fewer rows have one, only those are counted that repeat another with small changes.
     The distances to the 6th to 15th neighbour give the dimension of the rows (Levina and Bickel 2004), and with it the
     distance to the first that is expected. Of many rows, those are compared that a sample of 2,000 holds.
 
@@ -227,14 +256,16 @@ def share_of_near_copies(X: Any, seed: int = 0) -> float:
     logs = np.log(distances[fine, -1:] / distances[fine])
     dimension = 1 / max(float(logs[:, near:-1].mean()), 1e-9)
     expected = float(np.sum(1 / np.arange(1, far))) / dimension
-    # Three times the expected ratio is five deviations away.
-    return float(np.mean(logs[:, 0] > max(3 * expected, 0.5)))
+    # Three times the expected ratio is five deviations away; copies with small changes are farther still.
+    nearer, repeated = (float(np.mean(logs[:, 0] > max(n * expected, least))) for n, least in ((3, 0.5), (8, 2.5)))
+    return nearer if nearer >= _LEAST_SHARE_OF_NEAR_ROWS else repeated
 
 
 def find_leaks(evaluation: Evaluation, rows: Rows, X: Any) -> list[Alert]:
     """Find columns that alone predict the target nearly perfectly on held-out rows, as well as all columns together.
 
-    Columns whose ranks separate a class (or follow the numbers of the target) are judged by a small tree over the folds.
+    Columns whose ranks separate a class (or follow the numbers of the target) are judged by a small tree over the folds. Rows
+    of rare classes are left out: no column predicts these.
 
     Parameters
     ----------
@@ -250,7 +281,13 @@ def find_leaks(evaluation: Evaluation, rows: Rows, X: Any) -> list[Alert]:
 
     if sp.issparse(X) or np.ndim(rows.y) > 1 or rows.used.size < _LEAST_ROWS:
         return []
-    y, classes = rows.y[rows.used], evaluation.task == "classification"
+    used, classes = rows.used, evaluation.task == "classification"
+    if classes:
+        _, codes, counts = np.unique(rows.y[used], return_inverse=True, return_counts=True)
+        frequent = counts[codes] >= _FEW_ROWS
+        if not frequent.all() and np.count_nonzero(counts >= _FEW_ROWS) > 1:
+            used, X = used[frequent], X[frequent]
+    y = rows.y[used]
     targets = [y == label for label in np.unique(y)] if classes else [rankdata(y)]
     # Levels may tell together what none tells alone.
     suspects = set(np.flatnonzero(np.bincount(evaluation.units) > 1).tolist()) if classes else set()
@@ -268,7 +305,7 @@ def find_leaks(evaluation: Evaluation, rows: Rows, X: Any) -> list[Alert]:
                 found = np.abs(centred.T @ deviation) > 0.95 * np.maximum(spread, 1e-12)
             suspects.update(evaluation.units[start : start + step][found].tolist())
     place = np.full(rows.n_rows, -1)
-    place[rows.used] = np.arange(y.size)
+    place[used] = np.arange(y.size)
     metric = evaluation.metric
     if metric.response != "predict" or not metric.greater_is_better:
         metric = get_metric(None, evaluation.task)
@@ -277,6 +314,7 @@ def find_leaks(evaluation: Evaluation, rows: Rows, X: Any) -> list[Alert]:
     for unit in sorted(suspects):
         own, parts = np.nan_to_num(np.asarray(X[:, evaluation.units == unit], dtype=np.float64)), []
         for train, test in evaluation.splits[: evaluation.n_folds]:
+            train, test = train[place[train] >= 0], test[place[test] >= 0]
             tree: Any = DecisionTreeClassifier(max_depth=4, class_weight="balanced", random_state=0)
             tree = tree if classes else DecisionTreeRegressor(max_leaf_nodes=50, random_state=0)
             tree.fit(own[place[train]], rows.y[train])
@@ -365,11 +403,11 @@ def find_alerts(
     """
     rows = subject.rows
     found = [
-        *getattr(rows.source, "alerts", ()),
         *find_leaks(evaluation, rows, X),
         *find_row_alerts(rows),
         *find_target_alerts(rows, subject.task),
         *find_selection_alerts(evaluation, support, X, subject.units),
         *find_seed_alerts(subject.unit_names, support, again),
+        *getattr(rows.source, "alerts", ()),
     ]
     return tuple({(alert.kind, alert.columns): alert for alert in reversed(found)}.values())[::-1]

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from tamiz.estimators.networks import NETWORKS
+from tamiz.evaluation.alerts import find_leaks
 from tamiz.evaluation.cross_validation import cross_validate, curve_sizes
 from tamiz.evaluation.metrics import get_metric
 from tamiz.evaluation.subjects import Subject
@@ -276,8 +277,11 @@ def run_request(data: TargetData, request: FitRequest, job: LiveJob) -> None:
         details: dict[str, Any] = {"sizes": sizes, "n_random": 2, "n_kept": m, "seed": SEED, "progress": check}
         metric, n_folds = get_metric(None, data.task), len(data.folds)
         found = cross_validate(subject, data.folds, metric, n_folds=n_folds, **details)
+        if data.leaks is None:
+            data.leaks = find_leaks(found, data.rows, data.whole.X)
         job.emit(
             "score",
+            alerts=_alerts(data),
             metric=found.metric.name,
             score=found.score.value,
             shown=describe_score(found.score).partition("(")[2].rstrip(")"),
@@ -316,19 +320,19 @@ def describe_fit(data: TargetData, request: FitRequest, columns: Columns, fitted
         "next": [name for name in following if name not in request.drop][:N_NEXT],
         "task": data.task,
         "target": data.target,
-        "alerts": [alert.message for alert in data.alerts],
+        "alerts": _alerts(data),
         "notes": [note.replace("`", "") for note in data.notes],
     }
+
+
+def _alerts(data: TargetData) -> list[str]:
+    return [alert.message.replace("`", "") for alert in (*(data.leaks or ()), *data.alerts)]
 
 
 def python_code(table: LiveTable, request: FitRequest) -> str:
     """Write a script that selects the same columns from the same file and writes the report."""
     options: dict[str, Any] = {"k": request.n_features_to_select, "network": request.network}
     options |= {"keep": list(request.keep) or None, "drop": list(request.drop) or None, **table.options}
-def _alerts(data: TargetData) -> list[str]:
-    return [alert.message.replace("`", "") for alert in (*(data.leaks or ()), *data.alerts)]
-
-
     if not table.has_target:
         options = {"target": request.target or table.target, **options}
     listed = [repr(table.name), *(f"{name}={value!r}" for name, value in options.items() if value is not None)]

@@ -16,7 +16,7 @@ from uuid import uuid4
 import numpy as np
 
 from tamiz.errors import TableError, TamizError
-from tamiz.evaluation.alerts import find_row_alerts
+from tamiz.evaluation.alerts import find_row_alerts, find_target_alerts
 from tamiz.evaluation.cross_validation import split_folds
 from tamiz.tables import read_table
 from tamiz.tables.load import load_rows
@@ -101,7 +101,10 @@ class TargetData:
         if not self.rows.names:
             raise TableError("There is no column to select from.")
         self.encoder, self.whole = self.rows.whole()
-        self.alerts = [*getattr(self.rows.source, "alerts", ()), *find_row_alerts(self.rows)]
+        about_rows = [*find_row_alerts(self.rows), *find_target_alerts(self.rows, self.task)]
+        self.alerts = [*about_rows, *getattr(self.rows.source, "alerts", ())]
+        #: Columns that alone predict the target, found with the first scores.
+        self.leaks: list[Any] | None = None
         self.classes = [] if self.task == "regression" else [str(label) for label in np.unique(self.rows.y)]
         most = self.rows.used.size // 2
         if self.classes:

@@ -337,6 +337,7 @@
     $("kept").tBodies[0].replaceChildren(...rows);
     $("next").replaceChildren(...data.next.map((name) => make("li", {},
       make("button", {type: "button", "aria-label": `Force ${name} in`, onclick: () => force(name, "keep")}, name))));
+    $("next-title").hidden = !data.next.length;
     refocus(focused);
     $("notes").replaceChildren(...data.notes.map((note) => make("li", {}, note)));
     $("notes-part").hidden = !data.notes.length;
@@ -344,8 +345,7 @@
     if (data.m < mine.m && !wanted) state.m = data.m;  // there are no more columns
     if (Number($("m").max) !== data.columns) setSizes(data.columns); else showM();
     $("more").textContent = data.kept.length < data.m ? `The first ${data.kept.length} are listed; the report holds all.` : "";
-    $("alerts").replaceChildren(...data.alerts.map((alert) => make("li", {}, alert)));
-    $("alerts-part").hidden = !data.alerts.length;
+    showAlerts(data);
     $("score").textContent = "–";
     $("score-words").textContent = "";
     $("verdict").textContent = "";
@@ -366,7 +366,13 @@
 
   const number = (value, digits) => (value === null ? "–" : value.toFixed(digits));
 
+  function showAlerts(data) {
+    $("alerts").replaceChildren(...data.alerts.map((alert) => make("li", {}, alert)));
+    $("alerts-part").hidden = !data.alerts.length;
+  }
+
   function showScore(data) {
+    showAlerts(data);
     $("score").textContent = number(data.score, 3);
     const others = data.others.filter((one) => one[1] !== null).map(([name, value]) => `${name} ${number(value, 3)}`);
     const parts = [`${data.metric} on held-out rows${data.shown ? ` (${data.shown})` : ""}`, ...(data.chance === null ? [] : [`chance ${number(data.chance, 3)}`]), ...others];

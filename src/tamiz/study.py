@@ -443,6 +443,13 @@ def select(
             note(big.describe())
         rows, targets, task = load(source, note)
         seconds = {"reading": clock.perf_counter() - started}
+        if (
+            is_auto(network)
+            and task == "classification"
+            and np.unique(rows.y[rows.used], return_counts=True)[1].min() < 3
+        ):
+            network = model_options["network"] = "linear"
+            note("Network: linear, since a class has fewer than 3 rows, too few to choose another on inner folds.")
 
         started = clock.perf_counter()
         estimator = _make_estimator(rows, task, k, missing, random_state, model_options)

@@ -439,3 +439,28 @@ def test_several_targets_are_read_as_one_is(frame, write_csv):
     rows, names, _ = load_rows(write_csv(frame, sep=";", decimal=","), "height,8", reading={"decimal": ","})
     assert (names, "mass" in rows.names) == (["height", "mass"], False)
     np.testing.assert_allclose(rows.y, frame[["height", "mass"]].drop(3), rtol=1e-6)
+
+
+def test_a_class_of_two_rows_is_no_obstacle(tamiz, write_csv):
+    random = np.random.default_rng(0)
+    columns = {"a": random.normal(size=60), "b": random.normal(size=60), "y": ["rare"] * 2 + ["one", "two"] * 29}
+    write_csv(columns, "rare.csv")
+    result = tamiz("select rare.csv -t y -k 1 --permutations 0 --no-report")
+    assert "Network: linear, since a class has fewer than 3 rows" in result.words
+    assert "Folds: 2 instead of 5" in result.words
+    assert "Folds: 2 instead of 5" in tamiz("compare rare.csv -t y -k 1 -m fisher").words
+    assert "The folds chose" not in result.stdout
+
+
+def test_numbers_of_columns_that_the_folds_chose_are_told(tamiz, write_csv, tmp_path):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 8))
+    write_csv(
+        {**{f"x{j}": X[:, j] for j in range(8)}, "y": X[:, :4].sum(axis=1) + 2 * random.normal(size=60)}, "few.csv"
+    )
+    result = tamiz("select few.csv -t y --network linear --permutations 0")
+    sizes = json.loads((tmp_path / "tamiz-few" / "selected.json").read_text())["k_of_folds"]
+    assert len({*sizes}) > 1
+    words = f"The folds chose {', '.join(map(str, sizes))} columns for themselves."
+    assert words in " ".join(result.stdout.split())
+    assert words in (tmp_path / "tamiz-few" / "report.html").read_text()

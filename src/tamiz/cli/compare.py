@@ -18,7 +18,7 @@ METHODS_HELP = f"Separated by commas: {', '.join(available())}."
 SELECTOR_HELP = "A selector or pipeline of your own, an object or a function that makes one. Repeatable."
 Sizes = Annotated[str | None, opt.keeping("-k LIST", "Numbers of columns to keep.", show_default="5,10,20")]
 Methods = Annotated[
-    str | None, opt.model("--methods -m LIST", METHODS_HELP, show_default="e2efs-soft and usual filters")
+    str | None, opt.model("--methods -m LIST", METHODS_HELP, show_default="e2efs-soft, fisher, relieff, lasso")
 ]
 Selector = Annotated[list[str] | None, opt.model("--selector -s MODULE:OBJECT", SELECTOR_HELP)]
 
@@ -72,6 +72,7 @@ def compare_command(
     from tamiz.cli.console import Terminal
     from tamiz.cli.show import show_compare
     from tamiz.evaluation.comparison import DEFAULT_METHODS, compare
+    from tamiz.evaluation.folds import possible_folds
     from tamiz.report.text import csv_text
     from tamiz.tables.load import load_rows
 
@@ -92,6 +93,8 @@ def compare_command(
                 left_out = ", ".join(name for name in DEFAULT_METHODS[found_task] if name not in names)
                 if left_out:
                     terminal.say(f"Left out: {left_out}, which cannot read a sparse table.")
+            if groups is None and time is None:
+                folds = possible_folds(rows.y[rows.used], found_task, folds, report=terminal.say)
             found = compare(
                 {**{name: name for name in names or ()}, **{text: load_object(text) for text in selector or ()}},
                 rows,

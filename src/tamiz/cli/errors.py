@@ -50,8 +50,11 @@ def name_options(message: str) -> str:
     --------
     >>> name_options("Name the target with `target`, or raise `max_categories`.")
     'Name the target with --target, or raise --read max_categories=...'
+    >>> name_options("k='auto' and network='auto' need more rows.")
+    '-k auto and --network auto need more rows.'
     """
-    message = message.replace("n_features_to_select=", "-k=").replace("k='auto'", "-k auto").replace("`k`", "-k")
+    message = re.sub(r"\bk='auto'", "-k auto", message.replace("n_features_to_select=", "-k=")).replace("`k`", "-k")
+    message = re.sub(r"\bnetwork='(\w+)'", r"--network \1", message)
     message = _OPTION.sub(r"--\1", message)
     return _READING.sub(r"--read \1=...", message).replace("=....", "=...")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import socket
 import threading
@@ -73,6 +74,8 @@ class LiveServer:
             ws="none",
             server_header=False,
         )
+        # An upload that Ctrl-C ends is no error.
+        logging.getLogger("uvicorn.error").addFilter(lambda record: "graceful shutdown" not in str(record.msg))
         self._server: Any = uvicorn.Server(config)
         self._stopped = False
 

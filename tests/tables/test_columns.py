@@ -119,8 +119,12 @@ def test_a_target_in_a_foreign_spelling(write_csv):
     assert table.task == "regression"
     assert table.y[:3].tolist() == [0, 3, 6]
     assert [alert.kind for alert in table.alerts] == ["units"]
+    assert table.alerts[0].message.endswith("If they are names, set `task` classification.")
     table = read_table(write_csv("a,y\n" + "1,Yes\n2,no\n3,yes\n" * 5), target="y")
     assert sorted(set(table.y)) == ["Yes", "no"]
+    assert table.alerts[-1].message.endswith("If not, give the classes other names.")
+    table = read_table(write_csv("a;y\n" + "".join(f"{i};{i},5\n" for i in range(9))), target="y")
+    assert table.alerts == []  # the file has decimal commas
 
 
 def test_columns_rows_and_target_are_ready_for_use(write_csv):
@@ -133,8 +137,8 @@ def test_columns_rows_and_target_are_ready_for_use(write_csv):
     # The only value of 'late' stood in the row without a target.
     assert [table.names[i] for i in table.number_columns] == ["a"]
     np.testing.assert_array_equal(table.numbers, np.array([[1], [3], [np.nan]], dtype=np.float32))
-    assert any(message.startswith("Left out: 1 row(s)") for message in messages)
-    assert any("1 missing numbers" in message for message in messages)
+    assert any(message.startswith("Left out: 1 row ") for message in messages)
+    assert any("1 missing number in 1 column," in message for message in messages)
 
 
 @pytest.mark.parametrize("cell", ["inf", "-Infinity", "1e300"])
@@ -172,7 +176,7 @@ def test_columns_by_name_number_range_and_pattern(write_csv, read):
         ({"need_target": True}, "`target`"),
         ({"ignore": ["z*"]}, "No column matches"),
         ({"target": "h", "ignore": ["h"]}, "cannot be ignored"),
-        ({"columns": ["h", "d", "e"]}, r"lacks 2 column\(s\) that the model needs: 'd', 'e'"),
+        ({"columns": ["h", "d", "e"]}, r"lacks 2 columns that the model needs: 'd', 'e'"),
     ):
         with pytest.raises(TableError, match=message):
             read(wide, **options)
@@ -187,7 +191,7 @@ def test_text_of_numbers_is_numbers_and_the_task_can_be_overruled(table_of):
     target = TextColumn.from_values(["1.5", None, "2.5", "3.5"])
     task, y, rows = resolve_target(table_of(np.ones((4, 1)), target=target), None, said.append)
     assert (task, y.tolist(), rows.tolist()) == ("regression", [1.5, 2.5, 3.5], [0, 2, 3])
-    assert "1 row(s) without" in said[0]
+    assert "1 row without" in said[0]
     table = table_of(np.ones((4, 1)), target=np.array([0.0, 1.0, 0.0, 1.0]))
     assert resolve_target(table, "regression")[1].dtype == np.float64
     mixed = table_of(np.ones((4, 1)), target=TextColumn.from_values(["1", "2", "high", "high"]))

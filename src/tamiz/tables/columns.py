@@ -194,11 +194,11 @@ def read_cells(name: str, cells: Sequence[str], comma: bool = False) -> tuple[li
     return (None, None) if dates is None else (dates[0], describe_dates(name, min(dates[0]), dates[1]))
 
 
-def describe_units(name: str, unit: str, cell: str) -> Alert:
-    """Tell of numbers in a foreign spelling."""
+def describe_units(name: str, unit: str, cell: str, advice: str | None = None) -> Alert:
+    """Tell of numbers in a foreign spelling; ``advice`` is what to set if they are names."""
     holds = f"numbers with {quote(unit)}, such as" if unit else "numbers such as"
     message = f"Column {quote(name)} holds {holds} {quote(cell, 20)}: read as numbers{' without it' if unit else ''}."
-    return Alert("units", (name,), message + f" If they are names, set `categorical` {quote(name)}.")
+    return Alert("units", (name,), f"{message} If they are names, set {advice or f'`categorical` {quote(name)}'}.")
 
 
 def describe_dates(name: str, first: float, ambiguous: bool = False) -> Alert:
@@ -208,12 +208,12 @@ def describe_dates(name: str, first: float, ambiguous: bool = False) -> Alert:
     return Alert("dates", (name,), f"Column {quote(name)} holds dates: read as days since the first, {day}.{order}")
 
 
-def describe_spellings(name: str, text: TextColumn, merged: TextColumn) -> Alert:
-    """Tell of categories that were joined because they differ in case only."""
+def describe_spellings(name: str, text: TextColumn, merged: TextColumn, advice: str | None = None) -> Alert:
+    """Tell of categories that were joined because they differ in case only; ``advice`` is what to do if they are not the same."""
     other = [value for value in text.categories if value not in {*merged.categories}]
     message = (
         f"Column {quote(name)}: {list_some(other, limit=3)} {'is' if len(other) == 1 else 'are'} taken as another spelling of "
-        f"the same category. If not, set `categorical` {quote(name)}."
+        f"the same category. If not, {advice or f'set `categorical` {quote(name)}'}."
     )
     return Alert("spelling", (name,), message)
 

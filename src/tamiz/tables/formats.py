@@ -216,7 +216,8 @@ def find_format(path: Path, name: str | None = None) -> Format:
     looks = f" It looks like {guess.name}." if guess else ""
     known = ", ".join(sorted(FORMATS))
     raise TableArgumentError(
-        f"{path.name}: the ending {suffix!r} names no format. Say which with `format`: {known}.{looks}"
+        f"{path.name}: {f'the ending {suffix!r}' if suffix else 'a name without an ending'} names no format. "
+        f"Say which with `format`: {known}.{looks}"
     )
 
 

@@ -114,10 +114,9 @@ def read_table(
         message = f"Column {quote(name)} has no value in {share:.0%} of the rows: consider `missing` indicator."
         table.alerts.append(Alert("gaps", (name,), message))
     if codes := find_codes(table):
-        message = (
-            f"{list_some(codes, limit=4)}: few whole numbers, far apart. If they are codes rather than amounts, set "
-        )
-        table.alerts.append(Alert("codes", tuple(codes), message + f"`categorical` {quote(codes[0])}."))
+        advice = f"set `categorical` {quote(codes[0])}" if len(codes) == 1 else "name them in `categorical`"
+        message = f"{list_some(codes, limit=4)}: few whole numbers, far apart. If they are codes rather than amounts, {advice}."
+        table.alerts.append(Alert("codes", tuple(codes), message))
     if table.task == "regression" and is_running_number(table.y):
         name = str(table.target_name)
         message = (
@@ -184,7 +183,7 @@ def resolve_target(
     if isinstance(target, TextColumn) and numbers is None:
         merged = target.merge_spellings()
         if len(merged.categories) < len(target.categories):
-            table.alerts.append(describe_spellings(name, target, merged))
+            table.alerts.append(describe_spellings(name, target, merged, "give the classes other names"))
         y, found, reason = np.array(merged.categories, dtype=str)[merged.codes[rows]], "classification", "text"
         if task == "regression":
             raise TableArgumentError(f"The target {quote(name)} holds text, which no regression can predict.")
@@ -213,7 +212,8 @@ def _read_numbers(table: DataTable, target: TextColumn, name: str, task: str | N
         numbers = [float(value) for value in target.categories]
     elif task != "classification" and (spelt := spelt_numbers(target.categories, bool(table.source.get("comma")))):
         numbers = spelt[0]
-        table.alerts.append(describe_units(name, spelt[1], target.categories[0]))
+        if spelt[1] or not table.source.get("comma"):  # that a file has decimal commas is no news
+            table.alerts.append(describe_units(name, spelt[1], target.categories[0], "`task` classification"))
     elif task is None and len(texts) < len(target.categories):
         raise TableError(
             f"The target {quote(name)} mixes numbers and text (such as {list_some(texts, limit=3)}). "

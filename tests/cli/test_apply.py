@@ -71,7 +71,7 @@ def test_the_reduced_table_is_enough_and_counts_are_printed(tamiz, model):
 
 def test_what_cannot_be_applied(tamiz, model, write_csv, tmp_path):
     write_csv("gene 2,other\n1,2\n", "new.csv")
-    message = "lacks 1 column(s) that the model needs: 'gene 5'"
+    message = "lacks 1 column that the model needs: 'gene 5'"
     assert message in tamiz(f"apply {model} new.csv", code=EXIT_DATA).words
     assert not (tmp_path / "tamiz-apply-new").exists()
     write_csv("gene 2,gene 5\n1,high\n", "new.csv")

@@ -99,7 +99,7 @@ SELECT = [  # what follows `tamiz select`, exit code, message
     ("patients.csv -t ill -k 2 --groups patient --test sick.csv -i day -i tied -i gap -i copy --folds 2 --permutations 0",
      EXIT_USAGE, "sick.csv: There is no target 'ill'"),
     ("patients.csv -t ill -k 2 --groups patient --test narrow.csv -i day -i tied -i gap -i copy --folds 2 --permutations 0",
-     EXIT_DATA, "column(s) that the model needs"),
+     EXIT_DATA, "that the model needs"),
     ("patients.csv -t ill -k 2 --test none.csv", EXIT_USAGE, "There is no file none.csv"),
     # Columns that are forced, and the false discovery rate.
     ("colours.csv -t ill -k 2 --keep colour --drop colour", EXIT_USAGE, "'colour'"),

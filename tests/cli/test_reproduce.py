@@ -104,7 +104,7 @@ def test_microarray_from_the_command_to_the_page(tmp_path):
     assert "3 cells computed, 0 found finished, 6 failed" in said
     quiet = run(*words, "--learners", "naive", "-k", "5000", "-q")
     assert (quiet.exit_code, quiet.stdout) == (1, "")
-    assert quiet.stderr.startswith("Error: 6 cell(s) failed, the first: colon, split 1, fisher: ValueError")
+    assert quiet.stderr.startswith("Error: 6 cells failed, the first: colon, split 1, fisher: ValueError")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

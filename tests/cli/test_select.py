@@ -133,7 +133,7 @@ def test_text_gaps_dates_and_odd_names(tamiz, write_csv, tmp_path):
         "Column 'when' holds dates: read as days since the first",
         "Left out: 'void' (no values at all)",
         "Encoded: 'colour'",
-        "Imputed: 9 missing numbers in 1 column(s)",
+        "Imputed: 9 missing numbers in 1 column",
     ):
         assert words in result.words
     folder = tmp_path / "tamiz-odd names"

@@ -40,7 +40,7 @@ REFUSED = [  # table, target, message
     (np.ones((1, 5)), [0], "1 sample"),
     (np.ones((0, 5)), [], "0 sample"),
     (np.ones((5, 0)), [0, 1, 0, 1, 0], "0 feature"),
-    (OF_TEXT, [0, 1], r"column\(s\) 'sex', 'town' hold text"),
+    (OF_TEXT, [0, 1], r"text, or objects, in 'sex', 'town'\."),
     (OF_TEXT.to_numpy(dtype=str), [0, 1], "X holds text. Encode them first .tamiz.TableEncoder"),
     (pd.DataFrame(X[:, :3], columns=["a", "b", "a"]), Y, "Two columns are called 'a'"),
     (X, np.zeros(80), "only one class"),

@@ -38,7 +38,7 @@ def test_every_fold_trains_on_the_past():
 
 TWELVE, TWO = np.arange(12.0), np.resize([0, 1], 12)
 IMPOSSIBLE = [  # target, task, folds, further arguments, message
-    (UNEVEN, "classification", 4, {}, r"Class 'b' has 3 row\(s\), fewer than the 4 folds"),
+    (UNEVEN, "classification", 4, {}, r"Class 'b' has 3 rows, fewer than the 4 folds"),
     (UNEVEN, "classification", 1, {}, "At least 2"),
     (np.arange(4.0), "regression", 5, {}, "fewer than two for each of the 5 folds"),
     (np.arange(8.0), "regression", 5, {}, r"There are 8 rows, fewer than two for each of the 5 folds\. Use 4 folds or fewer"),

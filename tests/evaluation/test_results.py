@@ -36,6 +36,8 @@ VERDICTS = [  # evaluation, beginning and part of the verdict
     (make(0.95, 0.9), "2 of 5 columns predict better than all, by 0.050", "at least"),
     (make(0.9, 0.9, null=None), "2 of 5 columns", "not compared with shuffled targets"),
     (make(0.9, 0.9, n_kept=5), "All 5 columns were kept", "better than shuffled"),
+    (make(0.9, 0.9, n_kept=1), "1 of 5 columns predicts as well as all", ""),
+    (make(0.9, 0.9, n_kept=1, n_features=1), "The only column was kept", ""),
     (make(0.49, 0.4), "No sign of signal: balanced accuracy of 0.490 is not above chance (0.500)", ""),
     (make(-0.0001, -0.4, metric=PLAIN_R2), "No sign of signal: R² of -0.000 is not above chance", ""),
     (
@@ -51,6 +53,10 @@ VERDICTS = [  # evaluation, beginning and part of the verdict
 def test_verdicts(evaluation, beginning, part):
     assert evaluation.verdict.startswith(beginning)
     assert part in evaluation.verdict
+
+
+def test_an_evaluation_is_shown_in_one_line():
+    assert repr(make(0.9, 0.9)).startswith("Evaluation(2 of 5 columns, balanced accuracy 0.900 (0.")
 
 
 def test_as_well_is_said_within_a_margin_only():

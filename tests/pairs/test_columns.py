@@ -29,7 +29,7 @@ def test_categories_become_codes(frame, categorical):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"X": FRAME}, r"column\(s\) 'colour' hold text.*Encode"),
+        ({"X": FRAME}, r"text, or objects, in 'colour'\..*Encode"),
         (
             {"X": FRAME, "categorical": ["color", "colour"]},
             "categorical: there is no column 'color'. Did you mean 'colour'",

@@ -78,7 +78,7 @@ def test_text_is_not_sorted_by_the_alphabet(values):
     [
         ({"y": [1, 2]}, "X has 6 rows, but y has 2 values"),
         ({"groups": [1, 2]}, "groups must have one value for each of the 6 rows"),
-        ({"groups": [1, None, 1, 1, 1, 1]}, r"groups has no value in 1 row\(s\)"),
+        ({"groups": [1, None, 1, 1, 1, 1]}, r"groups has no value in 1 row\."),
         ({"sample_weight": [np.nan] * 6}, "sample_weight has no value in 6"),
         ({"sample_weight": [0.0] * 6}, "none negative and not all zero"),
     ],

@@ -98,7 +98,7 @@ def test_columns_of_a_frame_are_found_by_name(frame):
     encoder = TableEncoder().fit(data)
     other = data[["when", "colour", "d", "c", "b", "a"]].assign(more=1.0)
     np.testing.assert_array_equal(encoder.transform(other), encoder.transform(data))
-    with pytest.raises(TableError, match=r"lacks 1 column\(s\) that the model needs: 'a'"):
+    with pytest.raises(TableError, match=r"lacks 1 column that the model needs: 'a'"):
         encoder.transform(data.drop(columns="a"))
     with pytest.raises(TableError, match="needs numbers in 'a'"):
         encoder.transform(data.assign(a="high"))

@@ -108,10 +108,10 @@ def test_columns_of_text_are_found_among_many(write_csv, read):
         (b"", "is empty"),
         (b"\n\n  \n", "is empty"),
         (b"a,b\n", "no rows"),
-        (b"a,b\n1,2,3,4\n", r"data row 1: 4 cell\(s\), but there are 2 columns"),
-        (b"a,b\n1,2,\n3,4,\n", r"data row 1: 3 cell\(s\), but there are 2 columns"),
-        (b"a,b\n1,2\n3\n5,6\n", r"data row 2: 1 cell\(s\)"),
-        (b'a,b\n"1",2\n3\n', r"data row 2: 1 cell\(s\)"),
+        (b"a,b\n1,2,3,4\n", r"data row 1: 4 cells, but there are 2 columns"),
+        (b"a,b\n1,2,\n3,4,\n", r"data row 1: 3 cells, but there are 2 columns"),
+        (b"a,b\n1,2\n3\n5,6\n", r"data row 2: 1 cell, "),
+        (b'a,b\n"1",2\n3\n', r"data row 2: 1 cell, "),
         (b"a,b,a\n1,2,3\n", r"Two columns are called 'a' \(numbers 1 and 3\)"),
         (b"\x89PNG\r\n\x1a\n\0\0\0", "binary file"),
         (b"PAR1abcdef", "looks like Parquet"),
@@ -131,7 +131,7 @@ def test_words_for_missing_values(write_csv):
     messages = []
     table = read_table(write_csv(text), target="ill", report=messages.append)
     assert sorted(set(table.y)) == ["mild", "severe"]
-    assert any("holds 'none' in 2 row(s), taken as missing" in m and "`keep_na`" in m for m in messages)
+    assert any("holds 'none' in 2 rows, taken as missing" in m and "`keep_na`" in m for m in messages)
     table = read_table(write_csv(text), target="ill", na_values=["NA", "-9"])
     assert table.y.tolist() == ["none", "mild", "severe", "none", "mild"]
     np.testing.assert_array_equal(table.numbers[:, 0], [1, 2, np.nan, np.nan, 2])
@@ -242,9 +242,9 @@ def test_arff_agrees_with_scipy(write_csv, read):
         ("@relation a\n@attribute x real\n@attribute y real\n@data\n% a comment\n\n {0 1}\n", "sparse ARFF"),
         ("@relation a\n@attribute x\n@data\n1\n", "cannot be understood"),
         ("hello\n@data\n", "no part of an ARFF header"),
-        ("@relation a\n@data\n1,2\n", r"0 @attribute line\(s\)"),
+        ("@relation a\n@data\n1,2\n", r"0 @attribute lines"),
         ("@relation a\n@attribute x real\n@attribute y real\n@data\n", "no rows"),
-        ("@relation a\n@attribute x real\n@attribute y real\n@data\n1,2\n1,2,3\n", r"data row 2: 3 cell\(s\)"),
+        ("@relation a\n@attribute x real\n@attribute y real\n@data\n1,2\n1,2,3\n", r"data row 2: 3 cells"),
         ("@relation größe\n".encode("latin1"), "not UTF-8"),
     ],
 )

@@ -132,6 +132,17 @@ def list_some(values: Sequence[object], limit: int = 5) -> str:
     return shown + (f" and {len(values) - limit:,} more" if len(values) > limit else "")
 
 
+def counted(number: int, noun: str) -> str:
+    """Write a number with its noun, in the plural unless it is one.
+
+    Examples
+    --------
+    >>> counted(1, "column"), counted(1200, "column")
+    ('1 column', '1,200 columns')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def discard(message: str) -> None:
     """Drop a message; the default wherever a function reports what it does."""
 

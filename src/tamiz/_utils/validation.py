@@ -138,10 +138,10 @@ def _check_columns(X: Any) -> None:
             except (TypeError, ValueError):
                 texts.append(name)
     if dates:
-        raise ValueError(f"Column(s) {list_some(dates)} hold dates or times. {_DATE_ADVICE}")
+        raise ValueError(f"Dates or times in {list_some(dates)}. {_DATE_ADVICE}")
     if texts:
         raise ValueError(
-            f"could not convert string to float: column(s) {list_some(texts)} hold text or objects. {_TEXT_ADVICE}"
+            f"could not convert string to float: there is text, or objects, in {list_some(texts)}. {_TEXT_ADVICE}"
         )
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from tamiz._utils.text import counted
 from tamiz.cli import options as opt
 from tamiz.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OUTPUT, EXIT_USAGE, CommandError
 
@@ -103,7 +104,7 @@ def reproduce(
     if run.failures:
         name, text = min(run.failures.items())
         raise CommandError(
-            f"{len(run.failures)} cell(s) failed, the first: {name}: {text}\nAll are listed in {run.files['md']}; the "
+            f"{counted(len(run.failures), 'cell')} failed, the first: {name}: {text}\nAll are listed in {run.files['md']}; the "
             "same command tries them again.",
             EXIT_FAILED,
         )

@@ -11,9 +11,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tamiz._utils.text import WARNING
+from tamiz._utils.text import WARNING, counted
 from tamiz.cli.errors import name_options
-from tamiz.report.text import clean_text, counted, format_column, format_p_value, format_score, shorten
+from tamiz.report.text import clean_text, format_column, format_p_value, format_score, shorten
 
 _MOST_ROWS = 20
 Record = Mapping[str, Any]

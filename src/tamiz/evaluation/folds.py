@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tamiz._utils.text import discard, quote
+from tamiz._utils.text import counted, discard, quote
 from tamiz.errors import TableError
 
 #: Indices of the training rows and of the test rows.
@@ -75,7 +75,7 @@ def make_folds(
         if counts.min() < n_folds:
             rare = labels[int(counts.argmin())]
             raise TableError(
-                f"Class {str(rare)!r} has {counts.min()} row(s), fewer than the {n_folds} folds. "
+                f"Class {str(rare)!r} has {counted(counts.min(), 'row')}, fewer than the {n_folds} folds. "
                 "Use fewer folds, or leave that class out."
             )
         splitter = RepeatedStratifiedKFold(n_splits=n_folds, n_repeats=n_repeats, random_state=seed)

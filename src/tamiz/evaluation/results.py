@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from tamiz._utils.text import counted
 from tamiz.evaluation.folds import Fold, mean_test_share
 from tamiz.evaluation.intervals import Interval, corrected_interval, mean_share_reach
 from tamiz.evaluation.metrics import Metric, Parts
@@ -133,6 +134,10 @@ class Evaluation:
     null: Null | None = None
     test_score: Interval | None = None
 
+    def __repr__(self) -> str:
+        score, kept = self.score, f"{self.n_kept} of {len(self.names)} columns"
+        return f"Evaluation({kept}, {self.metric.name} {score.value:.3f} ({score.low:.3f} to {score.high:.3f}))"
+
     def values(self, what: str) -> np.ndarray:
         """Compute one value per fold of "kept", "all_features" or "random_features"; their mean is the score."""
         return self.metric.combine([getattr(fold, what) for fold in self.folds])
@@ -176,7 +181,7 @@ class Evaluation:
     def verdict(self) -> str:
         """Sum up in one sentence: is there anything, and by how much may the kept columns be worse than all."""
         n_kept, n_features, null = self.n_kept, len(self.names), self.null
-        kept = f"{n_kept:,} of {n_features:,} columns"
+        kept, predict = f"{n_kept:,} of {counted(n_features, 'column')}", "predicts" if n_kept == 1 else "predict"
         sign, chance, score = self.metric.sign, self.chance, self.score.value
         tested = "not compared with shuffled targets"
         if chance is not None and sign * (score - chance) <= 0:
@@ -189,19 +194,20 @@ class Evaluation:
         if null is not None and math.isfinite(null.p_value):
             tested = f"better than shuffled targets, {null.p_text}"
         if n_kept == n_features:
-            return f"All {n_features:,} columns were kept ({tested})."
+            return f"{'The only column was' if n_kept == 1 else f'All {n_features:,} columns were'} kept ({tested})."
         gap = self.difference("all_features")
         if not gap.has_ends:
-            return f"{kept} were kept ({tested}); how they compare with all cannot be told."
+            return f"{kept} kept ({tested}); how well without the others cannot be told."
         ahead, worst, best = sign * gap.value, *sorted((sign * gap.low, sign * gap.high))
         margin = MARGIN if self.metric.greater_is_better else MARGIN * abs(self.interval("all_features").value)
         if worst > 0:
-            return f"{kept} predict better than all, by {ahead:.3f} (at least {worst:.3f}; {tested})."
+            return f"{kept} {predict} better than all, by {ahead:.3f} (at least {worst:.3f}; {tested})."
         if best < 0:
-            return f"{kept} predict worse than all, by {-ahead:.3f} (at most {-worst:.3f}; {tested})."
+            return f"{kept} {predict} worse than all, by {-ahead:.3f} (at most {-worst:.3f}; {tested})."
         if -worst <= margin:
-            return f"{kept} predict as well as all, within {margin:.3g} (at most {-worst:.3f} worse; {tested})."
-        return f"{kept} predict at most {-worst:.3f} worse than all (difference {ahead:+.3f}; {tested})."
+            return f"{kept} {predict} as well as all, within {margin:.3g} (at most {-worst:.3f} worse; {tested})."
+        difference = f"{ahead:+.3f}".replace("+0.000", "0.000").replace("-0.000", "0.000")
+        return f"{kept} {predict} at most {-worst:.3f} worse than all (difference {difference}; {tested})."
 
     @property
     def fold_share(self) -> np.ndarray:

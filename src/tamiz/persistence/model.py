@@ -35,7 +35,7 @@ import numpy as np
 
 from tamiz._utils.extras import require
 from tamiz._utils.files import write_atomic
-from tamiz._utils.text import discard, list_some, quote
+from tamiz._utils.text import counted, discard, list_some, quote
 from tamiz._version import __version__
 from tamiz.core.losses import LOSSES, get_loss
 from tamiz.errors import TableError, TamizError
@@ -356,7 +356,7 @@ class SavedModel:
         gaps = np.isnan(matrix)
         if gaps.any():
             report(
-                f"Imputed: {int(gaps.sum()):,} missing numbers, by the medians of the table the model was made from."
+                f"Imputed: {counted(int(gaps.sum()), 'missing number')}, by the medians of the table the model was made from."
             )
             np.copyto(matrix, self.medians, where=gaps)
         return matrix

@@ -9,12 +9,14 @@ import functools
 import hashlib
 import inspect
 import math
+import re
 from importlib import resources
 from typing import Any
 
 import numpy as np
 
 from tamiz._utils.extras import require
+from tamiz._utils.text import counted
 from tamiz._utils.validation import check_target_length
 from tamiz.evaluation.comparison import Comparison
 from tamiz.evaluation.cross_validation import curve_sizes, evaluate
@@ -263,11 +265,15 @@ def _environment() -> Any:
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: text.clean_text(value) if type(value) is str else value,
     )
+    markup = require("markupsafe", "cli", "The report").Markup
     environment.filters |= {
-        "counted": text.counted,
+        "counted": counted,
+        "code": lambda message: markup(
+            re.sub("`(.+?)`", r"<code>\1</code>", str(markup.escape(text.clean_text(message))))
+        ),
         "ends": text.describe_ends,
         "interval": text.describe_score,
-        "markup": require("markupsafe", "cli", "The report").Markup,  # only for text that was made or escaped here
+        "markup": markup,  # only for text that was made or escaped here
         "number": text.format_number,
         "p": text.format_p_value,
         "plain": text.format_value,

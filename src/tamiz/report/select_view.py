@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from tamiz._utils.pictures import Grid, Lines, Series
+from tamiz._utils.text import counted
 from tamiz.report import charts
 from tamiz.report import columns as descriptions
 from tamiz.report.columns import N_PICTURED, NEAR_COPY, Columns, Groups, find_clusters, fold_grid
 from tamiz.report.plots import gamma_lines, history_lines
 from tamiz.report.svg import grid_payload
-from tamiz.report.text import counted, describe_score, format_column, format_number, format_score, shorten
+from tamiz.report.text import describe_score, format_column, format_number, format_score, shorten
 from tamiz.report.views import About
 
 #: Rows written into the page; the script makes the others from the data block when somebody looks for them.
@@ -290,7 +291,7 @@ def _predictions(shown: Shown, about: About, classes: Sequence[str]) -> dict[str
     from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 
     evaluation, n_kept = shown.evaluation, shown.columns.n_kept
-    labels = (f"the {n_kept:,} kept", f"all {len(shown.columns):,}", f"{n_kept:,} at random")
+    labels = (f"{n_kept:,} kept", f"all {len(shown.columns):,}", f"{n_kept:,} at random")
     scores = zip(labels, map(evaluation.interval, _SETS), strict=True)
     listed = [(label, describe_score(score)) for label, score in scores if score.is_known]
     for what in ("all_features", "random_features"):

@@ -43,17 +43,6 @@ def shorten(value: Any, n_characters: int) -> str:
     return f"{text[:head]}…{text[head + 1 - n_characters :]}"
 
 
-def counted(number: int, noun: str) -> str:
-    """Write a number with its noun, in the plural unless it is one.
-
-    Examples
-    --------
-    >>> counted(1, "column"), counted(1200, "column")
-    ('1 column', '1,200 columns')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def format_number(value: float | None, digits: int = 3, signed: bool = False) -> str:
     """Format a number: ``digits`` significant digits, thousands set apart, a dash for none.
 

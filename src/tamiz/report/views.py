@@ -10,9 +10,10 @@ import numpy as np
 
 from tamiz._utils.extras import library_versions
 from tamiz._utils.pictures import Grid, Lines, Series
+from tamiz._utils.text import counted
 from tamiz.evaluation.comparison import Comparison
 from tamiz.report.charts import both_widths, legend, line_chart, square_chart
-from tamiz.report.text import counted, describe_score, format_number, format_score, shorten
+from tamiz.report.text import describe_score, format_number, format_score, shorten
 
 if TYPE_CHECKING:  # a report of something else need not load the search
     from tamiz.pairs.result import PairSearch

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import _safe_indexing
 
+from tamiz._utils.text import counted
 from tamiz.errors import TableError
 from tamiz.rows.targets import as_target
 
@@ -178,7 +179,7 @@ class Rows:
             raise ValueError(f"{name} must have one value for each of the {self.n_rows} rows, got shape {array.shape}.")
         missing = sum(value is None or value != value for value in array.tolist())
         if missing:
-            raise ValueError(f"{name} has no value in {missing} row(s). Fill them in, or leave these rows out.")
+            raise ValueError(f"{name} has no value in {counted(missing, 'row')}. Fill it in, or leave these rows out.")
         return array
 
 

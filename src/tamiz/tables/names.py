@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tamiz._utils.memory import available_memory
 from tamiz._utils.progress import format_size
-from tamiz._utils.text import list_some, quote, suggest
+from tamiz._utils.text import counted, list_some, quote, suggest
 from tamiz.errors import TableArgumentError, TableError, TableMemoryError
 
 #: Cells that mean a missing value.
@@ -79,7 +79,7 @@ def positions_of(wanted: Iterable[str], names: Sequence[str]) -> dict[str, int]:
     wanted = list(dict.fromkeys(wanted))
     if lacking := [name for name in wanted if name not in position]:
         raise TableError(
-            f"The table lacks {len(lacking)} column(s) that the model needs: {list_some(lacking, limit=10)}."
+            f"The table lacks {counted(len(lacking), 'column')} that the model needs: {list_some(lacking, limit=10)}."
         )
     return {name: position[name] for name in wanted}
 

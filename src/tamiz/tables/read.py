@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from tamiz._utils.text import WARNING, discard, list_some, quote
+from tamiz._utils.text import WARNING, counted, discard, list_some, quote
 from tamiz.errors import TableArgumentError, TableError
 from tamiz.rows.targets import MOST_CLASSES, TASKS, decide_task
 from tamiz.tables.columns import (
@@ -83,7 +83,7 @@ def read_table(
     Column 'when' holds dates: read as days since the first, 2024-01-01.
     Task: classification of 'ill' (text; 2 classes, no: 2, yes: 1). Overrule with `task`.
     Encoded: 'colour': text, one-hot inside each fold.
-    Imputed: 1 missing numbers in 1 column(s), by the median inside each fold.
+    Imputed: 1 missing number in 1 column, by the median inside each fold.
     >>> table.shape, table.y.tolist()
     ((3, 3), ['no', 'yes', 'no'])
     >>> folder.cleanup()
@@ -130,8 +130,8 @@ def read_table(
         names = [table.names[index] for index in table.texts]
         messages.append(f"Encoded: {list_some(names, limit=4)}: text, one-hot inside each fold.")
     if gaps.any():
-        n_columns = f"{np.count_nonzero(gaps):,} column(s)"
-        messages.append(f"Imputed: {gaps.sum():,} missing numbers in {n_columns}, by the median inside each fold.")
+        n_numbers, n_columns = counted(int(gaps.sum()), "missing number"), counted(int((gaps > 0).sum()), "column")
+        messages.append(f"Imputed: {n_numbers} in {n_columns}, by the median inside each fold.")
     for message in messages:
         report(message)
     return table
@@ -173,9 +173,9 @@ def resolve_target(
     if rows.size == 0:
         raise TableError(f"The target {quote(name)} has no values at all.")
     if lacking := table.n_rows - rows.size:
-        report(f"Left out: {lacking:,} row(s) without a value of the target {quote(name)}.")
+        report(f"Left out: {counted(lacking, 'row')} without a value of the target {quote(name)}.")
         if words := table.source.get("missing_words"):
-            counts = ", ".join(f"{quote(word)} in {count:,} row(s)" for word, count in sorted(words.items()))
+            counts = ", ".join(f"{quote(word)} in {counted(count, 'row')}" for word, count in sorted(words.items()))
             report(
                 f"{WARNING}the target {quote(name)} holds {counts}, taken as missing. "
                 "If that is the name of a class, say so with `keep_na`, or list what is missing with `na_values`."

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from tamiz._utils.text import counted
 from tamiz.errors import TableError
 from tamiz.tables.columns import is_number, needs_comma
 from tamiz.tables.files import read_head
@@ -225,7 +226,7 @@ def _find_empty_lines(path: Path, layout: Layout) -> list[int]:
         if len(row) != expected:
             if "".join(row).strip():
                 raise TableError(
-                    f"{path.name}, data row {number + 1 - len(empty):,}: {len(row):,} cell(s), but there are {expected:,} "
+                    f"{path.name}, data row {number + 1 - len(empty):,}: {counted(len(row), 'cell')}, but there are {expected:,} "
                     "columns. Fix that row (a delimiter inside text must be in quotes), or name the delimiter with `delimiter`."
                 )
             empty.append(number)
@@ -303,7 +304,9 @@ def read_arff(path: Path, options: ReadOptions) -> DataTable:
         else:
             raise TableError(f"{path.name} has no @data line: it is empty, cut off, or no ARFF file.")
         if len(names) < 2:
-            raise TableError(f"{path.name} has {len(names)} @attribute line(s) before @data; two are the least.")
+            raise TableError(
+                f"{path.name} has {counted(len(names), '@attribute line')} before @data; two are the least."
+            )
         names = clean_column_names(names)
         # Cells of Python take some 60 bytes each until they are numbers.
         check_memory(path.stat().st_size * 20.0, path.name)
@@ -316,8 +319,8 @@ def read_arff(path: Path, options: ReadOptions) -> DataTable:
                 rows.append([None if cell == "?" else cell for cell in row])
             elif "".join(row).strip():
                 raise TableError(
-                    f"{path.name}, data row {len(rows) + 1:,}: {len(row):,} cell(s), but there are {len(names):,} columns. "
-                    "Fix that row (a comma inside text must be in quotes)."
+                    f"{path.name}, data row {len(rows) + 1:,}: {counted(len(row), 'cell')}, but there are {len(names):,} columns."
+                    " Fix that row (a comma inside text must be in quotes)."
                 )
     if not rows:
         raise TableError(f"{path.name} has a header, but no rows.")

@@ -242,10 +242,9 @@ class Selection:
         return cls.from_dict(json.loads(text))
 
     def __repr__(self) -> str:
-        return (
-            f"Selection({self.n_features_to_select} of {self.n_features} features, variant={self.variant!r}, "
-            f"steps={self.n_steps}, converged={self.converged})"
-        )
+        kept, groups = f"{self.n_features_to_select} of {self.n_features} features", self.group_support
+        kept = kept if self.groups is None else f"{groups.sum()} of {groups.size} groups, {kept}"
+        return f"Selection({kept}, variant={self.variant!r}, steps={self.n_steps}, converged={self.converged})"
 
     def _repr_html_(self) -> str:
         """Show a short table in notebooks; every name is escaped."""

@@ -314,9 +314,7 @@ class Study:
         return files
 
     def __repr__(self) -> str:
-        score = self.score
-        kept = f"{self.selection.n_features_to_select} of {len(self.evaluation.names)} columns"
-        return f"Study({kept}, {self.evaluation.metric.name} {score.value:.3f} ({score.low:.3f} to {score.high:.3f}))"
+        return repr(self.evaluation).replace("Evaluation", "Study", 1)
 
 
 def select(
@@ -443,6 +441,8 @@ def select(
             note(big.describe())
         rows, targets, task = load(source, note)
         seconds = {"reading": clock.perf_counter() - started}
+
+        started = clock.perf_counter()
         if (
             is_auto(network)
             and task == "classification"
@@ -450,8 +450,6 @@ def select(
         ):
             network = model_options["network"] = "linear"
             note("Network: linear, since a class has fewer than 3 rows, too few to choose another on inner folds.")
-
-        started = clock.perf_counter()
         estimator = _make_estimator(rows, task, k, missing, random_state, model_options)
         automatic = estimator.n_features_to_select == "auto" and fdr is None
         if isinstance(cv, (int, np.integer)) and groups is None and time is None:
@@ -587,7 +585,8 @@ def _describe_network(choice: Mapping[str, Any]) -> str:
     tried = ", ".join(f"{name} {mean:.3f}" for name, mean in scores if mean is not None)
     if not tried:
         return "Network: linear; what it leaves shows no sign of curves or of columns that act together."
-    return f"Network: {choice['chosen']}, chosen by {choice['scoring']} on held-out rows of inner folds: {tried}."
+    scoring = choice["scoring"].replace("_", " ")
+    return f"Network: {choice['chosen']}, chosen by {scoring} on held-out rows of inner folds: {tried}."
 
 
 def _describe_choice(model: Any, n_columns: int) -> str:
@@ -595,7 +594,7 @@ def _describe_choice(model: Any, n_columns: int) -> str:
     best = choice["candidates"][int(np.nanargmax(np.array(choice["mean"], dtype=float)))]
     return (
         f"Columns to keep: {choice['chosen']:,} of {n_columns:,}, the fewest within one standard error of the best mean score "
-        f"(of {best:,}) on {len(choice['scores'][0])} folds of all rows; k sets the number."
+        f"(of {best:,}) on {len(choice['scores'][0])} folds of all rows; `k` sets the number."
     )
 
 

@@ -227,7 +227,7 @@ def test_help_and_version(tamiz):
 def test_without_k_the_number_is_chosen(tamiz, small_csv, tmp_path, option):
     result = tamiz(f"select small.csv --target ill {option} --folds 3 --permutations 0")
     assert "Columns to keep: 2 of 8, the fewest within one standard error of the best" in result.words
-    assert "Network: linear, chosen by balanced_accuracy on held-out rows of inner folds: linear " in result.words
+    assert "Network: linear, chosen by balanced accuracy on held-out rows of inner folds: linear " in result.words
     assert re.search(r"2 kept +[01]\.\d{3}", result.stdout)
     record = json.loads((tmp_path / "tamiz-small" / "selected.json").read_text())
     assert (record["k"], columns_of(record)) == (2, {"gene 2", "gene 5"})
@@ -247,7 +247,7 @@ def test_columns_that_act_together_are_selected_compared_and_applied(tamiz, writ
     X, y, truth = make_xor(200, 8, random_state=0)
     write_csv({**{f"c{i}": X[:, i] for i in range(8)}, "y": np.where(y, "yes", "no")}, "xor.csv")
     assert (
-        "Network: pairs, chosen by balanced_accuracy on held-out rows"
+        "Network: pairs, chosen by balanced accuracy on held-out rows"
         in tamiz(f"select xor.csv -t y -k 2 {QUICK}").words
     )
     record = tamiz(f"select xor.csv -t y -k 2 --network pairs {QUICK} --json -o out").record

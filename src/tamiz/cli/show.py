@@ -87,6 +87,8 @@ def show_select(record: Record, said: Sequence[str] = ()) -> Group:
         parts.append(Text(f"On the {counted(test['n_rows'], 'row')} of {test['file']}: {score}."))
     if stability is not None:
         words = f"Stability {stability:.2f} (1 is the same set in every fold); "
+        if len({*record["k_of_folds"]}) > 1:
+            words = f"The folds chose {', '.join(map(str, record['k_of_folds']))} columns for themselves. {words}"
         if null is None or null["stability"] is None:
             words += "what shuffled targets give was not computed."
         else:

@@ -192,6 +192,10 @@ class Comparison:
     names: tuple[str, ...] = ()
     judge: str = ""
 
+    def __repr__(self) -> str:
+        sizes = ", ".join(map(str, self.m_values))
+        return f"Comparison({', '.join(self.methods)}; M = {sizes}; {self.metric.name} on {self.scores.shape[2]} folds)"
+
     @cached_property
     def intervals(self) -> tuple[tuple[Interval, ...], ...]:
         """Mean score and corrected interval of each method for each M."""

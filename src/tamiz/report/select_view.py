@@ -152,6 +152,7 @@ def select_view(shown: Shown, about: About) -> dict[str, Any]:
         "clusters": [[(names[c], bool(columns.support[c]), f"{r:+.2f}") for c, r in cluster] for cluster in clusters],
         "near_copy": NEAR_COPY,
         "folds": folds,
+        "fold_sizes": [] if evaluation is None else [int(fold.support.sum()) for fold in evaluation.folds],
         "fold_charts": None if folds is None else charts.both_widths(charts.fold_chart, *folds),
         "predictions": None if evaluation is None else _predictions(shown, about, classes),
         "curve_chart": charts.both_widths(charts.line_chart, score_curve(shown), height=320) if curve else None,
